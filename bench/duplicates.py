@@ -20,7 +20,7 @@ from rich.table import Table
 
 from batch.fold.duplicates import EVENTS_HELD, HASHES, Search, judged, repeated_hashes
 from bench.peak import peak
-from ledger.delta.location import Place
+from ledger.delta.location import Location
 from speed.dedup.dedup_window import Horizon
 from speed.dedup.identities import KEY, KEY_WIDTH, Identities
 from views.arrow.ipc import to_ipc
@@ -160,7 +160,7 @@ def _suspects(what: str, events: int, bucket: int, *, strangers: bool) -> Figure
 
 
 def _search(folder: str) -> Search:
-    place = Place(str(Path(folder)))
+    place = Location(str(Path(folder)))
     return Search(_FILES, "sales", place, place)
 
 

@@ -6,7 +6,7 @@ from typing import Final
 import numpy as np
 import pyarrow as pa
 
-from ledger.delta.location import Place
+from ledger.delta.location import Location
 from ledger.delta.stored_file import opened
 from ledger.publish.batch_parts import Part, still_live
 from views.arrow.ipc import to_ipc
@@ -17,7 +17,9 @@ from views.windows import WINDOW_COLUMNS
 _TABLE: Final = "states"
 
 
-def stored(view: View, place: Place, path: str, later: Sequence[Part], names: Iterable[str] | None = None) -> Iterator[pa.Table]:
+def stored(
+    view: View, place: Location, path: str, later: Sequence[Part], names: Iterable[str] | None = None
+) -> Iterator[pa.Table]:
     """The states of a file of the view's table, a part of them at a time, but for what `later` parts stand in for.
 
     `names` are the columns that are read, all unless given; those that place a state in its window come with them.

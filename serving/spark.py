@@ -15,7 +15,7 @@ from pyspark.sql.pandas.types import from_arrow_type
 from pyspark.sql.types import StructField, StructType
 
 from ledger.delta.addresses import Tables
-from ledger.delta.location import Place
+from ledger.delta.location import Location
 from ledger.publish import releases
 from ledger.publish.batch_parts import Part, files_of
 from ledger.stored_states import by_bucket, stored
@@ -46,7 +46,7 @@ class _Work:
 
     definitions: Mapping[str, bytes] = field(hash=False)
     view: str
-    table: Place
+    table: Location
     buckets: int
     watermark: int | None
 
@@ -97,7 +97,7 @@ def frame_of(session: SparkSession, tables: Tables, snapshot: Snapshot, definiti
     work = _Work(
         releases.load(tables, publication.release).files,
         definition.name,
-        Place.of(tables, address),
+        Location.of(tables, address),
         max(context.defaultParallelism, rows // _BUCKET_ROWS + 1),
         snapshot.watermark(definition.source.name, at_the_cut=layer == "batch"),
     )

@@ -12,8 +12,8 @@ from typing import Final
 from batch.archive import copy, decode
 from batch.archive.lineage import archiving
 from batch.runtime import delta_commits, spark_jobs
-from batch.runtime.file_ranges import EVENTS, RECORDS, rows_within, table_spans
-from batch.runtime.session import Lock, Run
+from batch.runtime.file_ranges import EVENTS, RECORDS, file_ranges, rows_within, table_ranges
+from batch.runtime.session import BatchRun, Lock
 from batch.runtime.splits import cut, even_rows
 from infra import kafka
 from infra.kafka import broker
@@ -22,8 +22,9 @@ from infra.logs.telling import bound
 from infra.spark.errors import broker_away
 from infra.spark.kafka_source import kafka_options
 from ledger import losses
+from ledger.delta import delta_tables
 from ledger.delta.addresses import Tables
-from ledger.delta.location import Place
+from ledger.delta.location import Location
 from ledger.log import archive, gaps
 from ledger.log.counts import Counts, plus
 from ledger.log.fetch_checks import Unclosed, refuse_changed_log, refuse_new_topic, refuse_unclosed
@@ -93,7 +94,7 @@ class _Log:
 
 
 def run(
-    batch: Run, working_tree: Callable[[], Project], *, new_topic: bool = False, locks: Sequence[Lock] = ("archive",)
+    batch: BatchRun, working_tree: Callable[[], Project], *, new_topic: bool = False, locks: Sequence[Lock] = ("archive",)
 ) -> list[Archived]:
     """Archive every source of the published release, finishing what an earlier run left; the first run publishes the project.
 
@@ -122,12 +123,12 @@ def run(
     return archived
 
 
-def _followed(batch: Run) -> list[int]:
+def _followed(batch: BatchRun) -> list[int]:
     """The releases that are kept up, the live one first."""
     return [state.release for state in Followed(batch.tables, batch.settings.keep.release_days).states(batch.now())]
 
 
-def _beside(batch: Run, release: Release, live: Release, connection: kafka.Connection) -> Iterator[Archived]:
+def _beside(batch: BatchRun, release: Release, live: Release, connection: kafka.Connection) -> Iterator[Archived]:
     """Do the same for a release that stands beside the live one: what that does not read, or reads otherwise."""
     for name, source in project.load_files(release.files).sources.items():
         if name not in live.sources:
@@ -136,7 +137,7 @@ def _beside(batch: Run, release: Release, live: Release, connection: kafka.Conne
             decode_archived(batch, release, source)
 
 
-def decode_archived(batch: Run, release: Release, source: Source) -> list[Counts]:
+def decode_archived(batch: BatchRun, release: Release, source: Source) -> list[Counts]:
     """Bring events and quarantine of the release's decoder to where the archive is, as far as it is checked; what each run added.
 
     The caller holds the archive's lock. Needs no broker. Raises TandemError.
@@ -147,12 +148,12 @@ def decode_archived(batch: Run, release: Release, source: Source) -> list[Counts
     return [_decode(batch, release, source, run) for run in _unfinished(batch.tables, release, source) if run.number <= checked]
 
 
-def _archive(batch: Run, release: Release, log: _Log) -> Archived:
+def _archive(batch: BatchRun, release: Release, log: _Log) -> Archived:
     with bound(source=log.source.name, release=release.number):
         return _archived(batch, release, log)
 
 
-def _archived(batch: Run, release: Release, log: _Log) -> Archived:
+def _archived(batch: BatchRun, release: Release, log: _Log) -> Archived:
     tables, source = batch.tables, log.source
     counts, found = [], []
     # The run before may have been killed before its gaps were recorded.
@@ -167,7 +168,7 @@ def _archived(batch: Run, release: Release, log: _Log) -> Archived:
     return Archived(source.name, archive.archived(tables, source.name), plus(*counts), tuple(found))
 
 
-def _to_do(batch: Run, release: Release, log: _Log) -> Iterator[archive.Run]:
+def _to_do(batch: BatchRun, release: Release, log: _Log) -> Iterator[archive.ArchiveRun]:
     """The runs that are not finished; after them one for what is new in the log, its intent recorded, unless nothing is."""
     tables, name = batch.tables, log.source.name
     if any(run.imported for run in archive.unwritten(tables, name)):
@@ -192,12 +193,12 @@ def _to_do(batch: Run, release: Release, log: _Log) -> Iterator[archive.Run]:
         yield archive.intend(tables, name, start=start, end=end, firsts=fresh, by=batch.by, at=batch.now())
 
 
-def _unfinished(tables: Tables, release: Release, source: Source) -> list[archive.Run]:
+def _unfinished(tables: Tables, release: Release, source: Source) -> list[archive.ArchiveRun]:
     finished = {summary.run for summary in archive.summaries(tables, source.name, release.sources[source.name])}
     return [run for run in archive.runs(tables, source.name) if run.number not in finished]
 
 
-def _copy(batch: Run, log: _Log, run: archive.Run) -> None:
+def _copy(batch: BatchRun, log: _Log, run: archive.ArchiveRun) -> None:
     """Copy into the archive what the log still has of the run's range."""
     topics = log.now()
     starts = log.starts(topics)
@@ -223,7 +224,7 @@ def _copy(batch: Run, log: _Log, run: archive.Run) -> None:
             return
 
 
-def _gaps(batch: Run, log: _Log, run: archive.Run) -> list[str]:
+def _gaps(batch: BatchRun, log: _Log, run: archive.ArchiveRun) -> list[str]:
     """Record as gaps what the archive lacks of the run and the log no longer has; their names.
 
     What the log still covers after it was read is a harmless hole. Raises LogChanged if it is another log.
@@ -236,13 +237,14 @@ def _gaps(batch: Run, log: _Log, run: archive.Run) -> list[str]:
     starts, ends = log.starts(now), log.ends(now)
     log.refuse_new_topic(run.end, archive.topic_names(tables, name))
     _refuse_another_log(run.end, starts, ends)
-    files = table_spans(tables, tables.archive(name), RECORDS)
+    handle = delta_tables.open_table(tables, tables.archive(name))
+    files = [] if handle is None else file_ranges(handle, RECORDS)
     whole = ranges(run.start, run.end, run.firsts)
     if handle is not None and (doubtful := copy.doubtful(files, whole, starts)):
         batch.say(f"{name}: taking {len(doubtful)} files out of the archive: their topic was deleted while they were copied")
         delta_tables.conditional_exchange(handle, doubtful, [], at=batch.now())
         files = [file for file in files if file.path not in doubtful]
-    missing = copy.lost(Place.of(tables, tables.archive(name)), files, whole, starts)
+    missing = copy.lost(Location.of(tables, tables.archive(name)), files, whole, starts)
     found = []
     if missing.length:
         gap = gaps.record(tables, name, missing, reason="the log had deleted them before they were archived", at=batch.now())
@@ -261,11 +263,11 @@ def _refuse_another_log(reached: Position, starts: Offsets, ends: Offsets) -> No
     )
 
 
-def _decode(batch: Run, release: Release, source: Source, run: archive.Run) -> Counts:
+def _decode(batch: BatchRun, release: Release, source: Source, run: archive.ArchiveRun) -> Counts:
     """Decode a run's records from the archive, once, into the tables that lack it, and record what was found."""
     tables, name, decoder = batch.tables, source.name, release.sources[source.name]
     covered = ranges(run.start, run.end, run.firsts)
-    files = table_spans(tables, tables.archive(name), RECORDS)
+    files = table_ranges(tables, tables.archive(name), RECORDS)
     rows = even_rows(rows_within(files, covered), batch.parallelism, least=_FEW_ROWS, most=_SLICE_ROWS)
     events = delta_commits.make_table(
         tables,
@@ -277,9 +279,9 @@ def _decode(batch: Run, release: Release, source: Source, run: archive.Run) -> C
     work = decode.Decoding(
         release.files,
         name,
-        Place.of(tables, tables.archive(name)),
-        Place.of(tables, tables.events(name, decoder)),
-        Place.of(tables, tables.quarantine(name, decoder)),
+        Location.of(tables, tables.archive(name)),
+        Location.of(tables, tables.events(name, decoder)),
+        Location.of(tables, tables.quarantine(name, decoder)),
     )
     decoded = decode.decode(batch.session, work, cut(files, covered, rows=rows))
     holes = covered.length - decoded.records

@@ -9,14 +9,14 @@ from pyspark.sql import SparkSession
 from pyspark.sql import functions as sql
 
 from batch.runtime import delta_commits, spark_jobs
-from batch.runtime.file_ranges import RECORDS, Span
+from batch.runtime.file_ranges import RECORDS, FileRange
 from batch.runtime.scan import scan
 from batch.runtime.splits import Slice
 from infra.kafka import Topic
 from infra.spark.errors import SPARK_ERRORS, sentence
 from infra.spark.kafka_source import topic_ids, topic_offsets
 from ledger.delta.addresses import Tables
-from ledger.delta.location import Place
+from ledger.delta.location import Location
 from ledger.log import archive
 from views.source.offset_ranges import Interval, Offsets, Partition, Ranges
 from views.source.source import RECORDS_SCHEMA
@@ -85,7 +85,7 @@ def _partitions(topics: Sequence[Topic], partitions: Iterable[Partition]) -> dic
     return found
 
 
-def doubtful(files: Iterable[Span], ranges: Ranges, firsts: Offsets) -> frozenset[str]:
+def doubtful(files: Iterable[FileRange], ranges: Ranges, firsts: Offsets) -> frozenset[str]:
     """The paths of files that have nothing but records of these ranges, of a partition that the log no longer has.
 
     `firsts` are the first offsets that the log has now, by partition with the topic's id.
@@ -94,14 +94,14 @@ def doubtful(files: Iterable[Span], ranges: Ranges, firsts: Offsets) -> frozense
     return frozenset(file.path for file in files if any(_lies_in(file, *piece) for piece in gone))
 
 
-def _lies_in(file: Span, partition: Partition, interval: Interval) -> bool:
+def _lies_in(file: FileRange, partition: Partition, interval: Interval) -> bool:
     """Whether all rows of the file surely are of this interval of the partition."""
     topic, number = partition
     low, high = file.offsets
     return file.topics == (topic, topic) and file.partitions == (number, number) and interval[0] <= low and high <= interval[1]
 
 
-def lost(place: Place, files: list[Span], ranges: Ranges, firsts: Offsets) -> Ranges:
+def lost(place: Location, files: list[FileRange], ranges: Ranges, firsts: Offsets) -> Ranges:
     """The offsets of the ranges that the archive lacks and that the log may have had: those below its present first ones.
 
     What the log still covered after it was read is a marker, an aborted record or compaction; below that nobody can tell.
@@ -116,7 +116,7 @@ def lost(place: Place, files: list[Span], ranges: Ranges, firsts: Offsets) -> Ra
     return Ranges().union(*pieces)
 
 
-def _absent(place: Place, files: list[Span], partition: Partition, interval: Interval) -> list[Interval]:
+def _absent(place: Location, files: list[FileRange], partition: Partition, interval: Interval) -> list[Interval]:
     """The stretches of the interval that no row of the archive has."""
     holding = tuple(span.path for span in files if span.overlap(partition, interval))
     part = Slice(Ranges.of({partition: interval}), holding, 0)

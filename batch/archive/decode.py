@@ -14,11 +14,11 @@ from typing import Final
 from pyspark.sql import SparkSession
 
 from batch.runtime import spark_jobs
-from batch.runtime.file_ranges import EVENTS, RECORDS, Span
+from batch.runtime.file_ranges import EVENTS, RECORDS, FileRange
 from batch.runtime.parquet_writer import GROUP_ROWS, TableFile, Written
 from batch.runtime.scan import scan
 from batch.runtime.splits import Slice
-from ledger.delta.location import Place
+from ledger.delta.location import Location
 from views.kernel import kernel
 from views.project import project
 from views.source.log_order import further
@@ -33,9 +33,9 @@ class Decoding:
 
     definitions: Mapping[str, bytes] = field(hash=False)
     source: str
-    archive: Place
-    events: Place
-    quarantine: Place
+    archive: Location
+    events: Location
+    quarantine: Location
 
 
 @dataclass(frozen=True)
@@ -62,7 +62,7 @@ class Decoded:
         """The append time of the newest event."""
         return max((file.bounds[_APPEND_TIME][1] for file in self.events), default=None)
 
-    def event_spans(self) -> list[Span]:
+    def event_ranges(self) -> list[FileRange]:
         """Where in the log the rows of each events file were."""
         return [_span(file) for file in self.events]
 
@@ -102,7 +102,7 @@ def _files(file: TableFile) -> tuple[Written, ...]:
     return () if file.written is None else (file.written,)
 
 
-def _span(file: Written) -> Span:
+def _span(file: Written) -> FileRange:
     low, high = file.bounds[EVENTS.offset]
     topics, partitions = file.bounds.get(EVENTS.topic), file.bounds.get(EVENTS.partition)
-    return Span(file.path, file.rows, topics, partitions, (low, high + 1), file.size)
+    return FileRange(file.path, file.rows, topics, partitions, (low, high + 1), file.size)

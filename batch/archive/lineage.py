@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING
 
 import pyarrow as pa
 
-from batch.runtime.session import Run
+from batch.runtime.session import BatchRun
 from infra.kafka import broker
 from infra.lineage import data_set
 from infra.lineage.data_set import DataSet, DataSets
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from infra.lineage.runs import Reporter, Told
 
 
-def archiving(reporter: "Reporter", batch: Run, release: Release, source: Source) -> "AbstractContextManager[Told | None]":
+def archiving(reporter: "Reporter", batch: BatchRun, release: Release, source: Source) -> "AbstractContextManager[Told | None]":
     """The run that archives a source: its inputs are the offsets of each topic that came to the archive meanwhile."""
     tables, name, decoder = batch.tables, source.name, release.sources[source.name]
     start = archive.archived(tables, name) if reporter.sending is not None else LOG_START
@@ -45,7 +45,7 @@ def archiving(reporter: "Reporter", batch: Run, release: Release, source: Source
     return reporter.run(f"archive.{name}", "BATCH", look, release=release.number)
 
 
-def table(batch: Run, address: str, schema: pa.Schema, positions: Ranges | None = None) -> DataSet:
+def table(batch: BatchRun, address: str, schema: pa.Schema, positions: Ranges | None = None) -> DataSet:
     """A Delta table as a data set, at the version that it has now."""
     handle = delta_tables.open_table(batch.tables, address)
     return data_set.table(address, schema, None if handle is None else handle.version(), positions)

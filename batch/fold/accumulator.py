@@ -11,7 +11,7 @@ _MERGE_ROWS: Final = 1 << 18  # States waiting to be merged: fewer merges cost l
 
 
 @dataclass
-class Held:
+class Accumulator:
     """Partials of one view, merged as they come so that they never hold much more than their merged states."""
 
     view: View

@@ -11,7 +11,7 @@ import pyarrow.parquet as pq
 
 from batch.runtime.file_ranges import EVENTS
 from batch.runtime.scan import within
-from ledger.delta.location import Place
+from ledger.delta.location import Location
 from views.source.log_order import Places, places
 from views.source.offset_ranges import Partition, Ranges
 
@@ -33,7 +33,7 @@ class Drops:
         return events.filter(pa.array(~dropped))
 
 
-def read_drops(scratch: Place, files: Sequence[str], ranges: Ranges) -> Drops:
+def read_drops(scratch: Location, files: Sequence[str], ranges: Ranges) -> Drops:
     """The positions within the ranges, of all that the files list; only these are held."""
     scratch_files = scratch.file_system()
     found = []

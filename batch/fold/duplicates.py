@@ -31,7 +31,7 @@ from batch.runtime.file_ranges import EVENTS
 from batch.runtime.parquet_writer import TableFile
 from batch.runtime.scan import scan, within
 from batch.runtime.splits import Slice
-from ledger.delta.location import Place
+from ledger.delta.location import Location
 from views.arrow.ipc import from_ipc, to_ipc
 from views.kernel import kernel
 from views.kernel.deduplicate import contents, identity_columns
@@ -63,8 +63,8 @@ class Search:
 
     definitions: Mapping[str, bytes] = field(hash=False)
     source: str
-    events: Place
-    scratch: Place
+    events: Location
+    scratch: Location
     generations: tuple[str, ...] = ()
     searched: Ranges | None = None
 

@@ -16,7 +16,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from pyspark.sql import SparkSession
 
-from batch.fold.accumulator import Held
+from batch.fold.accumulator import Accumulator
 from batch.fold.columns import columns
 from batch.fold.dropped_positions import read_drops
 from batch.runtime import spark_jobs
@@ -24,7 +24,7 @@ from batch.runtime.file_ranges import EVENTS
 from batch.runtime.parquet_writer import TableFile, Written
 from batch.runtime.scan import scan
 from batch.runtime.splits import Slice
-from ledger.delta.location import Place
+from ledger.delta.location import Location
 from ledger.delta.stored_file import opened
 from ledger.publish.batch_parts import Part, Windows, starting_within
 from ledger.stored_states import by_bucket, stored
@@ -65,7 +65,7 @@ class Added:
     """New measures of a view, whose other states are in the table at `there`."""
 
     measures: tuple[str, ...]
-    there: Place
+    there: Location
 
 
 @dataclass(frozen=True)
@@ -80,9 +80,9 @@ class Folding:
 
     definitions: Mapping[str, bytes] = field(hash=False)
     source: str
-    events: Place
-    views: Mapping[str, Place] = field(hash=False)
-    scratch: Place
+    events: Location
+    views: Mapping[str, Location] = field(hash=False)
+    scratch: Location
     dropped: tuple[str, ...]
     version: int | None
     buckets: int
@@ -114,7 +114,7 @@ class Stored:
 class Commits:
     """Files of a realtime table, which have partials of views by fingerprint."""
 
-    table: Place
+    table: Location
     paths: tuple[str, ...]
     fingerprints: Mapping[str, str] = field(hash=False)
     side: Side = "served"
@@ -210,7 +210,7 @@ def _fold_slice(work: Folding, part: Slice, side: Side) -> Iterator[tuple[int, _
     needed = {*(column for view in views.values() for column in columns(view)), _APPEND_TIME, source.event_time}
     needed |= set() if _alone(part.ranges) else {EVENTS.topic, EVENTS.partition}
     needed |= set(position_columns(source)) if drops.places or source.many else set()
-    held = {name: Held(view) for name, view in views.items()}
+    held = {name: Accumulator(view) for name, view in views.items()}
     count, beside, early, stamps, maxima = 0, 0, 0, list[int](), list[Maxima]()
     rows = _SCAN_ROWS if source.prepare is None else _PREPARED_ROWS
     for scanned in scan(work.events, part, EVENTS, sorted(needed), rows=rows):
@@ -266,7 +266,7 @@ def _merge_stored(work: Folding, part: Stored) -> Iterator[tuple[int, _States]]:
 
 def _merge_commits(work: Folding, part: Commits) -> Iterator[tuple[int, _States]]:
     """What micro-batches have added to the views, on its way to the buckets."""
-    held = {name: Held(view) for name, view in _definitions(work)[1].items()}
+    held = {name: Accumulator(view) for name, view in _definitions(work)[1].items()}
     for path in part.paths:
         with opened(part.table, path, verified=True) as file:
             rows = file.read(["fingerprint", "partial"], use_threads=False)
@@ -279,8 +279,8 @@ def _merge_commits(work: Folding, part: Commits) -> Iterator[tuple[int, _States]
 
 def _build(work: Folding, values: Iterator[_States | Counted]) -> Iterator[Counted | Built | Unlike | Compared]:
     _, views = _definitions(work)
-    held = {(name, side): Held(view) for name, view in _folded(work)[1].items() for side in get_args(Side)}
-    held |= {(name, "stored"): Held(_there(work, views[name])) for name in work.added}
+    held = {(name, side): Accumulator(view) for name, view in _folded(work)[1].items() for side in get_args(Side)}
+    held |= {(name, "stored"): Accumulator(_there(work, views[name])) for name in work.added}
     for value in values:
         if isinstance(value, Counted):
             yield value

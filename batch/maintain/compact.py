@@ -7,13 +7,13 @@ from typing import Final
 
 import pyarrow as pa
 
-from batch.runtime.file_ranges import Columns, Span, spans
+from batch.runtime.file_ranges import Columns, FileRange, file_ranges
 from batch.runtime.parquet_writer import GROUP_ROWS, TableFile, Written
 from batch.runtime.scan import scan
 from batch.runtime.splits import Slice, cut
 from ledger.delta import delta_tables
 from ledger.delta.addresses import Tables
-from ledger.delta.location import Place
+from ledger.delta.location import Location
 from ledger.log.positions import Position
 from views.errors import TandemError
 from views.source.offset_ranges import Partition, Ranges
@@ -40,7 +40,7 @@ def compact(tables: Tables, address: str, where: Columns, end: Position, *, file
     Killed anywhere, it leaves files that are in no table. For the table's one writer. Raises Conflict, Unwritable, RowsLost.
     """
     handle = delta_tables.open_table(tables, address)
-    files = [] if handle is None else spans(handle, where)
+    files = [] if handle is None else file_ranges(handle, where)
     found = plan(files, end, file_bytes=file_bytes)
     if handle is None or not found.old:
         return 0, 0
@@ -49,8 +49,8 @@ def compact(tables: Tables, address: str, where: Columns, end: Position, *, file
     bounded = list(dict.fromkeys((*where.names, *filter(None, configured.split(",")))))
     written = []
     for part in found.slices:
-        with TableFile(Place.of(tables, address), schema, bounded) as file:
-            for rows in scan(Place.of(tables, address), part, where, schema.names, rows=GROUP_ROWS):
+        with TableFile(Location.of(tables, address), schema, bounded) as file:
+            for rows in scan(Location.of(tables, address), part, where, schema.names, rows=GROUP_ROWS):
                 file.write(rows)
         written += [file.written] if file.written else []
     _refuse_lost(address, [file for file in files if file.path in found.old], written)
@@ -59,7 +59,7 @@ def compact(tables: Tables, address: str, where: Columns, end: Position, *, file
     return len(found.old), len(written)
 
 
-def plan(files: Sequence[Span], end: Position, *, file_bytes: int) -> Plan:
+def plan(files: Sequence[FileRange], end: Position, *, file_bytes: int) -> Plan:
     """What to rewrite: files of less than half of `file_bytes` that have such a neighbour on some partition.
 
     A new file has rows of one partition, from a stretch of it in which no file stays.
@@ -79,9 +79,11 @@ def plan(files: Sequence[Span], end: Position, *, file_bytes: int) -> Plan:
     return Plan(old, slices) if len(slices) < len(old) else Plan(frozenset(), ())
 
 
-def _runs(files: Sequence[Span], partition: Partition, end: int, chosen: set[str] | frozenset[str]) -> Iterator[list[Span]]:
+def _runs(
+    files: Sequence[FileRange], partition: Partition, end: int, chosen: set[str] | frozenset[str]
+) -> Iterator[list[FileRange]]:
     """Stretches of neighbouring chosen files of a partition, in the order of the log."""
-    run: list[Span] = []
+    run: list[FileRange] = []
     for file in sorted((file for file in files if file.overlap(partition, (0, end))), key=lambda file: file.offsets):
         if file.path in chosen:
             run.append(file)
@@ -92,12 +94,12 @@ def _runs(files: Sequence[Span], partition: Partition, end: int, chosen: set[str
         yield run
 
 
-def _slices(run: Sequence[Span], partition: Partition, rows: int) -> list[Slice]:
+def _slices(run: Sequence[FileRange], partition: Partition, rows: int) -> list[Slice]:
     low, high = min(file.offsets[0] for file in run), max(file.offsets[1] for file in run)
     return cut(run, Ranges.of({partition: (low, high)}), rows=rows)
 
 
-def _refuse_lost(address: str, old: Sequence[Span], new: Sequence[Written]) -> None:
+def _refuse_lost(address: str, old: Sequence[FileRange], new: Sequence[Written]) -> None:
     before, after = sum(file.rows for file in old), sum(file.rows for file in new)
     if before != after:
         raise RowsLost(f"{len(old)} files of table {address} have {before} rows by its log, but {after} were read; restore it")

@@ -8,8 +8,8 @@ from batch.rebuild.events import Events, decoded_events, stored_events
 from batch.rebuild.job import RebuildJob
 from batch.rebuild.split import Split, split
 from batch.rebuild.state_files import merged_files, replayed_files, served_files
-from batch.runtime.session import Run
-from ledger.delta.location import Place
+from batch.runtime.session import BatchRun
+from ledger.delta.location import Location
 from ledger.log.archived_range import ArchivedRange, archived_range
 
 
@@ -34,11 +34,11 @@ class Inputs:
     events: Events
     slices: Split
     parallelism: int
-    tables: Mapping[str, Place] = field(hash=False)
+    tables: Mapping[str, Location] = field(hash=False)
     added: Mapping[str, fold.Added] = field(hash=False)
     merged: tuple[fold.Stored, ...]
     compared: tuple[fold.Stored | fold.Commits, ...]
-    scratch: Place
+    scratch: Location
 
     @property
     def rows(self) -> int:
@@ -46,7 +46,7 @@ class Inputs:
         return self.slices.rows + sum(file.rows for file in self.merged)
 
 
-def gather(batch: Run, job: RebuildJob, scratch: Place) -> Inputs:
+def gather(batch: BatchRun, job: RebuildJob, scratch: Location) -> Inputs:
     """Read the ledger and list the files. A raw job first decodes the archive, which is a Spark job.
 
     Raises TaskFailed, Unreadable, and Unclosed if a replay does not reach the cut.
@@ -61,9 +61,9 @@ def gather(batch: Run, job: RebuildJob, scratch: Place) -> Inputs:
         events,
         split(job, archived, events, parallelism=batch.parallelism, task_mb=batch.settings.batch.task_mb),
         batch.parallelism,
-        tables={view: Place.of(tables, job.batch_view(view).address(tables, view)) for view in job.views},
+        tables={view: Location.of(tables, job.batch_view(view).address(tables, view)) for view in job.views},
         added={
-            view: fold.Added(gained.measures, Place.of(tables, gained.there.address(tables, view)))
+            view: fold.Added(gained.measures, Location.of(tables, gained.there.address(tables, view)))
             for view, gained in job.gained.items()
         },
         merged=tuple(merged_files(tables, job)),

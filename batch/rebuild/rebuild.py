@@ -9,8 +9,8 @@ from batch.rebuild.account import BatchViews, account
 from batch.rebuild.gather import Inputs, gather
 from batch.rebuild.job import RebuildJob
 from batch.runtime.parallelism import buckets
-from batch.runtime.session import Run
-from ledger.delta.location import Place
+from batch.runtime.session import BatchRun
+from ledger.delta.location import Location
 from views.errors import TandemError
 from views.project import project
 
@@ -19,7 +19,7 @@ class Displaced(TandemError):
     """A new duplicate precedes, in the order of the log, an event that is counted already."""
 
 
-def rebuild(batch: Run, job: RebuildJob, scratch: Place) -> BatchViews:
+def rebuild(batch: BatchRun, job: RebuildJob, scratch: Location) -> BatchViews:
     """Write the files of each view's batch version; they join the view's table only when they are committed.
 
     Raises Displaced if an event below the start would have to be counted differently, TaskFailed, and Unclosed if the tables

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 
 from batch.rebuild.events import Events
 from batch.rebuild.job import RebuildJob
-from batch.runtime.file_ranges import Span, rows_within, within_times
+from batch.runtime.file_ranges import FileRange, rows_within, within_times
 from batch.runtime.parallelism import slices
 from batch.runtime.splits import Slice
 from ledger.log.archived_range import ArchivedRange
@@ -39,7 +39,7 @@ class Split:
 def split(job: RebuildJob, archived: ArchivedRange, events: Events, *, parallelism: int, task_mb: int) -> Split:
     """Split `[start, cut)` and, for duplicates, what lies below the start; a slice has at most `task_mb` megabytes of Parquet."""
 
-    def sliced(files: Sequence[Span], covered: Ranges) -> tuple[Slice, ...]:
+    def sliced(files: Sequence[FileRange], covered: Ranges) -> tuple[Slice, ...]:
         return tuple(slices(files, covered, parallelism=parallelism, task_mb=task_mb))
 
     files, end = _of_windows(job, events.files), job.compared_to
@@ -56,7 +56,7 @@ def split(job: RebuildJob, archived: ArchivedRange, events: Events, *, paralleli
     return Split(compared, beyond, searched, sliced(before, archived.before))
 
 
-def _of_windows(job: RebuildJob, files: Sequence[Span]) -> Sequence[Span]:
+def _of_windows(job: RebuildJob, files: Sequence[FileRange]) -> Sequence[FileRange]:
     """The files with events of the windows to build."""
     if job.windows is None or job.source.prepare is not None:  # `prepare` may change event times
         return files
@@ -68,7 +68,7 @@ def _share_event_time(source: Source) -> bool:
     return source.event_time in identity_columns(source)
 
 
-def _near_in_time(files: Sequence[Span], archived: ArchivedRange) -> Sequence[Span]:
+def _near_in_time(files: Sequence[FileRange], archived: ArchivedRange) -> Sequence[FileRange]:
     """The files that may have events of the same times as the events of the range."""
     times = [file.times for file in files if rows_within([file], archived.covered)]
     known = [both for both in times if both is not None]

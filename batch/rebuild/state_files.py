@@ -7,7 +7,7 @@ from typing import Final
 from batch.fold import fold
 from batch.rebuild.job import RebuildJob
 from ledger.delta.addresses import Tables
-from ledger.delta.location import Place
+from ledger.delta.location import Location
 from ledger.log.fetch_checks import Unclosed
 from ledger.publish.batch_parts import BatchView, Part, files_of
 from ledger.realtime.commit_files import paths_by_span
@@ -54,7 +54,7 @@ def _files(tables: Tables, view: str, there: BatchView, parts: tuple[Part, ...])
 
 
 def _commits(tables: Tables, job: RebuildJob, paths: Sequence[str], side: fold.Side) -> Iterator[fold.Commits]:
-    table = Place.of(tables, tables.realtime(job.release.number, job.source.name))
+    table = Location.of(tables, tables.realtime(job.release.number, job.source.name))
     fingerprints = {view: job.release.views[view] for view in job.views}
     for start in range(0, len(paths), _COMMITS):
         yield fold.Commits(table, tuple(paths[start : start + _COMMITS]), fingerprints, side)

@@ -17,9 +17,9 @@ from batch.recompute.estimate import Expected
 from batch.recompute.plan import Kind, Request, Step
 from batch.recompute.served_state import served
 from batch.runtime import delta_commits, scratch
-from batch.runtime.session import Run
+from batch.runtime.session import BatchRun
 from infra.logs.telling import bound
-from ledger.delta.location import Place
+from ledger.delta.location import Location
 from ledger.log import archive
 from ledger.log.counts import NOTHING, Counts, plus
 from ledger.log.gaps import Gap
@@ -43,7 +43,7 @@ class Work:
     With `audited` the release is live, and what is found is compared with what was served.
     """
 
-    batch: Run
+    batch: BatchRun
     base: Publication
     release: Release
     definitions: Project
@@ -56,7 +56,7 @@ class Work:
         object.__setattr__(self, "version", _new_version(self.batch))
 
     @property
-    def scratch(self) -> Place:
+    def scratch(self) -> Location:
         """Where tasks leave files for each other."""
         return scratch.scratch(self.batch.tables)
 
@@ -88,7 +88,7 @@ class Built:
     audits: tuple[Audit, ...]
 
 
-def _new_version(batch: Run) -> int:
+def _new_version(batch: BatchRun) -> int:
     """A batch version: unique without asking any table for the last one, later ones larger, exact in a double (53 bits)."""
     return (int(batch.now().timestamp() * 1000) << 10) | secrets.randbits(10)
 

@@ -4,7 +4,7 @@ import time
 from collections.abc import Callable
 from typing import Final
 
-from batch.runtime.session import Run
+from batch.runtime.session import BatchRun
 from ledger import cuts
 from ledger.log.positions import Position
 from ledger.publish.standing import cut_of
@@ -18,7 +18,7 @@ _EVERY_S: Final = 0.1
 
 
 def take_cut(
-    batch: Run, release: int, source: str, archive_end: Position, *, sleep: Callable[[float], None] = time.sleep
+    batch: BatchRun, release: int, source: str, archive_end: Position, *, sleep: Callable[[float], None] = time.sleep
 ) -> Position:
     """Reserve the cut: once taken, all below it may be folded.
 
@@ -29,7 +29,7 @@ def take_cut(
     return cuts.take(batch.tables, release, source, archive_end=archive_end, patience=0, by=batch.by, at=batch.now())
 
 
-def _wait_for_speed(batch: Run, release: int, source: str, archive_end: Position, sleep: Callable[[float], None]) -> None:
+def _wait_for_speed(batch: BatchRun, release: int, source: str, archive_end: Position, sleep: Callable[[float], None]) -> None:
     waited = still = 0.0
     reached = _reached(batch, release, source)
     while reached is not None and not archive_end.at_or_below(reached) and still < _STILL_S and waited < _PATIENCE_S:
@@ -42,7 +42,7 @@ def _wait_for_speed(batch: Run, release: int, source: str, archive_end: Position
         reached = now
 
 
-def _reached(batch: Run, release: int, source: str) -> Position | None:
+def _reached(batch: BatchRun, release: int, source: str) -> Position | None:
     """Where the release's chain ends; None if no speed layer has ever claimed it."""
     spans = spans_of(batch.tables, release, source)
     if not any(span.kind == "epoch" for span in spans):

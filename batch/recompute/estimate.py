@@ -4,7 +4,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Any, Final
 
-from batch.runtime.file_ranges import EVENTS, RECORDS, rows_within, table_spans, within_times
+from batch.runtime.file_ranges import EVENTS, RECORDS, rows_within, table_ranges, within_times
 from ledger.delta.addresses import Tables
 from ledger.log import archive
 from ledger.log.positions import LOG_START, Position, ranges
@@ -67,7 +67,7 @@ def expected(
     """
     name = source.name
     address, where = (tables.archive(name), RECORDS) if kind == RAW else (tables.events(name, decoder), EVENTS)
-    files = table_spans(tables, address, where, "" if kind == RAW else source.event_time)
+    files = table_ranges(tables, address, where, "" if kind == RAW else source.event_time)
     if windows is not None and source.prepare is None:  # which may move events in time
         files = within_times(files, *windows)
     covered = ranges(start, end, archive.firsts(tables, name))

@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
 from batch.archive.lineage import table
-from batch.runtime.session import Run
+from batch.runtime.session import BatchRun
 from infra.lineage import data_set
 from infra.lineage.data_set import DataSets, Made
 from ledger.log import archive
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
 def recomputing(
     reporter: "Reporter",
-    batch: Run,
+    batch: BatchRun,
     release: Release,
     source: Source,
     views: Mapping[str, View],

@@ -18,7 +18,7 @@ from batch.recompute.build import Built, Done, Work, build_all, commit
 from batch.recompute.candidate import candidate
 from batch.recompute.lineage import recomputing
 from batch.recompute.plan import Request, Step
-from batch.runtime.session import Run
+from batch.runtime.session import BatchRun
 from infra.lineage.runs import reporting
 from infra.logs.telling import bound
 from ledger.delta.delta_tables import Conflict, Unwritable
@@ -49,7 +49,7 @@ class Recomputed:
     paused: bool = False
 
 
-def run(batch: Run, working_tree: Callable[[], Project], request: Request = _ALL) -> Recomputed:
+def run(batch: BatchRun, working_tree: Callable[[], Project], request: Request = _ALL) -> Recomputed:
     """Recompute views of the live release and publish them; without bounds also those of every release that stands beside it.
 
     The first run of all publishes the working tree. After a rollback nothing is done until publishing is resumed. Waits for
@@ -69,7 +69,7 @@ def run(batch: Run, working_tree: Callable[[], Project], request: Request = _ALL
     return found
 
 
-def _publish(batch: Run, live: Publication, request: Request) -> Recomputed:
+def _publish(batch: BatchRun, live: Publication, request: Request) -> Recomputed:
     work = _work(batch, live, request, audited=True)
     steps = plan.steps(work.definitions, live, request)
     done: dict[str, Built] = {}
@@ -108,7 +108,7 @@ def _published(work: Work, live: Publication, steps: Sequence[Step], done: dict[
     return Recomputed(published, tuple(one.done for one in built), work.gaps, compared)
 
 
-def _move(batch: Run, state: Publication, request: Request) -> None:
+def _move(batch: BatchRun, state: Publication, request: Request) -> None:
     """Bring the batch views of a release that is not live up to a new cut. A release that cannot be is no longer kept up."""
     tables, name = batch.tables, f"release {state.release}, which is kept beside the live one"
     record = standing.newest(tables, state.release)
@@ -127,7 +127,7 @@ def _move(batch: Run, state: Publication, request: Request) -> None:
         batch.say(f"{name}, is no longer kept up to date: {error}")
 
 
-def _work(batch: Run, state: Publication, request: Request, *, audited: bool = False) -> Work:
+def _work(batch: BatchRun, state: Publication, request: Request, *, audited: bool = False) -> Work:
     release = releases.load(batch.tables, state.release)
     definitions = project.load_files(release.files)
     found = accepted_gaps(batch.tables, state, definitions.sources, request.accepted)

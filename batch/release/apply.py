@@ -14,7 +14,7 @@ from typing import Final
 from batch.release.build_release import Terms, build_release
 from batch.release.change import Change, Status
 from batch.release.diff import diffs
-from batch.runtime.session import Run
+from batch.runtime.session import BatchRun
 from ledger.publish import diffs as kept_diffs
 from ledger.publish import first_publication, promotion, publications, releases, standing
 from ledger.publish.diffs import ReleaseDiff
@@ -50,7 +50,9 @@ class Applied:
     written: int = 0
 
 
-def run(batch: Run, working_tree: Callable[[], Project], terms: Terms, *, sleep: Callable[[float], None] = time.sleep) -> Applied:
+def run(
+    batch: BatchRun, working_tree: Callable[[], Project], terms: Terms, *, sleep: Callable[[float], None] = time.sleep
+) -> Applied:
     """Make the working tree a release that stands ready. If nothing is published yet, it is published.
 
     Waits for another run that holds the lock, and until the release's realtime views have caught up. Raises TandemError: a
@@ -76,7 +78,7 @@ def run(batch: Run, working_tree: Callable[[], Project], terms: Terms, *, sleep:
     return Applied(live, release.number, change.status, diff, lags, written)
 
 
-def _not_usable(batch: Run) -> set[int]:
+def _not_usable(batch: BatchRun) -> set[int]:
     """The releases that are not ready with a diff: definitions that one of them has become a new release."""
     tables, days = batch.tables, batch.settings.keep.release_days
     ready = promotion.ready(tables, days=days, at=batch.now())
@@ -84,7 +86,7 @@ def _not_usable(batch: Run) -> set[int]:
     return {one.number for one in releases.every(tables)} - usable
 
 
-def _retire_unpromoted(batch: Run, wanted: Release) -> None:
+def _retire_unpromoted(batch: BatchRun, wanted: Release) -> None:
     """Definitions that were applied and never went live make room for the next ones."""
     tables = batch.tables
     published = {each.release for each in publications.history(tables)}
@@ -95,7 +97,7 @@ def _retire_unpromoted(batch: Run, wanted: Release) -> None:
             standing.record(tables, "retired", replace(one.state, by=batch.by, at=batch.now(), why=why))
 
 
-def _compare(batch: Run, change: Change, state: Publication) -> ReleaseDiff:
+def _compare(batch: BatchRun, change: Change, state: Publication) -> ReleaseDiff:
     """Compare the answers of both releases below the cut, and record the differences."""
     status = change.status
     changed = [name for name, what in status.items() if what == "changed"]
@@ -108,7 +110,7 @@ def _compare(batch: Run, change: Change, state: Publication) -> ReleaseDiff:
     return diff
 
 
-def _caught_up(batch: Run, number: int, max_lag: int, sleep: Callable[[float], None]) -> dict[str, int]:
+def _caught_up(batch: BatchRun, number: int, max_lag: int, sleep: Callable[[float], None]) -> dict[str, int]:
     """Wait until the realtime views are near the live ones. Raises CannotApply if they stand still, or have failed."""
     tables = batch.tables
     least: dict[str, int] | None = None

@@ -12,7 +12,7 @@ from batch.recompute.candidate import candidate
 from batch.recompute.plan import Request, Step
 from batch.release.change import Change, initial_state, missing_steps, only_new_measures, without_batch_view
 from batch.release.unread_fields import keep_unread
-from batch.runtime.session import Run
+from batch.runtime.session import BatchRun
 from ledger import cuts
 from ledger.log.gaps import Gap
 from ledger.publish import standing
@@ -54,7 +54,7 @@ class BuiltRelease:
     written: int
 
 
-def build_release(batch: Run, change: Change, terms: Terms) -> BuiltRelease:
+def build_release(batch: BatchRun, change: Change, terms: Terms) -> BuiltRelease:
     """Build what the live release does not have at its cut. Killed anywhere, the next run starts over.
 
     Raises TandemError: a gap or a shorter history that is not accepted, a step that fails.
@@ -67,7 +67,7 @@ def build_release(batch: Run, change: Change, terms: Terms) -> BuiltRelease:
     return fold(batch, change, beginning)
 
 
-def gather(batch: Run, change: Change, terms: Terms) -> Beginning:
+def gather(batch: BatchRun, change: Change, terms: Terms) -> Beginning:
     """Decide what the release begins with, and what is to build."""
     gaps = accepted_gaps(batch.tables, change.live, change.new.sources, terms.accepted)
     base = initial_state(change, by=batch.by, at=batch.now())
@@ -79,7 +79,7 @@ def gather(batch: Run, change: Change, terms: Terms) -> Beginning:
     return Beginning(base, tuple(steps), gaps, shorter)
 
 
-def begin(batch: Run, change: Change, base: Publication) -> None:
+def begin(batch: BatchRun, change: Change, base: Publication) -> None:
     """Mark the live cut in the release's realtime tables, and record it as applied: its speed layer follows from there."""
     for source in change.new.sources:
         if change.live.cut(source).offsets:
@@ -87,7 +87,7 @@ def begin(batch: Run, change: Change, base: Publication) -> None:
     standing.record(batch.tables, "applied", base)
 
 
-def decode(batch: Run, change: Change, steps: Sequence[Step]) -> None:
+def decode(batch: BatchRun, change: Change, steps: Sequence[Step]) -> None:
     """Decode the archive again for sources that have another decoder. Waits for the lock of archive runs."""
     for step in steps:
         if change.other_decoder(step.source):
@@ -95,13 +95,13 @@ def decode(batch: Run, change: Change, steps: Sequence[Step]) -> None:
             decode_archived(batch, change.after, change.new.sources[step.source])
 
 
-def keep(batch: Run, change: Change, beginning: Beginning) -> Beginning:
+def keep(batch: BatchRun, change: Change, beginning: Beginning) -> Beginning:
     """Keep the batch views that stay valid although their source's event gained fields."""
     base = keep_unread(batch, beginning.base, change)
     return replace(beginning, base=base, steps=tuple(without_batch_view([*beginning.steps], base)))
 
 
-def fold(batch: Run, change: Change, beginning: Beginning) -> BuiltRelease:
+def fold(batch: BatchRun, change: Change, beginning: Beginning) -> BuiltRelease:
     """Do the steps, commit their files, and record the release as built."""
     work = Work(batch, beginning.base, change.after, change.new, Request(keep_cut=True), beginning.gaps)
     built = build_all(work, beginning.steps)

@@ -5,11 +5,11 @@ from dataclasses import dataclass, field
 from functools import partial, reduce
 from typing import Final, Literal
 
-from batch.fold.accumulator import Held
+from batch.fold.accumulator import Accumulator
 from batch.runtime import spark_jobs
 from batch.runtime.parallelism import buckets
-from batch.runtime.session import Run
-from ledger.delta.location import Place
+from batch.runtime.session import BatchRun
+from ledger.delta.location import Location
 from ledger.publish.batch_parts import Part, files_of
 from ledger.publish.publications import Publication
 from ledger.publish.releases import Release
@@ -30,7 +30,7 @@ class _Work:
 
     definitions: Mapping[_Side, Mapping[str, bytes]] = field(hash=False)
     views: tuple[str, ...]
-    places: Mapping[tuple[_Side, str], Place] = field(hash=False)
+    places: Mapping[tuple[_Side, str], Location] = field(hash=False)
     buckets: int
 
     def view(self, side: _Side, name: str) -> View:
@@ -60,12 +60,12 @@ Standing = tuple[Release, Publication]
 """A release and its newest state."""
 
 
-def diffs(batch: Run, old: Standing, new: Standing, views: Sequence[str]) -> dict[str, Diff]:
+def diffs(batch: BatchRun, old: Standing, new: Standing, views: Sequence[str]) -> dict[str, Diff]:
     """The diffs of views that both releases have; both states stand at the same cut. Raises jobs.TaskFailed, Unreadable."""
     sides: dict[_Side, Standing] = {"old": old, "new": new}
     files = [file for side, pair in sides.items() for view in views for file in _files(batch, side, view, pair[1])]
     places = {
-        (side, view): Place.of(batch.tables, state.views[view].address(batch.tables, view))
+        (side, view): Location.of(batch.tables, state.views[view].address(batch.tables, view))
         for side, (_, state) in sides.items()
         for view in views
     }
@@ -77,7 +77,7 @@ def diffs(batch: Run, old: Standing, new: Standing, views: Sequence[str]) -> dic
     return {view: reduce(add, (one for name, one in found if name == view), Diff()) for view in views}
 
 
-def _files(batch: Run, side: _Side, view: str, state: Publication) -> Iterator[_File]:
+def _files(batch: BatchRun, side: _Side, view: str, state: Publication) -> Iterator[_File]:
     parts = state.views[view].parts
     for number, part in enumerate(parts):
         _, files = files_of(batch.tables, state.views[view].address(batch.tables, view), part)
@@ -94,7 +94,7 @@ def _read(work: _Work, file: _File) -> Iterator[tuple[int, _States]]:
 
 def _compare(work: _Work, values: Iterator[_States]) -> Iterator[tuple[str, Diff]]:
     sides: tuple[_Side, _Side] = ("old", "new")
-    held = {(side, name): Held(work.view(side, name)) for side in sides for name in work.views}
+    held = {(side, name): Accumulator(work.view(side, name)) for side in sides for name in work.views}
     for value in values:
         held[value.side, value.view].add(Partial(from_ipc(value.states)))
     for name in work.views:

@@ -3,14 +3,14 @@
 from dataclasses import replace
 
 from batch.release.change import Change
-from batch.runtime.session import Run
+from batch.runtime.session import BatchRun
 from ledger.delta.addresses import Tables
 from ledger.log import archive
 from ledger.log.positions import Position
 from ledger.publish.publications import Publication
 
 
-def keep_unread(batch: Run, base: Publication, change: Change) -> Publication:
+def keep_unread(batch: BatchRun, base: Publication, change: Change) -> Publication:
     """The state that a release begins with, with the batch views of the live release that its views can continue.
 
     These are the views that read none of the fields that their source's event gained, if no archived record below the live cut

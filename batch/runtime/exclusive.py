@@ -14,7 +14,7 @@ from ledger.delta.addresses import Tables
 def alone(
     settings: Settings, *names: str, what: str, now: Callable[[], datetime], say: Callable[[str], None]
 ) -> Iterator[Tables]:
-    """Hold the locks, in this order, until the block ends. Waits for others as the settings say; raises locks.Held."""
+    """Hold the locks, in this order, until the block ends. Waits for others as the settings say; raises locks.LockTimeout."""
     tables = Tables(settings.state)
     with locks.own() as acquire:
         for name in names:

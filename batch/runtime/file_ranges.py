@@ -39,7 +39,7 @@ EVERY_OFFSET: Final = (0, 2**63 - 1)
 
 
 @dataclass(frozen=True)
-class Span:
+class FileRange:
     """One file: its path in the table, how many rows it has, bounds on where in the log they were, its size in bytes.
 
     Bounds are inclusive for topic, partition and event times, half-open for offsets; None is unknown. They may be wider than
@@ -73,32 +73,32 @@ class Span:
         return max(0, min(interval[1], self.offsets[1]) - max(interval[0], self.offsets[0]))
 
 
-def rows_within(files: Iterable[Span], ranges: Ranges) -> int:
+def rows_within(files: Iterable[FileRange], ranges: Ranges) -> int:
     """About how many rows of the files are in the ranges."""
     pieces = [(partition, interval) for partition, intervals in ranges.intervals for interval in intervals]
     return sum(span.within(*pieces) for span in files)
 
 
-def table_spans(tables: Tables, address: str, columns: Columns, time: str = "") -> list[Span]:
+def table_ranges(tables: Tables, address: str, columns: Columns, time: str = "") -> list[FileRange]:
     """The files of a table as `spans` has them, at its newest version; none if there is no table. Raises Unreadable."""
     table = delta_tables.open_table(tables, address)
-    return [] if table is None else spans(table, columns, time)
+    return [] if table is None else file_ranges(table, columns, time)
 
 
-def spans(table: DeltaTable, columns: Columns, time: str = "") -> list[Span]:
+def file_ranges(table: DeltaTable, columns: Columns, time: str = "") -> list[FileRange]:
     """The active files of the table at the handle's version that have rows; `time` names the column of event times."""
     actions = pa.table(table.get_add_actions(flatten=True))
     return [_span(row, columns, time) for row in actions.to_pylist() if row.get("num_records") != 0]
 
 
-def within_times(files: Iterable[Span], low: datetime, high: datetime) -> list[Span]:
+def within_times(files: Iterable[FileRange], low: datetime, high: datetime) -> list[FileRange]:
     """The files that may have events of these times, both included."""
     return [file for file in files if file.times is None or (file.times[0] <= high and low <= file.times[1])]
 
 
-def _span(row: dict[str, Any], columns: Columns, time: str) -> Span:
+def _span(row: dict[str, Any], columns: Columns, time: str) -> FileRange:
     topics, partitions, offsets = (_bounds(row, column) for column in columns.names)
-    return Span(
+    return FileRange(
         path=row["path"],
         rows=row.get("num_records") or 0,
         topics=topics,

@@ -4,7 +4,7 @@ from collections.abc import Iterable, Sequence
 from math import ceil
 from typing import Final
 
-from batch.runtime.file_ranges import Span, rows_within
+from batch.runtime.file_ranges import FileRange, rows_within
 from batch.runtime.splits import Slice, cut, even_rows
 from views.source.offset_ranges import Ranges
 from views.view import View, bind
@@ -15,7 +15,7 @@ _MERGE_ROWS: Final = 20_000_000
 _ORDERED_ROWS: Final = 1_000_000
 
 
-def slices(files: Sequence[Span], covered: Ranges, *, parallelism: int, task_mb: int) -> list[Slice]:
+def slices(files: Sequence[FileRange], covered: Ranges, *, parallelism: int, task_mb: int) -> list[Slice]:
     """One slice a task, of no more Parquet than the settings allow."""
     rows, size = sum(span.rows for span in files), sum(span.size for span in files)
     most = max(FEW_ROWS, task_mb * 1_000_000 * rows // max(1, size))

@@ -16,7 +16,7 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 from deltalake.transaction import AddAction
 
-from ledger.delta.location import Place
+from ledger.delta.location import Location
 from views.instant import FIRST, LAST
 from views.source.event import TIMESTAMP
 
@@ -57,7 +57,7 @@ class TableFile:
     file; `partition_values` are the table's partition columns, which the file itself does not hold.
     """
 
-    place: Place
+    place: Location
     schema: pa.Schema
     bounded: Sequence[str] = ()
     partition_values: Mapping[str, str] = field(default_factory=dict)

@@ -8,16 +8,16 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
-from batch.runtime.file_ranges import Columns, Span
+from batch.runtime.file_ranges import Columns, FileRange
 from batch.runtime.splits import Slice
-from ledger.delta.location import Place
+from ledger.delta.location import Location
 from ledger.delta.stored_file import opened
 from views.source.offset_ranges import Ranges
 
 _MOST_BYTES: Final = 64 << 20
 
 
-def scan(place: Place, part: Slice, where: Columns, columns: Sequence[str], *, rows: int) -> Iterator[pa.Table]:
+def scan(place: Location, part: Slice, where: Columns, columns: Sequence[str], *, rows: int) -> Iterator[pa.Table]:
     """Tables of at most `rows` rows with the named columns, in the order of the files; at most one file is open.
 
     Memory is bounded by `rows`, by a row group, and by about 64 MB where rows are large.
@@ -33,7 +33,7 @@ def scan(place: Place, part: Slice, where: Columns, columns: Sequence[str], *, r
         yield pa.concat_tables(held)
 
 
-def _pieces(place: Place, part: Slice, where: Columns, columns: Sequence[str]) -> Iterator[pa.Table]:
+def _pieces(place: Location, part: Slice, where: Columns, columns: Sequence[str]) -> Iterator[pa.Table]:
     """The wanted rows of each row group that may have some."""
     for path in part.files:
         with opened(place, path) as file:
@@ -66,7 +66,7 @@ def within(table: pa.Table, where: Columns, ranges: Ranges) -> pa.ChunkedArray:
     return reduce(pc.or_, masks)
 
 
-def _span(path: str, group: pq.RowGroupMetaData, where: Columns) -> Span:
+def _span(path: str, group: pq.RowGroupMetaData, where: Columns) -> FileRange:
     """What the row group's statistics say about where its rows were."""
     bounds = {}
     for index in range(group.num_columns):
@@ -77,11 +77,11 @@ def _span(path: str, group: pq.RowGroupMetaData, where: Columns) -> Span:
             bounds[column.path_in_schema] = (statistics.min, statistics.max) if known else None
     topics, partitions, offsets = (bounds[name] for name in where.names)
     if offsets is None:
-        return Span(path, group.num_rows)
-    return Span(path, group.num_rows, topics, partitions, (offsets[0], offsets[1] + 1))
+        return FileRange(path, group.num_rows)
+    return FileRange(path, group.num_rows, topics, partitions, (offsets[0], offsets[1] + 1))
 
 
-def inside(span: Span, ranges: Ranges) -> bool:
+def inside(span: FileRange, ranges: Ranges) -> bool:
     """Whether every row of the span is certainly in the ranges."""
     if span.topics is None or span.partitions is None or span.topics[0] != span.topics[1]:
         return False

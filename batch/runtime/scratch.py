@@ -7,15 +7,15 @@ from uuid import uuid4
 from pyarrow.fs import FileSelector, FileType
 
 from ledger.delta.addresses import Tables
-from ledger.delta.location import Place
+from ledger.delta.location import Location
 from ledger.delta.vacuum import Freed
 
 _FOLDER: Final = "scratch"
 
 
-def scratch(tables: Tables) -> Place:
+def scratch(tables: Tables) -> Location:
     """The folder. It belongs to the process that holds the lock of the views' tables."""
-    return Place.of(tables, f"{tables.root.rstrip('/')}/{_FOLDER}")
+    return Location.of(tables, f"{tables.root.rstrip('/')}/{_FOLDER}")
 
 
 def clear(tables: Tables) -> Freed:

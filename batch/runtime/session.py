@@ -20,7 +20,7 @@ Lock = Literal["archive", "views"]
 
 
 @dataclass(frozen=True)
-class Run:
+class BatchRun:
     """One run of a batch command. `by` names it in what it commits, `say` tells a person how it goes, `now` is the clock.
 
     `started` is given the Spark session once there is one.
@@ -52,7 +52,10 @@ class Run:
         return max(1, int(self.session.sparkContext.defaultParallelism))
 
     def hold(self, name: Lock) -> None:
-        """Be the one process that writes these tables, as long as its JVM lives. Waits as the settings say; raises Held."""
+        """Take the lock of these tables, which this process's JVM holds until it ends.
+
+        Waits for another process up to `batch.lock_wait_s`; then raises LockTimeout.
+        """
         locks.hold(
             self.tables.lock(name),
             locker(self.session),

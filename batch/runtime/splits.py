@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from itertools import pairwise
 from math import ceil
 
-from batch.runtime.file_ranges import Span
+from batch.runtime.file_ranges import FileRange
 from views.source.offset_ranges import EMPTY, Interval, Partition, Ranges
 
 
@@ -22,7 +22,7 @@ class Slice:
     rows: int
 
 
-def cut(files: Sequence[Span], ranges: Ranges, *, rows: int) -> list[Slice]:
+def cut(files: Sequence[FileRange], ranges: Ranges, *, rows: int) -> list[Slice]:
     """Slices of about `rows` rows that together are `ranges`. Cuts fall between files where that is possible."""
     pieces = (
         piece
@@ -38,10 +38,10 @@ def even_rows(total: int, parallelism: int, *, least: int, most: int) -> int:
     return max(least, min(most, ceil(total / (2 * parallelism))))
 
 
-def _pieces(files: Sequence[Span], partition: Partition, interval: Interval, rows: int) -> Iterator[Slice]:
+def _pieces(files: Sequence[FileRange], partition: Partition, interval: Interval, rows: int) -> Iterator[Slice]:
     """Slices of one interval, cut where one file ends and the next begins, then within files that are too large."""
     start, end = interval
-    held: list[tuple[Span, int]] = []
+    held: list[tuple[FileRange, int]] = []
     reach = start
     for span in sorted(files, key=lambda span: span.offsets):
         shared = span.overlap(partition, interval)
@@ -55,7 +55,7 @@ def _pieces(files: Sequence[Span], partition: Partition, interval: Interval, row
     yield from _even(partition, (start, end), held, rows)
 
 
-def _even(partition: Partition, interval: Interval, held: list[tuple[Span, int]], rows: int) -> Iterator[Slice]:
+def _even(partition: Partition, interval: Interval, held: list[tuple[FileRange, int]], rows: int) -> Iterator[Slice]:
     """The interval in this many equal parts that each has about `rows` rows."""
     start, end = interval
     count = sum(number for _, number in held)

@@ -8,12 +8,12 @@ from typing import Final
 import numpy as np
 import pyarrow as pa
 
-from batch.runtime.file_ranges import EVERY_OFFSET, RECORDS, Span, table_spans
+from batch.runtime.file_ranges import EVERY_OFFSET, RECORDS, FileRange, table_ranges
 from batch.runtime.parquet_writer import GROUP_ROWS
 from batch.runtime.scan import scan
 from batch.runtime.splits import Slice
 from ledger.delta.addresses import Tables
-from ledger.delta.location import Place
+from ledger.delta.location import Location
 from views.errors import TandemError
 from views.source.offset_ranges import Interval, Partition, Ranges
 from views.source.source import RECORDS_SCHEMA
@@ -29,14 +29,14 @@ class Disordered(TandemError):
 class Records:
     """Archive files that hold records of some partitions, each file a stretch of one, in order."""
 
-    place: Place
-    files: tuple[Span, ...]
+    place: Location
+    files: tuple[FileRange, ...]
 
     @classmethod
     def archived(cls, tables: Tables, source: str) -> "Records":
         """A source's archive as it is now, runs that are not finished too."""
         address = tables.archive(source)
-        return cls(Place.of(tables, address), tuple(table_spans(tables, address, RECORDS)))
+        return cls(Location.of(tables, address), tuple(table_ranges(tables, address, RECORDS)))
 
     def of(self, partition: Partition) -> "Records":
         """The files that may have records of a partition."""

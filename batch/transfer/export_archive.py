@@ -13,7 +13,7 @@ from batch.runtime.parquet_writer import TableFile
 from batch.runtime.splits import cut
 from batch.transfer.archived_records import Records
 from ledger.delta.addresses import Tables
-from ledger.delta.location import Place
+from ledger.delta.location import Location
 from ledger.log import archive, gaps, manifest
 from ledger.log.manifest import Exported, File, Gap, Manifest, Stretch, Topic
 from ledger.log.positions import LOG_START, Position, ranges
@@ -95,7 +95,7 @@ def _intervals(there: Records, partition: Partition, whole: Interval) -> Iterato
 
 
 def _write(there: Records, partition: Partition, interval: Interval, folder: Path, source: str) -> Stretch:
-    with TableFile(Place(str(folder.absolute() / source)), RECORDS_SCHEMA) as file:
+    with TableFile(Location(str(folder.absolute() / source)), RECORDS_SCHEMA) as file:
         for table in there.read(partition, interval):
             file.write(table)
     if file.written is None:

@@ -16,14 +16,14 @@ import pyarrow.parquet as pq
 
 from batch.runtime import delta_commits
 from batch.runtime.exclusive import alone
-from batch.runtime.file_ranges import RECORDS, Span
+from batch.runtime.file_ranges import RECORDS, FileRange
 from batch.runtime.parquet_writer import TableFile, Written
 from batch.transfer.archived_records import Records, first_difference, refuse_disordered
 from batch.transfer.export_archive import sha256
 from infra.settings import Settings
 from ledger.delta import delta_tables
 from ledger.delta.addresses import Tables
-from ledger.delta.location import Place
+from ledger.delta.location import Location
 from ledger.log import archive, gaps, manifest
 from ledger.log.manifest import Exported, Manifest, Stretch
 from ledger.log.positions import Position, upper
@@ -77,7 +77,7 @@ def run(
 ) -> list[Imported]:
     """Import a folder that `tandem export` wrote. `sources` are the names that the project defines; archive runs wait meanwhile.
 
-    Raises BadManifest or NotImported, naming file or source, before anything is visible; locks.Held.
+    Raises BadManifest or NotImported, naming file or source, before anything is visible; locks.LockTimeout.
     """
     made = read(folder)
     for name in made.sources:
@@ -189,11 +189,11 @@ def _refuse_another_order(tables: Tables, name: str, exported: Exported) -> None
 def _exported(folder: Path, exported: Exported) -> Records:
     """The records of an export."""
     files = (
-        Span(stretch.file.path, stretch.rows, (stretch.topic,) * 2, (stretch.partition,) * 2, (stretch.start, stretch.end))
+        FileRange(stretch.file.path, stretch.rows, (stretch.topic,) * 2, (stretch.partition,) * 2, (stretch.start, stretch.end))
         for stretch in exported.stretches
         if stretch.file is not None
     )
-    return Records(Place(str(folder.absolute())), tuple(files))
+    return Records(Location(str(folder.absolute())), tuple(files))
 
 
 def _steps(exported: Exported, held: Position, parts: Mapping[Partition, Interval], firsts: Offsets) -> Iterator[_Step]:
@@ -233,7 +233,7 @@ def _write(tables: Tables, new: _New, partition: Partition, interval: Interval) 
     for stretch in new.exported.stretches:
         start, end = max(stretch.start, interval[0]), min(stretch.end, interval[1])
         if stretch.place == partition and start < end and stretch.file is not None:
-            with TableFile(Place.of(tables, tables.archive(new.source)), RECORDS_SCHEMA, BOUNDED) as file:
+            with TableFile(Location.of(tables, tables.archive(new.source)), RECORDS_SCHEMA, BOUNDED) as file:
                 for table in new.records.read(partition, (start, end)):
                     file.write(table)
             if file.written is not None:

@@ -15,13 +15,13 @@ import pyarrow.compute as pc
 
 from batch.fold.columns import columns
 from batch.recompute import audit
-from batch.runtime.file_ranges import EVENTS, spans
+from batch.runtime.file_ranges import EVENTS, file_ranges
 from batch.runtime.scan import scan
 from batch.runtime.splits import Slice
 from batch.verify.replay_compare import Compared
 from ledger.delta import delta_tables
 from ledger.delta.addresses import Tables
-from ledger.delta.location import Place
+from ledger.delta.location import Location
 from ledger.log import archive
 from ledger.log.positions import LOG_START, ranges
 from ledger.publish.batch_parts import files_of
@@ -93,7 +93,7 @@ class _Drawn:
 class _Log:
     """The events below the cut: where they are, and the ids of the topics, the oldest first."""
 
-    place: Place
+    place: Location
     files: tuple[str, ...]
     covered: Ranges
     generations: tuple[str, ...]
@@ -138,8 +138,8 @@ def _log(tables: Tables, live: Publication, release: Release, source: Source) ->
     address = tables.events(source.name, release.sources[source.name])
     handle = delta_tables.open_table(tables, address)
     return _Log(
-        Place.of(tables, address),
-        () if handle is None else tuple(span.path for span in spans(handle, EVENTS)),
+        Location.of(tables, address),
+        () if handle is None else tuple(span.path for span in file_ranges(handle, EVENTS)),
         ranges(LOG_START, live.cut(source.name), archive.firsts(tables, source.name)),
         archive.generations(tables, source.name),
     )
@@ -163,7 +163,7 @@ def _published(tables: Tables, live: Publication, view: View, names: Sequence[st
     for number, part in enumerate(batch_view.parts):
         _, files = files_of(tables, address, part)
         for file in files:
-            yield from stored(view, Place.of(tables, address), file.path, batch_view.parts[number + 1 :], names)
+            yield from stored(view, Location.of(tables, address), file.path, batch_view.parts[number + 1 :], names)
 
 
 def _hold(drawn: _Drawn, events: pa.Table, prepared: pa.Table) -> None:

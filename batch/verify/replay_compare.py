@@ -9,7 +9,7 @@ from batch.rebuild.job import REPLAYED, SERVED, SERVED_AND_REPLAYED, RebuildJob,
 from batch.rebuild.rebuild import rebuild
 from batch.recompute import audit
 from batch.runtime.scratch import scratch
-from batch.runtime.session import Run
+from batch.runtime.session import BatchRun
 from ledger.delta.addresses import Tables
 from ledger.log.counts import Counts
 from ledger.log.positions import LOG_START
@@ -37,7 +37,7 @@ class Compared:
 
 
 @dataclass(frozen=True)
-class Beside:
+class Agreement:
     """What batch counted below the cut, what views rejected by name and reason, and how the three say the same or not."""
 
     counts: Counts
@@ -45,8 +45,8 @@ class Beside:
     compared: tuple[Compared, ...]
 
 
-def beside(
-    batch: Run,
+def agreement(
+    batch: BatchRun,
     live: Publication,
     release: Release,
     source: Source,
@@ -54,7 +54,7 @@ def beside(
     *,
     replayed: Tables,
     counted: Counts,
-) -> Beside:
+) -> Agreement:
     """Fold the archive below the live cut again, into nothing that stays, and compare it with what is published and replayed.
 
     `views` are the source's by name; `replayed` holds a realtime table that reaches the cut, whose micro-batches `counted`
@@ -74,7 +74,7 @@ def beside(
         for copies in [0 if pair == SERVED else audit.told_apart(view, built.counts, beyond=beyond)]
         for one in built.differences[pair][name]
     ]
-    return Beside(built.counts, built.rejected, tuple(compared))
+    return Agreement(built.counts, built.rejected, tuple(compared))
 
 
 def _archived(view: View) -> View:

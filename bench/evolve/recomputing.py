@@ -20,7 +20,7 @@ from batch.recompute.plan import Mode, Request
 from batch.release.diff import diffs
 from batch.runtime import delta_commits
 from batch.runtime.file_ranges import RECORDS
-from batch.runtime.session import Run
+from batch.runtime.session import BatchRun
 from infra.settings import Settings, Spark
 from ledger.log import archive
 from ledger.log.positions import LOG_START, Position
@@ -77,7 +77,7 @@ def measure(
 ) -> Recomputes:
     """Write the history, recompute what is old of it, then what is new, then everything. Raises TandemError."""
     settings = Settings(state=str(folder), spark=Spark(master=f"local[{cores}]", driver_memory=memory))
-    batch = Run(settings, "bench", lambda: datetime.now(UTC), lambda _: None, environ)
+    batch = BatchRun(settings, "bench", lambda: datetime.now(UTC), lambda _: None, environ)
     defined = project.load(EXAMPLE)
     first_publication.live(batch.tables, lambda: defined, by="bench", at=batch.now())
     old = events - events // _ONE_IN
@@ -94,13 +94,13 @@ def measure(
     return Recomputes(events, events - old, full, incremental, _equal(batch, defined, grown, whole))
 
 
-def _timed(batch: Run, defined: Project, mode: Mode) -> tuple[float, Publication]:
+def _timed(batch: BatchRun, defined: Project, mode: Mode) -> tuple[float, Publication]:
     begun = time.monotonic()
     done = recompute.run(batch, lambda: defined, Request(mode=mode))
     return time.monotonic() - begun, done.publication
 
 
-def _equal(batch: Run, defined: Project, one: Publication, other: Publication) -> bool:
+def _equal(batch: BatchRun, defined: Project, one: Publication, other: Publication) -> bool:
     """Whether both have the same rows, every exact measure says the same, and estimates are as near as they state."""
     release = releases.load(batch.tables, one.release)
     found = diffs(batch, (release, one), (release, other), list(defined.views))
@@ -118,7 +118,7 @@ def _as_stated(found: MeasureDifference, known: Approximation | None) -> bool:
     return not found.unequal if known is None else found.share <= 1 - (known.confidence or 1)
 
 
-def _archived(batch: Run, defined: Project, first_event: int, end: int, of: int) -> None:
+def _archived(batch: BatchRun, defined: Project, first_event: int, end: int, of: int) -> None:
     """What an archive run leaves behind for these events, decoded; all of them are of one day."""
     tables, source = batch.tables, defined.sources[SOURCE]
     known = archive.runs(tables, SOURCE)

@@ -12,10 +12,10 @@ from typing import Annotated, Any, Final
 import typer
 
 from batch.runtime import scratch
-from batch.runtime.session import Run
+from batch.runtime.session import BatchRun
 from batch.verify import oracle_sample, replay_compare
 from batch.verify.oracle_sample import MOST_EVENTS, Sampled
-from batch.verify.replay_compare import Beside, Compared
+from batch.verify.replay_compare import Agreement, Compared
 from cli.command.batch_run import batch_run
 from cli.command.call import Call, Output
 from cli.command.text_tables import aligned, cell
@@ -47,7 +47,7 @@ class _Verified:
     source: str
     cut: Position
     replayed: Replayed
-    beside: Beside
+    agreement: Agreement
     published: Counts
     rejected: Mapping[str, Mapping[str, Mapping[str, int]]] = field(hash=False)
     sampled: tuple[Sampled, ...]
@@ -55,7 +55,7 @@ class _Verified:
     @property
     def counted_alike(self) -> bool:
         """Whether every record had the same outcome in all three, and batch counts and rejects what is published."""
-        batch, speed = self.beside.counts, self.replayed.counts
+        batch, speed = self.agreement.counts, self.replayed.counts
         alike = _outcomes(batch) == _outcomes(speed) == _outcomes(self.published) and batch.events == self.published.events
         # What is published may have been counted with another bound, or by a version that did not count it.
         alike = alike and batch.ahead == speed.ahead
@@ -64,7 +64,7 @@ class _Verified:
     @property
     def layers_agree(self) -> bool:
         """Whether batch, speed and what is published differ in nothing but for a known cause."""
-        return self.counted_alike and not any(one.figures.cause == "unexplained" for one in self.beside.compared)
+        return self.counted_alike and not any(one.figures.cause == "unexplained" for one in self.agreement.compared)
 
     @property
     def agrees(self) -> bool:
@@ -100,7 +100,7 @@ def run(
     return Output(document, "\n".join(line for one in verified for line in _lines(one)), 0 if agree else 1)
 
 
-def _every(batch: Run, names: list[str] | None, keys: int) -> tuple[Publication, list[_Verified]]:
+def _every(batch: BatchRun, names: list[str] | None, keys: int) -> tuple[Publication, list[_Verified]]:
     """What is live, and each source of these views, of all if none is named."""
     if publications.latest(batch.tables) is None:
         raise TandemError("nothing is published yet; run `tandem archive` and `tandem recompute` first")
@@ -123,7 +123,7 @@ def _chosen(definitions: Project, names: list[str] | None) -> Mapping[str, View]
 
 
 def _verified(
-    batch: Run, live: Publication, release: Release, definitions: Project, chosen: Mapping[str, View], *, keys: int
+    batch: BatchRun, live: Publication, release: Release, definitions: Project, chosen: Mapping[str, View], *, keys: int
 ) -> Iterator[_Verified]:
     for source in definitions.sources.values():
         views = {name: view for name, view in chosen.items() if view.source.name == source.name}
@@ -136,7 +136,7 @@ def _verified(
 
 
 def _verify(
-    batch: Run, live: Publication, release: Release, source: Source, views: Mapping[str, View], *, keys: int
+    batch: BatchRun, live: Publication, release: Release, source: Source, views: Mapping[str, View], *, keys: int
 ) -> _Verified:
     cut = live.cut(source.name)
     place = scratch.scratch(batch.tables)
@@ -157,19 +157,19 @@ def _verify(
         now=batch.now,
     )
     batch.say(f"{source.name}: folding the archive as a recompute does, and comparing")
-    beside = replay_compare.beside(batch, live, release, source, views, replayed=into, counted=replayed.counts)
+    agreement = replay_compare.agreement(batch, live, release, source, views, replayed=into, counted=replayed.counts)
     if keys:
         batch.say(f"{source.name}: evaluating {keys} keys of each view event by event")
     sampled = oracle_sample.sampled(batch.tables, live, release, source, views, keys=keys) if keys else ()
     rejected = {
         name: {
-            "batch": dict(beside.rejected[name]),
+            "batch": dict(agreement.rejected[name]),
             "speed": dict(replayed.rejected.get(release.views[name], {})),
             "published": dict(live.rejected.get(name, {})),
         }
         for name in views
     }
-    return _Verified(source.name, cut, replayed, beside, live.counts.get(source.name, NOTHING), rejected, sampled)
+    return _Verified(source.name, cut, replayed, agreement, live.counts.get(source.name, NOTHING), rejected, sampled)
 
 
 def _outcomes(counts: Counts) -> tuple[object, ...]:
@@ -183,12 +183,12 @@ def _document(one: _Verified) -> dict[str, Any]:
         "agree": one.agrees,
         "batches": one.replayed.batches,
         "counts": {
-            "batch": one.beside.counts.to_json(),
+            "batch": one.agreement.counts.to_json(),
             "speed": one.replayed.counts.to_json(),
             "published": one.published.to_json(),
         },
         "rejected": one.rejected,
-        "compared": [_compared(each) for each in one.beside.compared],
+        "compared": [_compared(each) for each in one.agreement.compared],
         "sampled": [
             {
                 "view": each.view,
@@ -235,7 +235,7 @@ def _lines(one: _Verified) -> Iterator[str]:
         f"{one.replayed.batches} micro-batch{'' if one.replayed.batches == 1 else 'es'}"
     )
     if not one.counted_alike:
-        sides = {"batch": one.beside.counts, "speed": counts, "published": one.published}
+        sides = {"batch": one.agreement.counts, "speed": counts, "published": one.published}
         told = "; ".join(f"{name} {json.dumps(side.to_json())}" for name, side in sides.items())
         yield f"{one.source}: the same records were decoded differently: {told}"
     yield from aligned(
@@ -250,12 +250,12 @@ def _lines(one: _Verified) -> Iterator[str]:
                 "smape": each.figures.smape,
                 "cause": each.figures.cause,
             }
-            for each in chain(one.beside.compared, *(each.compared for each in one.sampled))
+            for each in chain(one.agreement.compared, *(each.compared for each in one.sampled))
             if each.figures.unequal
         ]
     )
     yield from (f"{one.source}: {line}" for each in one.sampled for line in _sampled(each))
-    measures = {(each.view, each.measure): each.figures.rows for each in one.beside.compared}
+    measures = {(each.view, each.measure): each.figures.rows for each in one.agreement.compared}
     told = (
         "batch, speed and the published answers agree" if one.layers_agree else "batch, speed and the published answers DISAGREE"
     )

@@ -4,21 +4,21 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from datetime import UTC, datetime
 
-from batch.runtime.session import Run
+from batch.runtime.session import BatchRun
 from cli.command.call import Call
 from cli.command.command_log import run_log
 from cli.command.progress import progress
 
 
 @contextmanager
-def batch_run(call: Call, command: str, *, by: str | None = None) -> Iterator[Run]:
+def batch_run(call: Call, command: str, *, by: str | None = None) -> Iterator[BatchRun]:
     """A run of the project that names itself `by`, else the command, in what it commits; its Spark tasks are shown.
 
     It logs as the command: a name of somebody is none of a file.
     """
     settings = call.settings()
     with run_log(call, settings, command) as say, progress(call) as watch:
-        yield Run(
+        yield BatchRun(
             settings,
             by or command,
             now=lambda: datetime.now(UTC),

@@ -7,7 +7,7 @@ from typing import Annotated, Any
 import typer
 
 from batch.archive import archive
-from batch.runtime.session import Run
+from batch.runtime.session import BatchRun
 from cli.command.call import Call, Output
 from cli.command.command_log import run_log
 from views.counted import counted
@@ -27,7 +27,7 @@ def run(
     """
     settings = call.settings()
     with run_log(call, settings, "archive") as say:
-        batch = Run(settings, "archive", now=lambda: datetime.now(UTC), say=say, environ=call.environ, debug=call.debug)
+        batch = BatchRun(settings, "archive", now=lambda: datetime.now(UTC), say=say, environ=call.environ, debug=call.debug)
         done = archive.run(batch, call.publishable, new_topic=new_topic)
     return Output({"sources": archived_document(done)}, "\n".join(map(archived_sentence, done)))
 

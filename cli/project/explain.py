@@ -9,7 +9,7 @@ import pyarrow as pa
 import typer
 
 from batch.fold.columns import columns
-from batch.runtime.file_ranges import EVENTS, spans
+from batch.runtime.file_ranges import EVENTS, file_ranges
 from batch.runtime.parallelism import buckets, slices
 from cli.command.call import Call, Output
 from cli.command.drift import working_tree_drift
@@ -167,7 +167,7 @@ def _batch(live: _Live) -> dict[str, Any]:
     decoder = releases.load(tables, live.publication.release).sources[source.name]
     events, at_once = tables.events(source.name, decoder), os.cpu_count() or 1
     handle = delta_tables.open_table(tables, events)
-    files = [] if handle is None else spans(handle, EVENTS)
+    files = [] if handle is None else file_ranges(handle, EVENTS)
     covered = ranges(LOG_START, archive.end(tables, source.name, decoder), archive.firsts(tables, source.name))
     parts = slices(files, covered, parallelism=at_once, task_mb=live.settings.batch.task_mb)
     return {

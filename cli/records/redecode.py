@@ -10,10 +10,10 @@ from typing import Any, Final
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from batch.runtime.file_ranges import RECORDS, spans
+from batch.runtime.file_ranges import RECORDS, file_ranges
 from ledger.delta.addresses import Tables
 from ledger.delta.delta_tables import open_table
-from ledger.delta.location import Place
+from ledger.delta.location import Location
 from ledger.delta.stored_file import opened
 from views.kernel.kernel import decode
 from views.kernel.rows import written
@@ -82,10 +82,10 @@ def _records(tables: Tables, source: Source, wanted: Positions) -> Iterator[pa.T
     if handle is None or not wanted:
         return
     columns = list(record_columns(source))
-    for span in spans(handle, RECORDS):
+    for span in file_ranges(handle, RECORDS):
         if not any(span.overlap(place, (offset, offset + 1)) for place, offsets in wanted.items() for offset in offsets):
             continue
-        with opened(Place.of(tables, address), span.path, verified=True) as file:
+        with opened(Location.of(tables, address), span.path, verified=True) as file:
             for group in range(file.num_row_groups):
                 mask = _among(file.read_row_group(group, RECORDS.names), wanted)
                 if pc.any(mask).as_py():

@@ -11,14 +11,14 @@ from ledger.delta.addresses import Tables
 
 
 @dataclass(frozen=True)
-class Place:
+class Location:
     """A folder or an object-store URI; `options` are delta-rs storage options. Files in it are named relative to it."""
 
     address: str
     options: Mapping[str, str] = field(default_factory=dict, hash=False)
 
     @classmethod
-    def of(cls, tables: Tables, address: str) -> "Place":
+    def of(cls, tables: Tables, address: str) -> "Location":
         """The files of a table."""
         return cls(address, dict(tables.options))
 

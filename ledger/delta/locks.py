@@ -23,7 +23,7 @@ from views.errors import TandemError
 _FLOCK: Final = ("qqihh", 3, 2) if sys.platform == "darwin" else ("hhqqi4x", 0, 4)
 
 
-class Held(TandemError):
+class LockTimeout(TandemError):
     """Another process still holds the lock after all the patience there was."""
 
 
@@ -54,7 +54,7 @@ def hold(
     """Return once `acquire(path)` has said True, trying `every` this many seconds for `patience` seconds.
 
     `say` is called once if there is anyone to wait for, with a sentence that names them. The owner is written beside the
-    lock, for others to name; the lock itself is the operating system's alone. Raises Held.
+    lock, for others to name; the lock itself is the operating system's alone. Raises LockTimeout.
     """
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
@@ -62,7 +62,7 @@ def hold(
         while not acquire(path):
             holder = _holder(path)
             if waited >= patience:
-                raise Held(f"{holder} still holds {path} after {waited:.0f} s; wait for it or stop it, then run again")
+                raise LockTimeout(f"{holder} still holds {path} after {waited:.0f} s; wait for it or stop it, then run again")
             if not said:
                 say(f"waiting for {holder}, at most {patience:.0f} s")
                 said = True

@@ -4,10 +4,10 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from ledger.delta.delta_tables import unreadable
-from ledger.delta.location import Place
+from ledger.delta.location import Location
 
 
-def opened(place: Place, path: str, *, verified: bool = False) -> pq.ParquetFile:
+def opened(place: Location, path: str, *, verified: bool = False) -> pq.ParquetFile:
     """The file; with `verified` its pages are held against their checksums. Raises Unreadable: it is missing or torn."""
     try:
         return pq.ParquetFile(place.file_system().open_input_file(path), page_checksum_verification=verified)

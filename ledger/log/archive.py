@@ -33,7 +33,7 @@ class NotNext(TandemError):
 
 
 @dataclass(frozen=True)
-class Run:
+class ArchiveRun:
     """Copy `[start, end)` of a source. `firsts` are the log's first offsets of partitions that `start` lacks."""
 
     number: int
@@ -147,7 +147,7 @@ def record_firsts(tables: Tables, source: str, firsts: Offsets, *, at: datetime)
 
 def intend(
     tables: Tables, source: str, *, start: Position, end: Position, firsts: Offsets | None = None, by: str, at: datetime
-) -> Run:
+) -> ArchiveRun:
     """Record the next run before anything of it is written. Raises NotNext unless `start` is where the last one ends."""
     if start == end or not start.at_or_below(end):
         raise NotNext(f"[{start}, {end}) is not a range that can be archived for source {source!r}: it must end above its start")
@@ -170,7 +170,7 @@ def intend(
     return _run(stored)
 
 
-def runs(tables: Tables, source: str) -> list[Run]:
+def runs(tables: Tables, source: str) -> list[ArchiveRun]:
     """All recorded runs of a source, first to last; each starts where the one before it ends."""
     return [_run(row) for row in _runs(tables, source).read().rows()]
 
@@ -210,7 +210,7 @@ def check(tables: Tables, source: str, run: int, *, at: datetime) -> None:
     _checked(tables, source).add(row)
 
 
-def unchecked(tables: Tables, source: str) -> Run | None:
+def unchecked(tables: Tables, source: str) -> ArchiveRun | None:
     """The archive's last run if its losses are not recorded as gaps yet, None otherwise.
 
     A run begins only after the one before it was checked. An import has its gaps from the manifest and needs no check.
@@ -231,7 +231,7 @@ def accounted(tables: Tables, source: str) -> Position:
     return archived(tables, source) if left is None else left.start
 
 
-def unwritten(tables: Tables, source: str) -> list[Run]:
+def unwritten(tables: Tables, source: str) -> list[ArchiveRun]:
     """The recorded runs of which the archive has nothing yet."""
     reached = _reached(tables, tables.archive(source))
     return [run for run in runs(tables, source) if run.number > reached]
@@ -310,8 +310,8 @@ def _summaries(tables: Tables, source: str, decoder: str) -> Journal:
     return Journal(tables, tables.control("summaries", source, decoder), SUMMARIES)
 
 
-def _run(row: Mapping[str, Any]) -> Run:
-    return Run(
+def _run(row: Mapping[str, Any]) -> ArchiveRun:
+    return ArchiveRun(
         number=row["number"],
         start=Position.from_json(json.loads(row["start_position"])),
         end=Position.from_json(json.loads(row["end_position"])),

@@ -54,7 +54,7 @@ def archived(tables: Tables, source: str, decoder: str) -> Archived:
     return archived_by(archive.runs(tables, source), archive.summaries(tables, source, decoder))
 
 
-def archived_by(runs: Iterable[archive.Run], summaries: Iterable[archive.Summary]) -> Archived:
+def archived_by(runs: Iterable[archive.ArchiveRun], summaries: Iterable[archive.Summary]) -> Archived:
     """The counts of the runs, first to last, until one has no summary."""
     found = {summary.run: summary.counts for summary in summaries}
     end, counts = LOG_START, []

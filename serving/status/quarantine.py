@@ -10,7 +10,7 @@ import pyarrow.compute as pc
 from ledger.delta.addresses import Tables
 from ledger.delta.delta_tables import files as files_of
 from ledger.delta.delta_tables import open_table
-from ledger.delta.location import Place
+from ledger.delta.location import Location
 from ledger.delta.stored_file import opened
 from serving.read.selection import BadSelection
 from views.source.source import REJECTS_SCHEMA
@@ -92,6 +92,6 @@ def _pieces(tables: Tables, source: str, decoder: str) -> Iterator[pa.Table]:
     address = tables.quarantine(source, decoder)
     handle = open_table(tables, address)
     for path in [] if handle is None else files_of(handle):
-        with opened(Place.of(tables, address), path, verified=True) as file:
+        with opened(Location.of(tables, address), path, verified=True) as file:
             for group in range(file.num_row_groups):
                 yield file.read_row_group(group, REJECTS_SCHEMA.names).cast(REJECTS_SCHEMA)

@@ -8,7 +8,7 @@ from typing import Final
 
 from ledger.delta.addresses import Tables
 from ledger.log import archive
-from ledger.log.archive import Run
+from ledger.log.archive import ArchiveRun
 from ledger.log.positions import LOG_START, Position, lower, ranges
 from ledger.publish import publications
 from ledger.publish.releases import Release
@@ -70,7 +70,7 @@ def counted(tables: Tables, release: Release, source: str, end: Position, *, now
 
 
 def of_ledger(
-    commits: Iterable[Commit], runs: Iterable[Run], newest: Mapping[int, datetime | None], end: Position, *, now: datetime
+    commits: Iterable[Commit], runs: Iterable[ArchiveRun], newest: Mapping[int, datetime | None], end: Position, *, now: datetime
 ) -> Counted:
     """The same of commits and runs; `newest` has the newest timestamps of runs that are decoded.
 
@@ -137,7 +137,7 @@ def evenly(start: Position, end: Position, firsts: Offsets, *, most: int) -> Ite
             yield Position.of(position)
 
 
-def _archived(runs: Iterable[Run], newest: Mapping[int, datetime | None], end: Position) -> Iterator[Stretch]:
+def _archived(runs: Iterable[ArchiveRun], newest: Mapping[int, datetime | None], end: Position) -> Iterator[Stretch]:
     reached = LOG_START
     for run in runs:
         to = lower(run.end, end)

@@ -19,7 +19,7 @@ from batch.fold import fold
 from batch.runtime.file_ranges import EVENTS
 from batch.runtime.splits import Slice
 from ledger.delta.addresses import Tables
-from ledger.delta.location import Place
+from ledger.delta.location import Location
 from ledger.log.counts import Counts, plus
 from ledger.log.positions import LOG_START, Position, ranges
 from ledger.publish import first_publication
@@ -225,7 +225,7 @@ def in_batch(folder: Path, log: Sequence[Sequence[Told]], start: Position, end: 
     drops = events.select(EVENTS.names).filter(pa.array([place not in kept for place in every]))
     pq.write_table(events, folder / f"events-{number}.parquet")
     pq.write_table(drops, folder / f"drops-{number}.parquet")
-    here = Place(str(folder))
+    here = Location(str(folder))
     work = fold.Folding(FILES, "ticks", here, {"per_minute": here}, here, (f"drops-{number}.parquet",), None, 1)
     (found,) = [
         one

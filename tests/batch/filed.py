@@ -13,7 +13,7 @@ from batch.runtime import delta_commits
 from batch.runtime.parquet_writer import TableFile
 from ledger.delta import delta_tables
 from ledger.delta.addresses import Tables
-from ledger.delta.location import Place
+from ledger.delta.location import Location
 from ledger.log import archive, gaps
 from ledger.log.positions import LOG_START, Position, upper
 from views.source.offset_ranges import Partition, Ranges
@@ -65,7 +65,7 @@ class Filed:
         handle = delta_commits.make_table(self.tables, address, RECORDS_SCHEMA, bounded=BOUNDED)
         written = []
         for place in sorted({(row["topic_id"], row["partition"]) for row in rows}):
-            with TableFile(Place.of(self.tables, address), RECORDS_SCHEMA, BOUNDED) as file:
+            with TableFile(Location.of(self.tables, address), RECORDS_SCHEMA, BOUNDED) as file:
                 mine = [row for row in rows if (row["topic_id"], row["partition"]) == place]
                 file.write(pa.Table.from_pylist(mine, RECORDS_SCHEMA))
             assert file.written is not None

@@ -13,7 +13,7 @@ import pyarrow.parquet as pq
 
 from batch.release import apply
 from batch.release.build_release import Terms
-from batch.runtime.session import Run
+from batch.runtime.session import BatchRun
 from infra import kafka
 from infra.settings import Settings
 from ledger.delta import delta_tables
@@ -91,8 +91,8 @@ class Shop:
     def project(self) -> Project:
         return project.load(self.folder)
 
-    def run(self, command: str) -> Run:
-        return Run(self.settings, command, now=lambda: datetime.now(UTC), say=lambda _: None, environ=environ())
+    def run(self, command: str) -> BatchRun:
+        return BatchRun(self.settings, command, now=lambda: datetime.now(UTC), say=lambda _: None, environ=environ())
 
     def promote(self) -> Publication:
         """The project's definitions as the next release, live."""

@@ -10,7 +10,7 @@ from pyspark.sql import SparkSession
 
 from batch.archive import archive
 from batch.recompute import recompute
-from batch.runtime.session import Run
+from batch.runtime.session import BatchRun
 from cli.__main__ import main
 from infra import kafka
 from ledger.delta.addresses import Tables
@@ -85,8 +85,8 @@ class Web:
         (row,) = given(reader.answer("totals")).rows()
         assert (row["requests"], row["bytes"]) == (len(self.sent), sum(self.sent))
 
-    def run(self, command: str) -> Run:
-        return Run(self.settings, command, lambda: datetime.now(UTC), lambda _: None, environ())
+    def run(self, command: str) -> BatchRun:
+        return BatchRun(self.settings, command, lambda: datetime.now(UTC), lambda _: None, environ())
 
 
 def test_each_event_counts_once_whatever_is_stamped(

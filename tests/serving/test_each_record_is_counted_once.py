@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from dataclasses import replace
 
-from ledger.log.archive import Run, Summary
+from ledger.log.archive import ArchiveRun, Summary
 from ledger.log.counts import NOTHING, Counts
 from ledger.log.positions import LOG_START, Position
 from ledger.realtime.commits import Commit
@@ -59,8 +59,8 @@ def test_positions_that_cross_are_no_reason_to_take_the_archive() -> None:
     assert total(standing(NOTHING, tail_of(LOG_START, position(10)), archive)) == 10
 
 
-def run(number: int, start: Position, end: Position) -> Run:
-    return Run(number, start, end, {}, NOON, "test")
+def run(number: int, start: Position, end: Position) -> ArchiveRun:
+    return ArchiveRun(number, start, end, {}, NOON, "test")
 
 
 def test_an_archive_run_counts_once_it_is_finished_and_all_before_it_are() -> None:

@@ -46,18 +46,18 @@ from batch.rebuild.account import BatchViews, refuse_unexplained
 from batch.rebuild.job import SERVED, RebuildJob, Served
 from batch.recompute.estimate import Expected
 from batch.runtime import delta_commits
-from batch.runtime.file_ranges import Span
+from batch.runtime.file_ranges import FileRange
 from batch.runtime.parquet_writer import Written
 from infra.kafka import Address, Topic
 from infra.settings import Batch, Keep, Lineage
 from ledger.delta import delta_tables
 from ledger.delta.addresses import Tables
-from ledger.delta.location import Place
+from ledger.delta.location import Location
 from ledger.delta.vacuum import Freed
 from ledger.log import archive
 from ledger.log.archived_range import archived_range
 from ledger.log.counts import Counts
-from ledger.log.positions import Position
+from ledger.log.positions import Position, ranges
 from ledger.publish.batch_parts import files_of, starting_within, still_live
 from speed.dedup.dedup_window import Horizon
 from speed.micro_batch.fold import Folded
@@ -270,7 +270,8 @@ def surroundings() -> Iterator[None]:
         patch.setattr(speed.source.query.Query, "start", _started)
         patch.setattr(speed.source.follow, "tend", _as("upkeep", speed.source.follow.tend))
         patch.setattr(batch.archive.archive, "decode", SimpleNamespace(Decoding=Decoding, decode=_decode))
-        patch.setattr(batch.runtime.file_ranges, "spans", _spans)
+        patch.setattr(batch.archive.archive, "file_ranges", _spans)
+        patch.setattr(batch.runtime.file_ranges, "file_ranges", _spans)
         patch.setattr(batch.archive.archive, "cut", lambda _, covered, rows: covered)
         patch.setattr(batch.recompute.cut, "_STILL_S", 0.2)
         patch.setattr(batch.recompute.build, "take_cut", partial(batch.recompute.cut.take_cut, sleep=sleep))
@@ -391,7 +392,7 @@ def _copy(
     delta_commits.add_files(handle, files, transaction=(archive.APP_ID, run))
 
 
-def _spans(handle: Any, columns: object, time: str = "") -> list[Span]:
+def _spans(handle: Any, columns: object, time: str = "") -> list[FileRange]:
     """In place of the statistics of files, which the simulated ones have not."""
     content = world().store.tables[handle.table_uri].content
     found = []
@@ -400,7 +401,7 @@ def _spans(handle: Any, columns: object, time: str = "") -> list[Span]:
         topics, numbers, offsets = ([row[name] for row in rows] for name in ("topic", "partition", "offset"))
         if rows:
             bounds = (min(offsets), max(offsets) + 1)
-            found.append(Span(path, len(rows), (min(topics), max(topics)), (min(numbers), max(numbers)), bounds))
+            found.append(FileRange(path, len(rows), (min(topics), max(topics)), (min(numbers), max(numbers)), bounds))
     return found
 
 
@@ -447,7 +448,7 @@ def found_in(row: Mapping[str, Any]) -> Found:
     return (row["topic"], row["partition"]), row["offset"], Event(row["minute"], row["value"], row["appended"], row["id"])
 
 
-def _absent(place: Place, files: object, partition: Partition, interval: Interval) -> list[Interval]:
+def _absent(place: Location, files: object, partition: Partition, interval: Interval) -> list[Interval]:
     """In place of the scan for offsets that the archive lacks."""
     there = {row["offset"] for row in stored(place.address) if (row["topic"], row["partition"]) == partition}
     return [(offset, offset + 1) for offset in range(*interval) if offset not in there]

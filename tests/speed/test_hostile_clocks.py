@@ -13,7 +13,7 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from ledger.log.archive import Run
+from ledger.log.archive import ArchiveRun
 from ledger.log.positions import LOG_START, Position, ranges
 from ledger.realtime.commits import Commit
 from ledger.realtime.compaction import expired, merged, plan
@@ -282,7 +282,7 @@ class Ledger:
     """Commits and runs over a log of two partitions, each event with its partition and offset."""
 
     commits: list[Commit] = field(default_factory=list)
-    runs: list[Run] = field(default_factory=list)
+    runs: list[ArchiveRun] = field(default_factory=list)
     newest: dict[int, datetime | None] = field(default_factory=dict)
     places: dict[int, tuple[int, int, int]] = field(default_factory=dict)
     """Of each identity its partition, offset and timestamp."""
@@ -311,7 +311,7 @@ class Ledger:
         start = self.runs[-1].end if self.runs else LOG_START
         if start != self.end:
             number = len(self.runs) + 1
-            self.runs.append(Run(number, start, self.end, {}, moment(now), "archive"))
+            self.runs.append(ArchiveRun(number, start, self.end, {}, moment(now), "archive"))
             within = [moment(stamp) for p, offset, stamp in self.places.values() if start.get(("T", p), 0) <= offset]
             self.newest[number] = max(within, default=None)
 

@@ -13,7 +13,7 @@ from pathlib import Path
 
 from batch.recompute import recompute
 from batch.recompute.plan import Request
-from batch.runtime.session import Run
+from batch.runtime.session import BatchRun
 from infra import settings
 from views.project import project
 
@@ -24,7 +24,7 @@ def main() -> None:
     parser.add_argument("--repeat", required=True, type=int)
     told = parser.parse_args()
     seconds: dict[str, list[float]] = {"raw": [], "events": []}
-    batch = Run(
+    batch = BatchRun(
         settings.load(told.project, os.environ),
         "recompute",
         now=lambda: datetime.now(UTC),

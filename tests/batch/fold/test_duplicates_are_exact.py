@@ -12,10 +12,10 @@ from pyspark.sql import SparkSession
 
 from batch.fold import duplicates
 from batch.fold.dropped_positions import read_drops
-from batch.runtime.file_ranges import EVENTS, Span
+from batch.runtime.file_ranges import EVENTS, FileRange
 from batch.runtime.parquet_writer import TableFile
 from batch.runtime.splits import cut
-from ledger.delta.location import Place
+from ledger.delta.location import Location
 from tests.batch.shop import DEFINITIONS
 from views.arrow.ipc import to_ipc
 from views.kernel import kernel
@@ -46,7 +46,7 @@ def sales(ids: list[tuple[str, int]], *, partition: int = 0) -> pa.Table:
     return pa.Table.from_pylist(rows, schema=events_schema(SOURCE))
 
 
-def stored(place: Place, tables: list[pa.Table]) -> list[Span]:
+def stored(place: Location, tables: list[pa.Table]) -> list[FileRange]:
     spans = []
     for table in tables:
         file = TableFile(place, events_schema(SOURCE), EVENTS.names)
@@ -54,7 +54,7 @@ def stored(place: Place, tables: list[pa.Table]) -> list[Span]:
             file.write(table)
         assert file.written is not None
         number = table["_partition"][0].as_py()
-        spans.append(Span(file.written.path, table.num_rows, ("T", "T"), (number, number), (0, table.num_rows)))
+        spans.append(FileRange(file.written.path, table.num_rows, ("T", "T"), (number, number), (0, table.num_rows)))
     return spans
 
 
@@ -67,7 +67,7 @@ def test_the_same_positions_are_dropped(spark: SparkSession, tmp_path: Path, ids
     ]
     whole = pa.concat_tables(tables)
     expected = kernel.unique(SOURCE, whole)
-    events, scratch = Place(str(tmp_path / "events")), Place(str(tmp_path / "scratch"))
+    events, scratch = Location(str(tmp_path / "events")), Location(str(tmp_path / "scratch"))
     ranges = Ranges.of({("T", 0): (0, 3000), ("T", 1): (0, 3000)})
     slices = cut(stored(events, tables), ranges, rows=1000)
 
@@ -80,7 +80,7 @@ def test_the_same_positions_are_dropped(spark: SparkSession, tmp_path: Path, ids
 
 
 def test_strangers_whose_hashes_met_are_told_apart(tmp_path: Path) -> None:
-    search = duplicates.Search(FILES, "sales", Place(str(tmp_path)), Place(str(tmp_path)))
+    search = duplicates.Search(FILES, "sales", Location(str(tmp_path)), Location(str(tmp_path)))
 
     assert list(duplicates.judged(search, iter([to_ipc(sales([("a", 1), ("b", 1), ("a", 2)]))]))) == []
 
@@ -90,7 +90,7 @@ def test_what_comes_in_many_pieces_is_judged_as_one(tmp_path: Path, monkeypatch:
     monkeypatch.setattr(duplicates, "EVENTS_HELD", 40)
     monkeypatch.setattr(duplicates, "HASHES", 40)
     dice = random.Random(6)
-    search = duplicates.Search(FILES, "sales", Place(str(tmp_path)), Place(str(tmp_path)))
+    search = duplicates.Search(FILES, "sales", Location(str(tmp_path)), Location(str(tmp_path)))
     whole = sales([(f"i{dice.randrange(60)}", dice.randrange(2)) for _ in range(400)])
     cents = pa.array([dice.randrange(3) for _ in range(400)])
     whole = whole.set_column(whole.column_names.index("cents"), "cents", cents)
@@ -101,7 +101,7 @@ def test_what_comes_in_many_pieces_is_judged_as_one(tmp_path: Path, monkeypatch:
     (found,) = duplicates.judged(search, iter([to_ipc(whole.slice(start, 10)) for start in order]))
     assert (found.duplicates, found.conflicts) == (expected.duplicates, expected.conflicts)
     assert expected.conflicts
-    kept = read_drops(Place(str(tmp_path)), found.files, Ranges.of({("T", 0): (0, 400)})).keep(whole)
+    kept = read_drops(Location(str(tmp_path)), found.files, Ranges.of({("T", 0): (0, 400)})).keep(whole)
     assert kept == expected.events
 
     hashes = duplicates._hashed(whole, ["id", "at"])
@@ -115,7 +115,7 @@ def test_of_two_topics_the_older_one_keeps_its_event(tmp_path: Path) -> None:
     old, new = sales([("a", 1)]), sales([("a", 1)])
     topics = [pa.array([topic]) for topic in ("Z", "A")]
     suspects = pa.concat_tables([one.set_column(0, "_topic_id", topic) for one, topic in zip((old, new), topics, strict=True)])
-    search = duplicates.Search(FILES, "sales", Place(str(tmp_path)), Place(str(tmp_path)), generations=("Z", "A"))
+    search = duplicates.Search(FILES, "sales", Location(str(tmp_path)), Location(str(tmp_path)), generations=("Z", "A"))
 
     (found,) = duplicates.judged(search, iter([to_ipc(suspects)]))
     assert pq.read_table(tmp_path / found.files[0])["_topic_id"].to_pylist() == ["A"]

@@ -4,7 +4,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from batch.maintain.compact import plan
-from batch.runtime.file_ranges import Span
+from batch.runtime.file_ranges import FileRange
 from ledger.log.positions import Position
 from views.source.offset_ranges import EMPTY
 
@@ -13,15 +13,15 @@ PLACES = (("A", 0), ("A", 1))
 
 
 @st.composite
-def tables(draw: st.DrawFn) -> tuple[list[Span], Position]:
+def tables(draw: st.DrawFn) -> tuple[list[FileRange], Position]:
     """Runs of an archive, each with a file for each partition or one for both; and the log's end."""
-    found: list[Span] = []
+    found: list[FileRange] = []
     at = 0
     for number in range(draw(st.integers(0, 12))):
         to = at + draw(st.integers(1, 9))
         mixed = draw(st.booleans())
         found += [
-            Span(f"{number}{partitions}", (to - at) << mixed, ("A", "A"), partitions, (at, to), draw(SIZES))
+            FileRange(f"{number}{partitions}", (to - at) << mixed, ("A", "A"), partitions, (at, to), draw(SIZES))
             for partitions in ([(0, 1)] if mixed else [(0, 0), (1, 1)])
         ]
         at = to
@@ -29,7 +29,7 @@ def tables(draw: st.DrawFn) -> tuple[list[Span], Position]:
 
 
 @given(tables())
-def test_every_row_of_the_old_files_is_in_one_new_file(table: tuple[list[Span], Position]) -> None:
+def test_every_row_of_the_old_files_is_in_one_new_file(table: tuple[list[FileRange], Position]) -> None:
     files, end = table
     found = plan(files, end, file_bytes=100)
     old = [file for file in files if file.path in found.old]
@@ -46,7 +46,7 @@ def test_every_row_of_the_old_files_is_in_one_new_file(table: tuple[list[Span], 
 
 
 @given(tables())
-def test_there_are_fewer_files_or_nothing_is_done(table: tuple[list[Span], Position]) -> None:
+def test_there_are_fewer_files_or_nothing_is_done(table: tuple[list[FileRange], Position]) -> None:
     found = plan(*table, file_bytes=100)
     assert (not found.old and not found.slices) or len(found.slices) < len(found.old)
     for part in found.slices:
@@ -55,13 +55,14 @@ def test_there_are_fewer_files_or_nothing_is_done(table: tuple[list[Span], Posit
 
 def test_large_files_stay_and_part_their_neighbours() -> None:
     files = [
-        Span(str(n), 10, ("A", "A"), (0, 0), (10 * n, 10 * n + 10), size) for n, size in enumerate((1, 1, 90, 1, 1, 1, 50, 1))
+        FileRange(str(n), 10, ("A", "A"), (0, 0), (10 * n, 10 * n + 10), size)
+        for n, size in enumerate((1, 1, 90, 1, 1, 1, 50, 1))
     ]
     found = plan(files, Position.of({("A", 0): 80}), file_bytes=100)
     assert [part.files for part in found.slices] == [("0", "1"), ("3", "4", "5")]
 
 
 def test_new_files_have_about_the_size_that_is_asked_for() -> None:
-    files = [Span(str(n), 10, ("A", "A"), (0, 0), (10 * n, 10 * n + 10), 20) for n in range(20)]
+    files = [FileRange(str(n), 10, ("A", "A"), (0, 0), (10 * n, 10 * n + 10), 20) for n in range(20)]
     found = plan(files, Position.of({("A", 0): 200}), file_bytes=100)
     assert [len(part.files) for part in found.slices] == [5, 5, 5, 5]

@@ -20,12 +20,12 @@ from batch.maintain import maintain
 from batch.maintain.drop_tables import drop_unneeded
 from batch.maintain.maintain import Maintained
 from batch.runtime import delta_commits, scratch
-from batch.runtime.file_ranges import EVENTS, RECORDS, Columns, spans
+from batch.runtime.file_ranges import EVENTS, RECORDS, Columns, file_ranges
 from batch.runtime.parquet_writer import TableFile
 from infra.settings import Batch, Keep, Settings
 from ledger import cuts
 from ledger.delta import delta_tables
-from ledger.delta.locks import Held
+from ledger.delta.locks import LockTimeout
 from ledger.log import archive
 from ledger.log.counts import Counts
 from ledger.log.positions import LOG_START
@@ -251,7 +251,7 @@ def test_rows_are_in_the_order_of_the_log_and_files_are_pruned_by_it(world: Worl
         handle = delta_tables.open_table(world.tables, address)
         assert handle is not None
         assert handle.transaction_version(archive.APP_ID) == 4
-        found = spans(handle, where)
+        found = file_ranges(handle, where)
         assert sorted(span.partitions for span in found if span.partitions) == [(0, 0), (1, 1)]
         for span in found:
             offsets = pq.read_table(Path(address) / span.path)[where.offset].to_pylist()
@@ -338,7 +338,7 @@ def test_who_writes_the_tables_and_who_keeps_them_up_wait_for_each_other(world: 
     with holder:
         assert holder.stdout is not None
         assert holder.stdout.readline() == "held\n"
-        with pytest.raises(Held):
+        with pytest.raises(LockTimeout):
             kept_up(world)
         holder.communicate("")
     assert kept_up(world).retained == (4, 5)

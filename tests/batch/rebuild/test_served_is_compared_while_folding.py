@@ -18,7 +18,7 @@ from batch.recompute.served_state import served
 from batch.runtime.splits import Slice
 from batch.verify.replay_compare import _archived
 from ledger import cuts
-from ledger.delta.location import Place
+from ledger.delta.location import Location
 from ledger.log.counts import Counts
 from ledger.log.fetch_checks import Unclosed
 from ledger.log.gaps import Gap
@@ -53,12 +53,12 @@ def found(world: World, step: Step, cut: Position, *, buckets: int = 1) -> tuple
 def folded(world: World, job: RebuildJob, *, buckets: int = 1) -> dict[fold.Pair, Differences]:
     """What folding finds beside what it is to be compared with; it writes nothing without a version."""
     release = job.release
-    places = {name: Place.of(world.tables, world.tables.view(name, release.views[name])) for name in job.views}
+    places = {name: Location.of(world.tables, world.tables.view(name, release.views[name])) for name in job.views}
     folder = world.folder / f"events-{next(_FILE)}"
     folder.mkdir()
     events = decode(job.source, world.records(job.start, job.cut)).events
     pq.write_table(events, folder / "events.parquet")
-    here = Place(str(folder))
+    here = Location(str(folder))
     work = fold.Folding(release.files, SOURCE, here, places, here, (), job.version, buckets, pairs=job.pairs)
     stored = merged_files(world.tables, job)
     assert job.served is not None

@@ -7,7 +7,7 @@ import pytest
 from deltalake import DeltaTable, write_deltalake
 
 from batch.recompute.estimate import RAW, Expected, duration, expected, size, told
-from batch.runtime.file_ranges import EVENTS, spans
+from batch.runtime.file_ranges import EVENTS, file_ranges
 from batch.runtime.splits import cut
 from ledger.log.positions import LOG_START, Position, ranges
 from ledger.publish import rates, releases
@@ -67,7 +67,7 @@ def test_records_of_several_events_are_told_by_their_events(tmp_path: Path, part
     assert (whole.rows, whole.words[: whole.words.index(",")]) == (held[0][2] + held[1][2], f"about {whole.rows} events")
     for first, end, rows in held:
         assert ahead(world, "full", first, end).rows == rows
-    files = spans(DeltaTable(world.tables.events(SOURCE, decoder)), EVENTS)
+    files = file_ranges(DeltaTable(world.tables.events(SOURCE, decoder)), EVENTS)
     assert sum(part.rows for part in cut(files, ranges(LOG_START, world.end), rows=10**6)) >= whole.rows
     if partitions == 1:
         assert ahead(world, "full", LOG_START, position(10)).rows == pytest.approx(held[0][2] / 2, abs=1)

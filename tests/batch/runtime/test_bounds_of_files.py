@@ -8,7 +8,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from batch.runtime.parquet_writer import TableFile
-from ledger.delta.location import Place
+from ledger.delta.location import Location
 from views.instant import FIRST, LAST
 from views.source.event import TIMESTAMP
 
@@ -21,7 +21,7 @@ NOON = int(datetime(2026, 11, 1, 12, tzinfo=UTC).timestamp()) * 1_000_000
 def test_a_time_that_no_calendar_has_leaves_its_column_without_bounds(tmp_path: Path, beyond: int, first: int) -> None:
     """In whichever piece it comes; the rows are as they were."""
     pieces = [[NOON, beyond], [NOON - 1, NOON]]
-    file = TableFile(Place(str(tmp_path)), SCHEMA, SCHEMA.names)
+    file = TableFile(Location(str(tmp_path)), SCHEMA, SCHEMA.names)
     with file:
         for number, stamps in enumerate(pieces[first:] + pieces[:first]):
             times = pa.array(stamps, pa.int64()).cast(TIMESTAMP)
@@ -34,7 +34,7 @@ def test_a_time_that_no_calendar_has_leaves_its_column_without_bounds(tmp_path: 
 
 
 def test_times_of_the_calendar_have_bounds(tmp_path: Path) -> None:
-    file = TableFile(Place(str(tmp_path)), SCHEMA, SCHEMA.names)
+    file = TableFile(Location(str(tmp_path)), SCHEMA, SCHEMA.names)
     with file:
         file.write(pa.table({"offset": [0, 1], "timestamp": pa.array([FIRST, LAST], pa.int64()).cast(TIMESTAMP)}, SCHEMA))
         file.write(pa.table({"offset": [2], "timestamp": pa.array([None], TIMESTAMP)}, SCHEMA))

@@ -7,7 +7,7 @@ from pyspark.sql import SparkSession
 
 from batch.runtime import spark_jobs
 from ledger.delta.delta_tables import Unreadable
-from ledger.delta.location import Place
+from ledger.delta.location import Location
 from ledger.delta.stored_file import opened
 
 _FULL = "No space left on device"
@@ -27,7 +27,7 @@ def test_of_a_file_that_is_missing_or_torn(tmp_path: Path, found: bytes | None) 
     if found is not None:
         (tmp_path / "part.parquet").write_bytes(found)
     with pytest.raises(Unreadable, match=rf"^cannot read table {tmp_path}: part.parquet: .*; restore it, or remove it if"):
-        opened(Place(str(tmp_path)), "part.parquet")
+        opened(Location(str(tmp_path)), "part.parquet")
 
 
 @pytest.mark.spark

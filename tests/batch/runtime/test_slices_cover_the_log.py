@@ -5,7 +5,7 @@ from datetime import UTC, datetime, timedelta
 from hypothesis import given
 from hypothesis import strategies as st
 
-from batch.runtime.file_ranges import Span, within_times
+from batch.runtime.file_ranges import FileRange, within_times
 from batch.runtime.splits import cut, even_rows
 from views.source.offset_ranges import EMPTY, Ranges
 
@@ -14,18 +14,18 @@ PARTITIONS = st.tuples(st.sampled_from(["A", "B"]), st.integers(0, 1))
 
 
 @st.composite
-def files(draw: st.DrawFn) -> list[Span]:
+def files(draw: st.DrawFn) -> list[FileRange]:
     found = []
     for number in range(draw(st.integers(0, 8))):
         (topic, partition), interval = draw(PARTITIONS), draw(OFFSETS)
         known = draw(st.booleans())
         topics, partitions = ((topic, topic), (partition, partition)) if known else (None, None)
-        found.append(Span(f"f{number}", draw(st.integers(1, 40)), topics, partitions, interval))
+        found.append(FileRange(f"f{number}", draw(st.integers(1, 40)), topics, partitions, interval))
     return found
 
 
 @given(files(), st.dictionaries(PARTITIONS, OFFSETS, max_size=4), st.integers(1, 50))
-def test_every_offset_is_in_one_slice_that_has_its_files(held: list[Span], wanted: dict, rows: int) -> None:
+def test_every_offset_is_in_one_slice_that_has_its_files(held: list[FileRange], wanted: dict, rows: int) -> None:
     ranges = Ranges.of(wanted)
 
     slices = cut(held, ranges, rows=rows)
@@ -45,14 +45,14 @@ BOUNDS = st.tuples(INSTANTS, INSTANTS).map(lambda both: (min(both), max(both)))
 @given(st.lists(st.none() | BOUNDS, max_size=6), BOUNDS)
 def test_files_that_share_an_instant_with_the_times_are_searched(known: list, wanted: tuple[datetime, datetime]) -> None:
     """Also one that ends, or begins, at the very time of a copy."""
-    held = [Span(f"f{number}", 1, times=times) for number, times in enumerate(known)]
+    held = [FileRange(f"f{number}", 1, times=times) for number, times in enumerate(known)]
     minutes = [wanted[0] + timedelta(minutes=n) for n in range((wanted[1] - wanted[0]) // timedelta(minutes=1) + 1)]
     sharing = [one for one in held if one.times is None or any(one.times[0] <= at <= one.times[1] for at in minutes)]
     assert within_times(held, *wanted) == sharing
 
 
 def test_cuts_fall_between_files() -> None:
-    held = [Span(f"f{n}", 100, ("A", "A"), (0, 0), (100 * n, 100 * n + 100)) for n in range(10)]
+    held = [FileRange(f"f{n}", 100, ("A", "A"), (0, 0), (100 * n, 100 * n + 100)) for n in range(10)]
 
     slices = cut(held, Ranges.of({("A", 0): (0, 1000)}), rows=200)
 
@@ -60,8 +60,8 @@ def test_cuts_fall_between_files() -> None:
 
 
 def test_a_large_file_is_cut_and_small_ones_are_bundled() -> None:
-    large = Span("large", 1000, ("A", "A"), (0, 0), (0, 1000))
-    small = [Span(f"s{n}", 10, ("A", "A"), (n, n), (0, 10)) for n in range(1, 5)]
+    large = FileRange("large", 1000, ("A", "A"), (0, 0), (0, 1000))
+    small = [FileRange(f"s{n}", 10, ("A", "A"), (n, n), (0, 10)) for n in range(1, 5)]
 
     slices = cut([large, *small], Ranges.of({("A", 0): (0, 1000), **{("A", n): (0, 10) for n in range(1, 5)}}), rows=250)
 

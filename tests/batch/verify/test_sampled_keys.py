@@ -17,7 +17,7 @@ from batch.runtime.parquet_writer import TableFile
 from batch.verify import oracle_sample
 from batch.verify.oracle_sample import Sampled, draw, sampled
 from ledger.delta.addresses import Tables
-from ledger.delta.location import Place
+from ledger.delta.location import Location
 from ledger.log import archive
 from ledger.log.positions import LOG_START, Position
 from ledger.publish.batch_parts import BatchView, Part, files_of
@@ -173,7 +173,7 @@ class Published:
             address = self.tables.view(view.name, RELEASE.views[view.name])
             schema = state_schema(view).append(pa.field(VERSION, pa.int64()))
             handle = delta_commits.make_table(self.tables, address, schema, partition_by=VERSION, bounded=WINDOW_COLUMNS)
-            written = TableFile(Place.of(self.tables, address), state_schema(view), (), {VERSION: str(version)})
+            written = TableFile(Location.of(self.tables, address), state_schema(view), (), {VERSION: str(version)})
             with written:
                 written.write(states)
             delta_commits.add_files(handle, [] if written.written is None else [written.written])
@@ -185,8 +185,8 @@ class Published:
         old = self.live[view].parts[0]
         address = self.tables.view(view, RELEASE.views[view])
         handle, (first,) = files_of(self.tables, address, old)
-        states = next(stored(self.views[view], Place.of(self.tables, address), first.path, ()))
-        file = TableFile(Place.of(self.tables, address), states.schema, (), {VERSION: "9"})
+        states = next(stored(self.views[view], Location.of(self.tables, address), first.path, ()))
+        file = TableFile(Location.of(self.tables, address), states.schema, (), {VERSION: "9"})
         with file:
             file.write(changed(states))
         assert file.written is not None
@@ -200,7 +200,7 @@ class Published:
 
 
 def _file(tables: Tables, address: str, rows: pa.Table) -> Any:
-    with TableFile(Place.of(tables, address), rows.schema, EVENTS.names) as file:
+    with TableFile(Location.of(tables, address), rows.schema, EVENTS.names) as file:
         file.write(rows)
     return file.written
 

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from ledger.delta.locks import Held, hold, owner
+from ledger.delta.locks import LockTimeout, hold, owner
 from tests.ledger.tiny import AT
 
 _HOLDER = """
@@ -50,7 +50,7 @@ def test_a_free_lock_is_taken_in_silence(tmp_path: Path) -> None:
 def test_who_waits_is_told_for_whom_and_gives_up(tmp_path: Path) -> None:
     said: list[str] = []
     take(tmp_path / "log.lock", [], what="recompute")
-    with pytest.raises(Held, match=r"recompute \(pid 4711, since .*\) still holds .*log.lock"):
+    with pytest.raises(LockTimeout, match=r"recompute \(pid 4711, since .*\) still holds .*log.lock"):
         take(tmp_path / "log.lock", said)
     assert said == ["waiting for recompute (pid 4711, since 2026-11-01T12:00:00+00:00), at most 0 s"]
 
@@ -61,7 +61,7 @@ def test_a_killed_holder_holds_no_more(tmp_path: Path) -> None:
         assert holder.stdout is not None
         holder.stdout.readline()
         said: list[str] = []
-        with pytest.raises(Held, match="another process still holds"):
+        with pytest.raises(LockTimeout, match="another process still holds"):
             take(path, said)
 
         def kill_and_say(sentence: str) -> None:

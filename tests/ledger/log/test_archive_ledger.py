@@ -8,7 +8,7 @@ from deltalake import CommitProperties, Transaction, write_deltalake
 
 from ledger.delta.addresses import Tables
 from ledger.log import archive
-from ledger.log.archive import APP_ID, NotNext, Progress, Run
+from ledger.log.archive import APP_ID, ArchiveRun, NotNext, Progress
 from ledger.log.counts import Counts
 from ledger.log.gaps import UnknownGap, gaps, record, refuse_unaccepted
 from ledger.log.positions import LOG_START, Position
@@ -19,7 +19,7 @@ from views.source.offset_ranges import Ranges
 DECODER = "d1"
 
 
-def intend(tables: Tables, start: Position, end: Position) -> Run:
+def intend(tables: Tables, start: Position, end: Position) -> ArchiveRun:
     return archive.intend(tables, SOURCE, start=start, end=end, by="test", at=AT)
 
 

@@ -14,7 +14,7 @@ from batch.archive import archive as archiving
 from batch.recompute import recompute as recomputing
 from batch.release import apply as applying
 from batch.release.build_release import Terms
-from batch.runtime.session import Run
+from batch.runtime.session import BatchRun
 from infra import kafka
 from infra.settings import Settings
 from ledger import cuts
@@ -144,7 +144,7 @@ def test_what_the_log_lost_is_read_from_the_archive(broker: kafka.Connection, sp
     project = load_files(project_files(topic.name))
     produce(broker, topic, some(range(50)))
     produce(broker, topic, some(range(50, 60)), partition=1)
-    run = Run(settings, "archive", lambda: datetime.now(UTC), lambda _: None, environ())
+    run = BatchRun(settings, "archive", lambda: datetime.now(UTC), lambda _: None, environ())
     archiving.run(run, lambda: project)
     produce(broker, topic, some(range(40, 80)))
     delete_below(broker, topic, {0: 45, 1: 10})
@@ -200,8 +200,8 @@ def test_copies_are_dropped_wherever_they_come(broker: kafka.Connection, spark: 
             produce(broker, topic, [*some(numbers), differing, *some(numbers), differing], partition=partition, at=at)
         wait_until_folded(settings, broker, topic, release)
 
-    def run(command: str) -> Run:
-        return Run(settings, command, lambda: datetime.now(UTC), lambda _: None, environ())
+    def run(command: str) -> BatchRun:
+        return BatchRun(settings, command, lambda: datetime.now(UTC), lambda _: None, environ())
 
     def recompute() -> Publication:
         archiving.run(run("archive"), lambda: project)
@@ -264,7 +264,7 @@ def test_a_topic_made_anew_ends_the_layer(broker: kafka.Connection, spark: Spark
     assert "`tandem archive --new-topic` continues with this topic" in str(again.error)
     anew = kafka.topic(broker, topic.name)
     produce(broker, anew, some(range(10, 15)))
-    run = Run(settings, "archive", lambda: datetime.now(UTC), lambda _: None, environ())
+    run = BatchRun(settings, "archive", lambda: datetime.now(UTC), lambda _: None, environ())
     archiving.run(run, lambda: project, new_topic=True)
     with running(spark, settings, anew):
         wait_for(lambda: total(settings, "events") == 15)

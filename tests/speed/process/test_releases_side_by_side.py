@@ -12,7 +12,7 @@ from batch.archive import archive
 from batch.recompute import recompute
 from batch.release import apply
 from batch.release.build_release import Terms
-from batch.runtime.session import Run
+from batch.runtime.session import BatchRun
 from infra import kafka
 from infra.settings import Settings
 from ledger.delta.addresses import Tables
@@ -39,8 +39,8 @@ pytestmark = pytest.mark.broker
 GOING_ON = "release {} is live; continuing with its definitions"
 
 
-def run(settings: Settings, command: str) -> Run:
-    return Run(settings, command, lambda: datetime.now(UTC), lambda _: None, environ())
+def run(settings: Settings, command: str) -> BatchRun:
+    return BatchRun(settings, command, lambda: datetime.now(UTC), lambda _: None, environ())
 
 
 def changed(topic: str) -> Project:

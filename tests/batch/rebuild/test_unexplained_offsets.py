@@ -6,8 +6,9 @@ from typing import Any
 
 import pytest
 
-from batch.recompute.rebuild import _refuse_unexplained
+from batch.rebuild.account import refuse_unexplained
 from ledger.delta.addresses import Tables
+from ledger.log.archived_range import archived_range
 from ledger.log.counts import Counts
 from ledger.log.fetch_checks import Unclosed
 from ledger.log.positions import LOG_START
@@ -26,14 +27,9 @@ def batch(tmp_path: Path) -> Any:
 
 
 def refused(batch: Any, start: int, cut: int, holes: int, others: int) -> bool:
-    below: Any = SimpleNamespace(
-        source=SimpleNamespace(name="sales"),
-        release=SimpleNamespace(sources={"sales": "d"}),
-        start=at(start) if start else LOG_START,
-        cut=at(cut),
-    )
+    job: Any = SimpleNamespace(source=SimpleNamespace(name="sales"), start=at(start) if start else LOG_START, cut=at(cut))
     try:
-        _refuse_unexplained(batch, below, holes, others)
+        refuse_unexplained(job, archived_range(batch.tables, "sales", "d", job.start, job.cut), holes=holes, others=others)
     except Unclosed:
         return True
     return False

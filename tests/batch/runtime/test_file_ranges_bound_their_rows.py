@@ -10,7 +10,7 @@ from deltalake import DeltaTable, write_deltalake
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from batch.runtime.file_ranges import EVENTS, EVERY_OFFSET, Span, rows_within, spans, within_times
+from batch.runtime.file_ranges import EVENTS, EVERY_OFFSET, FileRange, file_ranges, rows_within, within_times
 from batch.runtime.scan import inside
 from views.source.offset_ranges import Ranges
 from views.source.source import INDEX
@@ -24,11 +24,11 @@ partitions = st.tuples(st.sampled_from("STU"), st.integers(0, 2))
 intervals = st.tuples(st.integers(0, 7), st.integers(0, 7)).map(lambda ends: (min(ends), max(ends)))
 
 
-def span_of(rows: Sequence[Row], each: int = 1) -> Span:
+def span_of(rows: Sequence[Row], each: int = 1) -> FileRange:
     """A file of these rows, with bounds as Delta's statistics give them."""
     topics, numbers, offsets = ([topic for (topic, _), _ in rows], [n for (_, n), _ in rows], [offset for _, offset in rows])
     bounds = (min(topics), max(topics)), (min(numbers), max(numbers)), (min(offsets), max(offsets) + 1)
-    return Span("file", len(rows), *bounds, each=each)
+    return FileRange("file", len(rows), *bounds, each=each)
 
 
 @given(st.lists(st.lists(minutes, min_size=1, max_size=3), max_size=5), minutes, minutes)
@@ -36,11 +36,11 @@ def test_a_file_is_read_for_times_exactly_where_its_own_reach(
     files: list[list[datetime]], one: datetime, other: datetime
 ) -> None:
     low, high = min(one, other), max(one, other)
-    spans = [Span(str(number), len(times), times=(min(times), max(times))) for number, times in enumerate(files)]
-    found = within_times([*spans, Span("unbounded", 1)], low, high)
+    spans = [FileRange(str(number), len(times), times=(min(times), max(times))) for number, times in enumerate(files)]
+    found = within_times([*spans, FileRange("unbounded", 1)], low, high)
     assert found == [
         *(span for span, times in zip(spans, files, strict=True) if not (max(times) < low or min(times) > high)),
-        Span("unbounded", 1),
+        FileRange("unbounded", 1),
     ]
     assert {str(number) for number, times in enumerate(files) if any(low <= time <= high for time in times)} <= {
         span.path for span in found
@@ -60,7 +60,7 @@ def test_a_file_overlaps_a_piece_of_the_log_by_its_offsets_within_the_bounds(
     )
     within = set(range(*span.offsets)) & set(range(*interval))
     assert overlap == (0 if apart else len(within))
-    blind = Span("file", len(rows), None, None, EVERY_OFFSET)
+    blind = FileRange("file", len(rows), None, None, EVERY_OFFSET)
     assert blind.overlap(partition, interval) == interval[1] - interval[0], "unknown bounds leave nothing out"
     assert replace(span, topics=None, partitions=None).overlap(partition, interval) == len(within)
 
@@ -96,7 +96,7 @@ def test_bounds_are_those_of_the_tables_statistics(files: list[list[tuple[tuple[
                 INDEX: pa.array([index for _ in rows], pa.int32()),
             }
             write_deltalake(folder, pa.table(columns), mode="append")
-        found = spans(DeltaTable(folder), EVENTS, "at") if files else []
+        found = file_ranges(DeltaTable(folder), EVENTS, "at") if files else []
     expected = [
         replace(
             span_of([(place, offset) for place, offset, _ in rows], 1 + index),
