@@ -1,12 +1,12 @@
-"""Where a batch run may cut: a committed boundary, reserved before anything is folded.
+"""Choose and reserve a cut: a committed boundary of the realtime table, reserved before a batch run folds anything.
 
     TandemError
-    ├── NotABoundary     no commit starts or ends at a position (compaction may have come first)
-    ├── OutOfReach       the realtime views hold what the archive can never get, and has not recorded as a gap
-    └── Passed           the chain has gone past the end that a bridge was to reach
+    ├── NotABoundary     no commit starts or ends at the position; compaction may have replaced it
+    ├── OutOfReach       the realtime views counted records that the archive can never get and has not recorded as a gap
+    └── Passed           the chain has already passed the end that the bridge was to reach
 
-A reservation is a mark in the realtime table itself, so that reserving and compacting exclude each other by the same
-conditional commits: whichever comes second decides again. It is void as soon as the release's published cut has passed it.
+A reservation is a mark in the realtime table itself. So a reservation and a compaction exclude each other by conditional
+commits: the second one decides again. A reservation is void once the release's published cut has passed it.
 """
 
 from collections.abc import Callable, Iterable
@@ -25,15 +25,15 @@ from views.errors import TandemError
 
 
 class NotABoundary(TandemError):
-    """A position at which no commit of the release's chain starts or ends."""
+    """No commit of the release's chain starts or ends at the position."""
 
 
 class Passed(TandemError):
-    """A bridge's end that the chain has already gone past."""
+    """The chain has already passed the end of the bridge."""
 
 
 class OutOfReach(TandemError):
-    """The speed layer has counted what the archive can never get, and no gap of it is recorded yet."""
+    """The speed layer has counted records that the archive can never get, and no gap is recorded for them yet."""
 
 
 @dataclass(frozen=True)
@@ -45,11 +45,12 @@ class Choice:
 
 
 def choose(spans: Iterable[Span], *, cut: Position, archive_end: Position, patience: int) -> Choice:
-    """The largest committed boundary of the chain from the live `cut` on, at or below the archive's end; the cut itself if none.
+    """Choose the largest committed boundary of the chain from the live `cut` on that lies at or below the archive's end.
 
-    If the whole chain lies at or below the archive's end, more than `patience` offsets behind it, the speed layer is too far
-    behind (with patience 0: absent): the cut is then the archive's end, over a bridge. `archive_end` is the position that
-    archive, events and quarantine have all reached. Raises TandemError if the chain cannot be tiled.
+    Without such a boundary the choice is the live cut itself. If the whole chain ends more than `patience` offsets below the
+    archive's end, the speed layer is too far behind (with patience 0: absent); the choice is then the archive's end, over a
+    bridge. `archive_end` is the position that archive, events and quarantine have all reached. Raises TandemError if the
+    commits do not tile the log.
     """
     whole = chain(spans, cut, across_bridges=True)
     if whole.problem:
@@ -61,9 +62,9 @@ def choose(spans: Iterable[Span], *, cut: Position, archive_end: Position, patie
 
 
 def take(tables: Tables, release: int, source: str, *, archive_end: Position, patience: int, by: str, at: datetime) -> Position:
-    """Choose a cut, bridge to it where needed, and reserve it: from here on a batch run may fold all below it.
+    """Choose a cut, bridge to it if needed, and reserve it: then a batch run may fold everything below it.
 
-    Starts over while the speed layer, compaction or another run comes in between. Raises OutOfReach.
+    Starts over if the speed layer, a compaction or another run commits in between. Raises OutOfReach.
     """
     while True:
         spans = spans_of(tables, release, source)
@@ -79,7 +80,7 @@ def take(tables: Tables, release: int, source: str, *, archive_end: Position, pa
 
 
 def _refuse_out_of_reach(tables: Tables, source: str, reached: Position) -> None:
-    """Raise OutOfReach if realtime views hold more of a topic than the archive does, and another has taken its name since."""
+    """Raise OutOfReach if realtime views counted more of a topic than is archived, and the topic was since created again."""
     names = archive.topic_names(tables, source)
     runs = archive.runs(tables, source)
     archived = runs[-1].end if runs else LOG_START
@@ -95,9 +96,9 @@ def _refuse_out_of_reach(tables: Tables, source: str, reached: Position) -> None
 
 
 def reserve(tables: Tables, release: int, source: str, position: Position, *, by: str, at: datetime) -> None:
-    """Keep compaction from crossing this boundary until the release's published cut has passed it.
+    """Reserve a boundary: no compaction crosses it until the release's published cut has passed it.
 
-    Reserving twice is reserving once. Raises NotABoundary, Unwritable.
+    Idempotent. Raises NotABoundary, Unwritable.
     """
 
     def mark(spans: list[Span]) -> Commit | None:
@@ -111,7 +112,7 @@ def reserve(tables: Tables, release: int, source: str, position: Position, *, by
 
 
 def begin(tables: Tables, release: int, source: str, position: Position, *, by: str, at: datetime) -> None:
-    """Let the release's realtime table begin here, if it has not begun yet: its batch views have what lies below.
+    """Start the release's realtime table at a position, if it is empty: its batch views have what lies below.
 
     Raises Unwritable.
     """
@@ -126,10 +127,10 @@ def reserved(tables: Tables, release: int, source: str) -> list[Position]:
 
 
 def bridge(tables: Tables, release: int, source: str, *, to: Position, by: str, at: datetime) -> None:
-    """Commit a range without contributions from the table's end (in an empty table: the live cut) to `to`.
+    """Commit a bridge: a range without contributions, from the table's end (of an empty table: the live cut) to `to`.
 
-    Nothing to do if the table ends there. Readers stop before a bridge until a publication's cut has passed it; a speed layer
-    that was on its way fails its range check and goes on from `to`. Raises Passed, Unwritable.
+    Does nothing if the table ends at `to`. Readers stop before a bridge until a publication's cut has passed it. The next commit
+    of a running speed layer fails its range check, and the layer continues from `to`. Raises Passed, Unwritable.
     """
 
     def range_(spans: list[Span]) -> Commit | None:
@@ -145,7 +146,7 @@ def bridge(tables: Tables, release: int, source: str, *, to: Position, by: str, 
 
 
 def _commit(tables: Tables, release: int, source: str, derive: Callable[[list[Span]], Commit | None]) -> None:
-    """Commit what `derive` makes of the table's spans, derived again whenever another commit came first."""
+    """Commit what `derive` returns for the table's spans; derive again after a conflict."""
     handle = open_or_create(tables, release, source)
     known: dict[str, Span] = {}
     while True:

@@ -1,7 +1,7 @@
-"""What a source's log lost before it was archived: found by what was recorded of it, also where the archive never saw it.
+"""Which offsets a source's log lost before they were archived, by what the ledger recorded of the log.
 
-Every offset that was ever counted, or that the log had when somebody looked at it, is in the archive or lost. What a topic had
-deleted before anybody looked is not part of the log.
+Every offset that was ever counted, or that the log had when Tandem first read it, is either archived or lost. What a topic
+deleted before that is not part of the log.
 """
 
 from collections.abc import Collection, Iterable, Mapping
@@ -16,11 +16,16 @@ from views.source.offset_ranges import Interval, Offsets, Partition, Ranges
 def first_offsets(
     starts: Offsets, topics: Mapping[str, str], *, known: Offsets, names: Mapping[str, str]
 ) -> dict[Partition, int]:
-    """The first offset that the log ever had of each partition that it has now.
+    """The first offset that the log ever had, of each partition that it has now.
 
-    `starts` are the first offsets that the topics, ids by name, have now; `known` are those that were recorded, and `names` the
-    recorded names of topics by id. A recorded one stays. A partition that was added to a known topic, or is of a topic created
-    again under a known name, began at 0 and may have lost records unseen. Else the log begins where it starts now.
+    Args:
+        starts: the first offsets that the log has now.
+        topics: ids of the log's topics by name.
+        known: the recorded first offsets; a recorded one stays.
+        names: the recorded names of topics by id.
+
+    A partition that was added to a known topic, or that belongs to a topic created again under a known name, began at 0 and may
+    have lost records unseen. All others begin where the log starts now.
     """
     looked_at = {topic for topic, _ in known}
     anew = {topic for name, topic in topics.items() if any(other != topic and names[other] == name for other in names)}
@@ -31,7 +36,7 @@ def first_offsets(
 
 
 def counted_of_former(tables: Tables, source: str, *, releases: Iterable[int], present: Collection[str]) -> Position:
-    """How far these releases' realtime tables reach in topics that are gone: proof of offsets that no log can tell of."""
+    """How far these releases' realtime tables reach in deleted topics: the proof of offsets that no log has any more."""
     if archive.topic_names(tables, source).keys() <= set(present):
         return LOG_START
     reached = upper(*(span.end for release in releases for span in spans_of(tables, release, source)))
@@ -39,10 +44,10 @@ def counted_of_former(tables: Tables, source: str, *, releases: Iterable[int], p
 
 
 def lost(starts: Offsets, *, firsts: Offsets, archived: Position, former: Position) -> Ranges:
-    """The offsets beyond what is `archived` that the log no longer has.
+    """The offsets above the `archived` position that the log no longer has.
 
-    `starts` are the first offsets that the log has now, `firsts` those that it ever had; `former` says how far topics were
-    counted that are gone.
+    `starts` are the first offsets that the log has now, `firsts` those that it ever had; `former` is how far deleted topics were
+    counted.
     """
     begins: dict[Partition, int] = {**starts, **former}
     found: dict[Partition, Interval] = {}

@@ -4,8 +4,8 @@
     ├── Fenced           another writer has claimed the table since; this one must stop
     └── NotContiguous    the commit does not start where the table ends, for instance behind a bridge
 
-Every commit is decided on a handle and lands only if that handle is still newest, so a writer that slept, or whose machine
-was cut off, commits nothing once another has claimed the table: its next commit conflicts, and it finds the newer epoch.
+Each commit is conditional on the table version that it was decided on. So a writer that was paused or disconnected commits
+nothing once another writer has claimed the table: its next commit conflicts, and it finds the newer epoch.
 """
 
 from collections.abc import Iterable
@@ -29,7 +29,7 @@ _CHECKPOINT_EVERY = 200
 """Versions between two checkpoints: reading one costs a new reader less than that many log entries."""
 
 _READ_HOURS = 1
-"""How long a reader may take over one version before its files are deleted under it; it then reads the table again."""
+"""How long a reader may read one version before its files are deleted; after that it reads the table again."""
 
 
 class Fenced(TandemError):
@@ -56,9 +56,9 @@ class Writer:
 
     @classmethod
     def claim(cls, tables: Tables, release: int, source: str, *, by: str, at: datetime) -> "Writer":
-        """Take the table over: the first act is a commit with a new epoch, which fences every earlier writer.
+        """Claim the table with a commit of a new epoch, which fences every earlier writer.
 
-        The writer goes on at the table's end; in an empty table at the release's published cut, else at the log's start.
+        The writer continues at the table's end; in an empty table at the release's published cut, else at the log's start.
         """
         handle = open_or_create(tables, release, source)
         while True:
@@ -76,8 +76,8 @@ class Writer:
     def append(self, commit: Commit) -> None:
         """Commit a micro-batch. `commit.epoch` is this writer's and `commit.start` its `end`.
 
-        Returns once the commit is known to have landed, whatever the storage said. Raises Fenced, NotContiguous (`end` is
-        then where to go on), Unwritable if it did not land.
+        After an error of the storage it looks up whether the commit landed, and returns if it did. Raises Fenced, NotContiguous
+        (continue at its `end`), and Unwritable if the commit did not land.
         """
         if commit.epoch != self.epoch:
             raise Fenced(f"the commit has epoch {commit.epoch}, but the writer has epoch {self.epoch}")
@@ -107,11 +107,11 @@ class Writer:
         fanout: int = compaction.FANOUT,
         recent: int = 0,
     ) -> int:
-        """Make one commit of neighbours where `compaction.plan` says so; how many files went.
+        """Merge neighbouring commits as `compaction.plan` decides. Returns the number of removed files.
 
-        `live` is the release's published cut; `protect` are the retained cuts and the archive's end, read not before it; the
-        `recent` last commits stay as they are. A cut that is being reserved meanwhile wins: then nothing is done this time.
-        Raises Fenced, Unwritable.
+        `live` is the release's published cut, `protect` the retained cuts and the archive's end, read after it; the `recent` last
+        commits stay. If a cut is reserved meanwhile, that commit wins, and nothing is compacted this time. Raises Fenced,
+        Unwritable.
         """
         self._look()
         self._refuse_fenced()
@@ -124,9 +124,9 @@ class Writer:
         return self._replace(old, ones, at)
 
     def expire(self, cuts: Iterable[Position], *, at: datetime) -> int:
-        """Take out what lies below every one of these retained cuts of the release; how many files went.
+        """Remove the commits below all of these retained cuts of the release. Returns the number of removed files.
 
-        Files stay on disk for readers in the middle of a read. Raises Fenced, Unwritable.
+        The files stay on the disk for running reads (ledger/delta/vacuum.py). Raises Fenced, Unwritable.
         """
         self._look()
         self._refuse_fenced()

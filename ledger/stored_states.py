@@ -1,4 +1,4 @@
-"""The states of a view on their way from a table's files to the tasks that merge them."""
+"""Read states of a view from a table's files, and split them into the buckets of the tasks that merge them."""
 
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Final
@@ -20,9 +20,9 @@ _TABLE: Final = "states"
 def stored(
     view: View, place: Location, path: str, later: Sequence[Part], names: Iterable[str] | None = None
 ) -> Iterator[pa.Table]:
-    """The states of a file of the view's table, a part of them at a time, but for what `later` parts stand in for.
+    """The states of a file of the view's table, one row group at a time, without those that `later` parts replace.
 
-    `names` are the columns that are read, all unless given; those that place a state in its window come with them.
+    `names` are the columns to read, by default all; the window columns are always read.
     """
     schema = state_schema(view)
     if names is not None:
@@ -35,7 +35,7 @@ def stored(
 
 
 def by_bucket(states: pa.Table, columns: Sequence[str], buckets: int) -> Iterator[tuple[int, bytes]]:
-    """The states as Arrow IPC by bucket: those that agree in these columns go to the same of N buckets."""
+    """The states by bucket, as Arrow IPC: states that agree in these columns go to the same of N buckets."""
     if not states.num_rows:
         return
     shared = ", ".join(map(engine.quoted, columns)) or "NULL"

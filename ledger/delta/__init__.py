@@ -1,1 +1,1 @@
-"""Delta tables through delta-rs: addresses, conditional commits, small journals, locks. It knows no log and no release."""
+"""Delta tables through delta-rs: addresses, conditional commits, small journals, locks. Nothing here knows a log or a release."""

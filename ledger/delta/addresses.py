@@ -1,4 +1,4 @@
-"""Which Delta table is where, under one root folder or object-store URI."""
+"""The addresses of Delta tables under one root folder or object-store URI."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -12,8 +12,8 @@ from views.errors import TandemError
 class Tables:
     """The addresses of all tables under `root`, a folder or a URI; `options` are delta-rs storage options.
 
-    An address is what both delta-rs and Spark take: an absolute path for a folder, else the URI itself. Nothing is read
-    or made here; a table exists from its first commit on.
+    Both delta-rs and Spark accept an address: an absolute path for a folder, else the URI itself. Nothing is read or created
+    here; a table exists from its first commit on.
     """
 
     root: str
@@ -29,15 +29,15 @@ class Tables:
         return self._at("log", source, "archive")
 
     def events(self, source: str, decoder: str) -> str:
-        """The archive decoded under one decoder fingerprint; files by Spark's tasks, commits by delta-rs."""
+        """The archive, decoded under one decoder fingerprint; files by Spark's tasks, commits by delta-rs."""
         return self._at("log", source, decoder, "events")
 
     def quarantine(self, source: str, decoder: str) -> str:
-        """What did not decode under one decoder fingerprint; files by Spark's tasks, commits by delta-rs."""
+        """The records that did not decode under one decoder fingerprint; files by Spark's tasks, commits by delta-rs."""
         return self._at("log", source, decoder, "quarantine")
 
     def view(self, view: str, fingerprint: str) -> str:
-        """The batch versions of one meaning of a view; files by Spark's tasks, commits by delta-rs."""
+        """The batch versions of one fingerprint of a view; files by Spark's tasks, commits by delta-rs."""
         return self._at("views", view, fingerprint)
 
     def realtime(self, release: int, source: str) -> str:
@@ -45,7 +45,7 @@ class Tables:
         return self._at("realtime", str(release), source)
 
     def realtime_of(self, release: int) -> str:
-        """Where the realtime tables of a release are, and nothing else."""
+        """The folder of a release's realtime tables, which holds nothing else."""
         return self._at("realtime", str(release))
 
     def control(self, *names: str) -> str:
@@ -53,7 +53,7 @@ class Tables:
         return self._at("control", *names)
 
     def lock(self, name: str) -> Path:
-        """The file whose OS lock is held by the one process that writes the named tables; local roots only."""
+        """The file whose OS lock the one writer of the named tables holds; local roots only."""
         return Path(self._at("locks", f"{name}.lock"))
 
     @property

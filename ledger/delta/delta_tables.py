@@ -1,14 +1,14 @@
 """Delta tables through delta-rs: open, create, read whole files, append on a condition, replace files on a condition.
 
     TandemError
-    ├── Conflict        the table moved on since the handle was read: read again, decide again
+    ├── Conflict        the table has a newer version than the handle: read and decide again
     ├── Unreadable      the table or one of its files cannot be read
-    │   └── Vanished    a file that the handle's version has is gone
-    └── Unwritable      a commit failed; whether it landed must be looked up
+    │   └── Vanished    a file of the handle's version was deleted
+    └── Unwritable      a commit failed; the caller must look up whether it landed
 
-All tables keep the plain protocol (reader 1, writer 2), so any Delta reader opens them, and no commit expires log
-entries by itself. A *handle* is a DeltaTable at the version it was read at; a conditional commit succeeds only if that is
-still the newest version (`max_commit_retries=0`: delta-rs would otherwise rebase a stale append in silence).
+All tables keep the plain protocol (reader 1, writer 2), so any Delta reader opens them, and no commit expires log entries by
+itself. A *handle* is a DeltaTable at the version that was read; a conditional commit succeeds only if that is still the newest
+version (`max_commit_retries=0`: delta-rs would otherwise silently rebase a stale append).
 """
 
 import json
@@ -36,7 +36,7 @@ from views.errors import TandemError
 
 T = TypeVar("T")
 PLAIN: Final = {
-    # Positions are columns, yet history is kept too: nobody but the table's owner, on purpose, expires log entries.
+    # Positions are columns, yet history is kept too: only the table's owner expires log entries, explicitly.
     "delta.enableExpiredLogCleanup": "false",
     "delta.logRetentionDuration": "interval 36500 days",
 }
@@ -52,7 +52,7 @@ _SMALL: Final = WriterProperties(
 
 
 FAILURES: Final = (DeltaError, OSError, ValueError, pa.ArrowException)
-"""What delta-rs and Arrow raise for damaged logs and files, absent servers and full disks."""
+"""The errors of delta-rs and Arrow for damaged logs and files, absent servers and full disks."""
 
 
 _LOOKS: Final = 3
@@ -61,7 +61,7 @@ _CAUSE: Final = "\N{DOWNWARDS ARROW WITH TIP RIGHTWARDS}"
 
 
 class Conflict(TandemError):
-    """The table has a newer version than the handle that a commit was decided on; nothing was committed."""
+    """The table has a newer version than the handle of the commit; nothing was committed."""
 
 
 class Unreadable(TandemError):
@@ -69,16 +69,16 @@ class Unreadable(TandemError):
 
 
 class Vanished(Unreadable):
-    """A data file is gone, as after a vacuum: a newer version of the table may do without it."""
+    """A data file was deleted, as by a vacuum: a newer version of the table may not need it."""
 
 
 class Unwritable(TandemError):
-    """A commit ended in an error; it may have landed all the same."""
+    """A commit ended in an error; it may have landed nevertheless."""
 
 
 def open_table(tables: Tables, address: str) -> DeltaTable | None:
-    """The table at its newest version, None if there is none. Raises Unreadable, and OtherStateFormat for a journal."""
-    do_without_pandas()  # what delta-rs tells becomes Arrow's through a conversion that would import it
+    """The table at its newest version; None if it does not exist. Raises Unreadable, and OtherStateFormat for a journal."""
+    do_without_pandas()  # delta-rs's conversion to Arrow would import it
     try:
         handle = _listed(lambda: DeltaTable(address, storage_options=dict(tables.options)))
     except TableNotFoundError:
@@ -93,7 +93,9 @@ def open_table(tables: Tables, address: str) -> DeltaTable | None:
 def create_table(
     tables: Tables, address: str, schema: pa.Schema, settings: Mapping[str, str], *, partition_by: str | None = None
 ) -> DeltaTable:
-    """The table at its newest version, made empty if there is none, whoever makes it first. Raises Unwritable, Unreadable."""
+    """The table at its newest version, created empty if it does not exist. Safe against other creators. Raises Unwritable,
+    Unreadable.
+    """
     if (handle := open_table(tables, address)) is not None:
         return handle
     try:
@@ -117,7 +119,7 @@ def create_table(
 
 
 def refresh(handle: DeltaTable) -> DeltaTable:
-    """The handle, brought to the newest version, from a checkpoint if the entries in between are gone. Raises Unreadable."""
+    """Update the handle to the newest version, from a checkpoint if the entries in between have expired. Raises Unreadable."""
     try:
         _listed(handle.update_incremental)
     except FAILURES as error:
@@ -156,10 +158,10 @@ def conditional_append(handle: DeltaTable, rows: pa.Table) -> None:
 def conditional_replace(
     handle: DeltaTable, old: Iterable[str], rows: Iterable[pa.Table], *, at: datetime, bounds: str | None = None
 ) -> None:
-    """In one commit, take the files `old` out of the table and put one file for each of `rows` in, if `handle` is newest.
+    """In one commit, remove the files `old` from the table and add one file for each of `rows`, if `handle` is newest.
 
-    The handle stays where it was: `refresh` it. Old files stay on disk for those who are reading them. `at` is the time of
-    the removal; `bounds` names the column whose smallest and largest values the log keeps. Raises Conflict, Unwritable.
+    The handle keeps its version: `refresh` it. Removed files stay on the disk for their readers. `at` is the time of the removal;
+    `bounds` names the column whose smallest and largest values the Delta log keeps. Raises Conflict, Unwritable.
     """
     try:
         written = [_write_file(handle, table, int(at.timestamp() * 1000), bounds) for table in rows]
@@ -169,9 +171,9 @@ def conditional_replace(
 
 
 def conditional_exchange(handle: DeltaTable, old: Iterable[str], new: Iterable[AddAction], *, at: datetime) -> None:
-    """In one commit, take the files `old` out of the table and make the files `new`, which are written, part of it.
+    """In one commit, remove the files `old` from the table and add the files `new`, which are already written.
 
-    As `conditional_replace`. Raises Conflict, Unwritable.
+    Otherwise as `conditional_replace`. Raises Conflict, Unwritable.
     """
     actions = pa.table(handle.get_add_actions())
     known = actions.select([name for name in ("path", "size_bytes", "partition") if name in actions.column_names]).to_pylist()
@@ -203,7 +205,7 @@ def files(handle: DeltaTable) -> dict[str, int]:
 
 
 def damaged(handle: DeltaTable, sizes: Mapping[str, int]) -> Iterator[str]:
-    """Of files of the table, by path and size, those that are not there, have another size, or cannot be opened as Parquet."""
+    """The given files, by path and size, that are missing, have another size, or cannot be opened as Parquet."""
     places = file_system(handle)
     for path, info in zip(sizes, places.get_file_info(list(sizes)), strict=True):
         try:
@@ -218,7 +220,7 @@ def damaged(handle: DeltaTable, sizes: Mapping[str, int]) -> Iterator[str]:
 
 
 def read_file(handle: DeltaTable, path: str, columns: list[str] | None = None) -> pa.Table:
-    """The rows of one active file, in the order written. Raises Vanished if it is gone, else Unreadable."""
+    """The rows of one active file, in the order written. Raises Vanished if it was deleted, else Unreadable."""
     try:
         with file_system(handle).open_input_file(path) as opened:
             return pq.ParquetFile(opened, page_checksum_verification=True).read(columns)
@@ -232,7 +234,7 @@ def read_file(handle: DeltaTable, path: str, columns: list[str] | None = None) -
 
 
 def file_system(handle: DeltaTable) -> FileSystem:
-    """A file system rooted at the table, wherever it is stored."""
+    """A file system rooted at the table, on any storage."""
     address = urlparse(handle.table_uri)
     if address.scheme in ("", "file"):
         return SubTreeFileSystem(unquote(address.path), LocalFileSystem())
@@ -240,7 +242,7 @@ def file_system(handle: DeltaTable) -> FileSystem:
 
 
 def reason(error: BaseException) -> str:
-    """What storage said, in one line: delta-rs puts a chain of causes on lines of their own, of which the last says most."""
+    """The storage's error in one line: of delta-rs's chain of causes, the first and the innermost."""
     lines = [_COLOUR.sub("", line).strip() for line in str(error).splitlines()]
     first, *causes = [line for line in lines if line] or [type(error).__name__]
     innermost = next((line for line in reversed(causes) if line.startswith(_CAUSE)), None)
@@ -248,7 +250,7 @@ def reason(error: BaseException) -> str:
 
 
 def unreadable(what: str, error: BaseException) -> NoReturn:
-    """Raise Unreadable with the place and the first line of the reason."""
+    """Raise Unreadable with the table, or its file, and the first line of the reason."""
     raise Unreadable(f"cannot read table {what}: {reason(error)}; restore it, or remove it if it can be rebuilt") from error
 
 
@@ -257,10 +259,10 @@ def _options(handle: DeltaTable) -> dict[str, str] | None:
 
 
 def _listed(look: Callable[[], T]) -> T:
-    """What a look at a log finds.
+    """Read a Delta log, again after an error.
 
-    A folder that is listed while entries come into it may lack an entry that is older than others it has (POSIX leaves open
-    whether readdir gives what was added meanwhile): to delta-rs that log is damaged. The next look has it.
+    A listing of a folder that is being written may lack an entry that is older than listed ones (POSIX leaves open whether
+    readdir returns entries that are added meanwhile). delta-rs takes such a log for damaged; the next listing is complete.
     """
     for _ in range(_LOOKS - 1):
         try:

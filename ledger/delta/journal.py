@@ -1,8 +1,8 @@
 """Small append-only control tables: numbered rows, each derived from those before it.
 
-A row's number is one more than the newest's and is put only if absent: the row is derived from what a handle saw and committed on
-the condition that nothing came in between, else derived again. So two processes never write one number, and what a row promises
-about its predecessors holds.
+A row's number is one more than the newest's, and is put only if absent: the row is derived from the rows that a handle read, and
+committed on the condition that nothing was committed in between; else it is derived again. So two processes never write the same
+number, and a row's statements about its predecessors hold.
 """
 
 import time
@@ -28,17 +28,17 @@ Row = Mapping[str, Any]
 _NUMBERED: Final = {"delta.dataSkippingStatsColumns": "number"}
 _ATTEMPTS: Final = 100
 _FILES: Final = 64
-"""More files than these become one: a reader pays for each."""
+"""More files than this are merged into one, because a reader opens each."""
 
 
 @dataclass(frozen=True)
 class Snapshot:
-    """A journal as one handle saw it; `handle` is None while there is no table."""
+    """A journal at one version; `handle` is None while the table does not exist."""
 
     handle: DeltaTable | None
 
     def newest(self) -> Row | None:
-        """The row with the highest number, read from one file; None of an empty journal."""
+        """The row with the highest number, read from one file; None if the journal is empty."""
         if self.handle is None:
             return None
         actions = pa.table(self.handle.get_add_actions(flatten=True))
@@ -75,14 +75,14 @@ class Journal:
         return Snapshot(delta_tables.open_table(self.tables, self.address))
 
     def watched(self, make: Callable[[Snapshot], T]) -> Watched[T]:
-        """What a function makes of the journal, for one who asks again and again."""
+        """A cached value that `make` computes from the journal, again only when it has changed."""
         return Watched(self.tables, self.address, lambda handle: make(Snapshot(handle)))
 
     def add(self, derive: Callable[[Snapshot], Row | None]) -> Row | None:
-        """Add the row that `derive` makes of what is there, without number and id; nothing if it makes None.
+        """Add the row that `derive` returns for the stored rows, without number and id; nothing if it returns None.
 
-        `derive` is called again whenever another row came first, and may raise to give up. Returns the row as stored.
-        Raises Unreadable, Unwritable.
+        `derive` is called again if another row was added first, and may raise to give up. Returns the row as stored. Raises
+        Unreadable, Unwritable.
         """
         handle = delta_tables.create_table(self.tables, self.address, self.schema, _NUMBERED)
         for attempt in range(_ATTEMPTS):
@@ -107,7 +107,7 @@ class Journal:
         raise delta_tables.Unwritable(f"cannot write to table {self.address}: other writers committed first {_ATTEMPTS} times")
 
     def _tidy(self, handle: DeltaTable) -> None:
-        """Make one file of many. If that fails the row has landed all the same, and the next one's writer tries again."""
+        """Merge many files into one. The row has landed even if this fails; the next row's writer tries again."""
         paths = delta_tables.files(handle)
         if len(paths) <= _FILES:
             return
@@ -117,7 +117,7 @@ class Journal:
 
 
 def _landed(snapshot: Snapshot, row: Row) -> bool:
-    """Whether the very row is there: an error does not say, and another writer may have used its number for an equal one."""
+    """Whether this row landed: the error does not tell, and another writer may have used its number for an equal row."""
     return any(stored["id"] == row["id"] for stored in snapshot.rows())
 
 

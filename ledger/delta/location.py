@@ -1,4 +1,4 @@
-"""Where a table's files are, as a task on any machine reaches them: no Spark, no handle, nothing that does not pickle."""
+"""The location of a table's files, which a task on any machine can open: no Spark, no handle, nothing that does not pickle."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -19,7 +19,7 @@ class Location:
 
     @classmethod
     def of(cls, tables: Tables, address: str) -> "Location":
-        """The files of a table."""
+        """The location of a table's files."""
         return cls(address, dict(tables.options))
 
     @property
@@ -29,7 +29,7 @@ class Location:
 
     @property
     def folder(self) -> str:
-        """The folder's path; only for a local place."""
+        """The folder's path; only for a local location."""
         return unquote(urlparse(self.address).path) if self.address.startswith("file:") else self.address
 
     def file_system(self) -> FileSystem:

@@ -1,8 +1,8 @@
 """The lock that keeps a Spark-written table to one writer process, for as long as that process's JVM lives.
 
-The JVM outlives a killed Python driver by half a second and may still commit, so it must be the JVM that holds the operating
-system's lock: `acquire` is given by whoever has one (infra/spark/session.py). Who starts no
-JVM takes locks of its own process (`own`), which exclude a JVM's. `hold` releases no lock; its process's end does.
+The JVM outlives a killed Python driver by half a second and may still commit, so the JVM must hold the operating system's lock:
+infra/spark/session.py provides `acquire`. A command without a JVM takes locks of its own process (`own`), which exclude a JVM's. `hold`
+releases no lock; the end of its process does.
 """
 
 import fcntl
@@ -19,17 +19,17 @@ from typing import Final
 
 from views.errors import TandemError
 
-# C's struct flock: where in its fields the lock's kind and its holder are.
+# C's struct flock: its layout, and the indexes of the lock's kind and its holder.
 _FLOCK: Final = ("qqihh", 3, 2) if sys.platform == "darwin" else ("hhqqi4x", 0, 4)
 
 
 class LockTimeout(TandemError):
-    """Another process still holds the lock after all the patience there was."""
+    """Another process still holds the lock after the longest wait."""
 
 
 @dataclass(frozen=True)
 class Owner:
-    """Who holds a lock: what it runs, its process id, since when (ISO 8601)."""
+    """The holder of a lock: its command, its process id, and since when (ISO 8601)."""
 
     what: str
     pid: int
@@ -51,10 +51,10 @@ def hold(
     every: float = 0.2,
     sleep: Callable[[float], None] = time.sleep,
 ) -> None:
-    """Return once `acquire(path)` has said True, trying `every` this many seconds for `patience` seconds.
+    """Take the lock: call `acquire(path)` every `every` seconds until it returns True, for at most `patience` seconds.
 
-    `say` is called once if there is anyone to wait for, with a sentence that names them. The owner is written beside the
-    lock, for others to name; the lock itself is the operating system's alone. Raises LockTimeout.
+    `say` is called once if another process holds the lock, with a sentence that names it. The owner is written to a file beside
+    the lock, only to be named; the operating system alone decides who holds it. Raises LockTimeout.
     """
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
@@ -75,13 +75,13 @@ def hold(
 
 @contextmanager
 def own() -> Iterator[Callable[[Path], bool]]:
-    """An `acquire` for a process that writes without a JVM: the locks are its own, and free when the context ends."""
+    """An `acquire` for a process without a JVM: the process holds the locks, and releases them when the context ends."""
     with ExitStack() as files:
 
         def acquire(path: Path) -> bool:
             file = path.open("ab")
             try:
-                # Not flock: the lock of the file's region is what a JVM takes too.
+                # Not flock: a JVM takes this lock of the file's region, too.
                 fcntl.lockf(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
             except (BlockingIOError, PermissionError):
                 file.close()
@@ -93,9 +93,9 @@ def own() -> Iterator[Callable[[Path], bool]]:
 
 
 def holding(path: Path) -> int | None:
-    """The pid of the process that holds the lock now; None if nobody else does. Takes nothing. Raises OSError.
+    """The pid of the other process that holds the lock now; None if there is none. Takes no lock. Raises OSError.
 
-    Not for a process that holds it: a process loses its locks on a file when it closes that file, however often it is open.
+    Not for the holder itself: a process loses its locks on a file when it closes any handle of it.
     """
     layout, kind, pid = _FLOCK
     wanted = [0] * 5
@@ -106,7 +106,7 @@ def holding(path: Path) -> int | None:
 
 
 def owner(path: Path) -> Owner | None:
-    """Who took the lock last; None if nobody did or it is being written. It may have ended since."""
+    """The process that took the lock last, which may have ended since; None if unknown, or while it is being written."""
     try:
         return Owner(**json.loads(_owner_file(path).read_text()))
     except (OSError, ValueError, TypeError):

@@ -1,4 +1,4 @@
-"""A file of a table, open inside a task."""
+"""Open a file of a table inside a task."""
 
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -8,7 +8,7 @@ from ledger.delta.location import Location
 
 
 def opened(place: Location, path: str, *, verified: bool = False) -> pq.ParquetFile:
-    """The file; with `verified` its pages are held against their checksums. Raises Unreadable: it is missing or torn."""
+    """The open file; `verified` checks its pages against their checksums. Raises Unreadable if it is missing or torn."""
     try:
         return pq.ParquetFile(place.file_system().open_input_file(path), page_checksum_verification=verified)
     except (OSError, pa.ArrowException) as error:

@@ -1,4 +1,4 @@
-"""A table that is looked at again and again: of a local one without news two questions to the file system tell so."""
+"""A cached value of a table that is polled: for an unchanged local table, a poll costs two calls to the file system."""
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
@@ -14,7 +14,7 @@ T = TypeVar("T")
 
 
 class _Entry(NamedTuple):
-    """What tells one file from another that takes its place later."""
+    """Identifies a log entry's file, to notice that another file has replaced it."""
 
     inode: int
     written_ns: int
@@ -22,7 +22,7 @@ class _Entry(NamedTuple):
 
 @dataclass
 class Watched(Generic[T]):
-    """What is made of the table at `address`, which need not be there yet: built again only where it has something new."""
+    """A value that `make` computes from the table at `address`, again only after a change. The table need not exist yet."""
 
     tables: Tables
     address: str
@@ -32,7 +32,7 @@ class Watched(Generic[T]):
     _made: tuple[DeltaTable, int, T] | None = field(default=None, init=False, repr=False)
 
     def read(self) -> T:
-        """What is made of the table at its newest version, or of None if there is none; without news the very same.
+        """The value for the table's newest version, or for None if there is no table; the same object if nothing changed.
 
         Raises Unreadable, and what `make` raises.
         """
@@ -44,12 +44,12 @@ class Watched(Generic[T]):
         return self._made[2]
 
     def _look(self) -> DeltaTable | None:
-        """The table; without news the same handle, at the same version, and a new one of a table in the place of another."""
+        """The table: the same handle at the same version if nothing changed, a new handle if another table replaced it."""
         handle = self._handle
         if handle is None:
             handle = delta_tables.open_table(self.tables, self.address)
         else:
-            # A version's entry is written after that of the one before, and expires after it.
+            # The entry of a version is written after that of the version before, and expires after it.
             more, entry = self._entry(handle.version() + 1) is not None, self._entry(handle.version())
             if entry != self._newest:
                 handle = delta_tables.open_table(self.tables, self.address)
@@ -62,7 +62,7 @@ class Watched(Generic[T]):
         return handle
 
     def _entry(self, version: int) -> _Entry | None:
-        """None also where it cannot be asked for, as of a table that is not on this machine."""
+        """The entry of a version; None if it is missing, or the table is not on this machine."""
         try:
             found = Path(self.address, "_delta_log", f"{version:020}.json").stat()
         except OSError:

@@ -1,1 +1,1 @@
-"""What the log held and what of it is archived: positions, archive runs, gaps, retention. These records are only appended."""
+"""What the log had and what of it is archived: positions, archive runs, gaps, retention. Records are only appended."""

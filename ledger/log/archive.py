@@ -1,9 +1,9 @@
-"""The archive's own ledger: which range each run copies, and how far each table has come.
+"""The archive's ledger: which range each run copies, and how far each table has come.
 
-A run's range is recorded, as an *intent*, before anything is written; each write carries the run's number as its Delta
-transaction version (`txnAppId` APP_ID, `txnVersion` the run), in the same commit as its rows. So what a table holds is
-exactly the runs up to its transaction version, whenever a run was killed, and finishing is doing the runs that it lacks.
-Spark skips a write whose version is not higher, in silence: compare with `progress` before, not after.
+A run's range is recorded, as an *intent*, before anything is written. Each write carries the run's number as its Delta
+transaction version (`txnAppId` APP_ID, `txnVersion` the run), in the same commit as its rows. So a table holds exactly the runs
+up to its transaction version, whenever a run was killed; to finish is to do the runs that it lacks. Spark silently skips a
+write whose version is not higher, so compare with `progress` before the write.
 """
 
 import json
@@ -25,16 +25,16 @@ from views.source.offset_ranges import Offsets, Partition
 APP_ID: Final = "tandem.archive"
 """The Delta application id of every write to archive, events and quarantine."""
 IMPORT: Final = "import"
-"""Whose runs are imports: they have their records and gaps from another installation, and nothing of them from the log."""
+"""The `by` of imports: runs whose records and gaps come from another installation, and not from the log."""
 
 
 class NotNext(TandemError):
-    """An archive run that does not start where the one before it ends, or before that one is finished."""
+    """An archive run does not start where the one before it ends, or that one is not finished."""
 
 
 @dataclass(frozen=True)
 class ArchiveRun:
-    """Copy `[start, end)` of a source. `firsts` are the log's first offsets of partitions that `start` lacks."""
+    """An archive run: it copies `[start, end)` of a source. `firsts` has first offsets of partitions that `start` lacks."""
 
     number: int
     start: Position
@@ -51,7 +51,7 @@ class ArchiveRun:
 
 @dataclass(frozen=True)
 class Progress:
-    """The number of the last run that each table holds, 0 of none."""
+    """The number of the last run that each table holds; 0 if none."""
 
     archive: int
     events: int
@@ -65,7 +65,7 @@ class Progress:
 
 @dataclass(frozen=True)
 class Summary:
-    """What a finished run found. `newest` is the append time of its newest event, None of none."""
+    """What a finished run found. `newest` is the append time of its newest event; None without events."""
 
     run: int
     counts: Counts
@@ -99,17 +99,17 @@ TOPICS: Final = pa.schema(
         ("at", pa.timestamp("us", "UTC")),
     ]
 )
-"""Which name each topic id had when it was first read of."""
+"""The name of each topic id when it was first read."""
 FIRSTS: Final = pa.schema([("firsts", pa.string()), ("at", pa.timestamp("us", "UTC"))])
-"""The first offsets of the partitions that somebody looked at for the first time."""
+"""The first offsets of partitions when Tandem first read them."""
 CHECKED: Final = pa.schema([("run", pa.int64()), ("at", pa.timestamp("us", "UTC"))])
 """The archive runs whose losses are recorded as gaps."""
 
 
 def name_topics(tables: Tables, source: str, topics: Mapping[str, str], *, at: datetime) -> None:
-    """Record the names of topics, ids by name in the order of the source; those that are recorded stay as they are.
+    """Record the names of topics, ids by name in the order of the source; recorded names stay.
 
-    For whoever reads of them first, before anything of them is counted: then all count them as the same generations.
+    Whoever reads a topic first calls it before it counts anything: then all processes number the generations alike.
     """
 
     def row(topic: str, name: str) -> Callable[[Snapshot], Row | None]:
@@ -131,9 +131,9 @@ def topic_names(tables: Tables, source: str) -> dict[str, str]:
 
 
 def record_firsts(tables: Tables, source: str, firsts: Offsets, *, at: datetime) -> None:
-    """Record the first offsets of partitions, those too that have no record yet; what is recorded of a partition stays.
+    """Record the first offsets of partitions, also of empty ones; recorded offsets stay.
 
-    For whoever looks at the log, before anything of it is counted or archived: what vanishes from then on is a loss.
+    Whoever reads the log calls it before it counts or archives anything: from then on a deleted record is a loss.
     """
 
     def row(snapshot: Snapshot) -> Row | None:
@@ -171,7 +171,7 @@ def intend(
 
 
 def runs(tables: Tables, source: str) -> list[ArchiveRun]:
-    """All recorded runs of a source, first to last; each starts where the one before it ends."""
+    """All recorded runs of a source in order; each starts where the one before it ends."""
     return [_run(row) for row in _runs(tables, source).read().rows()]
 
 
@@ -185,7 +185,7 @@ def progress(tables: Tables, source: str, decoder: str) -> Progress:
 
 
 def end(tables: Tables, source: str, decoder: str) -> Position:
-    """The position below which archive, events and quarantine hold everything, and what they hold is counted."""
+    """The position below which archive, events and quarantine are complete and counted."""
     finished = {summary.run for summary in summaries(tables, source, decoder)}
     reached = LOG_START
     for run in runs(tables, source):
@@ -196,13 +196,13 @@ def end(tables: Tables, source: str, decoder: str) -> Position:
 
 
 def archived(tables: Tables, source: str) -> Position:
-    """The position that the archive itself has reached, whatever has been decoded of it."""
+    """The position that the archive table has reached, decoded or not."""
     reached = _reached(tables, tables.archive(source))
     return next((run.end for run in runs(tables, source) if run.number == reached), LOG_START)
 
 
 def check(tables: Tables, source: str, run: int, *, at: datetime) -> None:
-    """Record that every offset of an archive run is archived, in a recorded gap or a harmless hole; twice is once."""
+    """Record that every offset of an archive run is archived, in a recorded gap, or a harmless hole. Idempotent."""
 
     def row(snapshot: Snapshot) -> Row | None:
         return None if any(stored["run"] == run for stored in snapshot.rows()) else {"run": run, "at": at}
@@ -211,9 +211,9 @@ def check(tables: Tables, source: str, run: int, *, at: datetime) -> None:
 
 
 def unchecked(tables: Tables, source: str) -> ArchiveRun | None:
-    """The archive's last run if its losses are not recorded as gaps yet, None otherwise.
+    """The archive's last run if its losses are not recorded as gaps yet; else None.
 
-    A run begins only after the one before it was checked. An import has its gaps from the manifest and needs no check.
+    A run begins only after the one before it was checked. An import takes its gaps from the manifest and needs no check.
     """
     reached = _reached(tables, tables.archive(source))
     last = next((run for run in runs(tables, source) if run.number == reached), None)
@@ -232,13 +232,13 @@ def accounted(tables: Tables, source: str) -> Position:
 
 
 def unwritten(tables: Tables, source: str) -> list[ArchiveRun]:
-    """The recorded runs of which the archive has nothing yet."""
+    """The recorded runs that the archive table lacks."""
     reached = _reached(tables, tables.archive(source))
     return [run for run in runs(tables, source) if run.number > reached]
 
 
 def finish(tables: Tables, source: str, decoder: str, run: int, *, counts: Counts, newest: datetime | None, at: datetime) -> None:
-    """Record what a run found; recording twice is recording once. Raises NotNext unless all three tables hold the run."""
+    """Record what a run found. Idempotent. Raises NotNext unless all three tables hold the run."""
     there = progress(tables, source, decoder)
     if there.least < run:
         raise NotNext(f"archive run {run} of source {source!r} is incomplete: archive, events and quarantine contain {there}")
@@ -259,9 +259,9 @@ def summaries(tables: Tables, source: str, decoder: str) -> list[Summary]:
 
 
 def firsts(tables: Tables, source: str) -> dict[Partition, int]:
-    """The first offset that the log ever had of each partition, as far as somebody looked: the least that was recorded.
+    """The first offset that the log ever had of each partition: the least that was recorded.
 
-    Where the log starts by now is another matter: what lies in between is archived, or lost.
+    The log may start later now; the offsets in between are archived or lost.
     """
     found = _looked_at(tables, source)
     for run in runs(tables, source):
@@ -271,9 +271,9 @@ def firsts(tables: Tables, source: str) -> dict[Partition, int]:
 
 
 def generations(tables: Tables, source: str) -> tuple[str, ...]:
-    """The ids of the source's topics in the order of the log, which is that of `name_topics`: what it has never moves.
+    """The ids of the source's topics in log order, which is that of `name_topics` and never changes.
 
-    A topic created again is archived after all of the one before it.
+    A topic that was created again is archived after all of the one before it.
     """
     return tuple(topic_names(tables, source))
 

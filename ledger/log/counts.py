@@ -1,4 +1,4 @@
-"""What became of the records of a range: the numbers that answers, `status` and the audit show beside a view."""
+"""The outcomes of the records of a range, counted: what answers, `status` and audits show of a source."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -9,12 +9,18 @@ from typing import Any, Final
 class Counts:
     """Counts over one range of one source; they add up over disjoint ranges.
 
-    `events` decoded and kept, `quarantined` by reason, `holes` offsets that hold no record (transaction markers, aborted
-    records, compaction), `late` behind their partition's newest event time, `ahead` of their record's timestamp
-    (views.source.ahead), copies too, so that batch and speed always agree on it, `duplicates` dropped by identity, `conflicts`
-    those among them whose content none of their identity had before (views.kernel.deduplicate), `others` records of other sources
-    in the same topics. `further` are the events and duplicates that are not the first of their record, which only a record of
-    a list has: records + quarantined + others + holes make the length of the range.
+    Records, quarantined records, records of other sources and holes make the length of the range.
+
+    Args:
+        events: decoded and counted events.
+        quarantined: rejected records, by reason.
+        holes: offsets without a record: transaction markers, aborted records, compacted records.
+        late: events behind their partition's newest event time by more than the lateness.
+        ahead: events ahead of their record's timestamp (views.source.ahead), duplicates included, so that both layers agree.
+        duplicates: events dropped by identity.
+        conflicts: duplicates with a content that none of their identity had before (views.kernel.deduplicate).
+        others: records of other sources in the same topics.
+        further: events and duplicates that are not the first of their record; only records with a list have them.
     """
 
     events: int = 0
@@ -34,12 +40,12 @@ class Counts:
 
     @property
     def rejects(self) -> int:
-        """The records in quarantine, whatever the reason."""
+        """The records in quarantine, for any reason."""
         return sum(self.quarantined.values())
 
     @property
     def offsets(self) -> int:
-        """The length of the range whose outcomes these are."""
+        """The length of the range."""
         return self.records + self.rejects + self.others + self.holes
 
     def to_json(self) -> dict[str, Any]:
@@ -58,7 +64,7 @@ class Counts:
 
     @classmethod
     def from_json(cls, document: Mapping[str, Any]) -> "Counts":
-        """Inverse of `to_json`; what an earlier version did not count is 0."""
+        """Inverse of `to_json`; a count that the document lacks is 0."""
         return cls(**document)
 
 

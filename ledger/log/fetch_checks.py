@@ -1,4 +1,4 @@
-"""Whether what was fetched is what was planned: the checks between a fetch and its commit. Pure functions.
+"""The checks between a fetch and its commit: was the planned range fetched? Pure functions.
 
 TandemError
 ├── Unclosed     a range's records and explained holes do not make its length
@@ -13,15 +13,15 @@ from views.source.offset_ranges import Offsets, Partition, Ranges
 
 
 class Unclosed(TandemError):
-    """A range whose outcomes do not add up to its offsets."""
+    """The outcomes of a range do not add up to its offsets."""
 
 
 class LogChanged(TandemError):
-    """The log is not the log that the ledger's positions speak of."""
+    """The ledger's positions refer to another log."""
 
 
 def refuse_unclosed(ranges: Ranges, counts: Counts) -> None:
-    """Raise Unclosed unless decoded records, quarantined ones, others' and explained holes make the ranges' length."""
+    """Raise Unclosed unless records, rejects, records of other sources and explained holes make the length of the ranges."""
     if counts.offsets != ranges.length:
         raise Unclosed(
             f"{counts.offsets} outcomes were counted for {ranges.length} offsets: {counts.records} records with {counts.events} "
@@ -31,11 +31,11 @@ def refuse_unclosed(ranges: Ranges, counts: Counts) -> None:
 
 
 def refuse_changed_log(planned: Offsets, *, firsts: Offsets, ends: Offsets) -> None:
-    """Raise LogChanged unless the log still is what was planned on.
+    """Raise LogChanged unless the log is still the one for which the fetch was planned.
 
     `planned` is where the fetch began on every partition, offset 0 included. `firsts` and `ends` are the log's first and next
-    offsets now, by partition with the topic's id. A partition that is gone is another topic's under the old name; a partition
-    that begins past `planned` lost records while they were read; a partition that ends below it gives offsets a second time.
+    offsets now, by partition with the topic's id. If a partition no longer exists, another topic has its name. If it begins
+    above `planned`, it lost records while they were read. If it ends below, it assigns offsets a second time.
     """
     for partition, offset in planned.items():
         if partition not in firsts or partition not in ends:
@@ -51,11 +51,11 @@ def refuse_changed_log(planned: Offsets, *, firsts: Offsets, ends: Offsets) -> N
 
 
 def refuse_new_topic(present: Mapping[str, str], reached: Iterable[Partition], known: Mapping[str, str]) -> None:
-    """Raise LogChanged if something of a topic's name was read before, and nothing of it from the topic that has the name now.
+    """Raise LogChanged if a topic was read under this name before, but not the topic that has the name now.
 
-    `present` are the source's topics now, ids by name. `reached` are the partitions that were read of, of every generation of
-    every topic; `known` gives the names that ids had, of those too that were accepted before they had a record. An id without
-    one may have been any topic's that was read of.
+    `present` are the source's topics now, ids by name. `reached` are all partitions that were read, of every generation. `known`
+    has the recorded names of ids, also of topics that were accepted before they had a record. An id without a recorded name may
+    belong to any topic.
     """
     ids = {topic for topic, _ in reached}
     for name, topic in present.items():

@@ -17,16 +17,16 @@ from views.source.offset_ranges import Ranges
 
 
 class UnknownGap(TandemError):
-    """A gap's name that is not recorded."""
+    """No gap has this name."""
 
 
 class GapNotAccepted(TandemError):
-    """A gap that nobody has accepted by its name."""
+    """A gap was not accepted by its name."""
 
 
 @dataclass(frozen=True)
 class Gap:
-    """Offsets of a source that are lost. `reason` says why they are taken for lost and not for a harmless hole."""
+    """Offsets of a source that are lost; `reason` is why they count as lost and not as a harmless hole."""
 
     name: str
     source: str
@@ -36,7 +36,7 @@ class Gap:
 
     @property
     def way_on(self) -> str:
-        """What is lost and how to go on, in one sentence: the same wherever the gap is reported."""
+        """What is lost and how to continue, in one sentence, for every report of the gap."""
         return (
             f"gap {self.name} of source {self.source!r}: {self.ranges.length} offsets are lost ({self.reason}); `tandem "
             f"recompute --accept-gap {self.name}` continues without these records"
@@ -72,12 +72,12 @@ def record(tables: Tables, source: str, ranges: Ranges, *, reason: str, at: date
 
 
 def gaps(tables: Tables, source: str | None = None) -> list[Gap]:
-    """All recorded gaps, of one source if given, in the order in which they were found."""
+    """All recorded gaps, of one source if given, in the order in which they were recorded."""
     return [gap for gap in _all(_journal(tables).read()) if source in (None, gap.source)]
 
 
 def watched(tables: Tables) -> Watched[tuple[Gap, ...]]:
-    """All recorded gaps, for one who asks again and again."""
+    """All recorded gaps, cached: a poll reads only what is new."""
     return _journal(tables).watched(_all)
 
 

@@ -1,10 +1,10 @@
-"""What an export says of itself: `manifest.json`, from which an import knows every file before it opens one.
+"""The manifest of an export, `manifest.json`: it lists every file, so that an import can check them before it opens one.
 
 TandemError
     └── BadManifest    a manifest that belongs to no export, of another format, or that contradicts itself
 
-A source's log is `covered`, one interval of each partition of its `topics`, which are in the order of the log. Its `stretches`
-tile that: each is a part of one partition, whose records are one Parquet file, in order, or no file where it has none.
+`covered` is one interval for each partition of a source's `topics`, which are in log order. The source's `stretches` tile these
+intervals: each is a range of one partition. Its records are in one Parquet file, in order; a stretch without records has no file.
 """
 
 from collections.abc import Mapping
@@ -25,18 +25,18 @@ _PARTS: Final = 2
 
 
 class BadManifest(TandemError):
-    """A manifest by which nothing can be imported."""
+    """The manifest is invalid; nothing was imported."""
 
 
 class Topic(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """A topic, or one generation of it: its id, and the name that it had when the archive first read of it."""
+    """A topic, or one generation of it: its id, and its name when the archive first read it."""
 
     id: str
     name: str
 
 
 class File(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """A Parquet file: where it is in the folder, `<source>/<name>`, its size, and the SHA-256 of its bytes, in hexadecimal."""
+    """A Parquet file: its path in the folder, `<source>/<name>`, its size, and the SHA-256 of its bytes in hexadecimal."""
 
     path: str
     bytes: _Count
@@ -72,7 +72,7 @@ class Gap(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class Exported(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """What is exported of a source; `rows` are all records."""
+    """The exported log of a source; `rows` is the number of all records."""
 
     topics: tuple[Topic, ...]
     covered: dict[str, dict[str, list[tuple[int, int]]]]
@@ -87,7 +87,7 @@ class Exported(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class Manifest(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """An export: what is in its folder of each source."""
+    """An export: the exported log of each source."""
 
     format: Literal[1]
     sources: dict[str, Exported]
@@ -98,12 +98,12 @@ class _Version(msgspec.Struct):
 
 
 def write(manifest: Manifest) -> bytes:
-    """The manifest as a JSON document for people too."""
+    """The manifest as an indented JSON document."""
     return msgspec.json.format(msgspec.json.encode(manifest), indent=1) + b"\n"
 
 
 def read(document: bytes, where: str) -> Manifest:
-    """The manifest that a document is, if it does not contradict itself. `where` names it. Raises BadManifest."""
+    """Parse and check a manifest; `where` names it in errors. Raises BadManifest."""
     try:
         _refuse_other_format(msgspec.json.decode(document, type=_Version).format)
         manifest = msgspec.json.decode(document, type=Manifest)
@@ -123,7 +123,7 @@ def read(document: bytes, where: str) -> Manifest:
 
 
 def written(ranges: Ranges) -> dict[str, dict[str, list[tuple[int, int]]]]:
-    """Ranges as the manifest has them."""
+    """Ranges in the form of the manifest."""
     found: dict[str, dict[str, list[tuple[int, int]]]] = {}
     for (topic, number), intervals in ranges.intervals:
         found.setdefault(topic, {})[str(number)] = list(intervals)

@@ -1,9 +1,9 @@
-"""Where in a log something stands: per partition the next offset to read.
+"""Positions in a log: per partition the next offset to read.
 
-Positions form a lattice under component-wise comparison. A missing partition means the log's first offset, whatever
-that is: it lies at or below every offset, so it compares as offset 0 (Kafka's smallest) and an entry of 0 is dropped.
-Equal positions are then equal values, and a partition or a topic that is added later needs no rewriting of what was
-stored before. What the log's first offset really is, is known where the log is read, not here.
+Positions form a lattice under component-wise comparison. A missing partition means the log's first offset, whatever that is: it
+lies at or below every offset, so it compares as offset 0 (Kafka's smallest), and an entry of 0 is dropped. Equal positions are
+then equal values, and a later partition or topic changes no stored position. The real first offset is known where the log is
+read, not here.
 """
 
 from collections.abc import Iterator, Mapping
@@ -17,13 +17,13 @@ from views.source.offset_ranges import Offsets, Partition, Ranges
 
 @dataclass(frozen=True)
 class Position(Mapping[Partition, int]):
-    """A frozen mapping of partition to the next offset, in one normal form: sorted, without zeros. Make one with `of`."""
+    """A frozen mapping of partition to the next offset, in one normal form: sorted, without zeros. Create it with `of`."""
 
     offsets: tuple[tuple[Partition, int], ...] = ()
 
     @classmethod
     def of(cls, offsets: Offsets) -> Self:
-        """The position at these offsets. Raises TandemError on a negative one."""
+        """The position at these offsets. Raises TandemError for a negative offset."""
         for (topic, partition), offset in offsets.items():
             if offset < 0:
                 raise TandemError(f"invalid offset {offset} of partition {partition} of topic {topic}; expected 0 or more")
@@ -41,14 +41,14 @@ class Position(Mapping[Partition, int]):
         )
 
     def to_json(self) -> dict[str, dict[str, int]]:
-        """A JSON document `{topic id: {partition: offset}}`, in order of topic id and partition."""
+        """A JSON document `{topic id: {partition: offset}}`, sorted by topic id and partition."""
         document: dict[str, dict[str, int]] = {}
         for (topic, partition), offset in self.offsets:
             document.setdefault(topic, {})[str(partition)] = offset
         return document
 
     def at_or_below(self, other: "Position") -> bool:
-        """Whether every component of `self` is at or below `other`'s. Two positions may be neither above nor below."""
+        """Whether every component is at or below that of `other`. The order is partial: two positions may not be comparable."""
         return all(offset <= other.get(partition, 0) for partition, offset in self.offsets)
 
     @cached_property
@@ -65,14 +65,14 @@ class Position(Mapping[Partition, int]):
         return len(self.offsets)
 
     def __str__(self) -> str:
-        """The short form that error messages use: `{T/0: 5, T/1: 7}`, or the words for the start."""
+        """The short form in error messages: `{T/0: 5, T/1: 7}`, or "the log's start"."""
         if not self.offsets:
             return "the log's start"
         return "{" + ", ".join(f"{topic}/{partition}: {offset}" for (topic, partition), offset in self.offsets) + "}"
 
 
 LOG_START: Final = Position()
-"""The log's first offset on every partition, of which none need be known yet."""
+"""The log's first offset on every partition, known or not."""
 
 
 def upper(*positions: Position) -> Position:
@@ -103,5 +103,5 @@ def ranges(start: Position, end: Position, firsts: Offsets | None = None) -> Ran
 
 
 def distance(start: Position, end: Position) -> int:
-    """How many offsets `end` is ahead of `start`, over the partitions where it is ahead at all."""
+    """How many offsets `end` is above `start`, summed over the partitions where it is above."""
     return sum(max(0, offset - start.get(partition, 0)) for partition, offset in end.items())

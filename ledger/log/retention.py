@@ -8,22 +8,22 @@ from typing import Any, Self
 from views.kernel.rows import utc_text
 
 _DELETE = "delete"
-# What Kafka adds to a record that is a batch of its own: more than it ever adds, so that a partition is full no sooner.
+# An upper bound of what Kafka adds to a record in a batch of its own: a partition is never full sooner than estimated.
 _OVERHEAD_BYTES = 70
-# A thousand years; who means for ever writes -1, or the largest number that there is.
+# A thousand years: "for ever" is written as -1, or as the largest number.
 _EVER_MS = 1000 * 365 * 86_400_000
 
 
 @dataclass(frozen=True)
 class Retention:
-    """What a topic keeps: for how long, and how many bytes of a partition; None of either means unlimited."""
+    """A topic's retention: by time, and by bytes of a partition; None means unlimited."""
 
     time: timedelta | None = None
     bytes: int | None = None
 
     @classmethod
     def of(cls, configuration: Mapping[str, str]) -> Self:
-        """What a topic's configuration says. A topic that is only compacted keeps the newest record of each key for ever."""
+        """The retention in a topic's configuration. A topic that is only compacted keeps each key's newest record for ever."""
         if _DELETE not in configuration["cleanup.policy"].split(","):
             return cls()
         milliseconds, size = int(configuration["retention.ms"]), int(configuration["retention.bytes"])
@@ -33,9 +33,9 @@ class Retention:
 
 @dataclass(frozen=True)
 class Waiting:
-    """What of a partition is not archived: `offsets`, its oldest record's timestamp, about how many bytes its records have.
+    """The part of a partition that is not archived: its number of offsets, oldest record's timestamp and mean record size.
 
-    The timestamp is its producer's, and the broker's retention goes by it, wrong or not.
+    The broker's retention uses the timestamp, which is the producer's, right or wrong.
     """
 
     retention: Retention
@@ -45,20 +45,20 @@ class Waiting:
 
     @property
     def until(self) -> datetime | None:
-        """When the oldest record may be lost to its age."""
+        """When the broker may delete the oldest record for its age."""
         return None if self.retention.time is None else self.oldest + self.retention.time
 
     @property
     def most(self) -> int | None:
-        """How many records the partition holds at the least before it deletes any."""
+        """How many records the partition holds at least before the broker deletes any for its size."""
         return None if self.retention.bytes is None else int(self.retention.bytes / (self.mean_bytes + _OVERHEAD_BYTES))
 
 
 @dataclass(frozen=True)
 class UntilLoss:
-    """How far from a loss a source is: None where nothing limits it. `short` says that either is below its threshold.
+    """How far a source is from a loss, in time and offsets; None means unlimited. `short`: one of them is below its threshold.
 
-    `expired` is the timestamp of a record that is older than its topic's retention and still there, the oldest of those.
+    `expired` is the oldest timestamp of a record that is older than its topic's retention and still exists.
     """
 
     seconds: float | None = None
@@ -73,7 +73,7 @@ class UntilLoss:
 
     @property
     def warning(self) -> str | None:
-        """A sentence for whoever has to run `archive`; None if there is time."""
+        """A warning to run `archive`; None if there is time."""
         if self.lost:
             return f"{self.lost} offsets were lost before they were archived; `tandem archive` records them as a gap"
         if not self.short:
@@ -89,7 +89,7 @@ class UntilLoss:
 
 
 def until_loss(waiting: Iterable[Waiting], *, lost: int, now: datetime, warn: timedelta) -> UntilLoss:
-    """The least of all partitions. A time is short below `warn` or half of the retention, offsets below half of what is held."""
+    """The least of all partitions. Short is a time below `warn` or half the retention, or fewer offsets than half of `most`."""
     seconds: list[float] = []
     offsets: list[int] = []
     short, expired = False, list[datetime]()

@@ -1,8 +1,11 @@
-"""The audits: what merged answers had said just before a recompute, beside what its batch found over the same range of the log.
+"""Audits: what was served just before a recompute, compared with what its batch found over the same range of the log.
 
-One per run, view and measure, over the range as far as the speed layer had come, which may be less than the run's; of a view that
-cannot be compared one without a measure, which says why: `bridge` (all of the range went past the speed layer), `damage` (files
-of the batch views that were served are missing or torn) or `gap` (offsets of it are lost).
+One for each run, view and measure, over the range that the speed layer had counted, which may be shorter than the run's. A view
+that cannot be compared has one without a measure, with the obstacle:
+
+* `bridge`: the speed layer has not processed any of the range;
+* `damage`: files of the served batch views are missing or torn;
+* `gap`: offsets of the range are lost.
 """
 
 import json
@@ -22,12 +25,19 @@ Obstacle = Literal["bridge", "damage", "gap"]
 
 @dataclass(frozen=True)
 class Figures:
-    """Of `rows` answers `unequal` are not the same and `differ` by more than `tolerance`, a part of the larger answer.
+    """How the answers of one measure differ.
 
-    Of quantiles the tolerance is a distance of ranks, a part of all values, unless the view declares one.
-
-    `largest` and `mean` are absolute errors; `smape` is the symmetric mean absolute percentage error, from 0 to 2. `examples`
-    are JSON objects of `row`, `served`, `found` and `only`, the side that alone has the row.
+    Args:
+        rows: the number of compared answers.
+        unequal: how many are not the same.
+        differ: how many differ by more than the tolerance.
+        largest: the largest absolute error.
+        mean: the mean absolute error.
+        smape: the symmetric mean absolute percentage error, from 0 to 2.
+        tolerance: a fraction of the larger answer; for quantiles a distance of ranks as a fraction of all values, unless the view
+            declares one.
+        cause: what explains the differences (views.verify.cause).
+        examples: JSON objects of `row`, `served`, `found` and `only`, the one side that has the row.
     """
 
     rows: int
@@ -43,10 +53,10 @@ class Figures:
 
 @dataclass(frozen=True)
 class Audit:
-    """What one run found of one measure of a view over `[start, end)` of the log, compared with the publication `served`.
+    """What one run found for one measure of a view over `[start, end)` of the log, compared with the publication `served`.
 
-    `version` is the batch version that was built, whether it was published then or not. Of a view that was not compared
-    `figures` is None, `measure` is empty, and `obstacle` says why.
+    `version` is the batch version that was built, published or not. For a view that was not compared `figures` is None, `measure`
+    is empty, and `obstacle` is the reason.
     """
 
     at: datetime
@@ -62,7 +72,7 @@ class Audit:
 
 
 SCHEMA: Final = pa.schema([("at", pa.timestamp("us", "UTC")), ("version", pa.int64()), ("audits", pa.string())])
-"""One row a run, so that its audits land together or not at all. They are JSON."""
+"""One row a run, so that all of its audits land or none. `audits` is JSON."""
 
 
 def record(tables: Tables, audits: Sequence[Audit]) -> None:
@@ -74,7 +84,7 @@ def record(tables: Tables, audits: Sequence[Audit]) -> None:
 
 
 def history(tables: Tables, *, view: str | None = None, measure: str | None = None) -> list[Audit]:
-    """All audits, of one view and measure if given, oldest first; those that could not be compared are of every measure."""
+    """All audits, of one view and measure if given, oldest first. An audit with an obstacle belongs to every measure."""
     found = [_from_json(row, one) for row in _journal(tables).read().rows() for one in json.loads(row["audits"])]
     return [each for each in found if view in (None, each.view) and (each.figures is None or measure in (None, each.measure))]
 

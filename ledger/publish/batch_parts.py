@@ -1,4 +1,4 @@
-"""What a batch view is made of: a base and what was added to it since, each a batch version of the view's table."""
+"""The parts of a batch view: a base and later parts, each a batch version in the view's table."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -23,7 +23,7 @@ Windows = tuple[datetime, datetime]
 class Part:
     """One batch version of a view: `rows` states of the log from the end of the part before up to `end`.
 
-    One with `windows` stands in for what the parts before it have of windows that start in these bounds, and adds no log.
+    A part with `windows` adds no range of the log. It replaces the states of earlier parts whose windows start in these bounds.
     """
 
     version: int
@@ -46,9 +46,9 @@ class Part:
 
 @dataclass(frozen=True)
 class BatchView:
-    """The parts of `views/<view>/<fingerprint>` that are live: a base and what was added to it, which merge makes one.
+    """The live parts of `views/<view>/<fingerprint>`: a base and later parts, which readers merge.
 
-    A view that was renamed keeps its table: `at` is then `<view>/<fingerprint>` as it was when the table was made, else empty.
+    A renamed view keeps its table: `at` is then the `<view>/<fingerprint>` under which the table was created, else empty.
     """
 
     fingerprint: str
@@ -56,13 +56,13 @@ class BatchView:
     at: str = ""
 
     def address(self, tables: Tables, view: str) -> str:
-        """Where the parts are, of the view that has this name now."""
+        """The address of the table; `view` is the view's name now."""
         name, _, fingerprint = (self.at or f"{view}/{self.fingerprint}").partition("/")
         return tables.view(name, fingerprint)
 
     @property
     def version(self) -> int:
-        """The newest part's; 0 of the empty batch."""
+        """The newest part's batch version; 0 for the empty batch."""
         return self.parts[-1].version if self.parts else 0
 
     @property
@@ -83,7 +83,7 @@ class BatchView:
 
 @dataclass(frozen=True)
 class PartFile:
-    """One file of a part: its path in the view's table, how many states it holds, its size in bytes."""
+    """One file of a part: its path in the view's table, its number of states, its size in bytes."""
 
     path: str
     rows: int
@@ -91,7 +91,7 @@ class PartFile:
 
 
 def files_of(tables: Tables, address: str, part: Part) -> tuple[DeltaTable, list[PartFile]]:
-    """The view's table and, of it, the files of a part. Raises Unreadable if they do not hold the part's rows."""
+    """The view's table and the files of a part. Raises Unreadable if they do not hold the part's rows."""
     handle = open_table(tables, address)
     if handle is None:
         raise Unreadable(f"table {address} of batch version {part.version} does not exist")
@@ -102,7 +102,7 @@ def files_of(tables: Tables, address: str, part: Part) -> tuple[DeltaTable, list
 
 
 def damage(tables: Tables, address: str, part: Part) -> Iterator[str]:
-    """What keeps a part from being read, a sentence for each file; nothing if its files can be opened."""
+    """Why a part cannot be read, a sentence for each file; nothing if all files can be opened."""
     try:
         handle, files = files_of(tables, address, part)
     except Unreadable as error:
@@ -113,7 +113,7 @@ def damage(tables: Tables, address: str, part: Part) -> Iterator[str]:
 
 
 def versions(tables: Tables, address: str) -> dict[int, int]:
-    """The rows of each batch version that the view's table has; none if there is no table. Raises Unreadable."""
+    """The number of rows of each batch version in the view's table; empty if there is no table. Raises Unreadable."""
     handle = open_table(tables, address)
     found: dict[int, int] = {}
     for version, file in _files(handle) if handle else ():
@@ -127,7 +127,7 @@ def paths(handle: DeltaTable) -> dict[str, int]:
 
 
 def still_live(states: pa.Table, later: Sequence[Part]) -> pa.Table:
-    """Of the states of a part those that no later part stands in for."""
+    """The states of a part that no later part replaces."""
     for start, end in (part.windows for part in later if part.windows):
         states = states.filter(~_starting_within(start, end))
     return states

@@ -1,4 +1,4 @@
-"""Whether the log is complete enough to build views from it again: else they would count less than the live ones did."""
+"""Whether the archive is complete enough to build views again: otherwise they would count less than the live ones."""
 
 from collections.abc import Iterable
 
@@ -11,18 +11,18 @@ from views.errors import TandemError
 
 
 class ShorterHistory(TandemError):
-    """An archive that no longer has what the live views counted."""
+    """The archive no longer has all records that the live views counted."""
 
 
 def accepted_gaps(tables: Tables, state: Publication, sources: Iterable[str], accepted: Iterable[str]) -> tuple[Gap, ...]:
-    """All gaps of the sources. Raises gaps.GapNotAccepted for a gap that is neither accepted now nor by the state before."""
+    """All gaps of the sources. Raises gaps.GapNotAccepted for a gap that neither this run nor the earlier state accepts."""
     found = tuple(gap for source in sources for gap in gaps.gaps(tables, source))
     gaps.refuse_unaccepted(list(found), (*accepted, *(gap.name for gap in found if gap.name in state.gaps)))
     return found
 
 
 def shorter_histories(tables: Tables, live: Publication, sources: Iterable[str], *, accepted: bool) -> tuple[str, ...]:
-    """What the archive lacks of what the live views counted, in words. Raises ShorterHistory unless that is accepted."""
+    """A sentence for each source of which the archive lacks counted records. Raises ShorterHistory unless they are accepted."""
     found = tuple(words for source in sources if (words := _shorter(tables, live, source)) is not None)
     if found and not accepted:
         raise ShorterHistory(

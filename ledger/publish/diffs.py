@@ -1,4 +1,4 @@
-"""How the answers of a release differed from the live one's when it was built: what a promotion is decided by."""
+"""Diffs: how the answers of a release differed from the live one's when it was built. Gates decide a promotion by them."""
 
 import json
 from collections.abc import Mapping
@@ -28,7 +28,7 @@ class ReleaseDiff:
 
 
 def record(tables: Tables, diff: ReleaseDiff) -> None:
-    """Keep a diff. Raises Unwritable."""
+    """Store a diff. Raises Unwritable."""
     row = {"at": diff.at, "release": diff.release, "against": diff.against, "views": json.dumps(diff.views)}
     _journal(tables).add(lambda _: row)
 

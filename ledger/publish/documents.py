@@ -11,7 +11,7 @@ SCHEMA: Final = pa.schema([("release", pa.int64()), ("document", pa.binary())])
 
 
 def record(tables: Tables, release: int, document: bytes) -> None:
-    """Keep the document of a release, unless the stored one is the same."""
+    """Store the document of a release, unless the newest stored one is the same."""
 
     def row(snapshot: Snapshot) -> Row | None:
         return None if _newest(snapshot, release) == document else {"release": release, "document": document}
@@ -20,7 +20,7 @@ def record(tables: Tables, release: int, document: bytes) -> None:
 
 
 def of(tables: Tables, release: int) -> bytes:
-    """The newest document of a release; nothing where none was kept. Raises Unreadable."""
+    """The newest document of a release; empty if none is stored. Raises Unreadable."""
     return _newest(_journal(tables).read(), release)
 
 

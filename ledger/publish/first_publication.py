@@ -1,4 +1,4 @@
-"""Publication 1: what `up`, or the first speed or batch run, makes of a project that has published nothing yet."""
+"""Publication 1, which `up`, or the first speed or batch run, adds for a project that has published nothing yet."""
 
 from collections.abc import Callable
 from datetime import datetime
@@ -12,7 +12,7 @@ from views.project.project import Project
 def live(tables: Tables, working_tree: Callable[[], Project], *, by: str, at: datetime) -> Publication:
     """The live publication; without one, the working tree's definitions become release 1 and publication 1, an empty batch.
 
-    Whatever is published stays as it is: then nobody looks at the working tree, be it broken by now.
+    If anything is published, the working tree is not loaded, so it may be broken.
     """
     found = publications.latest(tables)
     if found is not None:

@@ -1,7 +1,7 @@
-"""What the labels of time come to at a cut: late events, events after final, and how far the watermark has come.
+"""The labels at a cut: late events, events after final windows, and the watermark.
 
-Labels are the speed layer's, which alone sees events in their order; a batch reads files in no order, and knows only the
-maxima of what it has read. What went past the speed layer over a bridge has no label.
+Only the speed layer labels events, because it reads them in order. A batch reads files in any order and knows only the maxima of
+what it has read. Events that the speed layer skipped over a bridge have no label.
 """
 
 from collections.abc import Mapping
@@ -19,7 +19,7 @@ from views.source.watermark import Maxima, later, watermark
 
 @dataclass(frozen=True)
 class Labels:
-    """Of one source below a cut: how many events were `late`, `after_final` by view name, and the watermark at the cut."""
+    """The labels of one source below a cut: the number of `late` events, `after_final` by view name, and the watermark there."""
 
     late: int
     after_final: Mapping[str, int] = field(hash=False)
@@ -36,11 +36,11 @@ def labels_below(
     maxima: Maxima,
     idle: timedelta,
 ) -> Labels:
-    """What the parent, a state of the same release, says, and what the commits from its cut up to this one add.
+    """Add the labels of the commits from the parent's cut up to this cut to those of the parent, a state of the same release.
 
-    `views` are the fingerprints of the source's views by name; a view that the parent does not have starts at 0. `maxima` are
-    those of all events below the cut: they tell the watermark where no commits lead up to it, and where these and the parent have
-    none. It is never less than the parent's. Raises Unreadable.
+    `views` has the fingerprints of the source's views by name; a view that the parent lacks starts at 0. `maxima` are those of
+    all events below the cut. The watermark is computed from them if no commits lead up to the cut, or if neither these nor the
+    parent have one. It is never less than the parent's. Raises Unreadable.
     """
     reached = watermark(maxima, idle)
     if parent is None or source not in parent.cuts:

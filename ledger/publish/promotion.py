@@ -1,7 +1,7 @@
-"""What goes live, and what goes: promote a release that stands ready, roll back, resume, retire. Each is one record.
+"""Promote a ready release, roll back, resume publishing, retire a release. Each adds one record.
 
 TandemError
-└── NotReady     what is asked for does not stand, or cannot be reached any more
+└── NotReady     the release is not ready, or its batch views or realtime rows are gone
 """
 
 from collections.abc import Callable
@@ -19,11 +19,11 @@ from views.errors import TandemError
 
 
 class NotReady(TandemError):
-    """What is asked for does not stand, or cannot be reached any more; nothing was published."""
+    """The release is not ready, or its batch views or realtime rows are gone; nothing was published."""
 
 
 def lags(tables: Tables, state: Publication, live: Publication) -> dict[str, int]:
-    """By source that both have, how many offsets the realtime views of a state's release are behind those of the live one."""
+    """How many offsets the realtime views of a state's release are behind the live ones, by source that both have."""
     return {
         source: distance(_reached(tables, state, source), _reached(tables, live, source))
         for source in state.cuts
@@ -32,17 +32,17 @@ def lags(tables: Tables, state: Publication, live: Publication) -> dict[str, int
 
 
 def ready(tables: Tables, *, days: float, at: datetime) -> dict[int, Publication]:
-    """The releases that could go live now, by number: they are built and kept up (`days`: see Followed). Raises Unreadable."""
+    """The releases that could go live now, by number: built and kept up to date (`days`: see Followed). Raises Unreadable."""
     return {state.release: state for state in Followed(tables, days).ready(at)}
 
 
 def promote(
     tables: Tables, release: int | None, *, days: float, max_lag: int, by: str, at: datetime, why: str = ""
 ) -> Publication:
-    """Make a release that is ready live, all of its views at once; of none given, the newest.
+    """Make a ready release live, all of its views at once; without a number, the newest ready one.
 
-    Readers follow as soon as it has reached where they stand. Raises NotReady if it is not ready, or its realtime views are more
-    than `max_lag` offsets of a source behind the live ones; NotPublishable.
+    Readers switch as soon as its realtime views have reached their position. Raises NotReady if it is not ready, or its realtime
+    views are more than `max_lag` offsets of a source behind the live ones, and NotPublishable.
     """
 
     def following(live: Publication | None) -> Publication:
@@ -61,7 +61,7 @@ def promote(
 
 
 def chosen(tables: Tables, release: int | None, *, days: float, at: datetime) -> Publication:
-    """The state of a release that is ready; of none given, of the newest. Raises NotReady with what stands in the way."""
+    """The state of a ready release; without a number, of the newest. Raises NotReady with the reason."""
     live, found = publications.latest(tables), ready(tables, days=days, at=at)
     number = max(found, default=None) if release is None else release
     if number is not None and number in found:
@@ -79,11 +79,12 @@ def chosen(tables: Tables, release: int | None, *, days: float, at: datetime) ->
 def rollback(
     tables: Tables, number: int | None, *, days: float, keep: int, since: datetime, by: str, at: datetime, why: str = ""
 ) -> Publication:
-    """Make an earlier publication live again: of its own release as it was, of another release as that stands now.
+    """Make an earlier publication live again; without a number, the one before the live one.
 
-    None is the one before the live one. Recomputes publish nothing until `resume` or another promotion. Raises NotReady if the
-    publication is no longer kept (`keep`, `since`: see publications.retained), or its release (`days`: see Followed);
-    NotPublishable if answers would step back.
+    A publication of the live release comes back as it was; of another release, the newest state of that release goes live.
+    Recomputes publish nothing until `resume` or a promotion. Raises NotReady if the publication is no longer retained (`keep`,
+    `since`: see publications.retained) or its release no longer kept up to date (`days`: see Followed), and NotPublishable if
+    answers would go back in time.
     """
 
     def following(live: Publication | None) -> Publication:
@@ -96,7 +97,7 @@ def rollback(
         back = next((each for each in every if each.number == wanted and each.number < live.number), None)
         if back is None:
             raise NotReady(f"no publication {wanted} before the live publication {live.number}; see `tandem history`")
-        # What the policy does not retain may be on its way out, though it is all there still.
+        # A publication that the policy does not retain may be deleted at any moment, though its files still exist.
         kept = back.release != live.release or back in publications.retained(every, keep=keep, since=since)
         if back.release != live.release:
             back = _held(tables, _standing(tables, back.release, days, at), "rollback", by=by, at=at)
@@ -121,7 +122,7 @@ def resume(tables: Tables, *, by: str, at: datetime, why: str = "") -> Publicati
 
 
 def retire(tables: Tables, release: int, *, by: str, at: datetime, why: str = "") -> Record:
-    """Let a release go: it is no longer kept up, and `maintain` frees what it alone needs. Raises NotReady."""
+    """Retire a release: it is no longer updated, and `maintain` deletes what only it needs. Raises NotReady."""
     live, state = publications.latest(tables), standing.state_of(tables, release)
     if live is None or state is None:
         raise NotReady(f"release {release} was neither live nor applied; see `tandem history`")
@@ -147,7 +148,7 @@ def _standing(tables: Tables, release: int, days: float, at: datetime) -> Public
 
 
 def _held(tables: Tables, state: Publication, kind: Kind, *, by: str, at: datetime) -> Publication:
-    """The state, said again: from here on upkeep leaves what it needs, and a recompute that had begun with it comes too late."""
+    """Record the state again: from now on maintenance keeps what it needs, and a recompute that began with it is refused."""
     return standing.record(tables, "built", replace(state, kind=kind, by=by, at=at), after=state).state
 
 
@@ -157,5 +158,5 @@ def _reached(tables: Tables, state: Publication, source: str) -> Position:
 
 def _published(tables: Tables, following: Callable[[Publication | None], Publication]) -> Publication:
     published = publications.publish(tables, following)
-    assert published is not None  # another always follows
+    assert published is not None  # the candidate is never None
     return published

@@ -1,7 +1,7 @@
 """Publications: which release, batch versions and cuts are live, one numbered record after another.
 
-A publication is derived from its parent, the publication that was live when it was made, and is put only if no other came first.
-That, and the three checks of `publish`, is what keeps a reader from ever counting an event twice or not at all.
+A publication is derived from its parent, the publication that was live when it was made, and is added only if no other was added
+in between. That, and the three checks of `publish`, keep a reader from counting an event twice or not at all.
 """
 
 import json
@@ -26,7 +26,7 @@ from views.errors import TandemError
 from views.source.watermark import Maxima, maxima_from_json, maxima_to_json
 
 Kind = Literal["initial", "recompute", "apply", "promote", "rollback", "resume"]
-"""apply: of a state that is not live yet (ledger.publish.standing). After a rollback no recompute publishes until one resumes."""
+"""apply: a state that is not live yet (ledger.publish.standing). After a rollback no recompute publishes before a resume."""
 
 
 class NotPublishable(TandemError):
@@ -35,14 +35,22 @@ class NotPublishable(TandemError):
 
 @dataclass(frozen=True)
 class Publication:
-    """One numbered record: what is live from now on, until the next.
+    """One numbered record: what is live from now on, until the next publication.
 
-    `cuts` by source, `views` by name. Of the events below the cut: `counts` and `newest` (append time) by source, `rejected`
-    by view name and reason, `maxima` by source. At the cut: `watermarks` by source, in microseconds since 1970, and
-    `after_final`, by view name how many events came into windows that answers had labelled final, of the labels that answers
-    of this fingerprint ever had. `repaired` has, by source, how many of the events that the tail had counted since the cut
-    before the batch found to be copies; nothing of a source where nobody can tell (ledger.publish.repaired). `gaps` names the
-    gaps that the batch views were built in spite of. `parent` is 0 of number 1. `why` is what a person said about it.
+    Args:
+        parent: the number of the publication that was live before; 0 for number 1.
+        cuts: by source.
+        views: the batch views, by name.
+        counts: of the events below the cut, by source.
+        rejected: of the events below the cut, by view name and reason.
+        newest: the append time of the newest event below the cut, by source.
+        maxima: the partitions' newest times below the cut, by source.
+        watermarks: at the cut, by source, in microseconds since 1970.
+        after_final: by view name, how many events arrived for windows that answers of this fingerprint had labelled final.
+        repaired: by source, how many duplicates the speed layer had counted as events since the cut before; without a source
+            for which this cannot be computed (ledger.publish.repaired).
+        gaps: the names of the gaps that the batch views were built without.
+        why: the reason that the operator gave.
     """
 
     number: int
@@ -64,7 +72,7 @@ class Publication:
     why: str = ""
 
     def cut(self, source: str) -> Position:
-        """The source's cut; the log's start if the publication says nothing of the source."""
+        """The source's cut; the log's start if the publication has no cut of the source."""
         return self.cuts.get(source, LOG_START)
 
 
@@ -97,7 +105,7 @@ def latest(tables: Tables) -> Publication | None:
 
 
 def watched(tables: Tables) -> Watched[Publication | None]:
-    """The live publication, for one who asks again and again."""
+    """The live publication, cached: a poll reads only what is new."""
     return _journal(tables).watched(_newest)
 
 
@@ -108,7 +116,7 @@ def history(tables: Tables) -> list[Publication]:
 
 @dataclass
 class History:
-    """All publications, for one who asks again and again: only what is new is read."""
+    """All publications, cached: a poll reads only what is new."""
 
     tables: Tables
     _known: list[Publication] = field(default_factory=list, init=False, repr=False)
@@ -127,12 +135,14 @@ class History:
 
 
 def publish(tables: Tables, derive: Callable[[Publication | None], Publication | None]) -> Publication | None:
-    """Publish what `derive` makes of the live publication, which becomes its parent; nothing if it makes None.
+    """Publish what `derive` returns for the live publication, which becomes its parent; nothing if it returns None.
 
-    `derive` gives everything but `number` and `parent`, whose values are overwritten; it raises if what its run started from
-    is no longer live, and it is called again if another publication came first. Raises NotPublishable if a cut would step
-    back within the release, or is not a committed boundary of the release's chain (so that its readers could not tile). A
-    rollback may step back, if answers do not: what lies between the cuts must be in the realtime tables.
+    `derive` is called again if another publication was added first. It returns all but `number` and `parent`, which are
+    overwritten, and raises if what its run started from is no longer live.
+
+    Raises NotPublishable if a cut would move back within the release, or is not a committed boundary of the release's chain:
+    readers could not tile the log from it. A rollback may move a cut back if the realtime tables still cover the range up to the
+    current answer.
     """
 
     def row(snapshot: Snapshot) -> Row | None:
@@ -154,9 +164,9 @@ def publish(tables: Tables, derive: Callable[[Publication | None], Publication |
 def initial(
     tables: Tables, *, release: int, sources: Iterable[str], views: Mapping[str, str], by: str, at: datetime
 ) -> Publication:
-    """Publication 1, made if there is none: an empty batch, cut at the log's start. Otherwise the live one.
+    """Publish number 1, an empty batch with its cut at the log's start, unless one exists. Returns the live publication.
 
-    `views` gives fingerprints by name. Whoever of several callers comes second finds the first one's.
+    `views` has fingerprints by name. Of several callers at once, the later ones return the first one's publication.
     """
     first = Publication(
         number=1,
@@ -169,15 +179,15 @@ def initial(
         views={name: BatchView(fingerprint) for name, fingerprint in views.items()},
     )
     published = publish(tables, lambda parent: first if parent is None else None) or latest(tables)
-    assert published is not None  # publish makes None only of a parent, and publications are never taken back
+    assert published is not None  # `publish` returns None only if a parent exists, and publications are never deleted
     return published
 
 
 def retained(publications: Iterable[Publication], *, keep: int, since: datetime) -> list[Publication]:
-    """Those that can still be asked: the newest `keep`, and all that were live at `since` or later.
+    """The publications that can still be read: the newest `keep`, and those that were live at `since` or later.
 
-    A publication that is not retained never is again, unless the policy changes; see `whole` for what is left then, and
-    standing.retained.
+    A publication that is no longer retained never is again, unless the policy changes. See `whole` for those that are still
+    complete then, and `standing.Followed.retained`.
     """
     ordered = sorted(publications, key=lambda publication: publication.number)
     recent = [replaced for replaced, successor in pairwise(ordered) if successor.at > since]
@@ -186,7 +196,7 @@ def retained(publications: Iterable[Publication], *, keep: int, since: datetime)
 
 
 def whole(tables: Tables, publications: Iterable[Publication]) -> list[Publication]:
-    """Those whose batch views are stored to the last row. Reads the log of each view's table once. Raises Unreadable."""
+    """The publications whose batch views are complete. Reads the Delta log of each view's table once. Raises Unreadable."""
     stored = cache(lambda address: versions(tables, address))
     return [
         each
@@ -205,9 +215,9 @@ def live_at(publications: Iterable[Publication], time: datetime) -> Publication 
 
 
 def refuse_stale(parent: Publication | None, started_from: Publication, *, extends: Iterable[str] = ()) -> None:
-    """For a run's `derive`: raise NotPublishable unless what the run started from is still live.
+    """For a run's `derive`: raise NotPublishable unless the release that the run started from is still live.
 
-    That is the release, and of each view that the run `extends` (adds an increment to) the very version.
+    Views that the run `extends` must also still have the same batch versions.
     """
     if parent is None or parent.release != started_from.release:
         live = "none" if parent is None else parent.release
@@ -269,7 +279,7 @@ def _journal(tables: Tables) -> Journal:
 
 
 def to_row(publication: Publication) -> Row:
-    """The publication as a journal has it, but for its number."""
+    """The publication as a row of the journal, without its number."""
 
     def each(mapping: Mapping[str, Any], convert: Callable[[Any], Any]) -> str:
         return json.dumps({name: convert(value) for name, value in sorted(mapping.items())})

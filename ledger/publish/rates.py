@@ -1,4 +1,4 @@
-"""How long runs took: a journal of what each folded and in how many seconds, and what the last ones say of the next."""
+"""A journal of how long runs took, and an estimate of the next run from the last ones."""
 
 from collections.abc import Iterable, Sequence
 from dataclasses import asdict, dataclass
@@ -16,9 +16,9 @@ _LAST: Final = 5
 
 @dataclass(frozen=True)
 class Rate:
-    """One run over one source: it read `rows` of `bytes` (as they are stored, compressed) into `views` views in `seconds`.
+    """One run over one source: it read `rows` rows, `bytes` compressed bytes, into `views` views in `seconds` seconds.
 
-    `kind` is what kind of run it was: runs of different kinds do not take the same time for the same rows.
+    Runs of different kinds take different times for the same rows.
     """
 
     at: datetime
@@ -31,13 +31,13 @@ class Rate:
 
     @property
     def work(self) -> int:
-        """What the time grows with: reading an event costs about what folding it into one view does."""
+        """The run's work: reading an event costs about as much as folding it into one view."""
         return self.rows * (self.views + 1)
 
 
 @dataclass(frozen=True)
 class Estimate:
-    """About how many `seconds` a run takes, from this many `runs` before it, the largest of which read `largest` rows."""
+    """The estimated `seconds` of a run, from `runs` earlier runs, the largest of which read `largest` rows."""
 
     seconds: float
     runs: int
@@ -69,11 +69,11 @@ def history(tables: Tables) -> list[Rate]:
 
 
 def estimate(rates: Iterable[Rate], source: str, kind: str, *, rows: int, views: int) -> Estimate | None:
-    """How long a run will take, from the last runs of its source and kind; None if there are none that read anything.
+    """Estimate how long a run will take from the last runs of its source and kind; None if none of them read anything.
 
-    A run takes some time whatever it reads, and more for more. The first is what the smallest runs took; the second is the
-    median of what the others took beyond that, for their work. Where all runs are about alike, more work takes more time in
-    proportion.
+    The estimate is a fixed time plus a time proportional to the work. The fixed time is the median of the smallest runs; the rate
+    is the median, over the larger runs, of the additional time by the additional work. If all runs are of similar size, the
+    estimate is proportional to the work, and at least what they took.
     """
     last = [rate for rate in rates if (rate.source, rate.kind) == (source, kind) and rate.rows][-_LAST:]
     if not last:

@@ -1,4 +1,4 @@
-"""Releases: a project's definitions as they were when they were adopted, numbered.
+"""Releases: numbered, stored copies of a project's definitions.
 
 Archive, recompute, speed and serve run the stored files of the published release, never the working tree.
 """
@@ -21,7 +21,7 @@ from views.project.project import Project
 
 
 class NoRelease(TandemError):
-    """A release that is not stored."""
+    """No release has this number."""
 
 
 @dataclass(frozen=True)
@@ -40,7 +40,7 @@ class Release:
     revision: str = ""
 
     def defines(self, project: Project) -> bool:
-        """Whether the project is of these very files, and they mean the same."""
+        """Whether the project has the same files with the same fingerprints."""
         sources = {name: decoder_fingerprint(source) for name, source in project.sources.items()}
         views = {name: fingerprint(view) for name, view in project.views.items()}
         return (self.files, self.sources, self.views) == (project.files, sources, views)
@@ -60,7 +60,7 @@ SCHEMA: Final = pa.schema(
 
 
 def adopt(tables: Tables, project: Project, *, by: str, at: datetime, over: Container[int] = ()) -> Release:
-    """The project as a stored release with its document: a new one unless the newest is just that, and not `over`."""
+    """Store the project as a release with its document: a new one unless the newest is the same and not in `over`."""
     stored = store(
         tables,
         project.files,
@@ -86,10 +86,10 @@ def store(
     over: Container[int] = (),
     revision: str = "",
 ) -> Release:
-    """The release of these files: the newest if it holds them and they mean the same, else a new one, numbered by put-if-absent.
+    """The release of these files: the newest if its files and fingerprints are the same, else a new one, by put-if-absent.
 
-    One whose number is `over` is not taken up again. Equal files may have other fingerprints, under another version of Tandem
-    or of a package that they reach.
+    A release whose number is in `over` is not used again. Equal files have different fingerprints under another version of Tandem
+    or of a package that their code reaches.
     """
     same: list[Release] = []
 

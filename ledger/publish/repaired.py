@@ -1,4 +1,4 @@
-"""How many copies a batch found that the speed layer had counted as events, because they came beyond the source's horizon."""
+"""How many duplicates the speed layer counted as events, because they arrived beyond the source's horizon."""
 
 from ledger.delta.addresses import Tables
 from ledger.log.counts import NOTHING, Counts, plus
@@ -11,10 +11,10 @@ from ledger.realtime.tiling import chain
 def repaired(
     tables: Tables, parent: Publication | None, release: int, source: str, *, cut: Position, below: Counts
 ) -> int | None:
-    """The events of the release's commits from the parent publication's cut to this one, less those that batch counts there.
+    """The events that the speed layer counted from the parent publication's cut to `cut`, minus those that batch counts there.
 
-    `below` is what batch counts below `cut`. None where nobody can tell: over a bridge, after another release, and where
-    both have not seen the same records, as over a gap. Raises Unreadable.
+    `below` is what batch counts below `cut`. None if it cannot be computed: over a bridge, after another release, and if both
+    layers did not process the same records, as over a gap. Raises Unreadable.
     """
     if parent is None or parent.release != release:
         return None
@@ -29,5 +29,5 @@ def repaired(
 
 
 def _outcomes(counts: Counts) -> int:
-    """What became of records: the same number wherever the same ones were seen."""
+    """The outcomes of records: the same number for both layers if they processed the same records."""
     return counts.events + counts.duplicates + counts.rejects

@@ -1,7 +1,7 @@
-"""Releases that stand beside the live one: applied and not promoted yet, or live before and not retired.
+"""Standing releases: kept up to date beside the live one, so that they can go live. Applied and not promoted, or live before.
 
-A standing release has realtime tables of its own, which the speed layer keeps up, and batch views of its own at a cut of its
-own, in records that no reader follows. So it can go live in one publication, forward or back, without a step back.
+A standing release has its own realtime tables, which the speed layer updates, and its own batch views and cuts, in records that
+no reader follows. So one publication makes it live, by a promotion or a rollback, and answers do not go back in time.
 """
 
 from collections.abc import Sequence
@@ -19,17 +19,17 @@ from ledger.publish import publications
 from ledger.publish.publications import NotPublishable, Publication, retained
 
 Stage = Literal["applied", "built", "failed", "retired"]
-"""applied: its realtime tables are followed, its batch views are being built. built: both are there. failed: it cannot be kept
-up any more. retired: nobody needs it any more."""
+"""applied: its realtime tables are updated, its batch views are being built. built: both exist. failed: it can no longer be
+updated. retired: an operator or a newer release ended it."""
 
 _OVER: Final = ("failed", "retired")
 
 
 @dataclass(frozen=True)
 class Record:
-    """Where a release stands: `state` is as if it were live; its parent is the publication that was.
+    """The stage of a release, and its `state` as if it were live; the state's parent is the publication that was live.
 
-    The state's `why` is for people; its kind is promote or rollback where it was to go live next.
+    The state's kind is `promote` or `rollback` if it was to go live next.
     """
 
     number: int
@@ -38,7 +38,7 @@ class Record:
 
     @property
     def over(self) -> bool:
-        """Whether the release no longer stands."""
+        """Whether the release is no longer kept up to date."""
         return self.stage in _OVER
 
 
@@ -46,9 +46,9 @@ SCHEMA: Final = pa.schema([("stage", pa.string()), *publications.SCHEMA])
 
 
 def record(tables: Tables, stage: Stage, state: Publication, *, after: Publication | None = None) -> Record:
-    """Say where a release stands from now on.
+    """Record the stage and state of a release.
 
-    `after` is the state that this one follows on. Raises NotPublishable if the release is live by now, or stands otherwise.
+    `after` is the state from which this one was derived. Raises NotPublishable if the release is live now, or has another state.
     """
 
     def row(snapshot: Snapshot) -> Row:
@@ -76,7 +76,7 @@ def records(tables: Tables) -> list[Record]:
 
 
 def state_of(tables: Tables, release: int) -> Publication | None:
-    """The newest state of a release: the live publication, if it is of that release, else how it stands."""
+    """The newest state of a release: the live publication if it is of that release, else its newest publication or record."""
     live = publications.latest(tables)
     if live is None or live.release == release:
         return live
@@ -91,9 +91,9 @@ def cut_of(tables: Tables, release: int, source: str) -> Position:
 
 @dataclass
 class Followed:
-    """The releases that are kept up, for one who asks again and again: only what is new is read.
+    """The releases that are kept up to date, cached: a poll reads only what is new.
 
-    That is the live one, those that were applied, and those that were live within `days`, unless they are retired or failed.
+    These are the live release, those that were applied, and those that were live within `days`, unless retired or failed.
     """
 
     tables: Tables
@@ -105,27 +105,27 @@ class Followed:
         self._history = publications.History(self.tables)
 
     def states(self, now: datetime) -> list[Publication]:
-        """The newest state of each, the live one first; none before the first publication. Raises Unreadable."""
+        """The newest state of each release, the live one first; empty before the first publication. Raises Unreadable."""
         every, known = self._history.read(), self._records()
         states = (_newest(release, every, known) for release in _standing(every, known, now - timedelta(days=self.days)))
         return [state for state in states if state is not None]
 
     def ready(self, now: datetime) -> list[Publication]:
-        """The states, of `states`, of those that could go live: all but the live one and those whose views are being built."""
+        """Those of `states` that could go live: all but the live one and those whose views are being built."""
         states = self.states(now)[1:]
         # Of the records that these states come from: a newer one may be of a release that begins just now.
         building = {one.state.release: one.stage == "applied" for one in self._known}
         return [state for state in states if not building.get(state.release)]
 
     def retained(self, now: datetime, *, publications: int, since: datetime) -> list[Publication]:
-        """What a reader may stand on, or can ask: publications by the policy, the state of every release of `states`, and states
-        that may go live any moment, whatever their release has become since.
+        """All states that a reader may use. What no retained state needs may be deleted: realtime rows, batch versions.
 
-        What only others need (realtime rows, batch versions) may go. See publications.retained.
+        These are the publications by the policy (publications.retained), the state of every release of `states`, and states
+        that a promotion or rollback may publish at any moment, whatever their release has become since.
         """
         every = self._history.read()
         kept = retained(every, keep=publications, since=since)
-        # The records are read after the publications, so that none which may follow on these is missed.
+        # Records are read after publications: no record that follows on these publications is missed.
         standing = self.states(now)
         going = [state for state in _going_live(every, self._known) if state not in standing]
         return [*kept, *(state for state in (*standing, *going) if state not in kept)]
@@ -139,7 +139,7 @@ class Followed:
 
 
 def _standing(history: Sequence[Publication], known: Sequence[Record], since: datetime) -> list[int]:
-    """The live release, then all that stand beside it."""
+    """The numbers of the live release and of all standing ones."""
     if not history:
         return []
     live = history[-1].release
@@ -162,7 +162,7 @@ def _standing(history: Sequence[Publication], known: Sequence[Record], since: da
 def _going_live(history: Sequence[Publication], known: Sequence[Record]) -> list[Publication]:
     """The states that a promotion or rollback may be about to publish.
 
-    It has said so under the publication that is live, and comes too late as soon as there is another one.
+    The command records the state while this publication is live, and is refused as soon as another one is.
     """
     live = history[-1].number if history else 0
     said = (one.state for one in known if one.stage == "built" and one.state.parent >= live)

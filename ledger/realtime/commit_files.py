@@ -1,6 +1,6 @@
-"""A realtime table as commits: every active file is one commit, one row per view, every row with the commit's own values.
+"""Commits as files of a realtime table: every active file is one commit, with a row for each view and the commit's values in all.
 
-Positions and counts are columns, since what a Delta log remembers beside the data goes when the log is cleaned up.
+Positions and counts are columns, because the metadata in a Delta log is lost when the log is cleaned up.
 """
 
 import json
@@ -56,12 +56,12 @@ _SPAN_COLUMNS: Final = ["epoch", "kind", "start_position", "end_position", "batc
 
 
 def open_or_create(tables: Tables, release: int, source: str) -> DeltaTable:
-    """The realtime table of a release and source, made empty if there is none."""
+    """The realtime table of a release and source, created empty if it does not exist."""
     return delta_tables.create_table(tables, tables.realtime(release, source), SCHEMA, SETTINGS)
 
 
 def spans_of(tables: Tables, release: int, source: str) -> list[Span]:
-    """Where the table's commits stand, in no order, without their content; none if there is no table. Raises Unreadable."""
+    """The spans of the table's commits, unordered; none if there is no table. Raises Unreadable."""
     handle = delta_tables.open_table(tables, tables.realtime(release, source))
     return [] if handle is None else list(read_spans(handle, {}).values())
 
@@ -73,7 +73,7 @@ def paths_by_span(tables: Tables, release: int, source: str) -> dict[Span, str]:
 
 
 def newest_at(tables: Tables, release: int, source: str) -> datetime | None:
-    """When the newest of the table's commits was made; None of none. Raises Unreadable."""
+    """The time of the table's newest commit; None without commits. Raises Unreadable."""
     handle = delta_tables.open_table(tables, tables.realtime(release, source))
     rows = (
         (delta_tables.read_file(handle, path, ["at"])["at"].to_pylist() for path in delta_tables.files(handle)) if handle else ()

@@ -1,4 +1,4 @@
-"""One commit of a realtime table: what one micro-batch added to all views of a source, or a mark between micro-batches."""
+"""One commit of a realtime table: what one micro-batch adds to all views of a source, or a mark between micro-batches."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -11,16 +11,16 @@ from views.errors import TandemError
 from views.source.watermark import Maxima
 
 Kind = Literal["fold", "bridge", "epoch", "cut"]
-"""fold: the partials of a range. bridge: a range without contributions, which only a batch view covering it may cross.
-epoch: a new writer's first act. cut: a boundary that a batch run has reserved. The last two are marks of no length."""
+"""fold: the partials of a range. bridge: a range without contributions, which readers cross once a batch view covers it.
+epoch: the first commit of a new writer. cut: a boundary that a batch run has reserved. The last two are marks of no length."""
 
 
 @dataclass(frozen=True)
 class Span:
-    """Where a commit stands: `[start, end)` in whole position vectors, under the epoch of its writer.
+    """The range of a commit: `[start, end)` in position vectors, under the epoch of its writer.
 
-    `batches` is the number of micro-batches that it holds: more than one after compaction. A fold and a bridge advance; a
-    mark does not.
+    `batches` is the number of micro-batches in it: more than one after compaction. A fold and a bridge have a length, a mark has
+    none.
     """
 
     start: Position
@@ -32,7 +32,7 @@ class Span:
     def __post_init__(self) -> None:
         still = self.start == self.end
         if not (still if self.mark else not still and self.start.at_or_below(self.end)):
-            must = "stand still" if self.mark else "end above its start"
+            must = "end where it starts" if self.mark else "end above its start"
             raise TandemError(f"a {self.kind} over [{self.start}, {self.end}) is not a commit: it must {must}")
 
     @property
@@ -42,7 +42,7 @@ class Span:
 
     @property
     def key(self) -> tuple[int, Kind, Position, Position]:
-        """What tells whether a commit landed: the epoch, and the range with its kind."""
+        """What identifies a commit, to look up whether it landed: the epoch, the kind and the range."""
         return self.epoch, self.kind, self.start, self.end
 
 
@@ -50,14 +50,18 @@ class Span:
 class Commit(Span):
     """A span with its content.
 
-    `partials` holds, by view fingerprint, the partial as Arrow IPC bytes; a fold has one for every view of the source, be
-    its range empty of events or not. `rejected` counts by fingerprint and reason. `maxima` are the newest event and append
-    times of the range by partition, and `newest` is the append time of its newest event. `watermark` is how far event time
-    has come at its end, in microseconds since 1970, None without events; `after_final` counts, by fingerprint, the events
-    that came into windows that were final at its start, where it is not 0. `at` is the time of the commit and `by` says who
-    made it. All that the log had received until `caught_up` lies below the commit's end; None while nobody knows. Copies of
-    events counted before `identities_since` were not recognized, because their identities had been evicted for lack of memory;
-    None where none had.
+    Args:
+        rejected: counts by view fingerprint and reason.
+        maxima: the newest event and append times of the range, by partition.
+        newest: the append time of the newest event of the range.
+        watermark: how far event time has come at the end, in microseconds since 1970; None without events.
+        after_final: by view fingerprint, how many events arrived for windows that were final at the start, if any.
+        partials: by view fingerprint, the partial as Arrow IPC bytes. A fold has one for every view, also without events.
+        at: the time of the commit.
+        by: the command or part that made it.
+        caught_up: the commit's end lies above everything that the log had received until then; None if unknown.
+        identities_since: duplicates of events counted before this time were not found, because memory for their identities was
+            short; None if all identities were kept.
     """
 
     counts: Counts = NOTHING

@@ -19,8 +19,8 @@ Merge = Callable[[str, Sequence[bytes]], bytes]
 
 FANOUT: Final = 8
 RECENT: Final = 2
-"""Commits at a table's end that upkeep leaves alone: a reader who has not seen them yet adds them to what it has, where a commit
-that held old and new together would have it begin again from the cut."""
+"""Commits at a table's end that are not compacted: a reader that has not read them yet adds them to its state. A commit that
+merged read and unread ones would force it to start again from the cut."""
 
 SpanT = TypeVar("SpanT", bound=Span)
 
@@ -28,11 +28,11 @@ SpanT = TypeVar("SpanT", bound=Span)
 def plan(
     spans: Iterable[Span], *, live: Position, protect: Iterable[Position] = (), fanout: int = FANOUT, recent: int = 0
 ) -> list[tuple[Span, ...]]:
-    """Groups of neighbours, each to become one commit; most often none.
+    """Plan which neighbouring commits become one: groups of them, usually none.
 
-    No group crosses a cut that is reserved and not yet overtaken by `live`, the release's published cut, nor, for each of
-    `protect` (retained cuts, the archive's end), the largest boundary at or below it. Folds and bridges never mix. The `recent`
-    last commits stay as they are.
+    No group crosses a reserved cut that `live`, the release's published cut, has not passed. Nor does it cross the largest
+    boundary at or below each position of `protect` (retained cuts, the archive's end). Folds and bridges are never merged with
+    each other. The `recent` last commits stay.
     """
     ordered = in_order(spans)
     reserved = [span for span in ordered if span.kind == "cut" and not span.start.at_or_below(live)]
@@ -42,9 +42,9 @@ def plan(
 
 
 def merged(commits: Sequence[Commit], merge: Merge) -> Commit:
-    """One commit in place of neighbours, given in order: same range, same contributions, the newest epoch.
+    """Merge neighbouring commits, given in order, into one: same range, same contributions, the newest epoch.
 
-    It counts as made at the latest of their times, so that its identities are kept at least as long as each of theirs.
+    Its time is the latest of theirs, so that its identities are kept at least as long as theirs.
     """
     folds = [commit for commit in commits if not commit.mark]
     if not folds:
@@ -77,9 +77,9 @@ def merged(commits: Sequence[Commit], merge: Merge) -> Commit:
 
 
 def expired(spans: Iterable[Span], cuts: Iterable[Position]) -> list[Span]:
-    """The commits that no reader of these retained cuts needs: those below every one of them.
+    """The commits that no reader of these retained cuts needs: those below all of the cuts.
 
-    What stands at the table's end is kept always: it carries the position and the epoch that a new writer goes on from.
+    The commits at the table's end always stay: a new writer continues from their position and epoch.
     """
     ordered = in_order(spans)
     retained = list(cuts)
@@ -90,7 +90,7 @@ def expired(spans: Iterable[Span], cuts: Iterable[Position]) -> list[Span]:
 
 
 def in_order(spans: Iterable[SpanT]) -> list[SpanT]:
-    """The spans in the log's order, marks before what starts where they stand.
+    """The spans in log order; a mark precedes the commits that start at its position.
 
     Positions of one table are all comparable, so the sum of their offsets orders them.
     """
@@ -99,7 +99,7 @@ def in_order(spans: Iterable[SpanT]) -> list[SpanT]:
 
 
 def _older(ordered: Sequence[Span], recent: int) -> int:
-    """How many spans there are before the last N ones that are not marks."""
+    """The number of spans before the last `recent` commits that are not marks."""
     if not recent:
         return len(ordered)
     commits = [place for place, span in enumerate(ordered) if not span.mark]
@@ -112,9 +112,9 @@ def _boundary_below(spans: Iterable[Span], position: Position) -> Position | Non
 
 
 def _segments(ordered: Sequence[Span], barriers: set[Position | None]) -> list[list[Span]]:
-    """Runs of touching spans without both folds and bridges, and without a barrier but at their ends.
+    """Stretches of adjacent spans that hold folds or bridges, not both, and have barriers only at their ends.
 
-    Marks go with what they touch: a boundary that a mark stands on is kept by its neighbours.
+    Marks stay with their neighbours, which keep the boundary that the mark is on.
     """
     segments: list[list[Span]] = []
     kind = None
@@ -130,7 +130,7 @@ def _segments(ordered: Sequence[Span], barriers: set[Position | None]) -> list[l
 
 
 def _groups(segment: Sequence[Span], fanout: int) -> list[tuple[Span, ...]]:
-    """The highest level first, since what it takes in needs no lifting by itself."""
+    """The groups, largest size first: a commit that joins a large group needs no smaller one."""
     total = sum(span.batches for span in segment)
     groups: list[tuple[Span, ...]] = []
     taken: set[int] = set()

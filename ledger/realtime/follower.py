@@ -1,4 +1,4 @@
-"""Following a realtime table as it grows, without reading anything twice."""
+"""Follow a realtime table as it grows; each commit is read once."""
 
 from contextlib import suppress
 from dataclasses import dataclass, field
@@ -17,7 +17,7 @@ _LOOKS = 3
 
 @dataclass
 class Follower:
-    """Reads the realtime table of one release and source; its state is the table and the commits it has read, at a version."""
+    """Reads the realtime table of one release and source, and keeps the commits of the version that it has read."""
 
     tables: Tables
     release: int
@@ -28,12 +28,12 @@ class Follower:
         self._table = Watched(self.tables, self.tables.realtime(self.release, self.source), self._read)
 
     def poll(self) -> tuple[Commit, ...]:
-        """The table's commits now, in the log's order; without news this costs a look at the log, and it is the same tuple.
+        """The table's commits now, in log order. If the table has not changed, the same tuple, for the cost of one poll.
 
         Raises Unreadable.
         """
         for _ in range(_LOOKS - 1):
-            # Compaction may take out files between our look at the log and at them.
+            # A compaction may remove files between our read of the Delta log and of the files.
             with suppress(delta_tables.Vanished):
                 return self._table.read()
         return self._table.read()

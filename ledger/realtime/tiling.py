@@ -1,4 +1,4 @@
-"""Which commits a reader may add to a batch view: those that tile the log from exactly the cut on.
+"""Which commits a reader may merge with a batch view: those that tile the log from exactly the cut on.
 
 Pure functions over the spans of one realtime table. All comparisons are of whole position vectors.
 """
@@ -15,10 +15,10 @@ SpanT = TypeVar("SpanT", bound=Span)
 
 @dataclass(frozen=True)
 class Chain(Generic[SpanT]):
-    """The longest tiling `[cut, end)`, in order.
+    """The commits of the longest tiling `[cut, end)`, in order.
 
-    `bridge` is the bridge that it stops at, if one does: what lies beyond is read once a batch view covers it. `problem` says
-    in a sentence why the table cannot be tiled from this cut; then `commits` is not an answer.
+    `bridge` is the bridge at which it stops, if any: readers continue once a batch view covers it. `problem` is a sentence on why
+    the commits do not tile the log from this cut; then `commits` must not be used.
     """
 
     commits: tuple[SpanT, ...]
@@ -28,10 +28,10 @@ class Chain(Generic[SpanT]):
 
 
 def chain(spans: Iterable[SpanT], cut: Position, *, across_bridges: bool = False) -> Chain[SpanT]:
-    """The commits that tile the log from `cut` on, up to the first bridge; over bridges too if `across_bridges`.
+    """The commits that tile the log from `cut` on, up to the first bridge; with `across_bridges` beyond it, too.
 
-    A commit is below the cut if its end lies at or below it on every partition, after it if its start lies at or above it on
-    every partition, else it straddles, which is a problem, as is any gap or overlap among the commits after the cut.
+    A commit is below the cut if it ends at or below it on every partition, and after it if it starts at or above it on every
+    partition. A commit that straddles the cut is a problem, as is a gap or an overlap among the commits after it.
     """
     after: list[SpanT] = []
     for span in spans:
@@ -47,13 +47,13 @@ def chain(spans: Iterable[SpanT], cut: Position, *, across_bridges: bool = False
 
 
 def boundary(spans: Iterable[Span], position: Position) -> bool:
-    """Whether a commit starts or ends, or a mark stands, exactly there. Of no commits, only the log's start is one."""
+    """Whether a commit or a mark starts or ends exactly there. Without commits only the log's start is a boundary."""
     known = list(spans)
     return any(position in (span.start, span.end) for span in known) if known else not position.offsets
 
 
 def end(spans: Iterable[Span]) -> Position | None:
-    """Where the table ends: the `start` that its next commit must have; None of an empty table."""
+    """Where the table ends, which is where its next commit must start; None if it is empty."""
     last: Span | None = None
     for span in spans:
         if last is None or last.end.at_or_below(span.end):

@@ -76,9 +76,9 @@ def test_a_micro_batch_must_advance(end: Position) -> None:
 
 
 def test_a_mark_must_not_advance() -> None:
-    with pytest.raises(TandemError, match="must stand still"):
+    with pytest.raises(TandemError, match="must end where it starts"):
         Span(at(0, 0), at(1, 0), 1, "epoch")
-    with pytest.raises(TandemError, match="must stand still"):
+    with pytest.raises(TandemError, match="must end where it starts"):
         Span(at(0, 5), at(1, 0), 1, "cut")
 
 
