@@ -1,1 +1,1 @@
-"""The batch layer: archive the log, fold the views from all of it, publish. Spark spreads the work, the kernel computes."""
+"""The batch layer: archive the log, fold all of it into views, publish. Spark distributes the work, the kernel computes."""

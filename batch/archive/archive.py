@@ -1,7 +1,7 @@
-"""Archive the log: copy what is new of every source into Delta, and decode it into events and quarantine.
+"""Archive the log: copy new records of every source into Delta, and decode them into events and quarantine.
 
-A run's range is in the ledger before anything is written, and each of the three tables takes it in one commit that carries the
-run's number. So a run that was killed anywhere is finished by the next one: nothing is lost, nothing is there twice.
+The ledger has a run's range before anything is written, and each of the three tables gets its rows in one commit with the run's
+number. So the next run finishes a run that was killed anywhere: no record is lost, and none is archived twice.
 """
 
 import time
@@ -47,12 +47,12 @@ _COPY_PAUSES_S: Final = (1, 5, 15, 60)
 
 
 class ImportUnfinished(TandemError):
-    """An archive that waits for the rest of an import."""
+    """An import of the archive is incomplete."""
 
 
 @dataclass(frozen=True)
 class Archived:
-    """What was done for one source: how far its archive reaches, what became of the new records, gaps found on the way."""
+    """The result for one source: the end of its archive, the outcomes of the new records, and the names of new gaps."""
 
     source: str
     end: Position
@@ -62,7 +62,7 @@ class Archived:
 
 @dataclass(frozen=True)
 class _Log:
-    """The log of one source, as it can be asked for its offsets at any moment."""
+    """The log of one source, to ask for its offsets at any moment."""
 
     source: Source
     connection: kafka.Connection
@@ -80,12 +80,12 @@ class _Log:
         return kafka.topics(self.connection, self.source.topics)
 
     def refuse_new_topic(self, reached: Position, known: Mapping[str, str]) -> None:
-        """Raise LogChanged if a topic differs from the topic that was read up to here, unless it may be another."""
+        """Raise LogChanged if another topic was read under a name so far, unless `may_be_new`."""
         if not self.may_be_new:
             refuse_new_topic({topic.name: topic.id for topic in self.now()}, reached, known)
 
     def starts(self, topics: Sequence[kafka.Topic]) -> Offsets:
-        """The first offset that each partition of these topics still has."""
+        """The first offset that each partition of these topics has now."""
         return kafka.starts(self.connection, topics)
 
     def ends(self, topics: Sequence[kafka.Topic]) -> Offsets:
@@ -96,17 +96,16 @@ class _Log:
 def run(
     batch: BatchRun, working_tree: Callable[[], Project], *, new_topic: bool = False, locks: Sequence[Lock] = ("archive",)
 ) -> list[Archived]:
-    """Archive every source of the published release, finishing what an earlier run left; the first run publishes the project.
+    """Archive every source of the published release, and finish earlier runs. The first run publishes the project.
 
-    What is archived is decoded for releases that stand beside it, too.
-
-    A topic that was deleted and created again is refused, unless `new_topic` says to go on with it, also while it is still empty.
-    Waits for another run that holds one of the locks, which are taken in order. Raises TandemError.
+    The records are also decoded for standing releases. A topic that was deleted and created again is refused, unless `new_topic`
+    accepts it, also while it is still empty. Waits for another run that holds one of the locks, which are taken in order. Raises
+    TandemError.
     """
     live = first_publication.live(batch.tables, working_tree, by=batch.by, at=batch.now())
     release = releases.load(batch.tables, live.release)
-    # Before Spark is started: a broker that is not there is told at once. A broker that is frozen for a while is waited for; a
-    # broker that refuses connections is told at once.
+    # Before Spark starts, so that an absent broker is reported at once. A frozen broker is waited for; a broker that refuses
+    # connections is reported at once.
     address = broker.address(batch.settings)
     connection = kafka.connect(replace(address, timeout_s=max(address.timeout_s, _BROKER_WAIT_S)))
     sources = project.load_files(release.files).sources
@@ -119,17 +118,17 @@ def run(
             with archiving(reporter, batch, release, log.source):
                 archived.append(_archive(batch, release, log))
     for number in _followed(batch)[1:]:
-        archived += _beside(batch, releases.load(batch.tables, number), release, connection)
+        archived += _archive_standing(batch, releases.load(batch.tables, number), release, connection)
     return archived
 
 
 def _followed(batch: BatchRun) -> list[int]:
-    """The releases that are kept up, the live one first."""
+    """The numbers of the releases that are kept up to date, the live one first."""
     return [state.release for state in Followed(batch.tables, batch.settings.keep.release_days).states(batch.now())]
 
 
-def _beside(batch: BatchRun, release: Release, live: Release, connection: kafka.Connection) -> Iterator[Archived]:
-    """Do the same for a release that stands beside the live one: what that does not read, or reads otherwise."""
+def _archive_standing(batch: BatchRun, release: Release, live: Release, connection: kafka.Connection) -> Iterator[Archived]:
+    """Archive and decode for a standing release the sources that the live one does not read, or decodes differently."""
     for name, source in project.load_files(release.files).sources.items():
         if name not in live.sources:
             yield _archive(batch, release, _Log.of(source, connection, may_be_new=False))
@@ -138,7 +137,7 @@ def _beside(batch: BatchRun, release: Release, live: Release, connection: kafka.
 
 
 def decode_archived(batch: BatchRun, release: Release, source: Source) -> list[Counts]:
-    """Bring events and quarantine of the release's decoder to where the archive is, as far as it is checked; what each run added.
+    """Decode the archive for the release's decoder as far as it is checked. Returns the counts of each run.
 
     The caller holds the archive's lock. Needs no broker. Raises TandemError.
     """
@@ -169,7 +168,7 @@ def _archived(batch: BatchRun, release: Release, log: _Log) -> Archived:
 
 
 def _to_do(batch: BatchRun, release: Release, log: _Log) -> Iterator[archive.ArchiveRun]:
-    """The runs that are not finished; after them one for what is new in the log, its intent recorded, unless nothing is."""
+    """The unfinished runs, then a run for new records, if there are any; its intent is recorded first."""
     tables, name = batch.tables, log.source.name
     if any(run.imported for run in archive.unwritten(tables, name)):
         raise ImportUnfinished(f"an import of source {name!r} is incomplete; run `tandem import` again with the same folder")
@@ -178,7 +177,7 @@ def _to_do(batch: BatchRun, release: Release, log: _Log) -> Iterator[archive.Arc
     start = runs[-1].end if runs else LOG_START
     now = log.now()
     starts, ends = log.starts(now), log.ends(now)
-    # What was counted of a topic that is gone is a part of the log that no broker tells of: the run covers it, as a gap.
+    # Counted records of a deleted topic belong to the log, though no broker has them: the run covers them, as a gap.
     former = losses.counted_of_former(tables, name, releases=_followed(batch), present={topic for topic, _ in starts})
     log.refuse_new_topic(upper(start, former), names)
     _refuse_another_log(start, starts, ends)
@@ -188,7 +187,7 @@ def _to_do(batch: BatchRun, release: Release, log: _Log) -> Iterator[archive.Arc
     archive.record_firsts(tables, name, firsts, at=batch.now())
     end = upper(start, Position.of(ends), former)
     fresh = {partition: offset for partition, offset in {**known, **firsts}.items() if partition not in start}
-    # Also where no offset lies between: what follows the log stands at its end, and the archive must not stay behind that.
+    # Also if no offset lies between: followers of the log are at its end, and the archive must not stay behind them.
     if start != end:
         yield archive.intend(tables, name, start=start, end=end, firsts=fresh, by=batch.by, at=batch.now())
 
@@ -199,7 +198,7 @@ def _unfinished(tables: Tables, release: Release, source: Source) -> list[archiv
 
 
 def _copy(batch: BatchRun, log: _Log, run: archive.ArchiveRun) -> None:
-    """Copy into the archive what the log still has of the run's range."""
+    """Copy the records of the run's range that the log still has into the archive."""
     topics = log.now()
     starts = log.starts(topics)
     there = Ranges.of(
@@ -215,7 +214,7 @@ def _copy(batch: BatchRun, log: _Log, run: archive.ArchiveRun) -> None:
         try:
             copy.copy(batch.session, options, topics, there, tables=batch.tables, source=name, run=run.number)
         except spark_jobs.TaskFailed as failed:
-            # One commit holds all of it, so nothing of what failed is there.
+            # The copy is one commit, so the archive has nothing of a failed one.
             if pause is None or failed.__cause__ is None or not broker_away(failed.__cause__):
                 raise
             batch.say(f"{failed}; trying again in {pause} s")
@@ -225,12 +224,12 @@ def _copy(batch: BatchRun, log: _Log, run: archive.ArchiveRun) -> None:
 
 
 def _gaps(batch: BatchRun, log: _Log, run: archive.ArchiveRun) -> list[str]:
-    """Record as gaps what the archive lacks of the run and the log no longer has; their names.
+    """Record the offsets of the run that neither the archive nor the log has as gaps. Returns their names.
 
-    What the log still covers after it was read is a harmless hole. Raises LogChanged if it is another log.
+    A missing offset that the log still covers after the copy is a harmless hole. Raises LogChanged if it is another log.
 
-    Spark fetches by a topic's name. Of a topic that is gone by now nobody can tell whether it had the name still when the run
-    fetched, so the run's records of it are taken out and are part of the gap.
+    Spark fetches by a topic's name. If a topic is deleted by now, it is unknown whether it still had the name when the run
+    fetched, so the run's records of it are removed and become part of the gap.
     """
     tables, name = batch.tables, log.source.name
     now = log.now()
@@ -255,7 +254,7 @@ def _gaps(batch: BatchRun, log: _Log, run: archive.ArchiveRun) -> list[str]:
 
 
 def _refuse_another_log(reached: Position, starts: Offsets, ends: Offsets) -> None:
-    """Raise LogChanged unless the log goes on from here; that its beginning has moved on is a gap, and another matter."""
+    """Raise LogChanged unless the log continues from here. A later start of the log is a gap, and accepted here."""
     refuse_changed_log(
         {partition: max(offset, starts[partition]) for partition, offset in reached.items() if partition in starts},
         firsts=starts,
@@ -264,7 +263,7 @@ def _refuse_another_log(reached: Position, starts: Offsets, ends: Offsets) -> No
 
 
 def _decode(batch: BatchRun, release: Release, source: Source, run: archive.ArchiveRun) -> Counts:
-    """Decode a run's records from the archive, once, into the tables that lack it, and record what was found."""
+    """Decode a run's archived records into the tables that lack the run, and record the counts."""
     tables, name, decoder = batch.tables, source.name, release.sources[source.name]
     covered = ranges(run.start, run.end, run.firsts)
     files = table_ranges(tables, tables.archive(name), RECORDS)

@@ -1,4 +1,4 @@
-"""Copy a range of the log into the archive, byte for byte, with Spark; and tell a harmless hole from a loss."""
+"""Copy a range of the log into the archive, byte for byte, with Spark, and find the offsets that are lost."""
 
 import json
 from collections.abc import Iterable, Mapping, Sequence
@@ -22,7 +22,7 @@ from views.source.offset_ranges import Interval, Offsets, Partition, Ranges
 from views.source.source import RECORDS_SCHEMA
 
 _RECORDS_PER_FILE: Final = 1_000_000
-# A reader takes a row group whole: this bounds what it takes, also where records are large.
+# A reader reads a row group as a whole: this bounds its memory, also for large records.
 _ROW_GROUP_BYTES: Final = 32 << 20
 _SCAN_ROWS: Final = 1 << 20
 
@@ -37,9 +37,10 @@ def copy(
     source: str,
     run: int,
 ) -> None:
-    """Append the records of these ranges of the topics to the source's archive, in one commit that carries the run's number.
+    """Append the records of these ranges to the source's archive, in one commit with the run's number.
 
-    Each file holds one stretch of one partition, in order. Raises jobs.TaskFailed; whether the commit landed, the archive says.
+    Each file holds consecutive records of one partition, in order. Raises TaskFailed; `archive.progress` tells whether the commit
+    landed.
     """
     address = tables.archive(source)
     handle = delta_commits.make_table(tables, address, RECORDS_SCHEMA, bounded=[*RECORDS.names, "timestamp"])
@@ -77,7 +78,7 @@ def copy(
 
 
 def _partitions(topics: Sequence[Topic], partitions: Iterable[Partition]) -> dict[str, list[int]]:
-    """The numbers of partitions by topic name, of topics that have any."""
+    """The numbers of the partitions, by topic name."""
     names = {topic.id: topic.name for topic in topics}
     found: dict[str, list[int]] = {}
     for topic, number in sorted(partitions):
@@ -102,9 +103,10 @@ def _lies_in(file: FileRange, partition: Partition, interval: Interval) -> bool:
 
 
 def lost(place: Location, files: list[FileRange], ranges: Ranges, firsts: Offsets) -> Ranges:
-    """The offsets of the ranges that the archive lacks and that the log may have had: those below its present first ones.
+    """The offsets of the ranges that the archive lacks, and that lie below the log's first offsets now: they count as lost.
 
-    What the log still covered after it was read is a marker, an aborted record or compaction; below that nobody can tell.
+    A missing offset that the log still covers is a marker, an aborted record or a compacted record. Below the log's start this
+    cannot be known.
     """
     found: dict[Partition, list[Interval]] = {}
     for partition, intervals in ranges.intervals:
@@ -117,7 +119,7 @@ def lost(place: Location, files: list[FileRange], ranges: Ranges, firsts: Offset
 
 
 def _absent(place: Location, files: list[FileRange], partition: Partition, interval: Interval) -> list[Interval]:
-    """The stretches of the interval that no row of the archive has."""
+    """The parts of the interval for which the archive has no row."""
     holding = tuple(span.path for span in files if span.overlap(partition, interval))
     part = Slice(Ranges.of({partition: interval}), holding, 0)
     pieces = [rows[RECORDS.offset].to_numpy() for rows in scan(place, part, RECORDS, [RECORDS.offset], rows=_SCAN_ROWS)]

@@ -1,7 +1,6 @@
-"""Decode a part of the archive once, in tasks, into files of an events table and of a quarantine table.
+"""Decode a part of the archive in tasks, into files of an events table and of a quarantine table.
 
-The files are not part of any table until someone commits them: `archive` does, for good; a recompute from raw records
-reads them as scratch.
+The files belong to no table before a commit: `archive` commits them; a recompute from raw records only reads them, as scratch.
 """
 
 from collections import Counter
@@ -29,7 +28,7 @@ _APPEND_TIME: Final = "_append_time"
 
 @dataclass(frozen=True)
 class Decoding:
-    """What a task needs: the release's files and the source in them, where records are and where rows go."""
+    """What a task needs: the release's files, the name of the source, and the locations of records, events and rejects."""
 
     definitions: Mapping[str, bytes] = field(hash=False)
     source: str

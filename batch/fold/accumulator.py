@@ -1,4 +1,4 @@
-"""Partials on their way to one state: merged as they come."""
+"""Accumulate partials of a view: merged as they arrive, so that memory grows with the merged states only."""
 
 from dataclasses import dataclass, field
 from typing import Final
@@ -12,7 +12,7 @@ _MERGE_ROWS: Final = 1 << 18  # States waiting to be merged: fewer merges cost l
 
 @dataclass
 class Accumulator:
-    """Partials of one view, merged as they come so that they never hold much more than their merged states."""
+    """Partials of one view, merged so often that they never take much more memory than their merged states."""
 
     view: View
     rejected: dict[str, int] = field(default_factory=dict)
@@ -20,7 +20,7 @@ class Accumulator:
     _merged: int = 0
 
     def add(self, one: Partial) -> None:
-        """Hold one more."""
+        """Add a partial."""
         self._partials.append(one)
         waiting = sum(held.states.num_rows for held in self._partials) - self._merged
         if waiting > max(_MERGE_ROWS, self._merged):
@@ -28,11 +28,11 @@ class Accumulator:
 
     @property
     def bytes(self) -> int:
-        """How much memory the states take."""
+        """The memory of the states."""
         return sum(held.states.nbytes for held in self._partials)
 
     def take(self) -> Partial:
-        """All that is held, as one; nothing is held after."""
+        """Take all partials, merged into one; the accumulator is empty afterwards."""
         self._merge()
         (one,) = self._partials
         for reason, count in one.rejected.items():
@@ -42,6 +42,6 @@ class Accumulator:
 
     def _merge(self) -> None:
         if len(self._partials) == 1:
-            return  # one partial has one row per key and window already, and KLL throws dice at every merge
+            return  # one partial already has one row per key and window, and KLL sketches change randomly at each merge
         self._partials = [kernel.merge(self.view, self._partials)]
         self._merged = self._partials[0].states.num_rows

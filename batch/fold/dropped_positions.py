@@ -1,4 +1,4 @@
-"""Positions of events that are not to be counted: written by the search for duplicates, honoured where events are folded."""
+"""The positions of duplicates: the search for duplicates writes them, and folding drops the events there."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
@@ -18,12 +18,12 @@ from views.source.offset_ranges import Partition, Ranges
 
 @dataclass(frozen=True)
 class Drops:
-    """What to drop by partition: `views.source.log_order.places`, sorted."""
+    """The positions to drop by partition, sorted: `views.source.log_order.places`."""
 
     places: Mapping[Partition, Places] = field(default_factory=dict, hash=False)
 
     def keep(self, events: pa.Table) -> pa.Table:
-        """The events that are to be counted. They hold their positions, unless there is nothing to drop."""
+        """The events to count. The events need their position columns, unless there is nothing to drop."""
         if not self.places:
             return events
         found = places(events)
@@ -34,7 +34,7 @@ class Drops:
 
 
 def read_drops(scratch: Location, files: Sequence[str], ranges: Ranges) -> Drops:
-    """The positions within the ranges, of all that the files list; only these are held."""
+    """The listed positions that are within the ranges; only these are kept in memory."""
     scratch_files = scratch.file_system()
     found = []
     for path in files:

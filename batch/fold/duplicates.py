@@ -1,15 +1,15 @@
 """Find the positions of duplicate events, exactly, over all history, in bounded memory.
 
-Two events are copies only if a 64-bit hash of their identity and event time is equal. So only hashes travel first: eight
-bytes an event, spread by hash over buckets that sort them. If none occurs twice, no event has a copy, and that is a proof,
-for equal identities have equal hashes. The few events whose hash does occur twice travel whole, by hash, and the kernel's
-`unique` decides among them; strangers whose hashes met by chance are told apart there.
+1. Hashes. Duplicates have equal 64-bit hashes of identity and event time. So tasks first shuffle only hashes, eight bytes an
+   event, into buckets that sort them. If no hash occurs twice, no event is a duplicate: equal identities have equal hashes.
+2. Suspects. The few events whose hash occurs twice are shuffled whole, by hash, and the kernel's `unique` decides among them. It
+   also separates different events whose hashes are equal by chance.
 
-Where only the newest stretch of the log is searched, the hashes of what came before do not travel: each task compares its
-part of the history with those of the new events, and gives the few events that match.
+If only the newest range of the log is searched, hashes of the history are not shuffled: each task compares its part of the
+history with the hashes of the new events, and returns the few events that match.
 
-Both steps take what comes in pieces and keep of it what differs, so that an event sent a million times costs no more than
-one sent twice.
+Both steps read in pieces and keep only what differs, so an event that was sent a million times costs no more than an event that
+was sent twice.
 """
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence, Sized
@@ -44,9 +44,9 @@ Hashes = npt.NDArray[np.uint64]
 Piece = TypeVar("Piece", bound=Sized)
 
 HASHES: Final = 8_000_000
-"""How many hashes one bucket is meant to hold."""
+"""About how many hashes one bucket sorts in memory."""
 EVENTS_HELD: Final = 500_000
-"""How many whole events."""
+"""About how many whole events one bucket compares in memory."""
 
 _SCAN_ROWS: Final = 1 << 20
 _TABLE: Final = "batch_identities"
@@ -55,10 +55,10 @@ _ROW: Final = "_row"
 
 @dataclass(frozen=True)
 class Search:
-    """What a task needs: the release's files and the source in them, where events are, and where scratch files go.
+    """What a task needs: the release's files, the name of the source, and the locations of events and scratch files.
 
-    `generations` are the ids of the source's topics, the oldest first. `searched` is the stretch of the log whose events are
-    searched, where that is not all of it: what lies outside has been searched before.
+    `generations` are the ids of the source's topics, the oldest first. `searched` are the offsets to search, None for all; events
+    outside were searched by an earlier run.
     """
 
     definitions: Mapping[str, bytes] = field(hash=False)
@@ -71,10 +71,13 @@ class Search:
 
 @dataclass(frozen=True)
 class Duplicates:
-    """`files` in the scratch place list the positions to drop; how many, and how many differed from the event kept.
+    """What a search found: scratch `files` list the positions to drop.
 
-    `displaced` are events of the history that a new copy comes before in the order of the log, though they were counted;
-    `contested` are those among them whose content differs from that copy's.
+    Args:
+        duplicates: the number of events to drop.
+        conflicts: how many of them have a content that differs from the event that counts.
+        displaced: counted events of the history that a new duplicate precedes in log order.
+        contested: displaced events whose content differs from that duplicate's.
     """
 
     files: tuple[str, ...] = ()
@@ -86,7 +89,7 @@ class Duplicates:
 
 @dataclass(frozen=True)
 class Repeated:
-    """A scratch file of the hashes of one bucket that occur more than once, and how many events have them."""
+    """A scratch file of the hashes of one bucket that occur more than once, and the number of events with them."""
 
     file: str
     events: int
@@ -94,7 +97,7 @@ class Repeated:
 
 @dataclass(frozen=True)
 class _Met:
-    """A scratch file of events of the history whose hash a new event has, and one of these hashes."""
+    """A scratch file of events of the history whose hashes new events have, too, and a scratch file of these hashes."""
 
     events: str
     hashes: Repeated
@@ -103,7 +106,7 @@ class _Met:
 def find(
     session: SparkSession, search: Search, slices: Sequence[Slice], *, history: Sequence[Slice] = (), parallelism: int
 ) -> Duplicates:
-    """The duplicates among the events of the slices, and of events of the history. Raises jobs.TaskFailed."""
+    """Find the duplicates among the events of the slices, and those that repeat events of the history. Raises TaskFailed."""
     buckets = max(parallelism, ceil(sum(part.rows for part in slices) / HASHES))
     found = spark_jobs.each_then(session, partial(_hashes, search, buckets), partial(repeated_hashes, search), slices, buckets)
     repeated = [one for one in found if isinstance(one, Repeated)]
@@ -140,7 +143,7 @@ def _hashes(search: Search, buckets: int, part: Slice) -> Iterator[tuple[int, by
 
 
 def repeated_hashes(search: Search, pieces: Iterator[bytes]) -> Iterator[Repeated | str]:
-    """The hashes of a bucket that occur more than once and, for a search with a history, a scratch file of all."""
+    """The hashes of a bucket that occur more than once; for a search with a history also a scratch file of the other hashes."""
     held = often = np.empty(0, np.uint64)
     events = 0
     for some in _together((np.frombuffer(piece, np.uint64) for piece in pieces), HASHES):
@@ -171,7 +174,7 @@ def _met(search: Search, new: Sequence[str], part: Slice) -> _Met | None:
         for events in scan(search.events, part, EVENTS, events_schema(source).names, rows=_SCAN_ROWS // 4)
     ]
     events = pa.concat_tables(chosen)
-    # As many new events may match as old ones: each bucket of suspects is made for both.
+    # As many new events as old ones may match: the number of buckets allows for both.
     return _Met(_stored(search, events), Repeated(_stored(search, pa.table({"hash": common})), 2 * events.num_rows))
 
 
@@ -195,7 +198,7 @@ def _events(search: Search, source: Source, part: Slice | str) -> Iterator[pa.Ta
 
 
 def judged(search: Search, pieces: Iterator[bytes]) -> Iterator[Duplicates]:
-    """Which of a bucket's suspects are duplicates, of those that are searched; the others are what they are copies of."""
+    """Decide which of a bucket's suspects are duplicates, of the searched ones; the others are the events that they repeat."""
     source = project.load_files(search.definitions).sources[search.source]
     first = partial(kernel.unique, source, generations=search.generations)
     before = fresh = events_schema(source).empty_table()
@@ -229,7 +232,7 @@ def judged(search: Search, pieces: Iterator[bytes]) -> Iterator[Duplicates]:
 
 
 def _parted(suspects: pa.Table, searched: Ranges | None) -> tuple[pa.Table, pa.Table]:
-    """The events that have been searched before, and the others."""
+    """The events that an earlier run searched, and the others."""
     if searched is None:
         return suspects.slice(0, 0), suspects
     new = within(suspects, EVENTS, searched)
@@ -237,7 +240,7 @@ def _parted(suspects: pa.Table, searched: Ranges | None) -> tuple[pa.Table, pa.T
 
 
 def _without(source: Source, events: pa.Table, others: pa.Table) -> pa.Table:
-    """The events that are not among others, by position."""
+    """The events without those others, by position."""
     place = list(position_columns(source))
     numbered = events.select(place).append_column(_ROW, pa.array(np.arange(events.num_rows)))
     left = numbered.join(others.select(place), keys=place, join_type="left anti", use_threads=False)
@@ -245,7 +248,7 @@ def _without(source: Source, events: pa.Table, others: pa.Table) -> pa.Table:
 
 
 def _stored(search: Search, table: pa.Table) -> str:
-    """A scratch file of the table, which has rows."""
+    """Write a table that has rows to a scratch file; returns its path."""
     file = TableFile(search.scratch, table.schema)
     with file:
         file.write(table)
@@ -254,7 +257,7 @@ def _stored(search: Search, table: pa.Table) -> str:
 
 
 def _read_hashes(search: Search, files: Sequence[str]) -> Hashes:
-    """The hashes of scratch files, sorted."""
+    """Read the hashes of scratch files, sorted."""
     scratch = search.scratch.file_system()
     tables = [pq.read_table(file, filesystem=scratch, use_threads=False) for file in files]
     hashes: Hashes = np.sort(pa.concat_tables(tables)["hash"].to_numpy())
@@ -262,7 +265,7 @@ def _read_hashes(search: Search, files: Sequence[str]) -> Hashes:
 
 
 def _together(pieces: Iterable[Piece], most: int) -> Iterator[list[Piece]]:
-    """Pieces in lists of at least so much, the last one apart."""
+    """Bundle pieces into lists of at least `most` items in all; the last list may have fewer."""
     held: list[Piece] = []
     for piece in pieces:
         held.append(piece)
@@ -274,7 +277,7 @@ def _together(pieces: Iterable[Piece], most: int) -> Iterator[list[Piece]]:
 
 
 def _hashed(events: pa.Table, columns: Sequence[str]) -> Hashes:
-    """A hash per event of its identity and event time; equal values have equal hashes wherever they are computed."""
+    """A hash of each event's identity and event time; equal values have equal hashes on every machine."""
     names = ", ".join(engine.quoted(name) for name in columns)
     hashes: Hashes = engine.query(f"SELECT hash({names}) AS h FROM {_TABLE}", {_TABLE: events})["h"].to_numpy()
     return hashes

@@ -1,9 +1,8 @@
-"""Fold events into every view of a source in one scan, then merge by key: one Spark job, whatever the number of views.
+"""Fold events into all views of a source in one scan, then merge by key: one Spark job for any number of views.
 
-States of earlier batch versions may be merged with what is folded.
-
-A task folds its slice in bounded pieces and merges as it goes. States travel as Arrow bytes to the bucket of their keys
-and window; a bucket merges each view's states and writes them as a file of that view's table. All numbers come from the kernel.
+A task folds its slice in bounded pieces and merges as it reads. It sends states as Arrow bytes to the bucket of their keys and
+window. A bucket merges each view's states, also with states of earlier batch versions, and writes them as a file of that view's
+table. The kernel computes all numbers.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
@@ -45,7 +44,7 @@ from views.windows import WINDOW_COLUMNS
 
 VERSION: Final = "batch_version"
 
-# Large pieces: states of one key meet in the fold, and need not be merged after it.
+# Large pieces: states of one key are merged within the fold, not after it.
 _SCAN_ROWS: Final = 1 << 20
 _PREPARED_ROWS: Final = 1 << 16  # An event may become many rows.
 _SEND_BYTES: Final = 64 << 20
@@ -54,15 +53,15 @@ _APPEND_TIME: Final = "_append_time"
 
 
 Side = Literal["folded", "beyond", "stored", "served", "replayed"]
-"""Whose states: `folded` and `beyond` are made of the slices, and `stored` are merged with these two; the others are compared."""
+"""The origin of states: `folded` and `beyond` come from slices, `stored` are merged with these two; the others are compared."""
 
 Pair = tuple[Side, Side]
-"""Two sides to compare: what was answered, then what it is held against."""
+"""Two sides to compare: the answered one, then the one to check it with."""
 
 
 @dataclass(frozen=True)
 class Added:
-    """New measures of a view, whose other states are in the table at `there`."""
+    """New measures of a view; the states of its other measures are in the table at `there`."""
 
     measures: tuple[str, ...]
     there: Location
@@ -70,12 +69,21 @@ class Added:
 
 @dataclass(frozen=True)
 class Folding:
-    """What a task needs: the release's files, the source and its views, where events, scratch and the views' tables are.
+    """What a task needs.
 
-    `dropped` are scratch files of positions that do not count; `version` is that of the batch being built, None where nothing
-    is; `buckets` is how many tasks merge. With `windows` only states of windows that start in these bounds are made. `pairs`
-    are compared with each other, view by view. `generations` are the ids of the source's topics, the oldest first. Of the views
-    in `added` only these measures are folded, and what is stored of them are the states of the others.
+    Args:
+        definitions: the release's files.
+        source: the name of the source.
+        events: the location of the events.
+        views: the locations of the views' tables, by view.
+        scratch: the location of files that tasks leave for each other.
+        dropped: scratch files with the positions of duplicates.
+        version: the batch version to write; None writes nothing.
+        buckets: the number of tasks that merge.
+        windows: fold only windows that start within these bounds.
+        pairs: the sides to compare, view by view.
+        generations: the ids of the source's topics, the oldest first.
+        added: views of which only these measures are folded; their stored states are those of the other measures.
     """
 
     definitions: Mapping[str, bytes] = field(hash=False)
@@ -94,14 +102,14 @@ class Folding:
 
 @dataclass(frozen=True)
 class Beyond:
-    """A slice of which nothing was served: it is folded, but no part of any comparison."""
+    """A slice that was never served: it is folded, but not compared."""
 
     part: Slice
 
 
 @dataclass(frozen=True)
 class Stored:
-    """A file of a view's table, but for those of its states for which `later` parts stand in."""
+    """A file of a view's table, without the states that `later` parts replace."""
 
     view: str
     path: str
@@ -112,7 +120,7 @@ class Stored:
 
 @dataclass(frozen=True)
 class Commits:
-    """Files of a realtime table, which have partials of views by fingerprint."""
+    """Files of a realtime table, with partials of views by fingerprint."""
 
     table: Location
     paths: tuple[str, ...]
@@ -122,10 +130,15 @@ class Commits:
 
 @dataclass(frozen=True)
 class Counted:
-    """What was counted over `ranges`: events, those that views rejected by view and reason, the partitions' newest times.
+    """What a task counted over `ranges`.
 
-    `further` are the events, dropped ones too, that are not the first of their record, and `ahead` those, dropped ones too,
-    that are ahead. `newest` is the newest append time of the events, in microseconds since 1970.
+    Args:
+        events: events that are not duplicates.
+        further: events, duplicates included, that are not the first of their record.
+        ahead: events, duplicates included, that are ahead of their record's timestamp.
+        newest: the newest append time of the events, in microseconds since 1970.
+        rejected: by view and reason.
+        maxima: the partitions' newest times.
     """
 
     ranges: Ranges
@@ -147,7 +160,7 @@ class Built:
 
 @dataclass(frozen=True)
 class Unlike:
-    """A view whose new measures have other rows than the other measures: no file has been made of these."""
+    """A view whose new measures have other rows than its other measures: no file was written."""
 
     view: str
 
@@ -163,7 +176,7 @@ class Compared:
 
 @dataclass(frozen=True)
 class Folded:
-    """What all tasks of a fold found: `unlike` are the views of which no file was written, as `Unlike` has it."""
+    """The results of all tasks of a fold; `unlike` are the views that `Unlike` describes."""
 
     counted: tuple[Counted, ...]
     built: tuple[Built, ...]
@@ -173,7 +186,7 @@ class Folded:
 
 @dataclass(frozen=True)
 class _States:
-    """Some states of a view on their way to a bucket. A task's last ones carry its ranges, earlier ones none."""
+    """States of a view, sent to a bucket. A task's last ones carry its ranges, earlier ones none."""
 
     view: str
     ranges: Ranges
@@ -233,7 +246,7 @@ def _fold_slice(work: Folding, part: Slice, side: Side) -> Iterator[tuple[int, _
 
 
 def _alone(ranges: Ranges) -> Partition | None:
-    """The partition of the ranges if they have but one: then no column has to be read to know it."""
+    """The partition of the ranges if there is only one: then no column has to be read for it."""
     return ranges.intervals[0][0] if len(ranges.intervals) == 1 else None
 
 
@@ -248,15 +261,15 @@ def _maxima(source: Source, events: pa.Table, ranges: Ranges) -> Maxima:
 
 
 def _of_windows(work: Folding, source: Source, events: pa.Table) -> pa.Table:
-    """The events that states are made of: others, if they are many, need not be looked at."""
-    if work.windows is None or source.prepare is not None:  # which may move events in time
+    """The events of the windows to build; others are filtered out before the fold."""
+    if work.windows is None or source.prepare is not None:  # `prepare` may change event times
         return events
     start, end = (pa.scalar(bound, TIMESTAMP) for bound in work.windows)
     return events.filter((pc.field(source.event_time) >= start) & (pc.field(source.event_time) < end))
 
 
 def _merge_stored(work: Folding, part: Stored) -> Iterator[tuple[int, _States]]:
-    """States that are there already, on their way to the buckets."""
+    """Send stored states to the buckets."""
     view, place = _definitions(work)[1][part.view], work.views[part.view]
     if part.view in work.added:
         view, place = _there(work, view), work.added[part.view].there
@@ -265,7 +278,7 @@ def _merge_stored(work: Folding, part: Stored) -> Iterator[tuple[int, _States]]:
 
 
 def _merge_commits(work: Folding, part: Commits) -> Iterator[tuple[int, _States]]:
-    """What micro-batches have added to the views, on its way to the buckets."""
+    """Send the partials of micro-batches to the buckets."""
     held = {name: Accumulator(view) for name, view in _definitions(work)[1].items()}
     for path in part.paths:
         with opened(part.table, path, verified=True) as file:
@@ -313,7 +326,7 @@ def _build(work: Folding, values: Iterator[_States | Counted]) -> Iterator[Count
 
 
 def _sent(work: Folding, view: View, one: Partial, ranges: Ranges, side: Side) -> Iterator[tuple[int, _States]]:
-    """States by bucket: those that may have to do with each other go to the same."""
+    """States by bucket: states that share keys or windows go to the same one."""
     if work.windows is not None:
         one = replace(one, states=starting_within(one.states, work.windows))
     for bucket, states in by_bucket(one.states, shared_columns(view), work.buckets):
@@ -321,7 +334,7 @@ def _sent(work: Folding, view: View, one: Partial, ranges: Ranges, side: Side) -
 
 
 def _folded(work: Folding) -> tuple[Source, dict[str, View]]:
-    """The source, and of each view what is folded of it."""
+    """The source, and each view with the measures to fold."""
     source, views = _definitions(work)
     return source, {
         name: with_measures(view, work.added[name].measures) if name in work.added else view for name, view in views.items()
@@ -329,7 +342,7 @@ def _folded(work: Folding) -> tuple[Source, dict[str, View]]:
 
 
 def _there(work: Folding, view: View) -> View:
-    """What is stored of a view that gained measures."""
+    """The stored measures of a view that gained measures."""
     return with_measures(view, view.measures.keys() - set(work.added[view.name].measures))
 
 

@@ -1,4 +1,4 @@
-"""Make few files of many in the tables of the log: archive, events and quarantine, each row where the log has it."""
+"""Compact archive, events and quarantine: rewrite small files as larger ones with the same rows, in log order."""
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
@@ -22,22 +22,22 @@ _STATISTICS: Final = "delta.dataSkippingStatsColumns"
 
 
 class RowsLost(TandemError):
-    """What was rewritten is not what there was; nothing was committed."""
+    """The rewritten files have another number of rows; nothing was committed."""
 
 
 @dataclass(frozen=True)
 class Plan:
-    """The files `old` are rewritten as one file for each of the slices, which have all of their rows."""
+    """The files `old`, to rewrite as one file for each of the slices, which have all of their rows."""
 
     old: frozenset[str]
     slices: tuple[Slice, ...]
 
 
 def compact(tables: Tables, address: str, where: Columns, end: Position, *, file_bytes: int, at: datetime) -> tuple[int, int]:
-    """Rewrite small neighbouring files as files of about `file_bytes`, in one commit; how many there were, how many are now.
+    """Rewrite small neighbouring files as files of about `file_bytes`, in one commit. Returns the numbers before and after.
 
-    `end` is the end of the log that the table has rows of. Files that are taken out stay on disk for those who read them.
-    Killed anywhere, it leaves files that are in no table. For the table's one writer. Raises Conflict, Unwritable, RowsLost.
+    `end` is the end of the log in the table. Removed files stay on the disk for their readers. If killed, it leaves files that
+    belong to no table. For the table's one writer. Raises Conflict, Unwritable, RowsLost.
     """
     handle = delta_tables.open_table(tables, address)
     files = [] if handle is None else file_ranges(handle, where)
@@ -60,9 +60,9 @@ def compact(tables: Tables, address: str, where: Columns, end: Position, *, file
 
 
 def plan(files: Sequence[FileRange], end: Position, *, file_bytes: int) -> Plan:
-    """What to rewrite: files of less than half of `file_bytes` that have such a neighbour on some partition.
+    """Plan what to rewrite: files smaller than half of `file_bytes` that have such a neighbour on a partition.
 
-    A new file has rows of one partition, from a stretch of it in which no file stays.
+    A new file has rows of one partition, from a range of it in which no file stays.
     """
     rows = sum(file.rows for file in files)
     small = {file.path for file in files if 2 * file.size < file_bytes}
@@ -82,7 +82,7 @@ def plan(files: Sequence[FileRange], end: Position, *, file_bytes: int) -> Plan:
 def _runs(
     files: Sequence[FileRange], partition: Partition, end: int, chosen: set[str] | frozenset[str]
 ) -> Iterator[list[FileRange]]:
-    """Stretches of neighbouring chosen files of a partition, in the order of the log."""
+    """Groups of neighbouring chosen files of a partition, in log order."""
     run: list[FileRange] = []
     for file in sorted((file for file in files if file.overlap(partition, (0, end))), key=lambda file: file.offsets):
         if file.path in chosen:

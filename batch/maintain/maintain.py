@@ -1,8 +1,8 @@
-"""The upkeep of all tables but the realtime ones, whose owner is the speed layer: compact, expire, vacuum.
+"""Maintain all tables except realtime ones, which the speed layer maintains: compact, expire, drop, vacuum.
 
-A file goes in two steps: it is taken out of its table, and deleted `keep.file_hours` later, when nobody reads it any more. A
-batch version is taken out once no publication names it that is retained or was live within these hours. So a reader
-finishes what it has begun, and a killed run leaves every table readable; the next one goes on.
+ledger/delta/vacuum.py has the rule of who may delete. A file is removed from its table first and deleted `keep.file_hours` later.
+A batch version is removed once no publication names it that is retained or was live within these hours. So readers can finish,
+a killed run leaves every table readable, and the next run continues.
 """
 
 from collections.abc import Callable, Iterator
@@ -33,7 +33,7 @@ _LOCKS: Final = ("views", "archive")
 
 @dataclass(frozen=True)
 class Upkeep:
-    """What was done for one table: `compacted` files became `into`, `expired` were taken out, `freed` were deleted."""
+    """What was done for one table: `compacted` files became `into` files, `expired` were removed, `freed` were deleted."""
 
     table: str
     compacted: int = 0
@@ -44,7 +44,7 @@ class Upkeep:
 
 @dataclass(frozen=True)
 class Maintained:
-    """The publications that can be asked, what was done for each table, and tables and scratch files that went whole."""
+    """The retained publications, what was done for each table, the dropped folders, and the deleted scratch files."""
 
     retained: tuple[int, ...]
     tables: tuple[Upkeep, ...]
@@ -59,25 +59,25 @@ class Maintained:
 
 
 def run(settings: Settings, *, now: Callable[[], datetime], say: Callable[[str], None]) -> Maintained:
-    """Keep the tables up, as the one process that writes them: archive and recompute wait. Raises TandemError."""
+    """Maintain the tables under the locks of recompute and archive, which wait meanwhile. Raises TandemError."""
     with alone(settings, *_LOCKS, what="tandem maintain", now=now, say=say) as tables:
         return _maintain(tables, settings, now())
 
 
 def _maintain(tables: Tables, settings: Settings, at: datetime) -> Maintained:
-    # Read before what is kept, so that nothing is known here which is missed there.
+    # Read before the retained states, so that no record is known here that is missing there.
     stored, history, records = releases.every(tables), publications.history(tables), standing.records(tables)
     keep = settings.keep
     since = at - max(timedelta(days=keep.days), timedelta(hours=keep.file_hours))
-    # For so long after its last day somebody may still write to a release's tables, or read them.
+    # For `file_hours` after its last day, processes may still write to or read a release's tables.
     days = keep.release_days + keep.file_hours / 24
     kept = Followed(tables, days=days).retained(at, publications=keep.publications, since=since)
     if not kept:
-        # Nobody can tell what is needed; where the publications themselves were lost, that is everything.
+        # Without publications it is unknown what is needed. If they were lost, it is everything.
         return Maintained((), (), (), scratch.clear(tables))
     recent = [*kept, *(record.state for record in records if record.state.at > since)]
     named = {state.release for state in recent}
-    # A young version may be on its way to be applied.
+    # A young release may be about to be applied.
     needed = [release for release in stored if release.number in named or release.at > since]
     states = [*history, *(record.state for record in records)]
     discarded = drop_unneeded(tables, stored, states, needed=needed, kept=recent)
@@ -118,7 +118,7 @@ def _views(tables: Tables, addresses: list[str], kept: list[Publication], settin
 
 
 def _journals(tables: Tables, needed: list[Release], settings: Settings) -> Iterator[Upkeep]:
-    """Journals make few files of many by themselves, and leave the many on disk."""
+    """Vacuum the journals, which merge their files themselves and leave the old ones on the disk."""
     decoders = dict.fromkeys(pair for release in needed for pair in release.sources.items())
     names = [
         ("releases",),

@@ -1,4 +1,4 @@
-"""A run's audits: what differs from what was served, why, and whether the run may publish in spite of it."""
+"""Audit a run: how the batch differs from what was served, why, and whether the run may publish."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
@@ -14,7 +14,7 @@ from views.view import View
 
 
 class Unexplained(TandemError):
-    """What was served differs from what the batch found, and nothing that is known explains it."""
+    """The served answers differ from the batch's without an explanation."""
 
 
 def audits(
@@ -25,9 +25,9 @@ def audits(
     copies: Mapping[str, int],
     like: Audit,
 ) -> Iterator[Audit]:
-    """The audits of the views of a source; `like` has what all of them share.
+    """The audits of a source's views; `like` has the fields that they share.
 
-    `copies` says, by view, how many events at most only one of the layers counted because of copies (`told_apart`).
+    `copies` is, by view, the most events that duplicates may make only one of the layers count (`told_apart`).
     """
     for name, view in views.items():
         if not isinstance(against, Served):
@@ -38,11 +38,11 @@ def audits(
 
 
 def told_apart(view: View, found: Counts, *, beyond: int | None) -> int:
-    """How many events, at most, only one of two computations of a view over a range counts, because of the copies `found` there.
+    """The most events that only one of two computations of a view counts, because of the duplicates `found` in the range.
 
-    `beyond` is how many more events one of them counted; None where nobody knows. Of copies that differ each may count another
-    one, of equal ones too where a view sees which it is; then there is an event that only one side counts, and another that only
-    the other side counts.
+    `beyond` is how many more events one of them counted; None if unknown. Of duplicates with different contents, each side may
+    count a different one; of equal duplicates, too, if the view reads their positions. Then each side counts one event that the
+    other does not.
     """
     if beyond is None:
         return 2 * found.duplicates
@@ -50,7 +50,7 @@ def told_apart(view: View, found: Counts, *, beyond: int | None) -> int:
 
 
 def refuse_unexplained(found: Sequence[Audit]) -> None:
-    """Raise Unexplained, naming the first difference that has no cause, if there is one."""
+    """Raise Unexplained if a difference has no cause; the error names the first one."""
     bad = [(audit, audit.figures) for audit in found if audit.figures is not None and audit.figures.cause == "unexplained"]
     if not bad:
         return
@@ -65,7 +65,7 @@ def refuse_unexplained(found: Sequence[Audit]) -> None:
 
 
 def figures(view: View, one: MeasureDifference, *, copies: int) -> Figures:
-    """A measure's difference as it is recorded, with its cause."""
+    """A measure's difference as an audit records it, with its cause."""
     return Figures(
         rows=one.rows,
         unequal=one.unequal,

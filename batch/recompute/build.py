@@ -1,4 +1,4 @@
-"""Build batch views of one release up to a cut: the files of one batch version, which nobody reads until a state names it."""
+"""Build the files of one batch version of a release, step by step. Nothing reads them before a publication or record names it."""
 
 import secrets
 import time
@@ -38,9 +38,9 @@ from views.windows import WINDOW_COLUMNS
 
 @dataclass(frozen=True)
 class Work:
-    """What is being built: a release, of which `base` is the newest state, under one new batch version.
+    """What to build: one new batch version of a release, whose newest state is `base`.
 
-    With `audited` the release is live, and what is found is compared with what was served.
+    `audited`: the release is live, and the results are compared with what was served.
     """
 
     batch: BatchRun
@@ -57,14 +57,15 @@ class Work:
 
     @property
     def scratch(self) -> Location:
-        """Where tasks leave files for each other."""
+        """The location of files that tasks leave for each other."""
         return scratch.scratch(self.batch.tables)
 
 
 @dataclass(frozen=True)
 class Done:
-    """What was done for a source: the number of events of `[start, cut)` folded into views, and the seconds that took. `ahead` is
-    what was expected before, `written` the bytes of view data.
+    """What a step did: `events` of `[start, cut)` folded into views in `seconds`.
+
+    `ahead` is the estimate before the run, `written` the bytes of view data.
     """
 
     source: str
@@ -80,7 +81,7 @@ class Done:
 
 @dataclass(frozen=True)
 class Built:
-    """What was built of a source; `kept` are the parts of each view that stay before the new one."""
+    """What was built for a source; `kept` are the parts of each view that stay before the new part."""
 
     done: Done
     kept: Mapping[str, tuple[Part, ...]]
@@ -89,7 +90,7 @@ class Built:
 
 
 def _new_version(batch: BatchRun) -> int:
-    """A batch version: unique without asking any table for the last one, later ones larger, exact in a double (53 bits)."""
+    """A batch version: unique without a table of numbers, larger for later runs, exact in a double (53 bits)."""
     return (int(batch.now().timestamp() * 1000) << 10) | secrets.randbits(10)
 
 
@@ -191,13 +192,13 @@ def _job(
 
 
 def _extends(work: Work, step: Step, views: BatchViews, name: str) -> bool:
-    """Whether the new measures of a view count the events that the others do (views.fingerprint.additive)."""
+    """Whether the new measures of a view count the same events as its other measures (views.fingerprint.additive)."""
     same = same_events(step.gained[name].rejected, views.rejected[name])
     return same and views.counts.events == work.base.counts[step.source].events and name not in views.unlike
 
 
 def _audited(work: Work, done: Done, against: Served | Obstacle, views: BatchViews) -> Iterator[Audit]:
-    """The audits of what was built."""
+    """The audits of the built views."""
     chosen, base = {name: work.definitions.views[name] for name in done.views}, work.base
     copies = dict.fromkeys(chosen, 0)
     if isinstance(against, Served) and (against.commits or against.end != done.cut):
@@ -214,7 +215,7 @@ def _audited(work: Work, done: Done, against: Served | Obstacle, views: BatchVie
 
 
 def commit(work: Work, built: Sequence[Built]) -> None:
-    """Make the files part of the views' tables; nothing reads the new version until it is published."""
+    """Add the files to the views' tables. Readers ignore the new version before it is published."""
     tables = work.batch.tables
     files = [file for one in built for file in one.views.files]
     for name in (name for one in built for name in one.kept):

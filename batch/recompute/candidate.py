@@ -1,4 +1,4 @@
-"""The state of a release that follows on what was built: which parts, cuts and counts it has from now on."""
+"""The state of a release after a build: its parts, cuts and counts."""
 
 from collections import Counter
 from collections.abc import Sequence
@@ -16,7 +16,7 @@ from views.source.watermark import newest as united
 
 
 def candidate(work: Work, built: Sequence[Built], base: Publication) -> Publication:
-    """What follows on `base`, the newest state of the release, whose parts were extended."""
+    """The state after `base`, the newest state of the release: with the new parts, cuts, counts and labels."""
     cuts, views, counts = dict(base.cuts), dict(base.views), dict(base.counts)
     rejected, newest, maxima = dict(base.rejected), dict(base.newest), dict(base.maxima)
     watermarks, after_final, copies = dict(base.watermarks), dict(base.after_final), dict[str, int]()

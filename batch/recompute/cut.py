@@ -1,4 +1,4 @@
-"""Where a recompute cuts the log: at a boundary that the speed layer has committed, or over a bridge where there is none."""
+"""Take the cut of a recompute: at a boundary that the speed layer committed, or over a bridge if it is absent."""
 
 import time
 from collections.abc import Callable
@@ -20,10 +20,10 @@ _EVERY_S: Final = 0.1
 def take_cut(
     batch: BatchRun, release: int, source: str, archive_end: Position, *, sleep: Callable[[float], None] = time.sleep
 ) -> Position:
-    """Reserve the cut: once taken, all below it may be folded.
+    """Reserve the cut: then the run may fold everything below it.
 
-    Waits a bounded time for a speed layer that is on its way to the archive's end. A speed layer that is absent or too far behind
-    is bridged; it then goes on from the cut.
+    Waits at most 30 s for a speed layer that is advancing to the archive's end. If it is absent or too far behind, the run
+    commits a bridge, and the speed layer continues from the cut.
     """
     _wait_for_speed(batch, release, source, archive_end, sleep)
     return cuts.take(batch.tables, release, source, archive_end=archive_end, patience=0, by=batch.by, at=batch.now())
@@ -43,7 +43,7 @@ def _wait_for_speed(batch: BatchRun, release: int, source: str, archive_end: Pos
 
 
 def _reached(batch: BatchRun, release: int, source: str) -> Position | None:
-    """Where the release's chain ends; None if no speed layer has ever claimed it."""
+    """Where the release's chain ends; None if a speed layer has never claimed it."""
     spans = spans_of(batch.tables, release, source)
     if not any(span.kind == "epoch" for span in spans):
         return None

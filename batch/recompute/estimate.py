@@ -1,4 +1,4 @@
-"""What a run is about to read, and how long the last runs say that it takes."""
+"""What a run is about to read, and how long it will take by the last runs."""
 
 from dataclasses import dataclass
 from datetime import datetime
@@ -15,12 +15,12 @@ from views.counted import counted
 from views.source.source import Source
 
 RAW: Final = "raw"
-"""The kind of runs that read the archive itself."""
+"""The kind of runs that decode the archive again."""
 
 
 @dataclass(frozen=True)
 class Expected:
-    """What is folded of a source into N `views`: about how many `rows`, and their `bytes` as they are stored."""
+    """What is folded into this number of `views`: about how many `rows`, and their compressed `bytes`."""
 
     source: str
     kind: str
@@ -31,16 +31,16 @@ class Expected:
 
     @property
     def words(self) -> str:
-        """It in words."""
+        """A phrase for the progress report."""
         read = counted(self.rows, "record" if self.kind == RAW else "event")
         return f"about {read}, {size(self.bytes)}, into {counted(self.views, 'view')}; {told(self.estimate)}"
 
     def took(self, seconds: float, *, at: datetime) -> Rate:
-        """What the journal of runs keeps of it once it is done."""
+        """The record of the finished run for the journal of runs."""
         return Rate(at, self.source, self.kind, self.rows, self.bytes, self.views, seconds)
 
     def to_json(self) -> dict[str, Any]:
-        """A JSON object of what is to be read, and of the estimate, whose seconds are null where there is none."""
+        """A JSON object of what is to be read and of the estimate, whose seconds are null if there is no estimate."""
         about = self.estimate
         return {
             "rows": self.rows,
@@ -63,12 +63,12 @@ def expected(
 ) -> Expected:
     """What a run of this kind reads of `[start, end)`, by the statistics of the table's files. Raises Unreadable.
 
-    With `windows` only files that may have events of these times are read.
+    With `windows` only the files that may have events of these times count.
     """
     name = source.name
     address, where = (tables.archive(name), RECORDS) if kind == RAW else (tables.events(name, decoder), EVENTS)
     files = table_ranges(tables, address, where, "" if kind == RAW else source.event_time)
-    if windows is not None and source.prepare is None:  # which may move events in time
+    if windows is not None and source.prepare is None:  # `prepare` may change event times
         files = within_times(files, *windows)
     covered = ranges(start, end, archive.firsts(tables, name))
     rows = rows_within(files, covered)

@@ -1,4 +1,4 @@
-"""What a recompute reports of its runs to OpenLineage: events into views."""
+"""Report recomputes to OpenLineage: events into views."""
 
 from collections.abc import Mapping
 from typing import TYPE_CHECKING
@@ -35,7 +35,7 @@ def recomputing(
     raw: bool,
     built: "Mapping[str, Built]",
 ) -> "AbstractContextManager[Told | None]":
-    """The run that folds a step's views; `built` has what became of it, by source, once there is something."""
+    """The reported run of a step; `built` has its result by source once it is published."""
     tables, name = batch.tables, source.name
 
     def look() -> DataSets:

@@ -1,4 +1,4 @@
-"""What a recompute does for one source: which views are built, from where in the log on, and what of theirs stays."""
+"""Plan a recompute: for each source the views to build, the start in the log, and the parts that stay."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
@@ -20,18 +20,21 @@ _MOST_PARTS: Final = 24
 
 
 class BadRequest(TandemError):
-    """A recompute that cannot be done as it was asked for."""
+    """The requested recompute is not possible."""
 
 
 @dataclass(frozen=True)
 class Request:
-    """What a run is asked for.
+    """What the command requests.
 
-    `views` are rebuilt at the published cut, and all others stay; none means every view, up to a new cut. `windows` bounds
-    the starts of the windows that are rebuilt, at the published cut; other windows stay. `keep_cut` rebuilds every view at
-    the published cut. `raw` reads the archive instead of the events
-    tables. `accepted` names gaps to count without; those of the live publication stay accepted. `publish_anyway` publishes
-    also where what was served differs from what was found and nothing explains it.
+    Args:
+        mode: `auto` is incremental if there is a published cut.
+        views: rebuild only these, at the published cut; empty means every view, up to a new cut.
+        windows: rebuild only windows that start within these bounds, at the published cut.
+        keep_cut: rebuild every view at the published cut.
+        raw: decode the archive again instead of reading the events tables.
+        accepted: names of gaps to count without; those of the live publication stay accepted.
+        publish_anyway: publish also if the served answers differ from the batch's without an explanation.
     """
 
     mode: Mode = "auto"
@@ -44,7 +47,7 @@ class Request:
 
     @property
     def at_published_cut(self) -> bool:
-        """Whether no cut moves."""
+        """Whether the published cuts stay."""
         return self.keep_cut or bool(self.views) or self.windows is not None
 
     def __post_init__(self) -> None:
@@ -60,10 +63,10 @@ class Request:
 
 @dataclass(frozen=True)
 class Step:
-    """What to do for one source: fold the events from `start` to `cut`, a new one if that is None, into `views`.
+    """What to do for one source: fold the events from `start` to `cut` (None: a new one) into `views`.
 
-    `views` has the parts of each that stay, apart from those that are merged with what is folded. Of those that `gained`
-    measures only these are folded.
+    `views` has the existing parts of each view, of which an incremental step may merge the newest. Views that `gained` measures
+    fold only these.
     """
 
     source: str
@@ -75,7 +78,7 @@ class Step:
 
 
 def steps(project: Project, state: Publication, request: Request) -> list[Step]:
-    """What to do for each source that has something to do; `state` is the newest one of the release.
+    """The steps of a request, at most one for each source; `state` is the newest state of the release.
 
     Raises BadRequest for a view that does not exist or cannot be built in part.
     """
@@ -106,10 +109,10 @@ def _step(source: str, views: Sequence[str], state: Publication, request: Reques
 
 
 def merged(view: View, parts: tuple[Part, ...], added: int) -> tuple[Part, ...]:
-    """The newest of the parts, which are merged with what is folded of N new offsets.
+    """The newest parts, which are merged with the states of the new offsets.
 
-    Each part that is left covers more than twice what the next one does, so that their number grows with the logarithm of
-    the history and a state is written about as often. What order makes of all events is one part.
+    Each part that stays covers more than twice as much as the next one. So the number of parts grows with the logarithm of the
+    history, and each state is written about that often. A view whose windows depend on log order has one part.
     """
     if bind(view).placement.steps.settle is not None or len(parts) >= _MOST_PARTS:
         return parts
@@ -124,7 +127,7 @@ def merged(view: View, parts: tuple[Part, ...], added: int) -> tuple[Part, ...]:
 
 
 def _buildable(views: Mapping[str, View], windows: Windows, *, named: bool) -> dict[str, View]:
-    """The views whose windows within the bounds can be built alone.
+    """The views whose windows within the bounds can be rebuilt separately.
 
     Raises BadRequest for a named view that has no such windows, and for bounds that cut one.
     """

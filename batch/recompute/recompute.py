@@ -1,10 +1,12 @@
 """Recompute batch views from the log, and publish them together with their cut.
 
-A full run folds everything below the new cut; an incremental one what lies between the published cut and the new one, as one
-more part of what is published; one of windows folds again what is in them. What is folded is compared with what was served
-over the same range (batch/recompute/audit.py); a difference that nothing explains ends the run before it publishes. A run
-builds a batch version that nobody reads until one publication names it. Killed at any point, it leaves only files and rows that
-no publication names; the next run starts over.
+* A full run folds everything below the new cut.
+* An incremental run folds the events from the published cut to the new one, as one more part of each batch view.
+* A run of windows folds the events of these windows again.
+
+The results are compared with what was served over the same range (batch/recompute/audit.py). A difference without an explanation
+ends the run before it publishes. Readers ignore the new batch version before one publication names it. A run that is killed
+leaves only files and rows that no publication names; the next run starts over.
 """
 
 from collections.abc import Callable, Sequence
@@ -37,9 +39,9 @@ _ALL: Final = Request()
 
 @dataclass(frozen=True)
 class Recomputed:
-    """What is live now, what was done for it, the gaps that its numbers lack, and how they differ from those before.
+    """The live publication, what was done for it, the gaps that it counts without, and its audits.
 
-    Nothing done: nothing was published, for nothing was new, or publishing is `paused`.
+    If `done` is empty, nothing was published: nothing was new, or publishing is `paused`.
     """
 
     publication: Publication
@@ -50,11 +52,11 @@ class Recomputed:
 
 
 def run(batch: BatchRun, working_tree: Callable[[], Project], request: Request = _ALL) -> Recomputed:
-    """Recompute views of the live release and publish them; without bounds also those of every release that stands beside it.
+    """Recompute views of the live release and publish them; a request for a new cut also updates every standing release.
 
-    The first run of all publishes the working tree. After a rollback nothing is done until publishing is resumed. Waits for
-    another run that holds the lock. Raises TandemError; auditing.Unexplained if what was served is not what was found, unless
-    the request says to publish anyway.
+    The first run publishes the working tree. After a rollback nothing is done until publishing is resumed. Waits for another run
+    that holds the lock. Raises TandemError; auditing.Unexplained if the served answers differ from the batch's without an
+    explanation, unless the request says to publish anyway.
     """
     tables = batch.tables
     first_publication.live(tables, working_tree, by=batch.by, at=batch.now())
@@ -84,7 +86,7 @@ def _publish(batch: BatchRun, live: Publication, request: Request) -> Recomputed
 
 
 def _published(work: Work, live: Publication, steps: Sequence[Step], done: dict[str, Built]) -> Recomputed:
-    """Do the steps and publish what was built, which is in `done` by source from then on."""
+    """Do the steps, publish the new parts, and add them to `done` by source."""
     tables, request, batch = work.batch.tables, work.request, work.batch
     built = build_all(work, steps)
     if not built:
@@ -109,11 +111,11 @@ def _published(work: Work, live: Publication, steps: Sequence[Step], done: dict[
 
 
 def _move(batch: BatchRun, state: Publication, request: Request) -> None:
-    """Bring the batch views of a release that is not live up to a new cut. A release that cannot be is no longer kept up."""
+    """Update the batch views of a standing release to a new cut. A release that fails is no longer kept up to date."""
     tables, name = batch.tables, f"release {state.release}, which is kept beside the live one"
     record = standing.newest(tables, state.release)
     if record is not None and record.stage == "applied":
-        return  # `apply` is at it
+        return  # `apply` is building it
     batch.say(f"{name}:")
     work = _work(batch, state, replace(request, raw=False))
     try:

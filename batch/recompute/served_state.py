@@ -1,4 +1,4 @@
-"""What merged answers were made of just before a run, over the range of the log that the run folds."""
+"""What answers were merged from just before a run, over the range of the log that the run folds."""
 
 from collections.abc import Sequence
 
@@ -15,9 +15,9 @@ from ledger.realtime.tiling import chain
 
 
 def served(tables: Tables, live: Publication, step: Step, *, cut: Position, gaps: Sequence[Gap]) -> Served | Obstacle:
-    """What was served of the step's views over `[step.start, cut)`, or why nothing of what the step folds was.
+    """What answers of the step's views were merged from over `[step.start, cut)`, or why they cannot be compared.
 
-    Within a release a cut is a micro-batch boundary, or the end of a bridge: no micro-batch straddles it. Raises Unreadable.
+    Within a release a cut is a micro-batch boundary or the end of a bridge, so no micro-batch straddles it. Raises Unreadable.
     """
     source, before = step.source, live.cut(step.source)
     if touching(gaps, source, step.start, cut):

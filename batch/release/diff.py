@@ -1,4 +1,4 @@
-"""Compare what two releases say of the same events below the same cut, view by view, over all keys."""
+"""Compare the answers of two releases below the same cut, view by view, over all keys."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -26,7 +26,7 @@ _Side = Literal["old", "new"]
 
 @dataclass(frozen=True)
 class _Work:
-    """What a task needs: both releases' files, the views that are compared, and where their tables are."""
+    """What a task needs: both releases' files, the views to compare, and the locations of their tables."""
 
     definitions: Mapping[_Side, Mapping[str, bytes]] = field(hash=False)
     views: tuple[str, ...]
@@ -40,7 +40,7 @@ class _Work:
 
 @dataclass(frozen=True)
 class _File:
-    """A file of a view's table; what `later` parts stand in for does not count."""
+    """A file of a view's table, without the states that `later` parts replace."""
 
     side: _Side
     view: str
@@ -61,7 +61,7 @@ Standing = tuple[Release, Publication]
 
 
 def diffs(batch: BatchRun, old: Standing, new: Standing, views: Sequence[str]) -> dict[str, Diff]:
-    """The diffs of views that both releases have; both states stand at the same cut. Raises jobs.TaskFailed, Unreadable."""
+    """The diffs of views that both releases have; both states have the same cut. Raises TaskFailed, Unreadable."""
     sides: dict[_Side, Standing] = {"old": old, "new": new}
     files = [file for side, pair in sides.items() for view in views for file in _files(batch, side, view, pair[1])]
     places = {
@@ -85,7 +85,7 @@ def _files(batch: BatchRun, side: _Side, view: str, state: Publication) -> Itera
 
 
 def _read(work: _Work, file: _File) -> Iterator[tuple[int, _States]]:
-    """The states of a file by bucket: those of equal keys, on both sides, go to the same."""
+    """The states of a file by bucket: states of equal keys go to the same bucket on both sides."""
     view = work.view(file.side, file.view)
     for states in stored(view, work.places[file.side, file.view], file.path, file.later):
         for bucket, some in by_bucket(states, list(view.keys), work.buckets):

@@ -1,4 +1,4 @@
-"""Gates: conditions on how a release's answers differ from the live one's, on which it may go live.
+"""Gates: a release goes live only if its answers differ from the live ones within these conditions.
 
 | figure         | of a changed view                                                          |
 | -------------- | -------------------------------------------------------------------------- |
@@ -42,16 +42,16 @@ _FIGURES: Final[Mapping[str, Callable[[Mapping[str, Any]], float]]] = {
 
 
 class BadGate(TandemError):
-    """A gate that cannot be read."""
+    """The text of a gate is invalid."""
 
 
 class Shut(TandemError):
-    """A release that does not pass the gate; what is live stays."""
+    """The release does not pass the gate; the live release stays."""
 
 
 @dataclass(frozen=True)
 class Condition:
-    """A figure that must stay under a bound, a share of 1."""
+    """A figure and its upper bound, a fraction of 1."""
 
     figure: str
     operator: str
@@ -76,9 +76,9 @@ def parse(gate: str) -> tuple[Condition, ...]:
 
 
 def refuse_shut(conditions: tuple[Condition, ...], diff: ReleaseDiff | None) -> None:
-    """Raise Shut, naming the first view and condition, unless every changed view passes.
+    """Raise Shut unless every changed view passes; the error names the first view and condition.
 
-    What was not compared does not pass.
+    A release or view that was not compared does not pass.
     """
     if diff is None:
         raise Shut("the gate is closed: the release was never compared with the live one; run `tandem apply`")

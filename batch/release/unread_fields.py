@@ -1,4 +1,4 @@
-"""Views that keep their batch views although their source's event gained optional fields, because they read none of them."""
+"""Keep batch views although the source's event gained optional fields, if the views read none of them."""
 
 from dataclasses import replace
 
@@ -11,12 +11,12 @@ from ledger.publish.publications import Publication
 
 
 def keep_unread(batch: BatchRun, base: Publication, change: Change) -> Publication:
-    """The state that a release begins with, with the batch views of the live release that its views can continue.
+    """The initial state of a release, with the batch views of the live release that its views can continue.
 
-    These are the views that read none of the fields that their source's event gained, if no archived record below the live cut
-    is rejected for the fields (views.fingerprint.unread_fields). The archive is decoded for both releases.
+    A view continues its batch view if it reads none of the fields that the source's event gained, and no archived record below
+    the live cut is rejected for these fields (views.fingerprint.unread_fields). The archive must be decoded for both releases.
 
-    What is counted of the source is counted again all the same: conflicts, which compare duplicates by content, may be more.
+    The source's counts are computed again nevertheless: conflicts compare duplicates by content, and may be more.
     """
     live, before, release = change.live, change.before, change.after
     kept: dict[str, str] = {}

@@ -1,4 +1,4 @@
-"""Commit files that tasks have written to a Delta table: one commit, conditional, looked up after any error."""
+"""Commit files that tasks wrote to a Delta table: one conditional commit, looked up after an error."""
 
 from collections.abc import Iterable
 from typing import Final
@@ -17,15 +17,15 @@ _HOOKS: Final = PostCommitHookProperties(create_checkpoint=True, cleanup_expired
 def make_table(
     tables: Tables, address: str, schema: pa.Schema, *, partition_by: str | None = None, bounded: Iterable[str] = ()
 ) -> DeltaTable:
-    """The table, made empty if there is none. `bounded` are the columns whose bounds every writer keeps in the log."""
+    """The table, created empty if it does not exist. `bounded` are the columns whose bounds every writer records in the log."""
     settings = {"delta.checkpointInterval": "50", "delta.dataSkippingStatsColumns": ",".join(bounded)}
     return delta_tables.create_table(tables, address, schema, settings, partition_by=partition_by)
 
 
 def add_files(handle: DeltaTable, files: Iterable[Written], *, transaction: tuple[str, int] | None = None) -> None:
-    """Make the files part of the table. `transaction` is an application id and version, stored in the same commit.
+    """Add the files to the table. `transaction` is an application id and version, stored in the same commit.
 
-    A transaction that the table already holds is not repeated. Raises Conflict if the handle is not newest, else Unwritable.
+    A transaction that the table already has is not repeated. Raises Conflict if the handle is not newest, else Unwritable.
     """
     if transaction and (handle.transaction_version(transaction[0]) or 0) >= transaction[1]:
         return
@@ -43,7 +43,7 @@ def add_files(handle: DeltaTable, files: Iterable[Written], *, transaction: tupl
     except CommitFailedError as error:
         raise delta_tables.Conflict(f"table {handle.table_uri} has a newer version than {handle.version()}") from error
     except (DeltaError, OSError) as error:
-        # Without a transaction nothing tells whether it landed; a batch version that nobody publishes is litter either way.
+        # Without a transaction it is unknown whether the commit landed; an unpublished batch version is not read either way.
         if transaction and (delta_tables.reopen(handle).transaction_version(transaction[0]) or 0) >= transaction[1]:
             return
         raise delta_tables.Unwritable(f"cannot write to table {handle.table_uri}: {delta_tables.reason(error)}") from error

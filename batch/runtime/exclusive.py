@@ -1,4 +1,4 @@
-"""Being the one process that writes some tables, without Spark."""
+"""Take the locks of tables for a command without Spark."""
 
 import os
 from collections.abc import Callable, Iterator
@@ -14,7 +14,7 @@ from ledger.delta.addresses import Tables
 def alone(
     settings: Settings, *names: str, what: str, now: Callable[[], datetime], say: Callable[[str], None]
 ) -> Iterator[Tables]:
-    """Hold the locks, in this order, until the block ends. Waits for others as the settings say; raises locks.LockTimeout."""
+    """Hold the locks, taken in this order, until the block ends. Waits up to `batch.lock_wait_s`; raises locks.LockTimeout."""
     tables = Tables(settings.state)
     with locks.own() as acquire:
         for name in names:

@@ -1,4 +1,4 @@
-"""Which part of the log each file of a table holds, by the statistics that its Delta log keeps."""
+"""Which part of the log each file of a table holds, by the statistics in the Delta log."""
 
 from collections.abc import Iterable
 from dataclasses import dataclass
@@ -16,7 +16,7 @@ from views.source.source import INDEX
 
 @dataclass(frozen=True)
 class Columns:
-    """The columns that say where in the log a row was."""
+    """The columns of a row's position in the log."""
 
     topic: str
     partition: str
@@ -24,14 +24,14 @@ class Columns:
 
     @property
     def names(self) -> list[str]:
-        """All three, in the log's order."""
+        """All three, in log order."""
         return [self.topic, self.partition, self.offset]
 
 
 RECORDS: Final = Columns("topic_id", "partition", "offset")
-"""Of the archive and the quarantine."""
+"""The position columns of the archive and the quarantine."""
 EVENTS: Final = Columns("_topic_id", "_partition", "_offset")
-"""Of events tables."""
+"""The position columns of events tables."""
 
 Times = tuple[datetime, datetime]
 
@@ -40,10 +40,10 @@ EVERY_OFFSET: Final = (0, 2**63 - 1)
 
 @dataclass(frozen=True)
 class FileRange:
-    """One file: its path in the table, how many rows it has, bounds on where in the log they were, its size in bytes.
+    """One file: its path in the table, its number of rows, bounds of their positions in the log, its size in bytes.
 
     Bounds are inclusive for topic, partition and event times, half-open for offsets; None is unknown. They may be wider than
-    the rows. At most `each` rows are of one offset.
+    the rows. An offset has at most `each` rows.
     """
 
     path: str
@@ -56,10 +56,10 @@ class FileRange:
     each: int = 1
 
     def within(self, *pieces: tuple[Partition, Interval]) -> int:
-        """About how many of its rows are in these pieces of the log: all of them if the pieces have all that it spans."""
+        """About how many of its rows are in these pieces of the log: all of them if the pieces cover the bounds."""
         offsets = sum(self.overlap(*piece) for piece in pieces)
         if self.each > 1 and self.partitions is not None and self.partitions[0] == self.partitions[1]:
-            # Some offsets have more rows than others: as many as they have on average.
+            # Some offsets have more rows than others: estimate by the average.
             return min(self.rows, -(-self.rows * offsets // (self.offsets[1] - self.offsets[0])))
         return min(self.rows, offsets * self.each)
 

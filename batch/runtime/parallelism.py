@@ -1,4 +1,4 @@
-"""How a recompute is cut up: which slices its tasks fold, and into how many buckets their states go."""
+"""How many tasks a fold has: the slices to fold, and the buckets to merge."""
 
 from collections.abc import Iterable, Sequence
 from math import ceil
@@ -10,19 +10,19 @@ from views.source.offset_ranges import Ranges
 from views.view import View, bind
 
 FEW_ROWS: Final = 100_000
-# Events per bucket: what bounds the states that one task merges. Where order matters, each event is a state at first.
+# Events per bucket, which bound the states that one task merges. If log order matters, each event is a state at first.
 _MERGE_ROWS: Final = 20_000_000
 _ORDERED_ROWS: Final = 1_000_000
 
 
 def slices(files: Sequence[FileRange], covered: Ranges, *, parallelism: int, task_mb: int) -> list[Slice]:
-    """One slice a task, of no more Parquet than the settings allow."""
+    """One slice a task, with at most `task_mb` megabytes of Parquet."""
     rows, size = sum(span.rows for span in files), sum(span.size for span in files)
     most = max(FEW_ROWS, task_mb * 1_000_000 * rows // max(1, size))
     return cut(files, covered, rows=even_rows(rows_within(files, covered), parallelism, least=FEW_ROWS, most=most))
 
 
 def buckets(rows: int, views: Iterable[View], *, parallelism: int) -> int:
-    """How many tasks merge the states of N events of the views."""
+    """How many tasks merge the states of this many events of the views."""
     ordered = any(bind(view).placement.steps.settle is not None for view in views)
     return 1 if rows < FEW_ROWS else max(parallelism, ceil(rows / (_ORDERED_ROWS if ordered else _MERGE_ROWS)))

@@ -1,6 +1,6 @@
 """Write one Parquet file of a Delta table inside a task; the driver commits what tasks have written.
 
-A file that no commit names is litter: whatever a killed or repeated task leaves behind is never read.
+A file that no commit names is never read: killed and repeated tasks leave such files, and a vacuum deletes them.
 """
 
 import json
@@ -21,14 +21,14 @@ from views.instant import FIRST, LAST
 from views.source.event import TIMESTAMP
 
 GROUP_ROWS: Final = 1 << 17
-"""Rows of a row group: what a reader takes at once."""
+"""Rows of a row group, which a reader reads as a whole."""
 
-_SHORT: Final = 32  # Delta keeps this much of a string; longer bounds would have to be rounded.
+_SHORT: Final = 32  # Delta stores this many characters; longer bounds would have to be rounded.
 
 
 @dataclass(frozen=True)
 class Written:
-    """One finished file: its path in the table, and what a Delta commit says of it."""
+    """One finished file: its path in the table, and its metadata for a Delta commit."""
 
     path: str
     size: int
@@ -38,7 +38,7 @@ class Written:
     milliseconds: int
 
     def add_action(self) -> AddAction:
-        """The action that makes the file part of the table."""
+        """The action that adds the file to the table."""
         stats = {
             "numRecords": self.rows,
             "minValues": {name: _json(low) for name, (low, _) in self.bounds.items()},
@@ -51,10 +51,10 @@ class Written:
 
 @dataclass
 class TableFile:
-    """A file being written, made when its first row comes; use it as a context, then ask `written`.
+    """A file to write, created with its first row. Use it as a context manager, then read `written`; None without rows.
 
-    `bounded` names the columns whose least and greatest values the table's log is to keep, so that readers can skip the
-    file; `partition_values` are the table's partition columns, which the file itself does not hold.
+    `bounded` names the columns whose smallest and largest values go to the table's log, so that readers can skip the file;
+    `partition_values` are the table's partition columns, which the file itself lacks.
     """
 
     place: Location
@@ -69,7 +69,7 @@ class TableFile:
     _unbounded: set[str] = field(default_factory=set)
 
     def write(self, rows: pa.Table) -> None:
-        """Add rows; their order is kept."""
+        """Append rows, in their order."""
         if not rows.num_rows:
             return
         if self._writer is None:
@@ -117,7 +117,7 @@ class TableFile:
 
 
 def _bounds(rows: pa.ChunkedArray) -> dict[str, Any] | None:
-    """The least and the greatest value; None if one of them is a time that Delta's statistics cannot write."""
+    """The smallest and largest value; None if one is a time that Delta's statistics cannot express."""
     if rows.type == TIMESTAMP:
         known = pc.min_max(rows.cast(pa.int64())).as_py()
         if known["min"] is not None and not FIRST <= known["min"] <= known["max"] <= LAST:
@@ -127,7 +127,7 @@ def _bounds(rows: pa.ChunkedArray) -> dict[str, Any] | None:
 
 
 def _json(value: Any) -> Any:
-    """A bound as Delta's statistics write it; the format's times are UTC."""
+    """A bound in the form of Delta's statistics, whose times are UTC."""
     if isinstance(value, datetime):
         # Not strftime, which does not pad a year below 1000 everywhere.
         return value.astimezone(UTC).isoformat(timespec="microseconds").replace("+00:00", "Z")

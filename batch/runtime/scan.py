@@ -1,4 +1,4 @@
-"""Read a slice of a table in bounded pieces, inside a task: the rows of its ranges and no others."""
+"""Read the rows of a slice's ranges from a table in bounded pieces, inside a task."""
 
 from collections.abc import Iterator, Sequence
 from functools import reduce
@@ -20,7 +20,7 @@ _MOST_BYTES: Final = 64 << 20
 def scan(place: Location, part: Slice, where: Columns, columns: Sequence[str], *, rows: int) -> Iterator[pa.Table]:
     """Tables of at most `rows` rows with the named columns, in the order of the files; at most one file is open.
 
-    Memory is bounded by `rows`, by a row group, and by about 64 MB where rows are large.
+    Memory is bounded by `rows`, by one row group, and by about 64 MB if rows are large.
     """
     held: list[pa.Table] = []
     for piece in _pieces(place, part, where, columns):
@@ -34,7 +34,7 @@ def scan(place: Location, part: Slice, where: Columns, columns: Sequence[str], *
 
 
 def _pieces(place: Location, part: Slice, where: Columns, columns: Sequence[str]) -> Iterator[pa.Table]:
-    """The wanted rows of each row group that may have some."""
+    """The rows of the ranges in each row group that may have any."""
     for path in part.files:
         with opened(place, path) as file:
             for group in range(file.num_row_groups):
@@ -67,7 +67,7 @@ def within(table: pa.Table, where: Columns, ranges: Ranges) -> pa.ChunkedArray:
 
 
 def _span(path: str, group: pq.RowGroupMetaData, where: Columns) -> FileRange:
-    """What the row group's statistics say about where its rows were."""
+    """The bounds of the row group's positions, by its statistics."""
     bounds = {}
     for index in range(group.num_columns):
         column = group.column(index)
@@ -82,7 +82,7 @@ def _span(path: str, group: pq.RowGroupMetaData, where: Columns) -> FileRange:
 
 
 def inside(span: FileRange, ranges: Ranges) -> bool:
-    """Whether every row of the span is certainly in the ranges."""
+    """Whether all rows of the file or row group are certainly in the ranges."""
     if span.topics is None or span.partitions is None or span.topics[0] != span.topics[1]:
         return False
     if span.partitions[0] != span.partitions[1]:

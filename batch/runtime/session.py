@@ -1,4 +1,4 @@
-"""What every batch run has: its settings, tables, clock and voice, its Spark session and the lock of the tables it writes."""
+"""What every batch run has: settings, tables, clock and logger, a Spark session, and the locks of the tables that it writes."""
 
 import os
 from collections.abc import Callable, Mapping
@@ -16,14 +16,14 @@ from ledger.delta import locks
 from ledger.delta.addresses import Tables
 
 Lock = Literal["archive", "views"]
-"""Which tables a run writes: those of the log, or those of the views. Who takes both takes that of the views first."""
+"""Which tables a run writes: those of the log or of the views. A run that takes both locks takes that of the views first."""
 
 
 @dataclass(frozen=True)
 class BatchRun:
-    """One run of a batch command. `by` names it in what it commits, `say` tells a person how it goes, `now` is the clock.
+    """One run of a batch command. `by` names it in commits, `say` reports its progress, `now` is the clock.
 
-    `started` is given the Spark session once there is one.
+    `started` is called with the Spark session once it has started.
     """
 
     settings: Settings

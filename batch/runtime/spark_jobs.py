@@ -1,7 +1,7 @@
-"""Run Python functions as Spark tasks, and say in one sentence what went wrong in one.
+"""Run Python functions as Spark tasks, and report the failure of a task in one sentence.
 
-Tasks are RDD tasks, not SQL: items in, small results out. What is large goes through files that tasks read and write
-themselves, so there is nothing for a query planner to plan, and no row is converted between Python and the JVM.
+Tasks are RDD tasks, not SQL: items in, small results out. Large data goes through files that tasks read and write themselves, so
+there is nothing for a query planner to plan, and no row is converted between Python and the JVM.
 """
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -19,11 +19,11 @@ Value = TypeVar("Value")
 
 
 class TaskFailed(TandemError):
-    """A Spark task raised; what it had written is not part of any table."""
+    """A Spark task failed; no table has the files that it wrote."""
 
 
 def each(session: SparkSession, work: Callable[[Item], Result], items: Sequence[Item]) -> list[Result]:
-    """The results of `work` for every item, one task each, in the order of the items. Raises TaskFailed."""
+    """The results of `work` for each item, one task each, in the order of the items. Raises TaskFailed."""
     if not items:
         return []
     return _collected(lambda: session.sparkContext.parallelize(items, len(items)).map(work).collect())
@@ -36,7 +36,7 @@ def each_then(
     items: Sequence[Item],
     buckets: int,
 ) -> list[Result]:
-    """One task per item gives (bucket, value) pairs, then one task per bucket gathers its values. Raises TaskFailed."""
+    """One task per item returns (bucket, value) pairs, then one task per bucket gathers its values. Raises TaskFailed."""
     if not items:
         return []
     pairs = session.sparkContext.parallelize(items, len(items)).flatMap(work)

@@ -1,7 +1,7 @@
-"""Cut a part of the log into slices, one per task: disjoint ranges, and the files that may hold their rows.
+"""Split a part of the log into slices, one per task: disjoint ranges, and the files that may hold their rows.
 
-Slices are cut by position, never by file alone, so every row belongs to exactly one whatever the files look like:
-statistics only save reading.
+The log is split by position, so every row belongs to exactly one slice, however the files are laid out. Statistics only save
+reads.
 """
 
 from collections.abc import Iterable, Iterator, Sequence
@@ -15,7 +15,7 @@ from views.source.offset_ranges import EMPTY, Interval, Partition, Ranges
 
 @dataclass(frozen=True)
 class Slice:
-    """`ranges` of the log, the `files` that may hold rows of them, about how many `rows` that is."""
+    """`ranges` of the log, the `files` that may hold their rows, and about how many `rows` they have."""
 
     ranges: Ranges
     files: tuple[str, ...]
@@ -23,7 +23,7 @@ class Slice:
 
 
 def cut(files: Sequence[FileRange], ranges: Ranges, *, rows: int) -> list[Slice]:
-    """Slices of about `rows` rows that together are `ranges`. Cuts fall between files where that is possible."""
+    """Slices of about `rows` rows that together are `ranges`, split between files where possible."""
     pieces = (
         piece
         for partition, intervals in ranges.intervals
@@ -34,12 +34,12 @@ def cut(files: Sequence[FileRange], ranges: Ranges, *, rows: int) -> list[Slice]
 
 
 def even_rows(total: int, parallelism: int, *, least: int, most: int) -> int:
-    """How many rows a slice should have: all cores busy to the end, but no slice so small that its files are dust."""
+    """How many rows a slice should have: few enough to keep all cores busy, enough to write files of a useful size."""
     return max(least, min(most, ceil(total / (2 * parallelism))))
 
 
 def _pieces(files: Sequence[FileRange], partition: Partition, interval: Interval, rows: int) -> Iterator[Slice]:
-    """Slices of one interval, cut where one file ends and the next begins, then within files that are too large."""
+    """Slices of one interval, split between files, then within files that are too large."""
     start, end = interval
     held: list[tuple[FileRange, int]] = []
     reach = start
@@ -56,7 +56,7 @@ def _pieces(files: Sequence[FileRange], partition: Partition, interval: Interval
 
 
 def _even(partition: Partition, interval: Interval, held: list[tuple[FileRange, int]], rows: int) -> Iterator[Slice]:
-    """The interval in this many equal parts that each has about `rows` rows."""
+    """The interval in equal parts of about `rows` rows each."""
     start, end = interval
     count = sum(number for _, number in held)
     parts = max(1, min(end - start, round(count / rows)))
@@ -67,7 +67,7 @@ def _even(partition: Partition, interval: Interval, held: list[tuple[FileRange, 
 
 
 def _bundled(pieces: Iterable[Slice], rows: int) -> Iterator[Slice]:
-    """Neighbouring small pieces as one."""
+    """Join neighbouring small slices."""
     bundle = Slice(EMPTY, (), 0)
     for piece in pieces:
         if bundle.rows and bundle.rows + piece.rows > rows * 1.25:

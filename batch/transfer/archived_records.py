@@ -1,4 +1,4 @@
-"""The records of a partition in the order of the log, from archive files, in bounded memory; whether two such are the same."""
+"""Read a partition's records from archive files in log order, in bounded memory, and compare two such readers."""
 
 from bisect import bisect_left
 from collections.abc import Iterable, Iterator, Sequence
@@ -22,19 +22,19 @@ NAMES: Final = tuple(RECORDS_SCHEMA.names)
 
 
 class Disordered(TandemError):
-    """Files that do not hold a partition's records in order, each once."""
+    """Files do not hold a partition's records in order, each once."""
 
 
 @dataclass(frozen=True)
 class Records:
-    """Archive files that hold records of some partitions, each file a stretch of one, in order."""
+    """Archive files; each holds a range of one partition's records, in order."""
 
     place: Location
     files: tuple[FileRange, ...]
 
     @classmethod
     def archived(cls, tables: Tables, source: str) -> "Records":
-        """A source's archive as it is now, runs that are not finished too."""
+        """A source's archive now, unfinished runs included."""
         address = tables.archive(source)
         return cls(Location.of(tables, address), tuple(table_ranges(tables, address, RECORDS)))
 
@@ -53,7 +53,7 @@ class Records:
 
 
 def refuse_disordered(table: pa.Table, before: int, partition: Partition, where: str) -> int:
-    """The last offset of the rows, `before` if there are none. Raises Disordered unless offsets rise from above `before` on."""
+    """The last offset of the rows, or `before` without rows. Raises Disordered unless offsets rise, the first above `before`."""
     offsets = np.concatenate([np.array([before]), table[RECORDS.offset].to_numpy()])
     falls = np.flatnonzero(np.diff(offsets) <= 0)
     if falls.size:
@@ -65,7 +65,7 @@ def refuse_disordered(table: pa.Table, before: int, partition: Partition, where:
 
 
 def first_difference(one: Iterable[pa.Table], other: Iterable[pa.Table]) -> int | None:
-    """The offset of the first record that only one has, or that differs in any byte; None if both are the same."""
+    """The offset of the first record that only one side has, or that differs in any byte; None if both are equal."""
     left, right = _Ahead(one), _Ahead(other)
     while left.rows or right.rows:
         number = min(left.rows, right.rows)
@@ -79,7 +79,7 @@ def first_difference(one: Iterable[pa.Table], other: Iterable[pa.Table]) -> int 
 
 
 class _Ahead:
-    """Tables, read one ahead."""
+    """Tables with one table of look-ahead."""
 
     def __init__(self, tables: Iterable[pa.Table]) -> None:
         self._tables = iter(tables)
@@ -88,15 +88,15 @@ class _Ahead:
 
     @property
     def rows(self) -> int:
-        """How many rows are at hand; none only at the end."""
+        """How many rows are loaded; 0 only at the end."""
         return int(self._table.num_rows)
 
     def offset(self, row: int) -> int:
-        """The offset of a row at hand."""
+        """The offset of a loaded row."""
         return int(self._table[RECORDS.offset][row].as_py())
 
     def take(self, number: int) -> pa.Table:
-        """The next rows, at most as many as are at hand."""
+        """Take the next rows, at most the loaded ones."""
         taken, self._table = self._table.slice(0, number), self._table.slice(number)
         self._fill()
         return taken
@@ -107,6 +107,6 @@ class _Ahead:
 
 
 def _shared(one: pa.Table, other: pa.Table) -> int:
-    """How many rows two tables of equal length, which differ, have in common before they differ."""
+    """How many rows two different tables of equal length share at their start."""
     prefixes: Sequence[int] = range(1, one.num_rows + 1)
     return bisect_left(prefixes, True, key=lambda rows: not one.slice(0, rows).equals(other.slice(0, rows)))

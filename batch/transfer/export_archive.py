@@ -1,7 +1,7 @@
 """Export: a source's archive as a folder of Parquet files and a manifest, to be imported by another installation. Needs no Spark.
 
-The manifest is written last, so that a folder that has one is whole. Runs and decoded tables stay behind: which records the
-archive has and which it lacks says everything, and an import decodes them again.
+The manifest is written last, so a folder with a manifest is complete. Runs and decoded tables are not exported: an import needs
+only the archived records and the gaps, and decodes them again.
 """
 
 import hashlib
@@ -27,14 +27,14 @@ _FILE_BYTES: Final = 128 << 20
 
 
 class NotExported(TandemError):
-    """An export that cannot be made."""
+    """The export is not possible."""
 
 
 def run(tables: Tables, sources: Sequence[str], folder: Path, *, say: Callable[[str], None]) -> Manifest:
-    """Write what is archived of these sources to a folder that is empty or absent; what a killed export left is replaced.
+    """Write the archived records of these sources to an empty or absent folder, or replace what a killed export left.
 
-    A source's archive goes as far as the runs whose gaps are known. Archive runs may go on meanwhile. Raises NotExported, also
-    if a source has nothing archived; delta.Unreadable.
+    The export ends with the last run whose gaps are recorded. Archive runs may continue meanwhile. Raises NotExported, also if a
+    source has no archived records, and Unreadable.
     """
     ends = {source: archive.accounted(tables, source) for source in sources}
     for source, end in ends.items():
@@ -87,7 +87,7 @@ def _export(tables: Tables, source: str, end: Position, folder: Path, say: Calla
 
 
 def _intervals(there: Records, partition: Partition, whole: Interval) -> Iterator[Interval]:
-    """The interval in pieces for a file each."""
+    """Split the interval into one piece for each file."""
     size, rows = sum(file.size for file in there.files), sum(file.rows for file in there.files)
     wanted = max(1, min(_FILE_ROWS, _FILE_BYTES * rows // max(1, size)))
     for part in cut(there.files, Ranges.of({partition: whole}), rows=wanted):
@@ -105,6 +105,6 @@ def _write(there: Records, partition: Partition, interval: Interval, folder: Pat
 
 
 def sha256(path: Path) -> str:
-    """The digest of a file's bytes."""
+    """The SHA-256 of a file's bytes, in hexadecimal."""
     with path.open("rb") as opened:
         return hashlib.file_digest(opened, "sha256").hexdigest()

@@ -1,8 +1,12 @@
-"""Import: make an export of another installation part of this one's archive. Needs no Spark.
+"""Import: add an export of another installation to this installation's archive. Needs no Spark.
 
-Every file is verified, and compared with what the archive has at the same positions, before anything is written. Then files, then
-runs (one for each topic, so that generations stay in order), then names and gaps, then one commit that makes all of a source's
-records visible: a run that is killed anywhere is finished by importing the same folder again, and `archive` waits for that.
+1. Verify every file, and compare it with the archived records at the same positions, before anything is written.
+2. Write the files.
+3. Record runs, one for each topic, so that generations stay in order.
+4. Record names and gaps.
+5. Make all of a source's records visible in one commit.
+
+If an import is killed, importing the same folder again finishes it; `archive` refuses to run before that.
 """
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -35,12 +39,12 @@ BOUNDED: Final = (*RECORDS.names, "timestamp")
 
 
 class NotImported(TandemError):
-    """An export that this installation cannot take; nothing of it is visible."""
+    """This installation cannot import the export; none of its records are visible."""
 
 
 @dataclass(frozen=True)
 class Imported:
-    """What a source's archive has by now, whether anything of it is `new`, and how many records that are."""
+    """The end of a source's archive now, whether the import added anything (`new`), and how many records."""
 
     source: str
     end: Position
@@ -50,7 +54,7 @@ class Imported:
 
 @dataclass(frozen=True)
 class _Step:
-    """One run of an import: a topic's part of what is new."""
+    """One run of an import: the new records of one topic."""
 
     start: Position
     end: Position
@@ -59,9 +63,9 @@ class _Step:
 
 @dataclass(frozen=True)
 class _New:
-    """What of a source's export the archive lacks: an interval of each partition, and the runs that will hold them.
+    """The part of a source's export that the archive lacks: an interval for each partition, and the runs for them.
 
-    `lost` is what the log had, as far as somebody looked, before the export begins.
+    `lost` are offsets that this installation recorded of the log, and that lie before the start of the export.
     """
 
     source: str
@@ -104,7 +108,7 @@ def read(folder: Path) -> Manifest:
 
 
 def _verify(folder: Path, stretch: Stretch) -> None:
-    """Raise NotImported unless the stretch's file is what the manifest says."""
+    """Raise NotImported unless the stretch's file matches the manifest."""
     if (file := stretch.file) is None:
         return
     path = folder / file.path
@@ -175,7 +179,7 @@ def _new(tables: Tables, folder: Path, name: str, exported: Exported) -> _New:
 
 
 def _refuse_another_order(tables: Tables, name: str, exported: Exported) -> None:
-    """Raise NotImported unless both have their topics in the same order, and those that are new would come last in both."""
+    """Raise NotImported unless both have their topics in the same order, with the new topics last."""
     held = {topic for topic, _ in archive.archived(tables, name)}
     there, here = [topic.id for topic in exported.topics], [one for one in archive.generations(tables, name) if one in held]
     shared = [topic for topic in here if topic in there]
@@ -197,7 +201,7 @@ def _exported(folder: Path, exported: Exported) -> Records:
 
 
 def _steps(exported: Exported, held: Position, parts: Mapping[Partition, Interval], firsts: Offsets) -> Iterator[_Step]:
-    """A run for each topic that has something new, in the order of the log."""
+    """A run for each topic with new records, in log order."""
     reached = held
     for topic in exported.topics:
         ends = {partition: end for partition, (_, end) in parts.items() if partition[0] == topic.id}
@@ -208,7 +212,7 @@ def _steps(exported: Exported, held: Position, parts: Mapping[Partition, Interva
 
 
 def _import(tables: Tables, new: _New, now: Callable[[], datetime]) -> Imported:
-    """Write what is new and make it visible."""
+    """Write the new records and make them visible."""
     name = new.source
     if not new.steps:
         return Imported(name, archive.archived(tables, name), new=False, records=0)
@@ -229,7 +233,7 @@ def _import(tables: Tables, new: _New, now: Callable[[], datetime]) -> Imported:
 
 
 def _write(tables: Tables, new: _New, partition: Partition, interval: Interval) -> Iterator[Written]:
-    """Files of the archive with what is new of a partition."""
+    """Write the new records of a partition to files of the archive."""
     for stretch in new.exported.stretches:
         start, end = max(stretch.start, interval[0]), min(stretch.end, interval[1])
         if stretch.place == partition and start < end and stretch.file is not None:
@@ -241,7 +245,7 @@ def _write(tables: Tables, new: _New, partition: Partition, interval: Interval) 
 
 
 def _within(ranges: Ranges, parts: Mapping[Partition, Interval]) -> Ranges:
-    """What of the ranges is in the parts."""
+    """The intersection of the ranges with the parts."""
     pieces = [
         Ranges.of({partition: (max(start, parts[partition][0]), min(end, parts[partition][1]))})
         for partition, intervals in ranges.intervals

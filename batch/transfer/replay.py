@@ -1,8 +1,7 @@
-"""Replay: rebuild a topic from the archive, each record in the partition and the order in which the log had it. Needs no Spark.
+"""Replay: rebuild a topic from the archive, each record in its partition and in log order. Needs no Spark.
 
-The topic has nothing but what replays of the same wrote, so the number of its records says where a killed one goes on. Offsets
-are not kept: where the log had gaps, or markers of transactions, the new topic has nothing, and all generations of a topic
-become one.
+The topic holds only records of this replay, so a replay that was killed continues after their number. Offsets are not kept: the
+new topic has no gaps and no transaction markers, and all generations of a topic become one.
 """
 
 from collections.abc import Callable, Iterator, Mapping
@@ -25,17 +24,17 @@ from views.source.offset_ranges import Interval, Partition
 from views.source.source import Source
 
 _ROWS: Final = 10_000
-# The broker alone says how large a record may be.
+# Only the broker limits the size of a record.
 _MOST_BYTES: Final = 1_000_000_000
 
 
 class NotReplayed(TandemError):
-    """A topic that cannot be rebuilt as asked."""
+    """The requested replay is not possible."""
 
 
 @dataclass(frozen=True)
 class Replayed:
-    """The topic that has the records now, how many in each partition, and how many of them this run sent."""
+    """The rebuilt topic, the number of records by partition, and how many of them this run sent."""
 
     topic: kafka.Topic
     records: Mapping[int, int]
@@ -44,26 +43,26 @@ class Replayed:
 
 @dataclass(frozen=True)
 class _Log:
-    """What is to be replayed: for each number of a partition, its parts in the order of the log."""
+    """The records to replay: for each partition number, its intervals in log order."""
 
     there: Records
     parts: Mapping[int, tuple[tuple[Partition, Interval], ...]]
 
     def records(self, number: int) -> Iterator[Record]:
-        """The records of the partitions of this number, one after the other."""
+        """The records of all partitions with this number, one after the other."""
         for partition, interval in self.parts[number]:
             for table in self.there.of(partition).read(partition, interval, rows=_ROWS):
-                # As numbers: a producer's clock may have left the years that a datetime has.
+                # As numbers: a wrong producer's clock may be outside the years of a datetime.
                 stamps = table["timestamp"].cast(pa.int64())
                 rows = table.select(["key", "value", "headers"]).append_column("timestamp", stamps)
                 yield from map(_record, rows.to_pylist())
 
 
 def run(settings: Settings, source: Source, to: str, start: Position, *, say: Callable[[str], None]) -> Replayed:
-    """Send what is archived of a source from `start` on to the topic `to`, which is made if there is none.
+    """Send a source's archived records from `start` on to the topic `to`, which is created if it does not exist.
 
-    Raises NotReplayed if the topic has anything but what an earlier replay of the same sent, or has other records in the end;
-    kafka.NotSent, kafka.NoBroker.
+    Raises NotReplayed if the topic has records that an earlier replay of the same source did not send, or has other records at
+    the end; kafka.NotSent, kafka.NoBroker.
     """
     if to in source.topics:
         raise NotReplayed(
@@ -95,7 +94,7 @@ def run(settings: Settings, source: Source, to: str, start: Position, *, say: Ca
 
 
 def _log(tables: Tables, source: str, start: Position) -> _Log:
-    """What is archived from `start` on. Raises NotReplayed."""
+    """The archived records from `start` on. Raises NotReplayed."""
     end, known = archive.archived(tables, source), archive.firsts(tables, source)
     if not end:
         raise NotReplayed(f"source {source!r} has no archived records; run `tandem archive` first")
@@ -112,7 +111,7 @@ def _log(tables: Tables, source: str, start: Position) -> _Log:
 
 
 def _topic(connection: kafka.Connection, settings: Settings, name: str, partitions: int) -> kafka.Topic:
-    """The topic, made for records of any time if there is none. Raises NotReplayed if it cannot take them as they are."""
+    """The topic, created without retention if it does not exist. Raises NotReplayed if it cannot keep records unchanged."""
     of_any_age = msgspec.structs.replace(settings.kafka, partitions=partitions, retention_hours=0)
     topic = kafka.create(connection, [name], msgspec.structs.replace(settings, kafka=of_any_age), ahead=None)[name]
     if topic.partitions < partitions:
@@ -126,12 +125,12 @@ def _topic(connection: kafka.Connection, settings: Settings, name: str, partitio
 
 
 def _there(connection: kafka.Connection, topic: kafka.Topic) -> dict[int, int]:
-    """How many records each partition has been sent."""
+    """The number of records in each partition."""
     return {number: end for (_, number), end in sorted(kafka.ends(connection, [topic]).items())}
 
 
 def _refuse_others(connection: kafka.Connection, topic: kafka.Topic, number: int, records: int, log: _Log) -> None:
-    """Raise NotReplayed unless the partition's last record is the record that a replay that was killed there had sent last."""
+    """Raise NotReplayed unless the partition's last record is what a replay of this source would have sent there."""
     last = kafka.records(connection, [topic], {(topic.id, number): records - 1}, most=1)[topic.id, number]
     ours = (
         (record for place, record in enumerate(log.records(number), 1) if place == records) if number in log.parts else iter(())

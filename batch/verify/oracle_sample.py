@@ -1,8 +1,8 @@
-"""Published answers of a few keys, held against the plain oracle over the events of those keys.
+"""Compare published answers of a few keys with the plain oracle over the events of these keys.
 
-No Spark: the driver looks through the published states for keys, then through the events below the cut for their events, a piece
-at a time, and holds no more than the sampled keys have. Keys are drawn in the order of the MD5 of the publication's number and
-the key: of one publication always the same, of the next one others.
+No Spark: the driver scans the published states for keys, then the events below the cut for their events, in bounded pieces, and
+keeps only what belongs to the sampled keys. Keys are drawn in the order of the MD5 of the publication's number and the key:
+always the same keys for one publication, different ones for the next.
 """
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -45,7 +45,7 @@ from views.view import View, answer_schema, bind, state_schema
 from views.windows import Hopping
 
 MOST_EVENTS: Final = 20_000
-"""How many events a key may have, for the oracle holds them all: copies too, each as often as there are windows that it is in."""
+"""The most events of a key, because the oracle keeps them all in memory: duplicates too, once for each of their windows."""
 
 _SCAN_ROWS: Final = 1 << 17
 _ROWS: Final = "_sampled_rows"
@@ -56,10 +56,10 @@ _KEY: Final = "_key"
 
 @dataclass(frozen=True)
 class Sampled:
-    """What the plain oracle says of N `keys` of a view, measure by measure, against what is published.
+    """How the published answers of a number of `keys` of a view differ from the plain oracle's, measure by measure.
 
-    `too_large` are keys that were drawn but have more than MOST_EVENTS events, so nothing is said of them. `left_out` are the
-    measures that have no plain meaning.
+    `too_large` are drawn keys with more than MOST_EVENTS events, which were not compared. `left_out` are the measures that the
+    oracle does not compute.
     """
 
     view: str
@@ -70,7 +70,7 @@ class Sampled:
 
     @property
     def answers(self) -> int:
-        """How many answers were compared: one a measure of each key and window."""
+        """How many answers were compared: one for each measure, key and window."""
         return sum(one.figures.rows for one in self.compared)
 
     @property
@@ -81,7 +81,7 @@ class Sampled:
 
 @dataclass
 class _Drawn:
-    """The keys that were drawn of a view, what is published of them, and the events of each; None of a key with too many."""
+    """The drawn keys of a view, their published answers, and the events of each; None for a key with too many."""
 
     view: View
     keys: pa.Table
@@ -91,7 +91,7 @@ class _Drawn:
 
 @dataclass(frozen=True)
 class _Log:
-    """The events below the cut: where they are, and the ids of the topics, the oldest first."""
+    """The events below the cut: their location and files, and the ids of the topics, the oldest first."""
 
     place: Location
     files: tuple[str, ...]
@@ -106,7 +106,7 @@ class _Log:
 def sampled(
     tables: Tables, live: Publication, release: Release, source: Source, views: Mapping[str, View], *, keys: int
 ) -> tuple[Sampled, ...]:
-    """Hold what is published of at most N keys of each of the source's views against the oracle. Raises Unreadable."""
+    """Compare published answers of at most this many keys of each of the source's views with the oracle. Raises Unreadable."""
     log = _log(tables, live, release, source)
     drawn = [_drawn(tables, live, view, keys) for view in views.values()]
     needed = {*position_columns(source), *oracle.identity_columns(source)}.union(*map(columns, views.values()))
@@ -119,7 +119,7 @@ def sampled(
 
 
 def draw(view: View, states: Iterable[pa.Table], keys: int, publication: int) -> pa.Table:
-    """At most this many of the keys that the states have, as a table of the keys' columns and a number for each, from 0 on."""
+    """Draw at most this many keys of the states: a table of the keys' columns and a number for each, from 0."""
     schema = pa.schema([*(state_schema(view).field(name) for name in view.keys), (_KEY, pa.int64())])
     names = [quoted(name) for name in view.keys]
     hashed = ", ".join([f"'{publication}'", *(f"coalesce(md5(CAST({name} AS VARCHAR)), 'NULL')" for name in names)])
@@ -167,7 +167,7 @@ def _published(tables: Tables, live: Publication, view: View, names: Sequence[st
 
 
 def _hold(drawn: _Drawn, events: pa.Table, prepared: pa.Table) -> None:
-    """Hold those of the events that became rows of a key that was drawn."""
+    """Keep the events that became rows of a drawn key."""
     view = drawn.view
     place = list(position_columns(view.source))
     bound = bind(view)
@@ -176,7 +176,7 @@ def _hold(drawn: _Drawn, events: pa.Table, prepared: pa.Table) -> None:
     found = _matching(prepared, keys, drawn.keys, where=where)
     if not found.num_rows:
         return
-    # A source may make several rows of an event, or none: it is the event that has copies, and that counts or not.
+    # A source may make several rows of an event, or none: duplicates and counts are a matter of events.
     rows = prepared.select(place).take(found[_ROW]).append_column(_KEY, found[_KEY])
     sql = f"SELECT DISTINCT {_ROW}, {_KEY} FROM {_ROWS} JOIN {_OTHERS} USING ({', '.join(place)}) ORDER BY {_ROW}"
     matched = engine.query(sql, {_ROWS: _numbered(events.select(place)), _OTHERS: rows})
@@ -194,7 +194,7 @@ def _windows_of_an_event(view: View) -> int:
 
 
 def _firsts(log: _Log, source: Source, held: Sequence[pa.Table]) -> Firsts:
-    """Where in the log the first copy of each event that is held is, whatever key that has."""
+    """The position of the first event with the identity of each kept event, of any key."""
     identity = oracle.identity_columns(source)
     if not identity or not held:
         return {}
@@ -232,7 +232,7 @@ def _against_oracle(drawn: _Drawn, log: _Log, first: Firsts) -> Sampled:
 
 
 def _compared(view: View, one: MeasureDifference) -> Compared:
-    """No copies, no order of additions and no sketch explains a difference: the oracle has made allowance for that."""
+    """Duplicates, the order of additions and sketches explain no difference: the oracle already allows for them."""
     figures = audit.figures(view, one, copies=0)
     return Compared(
         view.name, one.measure, ("published", "oracle"), replace(figures, cause="unexplained") if one.differ else figures
@@ -240,14 +240,14 @@ def _compared(view: View, one: MeasureDifference) -> Compared:
 
 
 def _shown(drawn: _Drawn, number: int) -> dict[str, Any]:
-    """A key as JSON has it."""
+    """A key as a JSON object."""
     schema = answer_schema(drawn.view)
     key = drawn.keys.slice(number, 1)
     return {name: written(arrays.whole(key[name]), schema.field(name))[0] for name in drawn.view.keys}
 
 
 def _matching(rows: pa.Table, keys: Mapping[str, str], drawn: pa.Table, *, where: str | None = None) -> pa.Table:
-    """The numbers of the rows that have a key that was drawn, beside the key's; `keys` are SQL, and fail where they like."""
+    """The numbers of the rows with a drawn key, and the key's number; `keys` are SQL expressions, which may fail."""
     held = _ROWS if where is None else f"(SELECT *, TRY({where}) AS _held FROM {_ROWS}) WHERE _held"
     sql = f"SELECT {', '.join([_ROW, *(f'{sql} AS {quoted(name)}' for name, sql in keys.items())])} FROM {held}"
     numbered = _numbered(rows)

@@ -1,4 +1,4 @@
-"""The Kappa law: the log, replayed through the speed path, gives what batch makes of it, and both what is published."""
+"""The Kappa law: the log replayed through the speed path, the batch over the archive, and the published answers agree."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
@@ -28,7 +28,7 @@ _BETWEEN: Final[Mapping[Pair, tuple[str, str]]] = {
 
 @dataclass(frozen=True)
 class Compared:
-    """What two of `batch`, `speed` and `published` say of a measure of a view; the figures call the first one `served`."""
+    """How two of `batch`, `speed` and `published` differ in a measure of a view; the figures call the first one `served`."""
 
     view: str
     measure: str
@@ -38,7 +38,7 @@ class Compared:
 
 @dataclass(frozen=True)
 class Agreement:
-    """What batch counted below the cut, what views rejected by name and reason, and how the three say the same or not."""
+    """What batch counted below the cut, what views rejected by name and reason, and how the three sides differ."""
 
     counts: Counts
     rejected: Mapping[str, Mapping[str, int]] = field(hash=False)
@@ -55,10 +55,10 @@ def agreement(
     replayed: Tables,
     counted: Counts,
 ) -> Agreement:
-    """Fold the archive below the live cut again, into nothing that stays, and compare it with what is published and replayed.
+    """Fold the archive below the live cut again, write nothing, and compare with what is published and replayed.
 
-    `views` are the source's by name; `replayed` holds a realtime table that reaches the cut, whose micro-batches `counted`
-    so much. The caller holds the lock of the views' tables. Raises what `rebuild` raises.
+    `views` are the source's by name. `replayed` has a realtime table that reaches the cut; `counted` are the counts of its
+    micro-batches. The caller holds the lock of the views' tables. Raises what `rebuild` raises.
     """
     cut = live.cut(source.name)
     published = Served({name: live.views[name].parts for name in views}, (), cut)
@@ -70,7 +70,7 @@ def agreement(
         Compared(name, one.measure, between, audit.figures(_archived(view), one, copies=copies))
         for pair, between in _BETWEEN.items()
         for name, view in views.items()
-        # What is published and what is folded again choose among copies alike.
+        # The published and the folded states choose the same one of several duplicates.
         for copies in [0 if pair == SERVED else audit.told_apart(view, built.counts, beyond=beyond)]
         for one in built.differences[pair][name]
     ]
@@ -78,5 +78,5 @@ def agreement(
 
 
 def _archived(view: View) -> View:
-    """The view for the cause of a difference: all three read the archive, out of which compaction takes nothing."""
+    """The view for the cause of a difference: all three sides read the archive, which Kafka does not compact."""
     return replace(view, source=replace(view.source, compacted=False))
