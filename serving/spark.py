@@ -17,7 +17,7 @@ from pyspark.sql.types import StructField, StructType
 from ledger.delta.addresses import Tables
 from ledger.delta.location import Location
 from ledger.publish import releases
-from ledger.publish.batch_parts import Part, files_of
+from ledger.publish.batch_parts import Part, files_with_later
 from ledger.stored_states import by_bucket, stored
 from serving.connection import AtOneSnapshot
 from serving.read.decimals import DIGITS, narrowed
@@ -87,9 +87,8 @@ def frame_of(session: SparkSession, tables: Tables, snapshot: Snapshot, definiti
     items: list[_File | _States] = []
     rows = 0
     if layer != "speed":
-        for number, part in enumerate(live.parts):
-            items += [_File(file.path, live.parts[number + 1 :]) for file in files_of(tables, address, part)[1]]
-            rows += part.rows
+        items += [_File(file.path, later) for file, later in files_with_later(tables, address, live.parts)]
+        rows += live.rows
     if layer != "batch":
         states = [commit.partials[live.fingerprint] for commit in tail.commits]
         items += [tuple(states[start : start + _COMMITS]) for start in range(0, len(states), _COMMITS)]

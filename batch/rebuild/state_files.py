@@ -9,7 +9,7 @@ from batch.rebuild.job import RebuildJob
 from ledger.delta.addresses import Tables
 from ledger.delta.location import Location
 from ledger.log.fetch_checks import Unclosed
-from ledger.publish.batch_parts import BatchView, Part, files_of
+from ledger.publish.batch_parts import BatchView, Part, files_with_later
 from ledger.realtime.commit_files import paths_by_span
 from ledger.realtime.tiling import chain
 
@@ -47,10 +47,8 @@ def replayed_files(job: RebuildJob) -> Iterator[fold.Commits]:
 
 def _files(tables: Tables, view: str, there: BatchView, parts: tuple[Part, ...]) -> Iterator[fold.Stored]:
     """The files of parts of a batch view; each part's states may be replaced by the parts after it."""
-    address = there.address(tables, view)
-    for number, part in enumerate(parts):
-        _, files = files_of(tables, address, part)
-        yield from (fold.Stored(view, file.path, file.rows, parts[number + 1 :]) for file in files)
+    files = files_with_later(tables, there.address(tables, view), parts)
+    yield from (fold.Stored(view, file.path, file.rows, later) for file, later in files)
 
 
 def _commits(tables: Tables, job: RebuildJob, paths: Sequence[str], side: fold.Side) -> Iterator[fold.Commits]:

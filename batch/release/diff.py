@@ -10,7 +10,7 @@ from batch.runtime import spark_jobs
 from batch.runtime.parallelism import buckets
 from batch.runtime.session import BatchRun
 from ledger.delta.location import Location
-from ledger.publish.batch_parts import Part, files_of
+from ledger.publish.batch_parts import Part, files_with_later
 from ledger.publish.publications import Publication
 from ledger.publish.releases import Release
 from ledger.stored_states import by_bucket, stored
@@ -78,10 +78,8 @@ def diffs(batch: BatchRun, old: Standing, new: Standing, views: Sequence[str]) -
 
 
 def _files(batch: BatchRun, side: _Side, view: str, state: Publication) -> Iterator[_File]:
-    parts = state.views[view].parts
-    for number, part in enumerate(parts):
-        _, files = files_of(batch.tables, state.views[view].address(batch.tables, view), part)
-        yield from (_File(side, view, file.path, file.rows, parts[number + 1 :]) for file in files)
+    files = files_with_later(batch.tables, state.views[view].address(batch.tables, view), state.views[view].parts)
+    yield from (_File(side, view, file.path, file.rows, later) for file, later in files)
 
 
 def _read(work: _Work, file: _File) -> Iterator[tuple[int, _States]]:

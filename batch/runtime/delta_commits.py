@@ -5,7 +5,6 @@ from typing import Final
 
 import pyarrow as pa
 from deltalake import CommitProperties, DeltaTable, PostCommitHookProperties, Transaction
-from deltalake.exceptions import CommitFailedError, DeltaError
 
 from batch.runtime.parquet_writer import Written
 from ledger.delta import delta_tables
@@ -30,20 +29,19 @@ def add_files(handle: DeltaTable, files: Iterable[Written], *, transaction: tupl
     if transaction and (handle.transaction_version(transaction[0]) or 0) >= transaction[1]:
         return
     try:
-        handle.create_write_transaction(
-            [file.add_action() for file in files],
-            "append",
-            handle.schema(),
-            partition_by=handle.metadata().partition_columns,
-            commit_properties=CommitProperties(
-                max_commit_retries=0, app_transactions=[Transaction(*transaction)] if transaction else None
-            ),
-            post_commithook_properties=_HOOKS,
-        )
-    except CommitFailedError as error:
-        raise delta_tables.Conflict(f"table {handle.table_uri} has a newer version than {handle.version()}") from error
-    except (DeltaError, OSError) as error:
+        with delta_tables.committing(handle):
+            handle.create_write_transaction(
+                [file.add_action() for file in files],
+                "append",
+                handle.schema(),
+                partition_by=handle.metadata().partition_columns,
+                commit_properties=CommitProperties(
+                    max_commit_retries=0, app_transactions=[Transaction(*transaction)] if transaction else None
+                ),
+                post_commithook_properties=_HOOKS,
+            )
+    except delta_tables.Unwritable:
         # Without a transaction it is unknown whether the commit landed; an unpublished batch version is not read either way.
         if transaction and (delta_tables.reopen(handle).transaction_version(transaction[0]) or 0) >= transaction[1]:
             return
-        raise delta_tables.Unwritable(f"cannot write to table {handle.table_uri}: {delta_tables.reason(error)}") from error
+        raise

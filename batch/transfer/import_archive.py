@@ -29,6 +29,7 @@ from ledger.delta import delta_tables
 from ledger.delta.addresses import Tables
 from ledger.delta.location import Location
 from ledger.log import archive, gaps, manifest
+from ledger.log.fetch_checks import named
 from ledger.log.manifest import Exported, Manifest, Stretch
 from ledger.log.positions import Position, upper
 from views.errors import TandemError
@@ -134,10 +135,10 @@ def _verify_rows(opened: pq.ParquetFile, stretch: Stretch, path: Path) -> None:
     for batch in opened.iter_batches(columns=RECORDS.names):
         table = pa.Table.from_batches([batch])
         if any(table[name].unique().to_pylist() != [value] for name, value in zip(RECORDS.names, stretch.place, strict=False)):
-            raise NotImported(f"{path} has records outside {_name(stretch.place)}; nothing was imported")
+            raise NotImported(f"{path} has records outside {named(stretch.place)}; nothing was imported")
         before = refuse_disordered(table, before, stretch.place, str(path))
     if before >= stretch.end:
-        raise NotImported(f"{path} has offset {before} of {_name(stretch.place)}, beyond its {stretch.end}; nothing was imported")
+        raise NotImported(f"{path} has offset {before} of {named(stretch.place)}, beyond its {stretch.end}; nothing was imported")
 
 
 def _new(tables: Tables, folder: Path, name: str, exported: Exported) -> _New:
@@ -154,13 +155,13 @@ def _new(tables: Tables, folder: Path, name: str, exported: Exported) -> _New:
         first = known.get(partition, 0)
         if start < first or start > reached:
             raise NotImported(
-                f"the archive of source {name!r} has {_name(partition)} from {first} to {reached}, the export from {start} to "
+                f"the archive of source {name!r} has {named(partition)} from {first} to {reached}, the export from {start} to "
                 f"{end}: neither continues where the other ends; import into a state folder without an archive of this source"
             )
         shared = (start, min(end, reached))
         if (offset := first_difference(mine.read(partition, shared), theirs.read(partition, shared))) is not None:
             raise NotImported(
-                f"the archive of source {name!r} and the export have different records at offset {offset} of {_name(partition)}; "
+                f"the archive of source {name!r} and the export have different records at offset {offset} of {named(partition)}; "
                 "nothing was imported"
             )
         if reached < end:
@@ -254,7 +255,3 @@ def _within(ranges: Ranges, parts: Mapping[Partition, Interval]) -> Ranges:
         if start < parts[partition][1] and parts[partition][0] < end
     ]
     return Ranges().union(*pieces)
-
-
-def _name(partition: Partition) -> str:
-    return f"partition {partition[1]} of topic {partition[0]}"

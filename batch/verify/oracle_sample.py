@@ -24,7 +24,7 @@ from ledger.delta.addresses import Tables
 from ledger.delta.location import Location
 from ledger.log import archive
 from ledger.log.positions import LOG_START, ranges
-from ledger.publish.batch_parts import files_of
+from ledger.publish.batch_parts import files_with_later
 from ledger.publish.publications import Publication
 from ledger.publish.releases import Release
 from ledger.stored_states import stored
@@ -160,10 +160,8 @@ def _published(tables: Tables, live: Publication, view: View, names: Sequence[st
     """The published states of a view in pieces, with the named columns at least."""
     batch_view = live.views[view.name]
     address = batch_view.address(tables, view.name)
-    for number, part in enumerate(batch_view.parts):
-        _, files = files_of(tables, address, part)
-        for file in files:
-            yield from stored(view, Location.of(tables, address), file.path, batch_view.parts[number + 1 :], names)
+    for file, later in files_with_later(tables, address, batch_view.parts):
+        yield from stored(view, Location.of(tables, address), file.path, later, names)
 
 
 def _hold(drawn: _Drawn, events: pa.Table, prepared: pa.Table) -> None:

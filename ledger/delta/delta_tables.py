@@ -14,6 +14,7 @@ version (`max_commit_retries=0`: delta-rs would otherwise silently rebase a stal
 import json
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import contextmanager
 from datetime import datetime
 from typing import Final, NoReturn, TypeVar
 from urllib.parse import unquote, urlparse
@@ -140,7 +141,7 @@ def conditional_append(handle: DeltaTable, rows: pa.Table) -> None:
 
     Raises Conflict if it was not. After Unwritable the caller looks up whether the commit landed.
     """
-    try:
+    with committing(handle):
         write_deltalake(
             handle,
             rows,
@@ -149,10 +150,6 @@ def conditional_append(handle: DeltaTable, rows: pa.Table) -> None:
             post_commithook_properties=_HOOKS,
             writer_properties=_SMALL,
         )
-    except CommitFailedError as error:
-        raise Conflict(f"table {handle.table_uri} has a newer version than {handle.version()}") from error
-    except FAILURES as error:
-        raise Unwritable(f"cannot write to table {handle.table_uri}: {reason(error)}") from error
 
 
 def conditional_replace(
@@ -183,7 +180,7 @@ def conditional_exchange(handle: DeltaTable, old: Iterable[str], new: Iterable[A
     for path in old:
         size, values = stored[path]
         removed.append(RemoveAction(path, False, milliseconds, size, {name: str(value) for name, value in values.items()}))
-    try:
+    with committing(handle):
         handle.create_write_transaction(
             [*new, *removed],
             "append",
@@ -192,6 +189,13 @@ def conditional_exchange(handle: DeltaTable, old: Iterable[str], new: Iterable[A
             commit_properties=_ONCE,
             post_commithook_properties=_HOOKS,
         )
+
+
+@contextmanager
+def committing(handle: DeltaTable) -> Iterator[None]:
+    """Raise Conflict if the handle of a commit was not at the newest version, else Unwritable if the commit failed."""
+    try:
+        yield
     except CommitFailedError as error:
         raise Conflict(f"table {handle.table_uri} has a newer version than {handle.version()}") from error
     except FAILURES as error:

@@ -40,13 +40,13 @@ def refuse_changed_log(planned: Offsets, *, firsts: Offsets, ends: Offsets) -> N
     for partition, offset in planned.items():
         if partition not in firsts or partition not in ends:
             raise LogChanged(
-                f"{_name(partition)} no longer exists: the topic was deleted or created again; its records were not committed"
+                f"{named(partition)} no longer exists: the topic was deleted or created again; its records were not committed"
             )
         if firsts[partition] > offset:
-            raise LogChanged(f"{_name(partition)} now begins at {firsts[partition]}, after {offset}, where the fetch began")
+            raise LogChanged(f"{named(partition)} now begins at {firsts[partition]}, after {offset}, where the fetch began")
         if ends[partition] < offset:
             raise LogChanged(
-                f"{_name(partition)} ends at {ends[partition]}, below {offset}, which was read before, so it is another log"
+                f"{named(partition)} ends at {ends[partition]}, below {offset}, which was read before, so it is another log"
             )
 
 
@@ -67,5 +67,6 @@ def refuse_new_topic(present: Mapping[str, str], reached: Iterable[Partition], k
             )
 
 
-def _name(partition: Partition) -> str:
+def named(partition: Partition) -> str:
+    """A partition in an error message."""
     return f"partition {partition[1]} of topic {partition[0]}"

@@ -101,6 +101,12 @@ def files_of(tables: Tables, address: str, part: Part) -> tuple[DeltaTable, list
     return handle, files
 
 
+def files_with_later(tables: Tables, address: str, parts: Sequence[Part]) -> Iterator[tuple[PartFile, tuple[Part, ...]]]:
+    """The files of parts, each with the later parts, which may replace states of it. Raises Unreadable."""
+    for number, part in enumerate(parts):
+        yield from ((file, tuple(parts[number + 1 :])) for file in files_of(tables, address, part)[1])
+
+
 def damage(tables: Tables, address: str, part: Part) -> Iterator[str]:
     """Why a part cannot be read, a sentence for each file; nothing if all files can be opened."""
     try:
