@@ -148,8 +148,8 @@ MUTANTS = (
         "stale-handle",
         "a commit that was decided on an old version lands on the newest",
         "ledger/delta/delta_tables.py",
-        "    try:\n        write_deltalake(\n",
-        "    try:\n        handle.update_incremental()\n        write_deltalake(\n",
+        "    with committing(handle):\n        write_deltalake(\n",
+        "    with committing(handle):\n        handle.update_incremental()\n        write_deltalake(\n",
         "tests/ledger/delta/test_conditional_commits.py::test_a_stale_handle_commits_nothing",
     ),
     Mutant(
