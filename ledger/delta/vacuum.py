@@ -1,8 +1,9 @@
 """Delete files of Delta tables from the disk. No other module does.
 
 Who may delete
-    Only the owner of a table, which is its one writer: the speed layer for a realtime table (speed/micro_batch/maintenance.py, fenced by the
-    epoch), `tandem maintain` for all other tables (batch/maintain, under the locks of archive and recompute).
+    Only the owner of a table, which is its one writer: the speed layer for a realtime table, fenced by the epoch
+    (speed/micro_batch/maintenance.py), and `tandem maintain` for all other tables, under the locks of archive and recompute
+    (batch/maintain).
 
 In what order
     First a commit removes a file from its table, because no retained publication needs it (ledger/publish/standing.py:
