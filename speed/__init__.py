@@ -1,1 +1,1 @@
-"""The speed layer: the log's tail as partials, one commit per micro-batch, in Structured Streaming."""
+"""The speed layer: folds the log's tail into partials with Structured Streaming, one commit for each micro-batch."""

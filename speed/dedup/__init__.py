@@ -1,3 +1,3 @@
-"""Where the speed layer drops duplicates: identities as keys, those counted lately, and what no single task can see. Pure: no
-Spark, no tables, no clock.
+"""Where the speed layer drops duplicates: identities as keys, the window of counted identities, duplicates across tasks. Pure:
+no Spark, no tables, no clock.
 """

@@ -1,10 +1,10 @@
-"""The identities that were counted lately: what makes the speed layer drop a copy of an event of an earlier micro-batch.
+"""The window of counted identities, by which the speed layer drops duplicates of events of earlier micro-batches.
 
 An identity is kept while the commit that counted it, or its own timestamp, lies within the source's `horizon`; the setting
 `speed.identities_mb` bounds the memory. ARCHITECTURE.md ("Identity") has the invariant and its reason.
 
-32 bytes for each content of an identity, up to three times that while runs are filtered and merged (bench/README.md has
-measured it). Runs are merged level by level, so adding costs little however many identities there are.
+Each content of an identity takes 32 bytes, and up to three times that while runs are filtered and merged (measured in
+bench/README.md). Runs are merged level by level, so an addition costs little for any number of identities.
 """
 
 from collections.abc import Sequence
@@ -25,10 +25,10 @@ _ROOM: Final = 8
 
 @dataclass(frozen=True)
 class Evicted:
-    """What the bound leaves out though the span asks for it: identities of commits before `number`, which was made at `at`.
+    """Identities that the memory bound evicted although the span needs them: those of commits before `number`, made at `at`.
 
-    They are missed as long as their commits, or the newest of their timestamps, lie within the span: that is second `stamp`
-    since 1970.
+    They are missing as long as their commits, or the newest of their timestamps (`stamp`, in seconds since 1970), lie within the
+    span.
     """
 
     number: int
@@ -38,12 +38,16 @@ class Evicted:
 
 @dataclass(frozen=True)
 class Horizon:
-    """Identities of the last `span` microseconds, at most `most` or those of one commit; `runs` are largest first.
+    """Identities of the last `span` microseconds, at most `most` or those of one commit.
 
-    Commits are numbered in the order of the log; `times` are those of the commits from number `base` on, in microseconds and
-    never descending: a commit counts as made no earlier than the ones before it, whatever its clock said. All that the log had
-    received until `caught_up` is counted; None while nobody knows. `newest` is the newest timestamp, no record's being later
-    than its commit. `evicted` is what is missed, where the bound has evicted some that the span asks for.
+    Args:
+        runs: the identities, largest run first.
+        base: the number of the first commit in `times`; commits are numbered in log order.
+        times: of the commits from `base` on, in microseconds, never descending: a commit counts as made no earlier than the
+            commits before it, whatever its clock read.
+        caught_up: everything that the log had received until then is counted; None if unknown.
+        newest: the newest timestamp; a record's timestamp counts as no later than its commit.
+        evicted: the identities that the memory bound evicted although the span needs them, if any.
     """
 
     span: int
@@ -57,12 +61,12 @@ class Horizon:
 
     @property
     def since(self) -> int | None:
-        """The time of the first commit whose identities are all known, in microseconds; None where the span says it all."""
+        """The time of the first commit whose identities are all kept, in microseconds; None if none were evicted."""
         return None if self.evicted is None else self.evicted.at
 
     @property
     def size(self) -> int:
-        """How many identities there are."""
+        """The number of identities."""
         return sum(len(run.keys) for run in self.runs)
 
     @property
@@ -78,7 +82,7 @@ class Horizon:
         return 0 if self.newest is None else (self.newest - self.span) // SECOND
 
     def holds(self, keys: Keys) -> npt.NDArray[np.bool_]:
-        """Which of the keys were counted within the span, or somewhat longer ago; asked with identities alone, which of these."""
+        """Which keys were counted within the span, or somewhat longer ago; for identities alone, which identities."""
         held = np.zeros(len(keys), dtype=bool)
         for run in self.runs:
             # The first key at or after an identity is the identity's own, if there is one: its content comes last.
@@ -87,9 +91,9 @@ class Horizon:
         return held
 
     def extended(self, added: Identities, *, at: int, caught_up: int | None) -> "Horizon":
-        """With what one commit has counted, none of which it need hold twice; what has left the span goes as runs are merged.
+        """Add the keys that one commit counted; keys outside the span are dropped as runs are merged.
 
-        `at` is the commit's own time, and all that the log had received until `caught_up` is counted now.
+        `at` is the commit's own time. Everything that the log had received until `caught_up` is now counted.
         """
         if not self.span:
             return self
@@ -101,7 +105,7 @@ class Horizon:
         return _pruned(after.with_identities(added, np.full(len(added.keys), number, np.int32)))
 
     def with_identities(self, added: Identities, numbers: Numbers) -> "Horizon":
-        """With keys that commits of these numbers have counted, whose times it has."""
+        """Add keys that commits with these numbers counted, whose times the horizon already has."""
         if not len(added.keys) or not self.span:
             return self
         number, stamp = self.first_number, self.first_stamp
@@ -114,7 +118,7 @@ class Horizon:
         return _bounded(replace(self, runs=tuple(runs)))
 
     def without(self, number: int, *, newest: int | None) -> "Horizon":
-        """With nothing of the commits before this one, which are not loaded; `newest` is the newest of their timestamps."""
+        """Mark the commits before this one as not loaded; `newest` is the newest of their timestamps."""
         stamp = 0 if newest is None else -(-newest // SECOND)
         known = self.evicted
         if known is not None:
@@ -123,13 +127,13 @@ class Horizon:
 
 
 def recalled(span: int, most: int | None, *, times: Sequence[int], caught_up: int | None, newest: int | None) -> Horizon:
-    """A horizon of commits of these times, numbered from 0 on, before their identities are there."""
+    """A horizon of commits at these times, numbered from 0, before their identities are added."""
     reached = np.maximum.accumulate(np.array(times, np.int64))
     return Horizon(span, most, (), reached, 0, caught_up, newest)
 
 
 def _pruned(horizon: Horizon) -> Horizon:
-    """Without the times of commits that have left the span, but for the last one's."""
+    """The horizon without the times of commits outside the span, except the last of them."""
     first = min(horizon.first_number, horizon.base + len(horizon.times) - 1)
     evicted = horizon.evicted
     if evicted is not None and evicted.number <= first and evicted.stamp < horizon.first_stamp:
@@ -138,7 +142,7 @@ def _pruned(horizon: Horizon) -> Horizon:
 
 
 def _bounded(horizon: Horizon) -> Horizon:
-    """Without the identities of the oldest commits, where there are too many; those of the newest commit stay."""
+    """The horizon without the oldest commits' identities, if there are too many; those of the newest commit stay."""
     most, base = horizon.most, horizon.base
     if most is None or horizon.size <= most:
         return horizon

@@ -1,4 +1,4 @@
-"""What no task of a micro-batch can see: copies that another task read, or that were counted before, and new contents."""
+"""Find duplicates that no single task can see: of events in another task, or counted earlier; and count conflicts."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -14,9 +14,9 @@ from views.source.log_order import log_order, places
 
 @dataclass(frozen=True)
 class Copies:
-    """`drops` are the positions that the tasks kept and must not; `added` is what the horizon has not held yet.
+    """`drops` are positions that tasks kept and must drop; `added` are the keys that the horizon lacks.
 
-    `conflicts` are the copies of this micro-batch whose content no event of their identity had before.
+    `conflicts` counts the duplicates of this micro-batch with a content that no event of their identity had before.
     """
 
     drops: Drops
@@ -25,7 +25,7 @@ class Copies:
 
 
 def copies(shares: Sequence[pa.Table], horizon: Horizon, generations: Sequence[str] = ()) -> Copies:
-    """Judge all tasks' identities at once: the first of an identity in the log stays, unless the horizon holds it."""
+    """Compare the identities of all tasks: the first of an identity in log order stays, unless the horizon has it."""
     found = joined(shares)
     found = found.take(pa.array(log_order(found, generations)))
     rows = values(found)
@@ -41,7 +41,7 @@ def copies(shares: Sequence[pa.Table], horizon: Horizon, generations: Sequence[s
 
 
 def _first(keys: Keys) -> npt.NDArray[np.bool_]:
-    """Per key, whether none before is equal."""
+    """For each key, whether it is the first of its kind."""
     first = np.zeros(len(keys), dtype=bool)
     first[np.unique(keys, return_index=True)[1]] = True
     return first

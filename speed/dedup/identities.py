@@ -1,7 +1,7 @@
-"""What tells an event from its copies, and a copy's content from other contents, in 24 bytes: a key.
+"""Keys of 24 bytes that identify an event and its content, to find duplicates and conflicts.
 
-A task drops the copies inside its own share with the kernel's `unique`. What it cannot see, copies that another task
-read or that an earlier micro-batch counted, the driver finds by these keys and has dropped by position.
+A task drops the duplicates within its own share with the kernel's `unique`. The driver finds duplicates of events that another
+task read or an earlier micro-batch counted by these keys, and has the tasks drop them by position.
 """
 
 from collections.abc import Iterable, Sequence
@@ -53,12 +53,12 @@ class Identities:
 def identities(source: Source, events: pa.Table, generations: Sequence[str] = ()) -> pa.Table:
     """Position, append time and key of the first event of each identity and content, as SCHEMA has them.
 
-    A key is the identity's 16 bytes and the content's 8: the first bits of SHA-256 over identity and event time, and of MD5
-    over the fields that are neither. It is the same in every process. Nobody finds two identities that share their part, not
-    even on purpose; two contents of one identity share theirs once in 2^64, and then a conflict is not counted.
-
-    `first` says that the row is the first of its identity too: the row that `unique` keeps. No rows for a source without
-    identity. Events of a `many` source have their index too.
+    * A key is 16 bytes of the identity and 8 of the content: the first bits of SHA-256 over identity and event time, and of MD5
+      over all other fields. It is the same in every process.
+    * Two identities with the same 16 bytes cannot be found, not even on purpose. Two contents of one identity have the same 8
+      bytes once in 2^64; then a conflict is not counted.
+    * `first` marks the first row of its identity, which `unique` keeps.
+    * A source without identity has no rows. Events of a `many` source also have their index.
     """
     columns, schema = identity_columns(source), _schema(source)
     if not columns or not events.num_rows:
@@ -77,17 +77,17 @@ def identities(source: Source, events: pa.Table, generations: Sequence[str] = ()
 
 
 def keys_of(found: pa.Table) -> Keys:
-    """The keys of what `identities` gave, as a numpy array."""
+    """The keys of a table of `identities`, as a numpy array."""
     return np.frombuffer(b"".join(found["key"].to_pylist()), KEY)
 
 
 def values(found: pa.Table) -> Identities:
-    """The keys and times of what `identities` gave, as numpy arrays."""
+    """The keys and times of a table of `identities`, as numpy arrays."""
     return Identities(keys_of(found), found["_append_time"].cast(pa.int64()).to_numpy())
 
 
 def without(events: pa.Table, drops: Drops) -> pa.Table:
-    """The events that are not at the dropped positions."""
+    """The events without those at the dropped positions."""
     if not drops or not events.num_rows:
         return events
     kept = np.ones(events.num_rows, dtype=bool)
@@ -99,7 +99,7 @@ def without(events: pa.Table, drops: Drops) -> pa.Table:
 
 
 def joined(tables: Sequence[pa.Table]) -> pa.Table:
-    """The rows of several of `identities`' tables, in one."""
+    """Several tables of `identities` as one."""
     return pa.concat_tables(tables).unify_dictionaries() if tables else SCHEMA.empty_table()
 
 

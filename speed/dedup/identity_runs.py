@@ -1,4 +1,4 @@
-"""Identities in sorted runs: of each its key, the number of the commit that counted it and its timestamp, in 32 bytes."""
+"""Sorted runs of identities: for each its key, the number of the commit that counted it, and its timestamp, in 32 bytes."""
 
 from dataclasses import dataclass
 from typing import Final
@@ -18,7 +18,7 @@ _LATEST: Final = 2**32 - 1
 
 @dataclass(frozen=True)
 class Run:
-    """Keys in order, none of which need differ; `stamps` are timestamps in seconds since 1970, rounded up."""
+    """Sorted keys, which may repeat; `stamps` are timestamps in seconds since 1970, rounded up."""
 
     keys: Keys
     numbers: Numbers
@@ -27,12 +27,12 @@ class Run:
     newest_stamp: int
 
     def within(self, *, number: int, stamp: int) -> "Run | None":
-        """What has at least this number or this timestamp; None of nothing."""
+        """The identities with at least this number or timestamp; None without any."""
         kept = (self.numbers >= number) | (self.stamps >= max(0, stamp))
         return self if kept.all() else self._some(kept)
 
     def younger(self, number: int) -> "Run | None":
-        """What has at least this number; None of nothing."""
+        """The identities with at least this number; None without any."""
         return self._some(self.numbers >= number)
 
     def _some(self, kept: npt.NDArray[np.bool_]) -> "Run | None":
@@ -43,14 +43,14 @@ class Run:
 
 
 def run_of(keys: Keys, numbers: Numbers, stamps: Times) -> Run:
-    """A run of these keys, of which there are some, in any order; timestamps in microseconds since 1970."""
+    """A run of these keys, at least one, in any order; timestamps in microseconds since 1970."""
     order = np.argsort(keys, kind="stable")
     seconds = np.clip(stamps // SECOND + (stamps % SECOND > 0), 0, _LATEST).astype(np.uint32)
     return Run(keys[order], numbers[order], seconds[order], int(numbers.max()), int(seconds.max()))
 
 
 def merged(lower: Run, upper: Run) -> Run:
-    """One run of both."""
+    """Merge two runs."""
     places = np.searchsorted(lower.keys, upper.keys) + np.arange(len(upper.keys))
     from_lower = np.ones(len(lower.keys) + len(upper.keys), dtype=bool)
     from_lower[places] = False

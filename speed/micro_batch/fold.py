@@ -1,4 +1,4 @@
-"""One micro-batch on the driver: have Spark fold it, drop the copies that no task could see, unite what the tasks found."""
+"""Fold one micro-batch on the driver: run the tasks, drop duplicates across tasks, merge the shares of the tasks."""
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -22,12 +22,12 @@ from views.view import View
 
 
 class Torn(TandemError):
-    """What was read does not fit the range that was planned."""
+    """The records that were read do not fit the planned range."""
 
 
 @dataclass(frozen=True)
 class Folded:
-    """What a micro-batch adds: the content of its commit, and what the horizon has not held yet."""
+    """The result of a micro-batch: the content of its commit, and the identities to add to the horizon."""
 
     counts: Counts
     rejected: Mapping[str, Mapping[str, int]]
@@ -39,7 +39,7 @@ class Folded:
 
 
 def fold_records(records: DataFrame, task: Task, views: Mapping[str, View], ranges: Ranges, horizon: Horizon) -> Folded:
-    """Fold the records of exactly these ranges: one Spark job, two if an event has copies in several tasks or in the horizon.
+    """Fold the records of exactly these ranges: one Spark job, or two if a duplicate's first event is in another task or earlier.
 
     `views` are the source's by fingerprint. A hole is an offset of the ranges without a record. Raises Torn if a record lies
     outside the ranges, DefinitionError, and what Spark raises.
@@ -50,7 +50,7 @@ def fold_records(records: DataFrame, task: Task, views: Mapping[str, View], rang
 def fold_shares(
     run: Callable[[Task], Sequence[Share]], task: Task, views: Mapping[str, View], ranges: Ranges, horizon: Horizon
 ) -> Folded:
-    """The same of what `run` gives for a task: one share of each part of the records, always of the same parts."""
+    """The same for the shares that `run` returns for a task: one of each part of the records, always the same parts."""
     found = run(task)
     judged = copies([from_ipc(share.identities) for share in found], horizon, task.generations)
     if judged.drops:

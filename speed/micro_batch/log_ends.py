@@ -1,6 +1,6 @@
-"""Since when the log had nothing that is not counted: by where it ended whenever the speed layer asked, in the layer's own time.
+"""Until when everything that the log received is counted: by the ends of the log when the layer polled it, in the layer's time.
 
-No record's timestamp enters: whatever lies beyond an end that the log once had was received after it was asked for.
+No record's timestamp matters: records beyond an end of the log were received after that poll.
 """
 
 from collections import deque
@@ -15,7 +15,7 @@ _EVERY: Final = timedelta(seconds=5)
 
 
 class End(NamedTuple):
-    """Where the log ended when it was asked."""
+    """The end of the log when it was polled."""
 
     asked: datetime
     position: Position
@@ -23,14 +23,14 @@ class End(NamedTuple):
 
 @dataclass
 class LogEnds:
-    """Ends of the log that the layer has not reached yet, the earliest first."""
+    """The polled ends of the log that the layer has not reached yet, the earliest first."""
 
     _ahead: deque[End] = field(default_factory=deque)
 
     def caught_up(self, end: End, reached: Position) -> datetime | None:
-        """The latest known time until which all that the log had received lies below `reached`; None if none is newly known.
+        """The latest time until which everything that the log had received lies below `reached`; None without a new one.
 
-        `end` is where the log ended lately.
+        `end` is the newest polled end of the log.
         """
         found = None
         while self._ahead and self._ahead[0].position.at_or_below(reached):

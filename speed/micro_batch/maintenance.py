@@ -1,4 +1,4 @@
-"""The upkeep of a realtime table by its one writer: few files however long it grows, nothing that no reader needs."""
+"""Maintain a realtime table as its one writer: compact commits, and expire those below all retained cuts."""
 
 from collections.abc import Mapping, Sequence
 from datetime import datetime, timedelta
@@ -26,7 +26,7 @@ def tend(
     keep: Keep,
     at: datetime,
 ) -> int:
-    """Compact neighbouring commits and take out what lies below every retained cut; how many files went.
+    """Compact neighbouring commits and expire those below all retained cuts. Returns the number of removed files.
 
     `views` are the source's by fingerprint. Raises Fenced, Unwritable, Unreadable.
     """
@@ -40,7 +40,7 @@ def tend(
 
 
 def merging(views: Mapping[str, View]) -> Merge:
-    """How partials of the views become one, for ledger.realtime.compaction."""
+    """The merge of partials of the views, for ledger.realtime.compaction."""
 
     def merge(fingerprint: str, partials: Sequence[bytes]) -> bytes:
         return to_ipc(merge_states(views[fingerprint], [from_ipc(partial) for partial in partials]))

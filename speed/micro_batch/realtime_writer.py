@@ -1,4 +1,4 @@
-"""One source's realtime table as the speed layer writes it: micro-batch after micro-batch, each one commit."""
+"""Write one source's realtime table: each micro-batch is one commit."""
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
@@ -24,12 +24,15 @@ from views.view import View
 
 @dataclass
 class Tail:
-    """The log's tail of one source under one release, from the table's end on.
+    """The tail of one source's log under one release, from the end of its realtime table on.
 
-    `views` are the source's by fingerprint. `firsts` are the first offsets of partitions that the table's end lacks, where
-    they are not 0. `maxima` and `watermark` say how far its commits have come, as far as `live`, a publication of the release,
-    does not know it already; a newer one may take its place at any time. `now` is the clock: its times alone, and where the
-    log ended at them, decide how long an identity is kept. `caught_up` is when all that the log had received was counted.
+    Args:
+        views: the source's views by fingerprint.
+        firsts: first offsets, where not 0, of partitions that the table's end lacks.
+        maxima, watermark: how far the commits have come since `live`.
+        live: a publication of the release; a newer one may replace it at any time.
+        now: the clock. Only its times, and the ends of the log at them, decide how long an identity is kept.
+        caught_up: everything that the log had received until then is counted.
     """
 
     task: Task
@@ -49,11 +52,10 @@ class Tail:
     ends: LogEnds = field(default_factory=LogEnds, repr=False)
 
     def extend(self, records: DataFrame, end: Position, *, still_there: Callable[[], Position | None]) -> Commit:
-        """Fold the records from the table's end to `end` and commit them, once `still_there` has not raised after the fetch.
+        """Fold the records from the table's end to `end`, check the log with `still_there`, and commit.
 
-        `still_there` gives where the log ends then, None where that is not asked.
-        Raises Fenced, NotContiguous (the writer then stands at the table's new end), Unwritable, Torn, what
-        `still_there` raises and what Spark raises; nothing is committed then.
+        `still_there` returns the end of the log, None if it does not poll it. Raises Fenced, NotContiguous (the writer is then at
+        the table's new end), Unwritable, Torn, what `still_there` raises and what Spark raises; then nothing is committed.
         """
         start, live, name = self.writer.end, self.live, self.source.name
         covered = ranges(start, end, self.firsts)

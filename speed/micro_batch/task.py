@@ -1,7 +1,7 @@
-"""What one Spark task does with its part of a micro-batch: all views of the source folded at once, into one row.
+"""One Spark task of a micro-batch: it folds its records into all views of the source, and returns one row.
 
-Partials leave a task without ranges: which offsets a micro-batch covers is what Spark planned, not what a task saw, and
-that the driver knows.
+Partials leave a task without ranges: the driver knows which offsets Spark planned, which is what a micro-batch covers, whatever
+the tasks read.
 """
 
 from collections import Counter
@@ -31,12 +31,14 @@ _PIECE_ROWS: Final = 100_000
 
 @dataclass(frozen=True)
 class Task:
-    """What a task needs to know; travels to the workers inside Spark's closure.
+    """What a task needs; Spark sends it to the workers in its closure.
 
-    `files` is the release's project, which workers of a cluster cannot see otherwise; `views` gives the fingerprints of
-    the source's views by name. `maxima` and `watermark` are how far the partitions and the source had come before the
-    micro-batch. `drops` are copies that only the driver could see. `generations` are the ids of the source's topics, the
-    oldest first.
+    Args:
+        files: the release's project, which workers of a cluster have from nowhere else.
+        views: the fingerprints of the source's views, by name.
+        maxima, watermark: how far the partitions and the source had come before the micro-batch.
+        drops: the positions of duplicates that only the driver could find.
+        generations: the ids of the source's topics, the oldest first.
     """
 
     files: Mapping[str, bytes]
@@ -54,12 +56,16 @@ class Task:
 
 
 class Share(msgspec.Struct, frozen=True):
-    """What one task found in its records; the counts of shares add up.
+    """The result of one task; the counts of shares add up.
 
-    `records` are the partitions read, each with its number of records, lowest and highest offset. `rejected` counts by
-    fingerprint and reason, `after_final` by fingerprint; `maxima` are the newest times by partition, of events that are not
-    ahead, and `newest` is the newest append time of all events, in microseconds since 1970. `partials` (by fingerprint) and
-    `identities` are Arrow IPC streams.
+    Args:
+        records: the partitions that were read, with their number of records, lowest and highest offset.
+        rejected: counts by fingerprint and reason.
+        after_final: counts by fingerprint.
+        maxima: the newest times by partition, of events that are not ahead.
+        newest: the newest append time of all events, in microseconds since 1970.
+        partials: by fingerprint, as Arrow IPC streams.
+        identities: an Arrow IPC stream.
     """
 
     records: list[tuple[Partition, int, int, int]]
@@ -86,14 +92,14 @@ def fold(task: Task, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBat
 
 
 def identify(task: Task, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-    """Like `fold`, for the identities alone, as Arrow IPC streams: one for every N records, however many there are."""
+    """Like `fold`, but only the identities, as Arrow IPC streams: one for each bounded number of records."""
     source, _ = task.definitions()
     for records in _pieces(batches, _PIECE_ROWS // (source.many or 1)):
         yield _row(to_ipc(identities(source, decode(source, records).events, task.generations)))
 
 
 def share_of(task: Task, records: pa.Table) -> Share:
-    """Decode, drop copies, label late events, prepare what is left and fold every view."""
+    """Decode, drop duplicates, label late events, prepare the rest, and fold every view."""
     source, views = task.definitions()
     decoded = decode(source, records)
     single = unique(source, decoded.events, generations=task.generations)
@@ -120,7 +126,7 @@ def share_of(task: Task, records: pa.Table) -> Share:
 
 
 def shares(rows: pa.Table) -> list[Share]:
-    """What the tasks gave back."""
+    """The shares in the rows that the tasks returned."""
     decoder = msgspec.msgpack.Decoder(Share)
     return [decoder.decode(row) for row in rows["share"].to_pylist()]
 
@@ -131,7 +137,7 @@ def partial_of(share: Share, fingerprint: str) -> Partial:
 
 
 def _collected(batches: Iterable[pa.RecordBatch]) -> pa.Table | None:
-    """A task's records, of which a micro-batch's bound keeps them few; None of none."""
+    """A task's records as one table, whose size the bound of a micro-batch limits; None without records."""
     some = [batch for batch in batches if batch.num_rows]
     return pa.Table.from_batches(some) if some else None
 

@@ -1,4 +1,4 @@
-"""Waiting for a broker that does not answer: with back-off, in status, and not for ever."""
+"""Wait for a broker that does not answer: with back-off, reported in `status`, up to `speed.broker_wait_s`."""
 
 import time
 from collections.abc import Callable
@@ -28,9 +28,9 @@ class Wait:
     stop: Event
 
     def through(self, step: Callable[[], _T]) -> _T | None:
-        """What a step gives once the broker answers, None where it is to stop before. The step may be taken several times.
+        """Call `step` until the broker answers, and return its result; None if `stop` is set before.
 
-        Raises NoBroker when `speed.broker_wait_s` are over, at once BrokerRefused, and what else the step raises.
+        Raises NoBroker after `speed.broker_wait_s`, BrokerRefused at once, and what else the step raises.
         """
         while not self.stop.is_set():
             try:
@@ -42,10 +42,10 @@ class Wait:
         return None
 
     def until_there(self, error: kafka.NoBroker) -> None:
-        """Return when the broker answers for the source's topics again, or the wait is to stop.
+        """Return when the broker answers for the source's topics again, or `stop` is set.
 
-        Raises BrokerRefused, also where the embedded broker has come back at another address, and NoBroker when
-        `speed.broker_wait_s` are over; NoTopic.
+        Raises BrokerRefused, also if the embedded broker restarted at another address, NoBroker after `speed.broker_wait_s`, and
+        NoTopic.
         """
         began, pause = time.monotonic(), _PAUSE_S
         since, seconds = self.around.now().isoformat(timespec="seconds"), self.around.settings.speed.broker_wait_s
@@ -69,7 +69,7 @@ class Wait:
             self.around.recorder.goes_on(self.release, self.source.name)
 
     def _refuse_moved(self) -> None:
-        """Raise BrokerRefused where the broker has another address or login than this layer: only a new start follows it."""
+        """Raise BrokerRefused if the broker's address or login changed: the layer must restart to use it."""
         asked, there = self.around.connection.address, broker.address(self.around.settings)
         if (asked.bootstrap, asked.options) != (there.bootstrap, there.options):
             raise kafka.BrokerRefused(

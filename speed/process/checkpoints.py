@@ -1,4 +1,4 @@
-"""The folders of Spark's checkpoints, in `speed` of the state folder: one of each process, of no use to any other."""
+"""The folders of Spark's checkpoints, in `speed` of the state folder: one for each process, never reused."""
 
 import os
 import shutil
@@ -13,7 +13,7 @@ _FOLDER: Final = "speed"
 
 
 def own_folder(state: Path) -> Path:
-    """A new folder for this process's checkpoints; those of processes that were killed go."""
+    """Create a folder for this process's checkpoints, and delete those of processes that have ended."""
     parent = state / _FOLDER
     parent.mkdir(parents=True, exist_ok=True)
     for folder, lives in folders(state):
@@ -23,6 +23,6 @@ def own_folder(state: Path) -> Path:
 
 
 def folders(state: Path) -> Iterator[tuple[Path, bool]]:
-    """The folders that are there, and of each whether its process lives."""
+    """The existing folders, and whether the process of each is alive."""
     for folder in sorted((state / _FOLDER).glob("[0-9]*-*")):
         yield folder, bool(background.start_time(int(folder.name.partition("-")[0])))

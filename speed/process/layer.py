@@ -1,7 +1,7 @@
-"""The speed layer: every source of the live release followed by a query of its own, all in one process.
+"""The speed layer: a query for each source of the live release, all in one process.
 
-Releases that stand beside the live one are followed, too: so an applied release is ready to go live, and a formerly live one is
-ready to come back. What ends one of those does not end the layer; that the release is kept up no longer is in the ledger then.
+The layer also follows standing releases, so that an applied one can be promoted and a former one rolled back to. A failure of a
+standing release does not end the layer: the ledger then records that the release is no longer kept up to date.
 """
 
 import os
@@ -56,12 +56,16 @@ def run(
     warn: Callable[[str], None],
     ready: Callable[[], object],
 ) -> None:
-    """Run until `stop` is set: the published release's definitions, and after a new publication those of its release.
+    """Run until `stop` is set, under the definitions of the live release; a new publication changes them.
 
-    `project` is asked only if nothing is published yet: its definitions become publication 1. `session` is asked for once
-    there is a log to read; speed.source.query.CONF is meant for it. `ready` is called when every table is claimed and every query
-    runs, and again after a move to another release. `say` tells how it goes, `warn` what somebody should look at. Raises a
-    TandemError that says in a sentence what ended the layer; all that was committed stays, and another run goes on from there.
+    Args:
+        project: called only if nothing is published yet: its definitions become publication 1.
+        session: called once there is a log to read; its session needs speed.source.query.CONF.
+        ready: called when every table is claimed and every query runs, and again after a change of the release.
+        say: reports progress.
+        warn: reports what an operator should check.
+
+    Raises a TandemError with the reason that ended the layer. All commits stay, and the next run continues from them.
     """
     tables = Tables(settings.state)
     by = f"speed (process {os.getpid()})"
@@ -104,14 +108,14 @@ def _follow_all(around: Surroundings, stop: Event, *, say: Callable[[str], None]
 
 
 def _ask_java(spark: SparkSession) -> None:
-    """Return once Spark's JVM has answered, so that a beat of this loop is a sign of life of both processes."""
+    """Return once Spark's JVM has answered, so that each pulse of this loop shows that both processes live."""
     jvm: Any = spark.sparkContext._jvm  # noqa: SLF001 - the only way to the JVM that py4j offers
     jvm.java.lang.System.nanoTime()
 
 
 @dataclass
 class _Team:
-    """The workers of all releases that are followed, by release and source."""
+    """The workers of all followed releases, by release and source."""
 
     around: Surroundings
     _workers: dict[tuple[int, str], Worker] = field(default_factory=dict)
@@ -124,7 +128,7 @@ class _Team:
         self._followed = Followed(self.around.tables, self.around.settings.keep.release_days)
 
     def look(self) -> int:
-        """Keep the workers in step with the ledger; the live release. Raises what has ended a worker of that."""
+        """Start and end workers as the ledger says. Returns the live release. Raises what ended a worker of it."""
         if self._looks % _LOOKS_PER_PUBLICATION == 0:
             self._assign(self._followed.states(self.around.now()))
         self._looks += 1

@@ -1,4 +1,4 @@
-"""What the speed layer tells of following a source: its topics into the realtime table and the views, up to where it has come."""
+"""Report a followed source to OpenLineage: its topics into the realtime table and the views, up to the counted position."""
 
 from typing import TYPE_CHECKING
 
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 
 def following(follow: "Follow") -> "AbstractContextManager[Told | None]":
-    """The run that follows a source under one release; its positions are those that this process has folded."""
+    """The reported run of a source under one release, with the positions that this process has folded."""
     around, source, tail = follow.around, follow.source, follow.tail
     tables, start = around.tables, tail.writer.end
 

@@ -1,4 +1,4 @@
-"""One source of one release, followed in a thread of its own: what holds up or ends one does not hold up another."""
+"""Follow one source of one release in a thread of its own, so that sources do not block or end each other."""
 
 from dataclasses import dataclass, field, replace
 from threading import Event, Thread
@@ -19,7 +19,7 @@ _POOL: Final = "spark.scheduler.pool"
 
 @dataclass
 class Worker:
-    """Follows from `start` to `stop`; `error` is what ended it otherwise. `state` is the newest one of the release."""
+    """Follows the source from `start` to `stop`; `error` is what ended it otherwise. `state` is the release's newest state."""
 
     around: Surroundings
     release: Release
@@ -37,22 +37,22 @@ class Worker:
         return self._running.is_set()
 
     def start(self) -> None:
-        """Begin; returns at once."""
+        """Start the thread; returns at once."""
         self._thread = Thread(target=self._run, name=f"release {self.release.number}, {self.source}")
         self._thread.start()
 
     def know(self, state: Publication) -> None:
-        """A newer state may know what this one never read, because a batch has bridged it."""
+        """Take a newer state, which may cover records that this worker never read, because a batch bridged them."""
         self.state = state
         if self._follow is not None:
             self._follow.tail.live = state
 
     def ask_to_stop(self) -> None:
-        """Begin to end; returns at once."""
+        """Ask the thread to stop; returns at once."""
         self._stop.set()
 
     def stop(self) -> None:
-        """End; a micro-batch under way is either committed or not begun."""
+        """Stop the thread; a running micro-batch is committed whole or not at all."""
         self.ask_to_stop()
         while self._thread is not None and self._thread.is_alive():
             self._thread.join(_LOOK_S)

@@ -1,1 +1,1 @@
-"""What the speed layer reports of itself: progress and log events. No number that is answered comes from here."""
+"""What the speed layer reports of itself: progress and log events. No answer comes from here."""

@@ -1,4 +1,4 @@
-"""Spark's StreamingQueryListener, which hands on what it is told of each micro-batch."""
+"""Spark's StreamingQueryListener, which passes on the progress of each micro-batch."""
 
 from dataclasses import dataclass
 from typing import Any
@@ -34,7 +34,7 @@ class _Listener:
 
 
 def listen(spark: SparkSession, recorder: Recorder) -> None:
-    """Have the session's queries recorded from now on."""
+    """Record the session's queries from now on."""
     context: Any = spark.sparkContext
     ensure_callback_server_started(context._gateway)  # type: ignore[no-untyped-call]  # noqa: SLF001 - as PySpark does
     streaming = context._jvm.org.apache.spark.sql.streaming  # noqa: SLF001

@@ -1,4 +1,4 @@
-"""What the speed layer says of its micro-batches: one event of a source now and then, however many there are."""
+"""Log events on micro-batches: sums for each source, at most one event in a period."""
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
@@ -9,9 +9,9 @@ from speed.report.progress import Folded
 
 @dataclass
 class Telling:
-    """Sums up micro-batches and says the sums of a source at most every `every_s` seconds; `clock` gives seconds.
+    """Sums up micro-batches and logs the sums of a source at most every `every_s` seconds; `clock` returns seconds.
 
-    The first is said at once. A source that has nothing to fold says nothing.
+    The first micro-batch is logged at once. A source without records logs nothing.
     """
 
     say: Callable[[str], object]
@@ -21,7 +21,7 @@ class Telling:
     _said: dict[tuple[int, str], float] = field(default_factory=dict, init=False, repr=False)
 
     def add(self, folded: Folded) -> None:
-        """One more micro-batch."""
+        """Add a micro-batch."""
         key, now = (folded.release, folded.source), self.clock()
         sums = self._sums.setdefault(key, [0, 0, 0.0])
         for place, more in enumerate((1, folded.records, folded.seconds)):

@@ -1,4 +1,4 @@
-"""What Spark says of its micro-batches, summed up in a file for whoever measures: it is replaced after each of them."""
+"""Spark's progress of micro-batches, summed up in a file for metrics, which is replaced after each micro-batch."""
 
 import threading
 from collections.abc import Callable
@@ -20,10 +20,10 @@ _WHOLE: Final = "triggerExecution"
 
 
 class MicroBatches(msgspec.Struct):
-    """Those of one source under one release since the process began: how many, and the seconds of each phase.
+    """The micro-batches of one source under one release since the process began: their number, and the seconds of each phase.
 
-    The phases are Spark's: `latestOffset` asks where the log ends, `queryPlanning`, `walCommit` writes down what is planned,
-    `addBatch` folds and commits, `commitOffsets` notes that it is done.
+    The phases are Spark's: `latestOffset` polls the log's end, `queryPlanning` plans, `walCommit` writes the plan to the
+    checkpoint, `addBatch` folds and commits, `commitOffsets` records that the micro-batch is done.
     """
 
     release: int
@@ -42,7 +42,7 @@ class Folded(NamedTuple):
 
 
 class Waiting(msgspec.Struct, frozen=True):
-    """A source that is not followed for the moment, since when, and why."""
+    """A source that waits: since when, and why."""
 
     release: int
     source: str
@@ -51,7 +51,7 @@ class Waiting(msgspec.Struct, frozen=True):
 
 
 class Progress(msgspec.Struct, frozen=True):
-    """Of all that a process has followed; `began` tells it from another process with its pid."""
+    """The progress of a process; `began` distinguishes it from another process with the same pid."""
 
     pid: int
     began: str
@@ -60,12 +60,12 @@ class Progress(msgspec.Struct, frozen=True):
 
 
 def file(state: Path) -> Path:
-    """Where the speed layer of a state folder leaves its progress."""
+    """The path of the speed layer's progress in a state folder."""
     return state / "run" / NAME
 
 
 def read(state: Path) -> Progress | None:
-    """The progress of the process that runs; None if none does, or it has not made any."""
+    """The progress of the running process; None if none runs, or it has no progress yet."""
     try:
         found = msgspec.json.decode(file(state).read_bytes(), type=Progress)
     except (FileNotFoundError, msgspec.DecodeError):
@@ -74,15 +74,15 @@ def read(state: Path) -> Progress | None:
 
 
 def query_name(release: int, source: str, unique: str) -> str:
-    """What a query is called: by a word of its own, since Spark knows a query that has ended for a moment longer."""
+    """A query's name, with a unique word, because Spark still knows a query for a moment after it has ended."""
     return f"{release} {source} {unique}"
 
 
 @dataclass
 class Recorder:
-    """Sums up the progress of queries whose names are by `query_name`, and writes it to the file after each micro-batch.
+    """Sums up the progress of queries named by `query_name`, and writes it to the file after each micro-batch.
 
-    `folded` is given each of them.
+    `folded` is called with each micro-batch.
     """
 
     state: Path
@@ -100,7 +100,7 @@ class Recorder:
         self.heart = Heart(self.state, PART)
 
     def add(self, document: str) -> None:
-        """Add a micro-batch: Spark's StreamingQueryProgress in JSON. One without records is a look at the log and no more."""
+        """Add a micro-batch: Spark's StreamingQueryProgress in JSON. Without records it only polled the log."""
         told = msgspec.json.decode(document, type=_Told)
         if told.name is None:
             return
@@ -118,25 +118,25 @@ class Recorder:
         self.folded(Folded(one.release, source, told.numInputRows, told.durationMs.get(_WHOLE, 0) / 1000))
 
     def follows(self, query: str, release: int, source: str) -> None:
-        """The query of this id follows the source from now on."""
+        """Record that the query with this id follows the source now."""
         with self._lock:
             earlier = {one: of for one, of in self._queries.items() if of != (release, source)}
             self._queries = {**earlier, query: (release, source)}
 
     def idle(self, query: str) -> None:
-        """The query of this id has looked at the log and found nothing new."""
+        """Record that the query with this id polled the log and found no new records."""
         if known := self._queries.get(query):
             self.heart.looked(*known)
 
     def waits(self, waiting: Waiting) -> None:
-        """A source waits from now on, or for another reason than before."""
+        """Record that a source waits, or waits for another reason."""
         self.heart.waits(waiting.release, waiting.source, waiting.why)
         with self._lock:
             self._waiting[waiting.release, waiting.source] = waiting
             self._write()
 
     def goes_on(self, release: int, source: str) -> None:
-        """A source is followed again."""
+        """Record that a source is followed again."""
         with self._lock:
             if self._waiting.pop((release, source), None) is not None:
                 self._write()
@@ -152,7 +152,7 @@ class Recorder:
 
 
 class _Told(msgspec.Struct):
-    """What is taken of a StreamingQueryProgress."""
+    """The fields that are read of a StreamingQueryProgress."""
 
     name: str | None
     numInputRows: int  # noqa: N815 - Spark's names

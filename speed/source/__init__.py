@@ -1,3 +1,3 @@
-"""One source of one release: where its log is read on from, what was counted before, and the query whose micro-batches go on from
-there; the same path over the archive, for `tandem verify`.
+"""One source of one release: where to continue in its log, what was counted before, and the query from there on. For `tandem
+verify`, the same path over the archive.
 """

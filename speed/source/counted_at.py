@@ -1,4 +1,4 @@
-"""When each stretch of the log was counted, by the positions of commits and archive runs: what a restart and a replay go by."""
+"""When each stretch of the log was counted, by commits and archive runs: for restarts and replays."""
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -48,7 +48,7 @@ class Counted:
     newest: datetime | None = None
 
     def within(self, horizon: timedelta) -> tuple[Stretch, ...]:
-        """The stretches from the first one on whose identities a source of this horizon may still need."""
+        """The stretches whose identities a source with this horizon may still need, from the first such on."""
         for number, one in enumerate(self.stretches):
             stamped = self.newest is not None and one.newest is not None and min(one.newest, one.at) >= self.newest - horizon
             if stamped or self.caught_up is None or one.at >= self.caught_up - horizon:

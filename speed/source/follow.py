@@ -1,4 +1,4 @@
-"""Following one source's log under one release: claim its realtime table, catch up, then a query, restarted as needed."""
+"""Follow one source's log under one release: claim its realtime table, catch up, then run a query, restarted as needed."""
 
 import shutil
 from collections.abc import Callable, Mapping
@@ -110,9 +110,9 @@ class Follow:
         around.recorder.follows(self._streaming.id, self.release.number, self.source.name)
 
     def check(self) -> None:
-        """Start again where the query has ended for a reason that allows it; raises what ended it otherwise, in a sentence.
+        """Restart the query if it ended for a reason that allows it; else raise the reason in a sentence.
 
-        NoBroker is raised for what a later `begin` may find healed, BrokerRefused for what it will not.
+        Raises NoBroker if a later `begin` may succeed, BrokerRefused if it cannot.
         """
         if self._streaming is None or self._query is None or self._streaming.isActive:
             return
@@ -128,7 +128,7 @@ class Follow:
         self.begin()
 
     def stop(self) -> None:
-        """End the query; a micro-batch under way is either committed or not begun."""
+        """End the query; a running micro-batch is committed whole or not at all."""
         if self._streaming is not None:
             self._streaming.stop()
         shutil.rmtree(self.checkpoints, ignore_errors=True)
@@ -151,7 +151,7 @@ class Follow:
                 self._committed()
 
     def _recall(self, begun: Beginning) -> None:
-        """Load what was counted below the table's end and is not known here: at the start, and behind a bridge."""
+        """Load the identities counted below the table's end that this process lacks: at the start, and after a bridge."""
         around, tail, name = self.around, self.tail, self.source.name
         commits = Follower(around.tables, self.release.number, name).poll()
         known = counted(around.tables, self.release, name, tail.writer.end, now=around.now())
@@ -187,7 +187,7 @@ class Follow:
             )
 
     def _log_fault(self, log: Log) -> TandemError | None:
-        """What is wrong with the log itself, if something is: the reason why Spark failed to read it."""
+        """The fault of the log for which Spark failed to read it, if any."""
         try:
             log.require(self.tail.writer.end, self.tail.firsts)
             changed = [now for now, before in zip(log.now(), log.topics, strict=True) if now.partitions != before.partitions]

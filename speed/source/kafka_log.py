@@ -1,4 +1,4 @@
-"""What Kafka has of a source's log: asked before a query starts, and again before each of its commits."""
+"""Ask Kafka for a source's log, before a query starts and before each of its commits."""
 
 from dataclasses import dataclass
 
@@ -10,7 +10,7 @@ from views.source.offset_ranges import Offsets, Partition
 
 @dataclass(frozen=True)
 class Log:
-    """Topics, known by their ids."""
+    """Topics, identified by their ids."""
 
     connection: kafka.Connection
     topics: tuple[kafka.Topic, ...]
@@ -21,14 +21,14 @@ class Log:
         return [(topic.id, number) for topic in self.topics for number in range(topic.partitions)]
 
     def now(self) -> tuple[kafka.Topic, ...]:
-        """The topics that have the names now. Raises NoBroker, NoTopic."""
+        """The topics that have these names now. Raises NoBroker, NoTopic."""
         return kafka.topics(self.connection, [topic.name for topic in self.topics])
 
     def require(self, start: Position, firsts: Offsets) -> Position:
-        """Where the log ends; refuses unless the topics still are these, and still have what lies from `start` on.
+        """The end of the log. Refuses other topics under the names, and a log that lost records from `start` on.
 
-        `firsts` are the first offsets of partitions that `start` lacks. What was read before this passes was there while it
-        was read. Raises LogChanged, NoBroker, NoTopic.
+        `firsts` are the first offsets of partitions that `start` lacks. If it returns, records that were read before existed
+        while they were read. Raises LogChanged, NoBroker, NoTopic.
         """
         planned = {partition: start.get(partition, firsts.get(partition, 0)) for partition in self.partitions}
         now = self.now()

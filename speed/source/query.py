@@ -39,10 +39,10 @@ _PATIENCE: Final = {
 
 @dataclass
 class Query:
-    """A query of a source; `error` is what ended its last micro-batch, if something did.
+    """A query of a source; `error` is what ended its last micro-batch, if any.
 
-    The checkpoint only tells what Spark planned, and is a new one for every query: the ledger is what a query goes on from.
-    `committed` is called after each commit, before the next micro-batch.
+    Each query has a new checkpoint, which only tells what Spark planned: a query continues from the ledger. `committed` is called
+    after each commit, before the next micro-batch.
     """
 
     name: str
@@ -74,7 +74,7 @@ class Query:
         return writer.trigger(processingTime=f"{pause_ms} milliseconds").start()
 
     def trigger(self, log: DataFrame, batch: int) -> None:
-        """One micro-batch, as foreachBatch calls it; whatever it raises ends the query."""
+        """One micro-batch, called by foreachBatch; an error ends the query."""
         try:
             start = self.tail.writer.end
             end = upper(start, planned_end(self.checkpoint, batch, self.log))
@@ -88,7 +88,7 @@ class Query:
 
 
 def planned_end(checkpoint: Path, batch: int, log: Log) -> Position:
-    """Where Spark planned the micro-batch to end, as it wrote to its checkpoint before it began."""
+    """The planned end of a micro-batch, which Spark writes to its checkpoint before it begins."""
     last = (checkpoint / "offsets" / str(batch)).read_text("utf-8").rstrip().rpartition("\n")[2]
     planned = json.loads(last)
     ends = {topic.id: planned.get(topic.name, {}) for topic in log.topics}

@@ -1,4 +1,4 @@
-"""Records of the log as Spark data frames of the columns that tasks read: of Kafka, and of the archive."""
+"""Read records of Kafka and of the archive as Spark DataFrames with the columns that tasks need."""
 
 from collections.abc import Mapping, Sequence
 from functools import reduce
@@ -16,7 +16,7 @@ from views.source.source import RECORDS_SCHEMA, Source, record_columns
 
 
 def of_kafka(records: DataFrame, topics: Sequence[Topic], source: Source) -> DataFrame:
-    """What Spark's Kafka source gives of topics, which knows no topic id."""
+    """The rows of Spark's Kafka source, with the topic ids that it lacks."""
     named = records.withColumnRenamed("timestampType", "timestamp_type")
     return named.select(topic_ids(topics).alias("topic_id"), *record_columns(source)[1:])
 
@@ -24,7 +24,7 @@ def of_kafka(records: DataFrame, topics: Sequence[Topic], source: Source) -> Dat
 def of_log(
     spark: SparkSession, options: Mapping[str, str], topics: Sequence[Topic], source: Source, *, starts: Offsets, ends: Offsets
 ) -> DataFrame:
-    """The records between these offsets, one of each for every partition of the topics, once."""
+    """The records between these offsets, which have every partition of the topics, read once."""
     reader = spark.read.format("kafka").options(**options, **headers_option(source))
     return of_kafka(
         reader.options(
@@ -39,12 +39,12 @@ def of_log(
 
 
 def headers_option(source: Source) -> dict[str, str]:
-    """The option of Spark's Kafka source with which it reads headers, where the source's events hold them."""
+    """The option of Spark's Kafka source to read headers, if the source's events have them."""
     return {"includeHeaders": "true"} if "headers" in record_columns(source) else {}
 
 
 def of_archive(spark: SparkSession, tables: Tables, source: Source, ranges: Ranges) -> DataFrame:
-    """The archive's records of these ranges, of which there must be some; none where nothing is archived yet."""
+    """The archive's records of these ranges, which must not be empty; no records if nothing is archived yet."""
     address, within = tables.archive(source.name), reduce(or_, [_within(*each) for each in ranges.intervals])
     there = delta_tables.open_table(tables, address) is not None
     records = spark.read.format("delta").load(address) if there else spark.createDataFrame(RECORDS_SCHEMA.empty_table())

@@ -1,4 +1,4 @@
-"""The archive through the speed path once more, micro-batch after micro-batch, into a realtime table that nobody serves."""
+"""Replay the archive through the speed path, in micro-batches, into a scratch realtime table."""
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
@@ -25,7 +25,7 @@ from views.view import View
 
 @dataclass(frozen=True)
 class Replayed:
-    """This many micro-batches, what they counted, and what views rejected by fingerprint and reason."""
+    """The number of micro-batches, their counts, and what views rejected by fingerprint and reason."""
 
     batches: int
     counts: Counts

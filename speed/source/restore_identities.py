@@ -1,4 +1,4 @@
-"""The identities that were counted shortly before a position: what a speed layer knows again when it starts."""
+"""Restore the identities that were counted shortly before a position, when a speed layer starts."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -29,17 +29,17 @@ _AT_ONCE: Final = 1_000_000
 
 
 def unseen(source: Source, identities_mb: int) -> Horizon:
-    """The horizon of a source at the log's start: nothing was counted yet."""
+    """The empty horizon of a source, at the log's start."""
     return Horizon(source.horizon // MICROSECOND if source.identity else 0, most(identities_mb))
 
 
 def most(identities_mb: int) -> int:
-    """How many identities N megabytes hold."""
+    """How many identities fit in this many megabytes."""
     return identities_mb * 1_000_000 // BYTES
 
 
 def begun(source: Source, stretches: Sequence[Stretch], known: Counted, identities_mb: int) -> Horizon:
-    """The horizon behind these stretches, which are numbered from 0 on, before their identities are there."""
+    """The horizon after these stretches, which are numbered from 0, before their identities are added."""
     empty = unseen(source, identities_mb)
     return recalled(
         empty.span,
@@ -61,9 +61,9 @@ def seen(
     beginning: Beginning,
     identities_mb: int,
 ) -> Horizon:
-    """The horizon behind what is known to be counted: the identities of all its stretches that the source's horizon asks for.
+    """The horizon after the counted part of the log, with the identities of all stretches within the source's horizon.
 
-    Reads Kafka, and the archive for what Kafka no longer has, the newest first and no more than the bound lets it keep.
+    Reads Kafka, and the archive for records that Kafka no longer has: the newest first, up to the bound of memory.
     """
     if not source.identity or not source.horizon:
         return unseen(source, identities_mb)

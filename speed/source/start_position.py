@@ -1,4 +1,4 @@
-"""Where a source is read on from: Kafka where it still has the records, the archive where it has them no longer."""
+"""Decide where a source continues: in Kafka if it still has the records, else in the archive."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -17,7 +17,7 @@ from views.source.source import Source
 
 
 class Gap(TandemError):
-    """Offsets that neither the log nor the archive has."""
+    """Neither the log nor the archive has these offsets."""
 
 
 @dataclass(frozen=True)
@@ -34,9 +34,9 @@ class Beginning:
 
 
 def beginning(tables: Tables, source: Source, start: Position, connection: kafka.Connection, *, at: datetime) -> Beginning:
-    """How to go on from `start`. What is seen of the log for the first time is recorded, as of the time `at`.
+    """Decide how to continue from `start`, and record topics and first offsets that are new, at the time `at`.
 
-    Raises Gap, LogChanged if the log ends below `start` or is another, NoBroker, NoTopic.
+    Raises Gap, LogChanged if the log ends below `start` or is another log, NoBroker, NoTopic.
     """
     now = kafka.topics(connection, source.topics)
     names, topics = {topic.id: topic.name for topic in now}, {topic.name: topic.id for topic in now}
