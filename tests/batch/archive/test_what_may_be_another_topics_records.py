@@ -1,15 +1,15 @@
 """Files leave the archive if their topic was deleted while they were copied: those of the run and of that topic alone."""
 
 from batch.archive.copy import doubtful
-from batch.runtime.file_ranges import EVERY_OFFSET, Span
+from batch.runtime.file_ranges import EVERY_OFFSET, FileRange
 from views.source.offset_ranges import Ranges
 
 RUN = Ranges.of({("gone", 0): (10, 20), ("gone", 1): (5, 8), ("there", 0): (0, 30)})
 LOG = {("there", 0): 0}
 
 
-def span(path: str, topic: str, partition: int, start: int, end: int) -> Span:
-    return Span(path, end - start, (topic, topic), (partition, partition), (start, end))
+def span(path: str, topic: str, partition: int, start: int, end: int) -> FileRange:
+    return FileRange(path, end - start, (topic, topic), (partition, partition), (start, end))
 
 
 def test_files_of_the_run_and_of_a_topic_that_is_gone() -> None:
@@ -27,8 +27,8 @@ def test_files_of_the_run_and_of_a_topic_that_is_gone() -> None:
 
 
 def test_a_file_whose_bounds_nobody_knows_stays() -> None:
-    assert not doubtful([Span("unknown", 3), Span("offsets", 3, ("gone", "gone"), (0, 0), EVERY_OFFSET)], RUN, LOG)
-    assert not doubtful([Span("several topics", 3, ("gone", "there"), (0, 0), (10, 20))], RUN, LOG)
+    assert not doubtful([FileRange("unknown", 3), FileRange("offsets", 3, ("gone", "gone"), (0, 0), EVERY_OFFSET)], RUN, LOG)
+    assert not doubtful([FileRange("several topics", 3, ("gone", "there"), (0, 0), (10, 20))], RUN, LOG)
 
 
 def test_a_log_that_has_all_partitions_leaves_every_file() -> None:
