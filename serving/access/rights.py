@@ -52,7 +52,7 @@ class Rights:
         return cls(frozenset(cast("Verb", verb) for verb in verbs), named or None, bound)
 
     @property
-    def narrowed(self) -> bool:
+    def restricted(self) -> bool:
         """Whether the rights apply to only a part of the project."""
         return self.views is not None or bool(self.rows)
 

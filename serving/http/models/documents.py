@@ -72,7 +72,7 @@ class Exactness(Said):
 class Provenance(BaseModel):
     """What an answer counts, up to where, how fresh it is and how exact.
 
-    Positions and counts over all rows of the view or source are null for tokens that are bound to rows.
+    Positions and counts over all rows of the view or source are null for tokens that are restricted to rows.
     """
 
     layer: Layer
@@ -109,7 +109,7 @@ class Rows(BaseModel):
 class OneRow(BaseModel):
     """One row; null is the certainty that nothing with these keys and this window was counted up to `provenance.realtime`.
 
-    A token that is bound to rows gets 403 for all other keys, whether anything was counted for them or not.
+    A token that is restricted to rows gets 403 for all other keys, whether anything was counted for them or not.
     """
 
     view: str
@@ -160,7 +160,7 @@ class Column(BaseModel):
 class ViewState(BaseModel):
     """How far a view has come; `problem` says why it has no answers, if it has none.
 
-    Positions are null for tokens that are bound to rows.
+    Positions are null for tokens that are restricted to rows.
     """
 
     source: str
@@ -237,7 +237,7 @@ class GapState(BaseModel):
 class StandingRelease(BaseModel):
     """A release beside the live one; `lag` is by source how many offsets its realtime views are behind the live ones.
 
-    `lag` is null for tokens that are bound to rows.
+    `lag` is null for tokens that are restricted to rows.
     """
 
     release: int
@@ -249,7 +249,7 @@ class StandingRelease(BaseModel):
 class SourceState(BaseModel):
     """How far a source has come; `until_loss` is null if the broker does not answer.
 
-    Positions, counts, `log`, `archive` and `until_loss` are null for tokens that are bound to rows; of gaps they get the names.
+    Positions, counts, `log`, `archive` and `until_loss` are null for tokens restricted to rows; of gaps they get the names.
     """
 
     cut: Place | None
@@ -270,7 +270,7 @@ class SourceState(BaseModel):
 class Part(BaseModel):
     """One part of the installation: its state, since when, why, and what to do about it.
 
-    `why` is null for tokens that are narrowed, because it may name what they may not see.
+    `why` is null for tokens that are restricted, because it may name what they may not see.
     """
 
     part: str = Field(examples=["broker", "speed"])

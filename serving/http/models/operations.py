@@ -20,7 +20,7 @@ class ViewDiff(BaseModel):
 class Published(BaseModel):
     """A publication: who made it live, when, why and how; its release, its cuts and batch versions, the code's revision.
 
-    `diff` is set for a promotion. `diff`, cuts and gaps are null for tokens that are bound to rows, because they are of all
+    `diff` is set for a promotion. `diff`, cuts and gaps are null for tokens that are restricted to rows, because they are of all
     rows.
     """
 

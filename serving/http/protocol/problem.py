@@ -33,8 +33,8 @@ if TYPE_CHECKING:
     from serving.access.rights import Principal
 
 MEDIA = "application/problem+json"
-WITHHELD = "the server cannot answer now; `/status` shows the reason to a token that is not narrowed to rows"
-"""The detail for a caller that is bound to rows, instead of a reason that may name positions."""
+WITHHELD = "the server cannot answer now; `/status` shows the reason to a token that is not restricted to rows"
+"""The detail for a caller that is restricted to rows, instead of a reason that may name positions."""
 
 
 class Problem(HTTPException):

@@ -20,7 +20,7 @@ from serving.read.selection import BadSelection, parse_time
 class Found:
     """An answer, and what the response shows of it: these `measures`, and the rows after the first `given`.
 
-    `bound` says whether the caller is bound to rows.
+    `bound` says whether the caller is restricted to rows.
     """
 
     answer: Answer

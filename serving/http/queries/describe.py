@@ -79,8 +79,8 @@ def state(view: View, snapshot: Snapshot, *, bound: bool) -> ViewState:
     )
 
 
-def source_state(name: str, snapshot: Snapshot, log: Log, stored: Stored, *, narrowed: bool) -> SourceState:
-    """How far a source has come; a caller that is `narrowed` is not told which machines do not answer."""
+def source_state(name: str, snapshot: Snapshot, log: Log, stored: Stored, *, restricted: bool) -> SourceState:
+    """How far a source has come; a caller that is `restricted` is not told which machines do not answer."""
     tail, end, archive, left = snapshot.tails[name], log.end(name), stored.archives.get(name), log.until_loss.get(name)
     return SourceState(
         cut=tail.cut.to_json(),
@@ -93,7 +93,7 @@ def source_state(name: str, snapshot: Snapshot, log: Log, stored: Stored, *, nar
         log=LogState(
             end=None if end.position is None else end.position.to_json(),
             lag=None if tail.problem else end.lag(tail.end),
-            problem="the broker does not answer" if end.problem and narrowed else end.problem,
+            problem="the broker does not answer" if end.problem and restricted else end.problem,
         ),
         archive=None if archive is None else ArchiveState(end=archive.end.to_json(), records=archive.records),
         until_loss=None if left is None else UntilLossState.model_validate(left.to_json()),
@@ -102,7 +102,7 @@ def source_state(name: str, snapshot: Snapshot, log: Log, stored: Stored, *, nar
 
 
 def bound_source_state(name: str, snapshot: Snapshot) -> SourceState:
-    """How far a source has come, for a caller that is bound to rows: how fresh, and which gaps; no position and no count."""
+    """How far a source has come, for a caller that is restricted to rows: how fresh, and which gaps; no position and no count."""
     tail = snapshot.tails[name]
     return SourceState(
         cut=None,
@@ -133,14 +133,14 @@ def _adds(measure: Measure) -> bool:
     return isinstance(measure.measure if isinstance(measure, Filtered) else measure, Count | Total)
 
 
-def parts(states: Iterable[PartState], *, narrowed: bool) -> list[Part]:
-    """The parts of the installation. A caller that is narrowed gets no reasons, which may name a source or a broker."""
-    shown = (replace(one, why=None) if narrowed else one for one in states)
+def parts(states: Iterable[PartState], *, restricted: bool) -> list[Part]:
+    """The parts of the installation. A caller that is restricted gets no reasons, which may name a source or a broker."""
+    shown = (replace(one, why=None) if restricted else one for one in states)
     return [Part.model_validate(one.to_json()) for one in shown]
 
 
-def standing(stored: Stored, sources: Collection[str], *, narrowed: bool, bound: bool) -> list[StandingRelease]:
-    """The releases beside the live one, of these sources. A caller that is narrowed gets no reasons, which may name others.
+def standing(stored: Stored, sources: Collection[str], *, restricted: bool, bound: bool) -> list[StandingRelease]:
+    """The releases beside the live one, of these sources. A caller that is restricted gets no reasons, which may name others.
 
     A caller that is `bound` to rows is not told how many offsets they are behind.
     """
@@ -148,7 +148,7 @@ def standing(stored: Stored, sources: Collection[str], *, narrowed: bool, bound:
         StandingRelease(
             release=one.release,
             stage=one.stage,
-            why=None if narrowed else one.why,
+            why=None if restricted else one.why,
             lag=None if bound else {name: lag for name, lag in one.lag.items() if name in sources},
         )
         for one in stored.standing

@@ -23,7 +23,7 @@ def question_of(
     if isinstance(parameters, RowParameters):
         return row_question(view, principal, parameters.keys, parameters.window, layer=layer, publication=publication)
     keys, between = parse_keys(view, parameters.keys), parse_between(parameters.start, parameters.to)
-    selection = select(view, _narrowed(view, principal, keys), between)
+    selection = select(view, _restricted(view, principal, keys), between)
     return Question(view, selection, layer, publication, parse_order(view, parameters.order))
 
 
@@ -42,7 +42,7 @@ def row_question(
     counted, so those keys are refused whether anything was counted or not.
     """
     named = parse_keys(view, keys)
-    values = _narrowed(view, principal, named)
+    values = _restricted(view, principal, named)
     if missing := [name for name in view.keys if name not in named]:
         raise BadSelection(f"one row of view {view.name!r} needs all of its keys; missing: {', '.join(missing)}")
     return Question(view, select(view, values, parse_window(view, window)), layer, publication)
@@ -50,7 +50,7 @@ def row_question(
 
 def lookup_question(view: View, principal: Principal, body: Lookup) -> Question:
     """The question about the rows of many keys, without the keys themselves. Raises BadSelection."""
-    selection = select(view, _narrowed(view, principal, {}), parse_between(body.start, body.to))
+    selection = select(view, _restricted(view, principal, {}), parse_between(body.start, body.to))
     return Question(view, selection, body.layer or "merged")
 
 
@@ -86,9 +86,9 @@ def columns(view: View, measures: Iterable[str]) -> list[str]:
     return [name for name in answer_schema(view).names if name not in left_out]
 
 
-def _narrowed(view: View, principal: Principal, named: Mapping[str, pa.Scalar]) -> dict[str, pa.Scalar]:
+def _restricted(view: View, principal: Principal, named: Mapping[str, pa.Scalar]) -> dict[str, pa.Scalar]:
     """The named values of keys and those that the principal is bound to. Raises Problem 403 if they differ."""
     bound = principal.rights.bound(view) or {}
     if outside(named, bound):
-        raise Problem(403, f"the token is narrowed to rows with {', '.join(principal.rights.rows)}")
+        raise Problem(403, f"the token is restricted to rows with {', '.join(principal.rights.rows)}")
     return {**named, **bound}

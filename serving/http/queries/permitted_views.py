@@ -24,7 +24,7 @@ def view_for(views: Mapping[str, View], name: str, principal: Principal) -> View
 def may_see(views: Mapping[str, View], name: str, principal: Principal) -> bool:
     """Whether the principal may know of a view of this name, of any release; `views` are the live ones.
 
-    A principal that is bound to rows may only if the live view of that name has the bound keys: another release's may not.
+    A principal that is restricted to rows may only if the live view of that name has the bound keys: another release's may not.
     """
     rights = principal.rights
     if rights.views is not None and name not in rights.views:

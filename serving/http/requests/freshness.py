@@ -24,7 +24,7 @@ async def wait(
     none. Raises BadSelection, and Problem 504 after `wait_s`.
     """
     if bound and min_position is not None:
-        raise Problem(403, "a token that is narrowed to rows may not use min_position, because positions count all rows")
+        raise Problem(403, "a token that is restricted to rows may not use min_position, because positions count all rows")
     most = None if max_age is None else parse_span(max_age)
     position = None if min_position is None else parse_position(min_position)
 

@@ -64,9 +64,9 @@ class Gated(APIRoute):
             if self.needs != "known" and self.needs not in principal.rights.verbs:
                 held = ", ".join(sorted(principal.rights.verbs))
                 raise Problem(403, f"this request needs the right {self.needs!r}; the token has {held}")
-            if self.needs == "admin" and principal.rights.narrowed:
+            if self.needs == "admin" and principal.rights.restricted:
                 raise Problem(
-                    403, "this request concerns the whole project; a token that is narrowed to views or rows may not send it"
+                    403, "this request concerns the whole project; a token that is restricted to views or rows may not send it"
                 )
             _refuse_unknown(request, named, free=free)
             who = str(principal)

@@ -29,7 +29,7 @@ async def audits(request: Request, view: Of = None, limit: Limit = 500) -> Audit
     """
     server, principal = server_of(request), principal_of(request)
     if principal.rights.rows:
-        raise Problem(403, "a token that is narrowed to rows may not read audits, which compare all rows")
+        raise Problem(403, "a token that is restricted to rows may not read audits, which compare all rows")
     server.lane.snapshot()
     views = await server.lane.ask(lambda cache: cache.views(), by=str(principal))
     found = await server.work(principal, lambda: stored.history(server.tables, view=view))

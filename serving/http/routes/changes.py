@@ -32,7 +32,7 @@ _STREAM: Final = "text/event-stream"
 _EVENT: Final = 'id: TOKEN\nevent: rows\ndata: {"rows":[{"page":"/a","n":3}],"gone":[],"provenance":{}}\n\n'
 
 _GONE: Final = "the token has expired; read all rows again"
-"""The detail for a caller that is bound to rows, instead of a reason that may name positions."""
+"""The detail for a caller that is restricted to rows, instead of a reason that may name positions."""
 
 router = APIRouter(route_class=Gated, tags=["rows"])
 
@@ -84,7 +84,7 @@ async def changes(
 
 
 def _token(server: Server, principal: Principal, text: str | None) -> Token | None:
-    """The client's token. A caller that is bound to rows can neither read nor create one, because tokens contain positions."""
+    """The client's token. A caller restricted to rows can neither read nor create one, because tokens contain positions."""
     if text is None:
         return None
     plain = server.seal.open(text) if principal.rights.rows else text

@@ -24,7 +24,7 @@ async def history(request: Request, limit: Limit = 100) -> History:
     """List the publications, the newest first: who, when, why, release, cuts, batch versions, revision, and what a promotion
     changed.
 
-    A token that is narrowed to views gets only the views that it may read, and their sources; a token that is narrowed to rows
+    A token that is restricted to views gets only the views that it may read, and their sources; a token restricted to rows
     gets no cuts, gaps and changes, which are of all rows.
     """
     server, principal = server_of(request), principal_of(request)
@@ -32,11 +32,11 @@ async def history(request: Request, limit: Limit = 100) -> History:
     views = await server.lane.ask(lambda cache: cache.views(), by=str(principal))
     found, total = await server.work(principal, lambda: documents(server.tables, limit))
     sources = {view.source.name for view in readable(views, principal).values()}
-    shown = [_narrowed(one, views, sources, principal) if principal.rights.narrowed else one for one in found]
+    shown = [_restricted(one, views, sources, principal) if principal.rights.restricted else one for one in found]
     return History(publications=[Published.model_validate(one) for one in shown], total=total)
 
 
-def _narrowed(
+def _restricted(
     document: Mapping[str, Any], views: Mapping[str, View], sources: Collection[str], principal: Principal
 ) -> dict[str, Any]:
     if principal.rights.rows:

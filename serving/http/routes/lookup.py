@@ -35,7 +35,7 @@ async def lookup(
 ) -> Response:
     """The rows that have any of many keys, at one snapshot, in the order of the keys.
 
-    For a token that is bound to rows all other keys are `hidden`, whether anything was counted for them or not.
+    For a token that is restricted to rows all other keys are `hidden`, whether anything was counted for them or not.
     """
     server, principal = server_of(request), principal_of(request)
     most = server.settings.max_rows

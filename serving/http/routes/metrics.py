@@ -20,10 +20,10 @@ router = APIRouter(route_class=Gated, tags=["health"])
 async def metrics(request: Request) -> Response:
     """Latencies by route and status, durations of polls, and the state of each part, in the text format of Prometheus.
 
-    `tandem metrics` prints what tables and log hold. Not for tokens that are bound to rows, because the metrics count all rows.
+    `tandem metrics` prints what tables and log hold. Not for tokens restricted to rows, because the metrics count all rows.
     """
     if principal_of(request).rights.rows:
-        raise Problem(403, "a token that is narrowed to rows may not read the server's metrics, which count all requests")
+        raise Problem(403, "a token that is restricted to rows may not read the server's metrics, which count all requests")
     server = server_of(request)
     server.metrics.parts(server.parts.states)
     return Response(server.metrics.text(), headers={"Content-Type": figures.CONTENT_TYPE, "Cache-Control": "no-store"})

@@ -32,7 +32,7 @@ async def sql(request: Request, body: Statement, *, min_position: MinPosition = 
     """
     server, principal = server_of(request), principal_of(request)
     if principal.rights.rows:
-        raise Problem(403, "a token that is narrowed to rows may not use SQL; read its rows at /views/{view}/rows")
+        raise Problem(403, "a token that is restricted to rows may not use SQL; read its rows at /views/{view}/rows")
     media = accepted(request.headers.get("accept"))
     refuse_other(media, escaped=escaped)
     server.lane.snapshot()

@@ -24,7 +24,7 @@ async def status(request: Request) -> Status:
     """Show what is published, and positions, cuts and problems of the views that the token may read and of their sources.
 
     The broker is asked at most every few seconds, and the answer does not wait long for it: `log` reports a broker that does not
-    answer. A token that is bound to rows gets no position and no count, which are of all rows.
+    answer. A token that is restricted to rows gets no position and no count, which are of all rows.
     """
     server, principal = server_of(request), principal_of(request)
     server.lane.snapshot()
@@ -36,7 +36,7 @@ async def status(request: Request) -> Status:
     snapshot, sources, found = await server.lane.ask(known, by=str(principal))
     publication = snapshot.publication
     log, stored = await asyncio.gather(server.pipeline.log(sources.values()), server.pipeline.stored(publication))
-    narrowed, bound = principal.rights.narrowed, bool(principal.rights.rows)
+    restricted, bound = principal.rights.restricted, bool(principal.rights.rows)
     shown = sorted({view.source.name for view in found.values()})
     return Status(
         publication=publication.number,
@@ -46,9 +46,9 @@ async def status(request: Request) -> Status:
         sources={
             name: describe.bound_source_state(name, snapshot)
             if bound
-            else describe.source_state(name, snapshot, log, stored, narrowed=narrowed)
+            else describe.source_state(name, snapshot, log, stored, restricted=restricted)
             for name in shown
         },
-        parts=describe.parts(server.parts.states, narrowed=narrowed),
-        standing=describe.standing(stored, shown, narrowed=narrowed, bound=bound),
+        parts=describe.parts(server.parts.states, restricted=restricted),
+        standing=describe.standing(stored, shown, restricted=restricted, bound=bound),
     )

@@ -89,7 +89,7 @@ function source(name) {
     if (!hidden) draw(state, status, at);
     fill(
       told,
-      hidden ? h("p", { class: "note" }, "Positions count the events of all rows; a token that is bound to rows does not see them.") : null,
+      hidden ? h("p", { class: "note" }, "Positions count the events of all rows; a token that is restricted to rows does not see them.") : null,
       facts({
         Watermark: state.watermark === null ? null : h("time", { datetime: state.watermark }, second(state.watermark)),
         "Newest event": state.newest === null ? null : h("time", { datetime: state.newest, title: time(state.newest) }, ago(state.newest)),

@@ -46,7 +46,7 @@ export function picture(view, signal, choose) {
 async function tail(rowsOf, asked, whole, most, signal) {
   const found = await ask(rowsOf({ ...asked, layer: "speed", limit: Math.min(MOST_ROWS, most) }), { signal });
   const [one, other] = [whole.provenance, found.provenance];
-  // A token that is bound to rows gets no position, so the page cannot compare the snapshots of both.
+  // A token that is restricted to rows gets no position, so the page cannot compare the snapshots of both.
   const same = one.realtime !== null && one.publication === other.publication && JSON.stringify(one.realtime) === JSON.stringify(other.realtime);
   return same && found.next === null ? found.rows : null;
 }

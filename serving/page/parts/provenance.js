@@ -17,7 +17,7 @@ export function provenanceFacts(told) {
       // Null for a view without a measure that is exact by itself: the reasons of its columns are below.
       Rows: told.exactness.rows && exactness(told.exactness.rows),
       Publication: number(told.publication),
-      // Null for a token that is bound to rows: these counts are of all rows.
+      // Null for a token that is restricted to rows: these counts are of all rows.
       "Below the cut": told.cut === null ? null : h("span", {}, h("span", { class: "swatch batch" }), number(total(told.cut))),
       "From the cut on": told.cut === null || told.layer === "batch" ? null : h("span", {}, h("span", { class: "swatch realtime" }), number(Math.max(0, total(told.realtime) - total(told.cut)))),
       "Newest event": told.newest === null ? "none" : h("time", { datetime: told.newest, title: time(told.newest) }, ago(told.newest)),

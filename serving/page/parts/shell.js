@@ -29,7 +29,7 @@ export function shell({ me, status, leave, announced }) {
       "div",
       { class: "who" },
       h("span", { class: "name", title: `Until ${me.expires}` }, h("bdi", {}, me.name)),
-      h("span", { class: "rights" }, me.verbs.map((verb) => badge(verb)), me.rows.length ? badge("bound to rows") : null),
+      h("span", { class: "rights" }, me.verbs.map((verb) => badge(verb)), me.rows.length ? badge("restricted to rows") : null),
       button("Sign out", leave),
     ),
   );

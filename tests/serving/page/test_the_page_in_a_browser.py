@@ -342,7 +342,7 @@ def test_a_token_sees_what_it_may(open_page: Open, served: Served) -> None:
     page.goto(page.url.partition("#")[0] + "#/releases")
     expect(page.get_by_text("needs another right").first).to_be_visible()
     page.goto(page.url.partition("#")[0] + "#/")
-    expect(page.get_by_text("a token that is bound to rows does not see them").first).to_be_visible()
+    expect(page.get_by_text("a token that is restricted to rows does not see them").first).to_be_visible()
     expect(page.get_by_text("Positions by partition").first).to_be_hidden()
     expect(page.get_by_role("table", name="Publications, the newest first")).to_contain_text("first")
 

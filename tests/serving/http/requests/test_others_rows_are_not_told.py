@@ -1,4 +1,4 @@
-"""Who is bound to rows gets the same from every route, whatever the other rows are: the same bytes in two such worlds."""
+"""Who is restricted to rows gets the same from every route, whatever the other rows are: the same bytes in two such worlds."""
 
 import json
 from datetime import timedelta

@@ -231,7 +231,7 @@ async def test_who_is_bound_to_rows_sees_these_and_no_others(served: Served, aut
             ):
                 refused = [await client.get(f"/views/{VIEW}/{route}{other}") for other in hidden]
                 assert {(answer.status_code, answer.content) for answer in refused} == {(403, refused[0].content)}
-                assert "narrowed to rows with page=/a" in refused[0].text
+                assert "restricted to rows with page=/a" in refused[0].text
             keys = [{"page": "/b"}, {"page": "/a"}, {"page": None}, {"page": "/nowhere"}]
             found = await client.post(f"/views/{VIEW}/lookup", json={"keys": keys})
             assert [row["page"] for row in found.json()["rows"]] == ["/a"]

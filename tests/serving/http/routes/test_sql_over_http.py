@@ -110,7 +110,7 @@ def test_a_view_that_is_forbidden_is_as_one_that_is_not_there(served: Served) ->
         assert "inverse" not in absent[1]
     with served.asker(served.token("bound", may=("sql", "read"), rows=["page=/01"])) as bound:
         answer = bound.post("/sql", json={"statement": "SELECT n FROM ever"})
-        assert (answer.status_code, "narrowed to rows" in answer.text) == (403, True)
+        assert (answer.status_code, "restricted to rows" in answer.text) == (403, True)
 
 
 @pytest.mark.parametrize(
