@@ -11,7 +11,9 @@ In what order
     older version can finish. A whole table goes at one stroke: its folder moves to the scratch folder (batch/runtime/scratch.py).
 
 What is never deleted
-    Rows of the archive, of publications and of other journals. Their small files become larger ones with the same rows.
+    Rows of the archive, of publications and of other journals. Their small files become larger ones with the same rows. The one
+    exception is an archive run that is not checked yet: if a topic was deleted while the run copied it, the run's rows of that
+    topic are removed and named as a gap (batch/archive/archive.py), because they may be another topic's of the same name.
 """
 
 from dataclasses import dataclass
