@@ -13,9 +13,9 @@ from typing import Any
 
 from rich.console import Console, RenderableType
 
+from cli.command.revision import revision
 from infra import settings as settings_of_project
 from infra.folders import EXAMPLES
-from infra.revision import revision
 from infra.settings import Settings
 from views.errors import TandemError
 from views.project import project as definitions_of_project

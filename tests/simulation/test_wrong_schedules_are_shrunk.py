@@ -12,7 +12,8 @@ from tests.simulation.shrinking import shrink
 from tests.simulation.simulation import past
 from tests.simulation.world import surroundings
 
-_SEEDS = range(2100, 2400)
+_SEEDS = range(5000, 9000)
+"""One seed in some hundreds shows the planted bug. Which one changes with each call that the code makes or leaves out."""
 
 
 @pytest.fixture

@@ -84,6 +84,7 @@ def archived(world: World) -> None:
         written = CommitProperties(app_transactions=[Transaction(archive.APP_ID, run.number)])
         write_deltalake(handle, rows, mode="append", commit_properties=written)
     counts = Counts(events=found.events.num_rows, quarantined={"json": found.rejects.num_rows})
+    archive.check(tables, SOURCE, run.number, at=world.clock)
     archive.finish(tables, SOURCE, decoder, run.number, counts=counts, newest=NOON, at=world.clock)
 
 

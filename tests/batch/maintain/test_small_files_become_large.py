@@ -8,7 +8,7 @@ import pytest
 from deltalake import DeltaTable, write_deltalake
 
 from batch.maintain.compact import compact
-from batch.runtime.file_ranges import RECORDS, spans
+from batch.runtime.file_ranges import RECORDS, file_ranges
 from ledger.delta.addresses import Tables
 from ledger.log.positions import Position
 
@@ -38,7 +38,7 @@ def test_their_rows_stay_and_what_has_bounds_keeps_them(tmp_path: Path, more: st
     after = DeltaTable(address)
     assert after.version() == version + 1
     assert after.to_pyarrow_table().sort_by([("partition", "ascending"), ("offset", "ascending")]) == before
-    found = [(span.rows, span.topics, span.partitions, span.offsets) for span in spans(after, RECORDS)]
+    found = [(span.rows, span.topics, span.partitions, span.offsets) for span in file_ranges(after, RECORDS)]
     assert sorted(found) == [(40, ("T", "T"), (partition, partition), (0, 40)) for partition in (0, 1)]
     for action in pa.table(after.get_add_actions(flatten=True)).to_pylist():
         assert (action.get("min.size"), action.get("max.size")) == ((0, 273) if more else (None, None))
