@@ -122,13 +122,14 @@ def _journals(tables: Tables, needed: list[Release], settings: Settings) -> Iter
     decoders = dict.fromkeys(pair for release in needed for pair in release.sources.items())
     names = [
         ("releases",),
+        ("documents",),
         ("publications",),
         ("standing",),
         ("diffs",),
         ("gaps",),
         ("audits",),
         ("rates",),
-        *dict.fromkeys((kind, source) for source, _ in decoders for kind in ("runs", "topics")),
+        *dict.fromkeys((kind, source) for source, _ in decoders for kind in ("runs", "topics", "firsts", "checked")),
         *(("summaries", *pair) for pair in decoders),
     ]
     for address in (tables.control(*name) for name in names):

@@ -244,6 +244,12 @@ def test_files_in_mid_read_stay_for_the_hours_that_are_set(world: World) -> None
         delta_tables.read_file(handle, path)
 
 
+def test_every_journal_is_freed_of_old_files(world: World) -> None:
+    control = Path(world.tables.root) / "control"
+    journals = {str(log.parent.relative_to(world.tables.root)) for log in control.rglob("_delta_log")}
+    assert journals <= {table.table for table in kept_up(world).tables}
+
+
 def test_rows_are_in_the_order_of_the_log_and_files_are_pruned_by_it(world: World) -> None:
     log = logged(world)
     kept_up(world)
