@@ -152,7 +152,7 @@ GOOD = [
     Ended(("status",), 3, '{"parts": []}\n', ""),
     Ended(("archive",), 1, '{"error": "the broker does not answer"}\n', "tandem: the broker does not answer\n"),
     Ended(("archive",), -9, "", "", killed=True),
-    Ended(("archive",), 1, '{"error": "Spark\'s Java process is gone"}\n', "", killed=True),
+    Ended(("archive",), 1, '{"error": "Spark\'s Java process has ended"}\n', "", killed=True),
 ]
 BAD = [
     (Ended(("query", "v"), 4, '{"rows": []}', ""), "exit code 4"),

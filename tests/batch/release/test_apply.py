@@ -11,7 +11,7 @@ from batch.archive import archive
 from batch.maintain.drop_tables import drop_unneeded
 from batch.recompute import recompute
 from batch.recompute.plan import Request
-from batch.release import apply
+from batch.release import apply, build_release
 from batch.release.apply import Applied
 from batch.release.build_release import Terms
 from ledger.publish import diffs as kept
@@ -316,7 +316,7 @@ def test_a_release_whose_build_ended_in_the_middle_is_begun_anew(shop: Shop, mon
     def killed(*_: object) -> Mapping[str, object]:
         raise KeyboardInterrupt
 
-    monkeypatch.setattr(apply, "commit", killed)
+    monkeypatch.setattr(build_release, "commit", killed)
     with pytest.raises(KeyboardInterrupt):
         applied(shop, CHANGED)
     monkeypatch.undo()

@@ -179,7 +179,7 @@ def test_what_was_read_outside_the_plan_is_refused(spark: SparkSession, project:
     views = {"f2": project.views["per_shop"]}
     task = Task(FILES, "sales", {"per_shop": "f2"})
     partitions = [[sale(1), sale(2)]]
-    with pytest.raises(Torn, match=r"offsets 0 to 1 of partition 0 of topic T were read where \[0, 1\) was planned"):
+    with pytest.raises(Torn, match=r"offsets 0 to 1 of partition 0 of topic T were read, but \[0, 1\) was planned"):
         fold_records(records(spark, *partitions), task, views, Ranges.of({("T", 0): (0, 1)}), Horizon(0))
     holed = fold_records(records(spark, *partitions), task, views, Ranges.of({("T", 0): (0, 5)}), Horizon(0))
     assert holed.counts.holes == 3

@@ -159,7 +159,7 @@ def test_a_release_that_cannot_be_followed_ends_alone(broker: kafka.Connection, 
         wait_until_folded(settings, broker, topic)
         with pytest.raises(apply.CannotApply, match=r"release 2 is failed: .*no-such-topic"):
             apply.run(run(settings, "apply"), lambda: nowhere, Terms(max_lag=0))
-        assert any("release 2, which is kept beside the live one, is kept up no longer" in said for said in layer.said)
+        assert any("release 2, which is kept beside the live one, is no longer kept up to date" in said for said in layer.said)
         produce(broker, topic, some(range(20, 30)))
         wait_until_folded(settings, broker, topic)
     record = standing.newest(tables, 2)
