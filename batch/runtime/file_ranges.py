@@ -80,7 +80,7 @@ def rows_within(files: Iterable[FileRange], ranges: Ranges) -> int:
 
 
 def table_ranges(tables: Tables, address: str, columns: Columns, time: str = "") -> list[FileRange]:
-    """The files of a table as `spans` has them, at its newest version; none if there is no table. Raises Unreadable."""
+    """The ranges of a table's files at its newest version; empty if the table does not exist. Raises Unreadable."""
     table = delta_tables.open_table(tables, address)
     return [] if table is None else file_ranges(table, columns, time)
 
