@@ -8,9 +8,10 @@ from infra.kafka.address import Address, jaas, java_options, login, outside
 from infra.kafka.errors import BrokerRefused, NoBroker, NoTopic, NotSent
 from infra.kafka.kafka_python.client import Connection, connect
 from infra.kafka.kafka_python.logins import record_login
+from infra.kafka.kafka_python.new_topics import create
 from infra.kafka.kafka_python.offsets import delete_before, ends, newest_timestamps, starts
 from infra.kafka.kafka_python.records import records
-from infra.kafka.kafka_python.topics import configurations, create, describe, replicas, topic, topics
+from infra.kafka.kafka_python.topics import configurations, describe, replicas, topic, topics
 from infra.kafka.outcome import Appended, NotAppended, Outcome, Told
 from infra.kafka.placement import OtherPartitioner, refuse_crc32
 from infra.kafka.record import Record

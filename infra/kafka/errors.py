@@ -17,7 +17,7 @@ class BrokerRefused(NoBroker):
 
 
 class NoTopic(TandemError):
-    """The broker has no such topic."""
+    """The broker has no such topic, or no longer has it."""
 
 
 class NotSent(TandemError):

@@ -29,7 +29,7 @@ def log_ends(settings: Settings, sources: Iterable[Source]) -> dict[str, LogEnd]
         connection = kafka.connect(broker.address(settings))
         topics = kafka.describe(connection, {topic for source in wanted for topic in source.topics})
         ends = kafka.ends(connection, topics.values())
-    except kafka.NoBroker as error:
+    except (kafka.NoBroker, kafka.NoTopic) as error:
         return {source.name: LogEnd(problem=str(error)) for source in wanted}
     found = {}
     for source in wanted:

@@ -10,6 +10,7 @@ from typing import ClassVar, Literal
 
 from batch.recompute.plan import BadRequest, Request
 from batch.release.apply import CannotApply
+from infra.kafka import NoTopic
 from infra.settings import Keep
 from ledger.cuts import OutOfReach
 from ledger.delta.delta_tables import Conflict, Unwritable, Vanished
@@ -82,7 +83,7 @@ _CHANGES_OVER = (0.05, 0.15, 0.15, 0.4)
 _RESTS = (0.0, 0.1, 0.3)
 _LOG = 0.05
 _FATES: tuple[Fate, ...] = ("fails", "unacknowledged", "seems to conflict")
-_LOST = (LogChanged, Gap, GapNotAccepted, UnknownGap, OutOfReach)
+_LOST = (LogChanged, NoTopic, Gap, GapNotAccepted, UnknownGap, OutOfReach)
 """What a process may end with where the log loses records; it says how to go on."""
 
 Kind = Literal["resume", "kill", "start"]

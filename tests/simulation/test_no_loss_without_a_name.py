@@ -3,14 +3,18 @@
 `./tandem test -- tests/simulation/test_no_loss_without_a_name.py --seed 17 -n 0 -s` replays the commands of one seed.
 """
 
+import itertools
 import random
 from collections.abc import Iterator
+from contextlib import suppress
 from typing import Any
 
 import pytest
 
 from batch.archive.archive import decode_archived
+from infra.kafka import NoTopic
 from ledger.log import archive, gaps
+from ledger.log.fetch_checks import LogChanged
 from ledger.log.positions import LOG_START
 from ledger.publish import releases
 from speed.source.start_position import Gap
@@ -19,7 +23,7 @@ from tests.simulation import programs
 from tests.simulation.losses import Losses
 from tests.simulation.moving import without_files
 from tests.simulation.numbers import SOURCE
-from tests.simulation.world import Run, surroundings
+from tests.simulation.world import LOG_CALLS, Run, surroundings
 
 SCHEDULES = 5000 if LONGER else 500
 STEPS = 30
@@ -131,6 +135,39 @@ def test_an_archive_run_is_killed_between_its_commit_and_its_gaps(at: str, decod
     assert len(one.gaps) == 1
     assert archive.accounted(one.world.tables, SOURCE) == one.world.log.end
     one.follow([10], loses=0)
+    one.settle()
+
+
+_REQUESTS = 12
+"""More than an archive run has requests to the broker."""
+
+
+@pytest.mark.parametrize("request_", range(_REQUESTS))
+def test_a_topic_is_made_anew_before_any_request_of_an_archive_run(request_: int) -> None:
+    """The run began with a topic that had lost records. Whichever topic its answers are of, the loss is named."""
+    one = Losses()
+    one.produce(0, [True] * 2)
+    one.follow([10], loses=0)
+    one.archive(new_topic=False)
+    one.produce(0, [True] * 4)
+    one.follow([10], loses=0)
+    one.retain(0, 7)
+    asked = itertools.count()
+    looks = one.world.looks
+
+    def made_anew(what: str) -> None:
+        if what in LOG_CALLS and next(asked) == request_:
+            one.make_anew(1)
+            one.produce(0, [True])
+        looks(what)
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(one.world, "looks", made_anew)
+        with suppress(LogChanged, NoTopic):
+            programs.archive(one.world)
+    one.judge()
+    one.archive(new_topic=True)
+    one.recompute(accept=True)
     one.settle()
 
 

@@ -48,7 +48,7 @@ from batch.recompute.estimate import Expected
 from batch.runtime import delta_commits
 from batch.runtime.file_ranges import FileRange
 from batch.runtime.parquet_writer import Written
-from infra.kafka import Address, Topic
+from infra.kafka import Address, NoTopic, Topic
 from infra.settings import Batch, Keep, Lineage
 from ledger.delta import delta_tables
 from ledger.delta.addresses import Tables
@@ -349,15 +349,25 @@ def _topics(*_: object) -> tuple[Topic, ...]:
 
 
 def _starts(_: object, topics: Sequence[Topic]) -> dict[Partition, int]:
-    """As Kafka answers: by a topic's name, to one who knows an id."""
     world().looks("ask the broker for starts")
     log = world().log
-    return {(topic.id, number): log.starts.get(number, 0) for topic in topics for number in _numbers(topic)}
+    found = {(topic.id, number): log.starts.get(number, 0) for topic in topics for number in _numbers(topic)}
+    return _still_of(topics, found)
 
 
 def _ends(_: object, topics: Sequence[Topic]) -> dict[Partition, int]:
     world().looks("ask the broker for ends")
-    return {(topic.id, number): len(world().log.partitions[number]) for topic in topics for number in _numbers(topic)}
+    found = {(topic.id, number): len(world().log.partitions[number]) for topic in topics for number in _numbers(topic)}
+    return _still_of(topics, found)
+
+
+def _still_of(topics: Sequence[Topic], found: dict[Partition, int]) -> dict[Partition, int]:
+    """What Kafka answered by the topics' names, if the names have the same ids after the answer."""
+    (now,) = _topics()
+    for topic in topics:
+        if topic.id != now.id:
+            raise NoTopic(f"topic '{topic.name}' was deleted or created again while its offsets were asked for")
+    return found
 
 
 def _numbers(topic: Topic) -> range:

@@ -5,18 +5,23 @@ from collections.abc import Iterable
 from kafka import IsolationLevel, TopicPartition
 from kafka.admin import OffsetSpec
 
+from infra.kafka.errors import NoTopic
 from infra.kafka.kafka_python.client import Connection, ask
+from infra.kafka.kafka_python.topics import describe
 from infra.kafka.topic import Topic
 from views.source.offset_ranges import Offsets
 
 
 def starts(connection: Connection, topics: Iterable[Topic]) -> Offsets:
-    """The first offset that each partition still has."""
+    """The first offset that each partition still has. Raises NoBroker, NoTopic if a topic was deleted since it was described."""
     return _offsets(connection, topics, OffsetSpec.EARLIEST)
 
 
 def ends(connection: Connection, topics: Iterable[Topic]) -> Offsets:
-    """The offset after the last that a reader of committed records may read, of each partition."""
+    """The offset after the last that a reader of committed records may read, of each partition.
+
+    Raises NoBroker, NoTopic if a topic was deleted since it was described.
+    """
     return _offsets(connection, topics, OffsetSpec.LATEST)
 
 
@@ -51,6 +56,11 @@ def _offsets(connection: Connection, topics: Iterable[Topic], spec: int) -> Offs
         "the log's offsets",
         lambda: connection.admin.list_partition_offsets(wanted, isolation_level=IsolationLevel.READ_COMMITTED),
     )
+    # Kafka answers by a topic's name, so the name must still have the same id afterwards.
+    now = describe(connection, ids)
+    for name, id_ in ids.items():
+        if name not in now or now[name].id != id_:
+            raise NoTopic(f"topic '{name}' was deleted or created again while its offsets were asked for; run the command again")
     return {(ids[place.topic], place.partition): at.offset for place, at in told.items()}
 
 

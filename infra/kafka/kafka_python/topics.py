@@ -1,25 +1,16 @@
-"""Topics by kafka-python: described, made, and how they are configured and replicated."""
+"""Topics by kafka-python: which exist, and how they are configured and replicated."""
 
 import base64
-import contextlib
-import time
 import uuid
-from collections.abc import Collection, Iterable, Mapping
-from datetime import timedelta
-from typing import Any, Final
+from collections.abc import Iterable, Mapping
+from typing import Any
 
-from kafka.admin import ConfigResource, ConfigResourceType, NewTopic
-from kafka.errors import KafkaError, TopicAlreadyExistsError, UnknownTopicOrPartitionError, for_code
+from kafka.admin import ConfigResource, ConfigResourceType
+from kafka.errors import UnknownTopicOrPartitionError, for_code
 
-from infra.kafka.errors import NoBroker, NoTopic
-from infra.kafka.kafka_python.client import Connection, ask, refusal
-from infra.kafka.kafka_python.offsets import starts
+from infra.kafka.errors import NoTopic
+from infra.kafka.kafka_python.client import Connection, ask
 from infra.kafka.topic import Topic
-from infra.settings import Settings
-
-_ANY: Final = 2**63 - 1
-_OWN_TIME: Final = {"message.timestamp.type": "LogAppendTime"}
-_READY_PAUSE_S: Final = 0.05
 
 
 def describe(connection: Connection, names: Iterable[str]) -> dict[str, Topic]:
@@ -43,36 +34,6 @@ def topics(connection: Connection, names: Iterable[str]) -> tuple[Topic, ...]:
         if name not in found:
             raise NoTopic(f"topic '{name}' does not exist at {connection.address.bootstrap}; run `tandem up` to create it")
     return tuple(found[name] for name in wanted)
-
-
-def create(
-    connection: Connection,
-    names: Iterable[str],
-    settings: Settings,
-    *,
-    own_time: Collection[str] = (),
-    ahead: timedelta | None = timedelta(hours=1),
-) -> dict[str, Topic]:
-    """Make the topics that do not exist yet, with the settings' partitions and retention; gives all of them, ready for use.
-
-    Records of those in `own_time` get the time at which the log receives them, whatever their producers say. The others take
-    records whose timestamp is at most `ahead` of the broker's clock; None takes all.
-    """
-    wanted = list(names)
-    existing = describe(connection, wanted)
-    kafka = settings.kafka
-    most = _ANY if ahead is None else ahead // timedelta(milliseconds=1)
-    common = {"retention.ms": str(kafka.retention_hours * 3_600_000 or -1), "message.timestamp.after.max.ms": str(most)}
-    for name in dict.fromkeys(wanted):
-        if name not in existing:
-            new = NewTopic(
-                name,
-                kafka.partitions,
-                kafka.replication if kafka.bootstrap else 1,
-                topic_configs=common | (_OWN_TIME if name in own_time else {}),
-            )
-            _create(connection, new)
-    return _settled(connection, wanted) if len(existing) < len(set(wanted)) else existing
 
 
 def configurations(connection: Connection, names: Iterable[str]) -> dict[str, Mapping[str, str]]:
@@ -112,32 +73,6 @@ def _described(connection: Connection, names: Iterable[str]) -> dict[str, dict[s
         return {name: found[name] for name in wanted if name in found}
 
     return ask(connection, "the topics", question)
-
-
-def _create(connection: Connection, new: NewTopic) -> None:
-    try:
-        connection.admin.create_topics([new], timeout_ms=connection.address.timeout_s * 1000)
-    except TopicAlreadyExistsError:
-        return  # someone else was faster
-    except KafkaError as error:
-        # Whether it was made is not known where the answer is missing, and found out by whoever waits for it.
-        if not error.retriable:
-            raise refusal(connection, f"cannot create topic '{new.name}'", error) from None
-
-
-def _settled(connection: Connection, names: list[str]) -> dict[str, Topic]:
-    """A topic just made has no leaders for a moment; wait until its offsets can be read."""
-    deadline = time.monotonic() + connection.address.timeout_s
-    while True:
-        topics = describe(connection, names)
-        with contextlib.suppress(NoBroker):
-            if len(topics) == len(set(names)):
-                starts(connection, topics.values())
-                return topics
-        if time.monotonic() > deadline:
-            missing = ", ".join(name for name in names if name not in topics) or ", ".join(names)
-            raise NoBroker(f"topics {missing} at {connection.address.bootstrap} did not become ready")
-        time.sleep(_READY_PAUSE_S)
 
 
 def _text(topic_id: uuid.UUID | str) -> str:

@@ -51,6 +51,25 @@ def test_what_the_log_may_hold_can_be_sent_and_read(broker: kafka.Connection, to
     assert kafka.records(broker, [topic], {(topic.id, 1): 0}, most=99) == {(topic.id, 1): HARD}
 
 
+def test_offsets_are_of_the_topics_that_were_described(broker: kafka.Connection) -> None:
+    """Kafka answers by a topic's name, whichever topic has it: one deleted and created again meanwhile is not the one meant."""
+    former, other = new_topic(broker, partitions=2), new_topic(broker)
+    delete_topic(broker, former.name)
+    for ask in (kafka.starts, kafka.ends):
+        with pytest.raises((kafka.NoBroker, kafka.NoTopic)):
+            ask(broker, [former])
+    now = kafka.create(broker, [former.name], Settings(kafka=Kafka(partitions=1)))[former.name]
+    for ask in (kafka.starts, kafka.ends):
+        for fewer in (former, replace(former, partitions=1)):
+            with pytest.raises((kafka.NoBroker, kafka.NoTopic)):
+                ask(broker, [other, fewer])
+        with pytest.raises(
+            kafka.NoTopic, match=f"topic '{former.name}' was deleted or created again while its offsets were asked"
+        ):
+            ask(broker, [replace(former, partitions=1)])
+        assert ask(broker, [now]) == {(now.id, 0): 0}
+
+
 def test_a_broker_of_small_batches_gets_smaller_ones(broker: kafka.Connection, tools: Tools, client: Client) -> None:
     topic = new_topic(broker, partitions=1)
     broker.admin.alter_configs([ConfigResource(ConfigResourceType.TOPIC, topic.name, {"max.message.bytes": "20000"})])
