@@ -16,10 +16,10 @@ from rich.console import Console
 
 from cli.command import exit_codes
 from cli.command.call import Output, Told
-from cli.command.error_sentence import worded
+from cli.command.error_sentence import foreseen, worded
 from cli.registry import COMMANDS, OF_CHECKOUT, application
 from infra.folders import CHECKOUT, ROOT
-from views.errors import TandemError, nearest_first
+from views.errors import nearest_first
 
 _USAGE = "Usage: tandem COMMAND [OPTIONS] [ARGS]...\n"
 
@@ -55,12 +55,8 @@ def main(arguments: list[str]) -> int:
         return exit_codes.FAILED
     except Told as error:
         return _fail(str(error), exit_codes.FAILED, as_json=as_json, said=True)
-    except TandemError as error:
-        sentence = str(error)
-        if debug:
-            traceback.print_exc()
     except Exception as error:  # noqa: BLE001 - the last place there is: a sentence instead of a stack
-        sentence = f"{worded(error)}{'' if debug else '; --debug shows where'}"
+        sentence = str(foreseen(error) or f"{worded(error)}{'' if debug else '; --debug shows where'}")
         if debug:
             traceback.print_exc()
     return _fail(sentence, exit_codes.FAILED, as_json=as_json)

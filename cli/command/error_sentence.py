@@ -5,6 +5,19 @@ import sys
 from views.errors import TandemError
 
 
+def foreseen(error: Exception) -> TandemError | None:
+    """The error as one whose sentence says all there is to say; None if its stack says more."""
+    if isinstance(error, TandemError):
+        return error
+    if "pyspark" in sys.modules:
+        from infra.spark import errors  # noqa: PLC0415 - what never met Spark need not import it to fail
+
+        if errors.java_ended(error):
+            told = errors.worded(error, "Spark failed")
+            return TandemError(f"{told}; run the command again, with a larger `spark.driver_memory` if this is repeated")
+    return None
+
+
 def worded(error: BaseException) -> str:
     """A TandemError says it itself; of others the first line, without a stack."""
     if isinstance(error, TandemError):

@@ -27,7 +27,7 @@ class JavaEnded(TandemError):
 def worded(error: BaseException, what: str) -> TandemError | None:
     """What Spark, or the loss of its JVM, raised, as a sentence that begins with `what`; None if it was neither."""
     if java_ended(error):
-        return JavaEnded(f"{what}: Spark's Java process has ended")
+        return JavaEnded(f"{what}: Spark's Java process has ended: it was killed, or has crashed")
     if isinstance(error, SPARK_ERRORS):
         return TandemError(f"{what}: {sentence(error)}")
     return None

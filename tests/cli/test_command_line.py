@@ -1,5 +1,6 @@
 """What every command shares: how it is found, what it is called with, what it prints, and its exit codes."""
 
+import importlib
 import json
 import subprocess
 import sys
@@ -8,6 +9,7 @@ from types import ModuleType
 from typing import Any
 
 import pytest
+from py4j.protocol import Py4JNetworkError
 
 from cli import registry
 from cli.__main__ import main
@@ -101,9 +103,18 @@ def test_an_argument_that_is_no_text_is_repeated_as_its_bytes(capsys: pytest.Cap
         (OSError(28, "No space left on device", "/full/file"), "no space left on device: /full/file; --debug shows where"),
         (ValueError("first line\nsecond line"), "ValueError: first line; --debug shows where"),
         (KeyError(), "KeyError; --debug shows where"),
+        (
+            Py4JNetworkError("Answer from Java side is empty"),
+            (
+                "Spark failed: Spark's Java process has ended: it was killed, or has crashed; run the command again, with a "
+                "larger `spark.driver_memory` if this is repeated"
+            ),
+        ),
     ],
 )
 def test_what_goes_wrong_is_one_sentence(command, error: Exception, sentence: str, capsys: pytest.CaptureFixture[str]) -> None:
+    importlib.import_module("pyspark")
+
     def run(call: Call) -> Output:
         raise error
 

@@ -80,7 +80,7 @@ def test_a_timestamp_that_spark_cannot_read_is_told_with_its_record() -> None:
 def test_a_dead_java_is_told_apart() -> None:
     assert java_ended(Py4JNetworkError("Error while sending or receiving"))
     assert java_ended(ConnectionRefusedError(111, "refused"))
-    assert str(worded(EOFError(), "it failed")) == "it failed: Spark's Java process has ended"
+    assert str(worded(EOFError(), "it failed")) == "it failed: Spark's Java process has ended: it was killed, or has crashed"
     assert not java_ended(ValueError("no"))
     assert worded(ValueError("no"), "it failed") is None
     assert sentence(ValueError("no")) == "no"
