@@ -1,0 +1,143 @@
+"""What tests of batch commands require with Spark and a broker holds without both, in seconds: the same tests.
+
+So a mutant of what Spark's tasks run, or of how a command orders them, meets tests that are quick.
+"""
+
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+
+import pytest
+
+from batch.archive import archive
+from batch.recompute import recompute
+from batch.recompute.plan import Request
+from batch.runtime.session import BatchRun
+from infra import kafka
+from infra.settings import Settings
+from ledger.log import archive as archived
+from tests import one_process
+from tests.batch.recompute import test_audits as audits
+from tests.batch.recompute import test_incremental_equals_full as incremental
+from tests.batch.recompute import test_recompute_is_the_truth as truths
+from tests.batch.release import test_apply as applying
+from tests.batch.shop import DEFINITIONS, Log, Shop, answers, records, truth
+
+test_what_was_served_is_compared_with_what_is_found = audits.test_what_was_served_is_compared_with_what_is_found
+test_what_nothing_explains_is_not_published = audits.test_what_nothing_explains_is_not_published
+
+test_the_same_rows_and_the_same_counts = incremental.test_the_same_rows_and_the_same_counts
+test_an_earlier_copy_with_another_content_makes_it_full = incremental.test_an_earlier_copy_with_another_content_makes_it_full
+test_windows_are_rebuilt_alone = incremental.test_windows_are_rebuilt_alone
+
+test_agrees_from_events_and_from_raw_records = truths.test_agrees_from_events_and_from_raw_records
+test_folds_what_a_source_prepares = truths.test_folds_what_a_source_prepares
+test_values_that_hold_several_events_close_their_ranges = truths.test_values_that_hold_several_events_close_their_ranges
+test_one_topic_is_the_log_of_two_sources = truths.test_one_topic_is_the_log_of_two_sources
+test_a_batch_view_that_lost_a_file_is_folded_anew = truths.test_a_batch_view_that_lost_a_file_or_its_table_is_folded_anew
+
+test_a_changed_view_is_folded_another_is_shared = applying.test_a_changed_view_is_folded_another_is_shared_and_all_is_compared
+test_new_measures_are_folded_alone = applying.test_new_measures_are_folded_alone_where_they_count_the_same_events
+test_it_goes_live_comes_back_goes_on_and_goes = applying.test_it_goes_live_comes_back_goes_on_and_goes
+test_another_decoder_reads_the_archive_anew = applying.test_another_decoder_reads_the_archive_anew
+test_what_means_the_same_writes_no_view_data = applying.test_what_means_the_same_writes_no_view_data
+test_a_field_that_no_view_reads_writes_no_view_data = (
+    applying.test_a_field_that_no_view_reads_writes_no_view_data_unless_it_rejects_records
+)
+test_what_counts_less_than_the_live_views_did_is_refused = applying.test_what_counts_less_than_the_live_views_did_is_refused
+
+
+@dataclass(frozen=True)
+class _Shop(Shop):
+    """A shop whose topic is in memory."""
+
+    log: one_process.MemoryTopic
+
+    def run(self, command: str) -> BatchRun:
+        return one_process.run(self.settings, command)
+
+    def sell(self, log: Log) -> None:
+        for partition, values in log.items():
+            self.log.append(values, partition=partition)
+
+
+@pytest.fixture
+def shop(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Shop:
+    broker = one_process.MemoryBroker()
+    broker.stand_in(monkeypatch)
+    log, connection = broker.new_topic(), kafka.connect(one_process.ADDRESS)
+    one = _Shop(Settings(state=str(tmp_path / "state")), connection, log.topic, tmp_path, log)
+    (tmp_path / "tandem.toml").write_text('state = "state"\n')
+    one.define(DEFINITIONS)
+    return one
+
+
+def test_an_archive_run_tells_of_what_is_new_and_a_lost_range_by_name(shop: Shop) -> None:
+    """Each run its own records, none if nothing came; a topic that lost records before a run loses just these."""
+    topic = shop.log  # type: ignore[attr-defined]
+    for seed in (51, 52):
+        log = records(seed, 60)
+        shop.sell(log)
+        (done,) = archive.run(shop.run("archive"), shop.project)
+        found = truth(log)
+        assert done.counts.records == done.counts.events == sum(map(len, log.values())) - found.quarantined
+        assert sum(done.counts.quarantined.values()) == found.quarantined
+        assert (done.end, done.gaps) == (topic.end, ())
+    (done,) = archive.run(shop.run("archive"), shop.project)
+    assert (done.counts.offsets, done.end, len(archived.runs(shop.tables, "sales"))) == (0, topic.end, 2)
+
+    start = topic.end[shop.topic.id, 0]
+    shop.sell({0: records(53, 9)[0]})
+    topic.skip(0, 3)
+    topic.delete_below({0: start + 1})
+    (done,) = archive.run(shop.run("archive"), shop.project)
+    assert (done.gaps, done.counts.holes) == (("sales-gap-1",), 4)
+    (gap,) = archive.gaps.gaps(shop.tables, "sales")
+    assert gap.ranges.to_json() == {shop.topic.id: {"0": [[start, start + 1]]}}
+
+
+def test_windows_that_were_rebuilt_are_compared_once(shop: Shop) -> None:
+    """The rows of the part that replaces some windows are the live rows, for a release's differences and for its readers."""
+    log = records(54, 300)
+    shop.sell(log)
+    archive.run(shop.run("archive"), shop.project)
+    recompute.run(shop.run("recompute"), shop.project)
+    at = datetime(2026, 3, 1, tzinfo=UTC)
+    request = Request(windows=(at, at + timedelta(hours=1)), views=("per_hour",))
+    live = recompute.run(shop.run("recompute"), shop.project, request).publication
+    assert [part.windows is None for part in live.views["per_hour"].parts] == [True, False]
+    done = applying.applied(shop, DEFINITIONS.replace('mean("cents")', 'mean("cents + 1")'))
+    assert done.diff is not None
+    found = done.diff.views["per_hour"]
+    rows = len(answers(shop, live, "per_hour"))
+    assert (found["matched"], found["changed"], found["only_old"], found["only_new"]) == (rows, rows, 0, 0)
+    assert {name: one["differ"] for name, one in found["measures"].items()} == {"n": 0, "cents": 0, "biggest": 0, "usual": rows}
+
+
+MOVES = """
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+
+def a_day_later(sales):
+    moved = pc.add(sales["at"], pa.scalar(86_400_000_000, pa.duration("us")))
+    return sales.set_column(sales.column_names.index("at"), "at", moved)
+
+
+"""
+
+
+def test_windows_of_prepared_times_are_rebuilt_alone(shop: Shop) -> None:
+    """Which events are of a window is known once they are prepared."""
+    definitions = DEFINITIONS.replace("\n\nsales = Source(", f"{MOVES}sales = Source(")
+    shop.define(definitions.replace('identity=("id",)', 'identity=("id",), prepare=a_day_later'))
+    shop.sell(records(55, 200))
+    archive.run(shop.run("archive"), shop.project)
+    before = recompute.run(shop.run("recompute"), shop.project).publication
+    rows = sorted(answers(shop, before, "per_hour"), key=str)
+    at = datetime(2026, 3, 2, tzinfo=UTC)
+    for windows in ((at, at + timedelta(hours=1)), (at - timedelta(days=2), at + timedelta(days=1))):
+        live = recompute.run(shop.run("recompute"), shop.project, Request(windows=windows, views=("per_hour",))).publication
+        assert live.views["per_hour"].parts[-1].rows > 0
+        assert sorted(answers(shop, live, "per_hour"), key=str) == rows

@@ -1,0 +1,303 @@
+"""Spark's tasks and a topic in this process, for laws of whole commands that need neither a JVM nor a broker.
+
+Tasks run one after the other, in the partitions that Spark would give them; functions and items are pickled as they are on the
+way to Spark's workers. What Spark and Kafka themselves do is tested with the real ones.
+"""
+
+import json
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from datetime import UTC, datetime
+from functools import partial
+from itertools import chain, count
+from types import SimpleNamespace
+from typing import Any, Final
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+from pyspark import cloudpickle
+
+import batch.archive.copy
+from batch.runtime import delta_commits
+from batch.runtime.file_ranges import RECORDS
+from batch.runtime.parquet_writer import TableFile
+from batch.runtime.session import BatchRun
+from infra import kafka
+from infra.kafka import Address, Topic, broker
+from ledger.delta import delta_tables
+from ledger.delta.addresses import Tables
+from ledger.delta.location import Location
+from ledger.log import archive
+from ledger.log.positions import Position
+from speed.source import records
+from speed.source.query import Query
+from tests.stack import environ
+from views.errors import TandemError
+from views.source.offset_ranges import Offsets, Ranges
+from views.source.source import RECORDS_SCHEMA, Source, record_columns
+
+_IDS = count(1)
+ADDRESS: Final = Address("in this process", {}, 1)
+
+
+def _sent(value: Any) -> Any:
+    """The value as a worker gets it."""
+    return cloudpickle.loads(cloudpickle.dumps(value))
+
+
+@dataclass(frozen=True)
+class _Partitions:
+    """For an RDD: its partitions."""
+
+    parts: Sequence[Iterable[Any]]
+
+    def map(self, work: Callable[[Any], Any]) -> "_Partitions":
+        return self.mapPartitions(partial(map, _sent(work)))
+
+    def flatMap(self, work: Callable[[Any], Iterable[Any]]) -> "_Partitions":  # noqa: N802  Spark's name
+        each = _sent(work)
+        return self.mapPartitions(lambda items: chain.from_iterable(map(each, items)))
+
+    def partitionBy(self, partitions: int, of: Callable[[Any], int]) -> "_Partitions":  # noqa: N802  Spark's name
+        found: list[list[Any]] = [[] for _ in range(partitions)]
+        for pair in _sent(self.collect()):
+            found[of(pair[0]) % partitions].append(pair)
+        return _Partitions(found)
+
+    def mapPartitions(self, work: Callable[[Iterator[Any]], Iterable[Any]]) -> "_Partitions":  # noqa: N802  Spark's name
+        return _Partitions([list(work(iter(part))) for part in self.parts])
+
+    def collect(self) -> list[Any]:
+        return [value for part in self.parts for value in part]
+
+
+@dataclass(frozen=True)
+class Tasks:
+    """For a SparkSession, of which tasks need nothing but this."""
+
+    defaultParallelism: int = 2  # noqa: N815  Spark's name
+
+    @property
+    def sparkContext(self) -> "Tasks":  # noqa: N802  Spark's name
+        return self
+
+    def parallelize(self, items: Sequence[Any], partitions: int) -> _Partitions:
+        assert partitions == len(items), "one task each"
+        return _Partitions([[item] for item in _sent(list(items))])
+
+
+@dataclass(frozen=True)
+class Run(BatchRun):
+    """A batch run whose tasks run in this process, alone on its tables."""
+
+    session: Any = field(default_factory=Tasks)
+
+    def hold(self, name: str) -> None:
+        """Nobody else runs."""
+
+
+def run(settings: Any, command: str, *, say: Callable[[str], None] = lambda _: None, tasks: int = 2) -> Run:
+    return Run(settings, command, now=lambda: datetime.now(UTC), say=say, environ=environ(), session=Tasks(tasks))
+
+
+@dataclass
+class MemoryTopic:
+    """A topic: the records of each partition, `None` where an offset has no record, and the first offset that is left."""
+
+    topic: Topic
+    rows: dict[int, list[Mapping[str, Any] | None]]
+    starts: dict[int, int] = field(default_factory=dict)
+
+    @classmethod
+    def of(cls, *, partitions: int = 2) -> "MemoryTopic":
+        number = next(_IDS)
+        return cls(Topic(f"topic{number}", f"id-{number:020}", partitions), {each: [] for each in range(partitions)})
+
+    def append(self, values: Sequence[bytes | None], *, partition: int = 0, at: datetime | None = None) -> None:
+        moment = at or datetime.now(UTC)
+        for value in values:
+            place = {"topic_id": self.topic.id, "partition": partition, "offset": len(self.rows[partition])}
+            more = {"timestamp": moment, "timestamp_type": 0, "key": None, "value": value, "headers": None}
+            self.rows[partition].append({**place, **more})
+
+    @property
+    def end(self) -> Position:
+        return Position.of({(self.topic.id, number): len(rows) for number, rows in self.rows.items()})
+
+    def grow(self, partitions: int) -> None:
+        """Have more partitions."""
+        self.topic = replace(self.topic, partitions=partitions)
+        self.rows |= {number: [] for number in range(len(self.rows), partitions)}
+
+    def again(self) -> None:
+        """Be deleted, and created again under the name."""
+        self.topic = replace(self.topic, id=f"id-{next(_IDS):020}")
+        self.rows, self.starts = {number: [] for number in self.rows}, {}
+
+    def skip(self, partition: int, offsets: int = 1) -> None:
+        """Offsets without a record, as a transaction leaves them."""
+        self.rows[partition] += [None] * offsets
+
+    def delete_below(self, offsets: Mapping[int, int]) -> None:
+        """As retention does."""
+        self.starts |= offsets
+
+    def fetched(self, topic: Topic, covered: Ranges) -> dict[int, list[Mapping[str, Any]]]:
+        """The records of these ranges that are left, by partition: by the topic's name, under the id that the reader knows."""
+        found: dict[int, list[Mapping[str, Any]]] = {}
+        for (of, number), intervals in covered.intervals:
+            if of == topic.id:
+                ranges = chain.from_iterable(range(max(low, self.starts.get(number, 0)), high) for low, high in intervals)
+                rows = [self.rows[number][offset] for offset in ranges]
+                found[number] = [{**row, "topic_id": topic.id} for row in rows if row is not None]
+        return found
+
+
+@dataclass
+class MemoryBroker:
+    """Topics by name, as `infra.kafka` asks for them."""
+
+    topics: dict[str, MemoryTopic] = field(default_factory=dict)
+
+    def new_topic(self, *, partitions: int = 2) -> MemoryTopic:
+        made = MemoryTopic.of(partitions=partitions)
+        self.topics[made.topic.name] = made
+        return made
+
+    def stand_in(self, patch: pytest.MonkeyPatch) -> None:
+        """Be asked and copied from in place of a broker."""
+        patch.setattr(kafka, "connect", lambda _: SimpleNamespace(address=ADDRESS))
+        patch.setattr(broker, "address", lambda _: ADDRESS)
+        patch.setattr(kafka, "topics", lambda _, names: tuple(self.topics[name].topic for name in names))
+        patch.setattr(kafka, "starts", self._starts)
+        patch.setattr(kafka, "ends", self._ends)
+        patch.setattr(batch.archive.copy, "copy", self._copy)
+
+    def _starts(self, _: object, topics: Sequence[Topic]) -> Offsets:
+        return {(each.id, n): self.topics[each.name].starts.get(n, 0) for each in topics for n in range(each.partitions)}
+
+    def _ends(self, _: object, topics: Sequence[Topic]) -> Offsets:
+        return {(each.id, n): len(self.topics[each.name].rows[n]) for each in topics for n in range(each.partitions)}
+
+    def _copy(
+        self, _: object, __: object, topics: Sequence[Topic], ranges: Ranges, *, tables: Tables, source: str, run: int
+    ) -> None:
+        """In place of Spark's job, which fetches from the broker: files of one partition each."""
+        address, bounded = tables.archive(source), [*RECORDS.names, "timestamp"]
+        handle = delta_commits.make_table(tables, address, RECORDS_SCHEMA, bounded=bounded)
+        written = []
+        for topic in topics:
+            for rows in self.topics[topic.name].fetched(topic, ranges).values():
+                with TableFile(Location.of(tables, address), RECORDS_SCHEMA, tuple(bounded)) as file:
+                    file.write(pa.Table.from_pylist(rows, RECORDS_SCHEMA))
+                written += [] if file.written is None else [file.written]
+        delta_commits.add_files(handle, written, transaction=(archive.APP_ID, run))
+
+
+@dataclass(frozen=True)
+class Frame:
+    """For a DataFrame of records: what each task reads of them."""
+
+    tasks: tuple[pa.Table, ...]
+
+    @classmethod
+    def of(cls, rows: Iterable[Mapping[str, Any]], source: Source) -> "Frame":
+        """A task for each partition that has records, and one without any."""
+        found: dict[tuple[str, int], list[Mapping[str, Any]]] = {}
+        for row in rows:
+            found.setdefault((row["topic_id"], row["partition"]), []).append(row)
+        tables = (pa.Table.from_pylist(each, RECORDS_SCHEMA) for each in ([], *found.values()))
+        return cls(tuple(table.select(record_columns(source)) for table in tables))
+
+    def mapInArrow(self, work: Callable[[Iterator[pa.RecordBatch]], Iterable[pa.RecordBatch]], _: str) -> Any:  # noqa: N802
+        each = _sent(work)
+        found = [batch for table in self.tasks for batch in each(iter(table.to_batches()))]
+        schema = pa.schema([("share", pa.binary())])
+        return SimpleNamespace(toArrow=lambda: pa.Table.from_batches(found, schema))
+
+
+@dataclass
+class Streaming:
+    """For a StreamingQuery: its micro-batches come when they are asked for, from `at` on, of at most `most` offsets."""
+
+    query: Query
+    broker: MemoryBroker
+    at: dict[tuple[str, int], int]
+    most: int
+    batches: int = 0
+    isActive: bool = True  # noqa: N815  Spark's name
+    id: str = "query"
+    raised: BaseException | None = None
+
+    def exception(self) -> BaseException | None:
+        """What Spark says; what a micro-batch raised, the query itself has kept."""
+        return self.raised
+
+    def fails(self, error: BaseException | None = None) -> None:
+        """End, as a query does that cannot fetch."""
+        self.isActive, self.raised = False, error
+
+    def stop(self) -> None:
+        self.isActive = False
+
+    def trigger(self, shares: Callable[[], float] = lambda: 1.0) -> int:
+        """One micro-batch, if there is something new, of a share of what each partition has. Returns the planned offsets."""
+        topics, left, ends = self.query.log.topics, self.most, {}
+        for topic in topics:
+            for number in range(topic.partitions):
+                start = self.at[topic.id, number]
+                there = len(self.broker.topics[topic.name].rows[number]) - start
+                ends[topic.id, number] = start + min(left, round(there * shares()))
+                left -= ends[topic.id, number] - start
+        if ends == self.at:
+            return 0
+        covered = Ranges.of({place: (start, ends[place]) for place, start in self.at.items()})
+        found = [
+            row for topic in topics for rows in self.broker.topics[topic.name].fetched(topic, covered).values() for row in rows
+        ]
+        planned = {topic.name: {str(n): ends[topic.id, n] for n in range(topic.partitions)} for topic in topics}
+        plan = self.query.checkpoint / "offsets" / str(self.batches)
+        plan.parent.mkdir(parents=True, exist_ok=True)
+        plan.write_text(f"v1\n{{}}\n{json.dumps(planned)}\n")
+        try:
+            self.query.trigger(found, self.batches)  # type: ignore[arg-type]
+        except TandemError:
+            self.isActive = False
+        self.batches, self.at = self.batches + 1, ends
+        return covered.length
+
+
+def speed_stands_in(patch: pytest.MonkeyPatch, broker: MemoryBroker) -> None:
+    """Have the speed layer read records in this process, and start queries that wait for `Streaming.trigger`."""
+
+    def of_log(_: object, __: object, topics: Sequence[Topic], source: Source, *, starts: Offsets, ends: Offsets) -> Frame:
+        assert starts.keys() == ends.keys() == {(each.id, n) for each in topics for n in range(each.partitions)}
+        covered = Ranges.of({place: (start, ends[place]) for place, start in starts.items()})
+        found = (broker.topics[topic.name].fetched(topic, covered).values() for topic in topics)
+        return Frame.of((row for each in found for rows in each for row in rows), source)
+
+    def of_archive(_: object, tables: Tables, source: Source, covered: Ranges) -> Frame:
+        assert covered.intervals, "records of no range are not read"
+        address = tables.archive(source.name)
+        handle = delta_tables.open_table(tables, address)
+        files = (
+            [] if handle is None else [Location.of(tables, address).address + "/" + each for each in delta_tables.files(handle)]
+        )
+        rows = (row for file in files for row in pq.read_table(file).cast(RECORDS_SCHEMA).to_pylist())
+        within = dict(covered.intervals)
+
+        def inside(row: Mapping[str, Any]) -> bool:
+            intervals = within.get((row["topic_id"], row["partition"]), ())
+            return any(start <= row["offset"] < end for start, end in intervals)
+
+        return Frame.of((row for row in rows if inside(row)), source)
+
+    def start(query: Query, _: object, __: object, *, starts: Offsets, most: int, pause_ms: int) -> Streaming:
+        assert pause_ms >= 0
+        return Streaming(query, broker, dict(starts), most)
+
+    patch.setattr(records, "of_kafka", lambda rows, _, source: Frame.of(rows, source))
+    patch.setattr(records, "of_log", of_log)
+    patch.setattr(records, "of_archive", of_archive)
+    patch.setattr(Query, "start", start)
