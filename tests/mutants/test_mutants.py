@@ -51,23 +51,26 @@ def tree(tmp_path: Path) -> Iterator[Path]:
 
 
 @cache
-def green_without(test: str) -> bool:
-    return outcome(ROOT, test) == 0
+def green_without(test: str) -> tuple[int, str]:
+    return outcome(ROOT, test)
 
 
-def outcome(folder: Path, test: str) -> int:
-    """Pytest's exit code for one test of a tree."""
+def outcome(folder: Path, test: str) -> tuple[int, str]:
+    """Pytest's exit code for one test of a tree, and the end of what it printed."""
     environ = {name: value for name, value in os.environ.items() if not name.startswith(("TANDEM_", "PYTEST_"))}
     command = [sys.executable, "-B", "-m", "pytest", "-q", "-n", "0", "-x", "-p", "no:cacheprovider", test]
     environ |= {"PYTHONPATH": str(folder), "TANDEM_HYPOTHESIS": "first"}
-    done = subprocess.run(command, cwd=folder, env=environ, capture_output=True, check=False)
-    return done.returncode
+    done = subprocess.run(command, cwd=folder, env=environ, capture_output=True, text=True, check=False)
+    return done.returncode, (done.stdout + done.stderr)[-2000:]
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("mutant", MUTANTS, ids=lambda mutant: mutant.name)
 def test_a_planted_bug_is_caught(mutant: Mutant, tree: Path) -> None:
-    assert green_without(mutant.test), f"{mutant.test} is red without a bug"
-    code = tree / mutant.file
-    code.write_text(code.read_text().replace(mutant.old, mutant.new))
-    assert outcome(tree, mutant.test) == _RED, f"{mutant.test} does not see {mutant.name}"
+    code, printed = green_without(mutant.test)
+    assert code == 0, f"{mutant.test} is red without a bug (exit code {code}): {printed}"
+    file = tree / mutant.file
+    file.write_text(file.read_text().replace(mutant.old, mutant.new))
+    code, printed = outcome(tree, mutant.test)
+    # A run that was killed, or that could not begin, shows nothing of the bug.
+    assert code == _RED, f"{mutant.test} does not see {mutant.name} (exit code {code}): {printed}"

@@ -11,6 +11,7 @@ import pytest
 
 from ledger.delta.locks import LockTimeout, hold, owner
 from tests.ledger.tiny import AT
+from views.errors import TandemError
 
 _HOLDER = """
 import fcntl, sys, time
@@ -45,6 +46,12 @@ def test_a_free_lock_is_taken_in_silence(tmp_path: Path) -> None:
     take(tmp_path / "locks" / "log.lock", said)
     assert said == []
     assert str(owner(tmp_path / "locks" / "log.lock")) == "archive (pid 4711, since 2026-11-01T12:00:00+00:00)"
+
+
+def test_a_lock_that_cannot_be_made_is_no_lock(tmp_path: Path) -> None:
+    (tmp_path / "locks").touch()
+    with pytest.raises(TandemError, match=r"cannot use the lock .*log.lock: "):
+        take(tmp_path / "locks" / "log.lock", [])
 
 
 def test_who_waits_is_told_for_whom_and_gives_up(tmp_path: Path) -> None:

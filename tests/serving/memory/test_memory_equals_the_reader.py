@@ -13,6 +13,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from ledger.delta import delta_tables
+from ledger.delta.delta_tables import Unreadable
 from ledger.log.positions import LOG_START, Position
 from ledger.publish import publications, releases
 from ledger.publish.batch_parts import Part, starting_within
@@ -23,7 +24,7 @@ from ledger.realtime_writer import Writer
 from serving.connection import Connection
 from serving.memory import stack
 from serving.memory.store import MEMORY, Store
-from serving.read.outcome import Absent, Value
+from serving.read.outcome import Absent, ReadFailed, Value
 from serving.read.reader import Reader
 from tests.serving import oracle
 from tests.serving.world import DEFINITIONS, NOON, SOURCE, World, hit, nine_hits, position
@@ -309,6 +310,21 @@ def test_of_views_that_do_not_fit_together_the_one_asked_last_stays(world: World
         assert [*store.pinned().views] == [name]
     connection.refresh()
     assert [*store.pinned().views] == ["per_page"]
+
+
+def test_a_view_whose_files_are_gone_has_no_other_views_answers(world: World) -> None:
+    """A look advances the views in memory; the one that cannot be read is tried again, and the others go on."""
+    connection = Connection(Store(world.tables, 1))
+    for name in ("per_page", "ever"):
+        assert connection.view(name).now().memory is not None
+    live = world.recompute(position(6))
+    for file in Path(live.views["ever"].address(world.tables, "ever")).rglob("*.parquet"):
+        file.unlink()
+    connection.refresh()
+    assert [*connection.store.pinned().views] == ["per_page"]
+    assert connection.view("per_page").now().memory is not None
+    with pytest.raises((ReadFailed, Unreadable)):
+        connection.view("ever").now().scan()
 
 
 def test_one_snapshot_answers_twice_with_the_same_bytes_whatever_comes(tmp_path: Path) -> None:
