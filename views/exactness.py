@@ -135,7 +135,7 @@ def together(views: Mapping[str, Exactness]) -> dict[str, Any]:
     return {"label": label, "says": "; ".join(inexact) or "exact"}
 
 
-def late_duplicate(horizon: timedelta, repaired: int | None, since: datetime | None = None) -> Reason:
+def late_duplicate(dedup_window: timedelta, repaired: int | None, since: datetime | None = None) -> Reason:
     """Of rows that the realtime part of an answer touches, of a source whose events have an identity.
 
     `repaired` is how many such duplicates the last recompute found, None where nobody can tell. Duplicates of events counted
@@ -143,13 +143,13 @@ def late_duplicate(horizon: timedelta, repaired: int | None, since: datetime | N
     """
     found = "" if repaired is None else f" (the last recompute found {repaired})"
     told = None if since is None else utc_text(since)
-    unknown = "" if told is None else f", or of an event counted before {told}: speed.identities_mb is too small for the horizon"
+    unknown = "" if told is None else f", or of an event counted before {told}: speed.identities_mb is too small for dedup_window"
     return Reason(
         "late_duplicate",
         "exact_unless_duplicate",
-        f"exact unless a duplicate arrived later than {span(horizon)} after the first copy{found}{unknown}",
+        f"exact unless a duplicate arrived later than {span(dedup_window)} after the first copy{found}{unknown}",
         {
-            "horizon_s": horizon.total_seconds(),
+            "dedup_window_s": dedup_window.total_seconds(),
             "repaired": repaired,
             "identities_since": told,
         },

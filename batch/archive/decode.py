@@ -85,7 +85,7 @@ def _decode_slice(work: Decoding, part: Slice) -> Decoded:
     rejects = TableFile(work.quarantine, REJECTS_SCHEMA, RECORDS.names)
     records, beside, others, reasons = 0, 0, 0, Counter[str]()
     with events, rejects:
-        most = max(1, GROUP_ROWS // (source.many or 1))
+        most = max(1, GROUP_ROWS // (source.max_events_per_record or 1))
         for rows in scan(work.archive, part, RECORDS, record_columns(source), rows=most):
             decoded = kernel.decode(source, rows)
             events.write(decoded.events)

@@ -222,7 +222,7 @@ def _fold_slice(work: Folding, part: Slice, side: Side) -> Iterator[tuple[int, _
     drops = read_drops(work.scratch, work.dropped, part.ranges)
     needed = {*(column for view in views.values() for column in columns(view)), _APPEND_TIME, source.event_time}
     needed |= set() if _alone(part.ranges) else {EVENTS.topic, EVENTS.partition}
-    needed |= set(position_columns(source)) if drops.places or source.many else set()
+    needed |= set(position_columns(source)) if drops.places or source.max_events_per_record else set()
     held = {name: Accumulator(view) for name, view in views.items()}
     count, beside, early, stamps, maxima = 0, 0, 0, list[int](), list[Maxima]()
     rows = _SCAN_ROWS if source.prepare is None else _PREPARED_ROWS

@@ -44,7 +44,7 @@ def decoded_events(batch: BatchRun, job: RebuildJob, covered: Ranges, scratch: L
         scratch,
         tuple(decoded.event_ranges()),
         dict(sorted(decoded.quarantined.items())),
-        None if job.source.only is None else decoded.records,
+        None if job.source.record_filter is None else decoded.records,
     )
 
 
@@ -55,7 +55,7 @@ def stored_events(tables: Tables, job: RebuildJob, covered: Ranges) -> Events:
         place=Location.of(tables, address),
         files=tuple(table_ranges(tables, address, EVENTS, job.source.event_time)),
         quarantined=_quarantined(tables, tables.quarantine(job.source.name, job.decoder), covered),
-        records=None if job.source.only is None else archived_records(tables, job.source.name, covered),
+        records=None if job.source.record_filter is None else archived_records(tables, job.source.name, covered),
     )
 
 

@@ -136,5 +136,5 @@ def _repairs(repaired: Mapping[str, int]) -> Iterator[str]:
     for source, number in repaired.items():
         if number:
             yield (
-                f"{source}: {counted(number, 'duplicate')} that arrived beyond the horizon had been counted as events until now"
+                f"{source}: {counted(number, 'duplicate')} that arrived after dedup_window had been counted as events until now"
             )

@@ -25,10 +25,10 @@ def topic(source: Source, name: str | None) -> str:
 
     Refuses a source that would not know the records as its own, because nothing gives them a header.
     """
-    if isinstance(source.only, ByHeader):
+    if isinstance(source.record_filter, ByHeader):
         raise TandemError(
-            f"source '{source.name}' selects records by their header {source.only.name!r}, which this command does not write; "
-            "use your own producer"
+            f"source '{source.name}' selects records by their header {source.record_filter.name!r}, which this command does not "
+            "write; use your own producer"
         )
     if name is None and len(source.topics) == 1:
         return source.topics[0]

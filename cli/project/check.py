@@ -20,7 +20,7 @@ from views.project.project import Project
 from views.source.decoder import decoder_name
 from views.source.event import event_fields
 from views.source.prepare import prepared_schema
-from views.source.record_filter import only_name
+from views.source.record_filter import record_filter_name
 from views.source.source import Prepare, Source, position_schema
 from views.view import BoundMeasure, View, bind, described
 
@@ -65,7 +65,7 @@ def _source(source: Source) -> dict[str, Any]:
         "topic": ", ".join(source.topics),
         "decoder": decoder_name(source.decoder),
         "event": source.event.__name__,
-        "only": None if source.only is None else only_name(source.only),
+        "record_filter": None if source.record_filter is None else record_filter_name(source.record_filter),
         "versions": [version.event.__name__ for version in source.versions],
         "fields": {field.name: f"{field.arrow}{' or null' if field.optional else ''}" for field in event_fields(source.event)},
         "units": {field.name: field.unit for field in event_fields(source.event) if field.unit},
@@ -73,7 +73,7 @@ def _source(source: Source) -> dict[str, Any]:
         "event_time": source.event_time,
         "identity": list(source.identity),
         "key": source.key,
-        "many": source.many,
+        "max_events_per_record": source.max_events_per_record,
         "compacted": source.compacted,
         "plausible": [time.isoformat() for time in source.plausible],
         "lateness_s": source.lateness.total_seconds(),
@@ -120,12 +120,12 @@ def _lines(document: Mapping[str, Any]) -> Iterator[str]:
     for name, source in document["sources"].items():
         identity = f"identity {', '.join(source['identity'])}" if source["identity"] else "every record counts"
         yield f"\nsource {name}: topic {source['topic']}, decoder {source['decoder']}, time {source['event_time']}, {identity}"
-        if source["only"]:
-            yield f"  of its topic only {source['only']}"
+        if source["record_filter"]:
+            yield f"  of its topic only {source['record_filter']}"
         if source["versions"]:
             yield f"  earlier versions of {source['event']}: {', '.join(source['versions'])}"
-        if source["many"] is not None:
-            yield f"  a value has 1 to {source['many']} events"
+        if source["max_events_per_record"] is not None:
+            yield f"  a value has 1 to {source['max_events_per_record']} events"
         if source["key"] is not None:
             yield f"  key of its records: {source['key']}"
         yield (

@@ -54,7 +54,7 @@ def trial(view: View, lines: Iterable[bytes], *, at: datetime) -> Trial:
     `at` stands for their append time.
     """
     # A line has no headers, by which it could be told from others'.
-    source = replace(view.source, only=None) if isinstance(view.source.only, ByHeader) else view.source
+    source = replace(view.source, record_filter=None) if isinstance(view.source.record_filter, ByHeader) else view.source
     states, maxima, known = [], [], None
     events = duplicates = others = records = 0
     bundles = Bundles.of(source)

@@ -111,7 +111,9 @@ def _logical(view: View) -> dict[str, Any]:
             "event": source.event.__name__,
             "event_time": source.event_time,
         },
-        "unique": {"by": identity_columns(source), "horizon_s": source.horizon.total_seconds()} if source.identity else None,
+        "unique": {"by": identity_columns(source), "dedup_window_s": source.dedup_window.total_seconds()}
+        if source.identity
+        else None,
         "label": {
             "lateness_s": source.lateness.total_seconds(),
             "idle_s": source.idle.total_seconds(),
@@ -237,7 +239,7 @@ def _steps(logical: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
     by = None if unique is None else ", ".join(unique["by"])
     yield (
         "unique",
-        f"one event per {by}; speed drops duplicates within {unique['horizon_s']:g} s" if by else "every record counts",
+        f"one event per {by}; speed drops duplicates within {unique['dedup_window_s']:g} s" if by else "every record counts",
     )
     label = logical["label"]
     yield "label", f"late: {label['lateness_s']:g} s behind its partition; ahead: {label['clock_skew_s']:g} s after its record"

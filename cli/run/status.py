@@ -51,10 +51,10 @@ def run(call: Call) -> Output:
     * `late`: the same; only the speed layer labels events late, because only it reads them in order.
     * `ahead`: number of events, duplicates included, whose time is more than the source's `clock_skew` after their record's
       timestamp. They count, but do not move the watermark.
-    * `repaired`: duplicates, older than the horizon, that the last recompute removed from the answers; null if unknown.
+    * `repaired`: duplicates, older than the dedup window, that the last recompute removed from the answers; null if unknown.
     * `watermark`: the watermark of merged answers.
     * `positions`: where merged answers stand.
-    * `identities_since`: since when duplicates are recognised, if `speed.identities_mb` is too small for the source's horizon;
+    * `identities_since`: since when duplicates are recognised, if `speed.identities_mb` is too small for `dedup_window`;
       else null.
     * `behind_bridge`: the speed layer skipped a stretch of the log; answers follow when a recompute has published that
       stretch.
@@ -241,7 +241,7 @@ def _shown(document: dict[str, Any]) -> str:
     ]
     problems += [
         f"{name}: duplicates of events counted before {source['identities_since']} are counted until the next recompute; raise "
-        "speed.identities_mb or shorten the source's horizon"
+        "speed.identities_mb or shorten the source's dedup_window"
         for name, source in document["sources"].items()
         if source["identities_since"]
     ]

@@ -9,7 +9,7 @@ from typing import Final
 
 from views.errors import TandemError
 
-FORMAT: Final = 2
+FORMAT: Final = 3
 """The format that this version reads and writes. States of before the first marker have none."""
 
 DESCRIPTION: Final = f"Tandem state format {FORMAT}"

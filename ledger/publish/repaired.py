@@ -1,4 +1,4 @@
-"""How many duplicates the speed layer counted as events, because they arrived beyond the source's horizon."""
+"""How many duplicates the speed layer counted as events, because they arrived beyond the source's dedup window."""
 
 from ledger.delta.addresses import Tables
 from ledger.log.counts import NOTHING, Counts, plus

@@ -75,20 +75,20 @@ def target(source: Source, *, topic: str | None, kind: str | None, idempotency_k
 
 
 def _kind(source: Source, kind: str | None) -> dict[str, bytes]:
-    only = source.only
-    if not isinstance(only, ByHeader):
+    by_header = source.record_filter
+    if not isinstance(by_header, ByHeader):
         if kind is not None:
             raise CannotMean(f"kind={kind!r}: source {source.name!r} does not select records by a header; leave kind out")
         return {}
-    if kind is None and len(only.values) == 1:
-        kind = only.values[0]
-    if kind is None or kind not in only.values:
+    if kind is None and len(by_header.values) == 1:
+        kind = by_header.values[0]
+    if kind is None or kind not in by_header.values:
         wrong = "its records are of several kinds" if kind is None else f"kind={kind!r} is not its own"
         raise CannotMean(
-            f"source {source.name!r} selects records by their header {only.name!r}, and {wrong}: choose one with kind=; kinds: "
-            f"{listed(kind or '', only.values)}"
+            f"source {source.name!r} selects records by their header {by_header.name!r}, and {wrong}: choose one with "
+            f"kind=; kinds: {listed(kind or '', by_header.values)}"
         )
-    return {only.name: kind.encode()}
+    return {by_header.name: kind.encode()}
 
 
 def _key(source: Source, key: str | None) -> dict[str, bytes]:

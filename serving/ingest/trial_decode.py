@@ -8,7 +8,7 @@ import msgspec
 from views.decode import decode
 from views.decode.sample_records import as_records
 from views.project.partition_key import record_keys
-from views.source.record_filter import only_name
+from views.source.record_filter import record_filter_name
 from views.source.source import Source
 
 
@@ -36,8 +36,8 @@ def read(source: Source, topic: str, values: Sequence[bytes], headers: Sequence[
     given = as_records(source, values, topic_id=topic, offsets=numbers, at=at, keys=keys, headers=headers)
     decoded = decode(source, given)
     faults = [Fault(one["offset"], one["reason"], one["detail"]) for one in decoded.rejects.to_pylist()]
-    if decoded.others and source.only is not None:
+    if decoded.others and source.record_filter is not None:
         known = {*decoded.events["_offset"].to_pylist(), *(fault.record for fault in faults)}
-        said = f"not of {only_name(source.only)}, which selects the source's records"
+        said = f"not of {record_filter_name(source.record_filter)}, which selects the source's records"
         faults += [Fault(number, "other", said) for number in numbers if number not in known]
     return Reading(keys, sorted(faults, key=lambda fault: fault.record))

@@ -56,7 +56,7 @@ class Tail:
     def identities_since(self) -> datetime | None:
         """Events counted before this time had duplicates in `[cut, end)` that could not be recognized, for lack of memory.
 
-        None where no identity within the horizon was evicted.
+        None where no identity within `dedup_window` was evicted.
         """
         return max((commit.identities_since for commit in self.commits if commit.identities_since), default=None)
 
@@ -160,7 +160,7 @@ def exactness_of(view: View, tail: Tail | None, gaps: Sequence[Gap], repaired: i
         # Where windows follow the order of partitions, it matters in which of them the copy lies that counts.
         placed = bind(view).placement.in_order and len(tail.end) > 1
         since = tail.identities_since
-        (every if placed else marked).append(exactness.late_duplicate(view.source.horizon, repaired, since))
+        (every if placed else marked).append(exactness.late_duplicate(view.source.dedup_window, repaired, since))
         differing = tail.counts.duplicates if placed else tail.counts.conflicts
         if differing and len(tail.end) > 1:
             every.append(exactness.conflicting_duplicate(differing))

@@ -58,7 +58,7 @@ def identities(source: Source, events: pa.Table, generations: Sequence[str] = ()
     * Two identities with the same 16 bytes cannot be found, not even on purpose. Two contents of one identity have the same 8
       bytes once in 2^64; then a conflict is not counted.
     * `first` marks the first row of its identity, which `unique` keeps.
-    * A source without identity has no rows. Events of a `many` source also have their index.
+    * A source without identity has no rows. Events with `max_events_per_record` also have their index.
     """
     columns, schema = identity_columns(source), _schema(source)
     if not columns or not events.num_rows:
@@ -104,7 +104,7 @@ def joined(tables: Sequence[pa.Table]) -> pa.Table:
 
 
 def _schema(source: Source) -> pa.Schema:
-    return SCHEMA if source.many is None else SCHEMA.insert(3, pa.field(INDEX, pa.int32()))
+    return SCHEMA if source.max_events_per_record is None else SCHEMA.insert(3, pa.field(INDEX, pa.int32()))
 
 
 def _json(schema: pa.Schema, columns: Iterable[str]) -> str:

@@ -94,7 +94,7 @@ def fold(task: Task, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBat
 def identify(task: Task, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
     """Like `fold`, but only the identities, as Arrow IPC streams: one for each bounded number of records."""
     source, _ = task.definitions()
-    for records in _pieces(batches, _PIECE_ROWS // (source.many or 1)):
+    for records in _pieces(batches, _PIECE_ROWS // (source.max_events_per_record or 1)):
         yield _row(to_ipc(identities(source, decode(source, records).events, task.generations)))
 
 

@@ -136,7 +136,7 @@ class Follow:
     @property
     def _most(self) -> int:
         """How many records surely hold no more events than a micro-batch may have."""
-        return max(1, self.around.settings.speed.max_events // (self.source.many or 1))
+        return max(1, self.around.settings.speed.max_events // (self.source.max_events_per_record or 1))
 
     def _catch_up(self, begun: Beginning) -> None:
         around, tail = self.around, self.tail

@@ -69,7 +69,7 @@ def replay(
     )
     batches, counts = 0, NOTHING
     rejected: dict[str, dict[str, int]] = {}
-    known, at_once = counted(tables, release, source.name, end, now=now()), max(1, most // (source.many or 1))
+    known, at_once = counted(tables, release, source.name, end, now=now()), max(1, most // (source.max_events_per_record or 1))
     for group in together(divided(known.stretches, firsts, most=at_once), firsts, most=at_once):
         last = group[-1]
         covered = ranges(tail.writer.end, last.end, firsts)

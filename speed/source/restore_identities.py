@@ -30,7 +30,7 @@ _AT_ONCE: Final = 1_000_000
 
 def unseen(source: Source, identities_mb: int) -> Horizon:
     """The empty horizon of a source, at the log's start."""
-    return Horizon(source.horizon // MICROSECOND if source.identity else 0, most(identities_mb))
+    return Horizon(source.dedup_window // MICROSECOND if source.identity else 0, most(identities_mb))
 
 
 def most(identities_mb: int) -> int:
@@ -65,9 +65,9 @@ def seen(
 
     Reads Kafka, and the archive for records that Kafka no longer has: the newest first, up to the bound of memory.
     """
-    if not source.identity or not source.horizon:
+    if not source.identity or not source.dedup_window:
         return unseen(source, identities_mb)
-    stretches = list(divided(known.within(source.horizon), beginning.firsts, most=_AT_ONCE))
+    stretches = list(divided(known.within(source.dedup_window), beginning.firsts, most=_AT_ONCE))
     horizon = begun(source, stretches, known, identities_mb)
     reading = _Reading(spark, tables, options, source, beginning, kafka.starts(beginning.log.connection, beginning.log.topics))
     number = len(stretches)

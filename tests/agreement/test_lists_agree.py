@@ -43,7 +43,9 @@ class Reading(Event):
     n: int
 
 
-READINGS = Source(topic="readings", event=Reading, event_time="at", identity=("id",), many=MOST, horizon=timedelta(days=1))
+READINGS = Source(
+    topic="readings", event=Reading, event_time="at", identity=("id",), max_events_per_record=MOST, dedup_window=timedelta(days=1)
+)
 PLAIN = {
     "n": count(),
     "sum": total("n"),

@@ -212,7 +212,7 @@ class Sold(Event):
 
 
 def test_the_first_copy_in_the_order_of_the_log_counts() -> None:
-    source = Source(topic="sold", event=Sold, event_time="_append_time", identity=("id",), many=9, name="sold")
+    source = Source(topic="sold", event=Sold, event_time="_append_time", identity=("id",), max_events_per_record=9, name="sold")
     places = [("new", 0, 0, 0), ("old", 1, 5, 0), ("old", 0, 7, 1), ("old", 0, 7, 0), ("unknown", 0, 0, 0)]
     events = pa.Table.from_pylist(
         [
@@ -237,7 +237,7 @@ def test_the_first_copy_in_the_order_of_the_log_counts() -> None:
 
 
 def test_the_events_of_one_value_are_told_apart_by_index() -> None:
-    source = Source(topic="sold", event=Sold, event_time="_append_time", many=9, name="sold")
+    source = Source(topic="sold", event=Sold, event_time="_append_time", max_events_per_record=9, name="sold")
     place = {"_topic_id": "t", "_partition": 0, "_append_time": EPOCH}
     rows = [place | {"_offset": n // 3, "_index": n % 3, "id": str(n), "cents": n} for n in range(12)]
     events = prepare(source, pa.Table.from_pylist([*rows[::2], *rows[1::2]], schema=events_schema(source))).events

@@ -183,7 +183,7 @@ def test_a_random_schedule_ends_with_the_truth(shop: Shop, seed: int) -> None:
         schedule.kill("speed")
         end = Position.of(kafka.ends(shop.connection, [shop.topic]))
         tables = shop.tables
-        # What came beyond the horizon, and copies that differ, are what a recompute is for; it also takes what was bridged.
+        # What came beyond the dedup window, and copies that differ, are what a recompute is for; it also takes what was bridged.
         schedule.command("recompute", "--archive", "--publish-anyway")
         wait_for(lambda: answered(tables)[0] == end, seconds=300)
         found = answered(tables)[1]

@@ -22,8 +22,8 @@ class Sale(Event):
     amount: int
 
 
-# Steps of the clock stay far below the horizon: a step beyond it may let a duplicate count until the next recompute.
-sales = Source(topic="sales", event=Sale, event_time="at", identity=("id",), horizon=timedelta(days=3))
+# Steps of the clock stay far below the dedup window: a step beyond it may let a duplicate count until the next recompute.
+sales = Source(topic="sales", event=Sale, event_time="at", identity=("id",), dedup_window=timedelta(days=3))
 per_minute = View(
     source=sales,
     where="amount >= {least}",

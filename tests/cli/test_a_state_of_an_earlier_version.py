@@ -59,7 +59,7 @@ def test_every_command_refuses_it_in_one_sentence(
     capsys.readouterr()
     assert main([*command, "--project", str(project)]) == FAILED
     *_, sentence = capsys.readouterr().err.splitlines()
-    refused = f"the state in {project / '.tandem'} has no format number, and this version of Tandem needs format 2: "
+    refused = f"the state in {project / '.tandem'} has no format number, and this version of Tandem needs format 3: "
     assert sentence.startswith(f"tandem: {refused}")
     assert "`tandem archive` and `tandem export --all DIR`" in sentence
     assert "`tandem import DIR`" in sentence
@@ -92,9 +92,9 @@ def test_what_it_exported_is_imported_whole(project: Path, capsys: pytest.Captur
 
 def test_a_later_format_is_refused_by_its_number(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     world = World(tmp_path)
-    monkeypatch.setattr(state_format, "DESCRIPTION", "Tandem state format 3")
-    monkeypatch.setattr(state_format, "FORMAT", 3)
-    with pytest.raises(state_format.OtherStateFormat, match="has format 2, and this version of Tandem needs format 3"):
+    monkeypatch.setattr(state_format, "DESCRIPTION", "Tandem state format 4")
+    monkeypatch.setattr(state_format, "FORMAT", 4)
+    with pytest.raises(state_format.OtherStateFormat, match="has format 3, and this version of Tandem needs format 4"):
         journal.Journal(world.tables, world.tables.control("releases"), journal.pa.schema([])).read()
 
 

@@ -55,8 +55,9 @@ class Reading(Event):
 
 
 readings = Source(
-    topic="readings", event=Reading, event_time="read_at", identity=("station", "number"), decoder=csv(header=True), many=20,
-    horizon=timedelta(minutes=45),
+    topic="readings", event=Reading, event_time="read_at", identity=("station", "number"), decoder=csv(header=True),
+    max_events_per_record=20,
+    dedup_window=timedelta(minutes=45),
 )
 daily = View(
     source=readings,

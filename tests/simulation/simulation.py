@@ -40,7 +40,7 @@ STEPS = 14
 _WRONG = (0, 0, 0, 0, -600, -3600, 3600, 50 * 60, -40 * 86_400, 40 * 86_400)
 """By how many seconds the clock of a record's producer is wrong."""
 _WITHIN = timedelta(minutes=9, seconds=30)
-"""How long after an event its copies come; the horizon of the source is ten minutes."""
+"""How long after an event its copies come; the dedup window of the source is ten minutes."""
 _PASTS = range(-6, 0)
 """Seeds of the schedules that others begin from."""
 _LOSSY_PASTS = range(-12, -6)
@@ -328,7 +328,7 @@ class Simulation(Io):
         self.world.say(f"the log has grown up to {log.end}")
 
     def _event(self, roll: Random) -> Event:
-        """A new event, or a copy of one that the log has received within the horizon; the producer's clock may be wrong."""
+        """A new event, or a copy of one that the log has received within the dedup window; the producer's clock may be wrong."""
         now, world = self.world.now(), self.world
         stamp = int((now + timedelta(seconds=roll.choice(_WRONG))).timestamp() * 1_000_000)
         world.received = [(event, time) for event, time in world.received if time > now - _WITHIN]

@@ -557,7 +557,7 @@ def _seen(
     identities_mb: int,
 ) -> Horizon:
     """In place of Spark's jobs that load identities: what counts of the log is there, be it in the archive or the log."""
-    stretches = list(divided(known.within(source.horizon), beginning.firsts, most=3))
+    stretches = list(divided(known.within(source.dedup_window), beginning.firsts, most=3))
     horizon = begun(source, stretches, known, identities_mb)
     world().looks("fetch from the log")
     for number, one in reversed(list(enumerate(stretches))):

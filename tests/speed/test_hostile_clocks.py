@@ -1,4 +1,4 @@
-"""Whatever producers stamp and however the layer's clock goes: copies that the log received within the horizon are known.
+"""Whatever producers stamp and however the layer's clock goes: copies that the log received within the dedup window are known.
 
 The law of ARCHITECTURE.md ("Identity") against plain Python: no numpy, no runs, no eviction by levels.
 """

@@ -94,14 +94,14 @@ def test_the_words_name_the_horizon_and_what_the_last_recompute_found() -> None:
         "reason": "late_duplicate",
         "label": "exact_unless_duplicate",
         "says": "exact unless a duplicate arrived later than 1 h after the first copy",
-        "horizon_s": 3600.0,
+        "dedup_window_s": 3600.0,
         "repaired": None,
         "identities_since": None,
     }
     short = late_duplicate(HOUR, None, datetime(2026, 11, 1, 12, 30, tzinfo=UTC))
     assert short.figures["identities_since"] == "2026-11-01T12:30:00Z"
     assert short.says.endswith(
-        ", or of an event counted before 2026-11-01T12:30:00Z: speed.identities_mb is too small for the horizon"
+        ", or of an event counted before 2026-11-01T12:30:00Z: speed.identities_mb is too small for dedup_window"
     )
     columns = {"visitors": (ESTIMATE,)}
     assert Exactness().says == "exact"
@@ -119,7 +119,7 @@ def test_who_sees_some_rows_only_is_told_no_count_of_all() -> None:
         assert (told.name, told.label, told.counted) == (reason.name, reason.label, "")
         assert told.figures == {name: None if name in COUNTS else value for name, value in reason.figures.items()}
         assert reason.counted not in told.says or not reason.counted
-    assert late_duplicate(HOUR, 3).without_counts().figures["horizon_s"] == 3600.0
+    assert late_duplicate(HOUR, 3).without_counts().figures["dedup_window_s"] == 3600.0
 
 
 @pytest.mark.parametrize(

@@ -21,11 +21,13 @@ class Layout:
 
 
 def layout(source: Source) -> Layout:
-    """The lines that a record of the source holds: one, or up to `many` where each event is a line.
+    """The lines that a record of the source holds: one, or up to `max_events_per_record` where each event is a line.
 
     Lines of a source with a key are not put together: they may have different keys, and a record has one.
     """
     decoder: Any = source.decoder
     if not isinstance(decoder, LineFormat):
         return Layout(header=False, lines=1)
-    return Layout(decoder.header, source.many if source.many is not None and source.key is None else 1)
+    return Layout(
+        decoder.header, source.max_events_per_record if source.max_events_per_record is not None and source.key is None else 1
+    )

@@ -1,6 +1,6 @@
 """A function of the project as decoder: from one value, and the record's parts that it asks for, to one event or an exception.
 
-Of a `many` source, to a list of events.
+With `max_events_per_record`, to a list of events.
 """
 
 from collections.abc import Callable

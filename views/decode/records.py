@@ -22,7 +22,7 @@ from views.source.event import Event, Field, event_fields
 from views.source.fields.columns import column, misfits, unfit
 from views.source.fields.reasons import Reject, refusal, within
 from views.source.format import Format, Parse
-from views.source.record_filter import only_parameters
+from views.source.record_filter import record_filter_parameters
 from views.source.source import (
     APPEND_TIME,
     IDEMPOTENCY_KEY,
@@ -61,8 +61,8 @@ def decode(source: Source, records: pa.Table) -> Decoded:
 
     `records` holds at least record_columns(source), in types that cast to those of RECORDS_SCHEMA.
 
-    * A record of a `many` source becomes all of its events, or one reject.
-    * Where the source has `only`, another source's record becomes neither; it is counted in `others`.
+    * A record with `max_events_per_record` becomes all of its events, or one reject.
+    * Where the source has `record_filter`, another source's record becomes neither; it is counted in `others`.
     * A record with several faults has the reason of the first: as text, then by field, then its event time, then its idempotency
       key.
     * A record that the event type rejects is read as each older version in turn. The first version that accepts it upgrades it.
@@ -76,7 +76,11 @@ def decode(source: Source, records: pa.Table) -> Decoded:
     metadata = metadata_schema(source).names
     copied = {**_POSITION, **{name[1:]: name for name in metadata if name != IDEMPOTENCY_KEY}}
     others = 0
-    for stamped in records.select(needed.names).cast(needed).to_batches(max_chunksize=max(1, _BATCH_ROWS // (source.many or 1))):
+    for stamped in (
+        records.select(needed.names)
+        .cast(needed)
+        .to_batches(max_chunksize=max(1, _BATCH_ROWS // (source.max_events_per_record or 1)))
+    ):
         batch = _in_calendar(stamped)
         own, untold = _own(source, batch)
         others += batch.num_rows - len(own) - len(untold)
@@ -93,7 +97,7 @@ def decode(source: Source, records: pa.Table) -> Decoded:
 
 
 def parser(event: type[Event], decoder: Decoder, many: int | None = None) -> Parse:
-    """The decoder made for an event type, or for lists of at most `many` events, which it gives as lists.
+    """The decoder made for an event type, or for lists of at most `max_events_per_record` events, which it gives as lists.
 
     Raises DefinitionError if they do not go together.
     """
@@ -122,10 +126,13 @@ def _in_calendar(batch: pa.RecordBatch) -> pa.RecordBatch:
 
 
 def _own(source: Source, batch: pa.RecordBatch) -> tuple[Sequence[int], dict[int, Reject]]:
-    """The rows that are the source's own, and the rejects of rows for which `only` cannot decide."""
-    if source.only is None:
+    """The rows that are the source's own, and the rejects of rows for which `record_filter` cannot decide."""
+    if source.record_filter is None:
         return range(batch.num_rows), {}
-    return own_rows(source.only, *(batch.column(name).to_pylist() for name in ("value", *only_parameters(source.only))))
+    return own_rows(
+        source.record_filter,
+        *(batch.column(name).to_pylist() for name in ("value", *record_filter_parameters(source.record_filter))),
+    )
 
 
 def _read(source: Source, batch: pa.RecordBatch) -> tuple[pa.RecordBatch, dict[int, Reject]]:
@@ -154,7 +161,7 @@ def _upgraded(source: Source, batch: pa.RecordBatch, rows: Sequence[int]) -> tup
         upgrade = parser(source.event, version.upgrade)
         for index, old in ((index, old) for index, old in parsed.items() if index not in refused):
             try:
-                upgraded[rows[index]] = upgrade(old) if source.many is None else [upgrade(one) for one in old]
+                upgraded[rows[index]] = upgrade(old) if source.max_events_per_record is None else [upgrade(one) for one in old]
             except (MemoryError, KeyboardInterrupt):
                 raise
             except Reject as reject:
@@ -168,7 +175,7 @@ def _parsed(
     source: Source, event: type[Event], decoder: Decoder, batch: pa.RecordBatch
 ) -> tuple[dict[int, Any], dict[int, Reject]]:
     read = ("value", *record_parameters(decoder))
-    return _parse(parser(event, decoder, source.many), *(batch.column(name).to_pylist() for name in read))
+    return _parse(parser(event, decoder, source.max_events_per_record), *(batch.column(name).to_pylist() for name in read))
 
 
 def _parse(parse: Parse, *columns: Sequence[Any]) -> tuple[dict[int, Any], dict[int, Reject]]:
@@ -188,7 +195,7 @@ def _parse(parse: Parse, *columns: Sequence[Any]) -> tuple[dict[int, Any], dict[
 
 @dataclass(frozen=True)
 class _Found:
-    """Structs, each with the row of its record and, of a `many` source, its index in the record."""
+    """Structs, each with the row of its record and, with `max_events_per_record`, its index in the record."""
 
     structs: list[Any]
     rows: list[int]
@@ -212,7 +219,7 @@ class _Found:
 
 def _found(source: Source, parsed: Mapping[int, Any]) -> _Found:
     """The structs of what was parsed, by row: one each, or a list each."""
-    if source.many is None:
+    if source.max_events_per_record is None:
         return _Found(list(parsed.values()), list(parsed))
     return _Found(
         [struct for structs in parsed.values() for struct in structs],

@@ -9,18 +9,18 @@ import msgspec
 from views.errors import said_by
 from views.source.fields.reasons import Reject
 from views.source.formats.json import strict
-from views.source.record_filter import ByField, ByHeader, Only
+from views.source.record_filter import ByField, ByHeader, RecordFilter
 
 Tell = Callable[..., bool]
-"""From a record's value and its only_parameters to whether it is the source's; raises Reject if it cannot decide."""
+"""From a record's value and record_filter_parameters to whether it is the source's; raises Reject if it cannot decide."""
 
 
-def own_rows(only: Only, *columns: Sequence[Any]) -> tuple[list[int], dict[int, Reject]]:
-    """The source's own rows, and by row the rejects of those for which `only` cannot decide; all other rows are other sources'.
+def own_rows(record_filter: RecordFilter, *columns: Sequence[Any]) -> tuple[list[int], dict[int, Reject]]:
+    """The source's own rows, and by row the rejects where the filter cannot decide; all other rows are other sources'.
 
-    `columns` are the records' values, then what only_parameters names.
+    `columns` are the records' values, then what record_filter_parameters names.
     """
-    tell = _teller(only)
+    tell = _teller(record_filter)
     own: list[int] = []
     rejected: dict[int, Reject] = {}
     for row, read in enumerate(zip(*columns, strict=True)):
@@ -37,44 +37,44 @@ def own_rows(only: Only, *columns: Sequence[Any]) -> tuple[list[int], dict[int, 
 
 
 @lru_cache(maxsize=256)
-def _teller(only: Only) -> Tell:
-    if isinstance(only, ByHeader):
-        return _by_header(only)
-    return _by_field(only) if isinstance(only, ByField) else _by_function(only)
+def _teller(record_filter: RecordFilter) -> Tell:
+    if isinstance(record_filter, ByHeader):
+        return _by_header(record_filter)
+    return _by_field(record_filter) if isinstance(record_filter, ByField) else _by_function(record_filter)
 
 
-def _by_header(only: ByHeader) -> Tell:
-    wanted = {value.encode() for value in only.values}
+def _by_header(by_header: ByHeader) -> Tell:
+    wanted = {value.encode() for value in by_header.values}
 
     def tell(value: bytes | None, headers: Sequence[dict[str, Any]] | None) -> bool:  # noqa: ARG001  told by its header alone
-        found = [header["value"] for header in headers or () if header["key"] == only.name]
+        found = [header["value"] for header in headers or () if header["key"] == by_header.name]
         if not found:
-            raise Reject("kind", f"the record has no header {only.name!r}")
+            raise Reject("kind", f"the record has no header {by_header.name!r}")
         return found[-1] in wanted
 
     return tell
 
 
-def _by_field(only: ByField) -> Tell:
+def _by_field(by_field: ByField) -> Tell:
     # Of one field, whose name may be no name of Python's.
-    shape = msgspec.defstruct("Kind", [("kind", Any)], rename={"kind": only.name})
-    read = strict(msgspec.json.Decoder(shape).decode, frozenset({only.name}), 1)
+    shape = msgspec.defstruct("Kind", [("kind", Any)], rename={"kind": by_field.name})
+    read = strict(msgspec.json.Decoder(shape).decode, frozenset({by_field.name}), 1)
 
     def tell(value: bytes | None) -> bool:
         if not value:
             raise Reject("empty", "the record has no value" if value is None else "the value has no bytes")
         kind = read(value).kind
         # Types too: True is no 1.
-        return any(type(kind) is type(one) and kind == one for one in only.values)
+        return any(type(kind) is type(one) and kind == one for one in by_field.values)
 
     return tell
 
 
-def _by_function(only: Callable[..., Any]) -> Tell:
+def _by_function(function: Callable[..., Any]) -> Tell:
     def tell(value: bytes | None, *more: Any) -> bool:
-        found = only(value or b"", *more)
+        found = function(value or b"", *more)
         if not isinstance(found, bool):
-            raise Reject("kind", f"{only.__name__} returned a {type(found).__name__}, not a bool")
+            raise Reject("kind", f"{function.__name__} returned a {type(found).__name__}, not a bool")
         return found
 
     return tell

@@ -8,7 +8,7 @@
 |                                                             | a window of the project's: inputs, columns, text |
 | fields of event types with their constraints                | methods of event types                          |
 | decoders of the platform: class and parameters              | a function as decoder: name and parameters      |
-| by_header, by_field                                         | a function as `only`                            |
+| by_header, by_field                                         | a function as `record_filter`                   |
 |                                                             | upgrades of versions                            |
 |                                                             | prepare: the columns that it gives              |
 
@@ -42,7 +42,7 @@ from views.source.prepare import prepared_schema
 from views.source.source import Source
 from views.view import View, bind
 
-FORMAT: Final = 3
+FORMAT: Final = 4
 """Raise it whenever the document of a project could change, or is read in another way."""
 
 CLASS: Final = "class"
@@ -80,7 +80,9 @@ def meaning(packages: Iterable[str]) -> dict[str, Any]:
 
 def decodes_by_code(source: Source) -> bool:
     """Whether a function or a method of the project runs when the source's records are decoded."""
-    return bool(_is_code(source.decoder) or isinstance(source.only, FunctionType) or source.versions or _has_code(source.event))
+    return bool(
+        _is_code(source.decoder) or isinstance(source.record_filter, FunctionType) or source.versions or _has_code(source.event)
+    )
 
 
 def answers_by_code(view: View) -> bool:
@@ -125,10 +127,10 @@ def _source(source: Source) -> dict[str, Any]:
             "lateness",
             "idle",
             "clock_skew",
-            "horizon",
+            "dedup_window",
             "metadata",
             "key",
-            "many",
+            "max_events_per_record",
             "compacted",
         )
     }
@@ -138,7 +140,7 @@ def _source(source: Source) -> dict[str, Any]:
         "code": code,
         "event": _event(source.event),
         "decoder": _decoder(source.decoder),
-        "only": None if isinstance(source.only, FunctionType) else data(source.only),
+        "record_filter": None if isinstance(source.record_filter, FunctionType) else data(source.record_filter),
         "prepare": None
         if prepare is None
         else {FUNCTION: getattr(prepare, "__name__", ""), "schema": schema_text(prepared_schema(source))},

@@ -39,8 +39,8 @@ _FACTORIES: Final = {"list": list, "dict": dict}
 _OF_THE_PLATFORM: Final = ("views.source.formats.", "views.measures.", "views.windows.", "views.source.record_filter")
 
 _PLAIN: Final = (
-    *("name", "topic", "event_time", "identity", "plausible", "lateness", "idle", "clock_skew", "horizon", "metadata"),
-    *("key", "many", "compacted", "only"),
+    *("name", "topic", "event_time", "identity", "plausible", "lateness", "idle", "clock_skew", "dedup_window", "metadata"),
+    *("key", "max_events_per_record", "compacted", "record_filter"),
 )
 
 Document = Mapping[str, Any]

@@ -18,7 +18,7 @@ from views.fingerprint.event_meaning import event_meaning
 from views.fingerprint.meaning import Meaning, digest
 from views.fingerprint.packages import version_of
 from views.source.decoder import Decoder, decoder_name
-from views.source.record_filter import Only, only_name, only_value
+from views.source.record_filter import RecordFilter, record_filter_name, record_filter_value
 from views.source.schema_version import Version
 from views.source.source import Source, metadata_schema
 from views.view import View, bind
@@ -29,7 +29,7 @@ DECODE_VERSION: Final = 2
 KERNEL_VERSION: Final = 2
 """Raised whenever unique, partial, merge or present could give another number for some events."""
 
-LABELS: Final = ("topic", "lateness", "idle", "clock_skew", "horizon", "key", "compacted")
+LABELS: Final = ("topic", "lateness", "idle", "clock_skew", "dedup_window", "key", "compacted")
 """The parameters of a source that change no number: where its log is, what is said about its events, and when."""
 
 _CALLED_OF_MEASURES: Final = (
@@ -75,10 +75,14 @@ def decoder_meaning(source: Source) -> Meaning:
             "decoder": _decoder(source.decoder),
             "event": event_meaning(source.event),
             "event_time": Meaning("event_time", source.event_time, source.event_time),
-            "many": Meaning("many", source.many, "one event a value" if source.many is None else f"{source.many} events a value"),
+            "max_events_per_record": Meaning(
+                "max_events_per_record",
+                source.max_events_per_record,
+                "one event a value" if source.max_events_per_record is None else f"{source.max_events_per_record} events a value",
+            ),
             "metadata": Meaning("metadata", metadata, _listed(metadata)),
             "plausible": Meaning("plausible", plausible, " to ".join(plausible)),
-            "only": _only(source.only),
+            "record_filter": _record_filter(source.record_filter),
             "versions": _versions(source.versions),
         },
     )
@@ -174,12 +178,12 @@ def _function(name: str, function: FunctionType) -> Meaning:
     return Meaning(name, function.__qualname__, f"function {function.__qualname__}", code_of_function(function))
 
 
-def _only(only: Only | None) -> Meaning:
-    if only is None:
-        return Meaning("only", None, "every record")
-    if isinstance(only, FunctionType):
-        return _function("only", only)
-    return Meaning("only", only_value(only), only_name(only))
+def _record_filter(record_filter: RecordFilter | None) -> Meaning:
+    if record_filter is None:
+        return Meaning("record_filter", None, "every record")
+    if isinstance(record_filter, FunctionType):
+        return _function("record_filter", record_filter)
+    return Meaning("record_filter", record_filter_value(record_filter), record_filter_name(record_filter))
 
 
 def _versions(versions: tuple[Version, ...]) -> Meaning:

@@ -8,7 +8,7 @@ object, or beyond what its column takes. Proof, for the decoders in `_monotone`:
   unknown keys too, more declared keys may stand only once, and a CSV row is compared with the same columns.
 * No code of the project runs that could see the field, and no earlier version takes what the event type rejects.
 * An event type that forbids unknown fields is excluded.
-* Event time, identity, metadata and `only` never read the field.
+* Event time, identity, metadata and `record_filter` never read the field.
 
 So the records that are events with the field are among those that were events without it, and where their numbers are equal
 they are the same records, with the same events in them, equal in all other fields. A list counts or is rejected whole, so it is

@@ -38,7 +38,7 @@ def identity_columns(source: Source) -> list[str]:
     value: which of them an event is tells it from the others.
     """
     columns = dict.fromkeys((*source.identity, source.event_time)) if source.identity else {}
-    if source.many is not None and IDEMPOTENCY_KEY in source.identity:
+    if source.max_events_per_record is not None and IDEMPOTENCY_KEY in source.identity:
         columns[INDEX] = None
     return [name for name in columns if name != APPEND_TIME]
 

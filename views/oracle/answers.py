@@ -41,7 +41,7 @@ def grouped(view: View, events: pa.Table) -> tuple[dict[Group, list[Row]], Mappi
 
 def answers(view: View, groups: Mapping[Group, Sequence[Row]]) -> Answers:
     """What the view answers, but for what is left out."""
-    indexed = view.source.many is not None
+    indexed = view.source.max_events_per_record is not None
     said = {name: told.answer for name, one in view.measures.items() if (told := meaning(one, indexed=indexed)) is not None}
     found = {group: {name: answer(seen(rows, name)) for name, answer in said.items()} for group, rows in groups.items()}
     for name, values in derived(view, list(found.values())).items():

@@ -60,7 +60,7 @@ def _table(schema: pa.Schema, columns: Sequence[str], measures: Sequence[str], t
 
 
 def _far(view: View, name: str, rows: Sequence[Sequence[Row]]) -> Far | None:
-    told = meaning(view.measures[name], indexed=view.source.many is not None)
+    told = meaning(view.measures[name], indexed=view.source.max_events_per_record is not None)
     if told is None or name in view.tolerances:
         return None
     known = approximations(view).get(name)

@@ -20,7 +20,7 @@ def identity_columns(source: Source) -> list[str]:
     if not source.identity:
         return []
     # A key is its record's: the events of a list share it.
-    index = (INDEX,) if source.many is not None and IDEMPOTENCY_KEY in source.identity else ()
+    index = (INDEX,) if source.max_events_per_record is not None and IDEMPOTENCY_KEY in source.identity else ()
     return [name for name in dict.fromkeys((*source.identity, source.event_time, *index)) if name != APPEND_TIME]
 
 

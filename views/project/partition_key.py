@@ -50,7 +50,7 @@ def record_keys(source: Source, values: Sequence[bytes]) -> list[bytes | None]:
     if source.key is None or not values or (key := bind_key(source)) is None:
         return [None] * len(values)
     # Whose the records are may stand in what they do not have yet.
-    own = replace(source, only=None)
+    own = replace(source, record_filter=None)
     given = as_records(own, values, topic_id=source.topics[0], offsets=range(len(values)), at=_UNLOGGED)
     events = decode(own, given).events
     value = enclosed(key.text)

@@ -72,14 +72,14 @@ def places(events: pa.Table) -> Places:
 
 def place_sql(source: Source) -> str:
     """SQL for a number by which the events of one partition are told apart and ordered."""
-    if source.many is None:
+    if source.max_events_per_record is None:
         return '"_offset"'
     return f'CAST(CAST("_offset" AS HUGEINT) * {_INDEXES} + {INDEX} AS {HUGE_INTEGER.sql})'
 
 
 def place_type(source: Source) -> pa.DataType:
     """The type of that number."""
-    return (INTEGER if source.many is None else HUGE_INTEGER).arrow
+    return (INTEGER if source.max_events_per_record is None else HUGE_INTEGER).arrow
 
 
 def further(events: pa.Table) -> int:

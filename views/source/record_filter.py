@@ -1,4 +1,4 @@
-"""Filters of the records in shared topics, by which a source takes its own: `Source(only=...)`."""
+"""Filters by which a source selects its own records of shared topics: `Source(record_filter=...)`."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -28,8 +28,8 @@ class ByField:
     values: tuple[Value, ...]
 
 
-Only = ByHeader | ByField | Callable[..., bool]
-"""Or a function of the project, which takes what a decoder takes and says whether the record is one of the source's."""
+RecordFilter = ByHeader | ByField | Callable[..., bool]
+"""Or a function of the project, which takes what a decoder takes and returns whether the record is the source's."""
 
 
 def by_header(name: str, *values: str) -> ByHeader:
@@ -44,35 +44,36 @@ def by_field(name: str, *values: Value) -> ByField:
     return ByField(name, values)
 
 
-def check_only(only: Only) -> None:
+def check_record_filter(record_filter: RecordFilter) -> None:
     """Raise DefinitionError unless it is a record filter."""
-    if isinstance(only, FunctionType):
-        check_function("only", only)
-    elif not isinstance(only, ByHeader | ByField):
+    if isinstance(record_filter, FunctionType):
+        check_function("record_filter", record_filter)
+    elif not isinstance(record_filter, ByHeader | ByField):
         raise DefinitionError(
-            f"only {only!r} tells no records apart: by_header('type', 'order'), by_field('type', 'order'), or a function of the "
-            "project that takes the value's bytes and gives a bool"
+            f"record_filter {record_filter!r} must be by_header('type', 'order'), by_field('type', 'order'), or a function of "
+            "the project that takes the value's bytes and returns a bool"
         )
 
 
-def only_value(only: Only) -> list[Any]:
+def record_filter_value(record_filter: RecordFilter) -> list[Any]:
     """The filter's kind and parameters, as JSON can hold them."""
-    assert isinstance(only, ByHeader | ByField)
-    return [type(only).__name__, only.name, sorted(map(repr, only.values))]
+    assert isinstance(record_filter, ByHeader | ByField)
+    return [type(record_filter).__name__, record_filter.name, sorted(map(repr, record_filter.values))]
 
 
-def only_name(only: Only) -> str:
+def record_filter_name(record_filter: RecordFilter) -> str:
     """The filter's name for readers: `by_field('type', 'order')`, `my_function`."""
-    if isinstance(only, ByHeader | ByField):
-        return f"{'by_header' if isinstance(only, ByHeader) else 'by_field'}({', '.join(map(repr, (only.name, *only.values)))})"
-    return str(only.__name__)
+    if isinstance(record_filter, ByHeader | ByField):
+        which = "by_header" if isinstance(record_filter, ByHeader) else "by_field"
+        return f"{which}({', '.join(map(repr, (record_filter.name, *record_filter.values)))})"
+    return str(record_filter.__name__)
 
 
-def only_parameters(only: Only | None) -> tuple[str, ...]:
+def record_filter_parameters(record_filter: RecordFilter | None) -> tuple[str, ...]:
     """The parts of a record that the filter reads besides its value."""
-    if isinstance(only, FunctionType):
-        return tuple(signature(only).parameters)[1:]
-    return ("headers",) if isinstance(only, ByHeader) else ()
+    if isinstance(record_filter, FunctionType):
+        return tuple(signature(record_filter).parameters)[1:]
+    return ("headers",) if isinstance(record_filter, ByHeader) else ()
 
 
 def _check(which: str, name: object, values: tuple[object, ...], types: tuple[type, ...]) -> None:

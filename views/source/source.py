@@ -13,7 +13,7 @@ from views.errors import DefinitionError, listed
 from views.source.decoder import Decoder, check_decoder, defined_by_name, record_parameters
 from views.source.event import TIMESTAMP, Event, event_fields, event_schema
 from views.source.formats.json import JSON
-from views.source.record_filter import Only, check_only, only_parameters
+from views.source.record_filter import RecordFilter, check_record_filter, record_filter_parameters
 from views.source.schema_version import Version
 
 APPEND_TIME: Final = "_append_time"
@@ -21,7 +21,7 @@ LOG_APPEND_TIME: Final = 1
 """The timestamp type of a record that the log itself has timed."""
 
 INDEX: Final = "_index"
-"""Of an event of a `many` source: which of its value's events it is, from 0 on."""
+"""The column with an event's place in its record's list, from 0 on, of a source with `max_events_per_record`."""
 
 POSITION_SCHEMA = pa.schema(
     [
@@ -85,8 +85,8 @@ class Source:
     What the log is:
 
     * `topic`: the topic's name, or a tuple of names.
-    * `only`: which records of the topics are the source's own: by_header, by_field, or a function. Tandem counts the others,
-      and they are neither events nor rejects.
+    * `record_filter`: which records of the topics are the source's own: by_header, by_field, or a function. Tandem counts the
+      others, and they are neither events nor rejects.
     * `compacted`: a topic has the cleanup.policy compact. An event can then be gone before it is archived, because a newer
       one of its key replaced it, so no answer is called exact.
     * `key`: an expression over the event's fields. Its text is the Kafka key of the records that `tandem feed`, `tandem
@@ -101,9 +101,9 @@ class Source:
       `topic_id`, `partition` and `offset`; it returns an event or raises.
     * `versions`: earlier versions of the event type, the newest first. A record that the event type rejects is read as the
       first version that accepts it; the event is what that version's upgrade returns.
-    * `many`: with `many=n` a value holds a list of 1 to n events, which all count or all go to quarantine. The decoder
-      defines the list: a JSON array, rows, lines; a function returns a list. The events have an `_index` too, their place in
-      the list from 0 on, and `key` is for records whose events all have it.
+    * `max_events_per_record`: with a number n, a value holds a list of 1 to n events, which all count or all go to quarantine.
+      The decoder defines the list: a JSON array, rows, lines; a function returns a list. The events have an `_index` too,
+      their place in the list from 0 on, and `key` is for records whose events all have it.
     * `metadata`: what else of the record an event holds: `_key` (bytes), `_headers` (a list of structs of key and value) and
       `_idempotency_key` (text; without the header it is the record's own place, such as `at TOPIC ID/0/31`). Views use them
       like `_topic_id`, `_partition`, `_offset` and `_append_time`, which every event has.
@@ -118,8 +118,8 @@ class Source:
     * `identity`: the fields that tell an event from its duplicates. Without fields every record counts. `_idempotency_key`
       among them is the record's header idempotency-key, 1 to 255 visible ASCII characters, by which a retried request is
       recognized; a record without the header is a duplicate of none.
-    * `horizon`: the speed layer drops duplicates of events that the log received at most this much earlier. Batch drops all
-      duplicates, so `horizon` decides how soon an answer is right, not what it means.
+    * `dedup_window`: the speed layer drops duplicates of events that the log received at most this much earlier. Batch drops
+      all duplicates, so `dedup_window` decides how soon an answer is right, not what it means.
 
     Labels, which change no number:
 
@@ -142,13 +142,13 @@ class Source:
     lateness: timedelta = timedelta(seconds=10)
     idle: timedelta = timedelta(minutes=1)
     clock_skew: timedelta = timedelta(hours=1)
-    horizon: timedelta = timedelta(minutes=10)
+    dedup_window: timedelta = timedelta(minutes=10)
     metadata: tuple[str, ...] = ()
     prepare: Prepare | None = None
     key: str | None = None
     versions: tuple[Version, ...] = ()
-    only: Only | None = None
-    many: int | None = None
+    record_filter: RecordFilter | None = None
+    max_events_per_record: int | None = None
     compacted: bool = False
     name: str = ""
 
@@ -157,16 +157,17 @@ class Source:
         check_decoder(self.decoder)
         if not isinstance(self.metadata, tuple) or not set(self.metadata) <= set(METADATA_SCHEMA.names):
             raise DefinitionError(f"metadata {self.metadata!r} is not a tuple of some of: {', '.join(METADATA_SCHEMA.names)}")
-        if self.many is not None and (type(self.many) is not int or not 1 <= self.many <= _MOST_EVENTS):
-            raise DefinitionError(f"many {self.many!r} is not an integer from 1 to {_MOST_EVENTS}, the most events of a value")
+        most = self.max_events_per_record
+        if most is not None and (type(most) is not int or not 1 <= most <= _MOST_EVENTS):
+            raise DefinitionError(f"max_events_per_record {most!r} is not an integer from 1 to {_MOST_EVENTS}")
         if not isinstance(self.compacted, bool):
             raise DefinitionError(f"compacted {self.compacted!r} is neither True nor False")
         if self.key is not None and not isinstance(self.key, str):
             raise DefinitionError(f"key {self.key!r} is not an expression over the event's fields, such as 'customer'")
         if not isinstance(self.versions, tuple) or not all(isinstance(version, Version) for version in self.versions):
             raise DefinitionError(f"versions {self.versions!r} is not a tuple of Versions, such as (Version(OldOrder, upgrade),)")
-        if self.only is not None:
-            check_only(self.only)
+        if self.record_filter is not None:
+            check_record_filter(self.record_filter)
         if self.prepare is not None:
             _check_prepare(self.prepare)
         self._check_fields()
@@ -218,7 +219,7 @@ class Source:
         zoned = [bound for bound in bounds if isinstance(bound, datetime) and bound.tzinfo is not None]
         if len(zoned) != 2 or len(bounds) != 2 or not zoned[0] < zoned[1]:
             raise DefinitionError(f"plausible {self.plausible!r} is not a pair of times with zones, first before last")
-        for name in ("lateness", "idle", "clock_skew", "horizon"):
+        for name in ("lateness", "idle", "clock_skew", "dedup_window"):
             span = getattr(self, name)
             if not isinstance(span, timedelta) or span < timedelta(0):
                 raise DefinitionError(f"{name} {span!r} is not a timedelta, or it is negative")
@@ -238,12 +239,12 @@ def events_schema(source: Source) -> pa.Schema:
 
 def position_schema(source: Source) -> pa.Schema:
     """The columns that say where in the log an event was."""
-    return POSITION_SCHEMA if source.many is None else POSITION_SCHEMA.append(pa.field(INDEX, pa.int32()))
+    return POSITION_SCHEMA if source.max_events_per_record is None else POSITION_SCHEMA.append(pa.field(INDEX, pa.int32()))
 
 
 def position_columns(source: Source) -> tuple[str, ...]:
     """The columns that tell the source's events apart, in the order of the log."""
-    return ("_topic_id", "_partition", "_offset", *(() if source.many is None else (INDEX,)))
+    return ("_topic_id", "_partition", "_offset", *(() if source.max_events_per_record is None else (INDEX,)))
 
 
 def metadata_schema(source: Source) -> pa.Schema:
@@ -265,4 +266,4 @@ def record_columns(source: Source) -> tuple[str, ...]:
     )
     decoders = (source.decoder, *(version.decoder for version in source.versions))
     read = (name for decoder in decoders for name in record_parameters(decoder))
-    return tuple(dict.fromkeys((*held, *only_parameters(source.only), *read)))
+    return tuple(dict.fromkeys((*held, *record_filter_parameters(source.record_filter), *read)))

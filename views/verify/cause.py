@@ -6,7 +6,7 @@
 | `sketch`      | an estimate within the error that its sketch states: KLL throws dice at every merge; `approx_top_k` of     |
 |               | many values hangs on the order of merges, and is not measured                                          |
 | `float order` | floats that were added up in another order                                                             |
-| `duplicate`   | copies that came beyond the horizon, or that are not the same, of which each layer may count another,  |
+| `duplicate`   | copies that came beyond the dedup window, or that are not the same, of which each layer may count another,  |
 |               | and no more answers differ than these can have changed                                                 |
 | `compaction`  | anything else of a source with `compacted=True`: the topic lost events between serving and archiving   |
 | `unexplained` | anything else: one of the two is wrong                                                                 |

@@ -258,7 +258,7 @@ class SourceState(BaseModel):
     watermark: str | None
     behind_bridge: bool | None
     identities_since: str | None = Field(
-        description="Since when duplicates are recognised, if speed.identities_mb is too small for the horizon; else null."
+        description="Since when duplicates are recognised, if speed.identities_mb is too small for `dedup_window`; else null."
     )
     problem: str | None
     log: LogState | None
@@ -356,11 +356,11 @@ class SourceDescribed(BaseModel):
     event_time: str
     identity: list[str] = Field(description="The fields that identify duplicates; empty if every record counts.")
     idempotency_key: bool = Field(description="Whether `Idempotency-Key` is accepted: a repeated request counts once.")
-    horizon_s: float = Field(description="For how long answers drop duplicates at once; a recompute drops all duplicates.")
+    dedup_window_s: float = Field(description="For how long answers drop duplicates at once; a recompute drops all duplicates.")
     key: str | None = Field(
         description="The expression whose value is the key of the records; records with equal keys are in one partition."
     )
-    many: int | None = Field(description="Maximum number of events in a record's list; null for one event.")
+    max_events_per_record: int | None = Field(description="Maximum number of events in a record's list; null for one event.")
     kinds: list[str] | None = Field(description="If a header selects its records: the values for `kind`.")
     views: list[str] = Field(description="Its views that the token may read.")
     ingest: bool = Field(description="Whether the token may send events.")

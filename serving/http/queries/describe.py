@@ -166,10 +166,10 @@ def source(project: Project, of: Source, principal: Principal) -> SourceDescribe
         event_time=of.event_time,
         identity=list(of.identity),
         idempotency_key=IDEMPOTENCY_KEY in of.identity,
-        horizon_s=of.horizon.total_seconds(),
+        dedup_window_s=of.dedup_window.total_seconds(),
         key=of.key,
-        many=of.many,
-        kinds=list(of.only.values) if isinstance(of.only, ByHeader) else None,
+        max_events_per_record=of.max_events_per_record,
+        kinds=list(of.record_filter.values) if isinstance(of.record_filter, ByHeader) else None,
         views=[view.name for view in read_of(project, principal) if view.source.name == of.name],
         ingest=of.name in open_to(project, principal),
     )

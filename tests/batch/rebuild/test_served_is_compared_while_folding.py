@@ -230,7 +230,7 @@ def test_what_was_replayed_must_reach_the_cut(world: World) -> None:
 
 
 def test_what_copies_can_have_made_is_bounded(world: World) -> None:
-    """One event for each that came beyond the horizon, two where each side may have counted another copy."""
+    """One event for each that came beyond the dedup window, two where each side may have counted another copy."""
     found, view = Counts(duplicates=5, conflicts=2), world.project.views["per_page"]
     in_order = replace(view, window=count_window(3))
     assert [told_apart(view, found, beyond=beyond) for beyond in (0, 1, 3)] == [4, 5, 7]

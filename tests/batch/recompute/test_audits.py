@@ -49,7 +49,7 @@ def sales(first: int, n: int) -> list[bytes]:
 
 
 class Speed:
-    """A speed layer in a few lines: every event that is archived counts, copies too, as if all came beyond the horizon."""
+    """A speed layer in a few lines: every event that is archived counts, copies too, as if all came beyond the dedup window."""
 
     def __init__(self, shop: Shop) -> None:
         self.shop = shop
@@ -122,7 +122,7 @@ def test_what_was_served_is_compared_with_what_is_found(shop: Shop) -> None:
     assert [done.kind for done in run.done] == ["full"]
     assert honest(run.audits, shop), run.audits
 
-    # Copies beyond the horizon; then what no speed layer has seen.
+    # Copies beyond the dedup window; then what no speed layer has seen.
     sell(shop, [*sales(60, 40), *sales(0, 2)])
     speed.follow()
     reached = speed.writer.end

@@ -112,7 +112,7 @@ def test_folds_what_a_source_prepares(shop: Shop) -> None:
 
 def test_values_that_hold_several_events_close_their_ranges(shop: Shop) -> None:
     """Copies inside one value and of another, lists that are too long: each record has one outcome, each event counts once."""
-    shop.define(DEFINITIONS.replace('identity=("id",)', 'identity=("id",), many=4'))
+    shop.define(DEFINITIONS.replace('identity=("id",)', 'identity=("id",), max_events_per_record=4'))
     sales = {number: [value for value in values if value not in MALFORMED] for number, values in records(19, 200).items()}
     lists = {
         number: [[*values[at : at + 3], *values[at : at + at % 4]] for at in range(0, len(values), 3)]
@@ -252,12 +252,12 @@ def test_one_topic_is_the_log_of_two_sources(shop: Shop) -> None:
     """Each counts its own, the other's as others', and what has no kind in quarantine; from events and from raw records."""
     log = records(23, 300)
     second = """
-rest = Source(topic="TOPIC", event=Sale, event_time="at", only=by_field("shop", "shop 2", "shop 3"))
+rest = Source(topic="TOPIC", event=Sale, event_time="at", record_filter=by_field("shop", "shop 2", "shop 3"))
 rest_n = View(source=rest, measures={"n": count()})
 SOURCES = (sales, rest)
 VIEWS = (per_hour, refunds, rest_n)
 """
-    first = DEFINITIONS.replace('identity=("id",)', 'identity=("id",), only=by_field("shop", "shop 0", "shop 1")')
+    first = DEFINITIONS.replace('identity=("id",)', 'identity=("id",), record_filter=by_field("shop", "shop 0", "shop 1")')
     shop.define(first.replace("count, ", "by_field, count, ") + second)
     shop.sell(log)
     archive.run(shop.run("archive"), shop.project)

@@ -52,7 +52,9 @@ def test_it_is_what_the_range_has(world: World, kind: str) -> None:
 @pytest.mark.parametrize("partitions", [1, 2])
 def test_records_of_several_events_are_told_by_their_events(tmp_path: Path, partitions: int) -> None:
     """Forty records in two files, of one to seven events each: as many events as there are, not as there are records."""
-    world = World(tmp_path, definitions=DEFINITIONS.replace('event_time="moment"', 'event_time="moment", many=7'))
+    world = World(
+        tmp_path, definitions=DEFINITIONS.replace('event_time="moment"', 'event_time="moment", max_events_per_record=7')
+    )
     decoder = releases.load(world.tables, 1).sources[SOURCE]
     source, start, held = world.project.sources[SOURCE], LOG_START, []
     for file in range(2):

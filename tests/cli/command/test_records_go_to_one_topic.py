@@ -16,7 +16,7 @@ class Order(Event):
 
 
 def test_the_only_topic_needs_no_name_and_several_need_one() -> None:
-    one = Source(topic="a", event=Order, event_time="at", only=by_field("type", "order"), name="orders")
+    one = Source(topic="a", event=Order, event_time="at", record_filter=by_field("type", "order"), name="orders")
     assert topic(one, None) == topic(one, "a") == "a"
     several = Source(topic=("web", "shop"), event=Order, event_time="at", name="orders")
     assert topic(several, "shop") == "shop"
@@ -28,6 +28,6 @@ def test_the_only_topic_needs_no_name_and_several_need_one() -> None:
 
 
 def test_records_that_are_told_by_a_header_are_for_another_producer() -> None:
-    told = Source(topic="a", event=Order, event_time="at", only=by_header("type", "order"), name="orders")
+    told = Source(topic="a", event=Order, event_time="at", record_filter=by_header("type", "order"), name="orders")
     with pytest.raises(TandemError, match="selects records by their header 'type', which this command does not write"):
         topic(told, None)

@@ -181,7 +181,9 @@ def wait_for(broker: kafka.Connection, name: str, count: int) -> None:
 def test_a_csv_file_with_a_header_is_sent_with_its_header(feed, project: Path, broker: kafka.Connection) -> None:
     """With as many rows in a record as the source takes; without blank lines."""
     definitions = (project / "definitions.py").read_text().replace("View, count", "View, count, csv")
-    (project / "definitions.py").write_text(definitions.replace('"at")', '"at", decoder=csv(header=True), many=2)'))
+    (project / "definitions.py").write_text(
+        definitions.replace('"at")', '"at", decoder=csv(header=True), max_events_per_record=2)')
+    )
     (project / "export.csv").write_bytes(b"at,x\r\n1,a\r\n2,b\r\n\r\n3,c\r\n")
     code, document, errors = feed("export.csv")
     assert (code, document["sent"], errors) == (0, 2, "")

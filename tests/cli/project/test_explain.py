@@ -27,7 +27,7 @@ class Hit(Event):
 
 
 hits = Source(
-    topic="hits", event=Hit, event_time="at", identity=("id",), horizon=timedelta(minutes=5), clock_skew=timedelta(minutes=7)
+    topic="hits", event=Hit, event_time="at", identity=("id",), dedup_window=timedelta(minutes=5), clock_skew=timedelta(minutes=7)
 )
 hops = View(
     hits,
@@ -103,7 +103,7 @@ def test_before_anything_is_published_the_working_tree_is_explained(tmp_path: Pa
     found = explained(capsys, tmp_path, "hops")
     assert (found["publication"], found["batch"], found["speed"], found["serving"]) == (None, None, None, None)
     logical = found["logical"]
-    assert logical["unique"] == {"by": ["id", "at"], "horizon_s": 300}
+    assert logical["unique"] == {"by": ["id", "at"], "dedup_window_s": 300}
     assert logical["label"] == {"lateness_s": 10, "idle_s": 60, "clock_skew_s": 420}
     assert logical["where"] == "bytes > 0"
     assert logical["window"]["slice_s"] == 60

@@ -26,14 +26,14 @@ COLUMNS = replace(JSON, decoder=csv(columns=("at", "n")))
     ("source", "expected"),
     [
         (JSON, Layout(False, 1)),
-        (replace(JSON, many=3), Layout(False, 1)),
-        (replace(JSON, decoder=nginx_json(), many=3), Layout(False, 3)),
-        (replace(JSON, decoder=nginx_json(), many=3, key="n"), Layout(False, 1)),
+        (replace(JSON, max_events_per_record=3), Layout(False, 1)),
+        (replace(JSON, decoder=nginx_json(), max_events_per_record=3), Layout(False, 3)),
+        (replace(JSON, decoder=nginx_json(), max_events_per_record=3, key="n"), Layout(False, 1)),
         (COLUMNS, Layout(False, 1)),
-        (replace(COLUMNS, many=3), Layout(False, 3)),
+        (replace(COLUMNS, max_events_per_record=3), Layout(False, 3)),
         (HEADER, Layout(True, 1)),
-        (replace(HEADER, many=3), Layout(True, 3)),
-        (replace(HEADER, many=3, key="n"), Layout(True, 1)),
+        (replace(HEADER, max_events_per_record=3), Layout(True, 3)),
+        (replace(HEADER, max_events_per_record=3, key="n"), Layout(True, 1)),
     ],
 )
 def test_what_a_record_holds_of_a_file(source: Source, expected: Layout) -> None:
@@ -48,9 +48,9 @@ def values(source: Source, *lines: bytes) -> list[tuple[int, bytes]]:
     ("source", "lines", "expected"),
     [
         (JSON, [b"a", b"", b"b"], [(1, b"a"), (2, b""), (3, b"b")]),
-        (replace(COLUMNS, many=2), [b"a", b"", b"b", b"c"], [(1, b"a\nb"), (4, b"c")]),
+        (replace(COLUMNS, max_events_per_record=2), [b"a", b"", b"b", b"c"], [(1, b"a\nb"), (4, b"c")]),
         (HEADER, [b"h", b"a", b"", b"h", b"b"], [(2, b"h\na"), (5, b"h\nb")]),
-        (replace(HEADER, many=2), [b"h", b"a", b"b", b"c"], [(2, b"h\na\nb"), (4, b"h\nc")]),
+        (replace(HEADER, max_events_per_record=2), [b"h", b"a", b"b", b"c"], [(2, b"h\na\nb"), (4, b"h\nc")]),
         (HEADER, [b"h"], []),
         (HEADER, [], []),
     ],
@@ -61,12 +61,12 @@ def test_lines_are_bundled(source: Source, lines: list[bytes], expected: Any) ->
 
 def test_a_record_stays_below_what_a_broker_takes() -> None:
     lines = [b"x" * 200_000] * 5 + [b"y" * 900_000, b"z"]
-    found = values(replace(COLUMNS, many=100), *lines)
+    found = values(replace(COLUMNS, max_events_per_record=100), *lines)
     assert [(line, len(value)) for line, value in found] == [(1, 400_001), (3, 400_001), (5, 200_000), (6, 900_000), (7, 1)]
 
 
 def test_a_view_is_tried_on_a_file_as_it_would_be_sent() -> None:
-    source = replace(HEADER, many=2)
+    source = replace(HEADER, max_events_per_record=2)
     lines = [b"n,at", *(b"%d,2026-11-01T00:00:00Z" % n for n in range(5)), b"x,2026-11-01T00:00:00Z"]
     tried = trial(View(source, measures={"n": count()}), lines, at=datetime(2026, 11, 1, tzinfo=UTC))
     assert (tried.lines, tried.records, tried.decoded, tried.events, tried.quarantined) == (7, 3, 2, 4, {"invalid_value": 1})

@@ -1,6 +1,6 @@
 """What is called exact equals the plain oracle; what is exact unless a duplicate arrived late equals it where none did.
 
-Random logs, with duplicates that the speed layer knows and with ones beyond its horizon, over views of every kind of window.
+Random logs, with duplicates that the speed layer knows and with ones beyond its dedup window, over views of every kind of window.
 Every way of asking says the same of every row, and of the answer.
 """
 
@@ -42,7 +42,7 @@ from views.view import group_columns
 HORIZON_S = 12
 """The test's log has a record a second in each partition."""
 KNOWN = DEFINITIONS.replace(
-    'event_time="moment")', f'event_time="moment", identity=("bytes", "price"), horizon=timedelta(seconds={HORIZON_S}))'
+    'event_time="moment")', f'event_time="moment", identity=("bytes", "price"), dedup_window=timedelta(seconds={HORIZON_S}))'
 )
 WORLDS = 60 if LONGER else 6
 Identity = tuple[Any, ...]
@@ -51,7 +51,7 @@ Content = tuple[Any, ...]
 
 @dataclass
 class Deduplicating(World):
-    """A world whose speed layer drops the copies that the log received within the horizon, and whose batch drops all."""
+    """A world whose speed layer drops the copies that the log received within the dedup window, and whose batch drops all."""
 
     received: dict[Identity, list[datetime]] = field(default_factory=dict)
     seen: dict[Identity, set[Content]] = field(default_factory=dict)
@@ -127,7 +127,7 @@ def drawn(folder: Path, dice: Random) -> tuple[Deduplicating, Position]:
 
 
 def late_from(world: World, cut: Position) -> bool:
-    """Whether an event from the cut on has a copy that the log received more than the horizon earlier or later."""
+    """Whether an event from the cut on has a copy that the log received more than the dedup window earlier or later."""
     events = decode(world.project.sources[SOURCE], world.records(LOG_START, world.end)).events
     received: dict[Identity, list[datetime]] = {}
     for identity, time in zip(identities(world, events), events["_append_time"].to_pylist(), strict=True):

@@ -133,7 +133,7 @@ def test_an_answer_says_within_which_time_duplicates_are_dropped(world: World, t
     for layer in ("batch", "speed", "merged"):
         answer = Reader(world.tables).answer("ever", layer=layer)  # type: ignore[arg-type]
         assert isinstance(answer, Value)
-        horizons[layer] = [reason.figures["horizon_s"] for reason in answer.provenance.exactness.marked]
+        horizons[layer] = [reason.figures["dedup_window_s"] for reason in answer.provenance.exactness.marked]
     assert horizons == {"batch": [], "speed": [600.0], "merged": [600.0]}
     whole = World(tmp_path, definitions=DEFINITIONS)
     whole.append(0, hit("/a", 1))

@@ -93,7 +93,7 @@ def test_copies_are_dropped_across_tasks_and_micro_batches(spark: SparkSession, 
 @pytest.mark.spark
 def test_copies_inside_one_value_are_dropped_by_their_index(spark: SparkSession) -> None:
     """By the task alone, across tasks and across micro-batches; each record closes the range once."""
-    definitions = FILES["definitions.py"].replace(b'identity=("id",)', b'identity=("id",), many=3')
+    definitions = FILES["definitions.py"].replace(b'identity=("id",)', b'identity=("id",), max_events_per_record=3')
     files = FILES | {"definitions.py": definitions}
     project = load_files(files)
     task, views = Task(files, "sales", {"per_shop": "f2"}), {"f2": project.views["per_shop"]}

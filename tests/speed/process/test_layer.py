@@ -183,7 +183,7 @@ def test_copies_of_what_was_counted_before_a_restart_are_known(
 
 
 def test_copies_are_dropped_wherever_they_come(broker: kafka.Connection, spark: SparkSession, tmp_path: Path) -> None:
-    """In a micro-batch, in another, after the cut, after a restart, in another release; beyond the horizon by the batch.
+    """In a micro-batch, in another, after the cut, after a restart, in another release; beyond the dedup window by the batch.
 
     Everywhere some copies differ from their event, and both layers count as many conflicts.
     """
@@ -318,13 +318,13 @@ def test_one_topic_is_followed_by_two_sources(broker: kafka.Connection, spark: S
     files = project_files(topic.name)
     for old, new in (
         ("count, ", "by_field, count, "),
-        ('identity=("id",)', 'identity=("id",), only=by_field("shop", "a")'),
+        ('identity=("id",)', 'identity=("id",), record_filter=by_field("shop", "a")'),
         ("SOURCES = (sales,)", "SOURCES = (sales, rest)"),
         ("VIEWS = (", "VIEWS = (rest_n, "),
         (
             "per_shop =",
             (
-                f'rest = Source(topic="{topic.name}", event=Sale, event_time="at", only=by_field("shop", "b", "c"))\n'
+                f'rest = Source(topic="{topic.name}", event=Sale, event_time="at", record_filter=by_field("shop", "b", "c"))\n'
                 'rest_n = View(source=rest, measures={"n": count()})\nper_shop ='
             ),
         ),

@@ -243,7 +243,7 @@ def leaves_one(value: bytes) -> Any:
 LEAVES = Source(topic="t", event=Ping, event_time="at", decoder=leaves)
 
 
-@pytest.mark.parametrize("source", [LEAVES, replace(LEAVES, decoder=leaves_one, many=2)])
+@pytest.mark.parametrize("source", [LEAVES, replace(LEAVES, decoder=leaves_one, max_events_per_record=2)])
 def test_what_ends_a_process_is_one_records_fault(source: Source) -> None:
     found = decoded(source, b"exit", b"fine", b"odd", b"stop")
     assert found.events["_offset"].to_pylist() == [1]
@@ -267,7 +267,7 @@ class Leaving(Event):
 
 def test_what_an_event_of_a_list_raises_is_told_with_its_place() -> None:
     values = [b'[{"at": "2026-11-01T00:00:00Z", "n": 1}, {"at": "2026-11-01T00:00:00Z", "n": %d}]' % n for n in (1, 2)]
-    found = decoded(Source(topic="t", event=Leaving, event_time="at", many=2), *values)
+    found = decoded(Source(topic="t", event=Leaving, event_time="at", max_events_per_record=2), *values)
     assert found.events["_index"].to_pylist() == [0, 1]
     (row,) = found.rejects.to_pylist()
     assert (row["reason"], row["detail"]) == ("refused", "event 1: SystemExit: a type leaves")

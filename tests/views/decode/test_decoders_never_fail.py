@@ -66,11 +66,11 @@ def test_every_damaged_value_has_exactly_one_outcome(decoder: str, seed: int) ->
     rejected = dict(zip(result.rejects["offset"].to_pylist(), result.rejects["reason"].to_pylist(), strict=True))
     decoded_offsets = result.events["_offset"].to_pylist()
     assert sorted([*dict.fromkeys(decoded_offsets), *rejected]) == list(range(EACH))
-    if source.many is None:
+    if source.max_events_per_record is None:
         assert len(set(decoded_offsets)) == len(decoded_offsets)
     else:
         lists = Counter(decoded_offsets)
-        assert max(lists.values(), default=0) <= source.many
+        assert max(lists.values(), default=0) <= source.max_events_per_record
         assert result.events["_index"].to_pylist() == [index for held in lists.values() for index in range(held)]
     assert set(rejected.values()) <= set(REASONS)
     assert reason(source, values[0]) == rejected.get(0, "event")

@@ -73,7 +73,7 @@ def test_a_copy_with_the_same_key_counts_once_and_those_without_each(source: Sou
 
 def test_all_events_of_a_value_count_and_their_copies_do_not() -> None:
     """A key is its record's: equal events of one list are told apart by their index, and an equal index makes a copy."""
-    source = replace(BY_KEY, many=3)
+    source = replace(BY_KEY, max_events_per_record=3)
     value = b"[" + VALUE + b"," + VALUE + b"]"
     events = decode(source, logged((value, b"k"), (value, b"k"), (value, NONE), (value, NONE))).events
     found = unique(source, events)

@@ -1,6 +1,6 @@
-"""A value of a `many` source: its events are what each alone would be; all of them count or none; the first fault is its own.
+"""Values that hold lists: their events are what each alone would be; all of them count or none; the first fault is its own.
 
-The oracle is the same decoder without `many`, over each part as a value of its own.
+The oracle is the same decoder without `max_events_per_record`, over each part as a value of its own.
 """
 
 from collections.abc import Callable, Sequence
@@ -51,7 +51,7 @@ class Format:
 
 
 def by_line(source: Source, good: Sequence[bytes], bad: Sequence[bytes]) -> Format:
-    return Format(source, replace(source, many=MOST), good, bad, b"\n".join)
+    return Format(source, replace(source, max_events_per_record=MOST), good, bad, b"\n".join)
 
 
 def array(values: Sequence[bytes]) -> bytes:
@@ -84,7 +84,7 @@ rows, orders = test_csv.ROWS, test_protobuf.ORDERS
 FORMATS: dict[str, Format] = {
     "json": Format(
         json_,
-        replace(json_, many=MOST),
+        replace(json_, max_events_per_record=MOST),
         [test_json.rich(price="12.3", tags=["a"]), test_json.rich(spot={"x": 2})],
         [b"{}", b"1", test_json.rich(at="1990-01-01T00:00:00Z"), test_json.rich(limited=-1), b'{"at": 1, "at": 2}'],
         lambda values: b"[" + b" , ".join(values) + b"]",
@@ -96,7 +96,7 @@ FORMATS: dict[str, Format] = {
     ),
     "csv_header": Format(
         replace(rows, decoder=csv(columns=tuple(reversed(test_csv.COLUMNS)))),
-        replace(rows, decoder=csv(header=True), many=MOST),
+        replace(rows, decoder=csv(header=True), max_events_per_record=MOST),
         [backwards(s='a "b", c\r\nd'), backwards(f="1.5")],
         [b"1,2", backwards(n="x"), backwards(at="1990-01-01T00:00:00Z")],
         under_header,
@@ -114,21 +114,21 @@ FORMATS: dict[str, Format] = {
     ),
     "protobuf": Format(
         orders,
-        replace(orders, many=MOST),
+        replace(orders, max_events_per_record=MOST),
         [test_protobuf.sent(tags=["a"] * 100), test_protobuf.sent(note="b")],
         [b"\xff", test_protobuf.sent(at={"seconds": 0}), test_protobuf.sent(needed=None)],
         lambda values: b"".join(bytes(_VarintBytes(len(value))) + value for value in values),
     ),
     "avro": Format(
         test_avro.BARE,
-        replace(test_avro.BARE, decoder=avro(schema={"type": "array", "items": test_avro.ORDER}), many=MOST),
+        replace(test_avro.BARE, decoder=avro(schema={"type": "array", "items": test_avro.ORDER}), max_events_per_record=MOST),
         [test_avro.written(), test_avro.written(spot=None)],
         [test_avro.written(colour="GREEN"), test_avro.written(at=datetime(1990, 1, 1, tzinfo=UTC))],
         array,
     ),
     "function": Format(
         function,
-        replace(function, decoder=read_several, many=MOST),
+        replace(function, decoder=read_several, max_events_per_record=MOST),
         [test_decode_function.ping(20), test_decode_function.ping(14)],
         [test_decode_function.ping(number) for number in (2, 4, 7, 8)],
         b"".join,
@@ -213,14 +213,16 @@ def returns_one(value: bytes) -> Any:
 
 
 def test_a_function_has_to_return_a_list() -> None:
-    (reject,) = decoded(replace(function, decoder=returns_one, many=2), test_decode_function.ping(20)).rejects.to_pylist()
+    (reject,) = decoded(
+        replace(function, decoder=returns_one, max_events_per_record=2), test_decode_function.ping(20)
+    ).rejects.to_pylist()
     assert (reject["reason"], reject["detail"]) == ("wrong_type", "returns_one returned a Ping, not a list of Ping")
 
 
 @pytest.mark.parametrize("many", [0, -1, True, 1.0, "3", 1_000_001])
 def test_how_many_is_an_integer_within_bounds(many: Any) -> None:
     with pytest.raises(DefinitionError, match=f"many {many!r} is not an integer from 1 to 1000000"):
-        replace(json_, many=many)
+        replace(json_, max_events_per_record=many)
 
 
 @pytest.mark.parametrize(
@@ -229,14 +231,14 @@ def test_how_many_is_an_integer_within_bounds(many: Any) -> None:
         (
             test_avro.ORDER,
             3,
-            "the schema is a record, which is one event; a source with many=... takes an array of records",
+            "the schema is a record, which is one event; a source with max_events_per_record=... takes an array of records",
         ),
-        ({"type": "array", "items": test_avro.ORDER}, None, "the schema is an array, .*: many=..."),
+        ({"type": "array", "items": test_avro.ORDER}, None, "the schema is an array, .*: max_events_per_record=..."),
     ],
 )
 def test_an_avro_schema_is_an_array_exactly_where_values_hold_several(schema: Any, many: int | None, says: str) -> None:
     with pytest.raises(DefinitionError, match=says):
-        decoded(replace(test_avro.BARE, decoder=avro(schema=schema), many=many), b"\0")
+        decoded(replace(test_avro.BARE, decoder=avro(schema=schema), max_events_per_record=many), b"\0")
 
 
 @pytest.mark.parametrize("items", ["string", ["null", test_avro.ORDER], {"type": "array", "items": "long"}])
@@ -247,19 +249,19 @@ def test_an_avro_array_is_of_records(items: Any) -> None:
 
 def test_a_registry_frames_lists_too() -> None:
     framed = avro(schemas={7: {"type": "array", "items": test_avro.ORDER}})
-    source = replace(test_avro.BARE, decoder=framed, many=2)
+    source = replace(test_avro.BARE, decoder=framed, max_events_per_record=2)
     value = test_avro.framed(7, array([test_avro.written()] * 2))
     assert decoded(source, value).events["_index"].to_pylist() == [0, 1]
 
 
 def test_how_many_is_part_of_the_fingerprint() -> None:
-    assert len({decoder_fingerprint(replace(json_, many=many)) for many in (None, 1, 2)}) == 3
+    assert len({decoder_fingerprint(replace(json_, max_events_per_record=many)) for many in (None, 1, 2)}) == 3
     headers = [csv(header=True), csv(columns=test_csv.COLUMNS)]
     assert len({decoder_fingerprint(replace(rows, decoder=decoder)) for decoder in headers}) == 2
 
 
 def test_a_record_has_the_key_that_all_its_events_have() -> None:
-    keyed = replace(json_, key="limited", many=3)
+    keyed = replace(json_, key="limited", max_events_per_record=3)
     one, other = test_json.rich(limited=1), test_json.rich(limited=2)
     values = [FORMATS["json"].join(some) for some in ([one, one], [one, other], [one], [one, test_json.rich()])]
     assert record_keys(keyed, [*values, b"broken"]) == [b"1", None, b"1", None, None]

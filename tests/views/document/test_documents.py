@@ -66,10 +66,11 @@ class Everything(Event):
 
 
 things = Source(
-    topic=("a", "b"), event=Everything, event_time="at", identity=("id",), only=by_header("kind", "x", "y"), key="size",
+    topic=("a", "b"), event=Everything, event_time="at", identity=("id",), record_filter=by_header("kind", "x", "y"), key="size",
     lateness=timedelta(seconds=3), metadata=("_key",),
 )
-lines = Source(topic="c", event=Everything, event_time="at", only=by_field("kind", "a", "b"), many=3, compacted=True)
+lines = Source(topic="c", event=Everything, event_time="at",
+    record_filter=by_field("kind", "a", "b"), max_events_per_record=3, compacted=True)
 a = View(things, keys={"size": "size", "flag": "flag"}, window=calendar("day", zone="Europe/Oslo"), where="number > 1",
          measures={"n": count(), "few": count(filter="number > 3")},
          doc="what it is for", docs={"n": "how many"}, units={"n": "things"}, tolerances={"n": 0.5})

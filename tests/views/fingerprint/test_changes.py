@@ -76,8 +76,8 @@ def test_a_file_that_reads_otherwise_is_named_although_nothing_differs(changed: 
         ),
         (
             'topic="orders"',
-            'horizon=__import__("datetime").timedelta(0), topic="orders"',
-            "horizon: timedelta(minutes=10) -> timedelta(days=0)",
+            'dedup_window=__import__("datetime").timedelta(0), topic="orders"',
+            "dedup_window: timedelta(minutes=10) -> timedelta(days=0)",
         ),
     ],
 )

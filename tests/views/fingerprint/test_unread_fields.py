@@ -99,7 +99,9 @@ def rows(draw: st.DrawFn) -> str:
 
 
 def source(kind: type[Event], decoder: Decoder = JSON, many: int | None = None) -> Source:
-    return Source(topic="sales", event=kind, event_time="at", identity=("id",), decoder=decoder, many=many, name="sales")
+    return Source(
+        topic="sales", event=kind, event_time="at", identity=("id",), decoder=decoder, max_events_per_record=many, name="sales"
+    )
 
 
 def events_of(found: Decoded, columns: list[str]) -> list[dict[str, Any]]:
@@ -130,7 +132,7 @@ def test_a_field_more_makes_no_event_of_a_reject(values: list[str], after: type[
 
 @given(values=st.lists(lists, max_size=3), after=st.sampled_from(WIDER))
 def test_nor_of_a_list(values: list[str], after: type[Event]) -> None:
-    assert_only_rejects(source(PLAIN, many=2), source(after, many=2), values)
+    assert_only_rejects(source(PLAIN, max_events_per_record=2), source(after, max_events_per_record=2), values)
 
 
 @given(
@@ -212,7 +214,7 @@ def test_a_field_alone_is_unread(edits: list[Edit]) -> None:
     [
         ('("id",))', '("id",), decoder=csv(columns=("id", "at", "cents")))'),
         ('("id",))', '("id",), decoder=csv(header=True))'),
-        ('("id",))', '("id",), many=3, metadata=("_key",))'),
+        ('("id",))', '("id",), max_events_per_record=3, metadata=("_key",))'),
         ('("id",))', '("_idempotency_key",))'),
     ],
 )
@@ -231,7 +233,7 @@ def test_sources_of_values_whose_fields_are_read_by_themselves(before: Edit) -> 
         pytest.param([FIELD, ('"id": "id"', '"id": "id", "note": "note"')], id="a key that reads it"),
         pytest.param([FIELD, ("total(", "count(), 'notes': total(")], id="a measure besides"),
         pytest.param([FIELD, ('("id",)', '("id", "cents")')], id="another identity besides"),
-        pytest.param([FIELD, ('event_time="at"', 'event_time="at", many=2')], id="lists besides"),
+        pytest.param([FIELD, ('event_time="at"', 'event_time="at", max_events_per_record=2')], id="lists besides"),
         pytest.param([FIELD, ('("id",))', '("id",), metadata=("_key",))')], id="metadata besides"),
         pytest.param([FIELD, ("(Event)", "(Event, forbid_unknown_fields=True)")], id="unknown fields forbidden besides"),
         pytest.param([FIELD, ('("id",))', '("id",), decoder=csv(header=True))')], id="another decoder besides"),

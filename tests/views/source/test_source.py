@@ -52,7 +52,7 @@ GOOD: dict[str, Any] = {"topic": "clicks", "event": Click, "event_time": "at", "
         ({"plausible": (datetime(2001, 1, 1, tzinfo=UTC), datetime(2001, 1, 1, tzinfo=UTC))}, "first before last"),
         ({"plausible": None}, "not a pair of times"),
         ({"lateness": timedelta(seconds=-1)}, "negative"),
-        ({"horizon": timedelta(seconds=-1)}, "horizon .* negative"),
+        ({"dedup_window": timedelta(seconds=-1)}, "dedup_window .* negative"),
         ({"idle": timedelta(seconds=-1)}, "idle .* negative"),
         ({"lateness": 10}, "lateness 10 is not a timedelta"),
         ({"event": int}, "not an event type"),

@@ -113,7 +113,7 @@ class ApacheCombined:
 
 
 def apache_combined() -> ApacheCombined:
-    """Decode the Apache combined log format: one value is one line; of a `many` source, several lines."""
+    """Decode the Apache combined log format: one value is one line; with `max_events_per_record`, several lines."""
     return ApacheCombined()
 
 

@@ -1,5 +1,5 @@
-"""Avro: one value is one record in Avro's binary encoding, of a schema that the project holds; of a `many` source, one array
-of records.
+"""Avro: one value is one record in Avro's binary encoding, of a schema that the project holds. With
+`max_events_per_record`, one value is one array of records.
 
 `avro(schema=...)` takes the record alone. `avro(schemas={7: ...})` takes what producers with a schema registry write: a zero
 byte, the schema's id in four bytes (big-endian), the record. No registry is asked: a record of another id is quarantined
@@ -99,8 +99,8 @@ class Avro:
 def avro(*, schema: Schema | None = None, schemas: Mapping[int, Schema] | None = None) -> Avro:
     """Decode Avro: values of one `schema`, or values that name theirs by its id in a registry, one of `schemas`.
 
-    A schema is a text of JSON or what it stands for; it is a record, or an array of a record for a `many` source, and does not
-    contain itself.
+    A schema is a text of JSON or what it stands for; it is a record, or with `max_events_per_record` an array
+    of a record, and does not contain itself.
     """
     if (schema is None) == (schemas is None):
         raise DefinitionError("avro: give either schema=..., or schemas={id: ...} for values that begin with a schema's id")
@@ -171,9 +171,13 @@ def _read(event: type[Event], schema: str, which: str, *, listed: bool) -> Calla
     names: dict[str, Any] = {}
     parsed: Any = parse_schema(json.loads(schema), names)
     if listed and parsed["type"] == "record":
-        raise DefinitionError(f"avro: {which} is a record, which is one event; a source with many=... takes an array of records")
+        raise DefinitionError(
+            f"avro: {which} is a record, which is one event; a source with max_events_per_record=... takes an array of records"
+        )
     if not listed and parsed["type"] == "array":
-        raise DefinitionError(f"avro: {which} is an array, which is several events; say how many a value holds at most: many=...")
+        raise DefinitionError(
+            f"avro: {which} is an array, which is several events; say how many a value holds at most: max_events_per_record=..."
+        )
     record = _record(parsed, names)
     assert record is not None  # `avro` has looked
     _check_record(named_fields(event, "an Avro record"), record, names, event.__name__, which)

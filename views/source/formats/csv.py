@@ -2,8 +2,8 @@
 
 * A field takes the column of its name (its JSON key, where that differs). Other columns may hold anything.
 * Texts become values as in views.source.fields.text_values: an empty one is null in an Optional field.
-* A value is rejected unless it is UTF-8 and, after a header, exactly one row of exactly the columns. Of a `many` source a value
-  holds several such rows.
+* A value is rejected unless it is UTF-8 and, after a header, exactly one row of exactly the columns. With
+  `max_events_per_record` a value holds several such rows.
 * A header names columns in any order, those that a field takes once each.
 * A quoted text may hold delimiters, line ends and doubled quotes. A quote inside a text without quotes is a quote.
 * A line end at the end and a byte order mark at the start are not part of any text.
@@ -100,7 +100,7 @@ class Csv:
 def csv(*, columns: tuple[str, ...] = (), delimiter: str = ",", header: bool = False) -> Csv:
     """Decode CSV: one value is one row of these columns in this order; or, with `header`, of those that the row before it names.
 
-    Of a `many` source, a value holds several rows.
+    With `max_events_per_record`, a value holds several rows.
     """
     return Csv(columns, delimiter, header)
 

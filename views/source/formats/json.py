@@ -1,4 +1,5 @@
-"""Strict JSON: one value is one object of the event type, or it is not an event; of a `many` source, an array of such objects.
+"""Strict JSON: one value is one object of the event type, or it is not an event. With
+`max_events_per_record`, one value is an array of such objects.
 
 msgspec refuses trailing characters, wrong types, NaN, missing fields and numbers that no double holds. Added here:
 the whole value must be UTF-8; a declared key may stand only once in an object; nesting has a fixed bound (msgspec's
@@ -49,7 +50,7 @@ JSON: Final = Json()
 
 
 def json() -> Json:
-    """Decode strict JSON: one value is one object of the event type; of a `many` source, an array of such objects."""
+    """Decode strict JSON: one value is one object of the event type; with `max_events_per_record`, an array of such objects."""
     return JSON
 
 

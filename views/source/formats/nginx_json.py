@@ -82,7 +82,7 @@ class NginxJson:
 
 
 def nginx_json() -> NginxJson:
-    """Decode nginx access logs in JSON (escape=json): one value is one object; of a `many` source, one object a line."""
+    """Decode nginx access logs in JSON (escape=json): one value is one object; with `max_events_per_record`, an object a line."""
     return NginxJson()
 
 

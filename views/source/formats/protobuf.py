@@ -1,5 +1,5 @@
-"""Protocol Buffers: one value is one message, of a type that the project describes; of a `many` source, messages one after
-another, each after its length as a varint (what other languages call delimited).
+"""Protocol Buffers: one value is one message, of a type that the project describes. With
+`max_events_per_record`, messages one after another, each after its length as a varint (what other languages call delimited).
 
     protoc --include_imports --descriptor_set_out=orders.bin orders.proto && base64 -w 0 orders.bin
 

@@ -106,7 +106,7 @@ class Syslog:
 
 
 def syslog() -> Syslog:
-    """Decode syslog messages of RFC 5424: one value is one message; of a `many` source, one message a line."""
+    """Decode syslog messages of RFC 5424: one value is one message; with `max_events_per_record`, one message a line."""
     return Syslog()
 
 

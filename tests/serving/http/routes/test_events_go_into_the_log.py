@@ -188,7 +188,10 @@ def test_sources_are_described(asker: Asker, log: Log) -> None:
     assert (told["keyed"]["idempotency_key"], told["hits"]["idempotency_key"]) == (True, False)
     assert told["told"]["kinds"] == ["order", "refund"]
     assert told["bundles"] == asker.get("/sources/bundles").json()
-    assert (told["bundles"]["topics"], told["bundles"]["many"]) == ([log.topics[name].name for name in ("bundles", "others")], 3)
+    assert (told["bundles"]["topics"], told["bundles"]["max_events_per_record"]) == (
+        [log.topics[name].name for name in ("bundles", "others")],
+        3,
+    )
     fields = {one["name"]: (one["kind"], one["required"], one["null"]) for one in told["hits"]["fields"]}
     assert fields == {
         "moment": ("time", True, False),

@@ -27,8 +27,8 @@ class Order(Event):
     n: int
 
 
-def source(only: Any) -> Source:
-    return Source(topic="t", event=Order, event_time="at", only=only)
+def source(record_filter: Any) -> Source:
+    return Source(topic="t", event=Order, event_time="at", record_filter=record_filter)
 
 
 def value(kind: Any, n: Any = 1) -> bytes:
@@ -109,24 +109,24 @@ def test_a_function_says_true_or_false() -> None:
 
 
 @pytest.mark.parametrize(
-    ("only", "says"),
+    ("make", "says"),
     [
         (lambda: by_header("type"), "takes a name and one or more values, each str"),
         (lambda: by_header("type", 1), "each str"),  # type: ignore[arg-type]
         (lambda: by_field("", "order"), "takes a name"),
         (lambda: by_field("type", 1.5), "each str or int or bool"),  # type: ignore[arg-type]
-        (lambda: source("order"), "only 'order' tells no records apart"),
+        (lambda: source("order"), "record_filter 'order' must be by_header"),
         (lambda: source(lambda value: True), "must be a module-level, named function"),
-        (lambda: source(decode), "only decode takes 'records'; it takes the value's bytes first"),
+        (lambda: source(decode), "record_filter decode takes 'records'; it takes the value's bytes first"),
     ],
 )
-def test_what_tells_nothing_apart_is_refused(only: Any, says: str) -> None:
+def test_what_is_not_a_record_filter_is_refused(make: Any, says: str) -> None:
     with pytest.raises(DefinitionError, match=says):
-        only()
+        make()
 
 
 def test_the_key_of_a_record_is_known_before_its_header_is() -> None:
-    keyed = Source(topic="t", event=Order, event_time="at", only=by_header("type", "order"), key="n")
+    keyed = Source(topic="t", event=Order, event_time="at", record_filter=by_header("type", "order"), key="n")
     assert record_keys(keyed, [value("x", 5)]) == [b"5"]
 
 
@@ -138,18 +138,20 @@ class Order(Event):
     at: datetime
 def told(value):
     return len(value) > FACTOR
-orders = Source(topic="t", event=Order, event_time="at", only=ONLY)
+orders = Source(topic="t", event=Order, event_time="at", record_filter=ONLY)
 others = Source(topic="t", event=Order, event_time="at")
 SOURCES = (orders, others)
 VIEWS = ()
 """
 
 
-def test_what_tells_records_apart_is_part_of_the_fingerprint() -> None:
+def test_the_record_filter_is_part_of_the_fingerprint() -> None:
     """Two sources may name one topic."""
 
-    def of(only: str, definitions: str = DEFINITIONS) -> str:
-        return decoder_fingerprint(load_files({"definitions.py": definitions.replace("ONLY", only).encode()}).sources["orders"])
+    def of(record_filter: str, definitions: str = DEFINITIONS) -> str:
+        return decoder_fingerprint(
+            load_files({"definitions.py": definitions.replace("ONLY", record_filter).encode()}).sources["orders"]
+        )
 
     ways = ["None", "told", "by_field('t', 'a')", "by_field('t', 'a', 1)", "by_field('t', 'a', True)", "by_header('t', 'a')"]
     assert len({of(way) for way in ways}) == len(ways)
