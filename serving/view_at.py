@@ -5,9 +5,9 @@ Its answers never change, whatever is committed or published meanwhile, and any 
 
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field, replace
-from datetime import UTC, datetime, timedelta
+from datetime import datetime
 from functools import cached_property
-from typing import Any, Final
+from typing import Any
 
 import pyarrow as pa
 
@@ -19,14 +19,12 @@ from serving.read.outcome import Absent, Outcome, ReadFailed, Value, answered, g
 from serving.read.provenance import Layer, Provenance
 from serving.read.selection import ALWAYS, Among, BadSelection, Between, Selection, select
 from serving.read.touched_rows import TOUCHED, split
+from views.instant import EPOCH, MICROSECOND, microseconds
 from views.view import View, bind, state_schema
 from views.windows import Hopping
 
 Files = Callable[[Selection, Layer, int | None], Outcome]
 """A function that answers a selection of a layer from the view's tables, the first rows up to a limit."""
-
-_EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
-_MICROSECOND: Final = timedelta(microseconds=1)
 
 
 @dataclass(frozen=True, eq=False)
@@ -119,10 +117,10 @@ class ViewAt:
             )
         if type(window) is not datetime or window.tzinfo is None:
             select(self.view, {}, (window, None))
-        return (window - _EPOCH) // _MICROSECOND
+        return microseconds(window)
 
     def _from_files(self, key: Key, window: datetime | None) -> Row | None:
-        between = ALWAYS if window is None else (window, window + _MICROSECOND)
+        between = ALWAYS if window is None else (window, window + MICROSECOND)
         chosen = select(self.view, dict(zip(self.view.keys, key, strict=True)), between)
         rows = given(self.files(chosen, self.layer, None)).rows()
         return rows[0] if rows else None
@@ -133,7 +131,7 @@ class ViewAt:
         if window is None or begins is None:
             return
         of = self.view.window
-        if begins(window) and not (isinstance(of, Hopping) and (window - _EPOCH) % of.every):
+        if begins(window) and not (isinstance(of, Hopping) and (window - EPOCH) % of.every):
             return
         raise BadSelection(f"no window of view {self.view.name!r} starts at {window.isoformat()}: its windows are {of}")
 

@@ -1,15 +1,25 @@
-"""Instants as numbers that come from clocks which nobody checks."""
+"""Instants: times in UTC, and the same as whole microseconds since 1970."""
 
 from datetime import UTC, datetime, timedelta
 from typing import Final
 
-_EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
-_MICROSECOND: Final = timedelta(microseconds=1)
-FIRST: Final = (datetime.min.replace(tzinfo=UTC) - _EPOCH) // _MICROSECOND
-LAST: Final = (datetime.max.replace(tzinfo=UTC) - _EPOCH) // _MICROSECOND
-"""The first and last instants that a datetime can be, in microseconds since 1970: of the years 1 and 9999."""
+EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
+MICROSECOND: Final = timedelta(microseconds=1)
+FIRST: Final = (datetime.min.replace(tzinfo=UTC) - EPOCH) // MICROSECOND
+LAST: Final = (datetime.max.replace(tzinfo=UTC) - EPOCH) // MICROSECOND
+"""The first and last microsecond that a datetime, and every reader's calendar, can be: of the years 1 and 9999."""
 
 
-def instant(microseconds: int) -> datetime:
-    """The time this many microseconds after 1970; the nearest possible time, of a clock that has left the calendar."""
-    return _EPOCH + timedelta(microseconds=min(max(microseconds, FIRST), LAST))
+def microseconds(time: datetime) -> int:
+    """Microseconds since 1970."""
+    return (time - EPOCH) // MICROSECOND
+
+
+def time_of(microseconds: int) -> datetime:
+    """The inverse of `microseconds`, in UTC. Raises OverflowError outside FIRST to LAST."""
+    return EPOCH + microseconds * MICROSECOND
+
+
+def nearest_time(microseconds: int) -> datetime:
+    """The same for a number from a clock that nobody checked: below FIRST it gives FIRST, above LAST it gives LAST."""
+    return time_of(min(max(microseconds, FIRST), LAST))

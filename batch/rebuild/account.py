@@ -11,7 +11,7 @@ from batch.rebuild.job import RebuildJob
 from ledger.log.archived_range import ArchivedRange
 from ledger.log.counts import Counts, add
 from ledger.log.fetch_checks import Unclosed
-from views.instant import instant
+from views.instant import nearest_time
 from views.source.watermark import Maxima, newest
 from views.verify.compare import MeasureDifference, plus
 
@@ -84,7 +84,7 @@ def _newest(job: RebuildJob, archived: ArchivedRange, stamps: Sequence[int]) -> 
         return None
     if archived.archived_at is None:
         raise Unclosed(f"the archive of source {job.source.name!r} does not reach {job.cut}")
-    return min(instant(max(stamps)), archived.archived_at)
+    return min(nearest_time(max(stamps)), archived.archived_at)
 
 
 def differences(compared: Sequence[fold.Compared], view: str, pair: fold.Pair) -> tuple[MeasureDifference, ...]:

@@ -13,7 +13,7 @@ from ledger.publish.standing import Followed
 from ledger.realtime.commit_files import newest_at
 from serving.status.retention import unarchived
 from views.counted import counted
-from views.instant import instant
+from views.instant import nearest_time
 from views.source.source import APPEND_TIME, Source
 
 SKEW: Final = timedelta(seconds=5)
@@ -155,7 +155,7 @@ def _retention(subject: Subject) -> Iterator[Finding]:
 def _timestamps(subject: Subject) -> Iterator[Finding]:
     found = []
     for name, milliseconds in kafka.newest_timestamps(subject.connection, subject.topics.values()).items():
-        newest = instant(1000 * milliseconds)
+        newest = nearest_time(1000 * milliseconds)
         if newest > subject.now + SKEW:
             found.append(FUTURE_RECORD.found(f"topic '{name}' has a record with timestamp {_written(newest)}", topic=name))
     yield from unless(found, "no record has a timestamp in the future")

@@ -11,7 +11,7 @@ SplitMix64 (Steele, Lea and Flood 2014, Fast splittable pseudorandom number gene
 import struct
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
-from datetime import UTC, date, datetime, timedelta
+from datetime import date
 from decimal import Decimal
 from typing import Any, Final
 
@@ -20,6 +20,7 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from views.arrow import arrays
+from views.instant import microseconds
 
 Hashes = npt.NDArray[np.uint64]
 
@@ -30,8 +31,6 @@ _PIECE: Final = 1 << 15
 """Rows that are hashed at once: their words stay in a core's cache."""
 _LONG: Final = 64
 """Values of more words are taken in one by one, since few are that long."""
-_EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
-_MICROSECOND: Final = timedelta(microseconds=1)
 _DAY_0: Final = date(1970, 1, 1).toordinal()
 
 
@@ -93,7 +92,7 @@ _NUMBERS: Final[dict[int, Callable[[Any], Sequence[int]]]] = {
     pa.int64().id: lambda value: (value & _ALL,),
     pa.float64().id: lambda value: struct.unpack("<Q", struct.pack("<d", value + 0.0)),  # -0.0 + 0.0 is 0.0
     pa.date32().id: lambda value: (value.toordinal() - _DAY_0 & _ALL,),
-    pa.timestamp("us", "UTC").id: lambda value: ((value - _EPOCH) // _MICROSECOND & _ALL,),
+    pa.timestamp("us", "UTC").id: lambda value: (microseconds(value) & _ALL,),
 }
 
 

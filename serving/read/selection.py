@@ -21,6 +21,7 @@ from ledger.log.positions import Position
 from views.arrow import python_values
 from views.arrow.python_values import exact_decimal
 from views.errors import TandemError, listed
+from views.instant import EPOCH
 from views.source.event import TIMESTAMP
 from views.view import View, bind, state_schema
 from views.windows import WINDOW_COLUMNS
@@ -30,7 +31,6 @@ Between = tuple[datetime | None, datetime | None]
 
 ALWAYS: Final[Between] = (None, None)
 
-_EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
 _UNITS: Final = {
     "s": timedelta(seconds=1),
     "m": timedelta(minutes=1),
@@ -135,7 +135,7 @@ def last(view: View, span: timedelta, *, now: datetime) -> Between:
     if span <= timedelta(0) or span % slice_:
         raise BadSelection(f"the last {span} are not possible: view {view.name!r} has slices of {slice_}")
     try:
-        end = now - (now - _EPOCH) % slice_ + slice_
+        end = now - (now - EPOCH) % slice_ + slice_
         return end - span, end
     except OverflowError:
         raise BadSelection(f"the last {span} reach beyond the years 1 to 9999") from None
@@ -162,8 +162,8 @@ def _check_one(view: View, start: datetime | None, end: datetime | None) -> None
     if start is None or end is None:
         raise BadSelection("one window of a range needs both ends of the range")
     for bound in (start, end):
-        if (bound - _EPOCH) % slice_:
-            below = bound - (bound - _EPOCH) % slice_
+        if (bound - EPOCH) % slice_:
+            below = bound - (bound - EPOCH) % slice_
             raise BadSelection(
                 f"view {view.name!r} has slices of {slice_}, and none begins at {bound.isoformat()}; the nearest are "
                 f"{below.isoformat()} and {(below + slice_).isoformat()}"

@@ -13,7 +13,7 @@ from ledger.delta.addresses import Tables
 from ledger.log import archive
 from ledger.log.retention import Retention, UntilLoss, Waiting, until_loss
 from ledger.publish.standing import Followed
-from views.instant import instant
+from views.instant import nearest_time
 from views.source.offset_ranges import Partition
 from views.source.source import Source
 
@@ -74,7 +74,7 @@ def _oldest(records: Sequence[Record], now: datetime) -> datetime:
 
     Retention goes by timestamps, oldest record first. Kafka keeps a record from the future longer; other brokers do not.
     """
-    times = (instant(1000 * record.milliseconds) for record in records)
+    times = (nearest_time(1000 * record.milliseconds) for record in records)
     return next((time for time in times if time <= now), now)
 
 

@@ -14,7 +14,7 @@ from speed.dedup.identities import Identities
 from speed.micro_batch.task import SCHEMA, Share, Task, fold, partial_of, shares
 from views.arrow.ipc import from_ipc, to_ipc
 from views.errors import TandemError
-from views.instant import instant
+from views.instant import nearest_time
 from views.kernel.kernel import merge
 from views.source.offset_ranges import Ranges
 from views.source.watermark import Maxima, newest
@@ -60,7 +60,7 @@ def fold_shares(
         rejected={fingerprint: add(*(share.rejected[fingerprint] for share in found)) for fingerprint in views},
         after_final=add(*(share.after_final for share in found)),
         maxima=newest(dict(share.maxima) for share in found),
-        newest=max((instant(share.newest) for share in found if share.newest is not None), default=None),
+        newest=max((nearest_time(share.newest) for share in found if share.newest is not None), default=None),
         partials={fingerprint: _united(view, fingerprint, found) for fingerprint, view in views.items()},
         identities=judged.added,
     )

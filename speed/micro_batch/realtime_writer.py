@@ -12,10 +12,10 @@ from ledger.realtime.commits import Commit
 from ledger.realtime_writer import Writer
 from speed.dedup.dedup_window import Horizon
 from speed.dedup.identities import Identities
-from speed.dedup.times import microseconds, time_of
 from speed.micro_batch.fold import fold_records
 from speed.micro_batch.log_ends import End, LogEnds
 from speed.micro_batch.task import Task
+from views.instant import microseconds, time_of
 from views.source.offset_ranges import Offsets
 from views.source.source import Source
 from views.source.watermark import Maxima, later, newest, watermark

@@ -15,12 +15,12 @@ from ledger.log.positions import Position, ranges
 from speed.dedup.dedup_window import BYTES, Horizon, recalled
 from speed.dedup.identities import joined, values
 from speed.dedup.identity_runs import Numbers
-from speed.dedup.times import MICROSECOND, microseconds
 from speed.micro_batch.task import SCHEMA, Task, identify
 from speed.source import records
 from speed.source.counted_at import Counted, Stretch, divided, together
 from speed.source.start_position import Beginning
 from views.arrow.ipc import from_ipc
+from views.instant import MICROSECOND, microseconds
 from views.source.offset_ranges import EMPTY, Offsets
 from views.source.source import Source
 

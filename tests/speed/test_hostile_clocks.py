@@ -19,9 +19,9 @@ from ledger.realtime.commits import Commit
 from ledger.realtime.compaction import expired, merged, plan
 from speed.dedup.dedup_window import Horizon, recalled
 from speed.dedup.identities import KEY, Identities
-from speed.dedup.times import microseconds
 from speed.micro_batch.log_ends import End, LogEnds
 from speed.source.counted_at import Counted, Stretch, divided, of_ledger, together
+from views.instant import microseconds
 
 SECOND = 1_000_000
 SPAN = 600 * SECOND

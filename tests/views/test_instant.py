@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from tests.views.logged import EPOCH, records
 from views.decode import decode
-from views.instant import FIRST, LAST, instant
+from views.instant import FIRST, LAST, nearest_time
 from views.source.event import Event
 from views.source.source import Source
 
@@ -32,7 +32,7 @@ TICKS = Source(topic="ticks", event=Tick, event_time="at")
 
 @given(st.integers(-(2**70), 2**70))
 def test_every_number_is_an_instant_and_those_of_the_calendar_are_their_own(microseconds: int) -> None:
-    found = instant(microseconds)
+    found = nearest_time(microseconds)
     if FIRST <= microseconds <= LAST:
         assert (found - EPOCH) // US == microseconds
     else:
@@ -47,11 +47,11 @@ def test_a_timestamp_beyond_the_calendar_is_the_nearest_within(numbers: list[int
     both = [number for number in numbers for _ in range(2)]
     log = log.set_column(place, log.schema.field(place), pa.array(both, pa.int64()).cast(log.schema.field(place).type))
     found = decode(TICKS, log)
-    expected = [instant(number) for number in numbers]
+    expected = [nearest_time(number) for number in numbers]
     assert found.events["_append_time"].to_pylist() == expected
     assert found.rejects["timestamp"].to_pylist() == expected
     wide = (datetime(1, 1, 1, tzinfo=UTC), LATEST)
     own = Source(topic="ticks", event=Tick, event_time="at", decoder=stamped, plausible=wide)
     read = decode(own, log.set_column(log.schema.get_field_index("value"), "value", pa.array([b"7"] * len(both), pa.binary())))
-    assert read.events["at"].to_pylist() == [time for time in map(instant, both) if time < LATEST]
+    assert read.events["at"].to_pylist() == [time for time in map(nearest_time, both) if time < LATEST]
     assert set(read.rejects["reason"].to_pylist()) <= {"implausible_time"}

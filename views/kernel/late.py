@@ -5,7 +5,6 @@ Late is a label: a late event counts like any other, in the window of its event 
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from datetime import timedelta
 from itertools import pairwise
 from types import MappingProxyType
 
@@ -13,12 +12,12 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from views.instant import MICROSECOND
 from views.source.ahead import ahead
 from views.source.log_order import log_order
 from views.source.offset_ranges import Offsets
 from views.source.source import Source
 
-_MICROSECOND = timedelta(microseconds=1)
 _NONE_YET = -(2**62)
 """Before every time, and no difference to one leaves int64."""
 
@@ -39,7 +38,7 @@ def late(source: Source, events: pa.Table, maxima: Offsets = MappingProxyType({}
 
     `maxima` is what an earlier range ended with: the log taken in pieces, in offset order, gives what it gives whole.
     """
-    lateness = source.lateness // _MICROSECOND
+    lateness = source.lateness // MICROSECOND
     order = log_order(events)
     times = events[source.event_time].cast(pa.int64()).to_numpy()[order]
     told = np.where(ahead(source, events)[order], _NONE_YET, times)

@@ -5,11 +5,12 @@ from datetime import datetime
 import pyarrow as pa
 
 from views.arrow import arrays
+from views.instant import microseconds
 from views.kernel.merge import regrouped
 from views.kernel.partial import Partial
 from views.kernel.window_states import window_states
 from views.view import View, answer_schema, arranged_schema, bind, group_columns
-from views.windows.placement import WINDOW_COLUMNS, WINDOW_STATE, since_1970, timestamp
+from views.windows.placement import WINDOW_COLUMNS, WINDOW_STATE, timestamp
 from views.windows.step import Step
 
 
@@ -30,7 +31,7 @@ def arrange(view: View, states: pa.Table) -> pa.Table:
 
 def arrange_as_one(view: View, states: pa.Table, start: datetime, end: datetime) -> pa.Table:
     """Merged states of slices in `[start, end)` as one window from start to end, one row per key."""
-    bounds = (timestamp(str(since_1970(bound))) for bound in (start, end))
+    bounds = (timestamp(str(microseconds(bound))) for bound in (start, end))
     step = Step({}, finish=dict(zip(WINDOW_COLUMNS, bounds, strict=True)))
     return regrouped(view, step, states, arranged_schema(view))
 

@@ -16,7 +16,7 @@
 
 from base64 import b64encode
 from collections.abc import Callable
-from datetime import UTC, date, datetime, timedelta
+from datetime import date, datetime
 from decimal import Decimal
 from itertools import islice
 from math import isfinite
@@ -27,13 +27,12 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from views.arrow import arrays
+from views.instant import time_of
 from views.source.value_types import kind_of
 from views.view import View, answer_schema, group_columns
 from views.windows import WINDOW_COLUMNS
 
 Values = list[Any]
-
-_EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
 
 
 def ordered(view: View, answer: pa.Table) -> pa.Table:
@@ -75,7 +74,7 @@ def utc_text(time: datetime) -> str:
 
 def time_text(microseconds: int) -> str:
     """A time in microseconds since 1970, as rows have it."""
-    return utc_text(_EPOCH + timedelta(microseconds=microseconds))
+    return utc_text(time_of(microseconds))
 
 
 def _kind(field: pa.Field) -> str:

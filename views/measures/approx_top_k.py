@@ -7,7 +7,7 @@ Source: Anderson et al., A High-Performance Algorithm for Identifying Frequent I
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from datetime import UTC, date, datetime, timedelta
+from datetime import date
 from decimal import Decimal
 from typing import Any, ClassVar, Final
 
@@ -17,6 +17,7 @@ import pyarrow as pa
 from views.arrow import arrays, python_values
 from views.definition_text import call
 from views.errors import DefinitionError
+from views.instant import time_of
 from views.measures.facts import Facts
 from views.measures.filtered import filtered
 from views.measures.measure import Aggregate, Approximation, Measure, State
@@ -32,7 +33,6 @@ ROOM: Final = 3 * 2**LG_ROOM // 4
 VALUE_BYTES: Final = 12
 """What a value takes beside its text: its count, and how long the text is."""
 
-_EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
 _WRITTEN: Final = {"boolean": "CAST({0} AS BIGINT)", "binary": "hex({0})", "time": "epoch_us({0})"}
 _READ: Final[dict[str, Callable[[str], Any]]] = {
     "boolean": lambda text: text == "1",
@@ -42,7 +42,7 @@ _READ: Final[dict[str, Callable[[str], Any]]] = {
     "text": str,
     "binary": bytes.fromhex,
     "date": date.fromisoformat,
-    "time": lambda text: _EPOCH + timedelta(microseconds=int(text)),
+    "time": lambda text: time_of(int(text)),
 }
 
 

@@ -5,16 +5,15 @@ counts like any other, in the window of its event time. It does not say how far 
 otherwise label everybody's windows.
 """
 
-from datetime import timedelta
 from typing import Final
 
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
+from views.instant import MICROSECOND
 from views.source.source import APPEND_TIME, Source
 
-_MICROSECOND = timedelta(microseconds=1)
 _MOST: Final = 2**63 - 1
 
 
@@ -23,7 +22,7 @@ def ahead(source: Source, events: pa.Table) -> npt.NDArray[np.bool_]:
 
     Reads the columns of the event time and of the append time.
     """
-    bound = min(source.clock_skew // _MICROSECOND, _MOST)
+    bound = min(source.clock_skew // MICROSECOND, _MOST)
     times, stamps = (events[name].cast(pa.int64()).to_numpy() for name in (source.event_time, APPEND_TIME))
     mask: npt.NDArray[np.bool_] = times - stamps > bound
     return mask

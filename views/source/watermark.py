@@ -11,11 +11,11 @@ from typing import Any, NamedTuple
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from views.instant import MICROSECOND
 from views.source.ahead import not_ahead
 from views.source.offset_ranges import Offsets, Partition
 from views.source.source import APPEND_TIME, Source
 
-_MICROSECOND = timedelta(microseconds=1)
 _LEAST = -(2**63)
 
 
@@ -83,7 +83,7 @@ def watermark(maxima: Maxima, idle: timedelta) -> int | None:
     """
     if not maxima:
         return None
-    since = max(times.append_time for times in maxima.values()) - idle // _MICROSECOND
+    since = max(times.append_time for times in maxima.values()) - idle // MICROSECOND
     return min(times.event_time for times in maxima.values() if times.append_time >= since)
 
 
@@ -97,4 +97,4 @@ def later(*watermarks: int | None) -> int | None:
 
 def final_until(source: Source, reached: int, grace: timedelta = timedelta(0)) -> int:
     """The watermark less the source's lateness and `grace`: windows that end at or before it are final."""
-    return max(_LEAST, reached - (source.lateness + grace) // _MICROSECOND)
+    return max(_LEAST, reached - (source.lateness + grace) // MICROSECOND)

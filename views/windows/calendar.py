@@ -15,9 +15,10 @@ import pyarrow as pa
 from views.arrow import arrays
 from views.definition_text import call
 from views.errors import DefinitionError, listed
+from views.instant import microseconds
 from views.source.source import Source
 from views.source.value_types import ValueType
-from views.windows.placement import BOUNDS, WINDOW_COLUMNS, EventInputs, Placement, Steps, Timing, since_1970, timestamp
+from views.windows.placement import BOUNDS, WINDOW_COLUMNS, EventInputs, Placement, Steps, Timing, timestamp
 from views.windows.step import Step, same
 
 Unit = Literal["day", "week", "month"]
@@ -75,7 +76,7 @@ class Calendar:
 
     def _begins(self, time: datetime) -> bool:
         years = range(max(time.year - 1, _FIRST_YEAR), min(time.year + 1, _LAST_YEAR) + 1)
-        return any(since_1970(time) in _starts(self.unit, self.zone, year) for year in years)
+        return any(microseconds(time) in _starts(self.unit, self.zone, year) for year in years)
 
     def _placed(self, events: pa.Table, event_time: str) -> pa.Table:
         """The events with the start and the end of their windows in microseconds since 1970, null beyond the calendar."""
@@ -104,7 +105,7 @@ def _starts(unit: Unit, zone: str, year: int) -> npt.NDArray[np.int64]:
     clocks = _zone(zone)
     # A midnight that clocks skip is taken at the offset before: the instant at which they do. Of an instant that they show twice
     # the first is taken. Where they skip a whole day, it and the next start at once, and the later one counts.
-    return np.array([since_1970(datetime(d.year, d.month, d.day, tzinfo=clocks).astimezone(UTC)) for d in _days(unit, year)])
+    return np.array([microseconds(datetime(d.year, d.month, d.day, tzinfo=clocks).astimezone(UTC)) for d in _days(unit, year)])
 
 
 def _days(unit: Unit, year: int) -> list[date]:

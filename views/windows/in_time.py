@@ -8,21 +8,18 @@ from typing import Final
 
 from views.definition_text import call, span
 from views.errors import DefinitionError
+from views.instant import FIRST, LAST, MICROSECOND, microseconds
 from views.source.source import Source
 from views.source.value_types import ValueType
 from views.windows.placement import (
     BOUNDS,
-    MICROSECOND,
     WINDOW_COLUMNS,
-    YEAR_1_US,
-    YEAR_9999_END_US,
     EventInputs,
     Placement,
     Steps,
     Timing,
+    epoch_us,
     length,
-    microseconds,
-    since_1970,
     timestamp,
 )
 from views.windows.step import Step, same
@@ -143,10 +140,10 @@ def _sliced(source: Source, slice_: timedelta, size: timedelta, every: timedelta
     """States per slice. An event whose windows would leave the calendar is rejected, where the source lets one in."""
     us, reach = slice_ // MICROSECOND, (size - slice_) // MICROSECOND
     # SQL divides towards zero, so windows are counted from one before the year 1: nothing may be below it.
-    before = -YEAR_1_US // us + 1
+    before = -FIRST // us + 1
     start, end = (f"({_NUMBER} - {before}) * {us}", f"({_NUMBER} - {before}) * {us} + {us}")
-    low, high = -(-(YEAR_1_US + reach) // us) + before, (YEAR_9999_END_US - reach - us) // us + before
-    plausible = [since_1970(time) // us + before for time in source.plausible]
+    low, high = -(-(FIRST + reach) // us) + before, (LAST - reach - us) // us + before
+    plausible = [microseconds(time) // us + before for time in source.plausible]
     # A source that prepares its events may move them in time.
     inside = source.prepare is None and low <= plausible[0] and plausible[1] <= high
     return Placement(
@@ -156,18 +153,18 @@ def _sliced(source: Source, slice_: timedelta, size: timedelta, every: timedelta
             arrange=None if every is None else _windows_of_slices(us, size // MICROSECOND, every // MICROSECOND),
         ),
         events=EventInputs(
-            {_NUMBER: f"({microseconds(source.event_time)} + {before * us}) // {us}"},
+            {_NUMBER: f"({epoch_us(source.event_time)} + {before * us}) // {us}"},
             objections=() if inside else ((f"{_NUMBER} NOT BETWEEN {low} AND {high}", "out_of_range"),),
         ),
-        timing=Timing(ends=end, slice=slice_, reach=size - slice_, begins=lambda time: not since_1970(time) % us),
+        timing=Timing(ends=end, slice=slice_, reach=size - slice_, begins=lambda time: not microseconds(time) % us),
     )
 
 
 def _windows_of_slices(slice_: int, size: int, every: int) -> Step:
     """Each slice in every window that holds it."""
-    shift = (-YEAR_1_US // every + 2) * every  # so that nothing divided is below zero
-    first = f"({microseconds(WINDOW_COLUMNS[0])} + {slice_ - size + shift} + {every - 1}) // {every} * {every} - {shift}"
-    last = f"({microseconds(WINDOW_COLUMNS[0])} + {shift}) // {every} * {every} - {shift}"
+    shift = (-FIRST // every + 2) * every  # so that nothing divided is below zero
+    first = f"({epoch_us(WINDOW_COLUMNS[0])} + {slice_ - size + shift} + {every - 1}) // {every} * {every} - {shift}"
+    last = f"({epoch_us(WINDOW_COLUMNS[0])} + {shift}) // {every} * {every} - {shift}"
 
     def layer(rows: str, within: str) -> str:  # noqa: ARG001  slices of different keys go the same way
         return f"(SELECT *, unnest(range({first}, {last} + 1, {every})) AS {_NUMBER} FROM {rows})"

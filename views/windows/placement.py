@@ -12,7 +12,7 @@ A window (`Window`), bound to a view, is a `Placement`, which has these parts:
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from datetime import UTC, datetime, timedelta
+from datetime import datetime, timedelta
 from typing import Final, Protocol
 
 import pyarrow as pa
@@ -34,13 +34,6 @@ COMPLETE: Final = pa.field("_complete", pa.bool_())
 
 REASON: Final = "_reason"
 """Of an event in a fold: why it is rejected, null if it is not."""
-
-YEAR_1_US: Final = -62_135_596_800_000_000
-YEAR_9999_END_US: Final = 253_402_300_799_999_999
-"""The first and the last microsecond that every reader's calendar has."""
-
-MICROSECOND: Final = timedelta(microseconds=1)
-_EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
 
 
 @dataclass(frozen=True)
@@ -130,7 +123,7 @@ class Window(Protocol):
         ...
 
 
-def microseconds(event_time: str) -> str:
+def epoch_us(event_time: str) -> str:
     """SQL for an event's time in microseconds since 1970."""
     return f"epoch_us({quoted(event_time)})"
 
@@ -147,8 +140,3 @@ def length(what: str, **parts: float) -> timedelta:
     except (TypeError, ValueError, OverflowError) as error:
         given = ", ".join(f"{name}={value!r}" for name, value in parts.items() if value)
         raise DefinitionError(f"{what} of {given} is not possible: {error}") from error
-
-
-def since_1970(time: datetime) -> int:
-    """A time in microseconds since 1970."""
-    return (time - _EPOCH) // MICROSECOND

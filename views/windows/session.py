@@ -7,20 +7,18 @@ from typing import Final
 
 from views.definition_text import call, span
 from views.errors import DefinitionError
+from views.instant import LAST, MICROSECOND, microseconds
 from views.source.source import Source
 from views.source.value_types import ValueType
 from views.sql.engine import quoted
 from views.windows.placement import (
-    MICROSECOND,
     WINDOW_COLUMNS,
-    YEAR_9999_END_US,
     EventInputs,
     Placement,
     Steps,
     Timing,
+    epoch_us,
     length,
-    microseconds,
-    since_1970,
     timestamp,
 )
 from views.windows.step import Layer, Step
@@ -58,10 +56,10 @@ class Session:
     def bind(self, source: Source, types: Sequence[ValueType]) -> Placement:  # noqa: ARG002  it has no inputs
         """Sessions are found in the events of a fold, and again in the sessions of a merge."""
         gap = self.gap // MICROSECOND
-        end = YEAR_9999_END_US - gap
+        end = LAST - gap
         start, to = map(quoted, WINDOW_COLUMNS)
         bounds = (timestamp(f"min({_AT})"), timestamp(f"max({_AT}) + {gap}"))
-        inside = source.prepare is None and since_1970(source.plausible[1]) <= end
+        inside = source.prepare is None and microseconds(source.plausible[1]) <= end
         return Placement(
             Steps(
                 fold=Step(
@@ -74,7 +72,7 @@ class Session:
                 ),
             ),
             events=EventInputs(
-                {_AT: microseconds(source.event_time)},
+                {_AT: epoch_us(source.event_time)},
                 objections=() if inside else ((f"{_AT} > {end}", "out_of_range"),),
             ),
             # A session that has ended can be joined by an event whose own has not.

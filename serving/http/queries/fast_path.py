@@ -16,8 +16,8 @@ from serving.http.queries.respond import entity_of, headers_with, unchanged
 from serving.http.requests import audit_log
 from serving.http.requests.server import principal_of, server_of
 from views.exactness import MARK
+from views.instant import microseconds
 from views.view import bind
-from views.windows.placement import since_1970
 
 _TAKEN: Final = frozenset({"null", "window", "measures"})
 _ANY: Final = frozenset({"*/*", JSON})
@@ -47,7 +47,7 @@ def row(request: Request) -> Response | None:
     cache.store.use(name)
     start = question.selection.start
     key = tuple(question.selection.keys[one].as_py() for one in view.keys)
-    found = memory.answers.row(key, None if start is None else since_1970(start))
+    found = memory.answers.row(key, None if start is None else microseconds(start))
     bound, common = bool(principal.rights.rows), cache.common(pinned, view, memory)
     entity = entity_of(common.tag(question), measures, bound=bound, given=0, ends=int(found is not None), media=JSON)
     if (same := unchanged(request, entity)) is not None:

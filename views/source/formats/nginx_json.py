@@ -20,7 +20,7 @@ they are in a str, and make any other field missing. Else as strict as the json 
 import re
 from collections.abc import Callable
 from dataclasses import dataclass
-from datetime import UTC, datetime, timedelta
+from datetime import datetime
 from decimal import Decimal
 from typing import Any, ClassVar
 
@@ -28,6 +28,7 @@ import msgspec
 
 from views.definition_text import call
 from views.errors import DefinitionError
+from views.instant import time_of
 from views.source.event import Event, Field
 from views.source.fields.named_fields import built
 from views.source.fields.reasons import Reject, misfit
@@ -38,7 +39,6 @@ from views.source.formats.json import strict
 from views.source.formats.lines import by_line
 
 _EMPTY = ("", "-")
-_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _CLF_TIME = re.compile(CLF_TIME, re.ASCII)
 _SECONDS = re.compile(r"[0-9]{1,11}(?:\.[0-9]{1,6})?", re.ASCII)
 
@@ -133,7 +133,7 @@ def _local(text: str) -> datetime:
 def _msec(text: str) -> datetime:
     if not _SECONDS.fullmatch(text):
         raise Reject("invalid_value", f"msec {text[:40]!r} is not seconds since 1970")
-    return _EPOCH + timedelta(microseconds=int(Decimal(text).scaleb(6)))
+    return time_of(int(Decimal(text).scaleb(6)))
 
 
 _TIMES: dict[str, Read] = {"time_iso8601": _iso8601, "time_local": _local, "msec": _msec}

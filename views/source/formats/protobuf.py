@@ -20,7 +20,7 @@ import binascii
 import re
 from collections.abc import Callable
 from dataclasses import dataclass
-from datetime import UTC, datetime, timedelta
+from datetime import datetime, timedelta
 from typing import Any, Final
 
 from google.protobuf.descriptor import Descriptor, FieldDescriptor
@@ -31,6 +31,7 @@ from google.protobuf.message_factory import GetMessageClass
 
 from views.definition_text import call
 from views.errors import DefinitionError, listed
+from views.instant import EPOCH
 from views.source.event import Event, Field
 from views.source.fields.named_fields import Kind, built, named_fields, takes
 from views.source.fields.reasons import Reject
@@ -38,7 +39,6 @@ from views.source.format import Listed, Parse
 
 Read = Callable[[Any], Any]
 
-_EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
 _LENGTH: Final = re.compile(rb"[\x80-\xff]{0,4}[\x00-\x7f]")
 _TIMESTAMP: Final = "google.protobuf.Timestamp"
 _KINDS: Final[dict[int, Kind]] = {
@@ -212,7 +212,7 @@ def _time(key: str, timestamp: Any) -> datetime:
     if not 0 <= timestamp.nanos < 1_000_000_000:
         raise Reject("invalid_value", f"field {key}: {timestamp.nanos} nanoseconds are not part of a second")
     try:
-        return _EPOCH + timedelta(seconds=timestamp.seconds, microseconds=timestamp.nanos // 1000)
+        return EPOCH + timedelta(seconds=timestamp.seconds, microseconds=timestamp.nanos // 1000)
     except OverflowError:
         raise Reject(
             "out_of_range", f"field {key}: {timestamp.seconds} seconds since 1970 are not in a year from 1 to 9999"
