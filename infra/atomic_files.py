@@ -1,12 +1,32 @@
 """Files that are replaced in one step: a reader sees the old content or the new, whatever ends the writer."""
 
+import os
 from pathlib import Path
 
 
-def replace(path: Path, content: bytes) -> None:
-    """Put the content in the place of a file, by way of `NAME.new` beside it; one writer at a time. The folder must exist. Raises
-    OSError. A crash of the machine may lose both: nothing is forced to the disk.
+def replace(path: Path, content: bytes, *, private: bool = False, durable: bool = False) -> None:
+    """Put the content in the place of a file, by way of a new file beside it. The folder must exist. Raises OSError.
+
+    Args:
+        private: the file has mode 0600; else the process's umask decides.
+        durable: the content is on the disk afterwards. Else a crash of the machine may lose both the old and the new.
     """
-    new = path.with_name(f"{path.name}.new")
-    new.write_bytes(content)
+    new = path.with_name(f"{path.name}.{os.getpid()}.new")
+    new.unlink(missing_ok=True)
+    mode = 0o600 if private else 0o666
+    with os.fdopen(os.open(new, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, mode), "wb") as file:
+        file.write(content)
+        if durable:
+            file.flush()
+            os.fsync(file.fileno())
     new.replace(path)
+    if durable:
+        _sync(path.parent)
+
+
+def _sync(folder: Path) -> None:
+    descriptor = os.open(folder, os.O_RDONLY)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)

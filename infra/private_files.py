@@ -5,6 +5,7 @@ import stat
 from pathlib import Path
 from typing import TextIO
 
+from infra import atomic_files
 from views.errors import TandemError
 
 _MODE = 0o700
@@ -47,7 +48,4 @@ def opened(path: Path) -> TextIO:
 
 def write(path: Path, text: str) -> None:
     """Replace a file in one step by one of mode 0600 with this text."""
-    new = path.with_name(f"{path.name}.{os.getpid()}.new")
-    with opened(new) as file:
-        file.write(text)
-    new.replace(path)
+    atomic_files.replace(path, text.encode("utf-8"), private=True)

@@ -1,12 +1,11 @@
 """State folders that a command has to itself, apart from every project's: for the demo and for benchmarks."""
 
-import fcntl
 import shutil
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
 
-from infra import folders
+from infra import file_lock, folders
 from views.errors import TandemError
 
 
@@ -22,9 +21,9 @@ def emptied(state: Path, *, before: Callable[[], object]) -> Iterator[None]:
     Raises TandemError if another process has it.
     """
     state.parent.mkdir(parents=True, exist_ok=True)
-    with state.with_name(f"{state.name}.lock").open("w") as lock:
+    with ExitStack() as lock:
         try:
-            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            lock.enter_context(file_lock.held(state.with_name(f"{state.name}.lock"), wait=False))
         except BlockingIOError:
             raise TandemError(f"another `tandem {state.parent.name}` is running in {state}; stop it first") from None
         before()

@@ -57,10 +57,15 @@ def _section(title: str, things: Sequence[tuple[str, Any]]) -> Iterator[str]:
     for name, thing in things:
         yield from _entry(name, thing, "###")
         if inspect.isclass(thing):
-            own = [(f"{name}.{method}", part) for method, part in vars(thing).items() if not method.startswith("_")]
-            for method, part in own:
-                if inspect.isfunction(part) and part.__doc__:
-                    yield from _entry(method, part, "####")
+            for method, part in _parts(thing).items():
+                if inspect.isfunction(part) and part.__doc__ and not method.startswith("_"):
+                    yield from _entry(f"{name}.{method}", part, "####")
+
+
+def _parts(thing: type) -> dict[str, Any]:
+    """The attributes of a class, also those from its bases whose names are private."""
+    bases = [base for base in thing.__mro__[1:] if base.__name__.startswith("_")]
+    return {name: part for one in (thing, *bases) for name, part in vars(one).items()}
 
 
 def _entry(name: str, thing: Any, level: str) -> Iterator[str]:

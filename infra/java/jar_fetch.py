@@ -4,7 +4,6 @@ Set-up runs this beside the installation of most packages, so it imports the sta
 `python -m infra.java.jar_fetch FOLDER SCRATCH JAVA [TRUST_STORE]`. An installed copy calls `fetch` at first use (`jars.py`).
 """
 
-import fcntl
 import hashlib
 import importlib.util
 import os
@@ -16,6 +15,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Final
 
+from infra import file_lock
 from infra.java import network
 
 LISTS: Final = Path(__file__).resolve().parent.parent / "locks"
@@ -54,8 +54,7 @@ def fetch(
     Raises FetchFailed, and OSError where a folder cannot be written.
     """
     scratch.mkdir(parents=True, exist_ok=True)
-    with (scratch / "jars.fetching").open("w") as lock:
-        fcntl.flock(lock, fcntl.LOCK_EX)
+    with file_lock.held(scratch / "jars.fetching"):
         if not differing(folder, lists):
             return
         new = folder.with_name(f"{folder.name}.new")

@@ -1,6 +1,5 @@
 """Environments of packages beside the platform's own, each made from a hashed lock when it is first asked for."""
 
-import fcntl
 import hashlib
 import os
 import shutil
@@ -10,7 +9,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
-from infra import atomic_files
+from infra import atomic_files, file_lock
 from views.errors import TandemError
 
 
@@ -49,8 +48,7 @@ class Environment:
         if self.installed():
             return
         self.folder.parent.mkdir(parents=True, exist_ok=True)
-        with self.folder.with_name(f"{self.folder.name}.lock").open("w") as lock:
-            fcntl.flock(lock, fcntl.LOCK_EX)
+        with file_lock.held(self.folder.with_name(f"{self.folder.name}.lock")):
             if self.installed():
                 return
             say(f"installing {self.name} into {self.folder.name}, once")

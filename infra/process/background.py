@@ -4,7 +4,6 @@
 else; pid and start time together belong to nobody else for as long as the machine runs.
 """
 
-import fcntl
 import os
 import signal
 import subprocess
@@ -18,7 +17,7 @@ from typing import TypeVar
 
 import msgspec
 
-from infra import atomic_files, private_files
+from infra import atomic_files, file_lock, private_files
 from infra.logs.files import OUT, Bounds, begin_anew, log_of
 from infra.logs.lines import spoken
 from infra.process import pdeathsig
@@ -237,8 +236,7 @@ def starting(state: Path) -> Iterator[None]:
     """Held while processes of a state folder are started or stopped, so that two commands do not do so at once."""
     path = private_files.folder(state) / "run" / "lock"
     path.parent.mkdir(exist_ok=True)
-    with path.open("w") as file:
-        fcntl.flock(file, fcntl.LOCK_EX)
+    with file_lock.held(path):
         yield
 
 

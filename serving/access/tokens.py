@@ -17,6 +17,7 @@ from typing import Final
 
 import msgspec
 
+from infra import atomic_files
 from ledger.delta import locks
 from serving.access.rights import Principal, Rights
 from views.errors import TandemError, listed
@@ -161,18 +162,8 @@ def _changing(path: Path, now: datetime) -> Iterator[Sequence[Token]]:
 
 def _write(path: Path, tokens: Sequence[Token]) -> None:
     """Replace the file; a crash leaves the old one or the new one."""
-    new = path.with_suffix(".new")
-    new.unlink(missing_ok=True)
-    with os.fdopen(os.open(new, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "wb") as file:
-        file.write(msgspec.json.format(msgspec.json.encode([_stored(token) for token in tokens])) + b"\n")
-        file.flush()
-        os.fsync(file.fileno())
-    new.replace(path)
-    folder = os.open(path.parent, os.O_RDONLY)
-    try:
-        os.fsync(folder)
-    finally:
-        os.close(folder)
+    content = msgspec.json.format(msgspec.json.encode([_stored(token) for token in tokens])) + b"\n"
+    atomic_files.replace(path, content, private=True, durable=True)
 
 
 def _stored(token: Token) -> _Stored:

@@ -9,7 +9,7 @@ An empty answer is therefore never mistaken for an unavailable answer.
 
 from dataclasses import dataclass
 from datetime import datetime
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Protocol
 
 import pyarrow as pa
 
@@ -29,8 +29,29 @@ class ReadFailed(TandemError):
     """No answer can be given; raised where a caller wants rows or an error."""
 
 
+class _WithTable(Protocol):
+    @property
+    def table(self) -> pa.Table: ...
+
+
+class _Tabular:
+    """The rows of an answer as a table of other libraries."""
+
+    def to_arrow(self: _WithTable) -> pa.Table:
+        """The rows as an Arrow table, whose schema says `kind`, `unit` and `doc` of each column."""
+        return self.table
+
+    def to_pandas(self: _WithTable) -> "pd.DataFrame":
+        """The rows as a pandas data frame; needs pandas."""
+        return self.table.to_pandas()
+
+    def to_polars(self: _WithTable) -> "pl.DataFrame":
+        """The rows as a Polars data frame; needs Polars."""
+        return _to_polars(self.table)
+
+
 @dataclass(frozen=True)
-class Value:
+class Value(_Tabular):
     """Rows of a view, ordered by window start, then keys; `total` is their number before a limit.
 
     `touched` says which of them realtime states are part of, None where that makes no difference.
@@ -50,21 +71,9 @@ class Value:
         """The rows, and the column that says which are touched (serving.read.touched_rows) where that makes a difference."""
         return self.table if self.touched is None else self.table.append_column(TOUCHED, self.touched)
 
-    def to_arrow(self) -> pa.Table:
-        """The rows as an Arrow table, whose schema says `kind`, `unit` and `doc` of each column."""
-        return self.table
-
-    def to_pandas(self) -> "pd.DataFrame":
-        """The rows as a pandas data frame; needs pandas."""
-        return self.table.to_pandas()
-
-    def to_polars(self) -> "pl.DataFrame":
-        """The rows as a Polars data frame; needs Polars."""
-        return _to_polars(self.table)
-
 
 @dataclass(frozen=True)
-class Absent:
+class Absent(_Tabular):
     """No matching rows."""
 
     view: View
@@ -83,18 +92,6 @@ class Absent:
     def with_touched(self) -> pa.Table:
         """No rows."""
         return self.table
-
-    def to_arrow(self) -> pa.Table:
-        """See Value."""
-        return self.table
-
-    def to_pandas(self) -> "pd.DataFrame":
-        """See Value."""
-        return self.table.to_pandas()
-
-    def to_polars(self) -> "pl.DataFrame":
-        """See Value."""
-        return _to_polars(self.table)
 
 
 @dataclass(frozen=True)

@@ -12,9 +12,9 @@ from views.arrow import arrays
 from views.definition_text import call
 from views.measures.facts import Facts
 from views.measures.filtered import filtered
-from views.measures.measure import Aggregate, Approximation, Measure, State
-from views.measures.states.groups import states_of
-from views.measures.states.hashing import EMPTY, collected, one_value_hll, texts_and_others
+from views.measures.measure import Aggregate, Approximation, Measure
+from views.measures.states.groups import sketch_state
+from views.measures.states.hashing import EMPTY, collected, one_value_hll, sketches_of
 from views.source.value_types import ValueType
 
 LG_K: Final = 12
@@ -51,14 +51,7 @@ class ApproxCountDistinct:
     def bind(self, types: Sequence[ValueType]) -> Aggregate:
         """One sketch; the answer is a 64-bit integer, the same for every split of the events."""
         (value,) = types
-        state = State(
-            "hll",
-            pa.binary(),
-            fold=collected(value),
-            merge="list({0}) FILTER ({0} IS NOT NULL)",
-            build=_build,
-            unite=_unite,
-        )
+        state = sketch_state("hll", fold=collected(value), build=_build, united=_united)
         return Aggregate((state,), pa.int64(), "integer", _present, _approximation())
 
 
@@ -69,8 +62,7 @@ def approx_count_distinct(expression: str, *, filter: str | None = None) -> Meas
 
 def _build(lists: pa.ListArray) -> pa.Array:
     """One sketch per group of values."""
-    sketch_of = _sketch_of_bytes if pa.types.is_binary(lists.type.value_type) else _sketch
-    return arrays.binaries(states_of(lists, lists.values.to_pylist(), sketch_of))
+    return sketches_of(lists, _sketch, lambda value: one_value_hll(value, LG_K), _united)
 
 
 def _sketch(values: Sequence[Any]) -> bytes:
@@ -80,16 +72,6 @@ def _sketch(values: Sequence[Any]) -> bytes:
         update(value if value != "" else EMPTY)
     serialized: bytes = sketch.serialize_compact()
     return serialized
-
-
-def _sketch_of_bytes(values: Sequence[bytes]) -> bytes:
-    texts, others = texts_and_others(values)
-    return _united([*(one_value_hll(value, LG_K) for value in others), _sketch(texts)]) if others else _sketch(texts)
-
-
-def _unite(lists: pa.ListArray) -> pa.Array:
-    """One sketch per group of sketches."""
-    return arrays.binaries(states_of(lists, lists.values.to_pylist(), _united))
 
 
 def _united(sketches: Sequence[bytes]) -> bytes:

@@ -14,8 +14,8 @@ from views.definition_text import call
 from views.errors import DefinitionError
 from views.measures.facts import Facts
 from views.measures.filtered import filtered
-from views.measures.measure import Aggregate, Approximation, Measure, State
-from views.measures.states.groups import states_of
+from views.measures.measure import Aggregate, Approximation, Measure
+from views.measures.states.groups import sketch_state, states_of
 from views.measures.total import number
 from views.source.value_types import ValueType
 
@@ -66,14 +66,7 @@ class ApproxQuantiles:
     def bind(self, types: Sequence[ValueType]) -> Aggregate:
         """One sketch; the answer is a struct of a double per fraction, named as Python writes it ("0.5"), null without values."""
         number(types)
-        state = State(
-            "kll",
-            pa.binary(),
-            fold="list(CAST({0} AS DOUBLE)) FILTER ({0} IS NOT NULL)",
-            merge="list({0}) FILTER ({0} IS NOT NULL)",
-            build=_build,
-            unite=_unite,
-        )
+        state = sketch_state("kll", fold="list(CAST({0} AS DOUBLE)) FILTER ({0} IS NOT NULL)", build=_build, united=_united)
         answer = pa.struct([(repr(fraction), pa.float64()) for fraction in self.fractions])
         error = datasketches.kll_doubles_sketch.get_normalized_rank_error(K, False)
         approximation = Approximation("kll", error=round(error, 4), confidence=_CONFIDENCE)
@@ -103,11 +96,6 @@ def _sketch(values: npt.NDArray[np.float64]) -> bytes:
     sketch.update(values)
     serialized: bytes = sketch.serialize()
     return serialized
-
-
-def _unite(lists: pa.ListArray) -> pa.Array:
-    """One sketch per group of sketches."""
-    return arrays.binaries(states_of(lists, lists.values.to_pylist(), _united))
 
 
 def _united(sketches: Sequence[bytes]) -> bytes:

@@ -20,8 +20,8 @@ from views.errors import DefinitionError
 from views.instant import time_of
 from views.measures.facts import Facts
 from views.measures.filtered import filtered
-from views.measures.measure import Aggregate, Approximation, Measure, State
-from views.measures.states.groups import states_of
+from views.measures.measure import Aggregate, Approximation, Measure
+from views.measures.states.groups import sketch_state, states_of
 from views.source.value_types import ValueType, answer_field
 
 LG_ROOM: Final = 10
@@ -83,13 +83,8 @@ class ApproxTopK:
     def bind(self, types: Sequence[ValueType]) -> Aggregate:
         """One sketch of values as texts; the answer is a list of structs of the value and three 64-bit integers."""
         (value,) = types
-        state = State(
-            "frequent",
-            pa.binary(),
-            fold=f"histogram(CAST({_WRITTEN.get(value.kind, '{0}')} AS VARCHAR))",
-            merge="list({0}) FILTER ({0} IS NOT NULL)",
-            build=_build,
-            unite=_unite,
+        state = sketch_state(
+            "frequent", fold=f"histogram(CAST({_WRITTEN.get(value.kind, '{0}')} AS VARCHAR))", build=_build, united=_united
         )
         counts = [(name, pa.int64()) for name in ("estimate", "lower", "upper")]
         answer = pa.list_(pa.struct([answer_field("value", value), *(pa.field(name, arrow) for name, arrow in counts)]))
@@ -116,11 +111,6 @@ def _sketch(counted: Sequence[tuple[str, int]]) -> bytes:
         sketch.update(text, count)
     serialized: bytes = sketch.serialize()
     return serialized
-
-
-def _unite(lists: pa.ListArray) -> pa.Array:
-    """One sketch per group of sketches."""
-    return arrays.binaries(states_of(lists, lists.values.to_pylist(), _united))
 
 
 def _united(sketches: Sequence[bytes]) -> bytes:

@@ -2,7 +2,6 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import ClassVar
 
 import pyarrow as pa
 
@@ -10,33 +9,19 @@ from views.arrow import arrays
 from views.definition_text import call
 from views.measures.filtered import filtered
 from views.measures.measure import Aggregate, Measure
-from views.measures.states.distinct_values import DISTINCT_VALUES, check_limit, distinct_values, within_limit
+from views.measures.states.distinct_values import DistinctValues, distinct_values, within_limit
 from views.source.value_types import ValueType, answer_field
 
 
 @dataclass(frozen=True)
-class CollectSet:
+class CollectSet(DistinctValues):
     """The different values in ascending order; nulls are left out, and more than `limit` values give null.
 
     Without a value the answer is the empty list. Texts and bytes are ordered byte by byte, texts in UTF-8.
     """
 
-    facts: ClassVar = DISTINCT_VALUES
-
-    expression: str
-    limit: int
-
-    def __post_init__(self) -> None:
-        """Raises DefinitionError if the limit is not an integer from 1 to 100 000."""
-        check_limit(self.limit)
-
     def __str__(self) -> str:
         return call("collect_set", self.expression, limit=self.limit)
-
-    @property
-    def inputs(self) -> tuple[str, ...]:
-        """The one expression."""
-        return (self.expression,)
 
     def bind(self, types: Sequence[ValueType]) -> Aggregate:
         """One list of at most `limit` values; a fold holds the different values of the events before it."""

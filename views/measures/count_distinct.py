@@ -3,7 +3,7 @@
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import wraps
-from typing import ClassVar, ParamSpec
+from typing import ParamSpec
 
 import pyarrow as pa
 
@@ -12,32 +12,18 @@ from views.definition_text import call
 from views.errors import DefinitionError
 from views.measures.filtered import filtered
 from views.measures.measure import Aggregate, Measure
-from views.measures.states.distinct_values import DISTINCT_VALUES, MOST_VALUES, check_limit, distinct_values, within_limit
+from views.measures.states.distinct_values import MOST_VALUES, DistinctValues, distinct_values, within_limit
 from views.source.value_types import ValueType
 
 P = ParamSpec("P")
 
 
 @dataclass(frozen=True)
-class CountDistinct:
+class CountDistinct(DistinctValues):
     """The number of different values, nulls left out: 0 without a value, null if there are more than `limit`."""
-
-    facts: ClassVar = DISTINCT_VALUES
-
-    expression: str
-    limit: int
-
-    def __post_init__(self) -> None:
-        """Raises DefinitionError if the limit is not an integer from 1 to 100 000."""
-        check_limit(self.limit)
 
     def __str__(self) -> str:
         return call("count_distinct", self.expression, limit=self.limit)
-
-    @property
-    def inputs(self) -> tuple[str, ...]:
-        """The one expression."""
-        return (self.expression,)
 
     def bind(self, types: Sequence[ValueType]) -> Aggregate:
         """One list of at most `limit` values; a fold holds the different values of the events before it."""

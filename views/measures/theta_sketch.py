@@ -17,9 +17,9 @@ from views.definition_text import call
 from views.errors import TandemError
 from views.measures.facts import Facts
 from views.measures.filtered import filtered
-from views.measures.measure import Aggregate, Approximation, Measure, State
-from views.measures.states.groups import states_of
-from views.measures.states.hashing import EMPTY, collected, one_value_theta, texts_and_others
+from views.measures.measure import Aggregate, Approximation, Measure
+from views.measures.states.groups import sketch_state
+from views.measures.states.hashing import EMPTY, collected, one_value_theta, sketches_of
 from views.source.value_types import ValueType
 
 LG_K: Final = 12
@@ -57,14 +57,7 @@ class ThetaSketch:
     def bind(self, types: Sequence[ValueType]) -> Aggregate:
         """One sketch, compact and ordered, the same bytes for every split and order of the events; a 64-bit integer."""
         (value,) = types
-        state = State(
-            "theta",
-            pa.binary(),
-            fold=collected(value),
-            merge="list({0}) FILTER ({0} IS NOT NULL)",
-            build=_build,
-            unite=_unite,
-        )
+        state = sketch_state("theta", fold=collected(value), build=_build, united=_bytes_of_union)
         # The relative standard error of a theta sketch is 1 / sqrt(k - 1): datasketches.apache.org, Theta Sketch Framework.
         approximation = Approximation("theta", error=round(_SIGMAS / (2**LG_K - 1) ** 0.5, 4), confidence=_CONFIDENCE)
         return Aggregate((state,), pa.int64(), "integer", _present, approximation)
@@ -125,8 +118,7 @@ def _different(sketch: Any) -> Different:
 
 def _build(lists: pa.ListArray) -> pa.Array:
     """One sketch per group of values."""
-    sketch_of = _sketch_of_bytes if pa.types.is_binary(lists.type.value_type) else _sketch
-    return arrays.binaries(states_of(lists, lists.values.to_pylist(), sketch_of))
+    return sketches_of(lists, _sketch, one_value_theta, _bytes_of_union)
 
 
 def _sketch(values: Sequence[Any]) -> bytes:
@@ -137,16 +129,6 @@ def _sketch(values: Sequence[Any]) -> bytes:
     sketch.trim()  # as a union leaves it: it would keep more hashes, as many as the order of updates happens to give
     serialized: bytes = sketch.compact().serialize()
     return serialized
-
-
-def _sketch_of_bytes(values: Sequence[bytes]) -> bytes:
-    texts, others = texts_and_others(values)
-    return _bytes_of_union([*map(one_value_theta, others), _sketch(texts)]) if others else _sketch(texts)
-
-
-def _unite(lists: pa.ListArray) -> pa.Array:
-    """One sketch per group of sketches."""
-    return arrays.binaries(states_of(lists, lists.values.to_pylist(), _bytes_of_union))
 
 
 def _bytes_of_union(states: Sequence[bytes]) -> bytes:

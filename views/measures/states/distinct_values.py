@@ -1,6 +1,7 @@
 """The different values of a group as a list in order, up to a limit: the state of `collect_set` and `count_distinct`."""
 
-from typing import Any, Final
+from dataclasses import dataclass
+from typing import ClassVar, Final
 
 import numpy as np
 import pyarrow as pa
@@ -14,24 +15,36 @@ from views.source.value_types import ValueType
 MOST_VALUES: Final = 100_000
 """The largest limit."""
 
-DISTINCT_VALUES: Final = Facts(
-    merge="all values of both hashed and sorted",
-    inverse="no",
-    source="union of sets",
-    varying="at most `limit` values; none once there were more",
-)
 
+@dataclass(frozen=True)
+class DistinctValues:
+    """The parameters of both measures: an expression, and how many different values a state may keep."""
 
-def check_limit(limit: Any) -> None:
-    """Raises DefinitionError if the limit is not an integer from 1 to 100 000."""
-    if not isinstance(limit, int) or isinstance(limit, bool) or not 1 <= limit <= MOST_VALUES:
-        raise DefinitionError(f"limit {limit!r} is not an integer from 1 to {MOST_VALUES}")
+    facts: ClassVar = Facts(
+        merge="all values of both hashed and sorted",
+        inverse="no",
+        source="union of sets",
+        varying="at most `limit` values; none once there were more",
+    )
+
+    expression: str
+    limit: int
+
+    def __post_init__(self) -> None:
+        """Raises DefinitionError if the limit is not an integer from 1 to 100 000."""
+        if not isinstance(self.limit, int) or isinstance(self.limit, bool) or not 1 <= self.limit <= MOST_VALUES:
+            raise DefinitionError(f"limit {self.limit!r} is not an integer from 1 to {MOST_VALUES}")
+
+    @property
+    def inputs(self) -> tuple[str, ...]:
+        """The one expression."""
+        return (self.expression,)
 
 
 def distinct_values(value: ValueType, limit: int) -> State:
-    """The values in order; the empty list once there were more than `limit`, whatever comes after; null without a value.
+    """The values in order; the empty list as soon as there are more than `limit`, for good; null without a value.
 
-    Not DuckDB's min(x, n), which is given room for n values per group before it has seen one.
+    DuckDB's min(x, n) is not used: it allocates room for n values per group before it has seen one.
     """
     different = "list(DISTINCT {0}) FILTER ({0} IS NOT NULL)"
     united = "list_distinct(flatten(list({0}) FILTER ({0} IS NOT NULL)))"

@@ -1,10 +1,13 @@
-"""The lists that DuckDB collects, one per group, handed to Python one group at a time."""
+"""States that Python makes of the lists that DuckDB collects, a group at a time."""
 
 from collections.abc import Callable
 from itertools import pairwise
 from typing import TypeVar
 
 import pyarrow as pa
+
+from views.arrow import arrays
+from views.measures.measure import State
 
 Values = TypeVar("Values")
 
@@ -16,3 +19,14 @@ def states_of(lists: pa.ListArray, values: Values, state: Callable[[Values], byt
         state(values[start:to]) if start < to else None  # type: ignore[index]  # a list or a numpy array
         for start, to in pairwise(offsets)
     ]
+
+
+def sketch_state(
+    suffix: str, *, fold: str, build: Callable[[pa.ListArray], pa.Array], united: Callable[[list[bytes]], bytes]
+) -> State:
+    """A sketch as bytes: `build` makes it of the values that `fold` collects, `united` merges the sketches of one group."""
+
+    def unite(lists: pa.ListArray) -> pa.Array:
+        return arrays.binaries(states_of(lists, lists.values.to_pylist(), united))
+
+    return State(suffix, pa.binary(), fold=fold, merge="list({0}) FILTER ({0} IS NOT NULL)", build=build, unite=unite)

@@ -10,11 +10,13 @@ common/include/MurmurHash3.h, hll/include/HllUtil.hpp and theta/include/theta_sk
 """
 
 import struct
-from collections.abc import Sequence
-from typing import Final
+from collections.abc import Callable
+from typing import Any, Final
 
 import pyarrow as pa
 
+from views.arrow import arrays
+from views.measures.states.groups import states_of
 from views.source.value_types import ValueType
 
 EMPTY: Final = -1
@@ -41,7 +43,23 @@ def collected(value: ValueType) -> str:
     return f"list({hashed}) FILTER ({{0}} IS NOT NULL)"
 
 
-def texts_and_others(values: Sequence[bytes]) -> tuple[list[str], list[bytes]]:
+def sketches_of(
+    lists: pa.ListArray,
+    sketch: Callable[[list[Any]], bytes],
+    one_value: Callable[[bytes], bytes],
+    united: Callable[[list[bytes]], bytes],
+) -> pa.Array:
+    """One sketch per group of values that `collected` gave: by `sketch`, and by `one_value` for bytes that are not UTF-8."""
+
+    def of_bytes(values: list[bytes]) -> bytes:
+        texts, others = _texts_and_others(values)
+        return united([*map(one_value, others), sketch(texts)]) if others else sketch(texts)
+
+    of_group = of_bytes if pa.types.is_binary(lists.type.value_type) else sketch
+    return arrays.binaries(states_of(lists, lists.values.to_pylist(), of_group))
+
+
+def _texts_and_others(values: list[bytes]) -> tuple[list[str], list[bytes]]:
     """The bytes that are texts, which are hashed as their UTF-8 bytes, and those that are not."""
     texts: list[str] = []
     others: list[bytes] = []
