@@ -120,17 +120,17 @@ def wrong(**parts: Any) -> str:
 
 def test_errors_name_the_part_and_what_exists() -> None:
     assert wrong(keys={"page": "pth"}) == (
-        "view 'traffic', key 'page': 'pth' names a field 'pth' that Request has not; "
+        "view 'traffic', key 'page': 'pth' names a field 'pth' that Request does not have; "
         "fields: path, at, _partition, _append_time, bytes, _offset, _topic_id, user, ms"
     )
     assert wrong(where="bytes") == "view 'traffic', where: 'bytes' is of type BIGINT; a filter is BOOLEAN"
-    assert wrong(where="now() > 1").startswith("view 'traffic', where: 'now() > 1' is refused: now asks the clock")
+    assert wrong(where="now() > 1").startswith("view 'traffic', where: 'now() > 1' is refused: now reads the clock")
     assert (
         wrong(measures={"n": total("path")})
         == "view 'traffic', measure 'n': 'path' is of type VARCHAR; this measure takes numbers"
     )
     assert wrong(measures={"n": total("byts")}).startswith("view 'traffic', measure 'n': 'byts' names a field")
-    assert wrong(keys={"at": "at"}).endswith('; in SQL these are words of their own unless quoted: "at"')
+    assert wrong(keys={"at": "at"}).endswith('; these are reserved words of SQL; quote them: "at"')
 
 
 @pytest.mark.parametrize(

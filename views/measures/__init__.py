@@ -1,7 +1,7 @@
-"""Measures: what a view says about the events of a key and window.
+"""Measures: what a view computes of the events of a key and window.
 
-A measure is a file here, with a frozen dataclass that satisfies `Measure`, and a line in registry.py. Its `facts` and `__str__`
-say what it costs and how a definition writes it.
+A measure is a file here, with a frozen dataclass that satisfies `Measure`, and a line in registry.py. Its `facts`
+state what it costs, its `__str__` is the call in a definition.
 """
 
 from views.measures.measure import Aggregate as Aggregate

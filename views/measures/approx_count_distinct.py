@@ -1,4 +1,4 @@
-"""How many different values there are, estimated by HyperLogLog sketches of Apache DataSketches, as hll_sketch_agg makes them."""
+"""The number of distinct values, estimated by HyperLogLog sketches of Apache DataSketches, as hll_sketch_agg makes them."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -29,7 +29,7 @@ _CONFIDENCE: Final = 0.954
 
 @dataclass(frozen=True)
 class ApproxCountDistinct:
-    """The number of different values, nulls left out; 0 if there was no value."""
+    """The number of distinct values without nulls; 0 if there was no value."""
 
     facts: ClassVar = Facts(
         merge="the larger of two registers, 4096 times",
@@ -56,7 +56,7 @@ class ApproxCountDistinct:
 
 
 def approx_count_distinct(expression: str, *, filter: str | None = None) -> Measure:  # noqa: A002  the word of SQL
-    """The estimated number of different values of an expression."""
+    """The estimated number of distinct values of an expression."""
     return filtered(ApproxCountDistinct(expression), filter)
 
 
@@ -91,8 +91,8 @@ def _union(sketches: Sequence[bytes]) -> Any:
 def _present(columns: Sequence[pa.Array]) -> pa.Array:
     """The estimate of each sketch united with itself.
 
-    A sketch made in one piece remembers the order of its updates and estimates better than a united one. United with
-    itself it forgets, so that every split of the same events gives the same answer.
+    A sketch that was never united remembers the order of its updates, and estimates better than a united one. Uniting it with
+    itself drops that order, so every split of the same events gives the same answer.
     """
     (sketches,) = columns
     estimates = [0 if s is None else round(_union((s, s)).get_estimate()) for s in sketches.to_pylist()]

@@ -1,4 +1,4 @@
-"""Quantiles of a number, estimated by KLL sketches of Apache DataSketches, which Spark can read and unite too."""
+"""Quantiles of a number, estimated by KLL sketches of Apache DataSketches, which Spark reads and unites, too."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -23,20 +23,21 @@ K: Final = 200
 """Accuracy: groups of up to 200 values are exact, larger ones have a rank error of 1.33 %."""
 
 MOST_BYTES: Final = 10_000
-"""What no sketch takes more than: 200 values on the highest level, 2/3 of it on each below, 8 at least, on at most 61 levels."""
+"""The size limit of a sketch: 200 values on the highest level, 2/3 of that on each level below but at least 8, on at most 61
+levels."""
 
 _CONFIDENCE: Final = 0.99
 
 
 @dataclass(frozen=True)
 class ApproxQuantiles:
-    """For each fraction q the smallest value that at least q of all values do not exceed; nulls are left out.
+    """For each fraction q the smallest value that a share of at least q of all values does not exceed; nulls are ignored.
 
     The sketch keeps random samples, so two folds of the same events may differ within its error.
     """
 
     facts: ClassVar = Facts(
-        merge="in proportion to the values that are kept; it throws dice",
+        merge="in proportion to the values that are kept; it is random",
         inverse="no",
         source="Karnin, Lang and Liberty, Optimal quantile approximation in streams, FOCS 2016; Apache DataSketches",
         varying=f"at most {MOST_BYTES} for any number of values",
@@ -87,7 +88,7 @@ def approx_quantiles(expression: str, fractions: Sequence[float], *, filter: str
 
 def _build(lists: pa.ListArray) -> pa.Array:
     """One sketch per group of values."""
-    values = arrays.doubles(lists.values).copy()  # a copy: the sketch takes no read-only array
+    values = arrays.doubles(lists.values).copy()  # a copy, because the sketch refuses read-only arrays
     return arrays.binaries(states_of(lists, values, _sketch))
 
 
@@ -101,7 +102,7 @@ def _sketch(values: npt.NDArray[np.float64]) -> bytes:
 def _united(sketches: Sequence[bytes]) -> bytes:
     first, *others = sketches
     if not others:
-        return first  # every union throws dice: none is thrown without need
+        return first  # a union is random, so one sketch is not united
     union: Any = datasketches.kll_doubles_sketch.deserialize(first)
     for sketch in others:
         union.merge(datasketches.kll_doubles_sketch.deserialize(sketch))
@@ -121,9 +122,9 @@ def _present(columns: Sequence[pa.Array], fractions: tuple[float, ...]) -> pa.Ar
 
 
 def _distance(one: Sequence[pa.Array], other: Sequence[pa.Array], fractions: tuple[float, ...]) -> npt.NDArray[np.float64]:
-    """The largest distance of ranks between a fraction and what one sketch takes the other one's quantile for.
+    """The largest distance between a fraction and the rank that one sketch gives to the other sketch's quantile.
 
-    How many values a sketch has seen is exact, and as long as these are few all else is.
+    A sketch counts its values exactly, and is exact in everything while it has few of them.
     """
     pairs = zip(one[0].to_pylist(), other[0].to_pylist(), strict=True)
     return np.array([_apart(*pair, fractions) for pair in pairs], np.float64)
@@ -140,7 +141,7 @@ def _apart(one: bytes | None, other: bytes | None, fractions: tuple[float, ...])
 
 
 def _off(one: Any, other: Any, fractions: tuple[float, ...]) -> float:
-    """How far the ranks that the other sketch gives for this one's quantiles are from the fractions, where they exclude them."""
+    """How far a fraction is outside the ranks that the other sketch gives to this one's quantile; 0 inside."""
     ranks = zip(fractions, one.get_quantiles(fractions, True), strict=True)
     off = (max(other.get_rank(at, False) - fraction, fraction - other.get_rank(at, True)) for fraction, at in ranks)
     return float(max(0.0, *off))

@@ -1,8 +1,8 @@
 """The most frequent values, with bounds, by frequent-items sketches of Apache DataSketches.
 
-The sketch counts each value by itself while there are few. When there are more than it has room for, it takes the median
-count off all of them and drops those that reach zero; from then on counts have bounds.
-Source: Anderson et al., A High-Performance Algorithm for Identifying Frequent Items in Data Streams, IMC 2017.
+While there are few different values, the sketch counts each exactly. When its table is full, it subtracts the median count from
+all of them and drops those that reach zero; from then on counts are estimates with bounds. Source: Anderson et al., A
+High-Performance Algorithm for Identifying Frequent Items in Data Streams, IMC 2017.
 """
 
 from collections.abc import Callable, Sequence
@@ -31,7 +31,7 @@ ROOM: Final = 3 * 2**LG_ROOM // 4
 """How many different values are counted exactly: 768."""
 
 VALUE_BYTES: Final = 12
-"""What a value takes beside its text: its count, and how long the text is."""
+"""Bytes of a value besides its text: its count and its length."""
 
 _WRITTEN: Final = {"boolean": "CAST({0} AS BIGINT)", "binary": "hex({0})", "time": "epoch_us({0})"}
 _READ: Final[dict[str, Callable[[str], Any]]] = {
@@ -48,12 +48,13 @@ _READ: Final[dict[str, Callable[[str], Any]]] = {
 
 @dataclass(frozen=True)
 class ApproxTopK:
-    """The `k` most frequent values, nulls left out: by falling estimate, equal ones by rising value; empty without a value.
+    """The `k` most frequent values without nulls, by descending estimate, then ascending value; empty if there was no value.
 
-    Each comes with an estimate of how often it occurred, and a lower and an upper bound that always hold. Up to 768 different
-    values all three are equal, exact, and the same for every split of the events. Beyond, no frequent value is missing: an
-    unlisted value occurred no more often than the upper bound of the last that is, or than the stated error, a fraction of the
-    number of all values; but a listed one may occur less often than an unlisted one.
+    Each has an estimate of its count, and a lower and an upper bound that always hold.
+
+    * Up to 768 different values: all three are equal, exact, and the same for every split of the events.
+    * Beyond: no frequent value is missing. The count of an unlisted value is at most the upper bound of the last listed one,
+      or the stated error, a fraction of the number of all values. A listed value may be less frequent than an unlisted one.
     """
 
     facts: ClassVar = Facts(
@@ -95,7 +96,7 @@ class ApproxTopK:
 
 
 def approx_top_k(expression: str, k: int = 10, *, filter: str | None = None) -> Measure:  # noqa: A002  the word of SQL
-    """The k most frequent values of an expression, each with how often it occurred: `approx_top_k("path", 10)`."""
+    """The k most frequent values of an expression, each with its count: `approx_top_k("path", 10)`."""
     return filtered(ApproxTopK(expression, k), filter)
 
 

@@ -1,4 +1,4 @@
-"""The different values, exactly, as long as they are few."""
+"""The set of distinct values, exactly, up to a limit."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -15,23 +15,23 @@ from views.source.value_types import ValueType, answer_field
 
 @dataclass(frozen=True)
 class CollectSet(DistinctValues):
-    """The different values in ascending order; nulls are left out, and more than `limit` values give null.
+    """The distinct values in ascending order without nulls; null if there are more than `limit`.
 
-    Without a value the answer is the empty list. Texts and bytes are ordered byte by byte, texts in UTF-8.
+    The answer is the empty list if there was no value. Texts (in UTF-8) and bytes are ordered byte by byte.
     """
 
     def __str__(self) -> str:
         return call("collect_set", self.expression, limit=self.limit)
 
     def bind(self, types: Sequence[ValueType]) -> Aggregate:
-        """One list of at most `limit` values; a fold holds the different values of the events before it."""
+        """One list of at most `limit` values. While it folds, it holds all distinct values of its events."""
         (value,) = types
         answer = pa.list_(answer_field("item", value))
         return Aggregate((distinct_values(value, self.limit),), answer, "list", lambda columns: _lists(columns, answer))
 
 
 def collect_set(expression: str, *, limit: int = 1000, filter: str | None = None) -> Measure:  # noqa: A002  the word of SQL
-    """The different values of an expression in ascending order; null if there are more than `limit`, at most 100 000."""
+    """The distinct values of an expression in ascending order; null if there are more than `limit`, at most 100 000."""
     return filtered(CollectSet(expression, limit), filter)
 
 

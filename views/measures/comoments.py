@@ -1,4 +1,4 @@
-"""How two numbers go together: covariance and correlation.
+"""How two numbers vary together: covariance and correlation.
 
 Integers and decimals: the double nearest to the true covariance, from exact power sums, and a correlation whose square is
 the double nearest to the true one's. If either is a double, both are taken as doubles, rounded as they are folded and merged.
@@ -29,7 +29,7 @@ _POWERS: Final = ((1, 0), (0, 1), (2, 0), (0, 2), (1, 1))
 
 @dataclass(frozen=True)
 class Comoment:
-    """A statistic of pairs of numbers, pairs with a null left out; null where it is not defined.
+    """A statistic of pairs of numbers; pairs with a null are ignored, and the answer is null where it is not defined.
 
     With n pairs and means m, o: covariance is sum((x - m) (y - o)) / (n - 1), of the population / n; correlation is
     Pearson's, null where either number does not vary.

@@ -16,7 +16,7 @@ from views.source.value_types import ValueType
 
 @dataclass(frozen=True)
 class Condition:
-    """Whether it was true at least once, or never false; nulls are left out; null if there was no value."""
+    """Whether the condition was true at least once, or never false; nulls are ignored, and no value gives null."""
 
     facts: ClassVar = Facts(
         merge="one boolean operation",

@@ -1,4 +1,4 @@
-"""How many events."""
+"""The number of events."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -14,7 +14,7 @@ from views.source.value_types import ValueType
 
 @dataclass(frozen=True)
 class Count:
-    """The number of events, whatever they hold."""
+    """The number of events."""
 
     facts: ClassVar = Facts(merge="one addition", inverse="yes", source="counting")
 

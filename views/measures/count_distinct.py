@@ -1,4 +1,4 @@
-"""How many different values there are, exactly, as long as they are few."""
+"""The number of distinct values, exactly, up to a limit."""
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -20,13 +20,13 @@ P = ParamSpec("P")
 
 @dataclass(frozen=True)
 class CountDistinct(DistinctValues):
-    """The number of different values, nulls left out: 0 without a value, null if there are more than `limit`."""
+    """The number of distinct values without nulls; 0 if there was no value, null if there are more than `limit`."""
 
     def __str__(self) -> str:
         return call("count_distinct", self.expression, limit=self.limit)
 
     def bind(self, types: Sequence[ValueType]) -> Aggregate:
-        """One list of at most `limit` values; a fold holds the different values of the events before it."""
+        """One list of at most `limit` values. While it folds, it holds all distinct values of its events."""
         (value,) = types
         return Aggregate((distinct_values(value, self.limit),), pa.int64(), "integer", _numbers)
 
@@ -38,7 +38,7 @@ def _told_of_the_limit(factory: Callable[P, Measure]) -> Callable[P, Measure]:
     def checked(*args: P.args, **kwargs: P.kwargs) -> Measure:
         if "limit" not in kwargs:
             raise DefinitionError(
-                f"count_distinct needs limit=, an integer from 1 to {MOST_VALUES}: the most different values that it keeps for a "
+                f"count_distinct needs limit=, an integer from 1 to {MOST_VALUES}: the most distinct values that it keeps for a "
                 "key and window. Beyond the limit the answer is null; approx_count_distinct has no limit and answers an estimate"
             )
         return factory(*args, **kwargs)
@@ -48,7 +48,7 @@ def _told_of_the_limit(factory: Callable[P, Measure]) -> Callable[P, Measure]:
 
 @_told_of_the_limit
 def count_distinct(expression: str, *, limit: int, filter: str | None = None) -> Measure:  # noqa: A002  the word of SQL
-    """The exact number of different values of an expression; null if there are more than `limit`, at most 100 000.
+    """The exact number of distinct values of an expression; null if there are more than `limit`, at most 100 000.
 
     Every state keeps its values, so `limit` bounds its memory. `approx_count_distinct` needs no limit.
     """

@@ -25,9 +25,9 @@
             highest = np.maximum.reduceat(groups.values.field(high).to_numpy(), starts)
             return pa.StructArray.from_arrays([lowest, highest], names=["low", "high"])
 
-A method gets all groups at once, as a list array whose offsets begin at 0, and gives as many values as there are groups. It
-sees no empty group and no null: events for which an input is null are left out, a group without any has a null state, and
-a null state has a null answer.
+A method gets all groups at once, as a list array whose offsets begin at 0, and returns one value for each group. It gets no empty
+group and no null: events with a null input are left out, a group without any event has a null state, and a null state has a null
+answer.
 """
 
 import dataclasses
@@ -51,7 +51,7 @@ _PARAMETERS: Final = (bool, int, float, str, bytes, Decimal, date, timedelta, ty
 
 
 class MethodFailed(TandemError):
-    """A method of a project's measure raised, or gave something else than it promised."""
+    """A method of a project's measure raised, or returned a value of another type or length than declared."""
 
 
 @dataclasses.dataclass(frozen=True)
@@ -59,8 +59,8 @@ class CustomMeasure:
     """Derive from it a frozen dataclass; its fields are its parameters, and its code counts in the view's fingerprint.
 
     `state` and `answer` are Arrow types: bool, int64, float64, string, binary, date32, timestamp("us", "UTC"), decimal128,
-    and lists and structs of them. How the events are split, grouped and ordered may not change an answer; `tandem check
-    --laws` looks for rows by which it does. An answer from a state with doubles counts as approximate.
+    and lists and structs of them. An answer must not depend on how the events are split, grouped and ordered;
+    `tandem check --laws` searches for rows for which it does. An answer from a state with doubles counts as approximate.
     """
 
     facts: ClassVar = Facts(
@@ -86,7 +86,7 @@ class CustomMeasure:
 
     @property
     def inputs(self) -> tuple[str, ...]:
-        """The expressions that it looks at, at least one."""
+        """The expressions that the measure reads, at least one."""
         raise NotImplementedError("a measure must name the expressions that it reads")
 
     def partial(self, groups: pa.ListArray) -> pa.Array:
@@ -121,7 +121,7 @@ class CustomMeasure:
         )
 
     def _called(self, method: Callable[[Any], Any], column: pa.Array, expected: pa.DataType) -> pa.Array:
-        """What a method gives for the values that are not nulls, among nulls where they were. Raises MethodFailed."""
+        """The method's results for the values that are not null, with nulls in the places of the nulls. Raises MethodFailed."""
         python_values.do_without_pandas()
         valid, name = arrays.validity(column), f"{type(self).__name__}.{method.__name__}"
         if not valid.any():
@@ -134,19 +134,19 @@ class CustomMeasure:
         except Exception as error:
             raise MethodFailed(f"{name} raised {said_by(error)}") from error
         if not isinstance(result, pa.Array):
-            raise MethodFailed(f"{name} gave a {type(result).__name__}; a pyarrow.Array of type {expected} is wanted")
+            raise MethodFailed(f"{name} returned a {type(result).__name__}; expected a pyarrow.Array of type {expected}")
         if result.type != expected:
-            raise MethodFailed(f"{name} gave an array of type {result.type}; {expected} is wanted")
+            raise MethodFailed(f"{name} returned an array of type {result.type}; expected {expected}")
         if len(result) != len(given):
             raise MethodFailed(f"{name} returned {len(result)} values for {len(given)}; expected one for each")
         try:
             result.validate(full=True)
         except pa.ArrowInvalid as error:
-            raise MethodFailed(f"{name} gave an array that is broken: {error}") from error
+            raise MethodFailed(f"{name} returned an invalid array: {error}") from error
         return result if valid.all() else result.take(arrays.from_numpy(np.cumsum(valid) - 1, pa.int64(), valid))
 
     def check(self) -> None:
-        """Raises DefinitionError if the class is not written as said above."""
+        """Raises DefinitionError if the class does not satisfy the contract of `CustomMeasure`."""
         kind = type(self)
         try:
             inputs = self.inputs
@@ -166,8 +166,10 @@ class CustomMeasure:
                 raise DefinitionError(f"{kind.__name__} has no method {name!r}; a measure has partial, merge and present")
         fields = {field.name for field in dataclasses.fields(self)}
         if hidden := sorted(vars(self).keys() - fields):
-            raise DefinitionError(f"{kind.__name__} keeps {hidden[0]!r} beside its fields: make it a field of a frozen dataclass")
-        CustomMeasure.__post_init__(self)  # a class may have one of its own
+            raise DefinitionError(
+                f"{kind.__name__} has an attribute {hidden[0]!r} that is not a field; make it a field of a frozen dataclass"
+            )
+        CustomMeasure.__post_init__(self)  # a subclass may define its own
 
 
 def aggregate_of(
@@ -222,12 +224,12 @@ def told(aggregate: Aggregate, place: str) -> Aggregate:
 
 
 def _plain(value: Any) -> bool:
-    """Whether its text says all of it, which is what a fingerprint takes of a parameter."""
+    """Whether repr gives the whole value, because a fingerprint hashes the repr of a parameter."""
     return all(map(_plain, value)) if isinstance(value, tuple) else isinstance(value, _PARAMETERS)
 
 
 def _named(arrow: pa.DataType) -> bool:
-    """Whether the fields of every struct in it can be told apart."""
+    """Whether the fields of every struct in the type have distinct names."""
     if pa.types.is_list(arrow):
         return _named(arrow.value_type)
     if not pa.types.is_struct(arrow):

@@ -24,7 +24,7 @@ _ROW: Final = "_row"
 
 @dataclass(frozen=True)
 class Derived:
-    """An expression over the answers of other measures of the view; null where it fails or gives no finite number."""
+    """An expression over the answers of other measures of the view; null where it fails or is not finite."""
 
     facts: ClassVar = Facts(
         merge="nothing: it is computed when an answer is presented",
@@ -40,11 +40,11 @@ class Derived:
 
     @property
     def inputs(self) -> tuple[str, ...]:
-        """It looks at no event."""
+        """None: it reads no event."""
         return ()
 
     def bind(self, types: Sequence[ValueType]) -> Aggregate:  # noqa: ARG002  there are none
-        """Raises DefinitionError: it is bound to a view's answers, by `bind_derived`."""
+        """Always raises DefinitionError: `bind_derived` binds it to the view's answers instead."""
         raise DefinitionError("is derived, which cannot be filtered; filter the measures that it reads")
 
 
@@ -89,5 +89,5 @@ def _evaluated(expression: Expression, answers: Mapping[str, pa.Array]) -> pa.Ar
 
 
 def _readable(answer: pa.DataType) -> pa.DataType:
-    """What DuckDB can look at: it has no decimals of more than 38 digits."""
+    """A column that DuckDB can read: it has no decimals of more than 38 digits."""
     return pa.float64() if pa.types.is_decimal256(answer) else answer

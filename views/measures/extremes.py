@@ -13,9 +13,9 @@ from views.source.value_types import ValueType
 
 @dataclass(frozen=True)
 class Extreme:
-    """The first or the last value in order, nulls left out; null if there was no value.
+    """The smallest or the largest value without nulls; null if there was no value.
 
-    Texts and bytes are ordered byte by byte, texts in UTF-8, which is the order of their code points.
+    Texts (in UTF-8) and bytes are ordered byte by byte; for texts that is the order of their code points.
     """
 
     facts: ClassVar = Facts(

@@ -1,15 +1,18 @@
-"""What is to be known about a measure's states and cannot be seen by binding it."""
+"""Facts about a measure's states that its binding does not have."""
 
 from dataclasses import dataclass
 
 
 @dataclass(frozen=True)
 class Facts:
-    """What docs/measures.md says of a measure, kept beside the code that keeps its states.
+    """What docs/measures.md says of a measure, kept beside its code.
 
-    `merge` is what it costs to unite two states, `inverse` whether the state of some of the events can be taken out of the
-    state of all, `source` where the formula comes from, and `varying` how many bytes the columns take whose type has no width.
-    A measure that keeps other states of doubles has their facts in `facts_of_doubles`.
+    * `merge`: the cost of merging two states.
+    * `inverse`: whether the state of some events can be subtracted from the state of all.
+    * `source`: where the formula comes from.
+    * `varying`: the bytes of columns whose type has no fixed width.
+
+    A measure whose states differ for doubles has the facts of those in `facts_of_doubles`.
     """
 
     merge: str

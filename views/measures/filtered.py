@@ -1,4 +1,4 @@
-"""A measure over some of a view's events only."""
+"""A measure over those events of a view that meet a condition."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
@@ -11,7 +11,7 @@ from views.sql.syntax import enclosed
 
 @dataclass(frozen=True)
 class Filtered:
-    """`measure` over the events for which `filter` is true; its expressions look at no other event."""
+    """`measure` over the events for which `filter` is true; its expressions are not evaluated for other events."""
 
     measure: Measure
     filter: str
@@ -24,17 +24,17 @@ class Filtered:
 
     @property
     def inputs(self) -> tuple[str, ...]:
-        """The filter, then the measure's inputs, null where the filter is not true, which every measure leaves out."""
+        """The filter, then the measure's inputs, which are null where the filter is not true: every measure ignores nulls."""
         guarded = (f"CASE WHEN {enclosed(self.filter)} THEN {enclosed(text)} END" for text in self.measure.inputs)
         return (self.filter, *guarded)
 
     def bind(self, types: Sequence[ValueType]) -> Aggregate:
-        """As the measure says; the filter is a condition."""
+        """The measure's aggregate over the filtered inputs. Raises DefinitionError if the filter is not a condition."""
         values = types[1:]
         aggregate = self.measure.bind(values)
-        # Our inputs begin with the filter, so the measure's first one is the second here.
+        # The filter is the first input, so the measure's first one is the second here.
         shifted = [f"{{{number}}}" for number in range(1, len(types))]
-        # What looks at no input counts events, and has no null to leave out.
+        # A measure without inputs counts events, so no null would leave an event out.
         only_where = "" if values else " FILTER ({0})"
         states = tuple(replace(state, fold=state.fold.format(*shifted) + only_where) for state in aggregate.states)
         return replace(aggregate, states=states)

@@ -1,8 +1,8 @@
 """Values of the events that come first or last: by event time, or by another expression.
 
-Order is total: events of one time come in the order of the log, by topic generation, partition, offset and index. So there is one
-answer, the same for every split and order of the events, in every layer. A topic that was created again is another generation,
-whose events come after those of the one before it.
+The order is total: events with equal times are ordered by topic generation, partition, offset and index. So the answer is the
+same for every split and order of the events, in every layer. A topic that was created again is a new generation, whose events
+come after those of the earlier one.
 """
 
 from collections.abc import Sequence
@@ -31,7 +31,7 @@ _PLACE: Final = ("time", "generation", "partition", "offset")
 
 @dataclass(frozen=True)
 class One:
-    """The value of the event that is first or last in order, nulls left out; null if there was no value."""
+    """The value of the first or last event in order that has one; null if none has."""
 
     facts: ClassVar = Facts(
         merge="one comparison",
@@ -48,7 +48,7 @@ class One:
 
     @property
     def inputs(self) -> tuple[str, ...]:
-        """The one expression, and when and where the event was."""
+        """The expression, and the event's time and place."""
         return (self.expression, EVENT_TIME, *LOG_ORDER)
 
     def bind(self, types: Sequence[ValueType]) -> Aggregate:
@@ -66,9 +66,9 @@ class One:
 
 @dataclass(frozen=True)
 class Several:
-    """The values of the `k` events that are first or last in order; all of them if there are no more, empty if none.
+    """The values of the first or last `k` events in order, or of all events if there are at most `k`; empty if there is none.
 
-    In order of the event time, or of `by`, which is then null for no event that counts and part of the answer.
+    The order is that of the event time, or of `by`: then the answer has its values, too, and events where it is null are ignored.
     """
 
     facts: ClassVar = Facts(
@@ -95,7 +95,7 @@ class Several:
 
     @property
     def inputs(self) -> tuple[str, ...]:
-        """The expression, when and where the event was, and what decides."""
+        """The expression, the event's time and place, and `by`."""
         return (self.expression, EVENT_TIME, *LOG_ORDER, *(() if self.by is None else (self.by,)))
 
     def bind(self, types: Sequence[ValueType]) -> Aggregate:
@@ -155,7 +155,7 @@ def min_by(expression: str, by: str, k: int, *, filter: str | None = None) -> Me
 
 
 def _place(types: Sequence[ValueType]) -> list[tuple[str, pa.DataType]]:
-    """The fields of an event's place in order, of the types of the inputs for it."""
+    """The fields by which events are ordered, with the types of their inputs."""
     return [(name, types[number].arrow) for number, name in enumerate(_PLACE, 1)]
 
 

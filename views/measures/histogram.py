@@ -1,4 +1,4 @@
-"""How many values lie between given edges."""
+"""How many values lie between edges."""
 
 import math
 from collections.abc import Sequence
@@ -24,7 +24,7 @@ _WIDE: Final = Context(prec=40)
 
 @dataclass(frozen=True)
 class Histogram:
-    """The number of values below the first edge, from each edge to below the next, and from the last one on; no nulls."""
+    """The number of values below the first edge, in `[edge, next edge)`, and from the last edge on; nulls are ignored."""
 
     facts: ClassVar = Facts(
         merge="one addition per column",
@@ -36,12 +36,12 @@ class Histogram:
     edges: tuple[int | float | Decimal, ...]
 
     def __post_init__(self) -> None:
-        """Raises DefinitionError if the edges are not finite numbers that rise."""
+        """Raises DefinitionError if the edges are not finite numbers in ascending order."""
         numbers = all(isinstance(edge, int | float | Decimal) and not isinstance(edge, bool) for edge in self.edges)
         if not self.edges or not numbers or not all(low < high for low, high in pairwise((*self.edges, float("inf")))):
-            raise DefinitionError(f"edges {self.edges!r} are not numbers that rise, such as (10, 100, 1000)")
+            raise DefinitionError(f"edges {self.edges!r} are not numbers in ascending order, such as (10, 100, 1000)")
         if self.edges[0] == float("-inf"):
-            raise DefinitionError(f"edges {self.edges!r} begin at minus infinity, below which there is nothing")
+            raise DefinitionError(f"edges {self.edges!r} begin at minus infinity, and no value is below it")
 
     def __str__(self) -> str:
         return call("histogram", self.expression, self.edges)
@@ -52,7 +52,7 @@ class Histogram:
         return (self.expression,)
 
     def bind(self, types: Sequence[ValueType]) -> Aggregate:
-        """One 64-bit count per interval; the answer is a struct of them, named by lower edges, the first one by "<" its upper."""
+        """One 64-bit count per interval; the answer is a struct of them, named by their lower edges, the first "<EDGE"."""
         value = number(types)
         below = [_below(edge, value) for edge in self.edges]
         within = [below[0], *(f"NOT ({low}) AND {high}" for low, high in pairwise(below)), f"NOT ({below[-1]})"]
@@ -71,11 +71,11 @@ def histogram(expression: str, edges: Sequence[int | float | Decimal], *, filter
 
 
 def _below(edge: float | Decimal, value: ValueType) -> str:
-    """SQL for being below the edge, exactly: no value of the type lies between the edge and the next larger value of it."""
+    """SQL for "below the edge", exact in the value's own type: the edge is rounded up to the next value that the type has."""
     if value.kind == "float":
         return f"{{0}} < CAST('{float(edge)!r}' AS DOUBLE)"
     scale = getattr(value.arrow, "scale", 0)
-    units = math.ceil(Fraction(str(edge)) * 10**scale)  # 0.1 is meant as it is written
+    units = math.ceil(Fraction(str(edge)) * 10**scale)  # 0.1 means one tenth, not the double nearest to it
     if abs(units) >= _TOO_LARGE:
         return f"CASE WHEN {{0}} IS NOT NULL THEN {str(units > 0).lower()} END"
     return f"{{0}} < CAST('{Decimal(units).scaleb(-scale, _WIDE):f}' AS DECIMAL(38, {scale}))"

@@ -1,4 +1,4 @@
-"""The mean of a number: its sum and its count are kept, and divided once, when the answer is presented."""
+"""The mean of a number: states are its sum and count, divided once when the answer is presented."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
@@ -20,7 +20,7 @@ _EXACT_IN_DOUBLE: Final = 2**53
 
 @dataclass(frozen=True)
 class Mean:
-    """The mean of a number, nulls left out; null if there was no value.
+    """The mean of a number without nulls; null if there was no value.
 
     Integers and decimals: the double nearest to the true mean. Doubles: as exact as their sum.
     """
@@ -69,7 +69,7 @@ def _exact_mean(columns: Sequence[pa.Array], unit: int) -> pa.Array:
     quotients = np.zeros(len(counts))
     words = arrays.decimal_words(sums[0])
     alone = len(sums) == 1 or sums[1].null_count == len(counts)
-    # Both below 2^53 are exact as doubles, whose division rounds once too: the usual case, without a loop.
+    # Integers below 2^53 are exact as doubles, whose division rounds once, too: the usual case, without a loop.
     if alone and int(divisors.max(initial=0)) * unit < _EXACT_IN_DOUBLE and _below(words[present], _EXACT_IN_DOUBLE):
         np.divide(words[:, 0], divisors * float(unit), out=quotients, where=present)
     else:

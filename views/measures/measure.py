@@ -1,8 +1,8 @@
 """What a measure is: an aggregate that can be computed in pieces.
 
-A measure names its inputs, expressions over one event. Bound to their types it says which states it keeps, how DuckDB
-folds inputs into states and merges states, and what a state means as an answer. fold and merge must agree: folding any
-pieces and merging them in any order gives what folding everything gives.
+A measure names its inputs, which are expressions over one event. Bound to their types, it is an `Aggregate`: the states that it
+keeps, how DuckDB folds inputs into states and merges states, and how a state is presented as an answer. The law: folding pieces
+and merging their states in any order gives the same as folding everything.
 """
 
 from collections.abc import Callable, Sequence
@@ -19,20 +19,20 @@ Distance = Callable[[Sequence[pa.Array], Sequence[pa.Array]], npt.NDArray[np.flo
 """From the state columns of one computation and of another to a number per row."""
 
 Finish = Callable[[pa.ListArray], pa.Array]
-"""Turns the list that DuckDB collected for each group into the group's state, where DuckDB itself cannot."""
+"""From the lists that DuckDB collected, one per group, to a state per group; for states that DuckDB cannot compute."""
 
 
 PLACE: Final = '"_place"'
-"""The input that stands for a number, an event's place in its partition."""
+"""The input with an event's place in its partition, as a number."""
 
 POSITION: Final = ('"_topic_id"', '"_partition"', PLACE)
-"""The inputs of a measure that looks at where in the log an event is."""
+"""The inputs of a measure that reads where in the log an event is."""
 
 LOG_ORDER: Final = ('"_generation"', '"_partition"', PLACE)
-"""The inputs of a measure that looks at what comes before what in the log."""
+"""The inputs of a measure that reads the order of the log."""
 
 EVENT_TIME: Final = '"_event_time"'
-"""The input of a measure that looks at when an event was, whatever its source calls that."""
+"""The input with the event time, whatever the source's name for that field."""
 
 
 @dataclass(frozen=True)
@@ -40,8 +40,8 @@ class State:
     """One column of a measure's state.
 
     `fold` and `merge` are SQL aggregates: `fold` over the inputs, written {0}, {1}, ..., `merge` over the state column,
-    written {0}. With `build`, `fold` gives a list per group, which `build` makes the state; `unite` likewise after `merge`.
-    A measure with one state has its column under its own name, so its suffix is not used then.
+    written {0}. With `build`, `fold` collects a list per group, and `build` makes the state of it; so does `unite` after `merge`.
+    The column of a measure with one state has the measure's name, without the suffix.
     """
 
     suffix: str
@@ -56,10 +56,13 @@ class State:
 class Approximation:
     """How far an answer may be from the exact one.
 
-    "hll" and "theta": relative error of a number of distinct values; "kll": error of a quantile's rank; these hold with
-    `confidence`. "frequent": error of a count as a fraction of the number of all values, which always holds. "order":
-    double-precision rounding, which depends on the order in which events were added. "derived": computed from measures of
-    which one is approximate.
+    | kind | error |
+    | --- | --- |
+    | hll, theta | relative error of a number of distinct values, with `confidence` |
+    | kll | error of a quantile's rank, with `confidence` |
+    | frequent | error of a count as a fraction of the number of all values; it always holds |
+    | order | rounding of doubles, which depends on the order in which events were added |
+    | derived | computed from measures of which one is approximate |
     """
 
     kind: Literal["hll", "theta", "kll", "frequent", "order", "derived"]
@@ -71,10 +74,10 @@ class Approximation:
 class Aggregate:
     """A measure bound to the types of its inputs.
 
-    `present` takes the state columns, equally long, and gives an array of type `answer`. `approximate` is None for an
-    answer that is exact. `distance` takes the state columns of two computations over the same events and says, row by row, how
-    far apart they are in the unit of the error that `approximate` states, infinitely far where no error explains it; None where
-    that is to be seen from the answers.
+    * `present`: from the state columns, equally long, to an array of type `answer`.
+    * `approximate`: None for an answer that is exact.
+    * `distance`: from the state columns of two computations over the same events to how far apart each row is, in the unit of
+      `approximate`'s error; infinite where no error explains it. None if comparing the answers is enough.
     """
 
     states: tuple[State, ...]
@@ -90,7 +93,7 @@ class Measure(Protocol):
 
     @property
     def inputs(self) -> tuple[str, ...]:
-        """The expressions that it looks at, in the order in which `bind` takes their types."""
+        """The expressions that it reads, in the order in which `bind` takes their types."""
         ...
 
     def bind(self, types: Sequence[ValueType]) -> Aggregate:
@@ -99,6 +102,6 @@ class Measure(Protocol):
 
 
 def only(columns: Sequence[pa.Array]) -> pa.Array:
-    """Present a measure whose single state is its answer."""
+    """The `present` of a measure whose one state is its answer."""
     (column,) = columns
     return column

@@ -1,4 +1,4 @@
-"""How a number is spread: variance, standard deviation, skewness and kurtosis.
+"""The shape of a distribution: variance, standard deviation, skewness and kurtosis.
 
 Integers and decimals: the double nearest to the true answer, from exact power sums. Doubles: central moments, rounded as
 they are folded and merged.
@@ -28,7 +28,7 @@ _HIGHEST_POWER: Final[dict[Statistic, int]] = {"variance": 2, "stddev": 2, "skew
 
 @dataclass(frozen=True)
 class Moment:
-    """A statistic of a number, nulls left out; null where it is not defined.
+    """A statistic of a number without nulls; null where it is not defined.
 
     With n values, mean m and central moments m_k = sum((x - m)^k) / n: variance is m_2 n / (n - 1), of the population m_2;
     stddev is its root; skewness is m_3 / m_2^1.5 and kurtosis m_4 / m_2^2 - 3, both of the population, as in Spark.
@@ -83,12 +83,12 @@ def stddev(expression: str, *, population: bool = False, filter: str | None = No
 
 
 def skewness(expression: str, *, filter: str | None = None) -> Measure:  # noqa: A002  the word of SQL
-    """How far an expression leans to one side: 0 for a symmetric one, positive for a long tail of large values."""
+    """The skewness of an expression: 0 for a symmetric distribution, positive for a long tail of large values."""
     return filtered(Moment(expression, "skewness", population=True), filter)
 
 
 def kurtosis(expression: str, *, filter: str | None = None) -> Measure:  # noqa: A002  the word of SQL
-    """How heavy the tails of an expression are, beyond those of a normal distribution."""
+    """The excess kurtosis of an expression: how much heavier its tails are than those of a normal distribution."""
     return filtered(Moment(expression, "kurtosis", population=True), filter)
 
 

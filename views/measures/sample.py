@@ -1,4 +1,4 @@
-"""A random sample of values, the same for every split of the events: where an event lies in the log says whether it is drawn."""
+"""A random sample of values, the same for every split of the events: an event's place in the log decides whether it is drawn."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -17,22 +17,22 @@ from views.source.value_types import ValueType, answer_field
 _MOST: Final = 10_000
 
 _DICE: Final = "CAST('0x' || left(md5({1} || '/' || {2} || '/' || {3}), 15) AS BIGINT)"
-"""The first 60 bits of the MD5 of `topic id/partition/place`, as an integer: of no version of anything, and on every machine the
-same."""
+"""The first 60 bits of the MD5 of `topic id/partition/place`, as an integer: the same in every version and on
+every machine."""
 
 
 @dataclass(frozen=True)
 class Sample:
-    """The values of `k` events drawn without replacement, nulls left out; all of them if there are no more, empty if none.
+    """The values of `k` events drawn without replacement, or of all if there are at most `k`; nulls are ignored.
 
     An event is drawn if its position's hash is among the k smallest (bottom-k sampling, Cohen and Kaplan 2007), so every
-    set of k events is equally likely, and the same log gives the same sample. Its values come in the order of the hashes:
-    the first j of them are a sample of j. The answer is exact for what it is, a sample; what is computed from it about all
-    values is an estimate, with the errors of statistics.
+    set of k events is equally likely, and the same log gives the same sample. Its values are in the order of
+    the hashes, so the first j of them are a sample of j. As a sample the answer is exact; a statistic computed from it is an
+    estimate.
     """
 
     draws_events: ClassVar = True
-    """It cannot tell the rows of one event apart."""
+    """It cannot tell apart the rows that a source's `prepare` makes of one event."""
 
     facts: ClassVar = Facts(
         merge="the values of both sorted by hash",
@@ -54,11 +54,11 @@ class Sample:
 
     @property
     def inputs(self) -> tuple[str, ...]:
-        """The one expression, and where the event is."""
+        """The expression, and the event's place."""
         return (self.expression, *POSITION)
 
     def bind(self, types: Sequence[ValueType]) -> Aggregate:
-        """One list of structs of hash and value; the answer is the list of the values. A fold holds all values before it."""
+        """One list of structs of hash and value; the answer is the list of the values. While it folds, it holds all values."""
         value = types[0]
         state = State(
             "drawn",
@@ -71,7 +71,7 @@ class Sample:
 
 
 def sample(expression: str, k: int = 100, *, filter: str | None = None) -> Measure:  # noqa: A002  the word of SQL
-    """The values of an expression for k events drawn at random, the same at every look: `sample("path", 20)`."""
+    """The values of an expression for k events drawn at random, the same in every answer: `sample("path", 20)`."""
     return filtered(Sample(expression, k), filter)
 
 

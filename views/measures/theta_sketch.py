@@ -1,7 +1,7 @@
-"""How many different values there are, estimated by theta sketches of Apache DataSketches, as theta_sketch_agg makes them.
+"""The number of distinct values, estimated by theta sketches of Apache DataSketches, as Spark's theta_sketch_agg makes them.
 
-Beside being united, theta sketches intersect and subtract: how many customers bought both, how many came back, how many
-did not. The functions for that take the states of two keys, windows or views over the same kind of value.
+Theta sketches also intersect and subtract: how many customers bought both products, how many returned, how many did not. The
+functions for that take the states of two keys, windows or views over the same kind of value.
 """
 
 from collections.abc import Sequence
@@ -34,7 +34,7 @@ _CONFIDENCE: Final = 0.954
 
 @dataclass(frozen=True)
 class ThetaSketch:
-    """The number of different values, nulls left out; 0 if there was no value."""
+    """The number of distinct values without nulls; 0 if there was no value."""
 
     facts: ClassVar = Facts(
         merge="two sorted lists of hashes united, at most 4096 each",
@@ -65,9 +65,9 @@ class ThetaSketch:
 
 @dataclass(frozen=True)
 class Different:
-    """A number of different values: a state, the estimate that it gives, and bounds that hold with 95.4 %.
+    """A number of distinct values: a state, its estimate, and bounds that hold with 95.4 % confidence.
 
-    Estimate and bounds are equal, and exact, as long as no sketch has met more than 4096 values.
+    Estimate and bounds are equal and exact while no sketch has had more than 4096 values.
     """
 
     state: bytes
@@ -77,7 +77,7 @@ class Different:
 
 
 def theta_sketch(expression: str, *, filter: str | None = None) -> Measure:  # noqa: A002  the word of SQL
-    """The estimated number of different values of an expression, in a state that also intersects and subtracts."""
+    """The estimated number of distinct values of an expression, in a state that also intersects and subtracts."""
     return filtered(ThetaSketch(expression), filter)
 
 
@@ -89,7 +89,7 @@ def theta_union(states: Sequence[bytes | None]) -> Different:
 def theta_intersection(first: bytes | None, *others: bytes | None) -> Different:
     """The values in every one of the states; None and errors as in `theta_union`.
 
-    The bounds are those of a part of the union: the fewer values are in common, the wider they are beside the estimate.
+    The bounds grow with the union: the fewer values are in common, the wider they are compared with the estimate.
     """
     intersection = datasketches.theta_intersection()
     for state in (first, *others):
@@ -126,7 +126,7 @@ def _sketch(values: Sequence[Any]) -> bytes:
     update = sketch.update
     for value in values:
         update(value if value != "" else EMPTY)
-    sketch.trim()  # as a union leaves it: it would keep more hashes, as many as the order of updates happens to give
+    sketch.trim()  # as a union does; without it the number of hashes depends on the order of updates
     serialized: bytes = sketch.compact().serialize()
     return serialized
 

@@ -19,10 +19,10 @@ _WIDE_DIGITS: Final = 76
 
 @dataclass(frozen=True)
 class Total:
-    """The sum of a number, nulls left out; null if there was no value, as in SQL.
+    """The sum of a number without nulls; null if there was no value, as in SQL.
 
-    Integers and decimals: exact at any size. Doubles: rounded as they are added up, in no fixed order; null where the
-    sum is beyond the doubles.
+    Integers and decimals: exact at any size. Doubles: rounded at each addition, in no fixed order; null where the sum
+    overflows a double.
     """
 
     facts: ClassVar = SUMS

@@ -1,7 +1,7 @@
 """The DuckDB that computes every number: in memory, one connection per thread, locked down, the same everywhere.
 
-Nothing is stored in it and it reaches nothing outside: tables are lent to it for its statements. What a statement gives
-depends on the statement and the tables alone: the zone is UTC, one thread, no file, no extension.
+It stores nothing and has no access to files, network or extensions: tables are registered for the time of a statement. The result
+of a statement depends on the statement and the tables alone: the time zone is UTC, and there is one thread.
 """
 
 import threading
@@ -17,25 +17,26 @@ import pyarrow as pa
 from views.arrow import bisect
 
 _LOCKED_DOWN: Final[dict[str, str | bool | int | float | list[str]]] = {
-    "threads": 1,  # Spark runs one task per core; a second thread here would take it from a neighbour.
-    "async_threads": 0,  # Tables are in memory: nothing is read in the background, for which each connection has eight threads.
+    "threads": 1,  # Spark runs one task per core; a second thread here would take the core of another task.
+    "async_threads": 0,  # No threads that read in the background (eight per connection): tables are in memory.
     "enable_external_access": "false",
     "autoinstall_known_extensions": "false",
     "autoload_known_extensions": "false",
     "allow_community_extensions": "false",
-    "python_enable_replacements": "false",  # A name in a statement never means a variable of the caller.
+    "python_enable_replacements": "false",  # Without this, a name in a statement could mean a Python variable of the caller.
     "preserve_insertion_order": "false",
 }
 _ALL_ROWS: Final = 1 << 20
 _COPIED: Final = "Arrow output on a DB-API result"
-"""DuckDB warns that this copies rows once more than a relation would, whose plan would be made again each time."""
+"""DuckDB warns that this copies rows once more than a relation. But a relation would be planned again each time."""
 PLANNED: Final = 1 << 18
-"""Characters of the statements whose plans are kept: a plan takes some 240 bytes for each, so all of a thread's some 60 MB."""
+"""Most characters of the statements whose plans are cached: a plan takes about 240 bytes per character, so a thread's about 60
+MB."""
 SCHEMAS: Final = 512
 
 
 class _Lent:
-    """What a name stands for while a statement runs: DuckDB asks it for the rows again each time."""
+    """The table behind a name while a statement runs: DuckDB asks it for the rows each time."""
 
     def __init__(self, schema: pa.Schema) -> None:
         self._nothing = pa.Table.from_batches([], schema=schema)  # empty_table() imports pandas
@@ -53,7 +54,7 @@ class _Lent:
 
 @dataclass
 class _Engine:
-    """A connection, what stands in it for tables of a name and schema, and what it has planned, the latest used last."""
+    """A connection, its registered tables by name and schema, and its cached plans, the most recently used last."""
 
     connection: duckdb.DuckDBPyConnection
     lent: dict[tuple[str, pa.Schema], tuple[str, _Lent]] = field(default_factory=dict)
@@ -62,12 +63,12 @@ class _Engine:
     names: int = 0
 
     def name(self) -> str:
-        """A name that nothing in this engine has had."""
+        """A name that this engine has not used before."""
         self.names += 1
         return f"_{self.names}"
 
     def lend(self, name: str, schema: pa.Schema) -> tuple[str, _Lent]:
-        """What stands for tables of this name and schema, and what DuckDB calls it: a plan is for one schema."""
+        """The registered table for this name and schema, and its name in DuckDB: a plan is for one schema."""
         if (name, schema) not in self.lent:
             own, lent = self.name(), _Lent(schema)
             self.connection.register(own, lent)
@@ -75,7 +76,7 @@ class _Engine:
         return self.lent[name, schema]
 
     def plan(self, sql: str) -> str:
-        """The name under which a statement is ready to run."""
+        """The name of the prepared statement."""
         if sql in self.planned:
             self.planned.move_to_end(sql)
             return self.planned[sql]
@@ -94,32 +95,33 @@ _thread = threading.local()
 
 
 def _engine() -> _Engine:
-    """This thread's engine, made at its first use and whenever it has seen too many schemas: that costs some 20 ms."""
+    """This thread's engine; made at the first use, and again after too many schemas. Making one takes about 20 ms."""
     engine: _Engine | None = getattr(_thread, "engine", None)
     if engine is None or len(engine.lent) > SCHEMAS:
         connection = duckdb.connect(":memory:", config=_LOCKED_DOWN)
         connection.execute("SET TimeZone = 'UTC'")
         connection.execute("SET lock_configuration = true")
-        # Once, for the list of filters belongs to the whole process: threads that set it back from query to query mix theirs up.
+        # Set once: the list of filters belongs to the whole process, so threads that change it for each query would mix theirs
+        # up.
         warnings.filterwarnings("ignore", message=_COPIED, category=UserWarning)
         engine = _thread.engine = _Engine(connection)
     return engine
 
 
 def connection() -> duckdb.DuckDBPyConnection:
-    """This thread's connection, for questions that are asked once, such as the type of an expression."""
+    """This thread's connection, for statements that run once, such as one for the type of an expression."""
     return _engine().connection
 
 
 def query(sql: str, tables: Mapping[str, pa.Table]) -> pa.Table:
-    """The result of one SELECT over the named tables, which are lent to it while it runs. Raises duckdb.Error.
+    """The result of one SELECT over the named tables, which are registered while it runs. Raises duckdb.Error.
 
-    A trigger asks the same statements of few events again and again, and their plans cost more than their rows: each is
+    Micro-batches run the same statements over few events again and again, where planning costs more than running. So each is
     planned once for tables of these schemas.
     """
     engine = _engine()
     lent = {name: engine.lend(name, table.schema) for name, table in tables.items()}
-    # NOT MATERIALIZED: DuckDB copies what a statement names by WITH and reads twice.
+    # NOT MATERIALIZED: else DuckDB copies a table of WITH that a statement reads twice.
     named = ", ".join(f"{quoted(name)} AS NOT MATERIALIZED (FROM {own})" for name, (own, _) in lent.items())
     planned = engine.plan(f"WITH {named} {sql}" if named else sql)
     try:
@@ -134,10 +136,15 @@ def query(sql: str, tables: Mapping[str, pa.Table]) -> pa.Table:
 
 
 def halved(sql: str, name: str, rows: pa.Table) -> Iterator[tuple[pa.Table, pa.Table | None]]:
-    """The rows in pieces, each with the statement's result over it; None beside a single row for which the statement fails.
+    """The rows in pieces, each with the statement's result over it; the result is None for a single row where the statement
+    fails.
 
-    DuckDB's TRY lets some failures through, such as that of a zone nobody knows. Raises duckdb.OutOfMemoryException, and
-    duckdb.Error for a statement that fails over zero rows, or that cannot read the table: that is a defect of the statement.
+    It halves the rows until the statement succeeds, because DuckDB's TRY does not catch all failures, such as an unknown time
+    zone.
+
+    Raises:
+        duckdb.OutOfMemoryException: too little memory.
+        duckdb.Error: the statement itself is wrong: it fails over zero rows, or cannot read the table.
     """
     return bisect.halved(lambda piece: query(sql, {name: piece}), rows, _is_of_rows)
 

@@ -1,7 +1,8 @@
 """The expressions of a view: DuckDB SQL about one event, checked against the event's fields when the view is defined.
 
-An expression is scalar, deterministic and closed. For one event it gives a value, NULL or a rejection: a view does not
-count an event for which one of its expressions fails, overflows, is not finite or leaves the calendar, and says how many.
+An expression is scalar and deterministic, and reads its event alone. Its result for an event is a value, NULL or a rejection: a
+view rejects an event for which one of its expressions fails, overflows, is not finite or is a time outside the calendar, and
+counts it.
 """
 
 import re
@@ -21,7 +22,7 @@ from views.sql.syntax import Node, canonical, enclosed, nodes, parse
 
 Reason = Literal["expression", "not_finite", "out_of_range", "prepare"]
 """Why a view rejects an event: an expression failed or overflowed; was NaN or infinite; was a time outside years 1 to 9999; or
-its source could not prepare the event, which then no view of the source counts, whatever its filter."""
+the source's `prepare` failed, so all views of the source reject the event, whatever their filters."""
 
 REASONS: Final[tuple[Reason, ...]] = get_args(Reason)
 
@@ -52,9 +53,9 @@ _ALLOWED: Final = frozenset(
 
 @dataclass(frozen=True)
 class Expression:
-    """A checked expression: its text, its meaning as text for fingerprints, the type of its values, the fields it reads.
+    """A checked expression: its text, its canonical text for fingerprints, the type of its values, the fields that it reads.
 
-    `column` is the field that it is, when it is nothing but a field.
+    `column` is the field's name if the expression is nothing but a field.
     """
 
     text: str
@@ -68,7 +69,7 @@ class Expression:
 def bind_expression(text: str, fields: pa.Schema, event: str) -> Expression:
     """Check one expression against the fields of the event type named `event`.
 
-    Raises DefinitionError; its sentence goes on after the expression, which the caller names together with its place.
+    Raises DefinitionError; its sentence continues one that the caller begins with the expression and its place.
     """
     if not isinstance(text, str):
         raise DefinitionError("is not a text: an expression is SQL")
@@ -85,12 +86,12 @@ def bind_expression(text: str, fields: pa.Schema, event: str) -> Expression:
 
 
 def _quoting_hint(text: str, names: Sequence[str]) -> str:
-    """Fields in the text whose names are words of SQL, which is why it may not parse."""
+    """A hint about fields whose names are reserved words of SQL, a likely reason why the text does not parse."""
     reserved = "SELECT keyword_name FROM duckdb_keywords() WHERE keyword_category <> 'unreserved'"
     words = {row[0] for row in engine.connection().execute(reserved).fetchall()}
     unquoted = set(re.findall(r"[A-Za-z_]\w*", re.sub(r'"[^"]*"', "", text)))
     hints = [f'"{name}"' for name in names if name in unquoted and name.casefold() in words]
-    return f"; in SQL these are words of their own unless quoted: {', '.join(hints)}" if hints else ""
+    return f"; these are reserved words of SQL; quote them: {', '.join(hints)}" if hints else ""
 
 
 def _check(node: Node) -> None:
@@ -98,10 +99,10 @@ def _check(node: Node) -> None:
     if kind in _REFUSED:
         raise DefinitionError(f"is refused: {_REFUSED[kind]}")
     if kind not in _ALLOWED or node["type"] == "GROUPING_FUNCTION":
-        raise DefinitionError(f"is refused: {kind.replace('_', ' ').lower()} has no meaning for one event")
+        raise DefinitionError(f"is refused: {kind.replace('_', ' ').lower()} cannot be computed from one event")
     if kind == "FUNCTION":
         if node["schema"] or node["catalog"]:
-            raise DefinitionError(f"is refused: write {node['function_name']}(...) without anything before its name")
+            raise DefinitionError(f"is refused: write {node['function_name']}(...) without a prefix of its name")
         why = why_refused(node["function_name"], [argument["expression"] for argument in node["arguments"]])
         if why is not None:
             raise DefinitionError(f"is refused: {why}")
@@ -114,7 +115,7 @@ def _with_field_names(tree: Any, known: Mapping[str, str], event: str, parameter
     if not isinstance(tree, dict):
         return tree
     if tree.get("class") == "LAMBDA" and tree["syntax_type"] == "LAMBDA_KEYWORD":
-        # Its parameters are names of their own, inside it; `x -> 'key'` is parsed as a lambda too, but reads JSON.
+        # A lambda's parameters are local names. `x -> 'key'` parses as a lambda, too, but reads JSON.
         own = {node["column_names"][0].casefold() for node in nodes(tree["lhs"]) if node["class"] == "COLUMN_REF"}
         return {**tree, "expr": _with_field_names(tree["expr"], known, event, parameters | own)}
     if tree.get("class") == "COLUMN_REF" and tree["column_names"][0].casefold() not in parameters:
@@ -129,17 +130,18 @@ def _field_name(name: str, known: Mapping[str, str], event: str) -> str:
         return field
     if name.casefold() in SESSION_WORDS:
         raise DefinitionError(f"is refused: {why_refused(name, ())}")
-    raise DefinitionError(f"names a field {name!r} that {event} has not; fields: {listed(name, known.values())}")
+    raise DefinitionError(f"names a field {name!r} that {event} does not have; fields: {listed(name, known.values())}")
 
 
 def _sql_type(text: str, fields: pa.Schema) -> Any:
-    """The type that DuckDB gives the expression over the fields."""
+    """The type of the expression, as DuckDB infers it from the fields."""
     no_events = "_no_events"
     connection = engine.connection()
-    # Not fields.empty_table(): making an array from Python values imports pandas, which takes seconds where it is installed.
+    # Not fields.empty_table(): it makes arrays from Python values, which imports pandas and takes seconds where that is
+    # installed.
     connection.register(no_events, pa.Table.from_batches([], schema=fields))
     try:
-        # TRY refuses what cannot be judged event by event, so the question is asked, and run, as the kernel will.
+        # TRY refuses what it cannot evaluate event by event, so the statement is run as the kernel runs it.
         values = connection.sql(f"SELECT TRY({enclosed(text)}) FROM {no_events}")
         values.fetchall()
         return values.types[0]
@@ -150,5 +152,5 @@ def _sql_type(text: str, fields: pa.Schema) -> Any:
 
 
 def _first_line(error: duckdb.Error) -> str:
-    """DuckDB's complaint without the lists of what it would have taken and of the statement, which is ours."""
+    """DuckDB's message without its list of candidates and without the statement, which is ours."""
     return " ".join(str(error).split("\n\n")[0].split("LINE ")[0].split("Candidate functions")[0].split()).strip()

@@ -44,7 +44,7 @@ SESSION_WORDS: Final = frozenset(
         "version",
     )
 )
-"""What the clock, the session or the machine answers; SQL lets some be written without brackets, like columns."""
+"""Functions that read the clock, the session or the machine; SQL allows some without brackets, like columns."""
 
 _ENGINE_ONLY: Final = ("__internal", "json_execute", "json_serialize_plan", "parse_duckdb", "pg_")
 _LIST_AGGREGATES: Final = frozenset({"aggregate", "array_aggr", "array_aggregate", "list_aggr", "list_aggregate"})
@@ -53,7 +53,7 @@ _RANDOM_AGGREGATES: Final = frozenset({"reservoir_quantile"})
 
 @dataclass
 class _Function:
-    """What DuckDB's catalogue says of one name, over all its overloads."""
+    """The entry of one name in DuckDB's catalogue, over all its overloads."""
 
     kinds: set[str] = field(default_factory=set)
     stabilities: set[str] = field(default_factory=set)
@@ -61,10 +61,10 @@ class _Function:
 
 
 def why_refused(name: str, arguments: Sequence[Node]) -> str | None:
-    """Why an expression may not call this function with these arguments, as a sentence's end; None if it may."""
+    """Why an expression may not call this function with these arguments, as the end of a sentence; None if it may."""
     name = name.casefold()
     if name in SESSION_WORDS or (name == "age" and len(arguments) == 1):
-        return f"{name} asks the clock or the session, and an event means the same for ever"
+        return f"{name} reads the clock or the session, but an event must mean the same at any time"
     if name == "unnest":
         return "unnest makes several rows of one event, and an expression has one value"
     function = _catalogue().get(name)
@@ -73,9 +73,9 @@ def why_refused(name: str, arguments: Sequence[Node]) -> str | None:
     if not function.kinds & {"scalar", "macro"}:
         return _why_not_scalar(name, function)
     if "VOLATILE" in function.stabilities:
-        return f"{name} gives another value at every call, and an event means the same for ever"
+        return f"{name} returns another value at every call, but an event must mean the same at any time"
     if "CONSISTENT_WITHIN_QUERY" in function.stabilities or name.startswith(_ENGINE_ONLY):
-        return f"{name} asks the engine, not the event"
+        return f"{name} reads the engine, not the event"
     if name in _LIST_AGGREGATES and not _names_its_aggregate(arguments):
         return f"{name} takes the name of a deterministic aggregate, written as a text"
     return next((why for macro in sorted(function.macros) if (why := _why_macro_refused(name, macro))), None)
@@ -83,9 +83,9 @@ def why_refused(name: str, arguments: Sequence[Node]) -> str | None:
 
 def _why_not_scalar(name: str, function: _Function) -> str:
     if "aggregate" in function.kinds:
-        return f"{name} is an aggregate: an expression is about one event, measures are about many"
+        return f"{name} is an aggregate: an expression reads one event, measures aggregate events"
     if "window" in function.kinds:
-        return f"{name} is a window function: an expression is about one event"
+        return f"{name} is a window function: an expression reads one event"
     return f"{name} reads tables or files: an expression reads only its event"
 
 
@@ -96,7 +96,7 @@ def _names_its_aggregate(arguments: Sequence[Node]) -> bool:
 
 
 def _why_macro_refused(name: str, definition: str) -> str | None:
-    """A macro is judged by what it stands for: `ago(x)` by `current_timestamp - x`."""
+    """A macro is judged by its definition: `ago(x)` by `current_timestamp - x`."""
     try:
         tree = parse(definition)
     except DefinitionError:

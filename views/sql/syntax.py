@@ -1,4 +1,4 @@
-"""The text of an expression as DuckDB parses it: one scalar expression and nothing around it."""
+"""The text of an expression as DuckDB parses it: exactly one scalar expression."""
 
 import json
 from collections.abc import Iterator, Mapping
@@ -15,7 +15,7 @@ _PLACES: Final = frozenset({"query_location", "query_location_length", "location
 
 
 def enclosed(text: str) -> str:
-    """The text in brackets, safe to stand inside a statement: a comment at its end swallows nothing that follows."""
+    """The text in brackets, safe inside a statement: a comment at its end does not hide what follows."""
     return f"(\n{text}\n)"
 
 
@@ -26,7 +26,7 @@ def parse(text: str) -> Node:
     select = dict(_select(text))
     expressions = select.pop("select_list")
     around = {key: value for key, value in _select("1").items() if key != "select_list"}
-    # "1) FROM t WHERE (true" is well bracketed too: so whatever is not the expression must be as in SELECT (1).
+    # "1) FROM t WHERE (true" has balanced brackets, too. So all but the expression must equal the tree of SELECT (1).
     if len(expressions) != 1 or expressions[0].get("alias") or select != around:
         raise DefinitionError("is more than one expression")
     node: Node = expressions[0]
@@ -34,7 +34,7 @@ def parse(text: str) -> Node:
 
 
 def canonical(tree: Any) -> str:
-    """The meaning of a tree as text: equal for texts that differ only in spaces, comments, brackets or case of keywords."""
+    """The tree as canonical text: equal for texts that differ only in spaces, comments, brackets or case of keywords."""
     return json.dumps(tree, sort_keys=True, separators=(",", ":"), ensure_ascii=False)
 
 

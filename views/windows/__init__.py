@@ -1,7 +1,7 @@
 """Windows: which events of a key share an answer.
 
 A window is a file here, with a frozen dataclass that satisfies `Window`, a line in registry.py and a row in docs/windows.md. Its
-`__str__` says how a definition writes it.
+`__str__` is the call in a definition.
 """
 
 from views.windows.calendar import Calendar as Calendar

@@ -34,9 +34,9 @@ _YEAR_START: Final = (1, 1)
 
 @dataclass(frozen=True)
 class Calendar:
-    """Days, weeks (from Monday on) or months of a time zone, from the first instant that the zone's clocks show of one on.
+    """Days, weeks (from Monday on) or months of a time zone, each from its first instant in the zone on.
 
-    A day on which clocks change is as long as it is there, 23 or 25 hours. Zones are those of the IANA time zone
+    A day on which clocks change has 23 or 25 hours there. Zones are those of the IANA time zone
     database that Tandem is pinned to. Events before the year 3 or after 9997 are rejected.
     """
 
@@ -83,7 +83,7 @@ class Calendar:
         times = arrays.integers(arrays.whole(events[event_time]))
         years = times.astype("datetime64[us]").astype("datetime64[Y]").astype(np.int64) + 1970
         inside = (years >= _FIRST_YEAR) & (years <= _LAST_YEAR)
-        # Only years that have events, with their neighbours: a far one costs no more than another.
+        # Only years that have events, with their neighbours, so that distant years cost no more.
         there = np.unique(years[inside]) if inside.any() else np.array([1970])
         needed = np.unique(np.concatenate([there - 1, there, there + 1])).tolist()
         starts = np.concatenate([_starts(self.unit, self.zone, year) for year in needed])
@@ -103,8 +103,8 @@ def calendar(unit: Unit, *, zone: str) -> Calendar:
 def _starts(unit: Unit, zone: str, year: int) -> npt.NDArray[np.int64]:
     """When the windows whose first day is in the year start, in microseconds since 1970."""
     clocks = _zone(zone)
-    # A midnight that clocks skip is taken at the offset before: the instant at which they do. Of an instant that they show twice
-    # the first is taken. Where they skip a whole day, it and the next start at once, and the later one counts.
+    # Where clocks skip midnight, the window starts when they skip; where they show it twice, at the first time. Where they
+    # skip a whole day, it and the next day start at the same instant, and the later one counts.
     return np.array([microseconds(datetime(d.year, d.month, d.day, tzinfo=clocks).astimezone(UTC)) for d in _days(unit, year)])
 
 
@@ -118,7 +118,7 @@ def _days(unit: Unit, year: int) -> list[date]:
 
 @lru_cache(maxsize=128)
 def _zone(name: str) -> ZoneInfo:
-    """A zone of the pinned database, whatever the machine's own is."""
+    """A zone of the pinned database, not of the machine's own."""
     zones = resources.files(_ZONES)
     names = zones.joinpath("zones").read_text("utf-8").split()
     if name not in names:

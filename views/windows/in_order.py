@@ -1,10 +1,11 @@
 """Windows that follow the order of the log: every N events of a key, the last N, a value that moved, a marker event.
 
-Order exists within one partition, so topic and partition are keys of such a window without being asked for. States are
-runs: events of a key that stand one after another in its partition, with how many there are. A part of the log does not
-know what was before it, so there every event is a run of its own, and merging only collects runs. States that reach back to
-the log's start know where windows begin: settled, each window is one run. Windows are told apart only after that, over
-all runs there are, so the answer is the same however the log was cut.
+Order exists within one partition, so topic and partition are always keys of such a window. States are *runs*: consecutive events
+of a key in its partition, with their number.
+
+* A part of the log does not know what was before it, so each of its events is a run of its own, and merging collects runs.
+* States from the log's start on know where windows begin, so `settle` makes each window one run.
+* Windows are numbered when an answer is presented, over all runs, so the answer is the same for every cut of the log.
 """
 
 import sys
@@ -34,7 +35,7 @@ PARTITION: Final = (pa.field("topic_id", pa.string()), pa.field("partition", pa.
 NUMBER: Final = pa.field("window_number", pa.int64())
 
 _OFFSET: Final = "offset"
-"""Of an event, the number that is its place in its partition; of a run, its first event's."""
+"""The number of an event in its partition; of a run, that of its first event."""
 _EVENTS: Final = pa.field("events", pa.int64())
 _MOST_EVENTS: Final = 1_000_000
 _AT: Final = "_at"
@@ -50,16 +51,16 @@ _BETWEEN: Final = {WINDOW_COLUMNS[0]: f"min({WINDOW_COLUMNS[0]})", WINDOW_COLUMN
 
 Numbers = npt.NDArray[np.int64]
 Number = Callable[[pa.Table, Numbers], tuple[Numbers, Numbers]]
-"""The windows of runs in order, given where each key's runs begin, with their end at the end.
+"""From runs in order, and where each key's runs begin (and the last key's end), to windows.
 
-The first is the number of each run's window. The second is by key the number of the window in which its next event will be, or
-the last one's where that depends on the event.
+The first result is the number of each run's window. The second is, by key, the number of the window of the next event, or of the
+last window where that depends on the event.
 """
 
 
 @dataclass(frozen=True)
 class CountWindow:
-    """Windows of N events of a key, as the log has them; the last one has as many as there are yet."""
+    """Tumbling windows of N events of a key, in the order of the log; the last one may have fewer."""
 
     size: int
 
@@ -85,7 +86,7 @@ class CountWindow:
 
 @dataclass(frozen=True)
 class SlidingCountWindow:
-    """One window per key: its last N events, as the log has them."""
+    """One window per key: its last N events in the order of the log."""
 
     size: int
 
@@ -101,7 +102,7 @@ class SlidingCountWindow:
         return ()
 
     def bind(self, source: Source, types: Sequence[ValueType]) -> Placement:  # noqa: ARG002  it has no inputs
-        """The last N events, each a run; every fold and merge drops what is before them."""
+        """The last N events, each a run; every fold and merge drops earlier ones."""
         names = [*(column.name for column in PARTITION), _OFFSET]
         columns = (*BOUNDS, *PARTITION, pa.field(_OFFSET, place_type(source)))
         return Placement(
@@ -117,7 +118,7 @@ class SlidingCountWindow:
         )
 
     def _last(self, names: Sequence[str], always: str) -> Layer:
-        """Keep the last events of each key, and all rejected events, which have to be counted."""
+        """Keep the last events of each key, and all rejected events, because these are counted."""
         topic, partition, offset = map(quoted, names)
 
         def layer(rows: str, within: str) -> str:
@@ -129,7 +130,7 @@ class SlidingCountWindow:
 
 @dataclass(frozen=True)
 class Delta:
-    """A new window when a value has moved by `by` from the first value of the window, up or down; null moves nothing."""
+    """A new window when a value has moved by `by` from the first value of the window, up or down; nulls do not count."""
 
     expression: str
     by: int | float | Decimal
@@ -138,7 +139,7 @@ class Delta:
         """Raises DefinitionError if `by` is not a positive number."""
         number = isinstance(self.by, int | float | Decimal) and not isinstance(self.by, bool) and Decimal(self.by).is_finite()
         if not number or self.by <= 0:
-            raise DefinitionError(f"a value cannot move by {self.by!r}: it is a number above 0, such as 0.5")
+            raise DefinitionError(f"by {self.by!r} is not a number above 0, such as 0.5")
 
     def __str__(self) -> str:
         return call("delta", self.expression, by=self.by)
@@ -152,9 +153,9 @@ class Delta:
         """Runs with their first value. Raises DefinitionError for a value that is not a number."""
         (value,) = types
         if not value.number:
-            raise DefinitionError(f"is of type {value.sql}; a value that moves is a number")
+            raise DefinitionError(f"is of type {value.sql}; delta takes a number")
         if value.kind == "float" and Decimal(self.by) > sys.float_info.max:
-            raise DefinitionError(f"is of type {value.sql}, which never moves by {self.by!r}")
+            raise DefinitionError(f"is of type {value.sql}, whose values never differ by {self.by!r}")
         first = pa.field("first_value", value.arrow)
         kept = f'arg_min({quoted(first.name)}, "offset")'  # of those that are not null
         return _numbered(source, (first, "{0}", kept), self._number)
@@ -199,10 +200,10 @@ class Punctuation:
         return (self.condition,)
 
     def bind(self, source: Source, types: Sequence[ValueType]) -> Placement:
-        """Runs that know whether they end a window. Raises DefinitionError for what is not a condition."""
+        """Runs with a flag for the end of a window. Raises DefinitionError for an expression that is not a condition."""
         (value,) = types
         if value.kind != "boolean":
-            raise DefinitionError(f"is of type {value.sql}; what closes a window is a condition")
+            raise DefinitionError(f"is of type {value.sql}; punctuation takes a condition")
         closes = pa.field("closes", pa.bool_())
         return _numbered(source, (closes, "coalesce({0}, false)", "bool_or(closes)"), self._number)
 
@@ -231,7 +232,7 @@ def punctuation(condition: str) -> Punctuation:
 
 
 def _numbered(source: Source, extra: tuple[pa.Field, str, str] | None, number: Number) -> Placement:
-    """Runs, and windows by number. `extra` is a column of runs, its SQL for one event, and its SQL for a run of runs."""
+    """Runs, and windows by number. `extra` is one more column of runs, its SQL for an event, and its SQL for a run of runs."""
     columns = (*BOUNDS, *PARTITION, pa.field(_OFFSET, place_type(source)), _EVENTS)
     if extra is not None:
         columns = (*columns, extra[0])
@@ -263,7 +264,7 @@ def _event_columns(source: Source) -> dict[str, str]:
 
 def _with_numbers(number: Number) -> Callable[[pa.Table, Sequence[str]], pa.Table]:
     def prepared(runs: pa.Table, keys: Sequence[str]) -> pa.Table:
-        """The runs with the number of the window that each is in, and whether the log has gone on to another one."""
+        """The runs, each with the number of its window, and whether the log already has a later window of the key."""
         numbered = runs.append_column(_ROW, arrays.from_numpy(np.arange(len(runs)), pa.int64()))
         within = ", ".join(quoted(name) for name in (*keys, *(column.name for column in PARTITION)))
         sql = f'SELECT {_ROW}, dense_rank() OVER (ORDER BY {within}) AS _key FROM {_RUNS} ORDER BY _key, "offset"'
@@ -288,4 +289,4 @@ def _sums(counts: Numbers, bounds: Numbers) -> tuple[Numbers, Numbers]:
 
 def _check_events(size: int) -> None:
     if not isinstance(size, int) or isinstance(size, bool) or not 1 <= size <= _MOST_EVENTS:
-        raise DefinitionError(f"a window of {size!r} events is not possible: it is a whole number from 1 to {_MOST_EVENTS}")
+        raise DefinitionError(f"a window of {size!r} events is not possible; expected a whole number from 1 to {_MOST_EVENTS}")

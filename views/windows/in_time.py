@@ -1,4 +1,4 @@
-"""Windows that are cut into event time by a clock that began in 1970: tumbling, hopping, and one for all time."""
+"""Windows of fixed length in event time, aligned to 1970: tumbling, hopping, and one for all time."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -59,19 +59,19 @@ class Tumbling:
 class Hopping:
     """Windows `[n * every, n * every + size)` for every whole n, counted from 1970-01-01T00:00:00Z.
 
-    An event is in all windows that hold its time: in size / every of them. States are kept per slice, the greatest length
-    of which both size and every are multiples, so overlapping windows cost no more than their slices.
+    An event is in size / every windows. States are kept per slice, whose length is the greatest common divisor of size and
+    every, so overlapping windows cost no more than their slices.
     """
 
     size: timedelta
     every: timedelta
 
     def __post_init__(self) -> None:
-        """Raises DefinitionError for spans that leave events out or make too many slices."""
+        """Raises DefinitionError if the windows leave gaps or have too many slices."""
         _check_span("hopping", "size", self.size)
         _check_span("hopping", "hop", self.every)
         if self.every > self.size:
-            raise DefinitionError(f"a hopping window of {self.size} every {self.every} leaves out what is in between")
+            raise DefinitionError(f"a hopping window of {self.size} every {self.every} leaves gaps between windows")
         if self.size // self.slice > _MOST_SLICES:
             raise DefinitionError(
                 f"a hopping window of {self.size} every {self.every} has {self.size // self.slice} slices of {self.slice}; "
@@ -92,7 +92,7 @@ class Hopping:
         return ()
 
     def bind(self, source: Source, types: Sequence[ValueType]) -> Placement:  # noqa: ARG002  it has no inputs
-        """States are slices; an answer's rows are the windows that have at least one."""
+        """States are slices; an answer has a row for each window with at least one slice."""
         return _sliced(source, self.slice, self.size, self.every)
 
 
@@ -125,7 +125,7 @@ def hopping(size: timedelta, *, every: timedelta) -> Hopping:
 
 
 def all_time() -> AllTime:
-    """One answer per key over everything that the log ever held."""
+    """One window per key over the whole log."""
     return AllTime()
 
 
@@ -137,14 +137,14 @@ def _check_span(kind: str, what: str, span: timedelta) -> None:
 
 
 def _sliced(source: Source, slice_: timedelta, size: timedelta, every: timedelta | None = None) -> Placement:
-    """States per slice. An event whose windows would leave the calendar is rejected, where the source lets one in."""
+    """States per slice. Rejects events whose windows would reach outside the calendar, if `plausible` allows such events."""
     us, reach = slice_ // MICROSECOND, (size - slice_) // MICROSECOND
-    # SQL divides towards zero, so windows are counted from one before the year 1: nothing may be below it.
+    # SQL rounds quotients towards zero, so windows are numbered from one before the year 1 on: no number is negative.
     before = -FIRST // us + 1
     start, end = (f"({_NUMBER} - {before}) * {us}", f"({_NUMBER} - {before}) * {us} + {us}")
     low, high = -(-(FIRST + reach) // us) + before, (LAST - reach - us) // us + before
     plausible = [microseconds(time) // us + before for time in source.plausible]
-    # A source that prepares its events may move them in time.
+    # A `prepare` function may change event times.
     inside = source.prepare is None and low <= plausible[0] and plausible[1] <= high
     return Placement(
         Steps(
@@ -162,7 +162,7 @@ def _sliced(source: Source, slice_: timedelta, size: timedelta, every: timedelta
 
 def _windows_of_slices(slice_: int, size: int, every: int) -> Step:
     """Each slice in every window that holds it."""
-    shift = (-FIRST // every + 2) * every  # so that nothing divided is below zero
+    shift = (-FIRST // every + 2) * every  # so that no dividend is negative
     first = f"({epoch_us(WINDOW_COLUMNS[0])} + {slice_ - size + shift} + {every - 1}) // {every} * {every} - {shift}"
     last = f"({epoch_us(WINDOW_COLUMNS[0])} + {shift}) // {every} * {every} - {shift}"
 

@@ -30,18 +30,18 @@ BOUNDS: Final = tuple(pa.field(name, TIMESTAMP) for name in WINDOW_COLUMNS)
 WINDOW_STATE: Final = pa.field("window_state", pa.string())
 """The label of an answer's row; see views.kernel.window_states."""
 COMPLETE: Final = pa.field("_complete", pa.bool_())
-"""Of arranged states whose windows follow the order of the log: whether no further event can be in the window."""
+"""The column of arranged states of windows in log order: whether no further event can be in the window."""
 
 REASON: Final = "_reason"
-"""Of an event in a fold: why it is rejected, null if it is not."""
+"""The column of a fold with why an event is rejected; null if it is not."""
 
 
 @dataclass(frozen=True)
 class Steps:
     """How rows become groups on their way from events to answers.
 
-    `settle` replaces the states of a prefix of the log by fewer that say the same. `arrange` makes the rows of an answer from
-    states; None means that the states are the rows.
+    `settle` replaces the states of everything below a position by fewer states with the same meaning, such as one session for
+    several events. `arrange` makes the rows of an answer from states; None means that the states are the rows.
     """
 
     fold: Step
@@ -75,12 +75,12 @@ class EventInputs:
 class Timing:
     """Where windows lie in event time.
 
-    * `ends`: when the window that an event makes by itself ends, in microseconds, in SQL over the columns of an event. None: no
-      time ends windows.
+    * `ends`: SQL over the columns of an event for the end, in microseconds, of the window that would hold this event alone. None:
+      no time ends windows.
     * `grace`: how long after that end a later event can still join the window.
-    * `slice`: the length of the stretches of event time that states are. None: their lengths differ.
+    * `slice`: the length of the slice of event time that a state covers. None: lengths differ.
     * `reach`: how long after a window's start its last states begin.
-    * `begins`: whether the states of a stretch begin at an instant. None: states do not follow the clock.
+    * `begins`: whether a slice begins at an instant. None: states are not aligned to the clock.
     * `bounded`: whether windows have a start and an end. If not, BOUNDS are null in every row.
     """
 
@@ -96,9 +96,9 @@ class Timing:
 class Placement:
     """A window bound to its view.
 
-    `independent` says that rows of different windows never merge. `in_order` says that windows end in the order of the log;
-    arranged states then have the column COMPLETE. `pinned` names packages whose data decide the placement: their versions
-    are part of the fingerprint.
+    * `independent`: rows of different windows never merge.
+    * `in_order`: windows end in the order of the log; arranged states then have the column COMPLETE.
+    * `pinned`: packages whose data decide the placement; their versions are part of the fingerprint.
     """
 
     steps: Steps
@@ -129,12 +129,12 @@ def epoch_us(event_time: str) -> str:
 
 
 def timestamp(number: str) -> str:
-    """SQL for the time that is this many microseconds after 1970."""
+    """SQL for the time of a number of microseconds since 1970."""
     return f"make_timestamptz({number})"
 
 
 def length(what: str, **parts: float) -> timedelta:
-    """A length of time given in parts. Raises DefinitionError for an impossible one."""
+    """A length of time from its parts, as timedelta takes them. Raises DefinitionError for an impossible one."""
     try:
         return timedelta(**parts)
     except (TypeError, ValueError, OverflowError) as error:

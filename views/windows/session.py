@@ -1,4 +1,4 @@
-"""Windows that last as long as events of a key keep coming."""
+"""Session windows: they end when a key has had no event for a gap of time."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -30,10 +30,10 @@ _LONGEST: Final = timedelta(days=366)
 
 @dataclass(frozen=True)
 class Session:
-    """The events of a key of which each is less than `gap` after another, in event time.
+    """A session has the events of a key of which each is less than `gap` after another one in event time.
 
-    A session is `[first event, last event + gap)`. States are one row per session of a part of the log; merging unites
-    sessions that overlap, so an event that comes late, or on the other side of a cut, makes one session of two.
+    Its window is `[first event, last event + gap)`. States are one row per session of a part of the log. Merging unites sessions
+    that overlap, so a late event, or one on the other side of a cut, may make one session of two.
     """
 
     gap: timedelta
@@ -42,7 +42,7 @@ class Session:
         """Raises DefinitionError for a gap that is not a timedelta from a microsecond to a year."""
         if not isinstance(self.gap, timedelta) or not MICROSECOND <= self.gap <= _LONGEST:
             raise DefinitionError(
-                f"a session's gap of {self.gap} is not possible: at most {_LONGEST.days} days are, as a timedelta"
+                f"a session's gap of {self.gap} is not possible; expected a timedelta of at most {_LONGEST.days} days"
             )
 
     def __str__(self) -> str:
@@ -54,7 +54,7 @@ class Session:
         return ()
 
     def bind(self, source: Source, types: Sequence[ValueType]) -> Placement:  # noqa: ARG002  it has no inputs
-        """Sessions are found in the events of a fold, and again in the sessions of a merge."""
+        """A fold makes sessions of events, a merge makes sessions of sessions."""
         gap = self.gap // MICROSECOND
         end = LAST - gap
         start, to = map(quoted, WINDOW_COLUMNS)
@@ -75,7 +75,7 @@ class Session:
                 {_AT: epoch_us(source.event_time)},
                 objections=() if inside else ((f"{_AT} > {end}", "out_of_range"),),
             ),
-            # A session that has ended can be joined by an event whose own has not.
+            # An event whose own session has not ended can join a session that has.
             timing=Timing(ends=f"{_AT} + {gap}", grace=self.gap),
             independent=False,
         )
@@ -87,10 +87,10 @@ def session(*, hours: float = 0, minutes: float = 0, seconds: float = 0) -> Sess
 
 
 def _numbered(start: str, end: str) -> Layer:
-    """Rows that are intervals, with the number of the session that each is in: a new one where none before reaches it."""
+    """Rows of intervals, each with the number of its session: a new session starts where no earlier interval reaches."""
 
     def layer(rows: str, within: str) -> str:
-        # Equal starts are peers to the sum, so it does not matter which of them comes first to the maximum.
+        # Rows with equal starts are peers in the sum, so their order in the maximum does not matter.
         before = f"(PARTITION BY {within} ORDER BY {start} ROWS BETWEEN UNBOUNDED PRECEDING AND 1 PRECEDING)"
         fresh = f"CASE WHEN {start} < max({end}) OVER {before} THEN 0 ELSE 1 END"
         number = f"sum(_fresh) OVER (PARTITION BY {within} ORDER BY {start})"

@@ -8,10 +8,10 @@ import pyarrow as pa
 from views.sql.engine import quoted
 
 Layer = Callable[[str, str], str]
-"""From SQL of rows, and the SQL of the columns to partition them by, to SQL of rows with more columns."""
+"""From SQL for rows, and SQL for the columns to partition them by, to SQL for rows with more columns."""
 
 Prepare = Callable[[pa.Table, Sequence[str]], pa.Table]
-"""From rows to rows with more columns, where SQL cannot; the names of the keys come with them."""
+"""From rows, and the names of the keys, to rows with more columns; for what SQL cannot do."""
 
 
 @dataclass(frozen=True)
@@ -29,7 +29,7 @@ class Step:
     prepare: Prepare | None = None
 
     def sql(self, rows: str, keys: Mapping[str, str], states: Mapping[str, str]) -> str:
-        """The statement: one row per keys and groups, with what the aggregates and `states` give."""
+        """The statement: one row per combination of keys and groups, with the aggregates and `states`."""
         if self.layer is not None:
             rows = self.layer(rows, ", ".join(keys.values()) or "NULL")
         common = {**keys, **self.groups}

@@ -120,7 +120,7 @@ def test_other_events_come_from_the_archive(world: World, capsys: pytest.Capture
 def test_definitions_that_cannot_be_read_cannot_be_planned(world: World, capsys: pytest.CaptureFixture[str]) -> None:
     code, document, _ = planned(capsys, world.folder, DEFINITIONS.replace("bytes > 0", "byte > 0"))
     assert code == 1
-    assert "names a field 'byte' that Hit has not" in document["error"]
+    assert "names a field 'byte' that Hit does not have" in document["error"]
 
 
 def test_where_nothing_is_published_everything_is_new(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

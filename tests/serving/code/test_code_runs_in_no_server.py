@@ -87,7 +87,7 @@ def test_functions_reach_nothing(asker: Asker, world: World) -> None:
     ("view", "why"),
     [
         ("raises", "Own.present raised ValueError: not today"),
-        ("lies", "Own.present gave an array of type int64; string is wanted"),
+        ("lies", "Own.present returned an array of type int64; expected string"),
         ("crashes", "present ended its process"),
         ("eats", "MemoryError"),
         ("hangs", "present took more than its 5 seconds"),

@@ -221,7 +221,7 @@ def test_a_function_has_to_return_a_list() -> None:
 
 @pytest.mark.parametrize("many", [0, -1, True, 1.0, "3", 1_000_001])
 def test_how_many_is_an_integer_within_bounds(many: Any) -> None:
-    with pytest.raises(DefinitionError, match=f"many {many!r} is not an integer from 1 to 1000000"):
+    with pytest.raises(DefinitionError, match=f"max_events_per_record {many!r} is not an integer from 1 to 1000000"):
         replace(json_, max_events_per_record=many)
 
 

@@ -132,7 +132,7 @@ def test_a_field_more_makes_no_event_of_a_reject(values: list[str], after: type[
 
 @given(values=st.lists(lists, max_size=3), after=st.sampled_from(WIDER))
 def test_nor_of_a_list(values: list[str], after: type[Event]) -> None:
-    assert_only_rejects(source(PLAIN, max_events_per_record=2), source(after, max_events_per_record=2), values)
+    assert_only_rejects(source(PLAIN, many=2), source(after, many=2), values)
 
 
 @given(

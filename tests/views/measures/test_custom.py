@@ -147,9 +147,9 @@ def test_a_method_that_gives_something_else_is_one_sentence() -> None:
         return {"present": present}
 
     fails("present returned 2 values for 1; expected one for each", **present_as(pa.array([1, 2])))
-    fails("present gave an array of type double; int64 is wanted", **present_as(pa.array([1.0])))
-    fails("present gave a list; a pyarrow.Array of type int64 is wanted", **present_as([1]))
-    fails("present gave a NoneType; a pyarrow.Array of type int64 is wanted", **present_as(None))
+    fails("present returned an array of type double; expected int64", **present_as(pa.array([1.0])))
+    fails("present returned a list; expected a pyarrow.Array of type int64", **present_as([1]))
+    fails("present returned a NoneType; expected a pyarrow.Array of type int64", **present_as(None))
 
 
 def refused(sentence: str, measure: Any) -> None:
@@ -176,8 +176,8 @@ def test_a_class_that_is_no_measure_is_found_when_the_view_is_bound() -> None:
         def __init__(self) -> None:
             self.__dict__.update(expression="i", secret=1)
 
-    refused("Hiding keeps 'secret' beside its fields: make it a field of a frozen dataclass", Hiding())
-    with pytest.raises(DefinitionError, match="'nope' names a field 'nope' that Sample has not"):
+    refused("Hiding has an attribute 'secret' that is not a field; make it a field of a frozen dataclass", Hiding())
+    with pytest.raises(DefinitionError, match="'nope' names a field 'nope' that Sample does not have"):
         bind(View(SAMPLES, measures={"m": Range("nope")}))
 
 

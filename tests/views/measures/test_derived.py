@@ -92,8 +92,8 @@ def test_its_expression_is_part_of_the_meaning_and_its_spelling_is_not() -> None
 @pytest.mark.parametrize(
     ("text", "sentence"),
     [
-        ("hitz / n", "measure 'x': 'hitz / n' names a field 'hitz' that this view has not; fields: n"),
-        ("x + 1", "names a field 'x' that this view has not"),
+        ("hitz / n", "measure 'x': 'hitz / n' names a field 'hitz' that this view does not have; fields: n"),
+        ("x + 1", "names a field 'x' that this view does not have"),
         ("1", "reads no other measure; measures: n"),
         ("sum(n)", "sum is an aggregate"),
         ("n +", "is not SQL"),

@@ -34,7 +34,7 @@ def test_nothing_that_passes_is_nothing_counted() -> None:
     [
         (count(filter="i"), "measure 'm': 'i' is of type BIGINT; a filter is BOOLEAN"),
         (total("i", filter="i >"), "measure 'm': 'i >' is not SQL"),
-        (total("nothing", filter="flag"), "measure 'm': 'nothing' names a field 'nothing' that Sample has not"),
+        (total("nothing", filter="flag"), "measure 'm': 'nothing' names a field 'nothing' that Sample does not have"),
         (total("s", filter="flag"), "measure 'm': 's' is of type VARCHAR; this measure takes numbers"),
         (bool_and("i"), "measure 'm': 'i' is of type BIGINT; this measure takes conditions"),
         (count(filter="random() < 0.5"), "measure 'm': 'random() < 0.5' is refused"),

@@ -85,8 +85,8 @@ def test_a_record_that_the_log_will_time_has_a_key_before() -> None:
 @pytest.mark.parametrize(
     ("key", "sentence"),
     [
-        ("shp", "key: 'shp' names a field 'shp' that Sale has not; fields: shop"),
-        ("_offset", "key: '_offset' names a field '_offset' that Sale has not"),
+        ("shp", "key: 'shp' names a field 'shp' that Sale does not have; fields: shop"),
+        ("_offset", "key: '_offset' names a field '_offset' that Sale does not have"),
         ("size", "key: 'size' is a DOUBLE, whose text depends on its digits"),
         ("count(*)", r"key: 'count\(\*\)' is refused"),
         (" ", "key: ' ' an expression is empty"),

@@ -98,7 +98,7 @@ def test_a_views_test_has_no_keys_and_no_headers() -> None:
 
 
 def test_key_and_headers_of_a_source_that_does_not_name_them_do_not_exist() -> None:
-    with pytest.raises(DefinitionError, match="names a field '_key' that Click has not"):
+    with pytest.raises(DefinitionError, match="names a field '_key' that Click does not have"):
         bind(View(PLAIN, keys={"key": "_key"}, measures={"n": count()}))
     with pytest.raises(DefinitionError, match=r"'_value',\) is not a tuple of some of: _key, _headers"):
         Source(topic="t", event=Click, event_time="at", metadata=("_value",))

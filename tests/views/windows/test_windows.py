@@ -223,7 +223,7 @@ def test_windows_in_order_have_their_partition_as_a_key() -> None:
 @pytest.mark.parametrize(
     ("make", "sentence"),
     [
-        (lambda: hopping(timedelta(seconds=10), every=timedelta(seconds=30)), "leaves out what is in between"),
+        (lambda: hopping(timedelta(seconds=10), every=timedelta(seconds=30)), "leaves gaps between windows"),
         (lambda: hopping(timedelta(days=1), every=timedelta(seconds=7)), "86400 slices of 0:00:01; at most 1500"),
         (lambda: hopping(timedelta(0), every=timedelta(0)), "a hopping window's size of 0:00:00 is not possible"),
         (session, "a session's gap of 0:00:00 is not possible"),
@@ -231,18 +231,18 @@ def test_windows_in_order_have_their_partition_as_a_key() -> None:
         (lambda: calendar("day", zone="Europe/Berlim"), "no time zone 'Europe/Berlim'; zones: Europe/Berlin"),
         (lambda: count_window(0), "a window of 0 events is not possible"),
         (lambda: sliding_count_window(True), "a window of True events is not possible"),
-        (lambda: delta("i", by=0), "a value cannot move by 0"),
-        (lambda: delta("i", by=float("nan")), "a value cannot move by nan"),
-        (lambda: delta("i", by=Decimal("sNaN")), "a value cannot move by Decimal('sNaN')"),
-        (lambda: answer_schema(view(delta("f", by=10**400))), "window: 'f' is of type DOUBLE, which never moves by 1000"),
+        (lambda: delta("i", by=0), "by 0 is not a number above 0"),
+        (lambda: delta("i", by=float("nan")), "by nan is not a number above 0"),
+        (lambda: delta("i", by=Decimal("sNaN")), "by Decimal('sNaN') is not a number above 0"),
+        (lambda: answer_schema(view(delta("f", by=10**400))), "window: 'f' is of type DOUBLE, whose values never differ by 1000"),
         (lambda: tumbling(seconds=float("nan")), "a tumbling window's size of seconds=nan is not possible"),
         (lambda: tumbling(days=1e20), "a tumbling window's size of days=1e+20 is not possible"),
         (lambda: session(minutes="3"), "a session's gap of minutes='3' is not possible"),  # type: ignore[arg-type]
         (lambda: calendar("day", zone=["UTC"]), "zone ['UTC'] is not the name of a time zone"),  # type: ignore[arg-type]
         (lambda: answer_schema(View(SAMPLES, measures={"s": collect_set(None)})), "is not a text"),  # type: ignore[arg-type]
-        (lambda: answer_schema(view(delta("s", by=1))), "window: 's' is of type VARCHAR; a value that moves is a number"),
-        (lambda: answer_schema(view(punctuation("i"))), "window: 'i' is of type BIGINT; what closes a window is a condition"),
-        (lambda: answer_schema(view(punctuation("x = 1"))), "window: 'x = 1' names a field 'x' that Sample has not"),
+        (lambda: answer_schema(view(delta("s", by=1))), "window: 's' is of type VARCHAR; delta takes a number"),
+        (lambda: answer_schema(view(punctuation("i"))), "window: 'i' is of type BIGINT; punctuation takes a condition"),
+        (lambda: answer_schema(view(punctuation("x = 1"))), "window: 'x = 1' names a field 'x' that Sample does not have"),
     ],
 )
 def test_what_makes_no_window_is_refused(make: Any, sentence: str) -> None:
@@ -256,7 +256,7 @@ def test_a_double_moves_by_the_largest_one() -> None:
     largest = sys.float_info.max
     moves = [at(second, f=value) for second, value in enumerate((0.0, largest, 1.0, -largest))]
     assert len(answer(view(delta("f", by=largest)), moves)) == 4
-    with pytest.raises(DefinitionError, match="never moves by"):
+    with pytest.raises(DefinitionError, match="never differ by"):
         answer_schema(view(delta("f", by=2 * int(largest))))
 
 

@@ -1,4 +1,4 @@
-"""The different values of a group as a list in order, up to a limit: the state of `collect_set` and `count_distinct`."""
+"""The distinct values of a group as a sorted list, up to a limit: the state of `collect_set` and `count_distinct`."""
 
 from dataclasses import dataclass
 from typing import ClassVar, Final
@@ -18,7 +18,7 @@ MOST_VALUES: Final = 100_000
 
 @dataclass(frozen=True)
 class DistinctValues:
-    """The parameters of both measures: an expression, and how many different values a state may keep."""
+    """The parameters of both measures: an expression, and how many distinct values a state may keep."""
 
     facts: ClassVar = Facts(
         merge="all values of both hashed and sorted",
@@ -57,6 +57,6 @@ def distinct_values(value: ValueType, limit: int) -> State:
 
 
 def within_limit(lists: pa.Array, lengths: np.ndarray[tuple[int], np.dtype[np.int64]]) -> arrays.Mask:
-    """True where there were no more values than the limit."""
+    """True where there were at most as many values as the limit."""
     within: arrays.Mask = ~arrays.validity(lists) | (lengths > 0)
     return within

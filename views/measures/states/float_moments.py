@@ -1,7 +1,7 @@
-"""Central moments of doubles, and of pairs of doubles, folded and merged by formulas that do not cancel.
+"""Central moments of doubles, and of pairs of doubles, folded and merged by formulas without cancellation.
 
-A state is a count, the means, and sums of products of the deviations from them. Folding takes the deviations from the mean
-in a second pass; merging moves the parts' sums to the common mean, all parts of a group at once.
+A state is a count, the means, and sums of products of the deviations from them. Folding computes the deviations from
+the mean in a second pass; merging moves the parts' sums to the common mean, all parts of a group at once.
 Formulas: P. Pebay, "Formulas for robust, one-pass parallel computation of covariances and arbitrary-order statistical
 moments", Sandia report SAND2008-6212 (2008), equations 2.1 and 3.1 for two parts, here summed over any number of them.
 """
@@ -20,9 +20,9 @@ from views.measures.measure import State
 
 Doubles = npt.NDArray[np.float64]
 Fold = Callable[[Doubles, npt.NDArray[np.intp], Doubles], Doubles]
-"""Rows of values, the group of each, and how many values each group has, to a row of numbers per group."""
+"""From rows of values, the group of each, and the number of values of each group to a row of numbers per group."""
 Unite = Callable[[Doubles, npt.NDArray[np.intp], int], Doubles]
-"""Rows of states' numbers, the group of each, and how many groups there are, to a row of numbers per group."""
+"""From rows of states' numbers, the group of each, and the number of groups to a row of numbers per group."""
 
 MOMENTS: Final = 5
 """Numbers in the state of one variable: count, mean, and the sums of the deviations' second, third and fourth powers."""
@@ -47,12 +47,12 @@ def moments_state() -> State:
 
 
 def comoments_state() -> State:
-    """The state of two inputs; a pair with a null counts nothing."""
+    """The state of two inputs; a pair with a null is ignored."""
     return _state("comoments", 2, COMOMENTS, _fold_comoments, _unite_comoments)
 
 
 def numbers(column: pa.Array, width: int) -> Doubles:
-    """A row of numbers per state; zeros for a state of nothing."""
+    """A row of numbers per state; zeros for a null state."""
     return _rows([state if state is not None else bytes(8 * width) for state in column.to_pylist()], width)
 
 
@@ -117,7 +117,7 @@ def _state(suffix: str, inputs: int, width: int, fold: Fold, unite: Unite) -> St
 
 
 def _adder(group: npt.NDArray[np.intp], groups: int) -> Callable[[Doubles], Doubles]:
-    """What adds up values by group."""
+    """A function that adds up values by group."""
     return lambda values: np.bincount(group, values, groups).astype(np.float64)
 
 

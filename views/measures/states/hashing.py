@@ -1,11 +1,11 @@
-"""How sketches of distinct values hash them: as Spark's own sketch functions do, so that Spark can read and unite both.
+"""How sketches of distinct values hash values: as Spark's own sketch functions do, so that Spark reads and unites them.
 
 Spark hashes integers as 64-bit integers, texts as their UTF-8 bytes, bytes as they are, doubles as doubles. It has no rule
 for the other types; here booleans are hashed as 0 and 1, times as microseconds since 1970, dates and decimals as the text
-that SQL gives them. The empty text and empty bytes, which sketches would leave out, are hashed as the integer -1.
+that SQL gives them. Sketches ignore empty texts and bytes, so these are hashed as the integer -1.
 
-The Python binding of DataSketches cannot hash bytes that are not text. A sketch of one such value is written here as the sketch
-itself would write it: hashed with MurmurHash3 x64 128 and DataSketches' seed. Formulas: github.com/apache/datasketches-cpp,
+The Python binding of DataSketches cannot hash bytes that are not text. So this module writes the sketch of one such value
+byte by byte: hashed with MurmurHash3 x64 128 and DataSketches' seed. Formulas: github.com/apache/datasketches-cpp,
 common/include/MurmurHash3.h, hll/include/HllUtil.hpp and theta/include/theta_sketch_impl.hpp.
 """
 
@@ -38,7 +38,7 @@ _MOST_ZEROS: Final = 62
 
 
 def collected(value: ValueType) -> str:
-    """The SQL aggregate that collects the values of a group, as what they are hashed as, for a sketch."""
+    """The SQL aggregate that collects the values of a group for a sketch, each as the type that is hashed."""
     hashed = _HASHED_AS.get(value.kind, "CAST({0} AS VARCHAR)" if pa.types.is_decimal(value.arrow) else "{0}")
     return f"list({hashed}) FILTER ({{0}} IS NOT NULL)"
 

@@ -1,9 +1,11 @@
 """Exact power sums of integers and decimals: the states that variance, skewness, kurtosis and covariance share.
 
-Values count in their type's smallest unit, so all sums are integers. Products of values within a bound are added up by
-DuckDB in 128 bits, where 10^18 of them have room; values beyond it are few or none, and their products are added up in
-Python's integers, which have no bound, and kept as text. The bound is looked at per event, so the states stay sums and
-are the same for every split of the events.
+Values are counted in their type's smallest unit, so all sums are integers.
+
+* Up to a bound, DuckDB adds up products in 128 bits, which has room for 10^18 of them.
+* Beyond it, where values are rare, Python adds up products as integers of any size, kept as text.
+
+Each event is compared with the bound by itself, so the states stay sums and are the same for every split of the events.
 """
 
 from collections.abc import Sequence
@@ -33,7 +35,7 @@ POWER_SUMS: Final = Facts(
 
 
 def power_sum_states(values: Sequence[ValueType], powers: Powers) -> tuple[State, ...]:
-    """A count, a sum per product, and one state for the values too large for these; an event with a null counts nothing."""
+    """A count, a sum per product, and one state for the values beyond the bound; an event with a null is ignored."""
     units = [_units(value, f"{{{number}}}") for number, value in enumerate(values)]
     bound = int(_ROOM ** (1 / max(map(sum, powers))))
     small = " AND ".join(f"{unit} BETWEEN -{bound} AND {bound}" for unit in units)
@@ -72,7 +74,7 @@ def power_sums(columns: Sequence[pa.Array]) -> list[tuple[int, ...] | None]:
 
 
 def scale_of(value: ValueType) -> int:
-    """How many smallest units make one."""
+    """How many smallest units make 1."""
     scale: int = 10 ** getattr(value.arrow, "scale", 0)
     return scale
 

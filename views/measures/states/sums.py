@@ -1,8 +1,8 @@
 """Sums that no data can overflow: the states that totals and means share.
 
-A sum is kept in one column where 10^18 addends cannot overflow it. Where they could, an addend beyond a bound goes,
-whole, to further columns, which are null unless there was one; the bound is looked at per event, so the states stay sums
-and are the same for every split of the events.
+A sum is one column where 10^18 addends cannot overflow it. Otherwise an addend beyond a bound is added to further columns, which
+are null unless there was one. Each event is compared with the bound by itself, so the states stay sums and are the same for every
+split of the events.
 """
 
 from collections.abc import Sequence
@@ -23,12 +23,12 @@ _BOUND_DIGITS: Final = 20
 """Addends below 10^20 smallest units: 10^18 of them stay below the 10^38 that a decimal column holds."""
 
 _LIMB: Final = 10**19
-"""Larger addends are split at this many smallest units: either part of 10^18 of them stays below 10^38."""
+"""Larger addends are split at this many smallest units; the sum of 10^18 of either part stays below 10^38."""
 
 _LIMIT: Final = 2.0**900
 _SHRINK: Final = 2.0**-128
-"""Doubles of at least 2^900 are added up 2^128 times smaller: a power of two, so nothing is lost, and 10^18 of either
-kind stay finite."""
+"""Doubles of at least 2^900 are divided by 2^128 before they are added up: by a power of two, so nothing is lost. So the sums of
+10^18 smaller or larger ones stay finite."""
 
 SUMS: Final = Facts(
     merge="one addition per column",
@@ -81,7 +81,7 @@ def exact_sums(columns: Sequence[pa.Array]) -> list[int | None]:
 
 
 def float_sums(columns: Sequence[pa.Array], divisor: npt.NDArray[np.float64] | None = None) -> pa.Array:
-    """The sums of doubles, divided if asked for, from their states; null for no addend and where the result is not a double."""
+    """The sums of doubles, each divided by `divisor`, from their states; null for no addend, and for a result that overflows."""
     plain, excess = map(arrays.doubles, columns)
     some, large = arrays.validity(columns[0]), arrays.validity(columns[1])
     by = np.ones(len(plain)) if divisor is None else divisor
