@@ -69,7 +69,7 @@ class Expression:
 def bind_expression(text: str, fields: pa.Schema, event: str) -> Expression:
     """Check one expression against the fields of the event type named `event`.
 
-    Raises DefinitionError; its sentence continues one that the caller begins with the expression and its place.
+    Raises DefinitionError; the caller puts the expression and its place before the message.
     """
     if not isinstance(text, str):
         raise DefinitionError("is not a text: an expression is SQL")
