@@ -5,17 +5,8 @@ The other parameters are typer's; the docstring is the command's help; cli/comma
 module is imported only when the command runs, so `check` stays fast and `query` does not load Spark.
 """
 
-import importlib
-import inspect
-import re
-import textwrap
-from collections.abc import Callable, Mapping
-from pathlib import Path
-from typing import Annotated, Any, Final, NamedTuple
-
-import typer
-
-from cli.command.call import Call, resolve_project
+from collections.abc import Mapping
+from typing import Final, NamedTuple
 
 
 class Entry(NamedTuple):
@@ -71,60 +62,4 @@ COMMANDS: Mapping[str, Entry] = {
 OF_CHECKOUT: Final = frozenset({"test", "bench", "package"})
 """Commands that a wheel does not include, because they need files of the repository."""
 
-_ITEMS: Final = ("* ", "1. ")
-_HELP_COLUMNS: Final = 76
-"""The text columns of click's help on a terminal of 80."""
-
-_SHARED = {
-    "project": Annotated[
-        Path | None,
-        typer.Option(
-            metavar="DIR",
-            help="The project's folder. Default: $TANDEM_PROJECT, else the current folder if it contains tandem.toml, else "
-            "examples/web.",
-        ),
-    ],
-    "json": Annotated[bool, typer.Option("--json", help="Print one JSON document.")],
-    "debug": Annotated[bool, typer.Option("--debug", help="Show stack traces and Spark's own log.")],
-}
-
-
-def application(name: str, *, environ: Mapping[str, str], cwd: Path) -> typer.Typer:
-    """Import a command and return its typer application."""
-    run = importlib.import_module(COMMANDS[name].module).run
-    app = typer.Typer(add_completion=False, pretty_exceptions_enable=False, rich_markup_mode=None)
-    app.command(name, context_settings={"help_option_names": ["-h", "--help"]})(_bound(run, environ, cwd))
-    return app
-
-
-def _bound(run: Callable[..., Any], environ: Mapping[str, str], cwd: Path) -> Callable[..., Any]:
-    """Return the function with the shared options in place of its first parameter."""
-
-    def bound(**given: Any) -> Any:
-        project, as_json, debug = (given.pop(name) for name in _SHARED)
-        return run(Call(resolve_project(project, environ, cwd), as_json, debug, environ), **given)
-
-    own = list(inspect.signature(run, eval_str=True).parameters.values())[1:]
-    shared = [
-        inspect.Parameter(name, inspect.Parameter.KEYWORD_ONLY, annotation=kind, default=None if name == "project" else False)
-        for name, kind in _SHARED.items()
-    ]
-    parameters = [parameter.replace(kind=inspect.Parameter.KEYWORD_ONLY) for parameter in own] + shared
-    # typer reads these attributes.
-    bound.__signature__ = inspect.Signature(parameters)  # type: ignore[attr-defined]
-    bound.__annotations__ = {parameter.name: parameter.annotation for parameter in parameters}
-    bound.__doc__ = _with_lists(inspect.getdoc(run) or "")
-    return bound
-
-
-def _with_lists(text: str) -> str:
-    """Return a docstring whose lists click prints item by item. It would join lines; a leading backspace keeps them."""
-    return "\n\n".join(_list(part) if part.startswith(_ITEMS) else part for part in text.split("\n\n"))
-
-
-def _list(paragraph: str) -> str:
-    items = re.split(r"\n(?=\* |\d\. )", paragraph)
-    filled = (
-        textwrap.fill(" ".join(item.split()), _HELP_COLUMNS, subsequent_indent=" " * (item.index(" ") + 1)) for item in items
-    )
-    return "\b\n" + "\n".join(filled)
+USAGE: Final = "Usage: tandem COMMAND [OPTIONS] [ARGS]...\n"

@@ -3,8 +3,20 @@
 Offered here is what a project's definitions are written with (views/public.py); the platform imports the modules themselves.
 """
 
-from views import public
-from views.public import *
+import importlib
+import importlib.util
+from typing import TYPE_CHECKING, Any
 
-# Type checkers read the imports above; they do not read this.
-vars()["__all__"] = sorted(name for name in vars(public) if not name.startswith("_"))
+if TYPE_CHECKING:
+    from views.public import *
+
+
+def __getattr__(name: str) -> Any:
+    """Import what is offered when a name is first used: most modules of the platform need no more than `views.errors`."""
+    if name == "__all__" or not (name.startswith("_") or importlib.util.find_spec(f"{__name__}.{name}")):
+        public = vars(importlib.import_module("views.public"))
+        offered = sorted(one for one in public if not one.startswith("_"))
+        globals().update({one: public[one] for one in offered}, __all__=offered)
+    if name in globals():
+        return globals()[name]
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

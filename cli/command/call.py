@@ -2,7 +2,7 @@
 
 Every command has the options `--project`, `--json` and `--debug`. Its function does not declare them; its first argument is a
 Call. It reports progress with `Call.say`, returns an Output, or None if it has no result, and raises TandemError on failure.
-cli/__main__.py prints the result and sets the exit code.
+cli/command_line.py prints the result and sets the exit code.
 """
 
 import sys

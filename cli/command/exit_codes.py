@@ -1,6 +1,6 @@
 """The meaning of each exit code, for Airflow, cron and containers: the tables of docs/reference.md.
 
-The command line refuses a code that is not listed here (cli/__main__.py).
+The command line refuses a code that is not listed here (cli/command_line.py).
 """
 
 from collections.abc import Iterator, Mapping

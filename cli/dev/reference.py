@@ -26,7 +26,7 @@ def lines() -> Iterator[str]:
     yield "# Reference"
     yield ""
     yield "Generated from signatures and docstrings by `python -m cli.dev.reference`; a test holds it to them."
-    offered = {name: getattr(views, name) for name in vars(views)["__all__"]}
+    offered = {name: getattr(views, name) for name in views.__all__}
     kinds = {name: _kind(thing) for name, thing in offered.items()}
     for title in ("Definitions", "Measures", "Windows", "Decoders and the like"):
         yield from _section(title, [(f"tandem.{name}", offered[name]) for name in offered if kinds[name] == title])

@@ -4,6 +4,7 @@ import importlib
 import json
 import subprocess
 import sys
+import tomllib
 from pathlib import Path
 from types import ModuleType
 from typing import Any
@@ -162,6 +163,24 @@ def test_only_what_a_command_needs_is_imported() -> None:
         "print({'pyspark', 'confluent_kafka', 'kafka', 'batch', 'speed'} & set(sys.modules), file=sys.stderr)"
     )
     assert done.stderr == "set()\n"
+
+
+@pytest.mark.parametrize("option", ["--help", "--version"])
+def test_help_and_version_start_at_once(option: str) -> None:
+    """They import a few modules of this checkout, and no package that is installed."""
+    done = run_python(
+        "import sys; began = set(sys.modules)\n"
+        f"from cli.__main__ import main; assert main([{option!r}]) == 0\n"
+        "named = {name.partition('.')[0] for name in set(sys.modules) - began}\n"
+        "print(sorted(named - sys.stdlib_module_names), file=sys.stderr)"
+    )
+    assert done.stderr == "['cli', 'infra', 'views']\n"
+
+
+def test_the_version_is_the_project_files(capsys: pytest.CaptureFixture[str]) -> None:
+    declared = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))["project"]["version"]
+    assert main(["--version"]) == 0
+    assert capsys.readouterr().out == f"tandem {declared}\n"
 
 
 def test_help_prints_each_item_of_a_list_on_a_line_of_its_own(capsys: pytest.CaptureFixture[str]) -> None:

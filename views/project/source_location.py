@@ -65,7 +65,7 @@ def _sentence(loader: ProjectLoader, error: BaseException) -> str:
     if isinstance(error, DefinitionError):
         return text
     if match := _WRONG_IMPORT.match(text):
-        offered = vars(views)["__all__"]
+        offered = views.__all__
         return f"{match[2]} has no {match[1]!r}; it offers: {listed(match[1], offered)}"
     if isinstance(error, TypeError) and (match := _WRONG_ARGUMENT.match(text)):
         name = match[1] or match[2]

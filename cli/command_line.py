@@ -1,0 +1,147 @@
+"""Runs one command: parses its arguments, prints what it returns, and words what went wrong.
+
+Exit codes are those of cli/command/exit_codes.py. With `--json` stdout is one JSON document and nothing else, also on failure.
+"""
+
+import contextlib
+import importlib
+import inspect
+import json
+import os
+import re
+import sys
+import textwrap
+import traceback
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Annotated, Any, Final
+
+import typer
+from rich.console import Console
+
+from cli.command import exit_codes
+from cli.command.call import Call, Output, Told, resolve_project
+from cli.command.error_sentence import foreseen, worded
+from cli.registry import COMMANDS, OF_CHECKOUT, USAGE
+from infra.folders import CHECKOUT, ROOT
+from views.errors import nearest_first
+
+_ITEMS: Final = ("* ", "1. ")
+_HELP_COLUMNS: Final = 76
+"""The text columns of click's help on a terminal of 80."""
+
+_SHARED = {
+    "project": Annotated[
+        Path | None,
+        typer.Option(
+            metavar="DIR",
+            help="The project's folder. Default: $TANDEM_PROJECT, else the current folder if it contains tandem.toml, else "
+            "examples/web.",
+        ),
+    ],
+    "json": Annotated[bool, typer.Option("--json", help="Print one JSON document.")],
+    "debug": Annotated[bool, typer.Option("--debug", help="Show stack traces and Spark's own log.")],
+}
+
+
+def run(arguments: list[str]) -> int:
+    """Run the command that these arguments name first, and return its exit code."""
+    options = arguments[: arguments.index("--")] if "--" in arguments else arguments
+    as_json, debug = "--json" in options, "--debug" in options
+    name, *rest = arguments
+    if name in OF_CHECKOUT and not CHECKOUT:
+        sentence = f"`tandem {name}` needs a checkout of Tandem's repository; this copy is installed in {ROOT}"
+        return _fail(sentence, exit_codes.USAGE, as_json=as_json)
+    if name not in COMMANDS:
+        likely = " or ".join(f"'{command}'" for command in nearest_first(name, COMMANDS)[:2])
+        return _fail(f"no command '{name}'; did you mean {likely}?", exit_codes.USAGE, as_json=as_json, before=USAGE)
+    try:
+        app = application(name, environ=dict(os.environ), cwd=Path.cwd())
+        return _print(name, app(rest, prog_name=f"tandem {name}", standalone_mode=False), as_json=as_json)
+    except typer.TyperException as error:
+        context = getattr(error, "ctx", None)
+        return _fail(
+            error.format_message(), error.exit_code, as_json=as_json, before=f"{context.get_usage()}\n" if context else ""
+        )
+    except (typer.Abort, KeyboardInterrupt):
+        return exit_codes.INTERRUPTED
+    except BrokenPipeError:
+        # Whoever read us has gone; the interpreter must not try again at its end.
+        with contextlib.suppress(OSError):
+            os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return exit_codes.FAILED
+    except Told as error:
+        return _fail(str(error), exit_codes.FAILED, as_json=as_json, said=True)
+    except Exception as error:  # noqa: BLE001 - the last place there is: a sentence instead of a stack
+        sentence = str(foreseen(error) or f"{worded(error)}{'' if debug else '; --debug shows where'}")
+        if debug:
+            traceback.print_exc()
+    return _fail(sentence, exit_codes.FAILED, as_json=as_json)
+
+
+def _print(name: str, returned: Any, *, as_json: bool) -> int:
+    if not isinstance(returned, Output):
+        # A command that had nothing to tell, or the exit code of --help.
+        return returned if isinstance(returned, int) else exit_codes.DONE
+    if returned.code not in exit_codes.known(name):
+        raise LookupError(f"exit code {returned.code} of `tandem {name}` is not listed in cli/command/exit_codes.py")
+    if as_json:
+        sys.stdout.write(json.dumps(returned.document, ensure_ascii=False, allow_nan=False) + "\n")
+        sys.stdout.flush()
+    elif isinstance(returned.shown, str):
+        # As it is: a console would read emoji codes into the rows of a pipe, and take its time.
+        sys.stdout.write(f"{returned.shown}\n" if returned.shown else "")
+        sys.stdout.flush()
+    else:
+        Console(soft_wrap=not sys.stdout.isatty()).print(returned.shown)
+    return returned.code
+
+
+def _fail(sentence: str, code: int, *, as_json: bool, before: str = "", said: bool = False) -> int:
+    text = sentence.encode("utf-8", "backslashreplace").decode()  # it may repeat an argument that is not UTF-8
+    if not said:
+        sys.stderr.write(f"{before}tandem: {text}\n")
+    if as_json:
+        sys.stdout.write(json.dumps({"error": text}, ensure_ascii=False) + "\n")
+    return code
+
+
+def application(name: str, *, environ: Mapping[str, str], cwd: Path) -> typer.Typer:
+    """Import a command and return its typer application."""
+    run = importlib.import_module(COMMANDS[name].module).run
+    app = typer.Typer(add_completion=False, pretty_exceptions_enable=False, rich_markup_mode=None)
+    app.command(name, context_settings={"help_option_names": ["-h", "--help"]})(_bound(run, environ, cwd))
+    return app
+
+
+def _bound(run: Callable[..., Any], environ: Mapping[str, str], cwd: Path) -> Callable[..., Any]:
+    """Return the function with the shared options in place of its first parameter."""
+
+    def bound(**given: Any) -> Any:
+        project, as_json, debug = (given.pop(name) for name in _SHARED)
+        return run(Call(resolve_project(project, environ, cwd), as_json, debug, environ), **given)
+
+    own = list(inspect.signature(run, eval_str=True).parameters.values())[1:]
+    shared = [
+        inspect.Parameter(name, inspect.Parameter.KEYWORD_ONLY, annotation=kind, default=None if name == "project" else False)
+        for name, kind in _SHARED.items()
+    ]
+    parameters = [parameter.replace(kind=inspect.Parameter.KEYWORD_ONLY) for parameter in own] + shared
+    # typer reads these attributes.
+    bound.__signature__ = inspect.Signature(parameters)  # type: ignore[attr-defined]
+    bound.__annotations__ = {parameter.name: parameter.annotation for parameter in parameters}
+    bound.__doc__ = _with_lists(inspect.getdoc(run) or "")
+    return bound
+
+
+def _with_lists(text: str) -> str:
+    """Return a docstring whose lists click prints item by item. It would join lines; a leading backspace keeps them."""
+    return "\n\n".join(_list(part) if part.startswith(_ITEMS) else part for part in text.split("\n\n"))
+
+
+def _list(paragraph: str) -> str:
+    items = re.split(r"\n(?=\* |\d\. )", paragraph)
+    filled = (
+        textwrap.fill(" ".join(item.split()), _HELP_COLUMNS, subsequent_indent=" " * (item.index(" ") + 1)) for item in items
+    )
+    return "\b\n" + "\n".join(filled)
