@@ -12,6 +12,7 @@
 #include <sys/mman.h>
 #include <sys/syscall.h>
 #include <sys/time.h>
+#include <threads.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -98,4 +99,19 @@ int sem_timedwait(sem_t *restrict semaphore, const struct timespec *restrict unt
     if (!real) real = dlsym(RTLD_NEXT, "sem_timedwait");
     struct timespec at = unstepped(until);
     return real(semaphore, &at);
+}
+
+/* The C library's threads do not come by the functions above; librdkafka waits by these. */
+int cnd_timedwait(cnd_t *restrict condition, mtx_t *restrict mutex, const struct timespec *restrict until) {
+    static int (*real)(cnd_t *, mtx_t *, const struct timespec *);
+    if (!real) real = dlsym(RTLD_NEXT, "cnd_timedwait");
+    struct timespec at = unstepped(until);
+    return real(condition, mutex, &at);
+}
+
+int mtx_timedlock(mtx_t *restrict mutex, const struct timespec *restrict until) {
+    static int (*real)(mtx_t *, const struct timespec *);
+    if (!real) real = dlsym(RTLD_NEXT, "mtx_timedlock");
+    struct timespec at = unstepped(until);
+    return real(mutex, &at);
 }
