@@ -1,6 +1,6 @@
 """What numbers mean: events, sources and views, and the pure functions that compute every answer.
 
-Offered here is what a project's definitions are written with (views/public.py); the platform imports the modules themselves.
+This module exports what a project's definitions use (views/public.py); the platform imports the modules themselves.
 """
 
 import importlib

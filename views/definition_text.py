@@ -1,4 +1,4 @@
-"""Measures and windows as a definition writes them: the call that makes them."""
+"""Measures, windows and decoders as text: the call by which a definition makes them."""
 
 from datetime import timedelta
 from typing import Any, Final
@@ -18,7 +18,7 @@ def call(name: str, *arguments: Any, **options: Any) -> str:
 
 
 def literal(value: Any) -> str:
-    """A value in Python; texts stand in double quotes unless they hold some."""
+    """A value as Python source; texts are in double quotes unless they contain some."""
     if isinstance(value, timedelta):
         return call("timedelta", **span(value))
     if isinstance(value, tuple):
@@ -28,7 +28,7 @@ def literal(value: Any) -> str:
 
 
 def span(time: timedelta, *, longest: str = "days") -> dict[str, float]:
-    """A length of time as one number of the largest unit, `longest` or below, of which it has a whole number."""
+    """A length of time as a whole number of the largest possible unit, which is `longest` or a smaller one."""
     units = list(_UNITS)
     for unit in units[units.index(longest) :]:
         if not time % _UNITS[unit]:

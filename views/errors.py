@@ -1,9 +1,9 @@
-"""What can go wrong in a way that its reader can put right.
+"""Errors that the user can fix.
 
     TandemError                one clear sentence for the user
     └── DefinitionError        a source, view or project that cannot mean anything
 
-Each message carries the value, its place and what would be valid. The command line prints the sentence and exits 1.
+Each message has the value, its place and what would be valid. The command line prints the sentence and exits 1.
 """
 
 from collections.abc import Iterable
@@ -19,7 +19,7 @@ class DefinitionError(TandemError):
 
 
 def said_by(error: BaseException) -> str:
-    """The exception's type, and its message if it has one to give: a project's own may raise when it is asked."""
+    """The exception's type and message. Only the type if making the message raises, as a project's own exception may."""
     try:
         return f"{type(error).__name__}: {error}"
     except Exception:  # noqa: BLE001  whatever it is, there is no message
@@ -27,7 +27,7 @@ def said_by(error: BaseException) -> str:
 
 
 def nearest_first(value: str, valid: Iterable[str]) -> list[str]:
-    """Order the valid names so that the likeliest meant one stands first; equally near ones keep their order."""
+    """Order the valid names, the most similar first; equally similar ones keep their order."""
 
     def distance(name: str) -> float:
         return -SequenceMatcher(None, value.casefold(), name.casefold()).ratio()
@@ -36,7 +36,7 @@ def nearest_first(value: str, valid: Iterable[str]) -> list[str]:
 
 
 def listed(value: str, valid: Iterable[str], *, limit: int = 12) -> str:
-    """Write the valid names as a sentence's end, nearest to `value` first, `none` if there are none."""
+    """The valid names as the end of a sentence, the most similar to `value` first; `none` if there are none."""
     names = nearest_first(value, valid)
     more = f", ... ({len(names) - limit} more)" if len(names) > limit else ""
     return (", ".join(names[:limit]) or "none") + more

@@ -1,12 +1,12 @@
-"""How exact a value is and why: decided here, and said in the same words by every program, route, page and command.
+"""How exact a value is, and why. Every program, route, page and command uses this module's labels and sentences.
 
-A value stands in a row and a column, so what holds of it is the union of three: the reasons of every row of the answer, those
-of this row, which it names, and those of its column. No reason means exact.
+The reasons of a value are the union of three: those of all rows of the answer, those of its row, and those of its column. No
+reason means exact.
 
 | label                    | what may be wrong with the value                                                             |
 | ------------------------ | -------------------------------------------------------------------------------------------- |
 | `exact`                  | nothing                                                                                      |
-| `exact_unless_duplicate` | nothing, unless the log has a duplicate that the speed layer could not know                  |
+| `exact_unless_duplicate` | nothing, unless the log has a duplicate that the speed layer could not detect                |
 | `floating_point`         | the last digits: doubles are added up in no fixed order                                      |
 | `estimate`               | as much as its sketch states                                                                 |
 | `incomplete`             | it lacks events that the log lost                                                            |
@@ -23,13 +23,13 @@ from views.measures.measure import Approximation
 from views.view import View, bind
 
 Label = Literal["exact", "exact_unless_duplicate", "floating_point", "estimate", "incomplete"]
-"""From the strongest to the weakest."""
+"""The labels, from the strongest to the weakest."""
 
 Name = Literal["late_duplicate", "conflicting_duplicate", "order_of_addition", "estimate", "derived", "gap", "compaction"]
-"""What can keep a value from being exact; rows name theirs in MARK."""
+"""Why a value is not exact; a row lists its own reasons in MARK."""
 
 MARK: Final = "_exactness"
-"""The field of a row that lists the names of its own reasons; a row without it has none. No key or measure begins with _."""
+"""The field of a row with the names of its own reasons, absent if it has none. No key or measure begins with _."""
 
 COUNTS: Final = frozenset({"repaired", "dropped", "offsets"})
 """Figures that count events of the whole view or source."""
@@ -39,7 +39,7 @@ _ORDER: Final[tuple[Label, ...]] = get_args(Label)
 
 @dataclass(frozen=True)
 class Reason:
-    """Why a value is not plainly exact: `says` is for people, `figures` are for programs.
+    """A reason why a value is not exact: `says` is for people, `figures` are for programs.
 
     `counted` is the part of `says` that counts events of the whole view or source, and COUNTS are the figures that do.
     """
@@ -55,14 +55,14 @@ class Reason:
         return {"reason": self.name, "label": self.label, "says": self.says, **self.figures}
 
     def without_counts(self) -> "Reason":
-        """The same for somebody who may see some of the rows only; figures that count all are None."""
+        """The same for a caller who may see only some rows; figures that count all rows are None."""
         figures = {name: None if name in COUNTS else value for name, value in self.figures.items()}
         return replace(self, says=self.says.replace(self.counted, ""), figures=figures, counted="")
 
 
 @dataclass(frozen=True)
 class Exactness:
-    """Of an answer: the reasons of `every` row, those of the `marked` rows, and by measure those of `columns`.
+    """The reasons of an answer: of `every` row, those of the `marked` rows, and by measure those of `columns`.
 
     A row is marked if MARK is one of its fields. A measure without reasons is not in `columns`; `whole` says that some is not.
     """
@@ -79,21 +79,21 @@ class Exactness:
 
     @property
     def rows(self) -> Label | None:
-        """The label of the weakest row in measures that are exact by themselves; None of an answer without such a measure."""
+        """The label of the weakest row over measures without reasons; None if all measures have some."""
         return weakest([*self.every, *self.marked]) if self.whole else None
 
     @property
     def marks(self) -> list[Name]:
-        """What MARK lists in a marked row."""
+        """The names that MARK has in a marked row."""
         return [reason.name for reason in self.marked]
 
     @property
     def says(self) -> str:
-        """All of it in one line for a person."""
+        """The reasons in one line for people."""
         return "; ".join(self.lines())
 
     def lines(self) -> list[str]:
-        """What holds of the rows, then of each column that is not exact."""
+        """The sentences about the rows, then about each column that is not exact."""
         rows = [reason.says for reason in (*self.every, *self.marked)]
         columns = [f"{name}: {'; '.join(reason.says for reason in reasons)}" for name, reasons in self.columns.items()]
         return [*(rows or (["exact"] if self.whole else [])), *columns]
@@ -103,11 +103,11 @@ class Exactness:
         return weakest([*self.every, *(self.marked if marked else ()), *self.columns.get(column, ())])
 
     def unmarked(self) -> "Exactness":
-        """The same of an answer without a marked row."""
+        """The reasons of the same answer without its marked rows."""
         return replace(self, marked=()) if self.marked else self
 
     def without_counts(self) -> "Exactness":
-        """The same for somebody who may see some of the rows only."""
+        """The same for a caller who may see only some rows."""
         every, marked = (tuple(reason.without_counts() for reason in reasons) for reasons in (self.every, self.marked))
         return replace(self, every=every, marked=marked)
 
@@ -124,7 +124,7 @@ class Exactness:
 
 
 def weakest(reasons: Iterable[Reason]) -> Label:
-    """The label of a value that has these reasons."""
+    """The label of a value with these reasons."""
     return max((reason.label for reason in reasons), key=_ORDER.index, default="exact")
 
 
@@ -136,10 +136,10 @@ def together(views: Mapping[str, Exactness]) -> dict[str, Any]:
 
 
 def late_duplicate(dedup_window: timedelta, repaired: int | None, since: datetime | None = None) -> Reason:
-    """Of rows that the realtime part of an answer touches, of a source whose events have an identity.
+    """The reason of rows that realtime states are part of, if the source has an identity: a duplicate may have come too late.
 
-    `repaired` is how many such duplicates the last recompute found, None where nobody can tell. Duplicates of events counted
-    before `since` are unknown too, because memory was short; None where it was not.
+    `repaired` is the number of such duplicates that the last recompute found, None if unknown. Duplicates of events counted
+    before `since` are not detected, either, because memory was too small; None if it was not.
     """
     found = "" if repaired is None else f" (the last recompute found {repaired})"
     told = None if since is None else utc_text(since)
@@ -158,10 +158,10 @@ def late_duplicate(dedup_window: timedelta, repaired: int | None, since: datetim
 
 
 def conflicting_duplicate(dropped: int) -> Reason:
-    """Of all rows, where it matters which copy of an event counts, and the log has them in several partitions.
+    """The reason of all rows if duplicates of an event may differ and are in several partitions of the log.
 
-    Realtime views keep the copy that they met first, a recompute the first one in the order of the log; `dropped` are those
-    that realtime views dropped.
+    Realtime views keep the duplicate that they read first, a recompute keeps the first in log order. `dropped` counts those that
+    realtime views dropped.
     """
     counted = f" ({dropped} were dropped)"
     return Reason(
@@ -174,7 +174,7 @@ def conflicting_duplicate(dropped: int) -> Reason:
 
 
 def gap(name: str, offsets: int, reason: str) -> Reason:
-    """Of all rows, where the log lost offsets of the counted range."""
+    """The reason of all rows if the log lost offsets of the counted range."""
     counted = f" lost {offsets} offsets ({reason})"
     return Reason("gap", "incomplete", f"incomplete: gap {name}{counted}", {"name": name, "offsets": offsets}, counted)
 
@@ -186,7 +186,7 @@ COMPACTION: Final = Reason(
 
 @lru_cache(maxsize=1024)
 def of_measures(view: View) -> Mapping[str, tuple[Reason, ...]]:
-    """The reasons of each measure that is not exact; those of a derived one come from what it reads."""
+    """The reasons of each measure that is not exact; a derived measure has those of the measures that it reads."""
     bound = bind(view).measures
     known = {one.name: one.aggregate.approximate for one in bound if one.derived is None}
     own = {name: (of_approximation(how),) for name, how in known.items() if how is not None}

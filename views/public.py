@@ -1,4 +1,4 @@
-"""What a project's definitions are written with: `views` and `tandem` offer what is imported here, and nothing else.
+"""What a project's definitions use: `views` and `tandem` export exactly what this module imports.
 
 A measure, a window or a decoder is a line of its own registry.
 """

@@ -1,8 +1,11 @@
-"""Windows and measures whose code another process runs: what is asked of it, and what it computes.
+"""Windows and measures of a project, whose code another process runs.
 
-A measure of a project merges and presents columns; a window of a project groups rows. Here stands what a view gets in place of
-such a class (`OutsideMeasure`, `OutsideWindow`), and beside it what the process does that has the class (`merged`, `presented`,
-`grouped`). A table goes there and back as one value, a list of structs, because it can only be asked about a column.
+| side | has |
+| --- | --- |
+| the view, in the process that answers | a substitute for the class: `OutsideMeasure`, `OutsideWindow` |
+| the process with the class | the functions that it runs: `merged`, `presented`, `grouped` |
+
+Requests are about one column. So a table travels as one value: a list of structs.
 """
 
 from collections.abc import Callable, Sequence
@@ -34,7 +37,7 @@ _TABLE: Final = "_table"
 
 @dataclass(frozen=True)
 class Call:
-    """What the process with a project's code is asked: a method, of which part of a view.
+    """A request to the process with a project's code: a method, and the part of a view.
 
     | method | part | column | result |
     | --- | --- | --- | --- |
@@ -50,12 +53,12 @@ class Call:
 
 
 Run = Callable[[Call, pa.Array, pa.DataType], pa.Array]
-"""Runs code of a project for a column; the result has its length and the type given."""
+"""Runs code of a project for a column; returns an array of the same length, of the given type."""
 
 
 @dataclass(frozen=True)
 class OutsideMeasure:
-    """A measure of a class of the project; `view` and `name` are where its definition stands."""
+    """A measure of a project's class; `view` and `name` are the place of its definition."""
 
     view: str
     name: str
@@ -75,7 +78,7 @@ class OutsideMeasure:
         return Filtered(self, condition)
 
     def bind(self, types: Sequence[ValueType]) -> Aggregate:  # noqa: ARG002  the class has said what it keeps
-        """As the class itself; events cannot be folded here. Raises what `run` raises when states are merged or presented."""
+        """The aggregate of the class, which cannot fold events. Merging and presenting raise what `run` raises."""
         states = tuple(self._state(number, *one) for number, one in enumerate(self.states))
         return Aggregate(states, self.answer, self.kind, self._present, self.approximate)
 

@@ -1,4 +1,4 @@
-"""For a project's own tests: what a view answers for events written down in the test."""
+"""For a project's own tests: a view's answer over events that the test writes down."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
@@ -25,7 +25,7 @@ _APPENDED: Final = datetime(2000, 1, 1, tzinfo=UTC)
 def answer(view: View, events: Iterable[Event]) -> list[dict[str, Any]]:
     """The rows that `tandem query` prints with --json if the log holds these events, in this order, and nothing else.
 
-    Copies by the source's identity are dropped, as everywhere; records that do not decode have no place here.
+    Duplicates by the source's identity are dropped, as everywhere. The function takes events, so nothing is decoded.
     """
     log = events_table(view.source, [*events])
     return rows_of(view, log, _folded(view, unique(view.source, log).events))
@@ -34,20 +34,20 @@ def answer(view: View, events: Iterable[Event]) -> list[dict[str, Any]]:
 def rows_of(view: View, log: pa.Table, folded: Partial) -> list[dict[str, Any]]:
     """Rows as `answer` gives them, of what was folded of a log: an `events_table` with all copies, whose end labels windows."""
     counted = unique(view.source, log).events
-    # An event that is written down in a test has no record, of whose timestamp it could be ahead.
+    # An event of a test has no record, so it cannot be ahead of a record's timestamp.
     timed = replace(view.source, clock_skew=timedelta.max)
     reached = watermark(maxima_of(timed, counted), view.source.idle)
     return to_rows(view, present(view, folded, reached))
 
 
 def rejected(view: View, events: Iterable[Event]) -> Mapping[str, int]:
-    """How many of the events the view cannot look at, by reason."""
+    """How many events the view rejects, by reason."""
     log = events_table(view.source, [*events])
     return _folded(view, unique(view.source, log).events).rejected
 
 
 def events_table(source: Source, events: Sequence[Event]) -> pa.Table:
-    """Events as the kernel takes them: one partition, offsets from 0 on, each in a record of its own, no keys or headers."""
+    """The events as the kernel's input: one partition, offsets from 0 on, one event per record, no keys or headers."""
     topic = source.topics[0]
     fields = event_fields(source.event)
     positions = [

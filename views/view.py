@@ -1,4 +1,4 @@
-"""A view: keys, a window and measures over the events of a source, and what its tables look like."""
+"""A view: keys, a window and measures over the events of a source, and the columns of its tables."""
 
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -29,15 +29,21 @@ _VERSION: Final = "batch_version"
 
 @dataclass(frozen=True, eq=False)
 class View:
-    """What is to be known about a source's events.
+    """An aggregate over a source's events, which batch, speed and serving compute alike.
 
-    `keys` names expressions; each combination of their values, NULL like any other, has its own answers. `window` says
-    which events of a key share one. `measures` names what is said about the events of a key and window. `where` leaves out
-    every event for which it is not true; the others are looked at by no expression before it. `name` is the variable's in
-    definitions.py unless it is given. `doc` says what the view is for, `docs` and `units` the same and the unit of some of its
-    keys and measures, by name; they are for readers and change no number. A key that is a field has the field's own unless
-    it is given others. `tolerances` says by measure how far, relative to the larger of two answers, the batch's may be from
-    what was served before an audit calls them different; they change no number either.
+    * `keys`: expressions by name. Each combination of their values has its own answers; NULL is a value like any other.
+    * `window`: which events of a key share an answer.
+    * `measures`: the aggregates over the events of a key and window, by name.
+    * `where`: a condition; events for which it is not true are left out, and no other expression is evaluated for them.
+    * `name`: the variable's name in definitions.py unless given.
+
+    For readers only; they change no number:
+
+    * `doc`: what the view is for.
+    * `docs`, `units`: the description and the unit of keys and measures, by name. A key that is a field has the field's own
+      unless given here.
+    * `tolerances`: by measure, how far the batch's answer may be from the served one, relative to the larger of both, before
+      an audit reports a difference.
     """
 
     source: Source
@@ -52,7 +58,7 @@ class View:
     tolerances: Mapping[str, float] = field(default_factory=dict)
 
     def __eq__(self, other: object) -> bool:
-        """Equal in every part; the order of keys and measures counts, because columns stand in it."""
+        """Equal in every part; the order of keys and measures counts, because it is the order of columns."""
         return isinstance(other, View) and self._parts() == other._parts()
 
     def __hash__(self) -> int:
@@ -67,7 +73,7 @@ class View:
 class BoundMeasure:
     """A measure of a bound view: its aggregate, its inputs and the names of its state columns.
 
-    A derived one has no inputs and states, but an expression over other measures' answers, those in `reads`.
+    A derived measure has no inputs and states, but an expression over the answers of the measures in `reads`.
     """
 
     name: str
@@ -99,7 +105,7 @@ class BoundView:
 
     @property
     def expressions(self) -> tuple[Expression, ...]:
-        """The keys', the window's and the measures' expressions, each meaning once."""
+        """The expressions of keys, window and measures, equal ones once."""
         used = [expression for _, expression in self.keys]
         used += self.window_inputs
         used += [expression for measure in self.measures for expression in measure.inputs]
@@ -108,7 +114,7 @@ class BoundView:
 
 @lru_cache(maxsize=1024)
 def bind(view: View) -> BoundView:
-    """Check the whole view against its source's event type, or what its source makes of that.
+    """Check the whole view against its source's event type, or against the columns that the source's `prepare` returns.
 
     Raises DefinitionError naming the view, the part, the value and what would be valid.
     """
@@ -192,7 +198,7 @@ def state_schema(view: View) -> pa.Schema:
 
 
 def arranged_schema(view: View) -> pa.Schema:
-    """The columns of states that are arranged as the rows of an answer."""
+    """The columns of states after `arrange`, as rows of an answer."""
     bound = bind(view)
     placed = (*bound.placement.columns.answers, *((COMPLETE,) if bound.placement.in_order else ()))
     return _schema(view, placed, [(name, state.type) for one in bound.measures for name, state in one.states])
@@ -213,7 +219,7 @@ def answer_schema(view: View) -> pa.Schema:
 
 
 def described(view: View, name: str) -> dict[str, str]:
-    """The `unit` and the `doc` of a key or measure, of those that it has."""
+    """The `unit` and the `doc` of a key or measure, if it has them."""
     columns = {key: expression.column for key, expression in bind(view).keys}
     own = next((one for one in event_fields(view.source.event) if one.name == columns.get(name)), None)
     found = {
@@ -224,7 +230,7 @@ def described(view: View, name: str) -> dict[str, str]:
 
 
 def _placed(source: Source, text: Any) -> Any:
-    """An input with the source's own columns for what stands for when and where an event was."""
+    """An input, with the source's columns in place of the inputs for an event's time and place."""
     if not isinstance(text, str):
         return text
     return text.replace(EVENT_TIME, quoted(source.event_time)).replace(PLACE, place_sql(source))
@@ -235,17 +241,17 @@ def _metadata(view: View, name: str, kind: str) -> dict[str, str]:
 
 
 def approximations(view: View) -> dict[str, Approximation]:
-    """The measures whose answers are not exact, and how far off they may be."""
+    """The measures whose answers are not exact, with their possible errors."""
     return {m.name: m.aggregate.approximate for m in bind(view).measures if m.aggregate.approximate is not None}
 
 
 def group_columns(view: View) -> list[str]:
-    """The columns that tell the rows of an answer apart: its keys and its window."""
+    """The columns that identify a row of an answer: keys and window."""
     return [*view.keys, *(column.name for column in bind(view).placement.columns.answers)]
 
 
 def shared_columns(view: View) -> list[str]:
-    """The columns in which states agree that may have to do with each other when they are merged or arranged."""
+    """The columns by which states can be split: only states with equal values there are merged or arranged together."""
     placement = bind(view).placement
     apart = placement.independent and placement.steps.arrange is None  # A slice is part of several windows.
     return [*view.keys, *(column.name for column in placement.columns.states if apart)]
@@ -261,7 +267,7 @@ def _state_columns(name: str, states: tuple[State, ...]) -> tuple[str, ...]:
 
 
 def _check_shape(view: View, place: str) -> None:
-    """What is wrong before any expression is looked at."""
+    """Raise DefinitionError for what is wrong apart from expressions."""
     if not isinstance(view.source, Source):
         raise DefinitionError(f"{place}, source: {view.source!r} is not a Source")
     if not _is_bindable(view.window):
@@ -293,11 +299,13 @@ def _check_shape(view: View, place: str) -> None:
 
 
 def _check_columns(place: str, reserved: Iterable[str], columns: list[str]) -> None:
-    """Every column needs a name of its own; Delta, Spark and DuckDB ignore case."""
+    """Raise DefinitionError for two columns of one name; Delta, Spark and DuckDB ignore case."""
     seen: dict[str, str] = {name: name for name in reserved}
     for column in columns:
         if (other := seen.get(column.casefold())) is not None:
-            raise DefinitionError(f"{place}: {column!r} is taken by {other!r}; keys, measures and their states share no name")
+            raise DefinitionError(
+                f"{place}: {column!r} is already the name of {other!r}; keys, measures and their states need different names"
+            )
         seen[column.casefold()] = column
 
 

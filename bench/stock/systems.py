@@ -10,7 +10,8 @@ from pathlib import Path
 
 from bench.stock.jobs.spark_views import SparkView
 from bench.stock.shown import Asked, MergedTables, Partials, Shown
-from infra import kafka, private_files
+from infra import kafka
+from infra.files import private_files
 from infra.folders import child_environment
 from infra.java import jars
 

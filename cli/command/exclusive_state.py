@@ -5,7 +5,8 @@ from collections.abc import Callable, Iterator, Mapping
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
 
-from infra import file_lock, folders
+from infra import folders
+from infra.files import file_lock
 from views.errors import TandemError
 
 

@@ -62,17 +62,17 @@ def _serve(registry: CollectorRegistry, port: int, stop: Event, log: FilteringBo
 
 
 class _Project(Collector):
-    """All families of one project, looked at when they are asked for; raises what goes wrong, or logs it where there is a log."""
+    """All families of one project, computed at each scrape. Raises the error of a failed scrape, or logs it if there is a log."""
 
     def __init__(self, call: Call, log: FilteringBoundLogger | None = None) -> None:
         self._call, self._log = call, log
 
     def describe(self) -> list[Metric]:
-        """Nothing: or the registry would look at the project to learn the names."""
+        """Nothing, because otherwise the registry would read the project only to learn the names."""
         return []
 
     def collect(self) -> Iterator[Metric]:
-        """The families of one look."""
+        """The families of one scrape."""
         try:
             found = project_state.look(self._call, now=datetime.now(UTC))
         except TandemError as error:

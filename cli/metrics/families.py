@@ -1,6 +1,6 @@
-"""Every figure: its name, what it says, and where it is read. docs/metrics.md is made of this.
+"""Every metric: its name, its help, and where its value is read. docs/metrics.md is generated from this.
 
-Names follow https://prometheus.io/docs/practices/naming/: a base unit at the end, `_total` on what only grows.
+Names follow https://prometheus.io/docs/practices/naming/: a base unit at the end, `_total` on counters.
 """
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
@@ -16,12 +16,12 @@ from serving.read.provenance import age
 from serving.status.part_state import STATES
 
 Sample = tuple[tuple[str, ...], float]
-"""The labels' values, in their order, and the number."""
+"""The values of the labels, in the order of the labels, and the number."""
 
 
 @dataclass(frozen=True)
 class Family:
-    """Numbers of one name; a counter's ends in `_total`."""
+    """The metrics of one name; a counter's name ends in `_total`."""
 
     name: str
     kind: Literal["gauge", "counter"]
@@ -30,7 +30,7 @@ class Family:
     samples: Callable[[Seen], Iterable[Sample]]
 
     def metric(self, found: Seen) -> Metric:
-        """The family of what was seen."""
+        """The family with the values of this project state."""
         return self.of(self.samples(found))
 
     def of(self, samples: Iterable[Sample]) -> Metric:
@@ -43,7 +43,7 @@ class Family:
 
 
 def _of_sources(read: Callable[[Mapping[str, Any]], float | None]) -> Callable[[Seen], Iterator[Sample]]:
-    """What each source of the status document has, where it has it."""
+    """A value of each source in the status document, left out where it is null."""
     return lambda seen: _known(((name,), read(source)) for name, source in seen.status["sources"].items())
 
 
@@ -106,7 +106,7 @@ def _published(read: Callable[[Any], float]) -> Callable[[Seen], Iterator[Sample
 
 
 def _audited(figure: Callable[[Any], float]) -> Callable[[Seen], Iterator[Sample]]:
-    """A figure of the newest audit of each view and measure that was compared."""
+    """A value of the newest audit of each view and measure."""
 
     def samples(seen: Seen) -> Iterator[Sample]:
         newest = {(audit.view, audit.measure): audit for audit in seen.audits if audit.figures}
@@ -116,12 +116,12 @@ def _audited(figure: Callable[[Any], float]) -> Callable[[Seen], Iterator[Sample
 
 
 def _ran(read: Callable[[rates.Rate], float]) -> Callable[[Seen], Iterator[Sample]]:
-    """What the newest run of each source and kind says."""
+    """A value of the newest run of each source and kind."""
     return lambda seen: iter([(key, read(run)) for key, run in _newest_runs(seen).items()])
 
 
 def _estimated(seen: Seen) -> Iterator[Sample]:
-    """What the runs before the newest had said of it, where there were any."""
+    """The prediction for the newest run by the runs before it, if there were any."""
     for (source, kind), run in _newest_runs(seen).items():
         before = [one for one in seen.runs if one.at < run.at]
         if told := rates.estimate(before, source, kind, rows=run.rows, views=run.views):
@@ -155,11 +155,11 @@ _RUN: Final = ("source", "kind")
 _TABLE: Final = ("kind", "name")
 
 SCRAPE_SUCCESS: Final = Family(
-    "tandem_scrape_success", "gauge", (), "1 if all that the figures are made of could be read, 0 if not.", lambda _: [((), 1)]
+    "tandem_scrape_success", "gauge", (), "1 if this scrape could read all tables and the project, 0 if not.", lambda _: [((), 1)]
 )
 FAMILIES: Final = (
     SCRAPE_SUCCESS,
-    Family("tandem_process_up", "gauge", ("process",), "1 if a process of `tandem up` runs, 0 if it does not.", _processes),
+    Family("tandem_process_up", "gauge", ("process",), "1 if a process of `tandem up` runs, 0 if not.", _processes),
     Family(
         "tandem_part_red",
         "gauge",
@@ -167,12 +167,12 @@ FAMILIES: Final = (
         "1 if a part is dead, stuck or given up, 0 if not.",
         _parts(lambda part: part["red"]),
     ),
-    Family("tandem_part_state", "gauge", ("part", "state"), "1 for the state that a part is in.", _part_states),
+    Family("tandem_part_state", "gauge", ("part", "state"), "1 for the current state of a part.", _part_states),
     Family(
         "tandem_part_age_seconds",
         "gauge",
         ("part",),
-        "Seconds since a part last counted something or looked for something to count; missing where it tells nobody.",
+        "Seconds since a part last counted events or looked for new ones; missing for a part that does not report it.",
         _parts(lambda part: part["age_s"]),
     ),
     Family(
@@ -186,71 +186,71 @@ FAMILIES: Final = (
         "tandem_publication_timestamp_seconds",
         "gauge",
         (),
-        "When the newest publication was made, in seconds since 1970.",
+        "Time of the newest publication, in seconds since 1970.",
         _published(lambda one: one.at.timestamp()),
     ),
-    Family("tandem_release_number", "gauge", (), "The number of the release that is live.", _published(lambda one: one.release)),
+    Family("tandem_release_number", "gauge", (), "The number of the live release.", _published(lambda one: one.release)),
     Family(
         "tandem_log_end_offsets",
         "gauge",
         ("source", "topic_id", "partition"),
-        "The offset after the last record that can be read; missing while the broker does not tell.",
+        "The offset after the last record that can be read; missing while the broker does not answer.",
         _log_ends,
     ),
     Family(
         "tandem_position_offsets",
         "gauge",
         ("view", "layer", "topic_id", "partition"),
-        "Up to where answers of a layer count the log: `batch` is the cut, `merged` where answers stand.",
+        "The offset below which answers of a layer count the log: `batch` is the cut, `merged` the position of merged answers.",
         _positions,
     ),
     Family(
         "tandem_lag_offsets",
         "gauge",
         ("view",),
-        "How many offsets the log goes on beyond merged answers; missing while the broker does not tell.",
+        "Offsets of the log that merged answers do not count yet; missing while the broker does not answer.",
         _of_views(lambda view: view["lag"]),
     ),
     Family(
         "tandem_newest_event_age_seconds",
         "gauge",
         _SOURCE,
-        "How long ago the newest event that merged answers count was appended to the log.",
+        "Seconds since the newest event that merged answers count was appended to the log.",
         _of_sources(lambda source: source["age_s"]),
     ),
     Family(
         "tandem_cut_age_seconds",
         "gauge",
         _SOURCE,
-        "How long ago the newest event below the cut was appended to the log.",
+        "Seconds since the newest event below the cut was appended to the log.",
         _cut_ages,
     ),
     Family(
         "tandem_watermark_timestamp_seconds",
         "gauge",
         _SOURCE,
-        "How far event time has come for merged answers, in seconds since 1970.",
+        "The watermark of merged answers, in seconds since 1970.",
         _of_sources(lambda source: _seconds(source["watermark"])),
     ),
     Family(
         "tandem_behind_bridge",
         "gauge",
         _SOURCE,
-        "1 while answers stand still until a recompute publishes what the speed layer went past.",
+        "1 while merged answers cannot advance until a recompute publishes the range that the speed layer skipped.",
         _of_sources(lambda source: source["behind_bridge"]),
     ),
     Family(
         "tandem_records_total",
         "counter",
         ("source", "outcome", "reason"),
-        "Records, each once, by the layer that has come further: `decoded`, `quarantined` by reason, or of an `other_source`.",
+        "Records by outcome, each once, by the layer that is ahead: `decoded`, `quarantined` by reason, or of an `other_source`.",
         _records,
     ),
     Family(
         "tandem_archived_records_total",
         "counter",
         _SOURCE,
-        "Records that the archive holds.",
+        "Records in the archive.",
         _of_sources(lambda source: source["archived"]),
     ),
     Family(
@@ -271,92 +271,98 @@ FAMILIES: Final = (
         "tandem_duplicate_events_total",
         "counter",
         _SOURCE,
-        "Copies of events that were left out of merged answers.",
+        "Duplicates that merged answers do not count.",
         _of_sources(lambda source: source["duplicates"]),
     ),
     Family(
         "tandem_conflicting_events_total",
         "counter",
         _SOURCE,
-        "Copies among them whose content was another.",
+        "Duplicates whose content differed from the counted event.",
         _of_sources(lambda source: source["conflicts"]),
     ),
     Family(
         "tandem_after_final_events_total",
         "counter",
         ("view",),
-        "Events that came into windows that answers had labelled final.",
+        "Events that arrived in windows that answers had labelled final.",
         _of_views(lambda view: view["after_final"]),
     ),
     Family(
         "tandem_triggers_total",
         "counter",
         ("release", "source"),
-        "Micro-batches that the speed layer has folded since it began; missing where none runs.",
+        "Micro-batches that the speed layer has folded since it started; missing if it does not run.",
         _triggers,
     ),
     Family(
         "tandem_trigger_phase_seconds_total",
         "counter",
         ("release", "source", "phase"),
-        "Seconds that each phase of them took, under Spark's names: `addBatch` folds and commits.",
+        "Seconds that each phase of these micro-batches took, by Spark's names: `addBatch` folds and commits.",
         _phases,
     ),
     Family(
         "tandem_until_loss_seconds",
         "gauge",
         _SOURCE,
-        "How long until the topic's retention may delete what is not archived; missing where nothing waits or is limited.",
+        "Seconds until the topic's retention may delete records that are not archived; missing if there are none, or no limit.",
         _until_loss("seconds"),
     ),
     Family(
         "tandem_until_loss_offsets",
         "gauge",
         _SOURCE,
-        "How many more offsets until the topic's retention may delete what is not archived; missing likewise.",
+        "Offsets until the topic's retention may delete records that are not archived; missing if there are none, or no limit.",
         _until_loss("offsets"),
     ),
     Family(
         "tandem_lost_offsets",
         "gauge",
         _SOURCE,
-        "Offsets that the topic has deleted and no archive has.",
+        "Offsets that the topic deleted before they were archived.",
         _until_loss("lost"),
     ),
     Family(
         "tandem_audit_timestamp_seconds",
         "gauge",
         _AUDITED,
-        "When the newest audit of the measure was made, in seconds since 1970.",
+        "Time of the newest audit of the measure, in seconds since 1970.",
         _audited(lambda audit: audit.at.timestamp()),
     ),
-    Family("tandem_audit_rows", "gauge", _AUDITED, "How many answers it compared.", _audited(lambda audit: audit.figures.rows)),
+    Family(
+        "tandem_audit_rows",
+        "gauge",
+        _AUDITED,
+        "Answers that the newest audit compared.",
+        _audited(lambda audit: audit.figures.rows),
+    ),
     Family(
         "tandem_audit_differing_rows",
         "gauge",
         _AUDITED,
-        "How many of them differed by more than the measure's tolerance.",
+        "Answers that differed by more than the measure's tolerance in the newest audit.",
         _audited(lambda audit: audit.figures.differ),
     ),
     Family(
         "tandem_audit_largest_error",
         "gauge",
         _AUDITED,
-        "The largest absolute error, in the measure's own unit.",
+        "The largest absolute error in the newest audit, in the measure's own unit.",
         _audited(lambda audit: audit.figures.largest),
     ),
     Family(
         "tandem_audit_symmetric_error_ratio",
         "gauge",
         _AUDITED,
-        "The symmetric mean absolute percentage error, from 0 to 2.",
+        "The symmetric mean absolute percentage error in the newest audit, from 0 to 2.",
         _audited(lambda audit: audit.figures.smape),
     ),
     Family(
         "tandem_run_timestamp_seconds",
         "gauge",
         _RUN,
-        "When the newest run of its kind ended, in seconds since 1970: `raw` reads the archive, the others the events table.",
+        "End of the newest run of its kind, in seconds since 1970: `raw` reads the archive, the others the events table.",
         _ran(lambda run: run.at.timestamp()),
     ),
     Family("tandem_run_rows", "gauge", _RUN, "How many rows it read.", _ran(lambda run: run.rows)),
@@ -366,7 +372,7 @@ FAMILIES: Final = (
         "tandem_run_estimated_seconds",
         "gauge",
         _RUN,
-        "How long the runs before it had said that it would take; missing where there were none.",
+        "Seconds that earlier runs predicted for it; missing if there were none.",
         _estimated,
     ),
     Family(

@@ -1,4 +1,4 @@
-"""What the figures are made of: one look at a project."""
+"""The state of a project from which all metrics of a scrape are computed."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -32,10 +32,11 @@ class Stored:
 
 @dataclass(frozen=True)
 class Seen:
-    """A project at the time `now`: the document of `tandem status`, the newest publication, and what the journals hold.
+    """A project at the time `now`: the document of `tandem status`, the newest publication, and rows of journals.
 
-    `expected` are the processes that `up` starts, `micro_batches` are those of the speed layer since it began, if it runs.
-    `stored` are the tables of the live release that exist.
+    * `expected`: the processes that `up` starts.
+    * `micro_batches`: those of the speed layer since it started; None if it does not run.
+    * `stored`: the existing tables of the live release.
     """
 
     now: datetime
@@ -49,7 +50,7 @@ class Seen:
 
 
 def look(call: Call, *, now: datetime) -> Seen:
-    """Read it all from the tables and the broker. Raises TandemError, also where the working tree is asked and is wrong."""
+    """Read the state from the tables and the broker. Raises TandemError, also for invalid definitions in the working tree."""
     settings = call.settings()
     tables = Tables(settings.state)
     published = publications.latest(tables)

@@ -1,4 +1,4 @@
-"""docs/metrics.md: every figure, said by its own code. `python -m cli.metrics.table` prints it."""
+"""docs/metrics.md: every metric with its help, generated from the code. `python -m cli.metrics.table` prints it."""
 
 import sys
 from typing import Final

@@ -7,8 +7,9 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any, Final
 
-from infra import atomic_files, kafka
+from infra import kafka
 from infra.airflow import local_airflow
+from infra.files import atomic_files
 from infra.kafka import broker, broker_login
 from infra.process import background
 from infra.process.background import Process

@@ -10,8 +10,9 @@ from cli.command.call import Call, Output
 from cli.command.published_definitions import definitions
 from cli.run import part_processes
 from cli.run.supervisor_client import Supervised
-from infra import kafka, private_files
+from infra import kafka
 from infra.airflow import local_airflow
+from infra.files import private_files
 from infra.kafka import broker, broker_login
 from infra.process import background
 from infra.settings import Settings

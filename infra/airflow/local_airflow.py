@@ -18,8 +18,9 @@ from typing import Any, Final
 
 import msgspec
 
-from infra import folders, private_files
+from infra import folders
 from infra.airflow import packages, rest_api
+from infra.files import private_files
 from infra.locks.environment import Environment
 from infra.process import background
 from infra.process.background import Child

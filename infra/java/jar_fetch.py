@@ -15,7 +15,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Final
 
-from infra import file_lock
+from infra.files import file_lock
 from infra.java import network
 
 LISTS: Final = Path(__file__).resolve().parent.parent / "locks"

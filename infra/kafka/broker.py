@@ -16,7 +16,8 @@ from typing import Final
 
 import msgspec
 
-from infra import kafka, private_files
+from infra import kafka
+from infra.files import private_files
 from infra.java import jars, java_home
 from infra.kafka import broker_login
 from infra.logs import log4j

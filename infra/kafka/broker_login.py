@@ -10,7 +10,8 @@ import secrets
 from pathlib import Path
 from typing import Final
 
-from infra import kafka, private_files
+from infra import kafka
+from infra.files import private_files
 from infra.settings import Settings
 
 USER: Final = "tandem"

@@ -9,7 +9,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
-from infra import atomic_files, file_lock
+from infra.files import atomic_files, file_lock
 from views.errors import TandemError
 
 

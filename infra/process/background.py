@@ -17,7 +17,7 @@ from typing import TypeVar
 
 import msgspec
 
-from infra import atomic_files, file_lock, private_files
+from infra.files import atomic_files, file_lock, private_files
 from infra.logs.files import OUT, Bounds, begin_anew, log_of
 from infra.logs.lines import spoken
 from infra.process import pdeathsig

@@ -14,7 +14,7 @@ from typing import Final
 
 import msgspec
 
-from infra import atomic_files
+from infra.files import atomic_files
 from infra.process import background
 
 _EVERY_S: Final = 0.5

@@ -10,7 +10,7 @@ from typing import Any, Final
 
 from pyspark.java_gateway import launch_gateway
 
-from infra import private_files
+from infra.files import private_files
 
 _SUBMIT: Final = "PYSPARK_SUBMIT_ARGS"
 _JAVA_OPTIONS: Final = ("spark.driver.defaultJavaOptions", "spark.driver.extraJavaOptions")

@@ -18,7 +18,8 @@ from pyspark.errors import PySparkRuntimeError
 from pyspark.logger import PySparkLogger
 from pyspark.sql import SparkSession
 
-from infra import folders, private_files
+from infra import folders
+from infra.files import private_files
 from infra.java import jars, java_home
 from infra.logs import files, log4j
 from infra.logs.files import Bounds, bounds, log_of

@@ -7,7 +7,7 @@ from typing import Final, Literal, TypeVar
 
 import msgspec
 
-from infra import atomic_files
+from infra.files import atomic_files
 from infra.process import background
 
 NAME: Final = "supervisor"

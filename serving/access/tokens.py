@@ -17,7 +17,7 @@ from typing import Final
 
 import msgspec
 
-from infra import atomic_files
+from infra.files import atomic_files
 from ledger.delta import locks
 from serving.access.rights import Principal, Rights
 from views.errors import TandemError, listed

@@ -9,7 +9,7 @@ from typing import Final, NamedTuple
 
 import msgspec
 
-from infra import atomic_files
+from infra.files import atomic_files
 from infra.process import background
 from infra.process.pulse import Heart
 

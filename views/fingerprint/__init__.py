@@ -1,1 +1,4 @@
-"""What gives a definition its meaning, its hash, and what differs between two definitions. Golden fingerprints hold it."""
+"""The meaning of a definition as a tree, its hash (the fingerprint), and the differences between two definitions.
+
+tests/views/golden.json records fingerprints of the examples: a change there needs a reason.
+"""

@@ -1,9 +1,8 @@
-"""A view that gained measures: its states are those that there are, beside those of the new measures over the same events.
+"""A view that gained measures: its existing states are joined with states of the new measures over the same events.
 
-Which events count, and in which windows, hangs on the source, the filter, the keys and the window alone, but for one thing: an
-event for which a measure's expression fails, or has a value that the measure cannot take, counts in none of the view's measures.
-Where there was no such event, neither then nor now, the rows of both tables are the same, and so are the states of a fold of all
-measures at once.
+Source, filter, keys and window decide which events count, and in which windows. There is one exception: an event for which a
+measure's expression fails, or has a value that the measure cannot take, counts in none of the view's measures. If there was no
+such event, then or now, both tables have the same rows, and their states are those that one fold of all measures gives.
 """
 
 from collections.abc import Iterable, Mapping
@@ -21,16 +20,16 @@ from views.view import View, bind, state_schema
 _THERE: Final = "_there"
 _NEW: Final = "_new"
 _WHATEVER: Final = frozenset[str]({"prepare"})
-"""Why events are rejected whatever the measures are."""
+"""Reasons of rejects that do not depend on the measures."""
 _Value = TypeVar("_Value")
 
 
 class Apart(TandemError):
-    """States of different events, which no row of one view can hold."""
+    """The two tables have states of different events, so they cannot be joined."""
 
 
 def with_measures(view: View, names: Iterable[str]) -> View:
-    """The view with some of its measures alone: those of them that have states, or the first that has if none of them does."""
+    """The view with only these measures that have states; if none of them has, with the view's first measure that has."""
     stored = [measure.name for measure in bind(view).measures if measure.derived is None]
     wanted = set(names)
     chosen = [name for name in stored if name in wanted] or stored[:1]
@@ -44,17 +43,18 @@ def with_measures(view: View, names: Iterable[str]) -> View:
 
 
 def same_events(before: Mapping[str, int], now: Mapping[str, int]) -> bool:
-    """Whether folds of other measures over the same events surely counted the same ones, by what each rejected for what reason.
+    """Whether folds of different measures over the same events certainly counted the same ones, by the rejects of each by reason.
 
-    As many that were rejected for one reason may be others: one has a value that an old measure cannot take, the other a new one.
+    Equal numbers of rejects for a measure's reason are not enough: an old measure and a new one may have rejected different
+    events.
     """
     return before == now and before.keys() <= _WHATEVER
 
 
 def joined(view: View, there: pa.Table, new: pa.Table) -> pa.Table:
-    """The view's states, of two tables of states of some of its measures each, merged and settled; `there` has precedence.
+    """The view's states, joined from two tables that each have some of its measures, merged and settled.
 
-    Raises Apart if a row of one has none in the other.
+    A state that both have is taken from `there`. Raises Apart if a row of one table has no row in the other.
     """
     schema = state_schema(view)
     common = [*view.keys, *(column.name for column in bind(view).placement.columns.states)]
@@ -68,6 +68,6 @@ def joined(view: View, there: pa.Table, new: pa.Table) -> pa.Table:
     if not found.num_rows == there.num_rows == new.num_rows:
         raise Apart(
             f"view {view.name!r}: of {there.num_rows} rows that were published and {new.num_rows} of its new measures only "
-            f"{found.num_rows} are of the same keys and window; its batch view, or the events table, is not what it was"
+            f"{found.num_rows} are of the same keys and window; its batch view or the events table has changed"
         )
     return arrays.table([arrays.whole(found.column(name)) for name in schema.names], schema)

@@ -8,9 +8,8 @@ The search reads in this order:
 3. What the links refer to is taken next, through all modules of the project, until nothing more is found.
 4. It labels what was found and writes it as text.
 
-Where a name could mean more than one thing, the search takes all of them: a fingerprint that changes too often costs a recompute,
-a fingerprint that does not change when a number does would be wrong. Of a package that is not the project's, only the version
-counts.
+If a name could refer to several things, the search takes all of them: a fingerprint that changes too often costs a recompute,
+while a fingerprint that stays although a number changes is an error. Of a package outside the project, only the version counts.
 """
 
 import ast
@@ -34,8 +33,8 @@ from views.project.isolated_import import ProjectLoader
 def code_of_classes(types: Sequence[type], called: Iterable[str] = ("__post_init__", "_missing_")) -> dict[str, Meaning]:
     """The code that runs when the attributes `called` of these classes are used, by name.
 
-    Each part is a function, a constant or whatever else gives a name its value; it means its text in normal form. By default
-    these are the attributes of structs and enums that decoding uses.
+    Each part is a function, a constant or another statement that gives a name its value; its value is its text in normal form.
+    `called` is by default the attributes of structs and enums that decoding uses.
 
     Raises:
         DefinitionError: if a method's source cannot be read.
@@ -85,16 +84,16 @@ def _by_name(statements: Iterable[ast.stmt]) -> dict[str, list[ast.stmt]]:
 
 @dataclass(frozen=True)
 class _Code:
-    """Statements in normal form, and what a person calls them."""
+    """Statements in normal form, and their name for readers."""
 
     called: str
     forms: list[ast.AST]
 
 
 class _Search:
-    """What was found so far, and what is still to be looked at.
+    """What the search found so far, and what it still has to visit.
 
-    `home` is the module of what is asked about: definitions there are known by their names alone.
+    `home` is the module where the search starts: names of definitions there have no module.
     """
 
     def __init__(self, trees: ModuleTrees, home: str) -> None:
@@ -104,12 +103,12 @@ class _Search:
         self.found: dict[Defined, _Code] = {}
         self.packages: dict[str, Meaning] = {}
         self.classes: dict[Defined, dict[str, list[ast.stmt]]] = {}
-        """The attributes of classes, which are taken once code names them."""
+        """The attributes of classes; the search takes one as soon as code uses its name."""
         self.words: set[str] = set()
-        """Attributes and texts in the code found: any of them may name an attribute of a class."""
+        """Attributes and string constants in the code found: each may be the name of a class's attribute."""
         self.waiting: list[Waiting] = []
 
-    # Where a search starts.
+    # Starts of a search.
 
     def add_class(self, owner: type, method: FunctionType | None = None) -> None:
         """Let the class's attributes be found; if only a method is known, it may have been made by no class statement."""
@@ -118,7 +117,7 @@ class _Search:
         found = within(tree, name) if tree is not None else None
         if isinstance(found, ast.ClassDef):
             self.classes[Defined(module, name)] = _by_name(one for one in found.body if not is_field(one))
-            # What a module does to a class after it is made, such as `C.factor = 2`.
+            # Statements of a module that change the class later, such as `C.factor = 2`.
             changes = [
                 one for one in self.references.statements(module, name) if not isinstance(one, ast.ClassDef | ImportStatement)
             ]
@@ -127,7 +126,7 @@ class _Search:
             self.add_function(method)
 
     def add_function(self, function: FunctionType) -> None:
-        """Take a function of a module; a lambda is known by its line."""
+        """Take a function of a module; a lambda is named by its line."""
         module, name = function.__module__, function.__qualname__.partition(".")[0]
         tree = self.trees.tree(module)
         if tree is None:
@@ -153,20 +152,20 @@ class _Search:
         )
         if "<locals>" in function.__code__.co_qualname and not decorated:
             raise DefinitionError(
-                f"{function.__name__} is made by {function.__code__.co_qualname.partition('.')[0]}, so its code does not say all "
-                "that it does; define it in a module by its name"
+                f"{function.__name__} is made by {function.__code__.co_qualname.partition('.')[0]}, so its code is not "
+                "its whole meaning; define it by its name in a module"
             )
 
-    # What it finds.
+    # The search.
 
     def _follow(self, referents: Iterable[Referent]) -> None:
-        """Take all that is referred to, and what that refers to in turn."""
+        """Take everything that is referred to, transitively."""
         pending = list(referents)
         while pending:
             pending.extend(self._taken(pending.pop()))
 
     def _taken(self, referent: Referent) -> Iterator[Referent]:
-        """Take what is referred to; gives what it refers to."""
+        """Take one thing that is referred to; returns what it refers to."""
         match referent:
             case Defined(module, name):
                 statements = self.references.statements(module, name)
@@ -178,7 +177,7 @@ class _Search:
                         if isinstance(node, ImportStatement):
                             yield from self._imported(module, node, name)
             case Whole(module):
-                # The module itself is handed on: anything in it may be used.
+                # The code uses the module as a value, so it may use anything in it.
                 tree = self.trees.tree(module)
                 yield from self._take(Defined(module, WHOLE), tree.body if tree is not None else [])
             case Foreign(path):
@@ -188,7 +187,7 @@ class _Search:
                     self.add_package(star)
 
     def _take(self, place: Defined, statements: Sequence[ast.AST], own: Collection[str] = ()) -> list[Referent]:
-        """Add statements in normal form; gives what they refer to. `own` are the names of the class that they are in."""
+        """Add statements in normal form; returns what they refer to. `own` are the names of the class around them."""
         if not statements or place in self.found:
             return []
         first: Any = statements[0]
@@ -217,10 +216,10 @@ class _Search:
         for reference in self.references.imported(module, statement, name):
             yield from (reference.referent, *reference.others)
 
-    # What it means.
+    # The result.
 
     def everything(self) -> dict[str, Meaning]:
-        """All that is reached, when there is nothing more to find, in order of name."""
+        """All parts found, in order of name; called when the search is complete."""
         before = -1
         while before < len(self.found):
             before = len(self.found)
@@ -237,7 +236,7 @@ class _Search:
         return dict(sorted({**meanings, **self.packages}.items()))
 
     def _labels(self) -> dict[Defined, str]:
-        """Names of definitions that do not say where they are, unless two of them have one name."""
+        """Names of definitions without their modules, unless two definitions share a name."""
         number = Counter(place.name for place in self.found)
         return {
             place: place.name if place.module == self.home or number[place.name] == 1 else f"{place.name} of {place.module}"
@@ -246,7 +245,7 @@ class _Search:
 
 
 def _kind(name: str, statement: ast.AST) -> str:
-    """What a person calls the code that is found under a name."""
+    """The kind of code behind a name, for readers."""
     if name == WHOLE:
         return "module"
     if name.startswith("change of "):

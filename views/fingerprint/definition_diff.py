@@ -3,8 +3,8 @@
 | kind       | what it means                                                         | what is computed, from where            |
 | ---------- | --------------------------------------------------------------------- | --------------------------------------- |
 | `none`     | no number: formatting, texts, units, labels, order, a view's name     | nothing                                 |
-| `additive` | there is more: a new view, or measures beside those that there were   | what is new, from the events table      |
-| `breaking` | a number that there was means something else, or is gone              | the view, from the events table         |
+| `additive` | something was added: a new view, or measures of a view                | what is new, from the events table      |
+| `breaking` | an existing number means something else, or is gone                   | the view, from the events table         |
 | `source`   | records become other events                                           | events from the archive, then the view, |
 |            |                                                                       | unless it reads none of what was added  |
 |            |                                                                       | (unread_fields.py)                      |
@@ -27,7 +27,7 @@ from views.view import View
 
 Kind = Literal["none", "additive", "breaking", "source"]
 KINDS: Final[tuple[Kind, ...]] = get_args(Kind)
-"""The worst last."""
+"""The kinds, from the least to the most serious."""
 
 Status = Literal["unchanged", "added", "removed", "changed"]
 Origin = Literal["nothing", "events", "archive"]
@@ -38,7 +38,7 @@ _Definition = TypeVar("_Definition", Source, View)
 
 @dataclass(frozen=True)
 class Change:
-    """One difference, as a sentence without its end."""
+    """One difference, as a sentence without a full stop."""
 
     words: str
     kind: Kind
@@ -46,9 +46,9 @@ class Change:
 
 @dataclass(frozen=True)
 class SourceChanges:
-    """What became of a source. It is unchanged if all but texts, formatting and order is as it was.
+    """The differences of a source. It is unchanged if only texts, formatting and order differ.
 
-    `rebuilt` says that its events table has to be built from the archive: it is new, or records become other events.
+    `rebuilt`: its events table must be built from the archive, because it is new or records become other events.
     """
 
     name: str
@@ -58,17 +58,18 @@ class SourceChanges:
 
     @property
     def kind(self) -> Kind:
-        """The worst of its changes'."""
+        """The most serious kind of its changes."""
         return _worst(self.changes)
 
 
 @dataclass(frozen=True)
 class ViewChanges:
-    """What became of a view. It is unchanged if and only if its fingerprint is.
+    """The differences of a view. It is unchanged if and only if its fingerprint is.
 
-    `added_measures` names the new measures if nothing else changed: the states of the others are what they were.
-    `computed_from` says from where the view must be computed, if it must be. `unread_fields` names the optional fields that the
-    source's event gained, if nothing else changed: where they reject no archived record, the view keeps its batch view.
+    * `added_measures`: the new measures, if nothing else changed; the states of the others stay valid.
+    * `computed_from`: the table from which the view must be computed; None if it need not be.
+    * `unread_fields`: the optional fields that the source's event gained, if nothing else changed. If they reject no archived
+      record, the view keeps its batch view.
     """
 
     name: str
@@ -80,13 +81,13 @@ class ViewChanges:
 
     @property
     def kind(self) -> Kind:
-        """The worst of its changes'."""
+        """The most serious kind of its changes."""
         return _worst(self.changes)
 
 
 @dataclass(frozen=True)
 class Fingerprints:
-    """What was computed, by name: sources by their decoder's fingerprints, views by their own."""
+    """The fingerprints by which tables were computed, by name: a source's is its decoder's, a view's its own."""
 
     sources: Mapping[str, str]
     views: Mapping[str, str]
@@ -94,9 +95,9 @@ class Fingerprints:
 
 @dataclass(frozen=True)
 class Changes:
-    """What became of every source and view: those that are wanted in their order, then those that are no more.
+    """The differences of every source and view: those of the new definitions in their order, then the removed ones.
 
-    `files` are those whose text differs, whether that means anything or not.
+    `files` are the files whose text differs, even if the meaning is the same.
     """
 
     sources: tuple[SourceChanges, ...]
@@ -105,16 +106,16 @@ class Changes:
 
     @property
     def different(self) -> bool:
-        """Whether a source or a view is not what it was."""
+        """Whether a source or a view changed."""
         return any(source.status != "unchanged" for source in self.sources) or any(
             view.status != "unchanged" for view in self.views
         )
 
 
 def compare(published: Project, wanted: Project, computed: Fingerprints | None = None) -> Changes:
-    """What the wanted definitions change of the published ones, and of what was `computed` by them, if that is given.
+    """The differences between the wanted and the published definitions, and the tables `computed` from these, if given.
 
-    Equal definitions mean something else to another version of Tandem, or of a package that they reach.
+    Equal definitions may have another meaning under another version of Tandem, or of a package that their code reaches.
     """
     by_name = computed or Fingerprints({}, {})
     sources = tuple(_source(*pair, by_name.sources) for pair in _pairs(published.sources, wanted.sources))
@@ -135,9 +136,9 @@ def compare(published: Project, wanted: Project, computed: Fingerprints | None =
 
 
 def continued(published: Mapping[str, str], wanted: Mapping[str, str]) -> dict[str, str]:
-    """The views that mean what a published view means, by fingerprints, with the name that this has.
+    """The names of views that have the fingerprint of a published view, with that view's name.
 
-    That is the view of the same name, or else a view that no longer exists: a view that was renamed.
+    It is the view of the same name, or else a view that no longer exists: then the view was renamed.
     """
     same = {name: name for name, meaning in wanted.items() if published.get(name) == meaning}
     gone: dict[str, list[str]] = {}
@@ -188,7 +189,7 @@ def _view(name: str, before: View | None, after: View | None, fingerprints: Mapp
 
 
 def _renamed(name: str, was: str) -> ViewChanges:
-    """A view that another one continues under a new name: the batch view of that one is its own."""
+    """The change of a renamed view: it keeps the batch view of the old name."""
     return ViewChanges(name, "added", (Change(f"means what view {was!r} means, and keeps its batch view", "none"),))
 
 
@@ -197,7 +198,7 @@ def _come_or_gone(what: str, *, came: bool) -> tuple[Status, tuple[Change, ...]]
 
 
 def _once(changes: Iterable[Change]) -> tuple[Change, ...]:
-    """A function that several parts reach is told once, with the worst that it does."""
+    """Report a function that several parts reach once, with its most serious kind."""
     kinds: dict[str, Kind] = {}
     for change in changes:
         kinds[change.words] = max(kinds.get(change.words, "none"), change.kind, key=KINDS.index)
@@ -225,7 +226,7 @@ def _kind_in_view(difference: Difference, origin: Origin) -> Kind:
     if difference.how == "rewritten":
         return "none"
     match difference.path:
-        case ("source",):  # another one, whose events may be there already
+        case ("source",):  # a changed decoder, whose events table may exist already
             return "source" if origin == "archive" else "breaking"
         case ("source", "decoder", *_):
             return "source"

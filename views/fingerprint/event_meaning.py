@@ -1,4 +1,4 @@
-"""What an event type means: its fields, and the code that runs when an event is made."""
+"""The meaning of an event type: its fields, and the code that runs when an event is constructed."""
 
 import enum
 from functools import lru_cache
@@ -15,7 +15,7 @@ from views.source.event import Field, event_fields
 
 @lru_cache(maxsize=1024)
 def event_meaning(event: type[msgspec.Struct]) -> Meaning:
-    """An event type, with the code that runs when one is made."""
+    """An event type, with the code that runs when an event is constructed."""
     fields, name = event_fields(event), f"event type {event.__name__}"
     shape = _struct(name, event, fields, f"{name}: field ")
     return Meaning(name, parts={"fields": shape, "code": Meaning(f"{name}: code", parts=code_of_classes(_types(event, fields)))})
@@ -65,7 +65,7 @@ def _field(field: Field, name: str) -> Meaning:
 
 
 def _type(field: Field) -> list[Any]:
-    """The type, but for what the items of a list and the fields of a struct say themselves."""
+    """The type without the items of a list and the fields of a struct, which are parts of their own."""
     if field.items is not None:
         return ["list"]
     if field.fields:

@@ -1,8 +1,9 @@
-"""What gives a source's events and a view's numbers their meaning: a tree of named parts, and its short hash.
+"""The meaning of a source's events and of a view's numbers: a tree of named parts, and its short hash, the fingerprint.
 
-Equal fingerprints mean equal numbers, so a batch table is named by one and is rebuilt only when it changes. What changes no
-number does not count: the order of fields and measures, names of event types without methods, labels such as lateness, comments,
-formatting, docstrings and local names, and in which of the project's modules code stands.
+Equal fingerprints mean equal numbers, so a batch table is named by its fingerprint and is rebuilt only when that changes.
+
+Not part of the tree, because they change no number: the order of fields and measures; names of event types without methods;
+labels such as lateness; comments, formatting, docstrings and local names; the module of the project that holds the code.
 """
 
 import dataclasses
@@ -24,13 +25,13 @@ from views.source.source import Source, metadata_schema
 from views.view import View, bind
 
 DECODE_VERSION: Final = 2
-"""Raised whenever a decoder of the platform gives another event, or another outcome, for some record."""
+"""Increase it whenever a decoder of the platform returns another event, or another outcome, for some record."""
 
 KERNEL_VERSION: Final = 2
-"""Raised whenever unique, partial, merge or present could give another number for some events."""
+"""Increase it whenever unique, partial, merge or present could return another number for some events."""
 
 LABELS: Final = ("topic", "lateness", "idle", "clock_skew", "dedup_window", "key", "compacted")
-"""The parameters of a source that change no number: where its log is, what is said about its events, and when."""
+"""The parameters of a source that change no number."""
 
 _CALLED_OF_MEASURES: Final = (
     "__post_init__",
@@ -48,13 +49,13 @@ _CALLED_OF_DECODERS: Final = ("__post_init__", "parser", "listed")
 
 @lru_cache(maxsize=1024)
 def decoder_fingerprint(source: Source) -> str:
-    """The hash of what decides which events the source's records become."""
+    """The hash of `decoder_meaning`."""
     return digest(decoder_meaning(source))
 
 
 @lru_cache(maxsize=1024)
 def fingerprint(view: View) -> str:
-    """The hash of what decides the view's numbers."""
+    """The hash of `view_meaning`."""
     return digest(view_meaning(view))
 
 
@@ -62,10 +63,9 @@ def fingerprint(view: View) -> str:
 def decoder_meaning(source: Source) -> Meaning:
     """What decides which events the source's records become.
 
-    Covers the event type with all that it reaches in the project, the decoder (a function with the code that it reaches), the
-    same of earlier versions with their upgrades, what tells the source's records from others', the event-time field, how many
-    events a value holds, the metadata that events hold and the plausible range. Not the topic: the log names its topics by
-    their ids.
+    Parts: the event type with the code that it reaches in the project; the decoder (a function with the code that it
+    reaches); the same of earlier versions, with their upgrades; the record filter; the event-time field; the most events per
+    record; metadata columns; the plausible range. Not the topic: the log names its topics by their ids.
     """
     metadata, plausible = sorted(metadata_schema(source).names), [bound.astimezone(UTC).isoformat() for bound in source.plausible]
     return Meaning(
@@ -89,9 +89,9 @@ def decoder_meaning(source: Source) -> Meaning:
 
 
 def source_meaning(source: Source) -> Meaning:
-    """What of a source decides the numbers of its views: its events, and which of them are copies or become rows.
+    """What of a source decides the numbers of its views: its events, its identity, and its `prepare`.
 
-    The source counts by its name, because two sources may have equal event types and different logs.
+    The source's name is a part, because two sources may have equal event types and different logs.
     """
     identity = sorted(source.identity)
     return Meaning(
@@ -151,10 +151,10 @@ def _measure(name: str, measure: Any, inputs: list[str], notes: Mapping[str, str
     own = not type(measure).__module__.startswith("views.")
     if own and "<locals>" in type(measure).__qualname__:
         raise DefinitionError(
-            f"{type(measure).__qualname__} is made inside a function, so its code does not say all that it does; write the class "
+            f"{type(measure).__qualname__} is defined inside a function, so its code is not its whole meaning; define the class "
             "in a module"
         )
-    # A project's code may use the text itself.
+    # A measure of the project may use the text itself.
     texts = (
         {} if own else {name: value for name, value in parameters.items() if value in measure.inputs or value == measure.inputs}
     )
@@ -187,7 +187,7 @@ def _record_filter(record_filter: RecordFilter | None) -> Meaning:
 
 
 def _versions(versions: tuple[Version, ...]) -> Meaning:
-    """Earlier versions are tried in their order."""
+    """The earlier versions; their order counts, because they are tried in it."""
     parts = {str(number): _version(version) for number, version in enumerate(versions)}
     return Meaning("versions", len(parts), _listed([version.event.__name__ for version in versions]), parts, tuple(parts))
 

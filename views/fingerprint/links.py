@@ -1,7 +1,7 @@
-"""Global names in code, replaced by what they refer to: how code imports what it uses, and from where, then counts for nothing.
+"""Global names in code, replaced by what they refer to. So the way in which code imports what it uses does not count.
 
-A link to a definition is written as the definition's label, which is known once all code is found. So a link waits as a node
-without a text, and `write` gives it one.
+A link to a definition is written as the definition's label, which is known only when all code is found. Until then a link is a
+node without a text; `write` sets the text.
 """
 
 import ast
@@ -12,25 +12,25 @@ from typing import Final
 from views.fingerprint.references import Defined, Foreign, Reference, References, Referent, Unknown, Whole
 
 WHOLE: Final = "*"
-"""The name of all that is in a module."""
+"""The name that stands for everything in a module."""
 
 
 @dataclass(frozen=True)
 class Waiting:
-    """A name in a tree that is to be written as the label of a definition, within `text`."""
+    """A name in a tree that `write` replaces by the label of a definition, within `text`."""
 
     node: ast.Name
     definition: Defined
     text: str
 
     def write(self, labels: Mapping[Defined, str]) -> None:
-        """Give the name its text."""
+        """Set the text of the name."""
         self.node.id = self.text.format(labels.get(self.definition, self.definition.name))
 
 
 @dataclass(frozen=True)
 class Links:
-    """The links of one tree: what its names refer to, and the names that wait for a label."""
+    """The links of one tree: what its names refer to, and the names without a label yet."""
 
     referents: list[Referent] = field(default_factory=list)
     waiting: list[Waiting] = field(default_factory=list)
@@ -76,7 +76,7 @@ class _Linker(ast.NodeTransformer):
         return node if link is None or (first is node and not isinstance(first.ctx, ast.Load)) else link
 
     def _link(self, reference: Reference, path: tuple[str, ...]) -> ast.expr | None:
-        """What stands for a path; None for what is as it is written."""
+        """The node that replaces a path; None to keep the path as written."""
         rest = reference.rest
         text = f"{path[0]} or {{}}" if path[0] in self.ambiguous else "{}"
         node = ast.Name("")

@@ -1,7 +1,7 @@
-"""What gives a definition its meaning, as a tree of named parts.
+"""The meaning of a definition, as a tree of named parts.
 
-A fingerprint is a tree's hash (views/fingerprint/fingerprint.py) and a comparison walks two trees
-(views/fingerprint/definition_diff.py), so whatever changes the one is a part that the other can name.
+A fingerprint is a tree's hash (views/fingerprint/fingerprint.py), and `plan` compares two trees
+(views/fingerprint/definition_diff.py). So `plan` can name every part that changes a fingerprint.
 """
 
 import hashlib
@@ -17,11 +17,10 @@ _LONGEST: Final = 160
 
 @dataclass(frozen=True)
 class Meaning:
-    """One part of a definition: a filter, a measure, a field of the event type, a function of the project that is reached.
+    """One part of a definition: a filter, a measure, a field of the event type, a function of the project that it reaches.
 
-    What counts is `value`, which JSON can hold, the meaning of the `parts` below it, and, where it is given, their `order`;
-    `canonical` is the value as JSON. The rest is for readers and counts for nothing: `name` says what the part is, `text` how
-    a definition writes it (empty for code), `notes` what is said about it, such as its unit.
+    Hashed are `value`, which JSON can hold (`canonical` is the value as JSON), the `parts` below it, and their `order` if given.
+    For readers only are `name`; `text`, as a definition writes the part (empty for code); and `notes`, such as a unit.
     """
 
     name: str = field(compare=False)
@@ -33,7 +32,7 @@ class Meaning:
     canonical: str = field(init=False, repr=False)
 
     def __post_init__(self) -> None:
-        # As JSON, since Python takes 0, 0.0 and False for equal.
+        # As JSON, because 0, 0.0 and False are equal in Python.
         object.__setattr__(self, "canonical", json.dumps(self.value, sort_keys=True, separators=(",", ":")))
 
 
@@ -49,7 +48,7 @@ def _counted(meaning: Meaning) -> list[Any]:
 
 @dataclass(frozen=True)
 class Difference:
-    """Parts that differ, or are written otherwise without meaning anything else; `path` leads to them from the root."""
+    """Parts that differ in meaning, or only in how they are written; `path` leads to them from the root."""
 
     path: tuple[str, ...]
     how: Literal["added", "removed", "changed", "rewritten"]
@@ -57,7 +56,7 @@ class Difference:
 
 
 def differences(before: Meaning, after: Meaning, path: tuple[str, ...] = ()) -> Iterator[Difference]:
-    """At least one for meanings that differ; a part that became another is told as a whole."""
+    """The differences, at least one for different meanings; a part that was replaced is reported as a whole."""
     name = after.name
     if before.canonical != after.canonical:
         yield Difference(path, "changed", f"{name}{_arrow(before.text, after.text) or ' changed'}")
@@ -87,11 +86,11 @@ def _appeared(part: Meaning) -> str:
 
 
 def _disappeared(part: Meaning) -> str:
-    return f"{part.name} removed" if part.text else f"{part.name} is used no longer"
+    return f"{part.name} removed" if part.text else f"{part.name} is no longer used"
 
 
 def _arrow(before: str, after: str) -> str:
-    """The old and the new meaning; nothing where both read alike."""
+    """The old and the new text; empty if both are equal."""
     old, new = _short(before), _short(after)
     return f": {old} -> {new}" if old != new else ""
 

@@ -1,4 +1,4 @@
-"""The syntax trees of a project's modules, and questions to them that need no running code."""
+"""The syntax trees of a project's modules, and searches in them; no code runs."""
 
 import ast
 import inspect
@@ -23,7 +23,7 @@ class ModuleTrees:
         self.trees: dict[str, ast.Module] = {}
 
     def tree(self, module: str) -> ast.Module | None:
-        """The module's tree; None if it is not the project's."""
+        """The module's tree; None for a module outside the project."""
         if module not in self.trees:
             source = self._source(module)
             if source is None:
@@ -40,14 +40,14 @@ class ModuleTrees:
         if isinstance(self.loader, ProjectLoader):
             return self.loader.get_source(module) if self.loader.path_of(module) else None
         if module != self.own:
-            return None  # an event type outside a loaded project: no more than its own module belongs to it
+            return None  # an event type outside a loaded project: its project is its own module
         try:
             return inspect.getsource(sys.modules[module])
         except (KeyError, OSError, TypeError) as error:
             raise DefinitionError(f"the source of module {module!r} cannot be read, so no fingerprint can cover it") from error
 
     def absolute(self, module: str, statement: ast.ImportFrom) -> str:
-        """The module that `from ... import` names, seen from `module`."""
+        """The absolute name of the module in a `from ... import` of `module`."""
         if not statement.level:
             return statement.module or ""
         package = module.split(".")
@@ -58,7 +58,7 @@ class ModuleTrees:
 
 
 def _one_name(tree: ast.Module) -> ast.Module:
-    """The tree with imports from `views` for those from `tandem`, which offers the same things under a second name."""
+    """The tree with imports from `tandem` replaced by imports from `views`, which are the same things."""
     for node in ast.walk(tree):
         if isinstance(node, ast.ImportFrom) and not node.level and node.module == "tandem":
             node.module = "views"
@@ -66,12 +66,12 @@ def _one_name(tree: ast.Module) -> ast.Module:
 
 
 def imports(tree: ast.Module) -> Iterator[ImportStatement]:
-    """Every import of a module, wherever it stands."""
+    """Every import of a module, inside functions and classes, too."""
     return (node for node in ast.walk(tree) if isinstance(node, ImportStatement))
 
 
 def within(tree: ast.AST, qualified_name: str) -> ast.AST | None:
-    """The definition that a qualified name means."""
+    """The definition with a qualified name."""
     for name in qualified_name.split("."):
         if name != "<locals>":
             found = next((node for node in ast.walk(tree) if isinstance(node, Definition) and node.name == name), None)
@@ -114,5 +114,5 @@ def _running(statement: ast.AST) -> Iterator[ast.AST]:
 
 
 def is_field(statement: ast.stmt) -> bool:
-    """Whether a statement of an event type declares a field; the fingerprint has those already, by their types."""
+    """Whether a statement of an event type declares a field; `event_meaning` covers fields by their types."""
     return isinstance(statement, ast.AnnAssign) and "ClassVar" not in ast.unparse(statement.annotation)

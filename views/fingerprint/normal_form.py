@@ -1,8 +1,8 @@
-"""Python code as text that is equal for code that does the same in the same way.
+"""Python code in normal form: text that is equal for code that differs only in what changes no result.
 
-Comments, formatting, docstrings, annotations and type parameters of functions, and the names of parameters and local variables do
-not count. Imports the standard library only, so that any interpreter can run this file alone; `views.fingerprint.tree_text`
-writes the tree.
+The normal form leaves out comments, formatting, docstrings, annotations and type parameters of functions, and numbers the names
+of parameters and local variables. Imports the standard library only, so that any interpreter can run this file alone;
+`views.fingerprint.tree_text` writes the tree.
 """
 
 import ast
@@ -14,20 +14,20 @@ Comprehension = ast.ListComp | ast.SetComp | ast.DictComp | ast.GeneratorExp
 
 
 def normal_form(node: ast.AST) -> ast.AST:
-    """A copy of the tree with local names numbered in order of appearance, as `%0`, and without what does not count."""
+    """A copy of the tree in normal form: local names are numbered in order of appearance, as `%0`."""
     renamed: ast.AST = _Renamer().visit(_copied(node))
     return renamed
 
 
 def _copied(node: Any) -> Any:
-    """What copy.deepcopy makes, but for positions, which it would do in several frames a level."""
+    """A copy of the tree without positions; copy.deepcopy would need several stack frames per level."""
     if isinstance(node, ast.AST):
         return type(node)(**{name: _copied(child) for name, child in ast.iter_fields(node)})
     return list(map(_copied, node)) if isinstance(node, list) else node
 
 
 class _Renamer(ast.NodeTransformer):
-    """Renames as Python scopes names: functions, lambdas and comprehensions have names of their own, classes share none."""
+    """Renames local names by Python's scopes: functions, lambdas and comprehensions; a class's names stay."""
 
     def __init__(self) -> None:
         self.scopes: list[dict[str, str]] = []
@@ -46,7 +46,7 @@ class _Renamer(ast.NodeTransformer):
         node.name = self._new_name(node.name)
         node.returns = None
         self._push_type_parameters(node)
-        node.type_params = []  # all that they do is what annotations do
+        node.type_params = []  # these statements only annotate
         self._scoped(node, [*_parameters(node.args), *_bound(node.body)], _declared_elsewhere(node.body))
         self.scopes.pop()
         return node  # type: ignore[no-any-return]  # one of two function nodes
@@ -60,7 +60,7 @@ class _Renamer(ast.NodeTransformer):
         node.decorator_list, node.name = self._each(node.decorator_list), self._new_name(node.name)
         self._push_type_parameters(node)
         node.bases, node.keywords = self._each(node.bases), self._each(node.keywords)
-        # A class's own names are attributes, which others use: they keep their names.
+        # A class's own names are attributes that other code uses, so they stay.
         self.scopes.append({name: name for name in _bound(node.body)})
         node.body = self._body(node.body)
         del self.scopes[-2:]
@@ -76,7 +76,7 @@ class _Renamer(ast.NodeTransformer):
     def _push_type_parameters(self, node: Any) -> None:
         """A scope of the names in `def f[T]`, `class C[T]` or `type A[T]`, which Python has from 3.12 on.
 
-        They are numbered apart from other names, so that a function has the form that it has without them.
+        They have numbers of their own, so a function has the same form with and without them.
         """
         parameters = getattr(node, "type_params", [])
         self.scopes.append({one.name: f"%T{self.type_parameters + number}" for number, one in enumerate(parameters)})
@@ -159,12 +159,12 @@ class _Renamer(ast.NodeTransformer):
         arguments.kw_defaults = [None if value is None else self.visit(value) for value in arguments.kw_defaults]
 
     def _body(self, statements: list[ast.stmt]) -> list[ast.stmt]:
-        """The statements without docstrings and other constants that stand alone."""
+        """The statements without docstrings and other statements that are only a constant."""
         kept = [self.visit(one) for one in statements if not (isinstance(one, ast.Expr) and isinstance(one.value, ast.Constant))]
         return kept or [ast.Pass()]
 
     def visit_AnnAssign(self, node: ast.AnnAssign) -> ast.AST:
-        """An annotation counts in a class, where it may declare a field."""
+        """Keep annotations in a class, where they may declare a field."""
         if self.scopes and isinstance(node.target, ast.Name) and self.scopes[-1].get(node.target.id) == node.target.id:
             return self.generic_visit(node)
         if node.value is None:
@@ -204,7 +204,7 @@ def _own_nodes(body: Iterable[ast.AST]) -> Iterator[ast.AST]:
 
 
 def _bound(body: Iterable[ast.AST]) -> list[str]:
-    """The names that a scope's statements bind, in order of appearance; those of its comprehensions are their own."""
+    """The names that a scope's statements bind, in order of appearance, without those of its comprehensions."""
     own = list(_own_nodes(body))
     comprehensions = [node for node in own if isinstance(node, Comprehension)]
     inner = {id(name) for one in comprehensions for part in one.generators for name in ast.walk(part.target)}

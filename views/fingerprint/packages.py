@@ -1,4 +1,4 @@
-"""Packages that code uses: of those that are not the project's, the installed version is all that counts."""
+"""Packages that code uses: of a package outside the project, only the installed version counts."""
 
 import sys
 from importlib.metadata import PackageNotFoundError, packages_distributions, version
@@ -8,13 +8,13 @@ from views.project.isolated_import import PLATFORM
 
 
 def counted_package(module: str) -> str | None:
-    """The package of a module whose version counts; None for Python's own modules and Tandem, which are pinned elsewhere."""
+    """The package of a module; None for Python's own modules and Tandem, whose versions do not count here."""
     root = module.split(".", maxsplit=1)[0]
     return root if root and root not in sys.stdlib_module_names and root not in PLATFORM else None
 
 
 def version_of(package: str) -> Meaning:
-    """A package by its installed version; the name is that of its module."""
+    """A package as a part: the name of its module, and its installed version."""
     installed = _version(package)
     return Meaning(f"package {package}", installed, installed)
 

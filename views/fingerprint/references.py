@@ -1,7 +1,6 @@
 """What the global names in a project's code refer to: a definition in one of its modules, a module, or part of a package.
 
-Imports are followed to where a name is defined, so code means the same whichever way it imports what it uses, and from
-whichever module of the project.
+It follows imports to the definition of a name, so the way in which code imports what it uses does not count.
 """
 
 import ast
@@ -12,7 +11,7 @@ from views.fingerprint.module_trees import ImportStatement, ModuleTrees, concern
 
 @dataclass(frozen=True)
 class Defined:
-    """What the statements of a project's module make of a name."""
+    """A definition: what the statements of a project's module bind to a name."""
 
     module: str
     name: str
@@ -20,14 +19,14 @@ class Defined:
 
 @dataclass(frozen=True)
 class Whole:
-    """A module of the project itself."""
+    """A module of the project."""
 
     module: str
 
 
 @dataclass(frozen=True)
 class Foreign:
-    """A module that is not the project's, or something in it: `("math", "floor")`."""
+    """A module outside the project, or something in it: `("math", "floor")`."""
 
     path: tuple[str, ...]
 
@@ -44,7 +43,7 @@ Referent = Defined | Whole | Foreign | Unknown
 
 @dataclass(frozen=True)
 class Reference:
-    """What a dotted path refers to, the attributes of it that follow, and what else the path may refer to."""
+    """What a dotted path refers to, the remaining attributes, and what else the path may refer to."""
 
     referent: Referent
     rest: tuple[str, ...] = ()
@@ -59,7 +58,7 @@ class References:
     _statements: dict[str, dict[str, list[ast.stmt]]] = field(default_factory=dict)
 
     def statements(self, module: str, name: str) -> list[ast.stmt]:
-        """The statements of a module that bind a name or may change its value, imports too; none if it is not the project's."""
+        """The statements of a module, imports too, that bind a name or may change its value; none outside the project."""
         if module not in self._statements:
             index: dict[str, list[ast.stmt]] = {}
             tree = self.trees.tree(module)
@@ -70,7 +69,7 @@ class References:
         return self._statements[module].get(name, [])
 
     def resolve(self, module: str, path: tuple[str, ...]) -> Reference:
-        """What `name.attribute...` refers to where a module's code says it."""
+        """What `name.attribute...` refers to in a module's code."""
         found = self._bound(module, path[0], frozenset())
         rest, others = path[1:], found.others
         while rest and isinstance(found.referent, Whole):
@@ -86,13 +85,13 @@ class References:
         return Reference(found.referent, rest, others)
 
     def imported(self, module: str, statement: ImportStatement, name: str | None = None) -> list[Reference]:
-        """What an import binds: to a name, or all that it binds."""
+        """What an import binds to a name; without a name, all that it binds."""
         aliases = [alias for alias in statement.names if name is None or _binds(statement, alias) == name]
         return [self._imported(module, statement, alias, frozenset()) for alias in aliases]
 
     def _bound(self, module: str, name: str, seen: frozenset[tuple[str, str]]) -> Reference:
         """What a module binds to a name."""
-        if (module, name) in seen:  # modules may import names from one another in a circle
+        if (module, name) in seen:  # modules may import names from each other in a cycle
             return Reference(Unknown())
         seen |= {(module, name)}
         statements = self.statements(module, name)
@@ -124,7 +123,7 @@ class References:
         return found
 
     def _starred(self, module: str, name: str, seen: frozenset[tuple[str, str]]) -> Reference:
-        """What a name may be that a module binds by `from ... import *` alone."""
+        """What a name may refer to that a module binds only by `from ... import *`."""
         tree = self.trees.tree(module)
         stars = [one for one in (imports(tree) if tree else ()) if isinstance(one, ast.ImportFrom) and one.names[0].name == "*"]
         origins = [self.trees.absolute(module, one) for one in stars]

@@ -1,4 +1,4 @@
-"""Whether a source still reads what it was written to read before: how event types may evolve.
+"""How event types may evolve: whether a source still reads the records of its published event type.
 
 | change of what is published                                  | its records              |
 | ------------------------------------------------------------ | ------------------------ |
@@ -8,10 +8,9 @@
 | the same inside structs and lists                            | are read                 |
 | anything else                                                | are not, by rule         |
 
-A record of the published shape is what the rules speak of: a record that held an unknown field, which was ignored, is read by
-that field's type once there is one. Code is not a shape: what a decoder that is a function of the project, or `__post_init__`,
-makes of an old record is the project's own word. What a rule forbids is allowed with a Version of the published shape, or a
-version that reads it by these rules.
+* The rules are about records of the published shape. An unknown field, ignored before, is read by its type once the event has it.
+* The rules do not cover code: the project answers for what its decoder functions and `__post_init__` make of old records.
+* A change that the rules forbid is allowed with a Version of the published shape, or a version that reads it by these rules.
 """
 
 import ast
@@ -53,7 +52,7 @@ def refuse_breaks(published: Project, working: Project) -> None:
 
 
 def breaks(published: Source, source: Source) -> list[str]:
-    """Why a source does not read every record of a published one; nothing if it does, itself or by one of its versions."""
+    """Why a source does not read every record of a published one; empty if it or one of its versions does."""
     (newest, *older), readings = _readings(published), _readings(source)
     found = []
     if not any(_reads(newest, reading) for reading in readings):
@@ -67,7 +66,7 @@ def breaks(published: Source, source: Source) -> list[str]:
 
 
 def differences(published: type[msgspec.Struct], event: type[msgspec.Struct]) -> list[str]:
-    """What an event type does not read of a published one's records, a sentence for each part of it; nothing if all is read."""
+    """What an event type does not read of a published one's records, a sentence for each part; empty if it reads all."""
     return list(_struct(published, event_fields(published), event, event_fields(event), event.__name__))
 
 
@@ -86,7 +85,7 @@ def _decoder_breaks(published: Decoder, decoder: Decoder) -> list[str]:
     if isinstance(published, Avro) and isinstance(decoder, Avro) and _schemas(published) <= _schemas(decoder):
         return []
     if isinstance(published, Protobuf) and isinstance(decoder, Protobuf) and published.message == decoder.message:
-        return []  # fields have numbers, by which the format's own rules let a message evolve
+        return []  # Protobuf's own rules decide how a message may evolve, by the numbers of its fields
     if decoder_name(published) == decoder_name(decoder):
         return [f"decoder {decoder_name(decoder)} has other parameters than what is published"]
     return [f"decoder {decoder_name(published)} became {decoder_name(decoder)}"]
@@ -97,7 +96,7 @@ def _schemas(decoder: Avro) -> set[object]:
 
 
 def _shared_identities(published: Source, source: Source) -> list[str]:
-    """Fields that say what an event is and are new with a default: all old events would be taken for one, or of one time."""
+    """New fields with a default in the identity or as event time: all old events would be duplicates, or have one time."""
     known = {field.key for field in event_fields(published.event)}
     fields = {field.name: field for field in event_fields(source.event)}
     return [

@@ -10,10 +10,9 @@ object, or beyond what its column takes. Proof, for the decoders in `_monotone`:
 * An event type that forbids unknown fields is excluded.
 * Event time, identity, metadata and `record_filter` never read the field.
 
-So the records that are events with the field are among those that were events without it, and where their numbers are equal
-they are the same records, with the same events in them, equal in all other fields. A list counts or is rejected whole, so it is
-the numbers of records that must be equal: events may not balance a reject of several. Over equal events a view that does
-not read the field has equal states. A `prepare` sees whole events, so it is excluded.
+So the records accepted with the field are a subset of those accepted without it. If their numbers are equal, they are the same
+records, and their events are equal in all other fields. Records are compared and not events, because a list counts or is rejected
+whole. Over equal events a view that does not read the field has equal states. A `prepare` sees whole events, so it is excluded.
 """
 
 from collections.abc import Iterator
@@ -56,7 +55,7 @@ def _told(before: Meaning, after: Meaning) -> Iterator[Difference]:
 
 
 def _monotone(source: Source) -> bool:
-    """Whether one more optional field surely makes no event of a reject, and no other event of an event."""
+    """Whether one more optional field certainly makes no event of a reject, and does not change other fields of an event."""
     config = source.event.__struct_config__
     by_name = isinstance(source.decoder, Json | Csv)
     ignores = not config.array_like and not config.forbid_unknown_fields

@@ -1,4 +1,4 @@
-"""The measures that definitions can name: a line each. `views` and `tandem` offer what is imported here."""
+"""The measures that definitions can name: a line each. `views` and `tandem` export what this module imports."""
 
 from views.measures.approx_count_distinct import approx_count_distinct as approx_count_distinct
 from views.measures.approx_quantiles import approx_quantiles as approx_quantiles

@@ -1,1 +1,1 @@
-"""What a source says of its log: event types, decoders' names, identity, order, watermark. No view is known here."""
+"""Sources: event types, decoders, identity, order of the log, watermark. Nothing here depends on views."""

@@ -1,8 +1,7 @@
-"""The kernel's ahead: which events claim to have happened well after the log received them.
+"""The kernel's ahead: events whose time is well after their own record's timestamp.
 
-Ahead is a label of the event's own record, so both layers agree on it whatever else they have read. An event that is ahead
-counts like any other, in the window of its event time. It does not say how far event time has come: one wrong clock would
-otherwise label everybody's windows.
+The label depends on the event's record alone, so both layers agree on it. An event that is ahead counts like any other, in the
+window of its event time, but does not advance the watermark: one wrong clock would change the labels of all windows.
 """
 
 from typing import Final

@@ -18,13 +18,13 @@ DECODERS: Final = {name: made for name, made in vars(registry).items() if isinst
 Decoder = Format | Callable[..., Event]
 
 RECORD_PARAMETERS: Final = ("key", "headers", "timestamp", "topic_id", "partition", "offset")
-"""What a function may ask for of a record besides its value: names of columns of RECORDS_SCHEMA."""
+"""The parameters that a function may have besides the value: names of columns of RECORDS_SCHEMA."""
 
 _WORD_START: Final = re.compile(r"(?<=[a-z])(?=[A-Z])")
 
 
 def defined_by_name(function: Any) -> bool:
-    """Whether it is a function that a module defines by its name, so that its code is its whole meaning."""
+    """Whether it is a module-level, named function, so that its code is its whole meaning."""
     return isinstance(function, FunctionType) and function.__qualname__ == function.__name__ != "<lambda>"
 
 
@@ -63,18 +63,18 @@ def check_decoder(decoder: Any) -> None:
 
 
 def record_parameters(decoder: Decoder) -> tuple[str, ...]:
-    """What a function asks for of a record after its value, in order; nothing for any other decoder."""
+    """The parameters of a function after the value, in order; empty for any other decoder."""
     return tuple(signature(decoder).parameters)[1:] if isinstance(decoder, FunctionType) else ()
 
 
 def decoder_name(decoder: Decoder) -> str:
-    """What a reader calls the decoder: `json`, `apache_combined`, `my_function`."""
+    """The decoder's name for readers: `json`, `apache_combined`, `my_function`."""
     if isinstance(decoder, FunctionType):
         return decoder.__name__
     return _WORD_START.sub("_", type(decoder).__name__).lower()
 
 
 def _call(name: str) -> str:
-    """How a definition makes the decoder of this name."""
+    """The call by which a definition makes the decoder of this name."""
     takes = signature(DECODERS[name]).parameters.values()
     return f"{name}({'...' if any(one.kind is Parameter.KEYWORD_ONLY for one in takes) else ''})"

@@ -61,7 +61,7 @@ class Event(msgspec.Struct, frozen=True):
 
 @dataclass(frozen=True)
 class Scale:
-    """How many digits after the point a Decimal field has: `Annotated[Decimal, Scale(2)]`; 0 to 38."""
+    """The number of digits after the point of a Decimal field, 0 to 38: `Annotated[Decimal, Scale(2)]`."""
 
     digits: int
 
@@ -77,7 +77,7 @@ class Unit:
     name: str
 
     def __post_init__(self) -> None:
-        """Raises DefinitionError for what is not a text of one line."""
+        """Raises DefinitionError unless the name is a text of one line."""
         if not is_label(self.name):
             raise DefinitionError(f'Unit({self.name!r}): a unit is a text of one line, such as "ms" or "EUR"')
 
@@ -87,9 +87,9 @@ class Field:
     """One field of an event type or of a struct nested in it.
 
     `name` is the attribute and column, `key` the JSON key; `type` is the bare Python type, without Annotated and
-    Optional; `default` and `factory` are NODEFAULT where there is none; `constraints` are what msgspec.Meta demands;
+    Optional; `default` and `factory` are NODEFAULT if absent; `constraints` are those of msgspec.Meta;
     `items` describes a list's elements, `fields` a struct's fields. `unit` is that of Unit, `doc` the description of
-    msgspec.Meta; both are empty where none is given. `annotation` is all that the class says of the field's type.
+    msgspec.Meta; both are empty if absent. `annotation` is the whole annotation of the field.
     """
 
     name: str
@@ -108,7 +108,7 @@ class Field:
     annotation: Any = None
 
 
-@lru_cache(maxsize=4096)  # a string annotation can be resolved only while its module is being imported
+@lru_cache(maxsize=4096)  # a string annotation can be resolved only while its module is imported
 def event_fields(event: type[msgspec.Struct]) -> tuple[Field, ...]:
     """The fields of an event type in their declared order; raises DefinitionError on a type that is not supported."""
     if not (isinstance(event, type) and issubclass(event, msgspec.Struct)):
@@ -139,7 +139,8 @@ def _struct_fields(struct: type[msgspec.Struct], place: str, outer: tuple[type, 
             raise DefinitionError(f"{place}: fields {other} and {info.name} differ only in case, which SQL ignores")
         fields.append(_field(info, f"{place}.{info.name}", (*outer, struct)))
     try:
-        # msgspec refuses its part, and resolves the annotations now, while the project's modules can be imported.
+        # Here msgspec refuses types that it does not support. It resolves annotations now, while the project's modules can be
+        # imported.
         msgspec.json.Decoder(struct)
     except TypeError as error:
         raise DefinitionError(f"{place}: {error}") from error
@@ -196,7 +197,7 @@ def _described(annotation: Any, place: str, outer: tuple[type, ...]) -> Field:
 
 
 def _bare(annotation: Any, place: str) -> tuple[Any, list[Any], bool]:
-    """Take off Annotated and Optional: the type below, the marks on it, whether it may be null."""
+    """Split an annotation with Annotated and Optional: the bare type, the metadata, whether it may be null."""
     marks: list[Any] = []
     optional = False
     while True:

@@ -1,4 +1,4 @@
-"""What a decoder of a format offers: the contract of every module in views/source/formats."""
+"""The contract of decoders: every module in views/source/formats satisfies it."""
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -7,7 +7,7 @@ from typing import Any, Protocol, runtime_checkable
 from views.source.event import Event
 
 Parse = Callable[..., Any]
-"""From one non-empty value, and the record's parts that a function asks for, to one struct of the event type; raises Reject."""
+"""From one non-empty value, and the record's parts that a function takes, to one struct of the event type; raises Reject."""
 
 
 @dataclass(frozen=True)
@@ -33,12 +33,12 @@ class Format(Protocol):
         """Build the parser of values that hold one event. Raises DefinitionError if format and event type do not fit."""
 
     def listed(self, event: type[Event]) -> Listed:
-        """Build the parser of values that hold several events. Raises DefinitionError also if the format has no such values."""
+        """Build the parser of values that hold several events. Raises DefinitionError, also for a format without lists."""
 
 
 @runtime_checkable
 class LineFormat(Protocol):
-    """A format whose files have an event in each line; with `header`, the first line belongs to every record."""
+    """A format whose files have an event in each line; with `header`, every record repeats the first line."""
 
     @property
     def header(self) -> bool:

@@ -1,5 +1,5 @@
-"""The order of the log: by topic generation, partition, offset and, where a value holds several events, their index in it;
-whatever order the rows of a table are in.
+"""The order of the log: by topic generation, partition, offset and, in a list, index. It does not depend on the order of a
+table's rows.
 """
 
 from collections.abc import Sequence
@@ -21,7 +21,7 @@ GENERATION: Final = pa.field("_generation", pa.int64())
 """The column with the number of an event's topic among its source's topics, 0 for the oldest."""
 
 _INDEXES: Final = 2**31
-"""How many indexes there are beside an offset."""
+"""The number of possible indexes at an offset."""
 
 
 def log_order(events: pa.Table, generations: Sequence[str] = ()) -> Rows:
@@ -30,7 +30,7 @@ def log_order(events: pa.Table, generations: Sequence[str] = ()) -> Rows:
     `generations` are the ids of its topics, the oldest first; those that are not among them come after, by id.
     """
     topics = pc.dictionary_encode(events["_topic_id"].combine_chunks())
-    # The dictionary is in order of appearance; a topic's age is what counts.
+    # The dictionary is in order of appearance, not by age of topics.
     ids = topics.dictionary.to_pylist()
     known = dict.fromkeys((*generations, *sorted(ids)))
     ages = {topic: age for age, topic in enumerate(known)}
@@ -41,10 +41,10 @@ def log_order(events: pa.Table, generations: Sequence[str] = ()) -> Rows:
 
 
 def with_generation(events: pa.Table, generations: Sequence[str] = ()) -> pa.Table:
-    """The events with their generation, if they have a topic at all.
+    """The events with their generation, if they have a topic.
 
-    `generations` are the ids of the source's topics, the oldest first; none are needed for events of one topic. Raises
-    ValueError if an event is of a topic that is not among them.
+    `generations` are the ids of the source's topics, the oldest first; it may be empty if all events are of one topic. Raises
+    ValueError if an event is of another topic.
     """
     if "_topic_id" not in events.column_names:
         return events
@@ -57,21 +57,21 @@ def with_generation(events: pa.Table, generations: Sequence[str] = ()) -> pa.Tab
 
 
 def places(events: pa.Table) -> Places:
-    """Per event a value that tells the events of one partition apart, in order: its offset, with its index if it has one.
+    """A value per event that identifies and orders the events of a partition: its offset, with its index if it has one.
 
     It compares with those of other events of the source.
     """
     offsets: Places = events["_offset"].to_numpy()
     if INDEX not in events.column_names:
         return offsets
-    # Big-endian bytes sort as the numbers do; numpy ignores trailing zeros of them, which changes nothing at one width.
+    # Big-endian bytes sort as the numbers do. numpy ignores trailing zeros, which is harmless because all have one width.
     pairs = np.empty(len(offsets), np.dtype([("offset", ">i8"), ("index", ">i4")]))
     pairs["offset"], pairs["index"] = offsets, events[INDEX].to_numpy()
     return pairs.view("S12")
 
 
 def place_sql(source: Source) -> str:
-    """SQL for a number by which the events of one partition are told apart and ordered."""
+    """SQL for a number that identifies and orders the events of a partition."""
     if source.max_events_per_record is None:
         return '"_offset"'
     return f'CAST(CAST("_offset" AS HUGEINT) * {_INDEXES} + {INDEX} AS {HUGE_INTEGER.sql})'
@@ -83,5 +83,5 @@ def place_type(source: Source) -> pa.DataType:
 
 
 def further(events: pa.Table) -> int:
-    """How many of the events are not the first of their record."""
+    """The number of events that are not the first of their record."""
     return int(np.count_nonzero(events[INDEX].to_numpy())) if INDEX in events.column_names else 0

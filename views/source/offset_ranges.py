@@ -1,7 +1,7 @@
 """Which offsets of a log a partial counts: half-open intervals per partition.
 
-A range vector is what makes merging safe: two partials may be united only if no offset is in both, so nothing is
-counted twice however often a task, a trigger or a job is repeated.
+Ranges make merging safe: two partials merge only if no offset is in both. So repeating a task, a trigger or a job counts nothing
+twice.
 """
 
 from collections.abc import Iterable, Mapping
@@ -21,7 +21,7 @@ Interval = tuple[int, int]
 
 
 class Overlap(TandemError):
-    """Two ranges that were to be united hold the same offset."""
+    """Two ranges cannot be united, because both hold an offset."""
 
 
 @dataclass(frozen=True)
@@ -90,7 +90,9 @@ def _coalesce(partition: Partition, intervals: list[Interval]) -> tuple[Interval
     for start, to in intervals[1:]:
         last_start, last_to = joined[-1]
         if start < last_to:
-            raise Overlap(f"offsets [{start}, {min(to, last_to)}) of {_name(partition)} are in two ranges that were to be united")
+            raise Overlap(
+                f"offsets [{start}, {min(to, last_to)}) of {_name(partition)} are in two ranges, which cannot be united"
+            )
         if start == last_to:
             joined[-1] = (last_start, to)
         else:

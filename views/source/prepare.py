@@ -7,9 +7,9 @@ r"""The kernel's prepare: a function of the project makes the rows that views re
 
     lines = Source(topic="lines", event=Line, event_time="at", prepare=words)
 
-The function gets a table of events with the columns of events_schema(source) and gives a table: for each event any number
-of rows, which depend on that event alone. Every row keeps the position of its event, and an event time, which may be
-another. What is decided before, about copies, lateness and how many events there are, is decided about the events.
+The function gets a table of events with the columns of events_schema(source) and returns a table: any number of rows for each
+event, which depend on that event alone. Every row has the position of its event, and an event time, which may differ. Duplicates,
+lateness and the number of events are determined before, from the events.
 """
 
 from collections.abc import Sequence
@@ -45,12 +45,12 @@ class Prepared:
 
 
 def prepare(source: Source, events: pa.Table, generations: Sequence[str] = ()) -> Prepared:
-    """What the views of a source look at, for events that `unique` has kept; the events themselves if it prepares nothing.
+    """The rows that views read, made of events that `unique` has kept; the events themselves if the source has no `prepare`.
 
     Each with its generation (see views.source.log_order.with_generation).
 
-    An event for which the function raises, or gives what prepared_schema(source) has no place for, fails alone: no event
-    makes this fail. How the events are split makes no difference, as long as the function looks at each by itself.
+    An event for which the function raises, or returns rows that prepared_schema(source) does not allow, fails alone. The split of
+    the events makes no difference if the function treats each by itself.
     """
     if source.prepare is None:
         return Prepared(with_generation(events, generations))
@@ -68,8 +68,8 @@ def prepare(source: Source, events: pa.Table, generations: Sequence[str] = ()) -
 def prepared_schema(source: Source) -> pa.Schema:
     """The columns that views read: those that the source's function returns for a table without events.
 
-    Position and event time are among them. Raises DefinitionError if the function fails for that table, or gives a column
-    that no view can use.
+    Position and event time are among them. Raises DefinitionError if the function fails for that table, or returns a
+    column of a type that views do not support.
     """
     given = events_schema(source)
     if source.prepare is None:
@@ -81,16 +81,18 @@ def prepared_schema(source: Source) -> pa.Schema:
     except (Exception, SystemExit) as error:
         raise DefinitionError(f"{name} failed for a table without events: {said_by(error)}") from error
     if not isinstance(made, pa.Table):
-        raise DefinitionError(f"{name} gave a {type(made).__name__} for a table without events; it gives a pyarrow.Table")
+        raise DefinitionError(f"{name} returned a {type(made).__name__} for a table without events; expected a pyarrow.Table")
     if made.num_rows:
         raise DefinitionError(f"{name} returned {made.num_rows} rows for a table without events; expected no rows")
     kept = list(dict.fromkeys((*position_schema(source).names, source.event_time)))
     if lost := [column for column in kept if column not in made.column_names]:
-        raise DefinitionError(f"{name} gives no column {lost[0]!r}; every row has its event's {', '.join(map(repr, kept))}")
+        raise DefinitionError(f"{name} returns no column {lost[0]!r}; every row needs its event's {', '.join(map(repr, kept))}")
     names: set[str] = set()
     for field in made.schema:
         if field.name.casefold() in names:
-            raise DefinitionError(f"{name} gives two columns {field.name!r}; they differ in more than case, which SQL ignores")
+            raise DefinitionError(
+                f"{name} returns two columns {field.name!r}; names must differ in more than case, which SQL ignores"
+            )
         names.add(field.name.casefold())
         _check_column(name, field, given, source.event_time)
     return pa.schema([(field.name, field.type) for field in made.schema])
@@ -98,13 +100,13 @@ def prepared_schema(source: Source) -> pa.Schema:
 
 def _check_column(name: str, field: pa.Field, given: pa.Schema, event_time: str) -> None:
     if field.name.startswith("_") and field.name not in given.names:
-        raise DefinitionError(f"{name} gives a column {field.name!r}: a column of its own does not start with _")
+        raise DefinitionError(f"{name} returns a column {field.name!r}; the name of a new column must not start with _")
     if field.name.startswith("_") or field.name == event_time:
         wanted = given.field(field.name).type
         if field.type != wanted:
-            raise DefinitionError(f"{name} gives column {field.name!r} as {field.type}; it is of type {wanted}")
+            raise DefinitionError(f"{name} returns column {field.name!r} as {field.type}; expected type {wanted}")
     elif kind_of(field.type) is None:
-        raise DefinitionError(f"{name} gives column {field.name!r} as {field.type}; cast it to one of {_TYPES}")
+        raise DefinitionError(f"{name} returns column {field.name!r} as {field.type}; cast it to one of {_TYPES}")
 
 
 def _made(source: Source, function: Prepare, schema: pa.Schema, events: pa.Table) -> pa.Table:
@@ -113,7 +115,7 @@ def _made(source: Source, function: Prepare, schema: pa.Schema, events: pa.Table
     made = function(events.combine_chunks())
     if sorted(made.column_names) != sorted(schema.names):
         raise ValueError(f"columns {made.column_names} are not {schema.names}")
-    # Types that were taken from values differ with the values, such as null for a column without any.
+    # Arrow infers types from values, such as null for a column without values.
     rows = made.select(schema.names).cast(schema)
     rows.validate(full=True)
     if rows[source.event_time].null_count:
@@ -124,7 +126,7 @@ def _made(source: Source, function: Prepare, schema: pa.Schema, events: pa.Table
     positions = position_schema(source).names
     known = events.select(positions)
     if rows.select(positions).join(known, positions, join_type="left anti", use_threads=False).num_rows:
-        raise ValueError("a row has the position of no event")
+        raise ValueError("a row has a position that no event has")
     return rows
 
 
@@ -135,5 +137,5 @@ def _within_calendar(column: pa.ChunkedArray) -> bool:
 
 
 def _is_of_events(error: BaseException) -> bool:
-    """Raise again what is not the event's fault: memory ran out, or the user interrupted."""
+    """Raise errors again that are not the event's: out of memory, interrupt."""
     return not isinstance(error, MemoryError | KeyboardInterrupt)

@@ -1,4 +1,4 @@
-"""An earlier version of a source's event type: how its records are read, and what they are today."""
+"""An earlier version of a source's event type, and the upgrade of its events."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -16,10 +16,10 @@ Upgrade = Callable[[Any], Event]
 
 @dataclass(frozen=True)
 class Version:
-    """What a source's records were before its event type changed in a way by which it no longer reads them.
+    """An earlier event type of a source, whose records the current event type does not read.
 
     `event` is the earlier type, `decoder` how its records are read, and `upgrade` a function of the project from an event of
-    that type to one of the source's, by itself and the same whenever it is called. Raises DefinitionError.
+    that type to one of the source's; it must be pure. Raises DefinitionError.
     """
 
     event: type[Event]

@@ -1,4 +1,4 @@
-"""A source: its topics, the event type that flows through it, and how a record becomes an event."""
+"""A source: its topics, its event type, and how a record becomes an event."""
 
 import re
 from collections.abc import Callable
@@ -18,7 +18,7 @@ from views.source.schema_version import Version
 
 APPEND_TIME: Final = "_append_time"
 LOG_APPEND_TIME: Final = 1
-"""The timestamp type of a record that the log itself has timed."""
+"""The timestamp type of records whose timestamp the broker sets."""
 
 INDEX: Final = "_index"
 """The column with an event's place in its record's list, from 0 on, of a source with `max_events_per_record`."""
@@ -44,10 +44,10 @@ RECORDS_SCHEMA = pa.schema(
     ]
 )
 IDEMPOTENCY_KEY: Final = "_idempotency_key"
-"""Of an event: what its sender has called the record, or the record's own place."""
+"""The column with the idempotency key that the sender gave the record, or else the record's place."""
 
 IDEMPOTENCY_HEADER: Final = "idempotency-key"
-"""The header of a record that says so."""
+"""The header of a record with the idempotency key."""
 
 METADATA_SCHEMA = pa.schema(
     [
@@ -57,7 +57,7 @@ METADATA_SCHEMA = pa.schema(
     ]
 )
 _READ_OF: Final = {"_key": "key", "_headers": "headers", IDEMPOTENCY_KEY: "headers"}
-"""The columns of RECORDS_SCHEMA that metadata is made of."""
+"""By metadata column, the column of RECORDS_SCHEMA from which it is made."""
 REJECTS_SCHEMA = pa.schema(
     [
         ("topic_id", pa.string()),
@@ -71,7 +71,7 @@ REJECTS_SCHEMA = pa.schema(
 )
 
 Prepare = Callable[[pa.Table], pa.Table]
-"""From events to the rows that views look at; see views.source.prepare."""
+"""From events to the rows that views read; see views.source.prepare."""
 
 _MOST_EVENTS = 1_000_000
 _TOPIC = re.compile(r"[A-Za-z0-9._-]{1,249}", re.ASCII)
@@ -80,7 +80,7 @@ _IDENTITY_TYPES = "bool, int, str, bytes, date, datetime, UUID, Decimal, Enum or
 
 @dataclass(frozen=True)
 class Source:
-    """What flows through one or more topics, and how a record becomes an event.
+    """Where events come from: one or more topics, and how a record becomes an event.
 
     What the log is:
 
@@ -175,7 +175,7 @@ class Source:
 
     @property
     def topics(self) -> tuple[str, ...]:
-        """The names of the source's topics, one at the least, each once."""
+        """The names of the source's topics: at least one, without duplicates."""
         return (self.topic,) if isinstance(self.topic, str) else self.topic
 
     def _check_topics(self) -> None:
@@ -204,11 +204,11 @@ class Source:
             times = [name for name, field in fields.items() if field.type is datetime and not field.optional]
             raise DefinitionError(
                 f"event_time: field {self.event_time!r} of {self.event.__name__} is not a datetime that is always "
-                f"there; such fields: {listed(self.event_time, times)}"
+                f"present; such fields: {listed(self.event_time, times)}"
             )
         for field in (fields[name] for name in self.identity if name != IDEMPOTENCY_KEY):
             if field.optional or field.type is float or field.items is not None or field.fields:
-                # A null would make strangers copies of one another; floats, lists and structs have no safe equality.
+                # Nulls would make unrelated events duplicates; floats, lists and structs have no safe equality.
                 raise DefinitionError(
                     f"identity: field {field.name!r} of {self.event.__name__} cannot identify events; an identity needs fields "
                     f"that are always present, of the types {_IDENTITY_TYPES}"
@@ -233,27 +233,27 @@ def _check_prepare(function: Prepare) -> None:
 
 
 def events_schema(source: Source) -> pa.Schema:
-    """The columns of the source's events: where each was in the log, the metadata that the source names, the event's fields."""
+    """The columns of the source's events: position in the log, the source's metadata columns, the event's fields."""
     return pa.schema([*position_schema(source), *metadata_schema(source), *event_schema(source.event)])
 
 
 def position_schema(source: Source) -> pa.Schema:
-    """The columns that say where in the log an event was."""
+    """The columns with an event's position in the log."""
     return POSITION_SCHEMA if source.max_events_per_record is None else POSITION_SCHEMA.append(pa.field(INDEX, pa.int32()))
 
 
 def position_columns(source: Source) -> tuple[str, ...]:
-    """The columns that tell the source's events apart, in the order of the log."""
+    """The columns that identify an event, in the order by which the log is sorted."""
     return ("_topic_id", "_partition", "_offset", *(() if source.max_events_per_record is None else (INDEX,)))
 
 
 def metadata_schema(source: Source) -> pa.Schema:
-    """The columns of the metadata that the source names, in its identity too, in the order of METADATA_SCHEMA."""
+    """The source's metadata columns, also those of its identity, in the order of METADATA_SCHEMA."""
     return pa.schema([field for field in METADATA_SCHEMA if field.name in (*source.metadata, *source.identity)])
 
 
 def record_columns(source: Source) -> tuple[str, ...]:
-    """The columns of RECORDS_SCHEMA that decode reads of the source's records."""
+    """The columns of RECORDS_SCHEMA that decoding reads."""
     time = ("timestamp_type",) if source.event_time == APPEND_TIME else ()
     held = (
         "topic_id",

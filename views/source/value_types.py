@@ -1,4 +1,4 @@
-"""The types that a value of an expression can have: what a key, a state or an answer is made of.
+"""The types of values: of keys, states and answers.
 
 | DuckDB                                | becomes                | kind    |
 | ------------------------------------- | ---------------------- | ------- |
@@ -12,7 +12,7 @@
 | DATE                                  | date32                 | date    |
 | TIMESTAMP WITH TIME ZONE              | timestamp(us, UTC)     | time    |
 
-Only types that every Delta reader knows, and each value in one representation, so that equal keys are one key.
+These are types that every Delta reader supports. Each value has one representation, so equal keys are one key.
 """
 
 from dataclasses import dataclass
@@ -27,12 +27,12 @@ from views.source.event import TIMESTAMP
 Kind = Literal["boolean", "integer", "decimal", "float", "text", "binary", "date", "time"]
 
 HUGE: Final = pa.decimal128(38, 0)
-"""How an integer of more than 64 bits is stored: Delta and Arrow have no integer type for it."""
+"""The stored type of an integer of more than 64 bits, for which Delta and Arrow have no integer type."""
 
 
 @dataclass(frozen=True)
 class ValueType:
-    """The type of an expression's values: what it means, its SQL and its Arrow type."""
+    """The type of an expression's values: its kind, its SQL type and its Arrow type."""
 
     kind: Kind
     sql: str
@@ -40,7 +40,7 @@ class ValueType:
 
     @property
     def number(self) -> bool:
-        """Whether values can be added up."""
+        """Whether values are numbers."""
         return self.kind in ("integer", "decimal", "float")
 
 
@@ -89,12 +89,12 @@ def kind_of(arrow: pa.DataType) -> Kind | Literal["list", "struct"] | None:
 
 
 def answer_field(name: str, value: ValueType) -> pa.Field:
-    """A field of a struct or list that an answer is, with the kind of its values, which its Arrow type may not tell."""
+    """A field of a struct or list in an answer; its metadata has the kind of the values, which the Arrow type may not show."""
     return pa.field(name, value.arrow, metadata={"kind": value.kind})
 
 
 def value_type(sql_type: DuckDBPyType) -> ValueType:
-    """The type of a DuckDB type's values. Raises DefinitionError for a type that is not in the table above."""
+    """The type for a DuckDB type. Raises DefinitionError for a type outside the table above."""
     name = str(sql_type.id)
     if name == "decimal":
         digits, scale = (size for _, size in sql_type.children)
@@ -106,14 +106,14 @@ def value_type(sql_type: DuckDBPyType) -> ValueType:
 
 
 def normalised(sql: str, value: ValueType) -> str:
-    """SQL for the value in its one representation; it fails for an integer that has more than 38 digits."""
+    """SQL for the value in its one representation; it fails for an integer of more than 38 digits."""
     if value.kind == "float":
         return f"CAST({sql} AS DOUBLE) + 0.0"  # -0.0 + 0.0 is 0.0
     return f"CAST({sql} AS {value.sql})"
 
 
 def objections(sql: str, value: ValueType) -> tuple[tuple[str, Literal["not_finite", "out_of_range"]], ...]:
-    """Conditions on a value, a column, under which it cannot be counted, each with its reason; no NULL meets one."""
+    """Conditions on a column under which its value is rejected, each with its reason; NULL meets none."""
     if value.kind == "float":
         return ((f"NOT isfinite({sql})", "not_finite"),)
     if value.kind == "date":

@@ -1,4 +1,4 @@
-"""The windows that definitions can name: a line each. `views` and `tandem` offer what is imported here."""
+"""The windows that definitions can name: a line each. `views` and `tandem` export what this module imports."""
 
 from views.windows.calendar import calendar as calendar
 from views.windows.in_order import count_window as count_window

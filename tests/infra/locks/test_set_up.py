@@ -73,9 +73,8 @@ class Checkout:
         (self.root / "infra" / "spark").mkdir(parents=True)
         shutil.copy(ROOT / "tandem", self.root)
         shutil.copy(ROOT / "infra" / "set-up", self.root / "infra")
-        for module in ("__init__.py", "file_lock.py"):
-            shutil.copy(ROOT / "infra" / module, self.root / "infra")
-        for room in ("locks", "java"):
+        shutil.copy(ROOT / "infra" / "__init__.py", self.root / "infra")
+        for room in ("locks", "java", "files"):
             shutil.copytree(ROOT / "infra" / room, self.root / "infra" / room, ignore=shutil.ignore_patterns("__pycache__"))
         (self.root / "infra" / "spark" / "cds_archive.py").write_text(CLASSES)
         (self.root / "cli").mkdir()

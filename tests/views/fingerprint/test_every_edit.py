@@ -57,7 +57,7 @@ EDITS = [
     Edit(D, "FLOOR: ClassVar[int] = 0", "FLOOR: ClassVar[int] = 1", "source", "constant Floor.FLOOR in definitions.py:41 changed"),
     Edit(D, "return self.FLOOR", "return -self.FLOOR", "source", "method Base.low in definitions.py:45 changed"),
     Edit(D, '"a+"', '"b+"', "source", "constant PATTERN in definitions.py:23 changed"),
-    Edit(D, "import cap as", "import small as", "source", "function cap in rules.py:7 is used no longer"),
+    Edit(D, "import cap as", "import small as", "source", "function cap in rules.py:7 is no longer used"),
     Edit(D, "value == rules", "value != rules", "source", "method Size._missing_ in definitions.py:31 changed"),
     Edit(D, "sales = View", "Order.valid = lambda self, held: True\nsales = View", "source", "change of Order in .*:\\d+ is used now"),
     Edit(R, "number * factor", "number + factor", "source", "function cap in rules.py:7 changed"),

@@ -255,29 +255,29 @@ def _gives(table: Any) -> Any:
     ("table", "sentence"),
     [
         (lambda lines: lines["nope"], "prepare made failed for a table without events: KeyError: "),
-        (lambda lines: lines.to_pylist(), "prepare made gave a list for a table without events; it gives a pyarrow.Table"),
-        (lambda lines: lines.drop(["_offset"]), "prepare made gives no column '_offset'; every row has its event's '_topic_id'"),
-        (lambda lines: lines.drop(["at"]), "prepare made gives no column 'at'; every row has its event's "),
+        (lambda lines: lines.to_pylist(), "prepare made returned a list for a table without events; expected a pyarrow.Table"),
+        (lambda lines: lines.drop(["_offset"]), "prepare made returns no column '_offset'; every row needs its event's"),
+        (lambda lines: lines.drop(["at"]), "prepare made returns no column 'at'; every row needs its event's "),
         (
             lambda lines: lines.set_column(1, "_partition", lines["_offset"]),
-            "prepare made gives column '_partition' as int64; it is of type int32",
+            "prepare made returns column '_partition' as int64; expected type int32",
         ),
         (
             lambda lines: lines.set_column(4, "at", lines["at"].cast(pa.timestamp("us"))),
-            r"prepare made gives column 'at' as timestamp\[us\]; it is of type timestamp\[us, tz=UTC\]",
+            r"prepare made returns column 'at' as timestamp\[us\]; expected type timestamp\[us, tz=UTC\]",
         ),
         (
             lambda lines: lines.append_column("_own", lines["id"]),
-            "prepare made gives a column '_own': a column of its own does not start with _",
+            "prepare made returns a column '_own'; the name of a new column must not start with _",
         ),
-        (lambda lines: lines.append_column("Text", lines["text"]), "prepare made gives two columns 'Text'; they differ in more"),
+        (lambda lines: lines.append_column("Text", lines["text"]), "prepare made returns two columns 'Text'; names must"),
         (
             lambda lines: lines.append_column("n", lines["id"].cast(pa.int32())),
-            "prepare made gives column 'n' as int32; cast it to one of bool, int64, ",
+            "prepare made returns column 'n' as int32; cast it to one of bool, int64, ",
         ),
         (
             lambda lines: lines.append_column("n", lines["id"].cast(pa.decimal256(40, 0))),
-            r"prepare made gives column 'n' as decimal256\(40, 0\); cast it to one of",
+            r"prepare made returns column 'n' as decimal256\(40, 0\); cast it to one of",
         ),
         (
             lambda lines: pa.Table.from_pylist([dict.fromkeys(lines.column_names)], schema=lines.schema),
@@ -307,7 +307,7 @@ def test_what_is_no_function_of_a_table_is_refused() -> None:
 
 
 def test_expressions_are_checked_against_what_it_makes() -> None:
-    with pytest.raises(DefinitionError, match=r"key 'w': 'wrd' names a field 'wrd' that Line prepared by words has not; .*word"):
+    with pytest.raises(DefinitionError, match=r"key 'w': 'wrd' names a field 'wrd' that Line prepared by words does not .*word"):
         bind(View(LINES, keys={"w": "wrd"}, measures={"n": count()}))
 
 
@@ -416,7 +416,7 @@ def with_function(text: str) -> str:
 
 
 def test_what_a_function_made_holds_is_in_no_fingerprint_so_it_has_none() -> None:
-    with pytest.raises(DefinitionError, match="calibrated is made by made, so its code does not say all that it does"):
+    with pytest.raises(DefinitionError, match="calibrated is made by made, so its code is not its whole meaning"):
         project(with_function(MADE))
     assert project(with_function(DECORATED)) != project()
     assert project(with_function(DECORATED.replace("function(readings))", "function(readings[:1]))"))) != project(

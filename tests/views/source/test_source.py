@@ -39,7 +39,7 @@ GOOD: dict[str, Any] = {"topic": "clicks", "event": Click, "event_time": "at", "
         ({"decoder": Json}, r"invalid decoder .*; expected an object \(apache_combined\(\), avro\(\.\.\.\), "),
         ({"decoder": 7}, "invalid decoder 7; expected an object .*, or a function of the project"),
         ({"event_time": "att"}, "event_time: no field 'att' in Click; fields: at, "),
-        ({"event_time": "seen"}, "'seen' of Click is not a datetime that is always there; such fields: at$"),
+        ({"event_time": "seen"}, "'seen' of Click is not a datetime that is always present; such fields: at$"),
         ({"event_time": "id"}, "not a datetime"),
         ({"identity": ("ids",)}, "identity: no field 'ids' in Click; fields: id, "),
         ({"identity": "id"}, "'id' is not a tuple"),

@@ -5,7 +5,7 @@ import stat
 from pathlib import Path
 from typing import TextIO
 
-from infra import atomic_files
+from infra.files import atomic_files
 from views.errors import TandemError
 
 _MODE = 0o700
