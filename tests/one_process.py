@@ -19,16 +19,15 @@ import pytest
 from pyspark import cloudpickle
 
 import batch.archive.copy
-from batch.runtime import delta_commits
-from batch.runtime.file_ranges import RECORDS
-from batch.runtime.parquet_writer import TableFile
+from batch.archive.copied import Copied
+from batch.archive.copy_task import copy_records, total
+from batch.archive.decode import Decoding
 from batch.runtime.session import BatchRun
 from infra import kafka
 from infra.kafka import Address, Topic, broker
 from ledger.delta import delta_tables
 from ledger.delta.addresses import Tables
 from ledger.delta.location import Location
-from ledger.log import archive
 from ledger.log.positions import Position
 from speed.source import records
 from speed.source.query import Query
@@ -181,18 +180,15 @@ class MemoryBroker:
         return {(each.id, n): len(self.topics[each.name].rows[n]) for each in topics for n in range(each.partitions)}
 
     def _copy(
-        self, _: object, __: object, topics: Sequence[Topic], ranges: Ranges, *, tables: Tables, source: str, run: int
-    ) -> None:
-        """In place of Spark's job, which fetches from the broker: files of one partition each."""
-        address, bounded = tables.archive(source), [*RECORDS.names, "timestamp"]
-        handle = delta_commits.make_table(tables, address, RECORDS_SCHEMA, bounded=bounded)
-        written = []
-        for topic in topics:
-            for rows in self.topics[topic.name].fetched(topic, ranges).values():
-                with TableFile(Location.of(tables, address), RECORDS_SCHEMA, tuple(bounded)) as file:
-                    file.write(pa.Table.from_pylist(rows, RECORDS_SCHEMA))
-                written += [] if file.written is None else [file.written]
-        delta_commits.add_files(handle, written, transaction=(archive.APP_ID, run))
+        self, _: object, __: object, topics: Sequence[Topic], ranges: Ranges, work: Decoding, *, parallelism: int, typed: bool
+    ) -> Copied:
+        """In place of Spark's job, which fetches from the broker: one task for each partition, and one without records."""
+        assert parallelism > 0
+        found = [rows for topic in topics for rows in self.topics[topic.name].fetched(topic, ranges).values()]
+        task = _sent(partial(copy_records, work, typed=typed))
+        batches = [pa.RecordBatch.from_pylist(rows, RECORDS_SCHEMA) for rows in ([], *found)]
+        done = [row for batch in batches for row in task(iter([batch]))]
+        return total(pa.Table.from_batches(done, pa.schema([("copied", pa.binary())])), typed=typed)
 
 
 @dataclass(frozen=True)

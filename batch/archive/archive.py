@@ -1,7 +1,8 @@
 """Archive the log: copy new records of every source into Delta, and decode them into events and quarantine.
 
-The ledger has a run's range before anything is written, and each of the three tables gets its rows in one commit with the run's
-number. So the next run finishes a run that was killed anywhere: no record is lost, and none is archived twice.
+One Spark job reads each record once, and writes its bytes and what they decode to. The ledger has a run's range before anything
+is written, and each of the three tables gets its rows in one conditional commit with the run's number. So the next run finishes a
+run that was killed anywhere: no record is lost, and none is archived twice. What the archive has by then is decoded from there.
 """
 
 import time
@@ -9,10 +10,15 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Final
 
+from deltalake import DeltaTable
+
 from batch.archive import copy, decode
+from batch.archive.copied import Copied, refuse_torn
+from batch.archive.copy_task import BOUNDED
+from batch.archive.decode import Decoded
 from batch.archive.lineage import archiving
 from batch.runtime import delta_commits, spark_jobs
-from batch.runtime.file_ranges import EVENTS, RECORDS, file_ranges, rows_within, table_ranges
+from batch.runtime.file_ranges import RECORDS, file_ranges, rows_within, table_ranges
 from batch.runtime.session import BatchRun, Lock
 from batch.runtime.splits import cut, even_rows
 from infra import kafka
@@ -36,9 +42,7 @@ from views.errors import TandemError
 from views.project import project
 from views.project.project import Project
 from views.source.offset_ranges import Offsets, Ranges
-from views.source.source import REJECTS_SCHEMA, Source, events_schema
-
-APPEND_TIME: Final = "_append_time"
+from views.source.source import RECORDS_SCHEMA, REJECTS_SCHEMA, Source, events_schema
 
 _SLICE_ROWS: Final = 1_000_000
 _FEW_ROWS: Final = 50_000
@@ -144,7 +148,7 @@ def decode_archived(batch: BatchRun, release: Release, source: Source) -> list[C
     reached = archive.progress(batch.tables, source.name, release.sources[source.name]).archive
     left = archive.unchecked(batch.tables, source.name)
     checked = reached if left is None else left.number - 1
-    return [_decode(batch, release, source, run) for run in _unfinished(batch.tables, release, source) if run.number <= checked]
+    return [_typed(batch, release, source, run) for run in _unfinished(batch.tables, release, source) if run.number <= checked]
 
 
 def _archive(batch: BatchRun, release: Release, log: _Log) -> Archived:
@@ -158,12 +162,16 @@ def _archived(batch: BatchRun, release: Release, log: _Log) -> Archived:
     # The run before may have been killed before its gaps were recorded.
     left = archive.unchecked(tables, source.name)
     if left is not None:
-        found += _gaps(batch, log, left)
+        found += _gaps(batch, log, left)[0]
     for run in _to_do(batch, release, log):
+        decoded = None
         if run.number > archive.progress(tables, source.name, release.sources[source.name]).archive:
-            _copy(batch, log, run)
-            found += _gaps(batch, log, run)
-        counts.append(_decode(batch, release, source, run))
+            decoded = _copy(batch, release, log, run)
+            names, whole = _gaps(batch, log, run)
+            found += names
+            # Events of records that were taken out are not the source's.
+            decoded = decoded if whole else None
+        counts.append(_typed(batch, release, source, run, decoded))
     return Archived(source.name, archive.archived(tables, source.name), plus(*counts), tuple(found))
 
 
@@ -197,8 +205,17 @@ def _unfinished(tables: Tables, release: Release, source: Source) -> list[archiv
     return [run for run in archive.runs(tables, source.name) if run.number not in finished]
 
 
-def _copy(batch: BatchRun, log: _Log, run: archive.ArchiveRun) -> None:
-    """Copy the records of the run's range that the log still has into the archive."""
+def _copy(batch: BatchRun, release: Release, log: _Log, run: archive.ArchiveRun) -> Decoded | None:
+    """Copy the records of the run's range that the log still has into the archive, in one commit with the run's number.
+
+    Returns what the same tasks decoded the records into, in files that no table names yet; None if the archive has to be read for
+    that.
+    """
+    tables, name = batch.tables, log.source.name
+    # The handle is older than the copy, so the commit fails if another process has committed meanwhile. All tables exist before
+    # their files, so that `maintain` finds what a killed run leaves in them.
+    handle = delta_commits.make_table(tables, tables.archive(name), RECORDS_SCHEMA, bounded=BOUNDED)
+    _typed_tables(batch, release, log.source)
     topics = log.now()
     starts = log.starts(topics)
     there = Ranges.of(
@@ -208,23 +225,37 @@ def _copy(batch: BatchRun, log: _Log, run: archive.ArchiveRun) -> None:
             if partition in starts
         }
     )
-    batch.say(f"{log.source.name}: copying {there.length} offsets")
-    options, name = kafka_options(log.connection.address), log.source.name
-    for pause in (*_COPY_PAUSES_S, None):
+    batch.say(f"{name}: copying {there.length} offsets")
+    copied = _copied(batch, log, topics, there, _decoding(batch, release, log.source))
+    refuse_torn(copied, there)
+    delta_commits.add_files(handle, copied.files, transaction=(archive.APP_ID, run.number))
+    return copied.decoded
+
+
+def _copied(batch: BatchRun, log: _Log, topics: Sequence[kafka.Topic], there: Ranges, work: decode.Decoding) -> Copied:
+    """Run the job that copies and decodes, again while the broker is away. No table has the files of a failed job."""
+    options, pauses, typed = kafka_options(log.connection.address), iter(_COPY_PAUSES_S), True
+    while True:
         try:
-            copy.copy(batch.session, options, topics, there, tables=batch.tables, source=name, run=run.number)
+            return copy.copy(batch.session, options, topics, there, work, parallelism=batch.parallelism, typed=typed)
         except spark_jobs.TaskFailed as failed:
-            # The copy is one commit, so the archive has nothing of a failed one.
-            if pause is None or failed.__cause__ is None or not broker_away(failed.__cause__):
+            if failed.__cause__ is not None and broker_away(failed.__cause__):
+                if (pause := next(pauses, None)) is None:
+                    raise
+                batch.say(f"{failed}; trying again in {pause} s")
+                time.sleep(pause)
+            elif typed:
+                # The master data must not wait for a decoder that ends its process, while the log goes on deleting.
+                batch.say(f"{failed}; copying without decoding")
+                typed = False
+            else:
                 raise
-            batch.say(f"{failed}; trying again in {pause} s")
-            time.sleep(pause)
-        else:
-            return
 
 
-def _gaps(batch: BatchRun, log: _Log, run: archive.ArchiveRun) -> list[str]:
-    """Record the offsets of the run that neither the archive nor the log has as gaps. Returns their names.
+def _gaps(batch: BatchRun, log: _Log, run: archive.ArchiveRun) -> tuple[list[str], bool]:
+    """Record the offsets of the run that neither the archive nor the log has as gaps.
+
+    Returns the gaps' names, and whether the archive still has all that the run copied.
 
     A missing offset that the log still covers after the copy is a harmless hole. Raises LogChanged if it is another log.
 
@@ -239,7 +270,8 @@ def _gaps(batch: BatchRun, log: _Log, run: archive.ArchiveRun) -> list[str]:
     handle = delta_tables.open_table(tables, tables.archive(name))
     files = [] if handle is None else file_ranges(handle, RECORDS)
     whole = ranges(run.start, run.end, run.firsts)
-    if handle is not None and (doubtful := copy.doubtful(files, whole, starts)):
+    doubtful = copy.doubtful(files, whole, starts)
+    if handle is not None and doubtful:
         batch.say(f"{name}: taking {len(doubtful)} files out of the archive: their topic was deleted while they were copied")
         delta_tables.conditional_exchange(handle, doubtful, [], at=batch.now())
         files = [file for file in files if file.path not in doubtful]
@@ -250,7 +282,7 @@ def _gaps(batch: BatchRun, log: _Log, run: archive.ArchiveRun) -> list[str]:
         batch.say(gap.way_on)
         found.append(gap.name)
     archive.check(tables, name, run.number, at=batch.now())
-    return found
+    return found, not doubtful
 
 
 def _refuse_another_log(reached: Position, starts: Offsets, ends: Offsets) -> None:
@@ -262,33 +294,43 @@ def _refuse_another_log(reached: Position, starts: Offsets, ends: Offsets) -> No
     )
 
 
-def _decode(batch: BatchRun, release: Release, source: Source, run: archive.ArchiveRun) -> Counts:
-    """Decode a run's archived records into the tables that lack the run, and record the counts."""
+def _decoding(batch: BatchRun, release: Release, source: Source) -> decode.Decoding:
+    tables, name, decoder = batch.tables, source.name, release.sources[source.name]
+    addresses = (tables.archive(name), tables.events(name, decoder), tables.quarantine(name, decoder))
+    return decode.Decoding(release.files, name, *(Location.of(tables, address) for address in addresses))
+
+
+def _typed_tables(batch: BatchRun, release: Release, source: Source) -> tuple[DeltaTable, DeltaTable]:
+    """The tables of events and quarantine, created if they do not exist."""
+    tables, name, decoder = batch.tables, source.name, release.sources[source.name]
+    return (
+        delta_commits.make_table(tables, tables.events(name, decoder), events_schema(source), bounded=decode.bounded(source)),
+        delta_commits.make_table(tables, tables.quarantine(name, decoder), REJECTS_SCHEMA, bounded=RECORDS.names),
+    )
+
+
+def _decode(batch: BatchRun, release: Release, source: Source, covered: Ranges) -> Decoded:
+    """Read these ranges from the archive, and decode them into files that no table names yet."""
+    files = table_ranges(batch.tables, batch.tables.archive(source.name), RECORDS)
+    rows = even_rows(rows_within(files, covered), batch.parallelism, least=_FEW_ROWS, most=_SLICE_ROWS)
+    return decode.decode(batch.session, _decoding(batch, release, source), cut(files, covered, rows=rows))
+
+
+def _typed(batch: BatchRun, release: Release, source: Source, run: archive.ArchiveRun, decoded: Decoded | None = None) -> Counts:
+    """Commit what the run's archived records were decoded into to the tables that lack the run, and record the counts.
+
+    Without `decoded` the records are read from the archive.
+    """
     tables, name, decoder = batch.tables, source.name, release.sources[source.name]
     covered = ranges(run.start, run.end, run.firsts)
-    files = table_ranges(tables, tables.archive(name), RECORDS)
-    rows = even_rows(rows_within(files, covered), batch.parallelism, least=_FEW_ROWS, most=_SLICE_ROWS)
-    events = delta_commits.make_table(
-        tables,
-        tables.events(name, decoder),
-        events_schema(source),
-        bounded=list(dict.fromkeys((*EVENTS.names, APPEND_TIME, source.event_time))),
-    )
-    quarantine = delta_commits.make_table(tables, tables.quarantine(name, decoder), REJECTS_SCHEMA, bounded=RECORDS.names)
-    work = decode.Decoding(
-        release.files,
-        name,
-        Location.of(tables, tables.archive(name)),
-        Location.of(tables, tables.events(name, decoder)),
-        Location.of(tables, tables.quarantine(name, decoder)),
-    )
-    decoded = decode.decode(batch.session, work, cut(files, covered, rows=rows))
-    holes = covered.length - decoded.records
-    counts = Counts(decoded.event_rows, decoded.quarantined, holes, further=decoded.further, others=decoded.others)
+    events, quarantine = _typed_tables(batch, release, source)
+    found = _decode(batch, release, source, covered) if decoded is None else decoded
+    holes = covered.length - found.records
+    counts = Counts(found.event_rows, found.quarantined, holes, further=found.further, others=found.others)
     refuse_unclosed(covered, counts)
     if counts.holes < 0:
-        raise Unclosed(f"the archive of source {name!r} holds {decoded.records} records in {covered.length} offsets")
-    delta_commits.add_files(events, decoded.events, transaction=(archive.APP_ID, run.number))
-    delta_commits.add_files(quarantine, decoded.rejects, transaction=(archive.APP_ID, run.number))
-    archive.finish(tables, name, decoder, run.number, counts=counts, newest=decoded.newest, at=batch.now())
+        raise Unclosed(f"the archive of source {name!r} holds {found.records} records in {covered.length} offsets")
+    delta_commits.add_files(events, found.events, transaction=(archive.APP_ID, run.number))
+    delta_commits.add_files(quarantine, found.rejects, transaction=(archive.APP_ID, run.number))
+    archive.finish(tables, name, decoder, run.number, counts=counts, newest=found.newest, at=batch.now())
     return counts

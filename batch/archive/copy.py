@@ -1,29 +1,37 @@
-"""Copy a range of the log into the archive, byte for byte, with Spark, and find the offsets that are lost."""
+"""Copy a range of the log into files of the archive, byte for byte, with Spark, and find the offsets that are lost."""
 
 import json
 from collections.abc import Iterable, Mapping, Sequence
+from functools import partial
 from typing import Final
 
 import numpy as np
 from pyspark.sql import SparkSession
 from pyspark.sql import functions as sql
 
-from batch.runtime import delta_commits, spark_jobs
+from batch.archive import decode
+from batch.archive.copied import Copied
+from batch.archive.copy_task import SCHEMA, copy_records, total
+from batch.archive.decode import Decoding
+from batch.runtime import spark_jobs
 from batch.runtime.file_ranges import RECORDS, FileRange
 from batch.runtime.scan import scan
-from batch.runtime.splits import Slice
+from batch.runtime.splits import Slice, even_rows
 from infra.kafka import Topic
 from infra.spark.errors import SPARK_ERRORS, sentence
 from infra.spark.kafka_source import topic_ids, topic_offsets
-from ledger.delta.addresses import Tables
 from ledger.delta.location import Location
-from ledger.log import archive
 from views.source.offset_ranges import Interval, Offsets, Partition, Ranges
-from views.source.source import RECORDS_SCHEMA
 
+_FEW_RECORDS: Final = 50_000
 _RECORDS_PER_FILE: Final = 1_000_000
-# A reader reads a row group as a whole: this bounds its memory, also for large records.
-_ROW_GROUP_BYTES: Final = 32 << 20
+# What Spark hands to Python at once, beside its bound of 10 000 rows.
+_BATCH_BYTES: Final = 16 << 20
+_FETCH: Final = {
+    # Kafka's client hands over 500 records a poll by default, and asks for a megabyte of a partition at once.
+    "kafka.max.poll.records": "10000",
+    "kafka.max.partition.fetch.bytes": str(4 << 20),
+}
 _SCAN_ROWS: Final = 1 << 20
 
 
@@ -32,33 +40,30 @@ def copy(
     options: Mapping[str, str],
     topics: Sequence[Topic],
     ranges: Ranges,
+    work: Decoding,
     *,
-    tables: Tables,
-    source: str,
-    run: int,
-) -> None:
-    """Append the records of these ranges to the source's archive, in one commit with the run's number.
+    parallelism: int,
+    typed: bool = True,
+) -> Copied:
+    """Copy the records of these ranges, one interval a partition, to new files of the archive; decode them too if `typed`.
 
-    Each file holds consecutive records of one partition, in order. Raises TaskFailed; `archive.progress` tells whether the commit
-    landed.
+    Each task reads a piece of one partition from the log, once. Nothing is committed. Raises TaskFailed.
     """
-    address = tables.archive(source)
-    handle = delta_commits.make_table(tables, address, RECORDS_SCHEMA, bounded=[*RECORDS.names, "timestamp"])
     lows = {partition: intervals[0][0] for partition, intervals in ranges.intervals}
     highs = {partition: intervals[-1][1] for partition, intervals in ranges.intervals}
     if not lows:
-        delta_commits.add_files(handle, [], transaction=(archive.APP_ID, run))
-        return
-    session.conf.set("parquet.block.size", str(_ROW_GROUP_BYTES))
+        return Copied((), decode.total(()) if typed else None)
+    most = even_rows(ranges.length, parallelism, least=_FEW_RECORDS, most=_RECORDS_PER_FILE)
+    session.conf.set("spark.sql.execution.arrow.maxBytesPerBatch", str(_BATCH_BYTES))
     try:
         records = (
             session.read.format("kafka")
-            .options(**options)
+            .options(**_FETCH, **options)
             .option("assign", json.dumps(_partitions(topics, lows)))
             .option("startingOffsets", topic_offsets(topics, lows))
             .option("endingOffsets", topic_offsets(topics, highs))
             .option("includeHeaders", "true")
-            .option("maxRecordsPerPartition", str(_RECORDS_PER_FILE))
+            .option("maxRecordsPerPartition", str(most))
             .load()
         )
         rows = records.select(
@@ -71,10 +76,9 @@ def copy(
             "value",
             "headers",
         )
-        writer = rows.write.format("delta").mode("append")
-        writer.option("txnAppId", archive.APP_ID).option("txnVersion", str(run)).save(address)
+        return total(rows.mapInArrow(partial(copy_records, work, typed=typed), SCHEMA).toArrow(), typed=typed)
     except SPARK_ERRORS as error:
-        raise spark_jobs.TaskFailed(f"source {source!r} cannot be archived: {sentence(error)}") from error
+        raise spark_jobs.TaskFailed(f"source {work.source!r} cannot be archived: {sentence(error)}") from error
 
 
 def _partitions(topics: Sequence[Topic], partitions: Iterable[Partition]) -> dict[str, list[int]]:

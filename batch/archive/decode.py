@@ -1,15 +1,17 @@
-"""Decode a part of the archive in tasks, into files of an events table and of a quarantine table.
+"""Decode records in tasks, into files of an events table and of a quarantine table.
 
-The files belong to no table before a commit: `archive` commits them; a recompute from raw records only reads them, as scratch.
+The task that copies records decodes them in the same pass (copy_task.py); `decode` reads what the archive has. The files belong
+to no table before a commit: `archive` commits them; a recompute from raw records only reads them, as scratch.
 """
 
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from datetime import datetime
 from functools import partial
-from typing import Final
 
+import pyarrow as pa
 from pyspark.sql import SparkSession
 
 from batch.runtime import spark_jobs
@@ -21,9 +23,7 @@ from ledger.delta.location import Location
 from views.kernel import kernel
 from views.project import project
 from views.source.log_order import further
-from views.source.source import REJECTS_SCHEMA, events_schema, record_columns
-
-_APPEND_TIME: Final = "_append_time"
+from views.source.source import APPEND_TIME, REJECTS_SCHEMA, Source, events_schema, record_columns
 
 
 @dataclass(frozen=True)
@@ -59,7 +59,7 @@ class Decoded:
     @property
     def newest(self) -> datetime | None:
         """The append time of the newest event."""
-        return max((file.bounds[_APPEND_TIME][1] for file in self.events), default=None)
+        return max((file.bounds[APPEND_TIME][1] for file in self.events), default=None)
 
     def event_ranges(self) -> list[FileRange]:
         """Where in the log the rows of each events file were."""
@@ -68,7 +68,59 @@ class Decoded:
 
 def decode(session: SparkSession, work: Decoding, slices: Sequence[Slice]) -> Decoded:
     """Decode the slices of the archive, one task each. Raises jobs.TaskFailed."""
-    done = spark_jobs.each(session, partial(_decode_slice, work), slices)
+    return total(spark_jobs.each(session, partial(_decode_slice, work), slices))
+
+
+def bounded(source: Source) -> tuple[str, ...]:
+    """The columns of an events table whose bounds every file has in the table's log."""
+    return tuple(dict.fromkeys((*EVENTS.names, APPEND_TIME, source.event_time)))
+
+
+@dataclass
+class DecodedFiles:
+    """A file of events and a file of rejects, into which records of the log are decoded piece by piece."""
+
+    source: Source
+    events: TableFile
+    rejects: TableFile
+    records: int = 0
+    further: int = 0
+    others: int = 0
+    reasons: Counter[str] = field(default_factory=Counter)
+
+    @property
+    def most(self) -> int:
+        """How many records to decode at once, so that their events are about one row group."""
+        return max(1, GROUP_ROWS // (self.source.max_events_per_record or 1))
+
+    def write(self, records: pa.Table) -> None:
+        """Decode records with record_columns(source), at most `most`, that follow on those before."""
+        decoded = kernel.decode(self.source, records)
+        self.events.write(decoded.events)
+        self.rejects.write(decoded.rejects)
+        self.records += records.num_rows
+        self.further += further(decoded.events)
+        self.others += decoded.others
+        self.reasons.update(decoded.rejects["reason"].to_pylist())
+
+    @property
+    def decoded(self) -> Decoded:
+        """What became of the records; once the files are closed."""
+        return Decoded(self.records, self.further, _files(self.events), _files(self.rejects), dict(self.reasons), self.others)
+
+
+@contextmanager
+def opened(work: Decoding) -> Iterator[DecodedFiles]:
+    """The files of one task, open for its records."""
+    source = project.load_files(work.definitions).sources[work.source]
+    events = TableFile(work.events, events_schema(source), bounded(source))
+    rejects = TableFile(work.quarantine, REJECTS_SCHEMA, RECORDS.names)
+    with events, rejects:
+        yield DecodedFiles(source, events, rejects)
+
+
+def total(done: Sequence[Decoded]) -> Decoded:
+    """What became of the records of all tasks."""
     return Decoded(
         records=sum(one.records for one in done),
         further=sum(one.further for one in done),
@@ -80,21 +132,10 @@ def decode(session: SparkSession, work: Decoding, slices: Sequence[Slice]) -> De
 
 
 def _decode_slice(work: Decoding, part: Slice) -> Decoded:
-    source = project.load_files(work.definitions).sources[work.source]
-    events = TableFile(work.events, events_schema(source), tuple(dict.fromkeys((*EVENTS.names, _APPEND_TIME, source.event_time))))
-    rejects = TableFile(work.quarantine, REJECTS_SCHEMA, RECORDS.names)
-    records, beside, others, reasons = 0, 0, 0, Counter[str]()
-    with events, rejects:
-        most = max(1, GROUP_ROWS // (source.max_events_per_record or 1))
-        for rows in scan(work.archive, part, RECORDS, record_columns(source), rows=most):
-            decoded = kernel.decode(source, rows)
-            events.write(decoded.events)
-            rejects.write(decoded.rejects)
-            records += rows.num_rows
-            beside += further(decoded.events)
-            others += decoded.others
-            reasons.update(decoded.rejects["reason"].to_pylist())
-    return Decoded(records, beside, _files(events), _files(rejects), dict(reasons), others)
+    with opened(work) as files:
+        for rows in scan(work.archive, part, RECORDS, record_columns(files.source), rows=files.most):
+            files.write(rows)
+    return files.decoded
 
 
 def _files(file: TableFile) -> tuple[Written, ...]:

@@ -2,8 +2,8 @@
 
 A run's range is recorded, as an *intent*, before anything is written. Each write carries the run's number as its Delta
 transaction version (`txnAppId` APP_ID, `txnVersion` the run), in the same commit as its rows. So a table holds exactly the runs
-up to its transaction version, whenever a run was killed; to finish is to do the runs that it lacks. Spark silently skips a
-write whose version is not higher, so compare with `progress` before the write.
+up to its transaction version, whenever a run was killed; to finish is to do the runs that it lacks. delta-rs commits a version
+that is not higher too, so compare with `progress` before the write.
 """
 
 import json

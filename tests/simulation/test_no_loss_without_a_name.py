@@ -11,7 +11,9 @@ from typing import Any
 
 import pytest
 
+from batch.archive import copy
 from batch.archive.archive import decode_archived
+from batch.archive.copied import Copied
 from infra.kafka import NoTopic
 from ledger.log import archive, gaps
 from ledger.log.fetch_checks import LogChanged
@@ -23,7 +25,7 @@ from tests.simulation import programs
 from tests.simulation.losses import Losses
 from tests.simulation.moving import without_files
 from tests.simulation.numbers import SOURCE
-from tests.simulation.world import LOG_CALLS, Run, surroundings
+from tests.simulation.world import LOG_CALLS, Fetched, Run, found_in, stored, surroundings
 
 SCHEDULES = 5000 if LONGER else 500
 STEPS = 30
@@ -102,6 +104,34 @@ def test_nobody_counts_on_over_what_the_log_lost_before_it_was_archived() -> Non
     one.follow([10], loses=0)
     one.judge()
     assert len(one.gaps) == 1
+
+
+def test_what_a_run_takes_out_of_the_archive_is_in_no_other_table() -> None:
+    """The topic is created again between the run's look and its fetch: its tasks copy and decode another log."""
+    one = Losses()
+    one.produce(0, [True] * 3)
+    one.archive(new_topic=False)
+    former = one.world.log.topic
+    one.produce(0, [True] * 2)
+    copied = copy.copy
+
+    def created_again_meanwhile(*given: Any, **named: Any) -> Copied:
+        if one.world.log.topic == former:
+            one.make_anew(1)
+            one.produce(0, [True] * 8)
+        return copied(*given, **named)
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(copy, "copy", created_again_meanwhile)
+        patch.setattr(Fetched, "within", lambda self, covered: list(self.world.log.fetched(covered)))
+        programs.archive(one.world, new_topic=True)
+    tables = one.world.tables
+    decoder = releases.load(tables, 1).sources[SOURCE]
+    assert [gap.ranges.to_json() for gap in one.gaps] == [{former: {"0": [[3, 5]]}}]
+    assert archive.progress(tables, SOURCE, decoder) == archive.Progress(2, 2, 2)
+    events = [found_in(row)[:2] for row in stored(tables.events(SOURCE, decoder))]
+    assert sorted(events) == sorted(one.filed) == [((former, 0), offset) for offset in range(3)]
+    one.settle()
 
 
 class _Killed(BaseException):

@@ -20,6 +20,7 @@ import pytest
 
 import batch.archive.archive
 import batch.archive.copy
+import batch.archive.decode
 import batch.maintain.maintain
 import batch.recompute.build
 import batch.recompute.cut
@@ -40,21 +41,22 @@ import speed.source.follow
 import speed.source.kafka_log
 import speed.source.query
 import speed.source.start_position
+from batch.archive.copied import Copied as CopiedFiles
 from batch.archive.decode import Decoded, Decoding
 from batch.fold.fold import VERSION, Built
 from batch.rebuild.account import BatchViews, refuse_unexplained
 from batch.rebuild.job import SERVED, RebuildJob, Served
 from batch.recompute.estimate import Expected
 from batch.runtime import delta_commits
-from batch.runtime.file_ranges import FileRange
+from batch.runtime.file_ranges import RECORDS, FileRange
 from batch.runtime.parquet_writer import Written
+from batch.runtime.spark_jobs import TaskFailed
 from infra.kafka import Address, NoTopic, Topic
 from infra.settings import Batch, Keep, Lineage
 from ledger.delta import delta_tables
 from ledger.delta.addresses import Tables
 from ledger.delta.location import Location
 from ledger.delta.vacuum import Freed
-from ledger.log import archive
 from ledger.log.archived_range import archived_range
 from ledger.log.counts import Counts
 from ledger.log.positions import Position, ranges
@@ -254,11 +256,7 @@ def surroundings() -> Iterator[None]:
         patch.setattr(batch.archive.archive, "kafka", BROKER)
         patch.setattr(batch.archive.archive, "broker", SimpleNamespace(address=lambda _: Address("simulated", {}, 1)))
         patch.setattr(batch.archive.archive, "kafka_options", lambda *_: {})
-        patch.setattr(
-            batch.archive.archive,
-            "copy",
-            SimpleNamespace(copy=_copy, lost=batch.archive.copy.lost, doubtful=batch.archive.copy.doubtful),
-        )
+        patch.setattr(batch.archive.copy, "copy", _copy)
         patch.setattr(batch.archive.copy, "_absent", _absent)
         patch.setattr(speed.source.start_position, "kafka", BROKER)
         patch.setattr(speed.source.kafka_log, "kafka", BROKER)
@@ -269,7 +267,7 @@ def surroundings() -> Iterator[None]:
         patch.setattr(speed.source.query, "planned_end", partial(_planned_end, speed.source.query.planned_end))
         patch.setattr(speed.source.query.Query, "start", _started)
         patch.setattr(speed.source.follow, "tend", _as("upkeep", speed.source.follow.tend))
-        patch.setattr(batch.archive.archive, "decode", SimpleNamespace(Decoding=Decoding, decode=_decode))
+        patch.setattr(batch.archive.decode, "decode", _decode)
         patch.setattr(batch.archive.archive, "file_ranges", _spans)
         patch.setattr(batch.runtime.file_ranges, "file_ranges", _spans)
         patch.setattr(batch.archive.archive, "cut", lambda _, covered, rows: covered)
@@ -389,17 +387,27 @@ def written(address: str, rows: list[dict[str, Any]], **more: Any) -> Written:
 
 
 def _copy(
-    session: object, options: object, topics: Sequence[Topic], ranges: Ranges, *, tables: Tables, source: str, run: int
-) -> None:
-    """In place of Spark's job that copies the log into the archive: files of one partition each."""
+    session: object, options: object, topics: Sequence[Topic], ranges: Ranges, work: Decoding, *, parallelism: int, typed: bool
+) -> CopiedFiles:
+    """In place of Spark's job that copies the log into the archive and decodes it: files of one partition each.
+
+    Of some ranges the decoder ends its process.
+    """
     assert {topic for (topic, _), _ in ranges.intervals} <= {topic.id for topic in topics}
-    handle = delta_commits.make_table(tables, tables.archive(source), None)
     rows: dict[Partition, list[dict[str, Any]]] = {}
     for (topic, number), offset, event in Fetched(world()).within(ranges):
         row = {"topic": topic, "partition": number, "offset": offset, **vars(event)}
         rows[topic, number] = [*rows.get((topic, number), []), row]
-    files = [written(tables.archive(source), each) for each in rows.values()]
-    delta_commits.add_files(handle, files, transaction=(archive.APP_ID, run))
+    if typed and ranges.length % 5 == 4:
+        raise TaskFailed("a worker ended")
+    files = [_copied_file(work.archive.address, place, each) for place, each in rows.items()]
+    return CopiedFiles(tuple(files), _typed(work, [row for each in rows.values() for row in each]) if typed else None)
+
+
+def _copied_file(address: str, place: Partition, rows: list[dict[str, Any]]) -> Written:
+    offsets = [row["offset"] for row in rows]
+    values = ((place[0],) * 2, (place[1],) * 2, (min(offsets), max(offsets)))
+    return written(address, rows, bounds=dict(zip(RECORDS.names, values, strict=True)))
 
 
 def _spans(handle: Any, columns: object, time: str = "") -> list[FileRange]:
@@ -417,7 +425,11 @@ def _spans(handle: Any, columns: object, time: str = "") -> list[FileRange]:
 
 def _decode(session: object, work: Decoding, covered: Ranges) -> Decoded:
     """In place of Spark's job that decodes the archive."""
-    rows = [row for row in stored(work.archive.address) if inside(row, covered)]
+    return _typed(work, [dict(row) for row in stored(work.archive.address) if inside(row, covered)])
+
+
+def _typed(work: Decoding, rows: list[dict[str, Any]]) -> Decoded:
+    """What records are decoded into."""
     if not rows:
         return Decoded(0, 0, (), (), {})
     times = [datetime.fromtimestamp(row["appended"] / 1_000_000, UTC) for row in rows]

@@ -3,17 +3,19 @@
 import json
 from dataclasses import replace
 from pathlib import Path
+from typing import NoReturn
 
 import pytest
 from confluent_kafka import Producer
 
-from batch.archive import archive
+from batch.archive import archive, decode
+from batch.runtime.spark_jobs import TaskFailed
 from infra import kafka
 from ledger.log import archive as ledger
 from ledger.log import gaps
 from ledger.log.fetch_checks import LogChanged
 from ledger.publish import publications, releases
-from tests.batch.shop import MALFORMED, Shop, records, rows_of, together
+from tests.batch.shop import DEFINITIONS, MALFORMED, Shop, records, rows_of, together
 from tests.stack import delete_below, delete_topic, librdkafka, stack_settings
 from views.errors import TandemError
 from views.project.project import Project
@@ -57,6 +59,42 @@ def test_every_byte_and_every_record_once(shop: Shop) -> None:
     assert nothing.counts.events == 0
     assert first.counts.events + second.counts.events == len(found["events"])
     assert second.end == ledger.end(shop.tables, "sales", decoder(shop))
+
+
+def test_one_job_reads_the_log_and_none_reads_the_archive_again(shop: Shop, monkeypatch: pytest.MonkeyPatch) -> None:
+    def read_again(*_: object) -> NoReturn:
+        raise AssertionError("the task that copied the records has decoded them")
+
+    monkeypatch.setattr(decode, "decode", read_again)
+    log = records(9, 200)
+    shop.sell(log)
+
+    (done,) = archive.run(shop.run("archive"), shop.project)
+
+    found = contents(shop)
+    assert len(found["archive"]) == sum(map(len, log.values())) == len(found["events"]) + len(found["quarantine"])
+    assert done.counts.events == len(found["events"])
+    assert ledger.progress(shop.tables, "sales", decoder(shop)) == ledger.Progress(1, 1, 1)
+
+
+def test_a_decoder_that_ends_its_process_does_not_hold_up_the_archive(shop: Shop) -> None:
+    """The log may delete the records before anybody has mended the decoder."""
+    shop.define(
+        DEFINITIONS.replace(
+            "sales = Source(", "def ended(value: bytes) -> Sale:\n    os._exit(1)\n\n\nsales = Source(decoder=ended, "
+        ).replace("from datetime import datetime", "import os\nfrom datetime import datetime", 1)
+    )
+    log, said = records(10, 50), list[str]()
+    shop.sell(log)
+
+    with pytest.raises(TaskFailed):
+        archive.run(replace(shop.run("archive"), say=said.append), shop.project)
+
+    held = rows_of(shop, shop.tables.archive("sales"))
+    assert held["value"].to_pylist() == [*log[0], *log[1]]
+    assert ledger.unchecked(shop.tables, "sales") is None
+    assert ledger.progress(shop.tables, "sales", decoder(shop)) == ledger.Progress(1, 0, 0)
+    assert [line for line in said if line.endswith("copying without decoding")]
 
 
 def test_aborted_and_uncommitted_records_are_no_part_of_the_log(shop: Shop) -> None:
@@ -103,8 +141,6 @@ def test_whatever_a_killed_run_lacked_is_written_once(shop: Shop) -> None:
             newest = max((folder / "_delta_log").glob("*.json"))
             for file in newest.parent.glob(f"*{newest.stem}*"):  # its checksums too
                 file.unlink()
-        # A process that starts anew remembers nothing either.
-        shop.run("archive").session.sparkContext._jvm.org.apache.spark.sql.delta.DeltaLog.clearCache()
 
         (done,) = archive.run(shop.run("archive"), shop.project)
 

@@ -1,0 +1,60 @@
+"""What the tasks that copy the log have written, before any commit names it."""
+
+from dataclasses import dataclass
+
+from batch.archive.decode import Decoded
+from batch.runtime.file_ranges import RECORDS
+from batch.runtime.parquet_writer import Written
+from ledger.log.fetch_checks import named
+from views.errors import TandemError
+from views.source.offset_ranges import Interval, Partition, Ranges
+
+
+class Torn(TandemError):
+    """The files of a run are not the planned part of the log, each record once."""
+
+
+@dataclass(frozen=True)
+class Copied:
+    """The archive's files of one run, each with records of one partition in order, and what these records were decoded into.
+
+    `decoded` is None if the records were copied only.
+    """
+
+    files: tuple[Written, ...]
+    decoded: Decoded | None
+
+    @property
+    def records(self) -> int:
+        """How many records were copied."""
+        return sum(file.rows for file in self.files)
+
+
+def refuse_torn(copied: Copied, planned: Ranges) -> None:
+    """Raise Torn unless each file is a piece of the planned ranges, no two files overlap, and all records were decoded.
+
+    Offsets without a record are allowed: whether they are lost is decided later.
+    """
+    reached: dict[Partition, int] = {}
+    intervals = dict(planned.intervals)
+    for partition, (low, end), rows in sorted(map(_piece, copied.files)):
+        start, mine = reached.get(partition, 0), intervals.get(partition, ())
+        if low < start or rows > end - low or not any(first <= low and end <= to for first, to in mine):
+            shown = ", ".join(f"[{first}, {to})" for first, to in mine) or "nothing"
+            raise Torn(
+                f"a task copied {rows} records of offsets [{low}, {end}) of {named(partition)}, but {shown} was planned, and "
+                f"other tasks copied up to {start}; nothing was committed; run `tandem archive` again"
+            )
+        reached[partition] = end
+    if copied.decoded is not None and copied.decoded.records != copied.records:
+        raise Torn(
+            f"{copied.records} records were copied and {copied.decoded.records} of them decoded; nothing was committed; run "
+            "`tandem archive` again"
+        )
+
+
+def _piece(file: Written) -> tuple[Partition, Interval, int]:
+    (topic, last_topic), (number, last_number), (low, high) = (file.bounds[name] for name in RECORDS.names)
+    if (topic, number) != (last_topic, last_number):
+        raise Torn(f"a task copied records of {named((topic, number))} and of {named((last_topic, last_number))} into one file")
+    return (topic, number), (low, high + 1), file.rows
