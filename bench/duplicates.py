@@ -22,7 +22,9 @@ from batch.fold.duplicates import EVENTS_HELD, HASHES, Search, judged, repeated_
 from bench.peak import peak
 from ledger.delta.location import Location
 from speed.dedup.dedup_window import Horizon
-from speed.dedup.identities import KEY, KEY_WIDTH, Identities
+from speed.dedup.identities import Identities
+from speed.dedup.identity_runs import Run
+from speed.dedup.keys import KEY
 from views.arrow.ipc import to_ipc
 from views.project import project
 from views.source.source import events_schema
@@ -99,9 +101,13 @@ def horizon(identities: int) -> Figure:
     """A horizon that N identities entered, a micro-batch of ten thousand at a time."""
     dice, held, start = np.random.default_rng(1), Horizon(1), _Start.now()
     for _ in range(0, identities, _PIECE):
-        keys = np.frombuffer(dice.bytes(KEY_WIDTH * _PIECE), KEY)
+        keys = dice.integers(0, 2**64, (_PIECE, KEY), np.uint64)
         held = held.extended(Identities(keys, np.zeros(_PIECE, np.int64)), at=0, caught_up=0)
-    return start.figure("horizon", identities, sum(run.keys.nbytes + run.numbers.nbytes + run.stamps.nbytes for run in held.runs))
+    return start.figure("horizon", identities, sum(map(_size, held.runs)))
+
+
+def _size(run: Run) -> int:
+    return run.words.nbytes + run.rest.nbytes + run.numbers.nbytes + run.stamps.nbytes
 
 
 def hashes(events: int) -> Figure:

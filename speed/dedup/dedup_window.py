@@ -12,10 +12,10 @@ from dataclasses import dataclass, field, replace
 from typing import Final
 
 import numpy as np
-import numpy.typing as npt
 
-from speed.dedup.identities import Identities, Keys, Times
+from speed.dedup.identities import Identities, Times
 from speed.dedup.identity_runs import SECOND, Numbers, Run, merged, run_of
+from speed.dedup.keys import Keys, Mask
 
 BYTES: Final = 96
 """What an identity takes at most, while runs are filtered and merged."""
@@ -67,7 +67,7 @@ class Horizon:
     @property
     def size(self) -> int:
         """The number of identities."""
-        return sum(len(run.keys) for run in self.runs)
+        return sum(len(run) for run in self.runs)
 
     @property
     def first_number(self) -> int:
@@ -81,14 +81,18 @@ class Horizon:
         """The first second since 1970 whose timestamps stay."""
         return 0 if self.newest is None else (self.newest - self.span) // SECOND
 
-    def holds(self, keys: Keys) -> npt.NDArray[np.bool_]:
-        """Which keys were counted within the span, or somewhat longer ago; for identities alone, which identities."""
-        held = np.zeros(len(keys), dtype=bool)
+    def holds(self, keys: Keys) -> Mask:
+        """Which keys, identity and content, were counted within the span, or somewhat longer ago."""
+        return self.find(keys)[1]
+
+    def find(self, keys: Keys) -> tuple[Mask, Mask]:
+        """Which keys have an identity that was counted within the span, or somewhat longer ago; and which its content, too."""
+        identity, content = np.zeros(len(keys), dtype=bool), np.zeros(len(keys), dtype=bool)
         for run in self.runs:
-            # The first key at or after an identity is the identity's own, if there is one: its content comes last.
-            places = np.searchsorted(run.keys, keys)
-            held |= run.keys[np.minimum(places, len(run.keys) - 1)].astype(keys.dtype) == keys
-        return held
+            known, alike = run.find(keys)
+            identity |= known
+            content |= alike
+        return identity, content
 
     def extended(self, added: Identities, *, at: int, caught_up: int | None) -> "Horizon":
         """Add the keys that one commit counted; keys outside the span are dropped as runs are merged.
@@ -111,7 +115,7 @@ class Horizon:
         number, stamp = self.first_number, self.first_stamp
         stamps = np.minimum(added.times, self.times[numbers - self.base])
         runs = [*self.runs, run_of(added.keys, numbers, stamps)]
-        while len(runs) > 1 and len(runs[-2].keys) < 2 * len(runs[-1].keys):
+        while len(runs) > 1 and len(runs[-2]) < 2 * len(runs[-1]):
             pair = [kept for run in runs[-2:] if (kept := run.within(number=number, stamp=stamp)) is not None]
             runs[-2:] = [merged(*pair)] if len(pair) == 2 else pair
         runs = [run for run in runs if run.newest_number >= number or run.newest_stamp >= stamp]
@@ -148,7 +152,7 @@ def _bounded(horizon: Horizon) -> Horizon:
         return horizon
     asked = [run.within(number=horizon.first_number, stamp=horizon.first_stamp) for run in horizon.runs]
     runs = [run for run in asked if run is not None]
-    if sum(len(run.keys) for run in runs) <= most:
+    if sum(len(run) for run in runs) <= most:
         return replace(horizon, runs=tuple(runs))
     # What its timestamp alone keeps is older than every commit that is numbered here.
     counts = np.zeros(len(horizon.times), np.int64)

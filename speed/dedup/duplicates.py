@@ -4,11 +4,11 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
 
 from speed.dedup.dedup_window import Horizon
-from speed.dedup.identities import IDENTITY, Drops, Identities, Keys, joined, values
+from speed.dedup.identities import Drops, Identities, joined, values
+from speed.dedup.keys import IDENTITY, KEY, by_word, firsts
 from views.source.log_order import log_order, places
 
 
@@ -27,24 +27,20 @@ class Copies:
 def copies(shares: Sequence[pa.Table], horizon: Horizon, generations: Sequence[str] = ()) -> Copies:
     """Compare the identities of all tasks: the first of an identity in log order stays, unless the horizon has it."""
     found = joined(shares)
-    found = found.take(pa.array(log_order(found, generations)))
     rows = values(found)
-    identity = rows.keys.astype(IDENTITY)
-    fresh, new = ~horizon.holds(identity), ~horizon.holds(rows.keys)
-    stays = fresh & _first(identity)
-    new &= _first(rows.keys)
+    known, alike = horizon.find(rows.keys)
+    stays, new = ~known, ~alike
+    order, again = by_word(rows.keys)
+    if len(again):
+        again = again[log_order(found.take(pa.array(again)), generations)]
+        stays[again] &= firsts(rows.keys[again], IDENTITY)
+        new[again] &= firsts(rows.keys[again], KEY)
+    added = order[new[order]]
     return Copies(
         drops=_by_partition(found.filter(pa.array(found["first"].to_numpy() & ~stays))),
-        added=Identities(rows.keys[new], rows.times[new]),
+        added=Identities(rows.keys[added], rows.times[added]),
         conflicts=int(new.sum() - stays.sum()),
     )
-
-
-def _first(keys: Keys) -> npt.NDArray[np.bool_]:
-    """For each key, whether it is the first of its kind."""
-    first = np.zeros(len(keys), dtype=bool)
-    first[np.unique(keys, return_index=True)[1]] = True
-    return first
 
 
 def _by_partition(found: pa.Table) -> Drops:

@@ -1,4 +1,4 @@
-"""Keys of 24 bytes that identify an event and its content, to find duplicates and conflicts.
+"""The identities of a share of a micro-batch, as rows that travel to the driver.
 
 A task drops the duplicates within its own share with the kernel's `unique`. The driver finds duplicates of events that another
 task read or an earlier micro-batch counted by these keys, and has the tasks drop them by position.
@@ -13,33 +13,33 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from views.kernel.deduplicate import content_columns, identity_columns
+from speed.dedup.keys import KEY, WORD_BYTES, Keys, Mask, Rows, by_word, firsts
+from speed.dedup.row_hash import row_hashes
+from views.kernel.deduplicate import content_columns, identity_columns, unique
 from views.source.event import TIMESTAMP
 from views.source.log_order import Places, log_order, places
 from views.source.offset_ranges import Partition
 from views.source.source import INDEX, Source
 from views.sql.engine import query, quoted
 
-Keys = npt.NDArray[np.bytes_]
 Times = npt.NDArray[np.int64]
 Drops = dict[Partition, Places]
 """Where copies are by partition: `views.source.log_order.places`."""
 
-IDENTITY_WIDTH: Final = 16
-KEY_WIDTH: Final = 24
-# numpy ignores trailing zero bytes of these, which changes nothing at one width.
-IDENTITY: Final = np.dtype(f"S{IDENTITY_WIDTH}")
-KEY: Final = np.dtype(f"S{KEY_WIDTH}")
+NO_SECRET: Final = bytes(16)
+"""The key of digests where no producer is who might look for two identities with one digest."""
 SCHEMA: Final = pa.schema(
     [
         ("_topic_id", pa.dictionary(pa.int32(), pa.string())),
         ("_partition", pa.int32()),
         ("_offset", pa.int64()),
         ("_append_time", TIMESTAMP),
-        ("key", pa.binary(KEY_WIDTH)),
+        ("key", pa.binary(KEY * WORD_BYTES)),
         ("first", pa.bool_()),
     ]
 )
+_EVENTS: Final = "identified"
+_ROW: Final = "_row"
 
 
 @dataclass(frozen=True)
@@ -50,52 +50,90 @@ class Identities:
     times: Times
 
 
-def identities(source: Source, events: pa.Table, generations: Sequence[str] = ()) -> pa.Table:
-    """Position, append time and key of the first event of each identity and content, as SCHEMA has them.
+@dataclass(frozen=True)
+class Identified:
+    """Events with their keys. `single` marks the first event of each identity, all events of a source without identity.
 
-    * A key is 16 bytes of the identity and 8 of the content: the first bits of SHA-256 over identity and event time, and of MD5
-      over all other fields. It is the same in every process.
-    * Two identities with the same 16 bytes cannot be found, not even on purpose. Two contents of one identity have the same 8
-      bytes once in 2^64; then a conflict is not counted.
-    * `first` marks the first row of its identity, which `unique` keeps.
-    * A source without identity has no rows. Events with `max_events_per_record` also have their index.
+    `order` has the rows of the first event of each identity and content, in the order of the keys' first words.
     """
-    columns, schema = identity_columns(source), _schema(source)
-    if not columns or not events.num_rows:
+
+    events: pa.Table
+    keys: Keys
+    single: Mask
+    order: Rows
+
+
+def keys_of(source: Source, events: pa.Table, secret: bytes = NO_SECRET) -> Keys:
+    """The key of each event of a source with an identity.
+
+    * Two words are a digest of identity and event time: SipHash-2-4 of 128 bits. Two identities with one digest cannot be found
+      without the secret, not even on purpose.
+    * One word is DuckDB's hash of all other fields. Two contents of one identity have the same word once in 2^64; then a conflict
+      is not counted.
+
+    Equal values have equal keys in every process with the same secret. Keys are never stored.
+    """
+    keys = np.empty((events.num_rows, KEY), np.uint64)
+    keys[:, :2] = row_hashes(events, identity_columns(source), secret)
+    contents = [_comparable(quoted(name), events.schema.field(name).type) for name in content_columns(source, events)]
+    sql = f"SELECT hash({', '.join(contents)}) AS word FROM {_EVENTS}"
+    keys[:, 2] = query(sql, {_EVENTS: events})["word"].to_numpy() if contents else 0
+    return keys
+
+
+def identified(source: Source, events: pa.Table, generations: Sequence[str] = (), *, secret: bytes = NO_SECRET) -> Identified:
+    """Find the first event of each identity in the order of the log; `generations` are the ids of topics, the oldest first."""
+    single = np.ones(events.num_rows, dtype=bool)
+    if not identity_columns(source) or not events.num_rows:
+        return Identified(events, np.empty((0, KEY), np.uint64), single, np.empty(0, np.int64))
+    keys = keys_of(source, events, secret)
+    order, again = by_word(keys)
+    if not len(again):
+        return Identified(events, keys, single, order)
+    # Equal identities have equal words: the kernel decides among the few events whose word is not theirs alone.
+    repeated = events.take(pa.array(again))
+    single[again] = unique(source, repeated, generations=generations).kept
+    again = again[log_order(repeated, generations)]
+    shown = np.ones(events.num_rows, dtype=bool)
+    shown[again] = firsts(keys[again], KEY)
+    return Identified(events, keys, single, order[shown[order]])
+
+
+def identities(source: Source, found: Identified) -> pa.Table:
+    """Position, append time and key of the first event of each identity and content, as SCHEMA has them, in no order.
+
+    `first` marks the first row of its identity. A source without identity has no rows. Events with `max_events_per_record`
+    also have their index.
+    """
+    schema = _schema(source)
+    if not len(found.order):
         return schema.empty_table()
-    identity = f"left(sha256({_json(events.schema, columns)}), {2 * IDENTITY_WIDTH})"
-    content = f"left(md5({_json(events.schema, content_columns(source, events))}), {2 * (KEY_WIDTH - IDENTITY_WIDTH)})"
-    positions = ", ".join(quoted(name) for name in schema.names[:-2])
-    sql = f"SELECT {positions}, unhex({identity} || {content}) AS key FROM identified"
-    found = query(sql, {"identified": events})
-    order = log_order(found, generations)
-    keys = keys_of(found)[order]
-    _, firsts = np.unique(keys, return_index=True)
-    _, leading = np.unique(keys.astype(IDENTITY), return_index=True)
-    first = np.isin(firsts, leading)
-    return found.take(pa.array(order[firsts])).append_column("first", pa.array(first)).cast(schema)
-
-
-def keys_of(found: pa.Table) -> Keys:
-    """The keys of a table of `identities`, as a numpy array."""
-    return np.frombuffer(b"".join(found["key"].to_pylist()), KEY)
+    rows = found.events.select(schema.names[:-2]).take(pa.array(found.order))
+    columns = [*rows.columns, _packed(found.keys[found.order]), pa.array(found.single[found.order])]
+    return pa.Table.from_arrays([column.cast(field.type) for column, field in zip(columns, schema, strict=True)], schema=schema)
 
 
 def values(found: pa.Table) -> Identities:
     """The keys and times of a table of `identities`, as numpy arrays."""
-    return Identities(keys_of(found), found["_append_time"].cast(pa.int64()).to_numpy())
+    chunks = [
+        np.frombuffer(chunk.buffers()[1], np.uint64).reshape(-1, KEY)[chunk.offset : chunk.offset + len(chunk)]
+        for chunk in found["key"].chunks
+        if len(chunk)
+    ]
+    keys = np.concatenate(chunks) if chunks else np.empty((0, KEY), np.uint64)
+    return Identities(keys, found["_append_time"].cast(pa.int64()).to_numpy())
 
 
-def without(events: pa.Table, drops: Drops) -> pa.Table:
-    """The events without those at the dropped positions."""
+def is_at(events: pa.Table, drops: Drops) -> Mask:
+    """Which events are at these positions."""
+    there = np.zeros(events.num_rows, dtype=bool)
     if not drops or not events.num_rows:
-        return events
-    kept = np.ones(events.num_rows, dtype=bool)
+        return there
     topics, partitions, where = events["_topic_id"], events["_partition"].to_numpy(), places(events)
     for (topic, partition), dropped in drops.items():
         here = (partitions == partition) & pc.equal(topics, topic).to_numpy()
-        kept &= ~(here & np.isin(where, dropped))
-    return events.filter(pa.array(kept))
+        there |= here & np.isin(where, dropped)
+    return there
 
 
 def joined(tables: Sequence[pa.Table]) -> pa.Table:
@@ -103,13 +141,9 @@ def joined(tables: Sequence[pa.Table]) -> pa.Table:
     return pa.concat_tables(tables).unify_dictionaries() if tables else SCHEMA.empty_table()
 
 
-def _schema(source: Source) -> pa.Schema:
-    return SCHEMA if source.max_events_per_record is None else SCHEMA.insert(3, pa.field(INDEX, pa.int32()))
-
-
-def _json(schema: pa.Schema, columns: Iterable[str]) -> str:
-    """SQL for a text of the columns that only equal values share."""
-    return _array(_text(quoted(name), schema.field(name).type) for name in columns)
+def _comparable(value: str, kind: pa.DataType) -> str:
+    """SQL for what DuckDB hashes of a column: of lists and structs a text, since some that differ have the same hash."""
+    return _text(value, kind) if pa.types.is_nested(kind) else value
 
 
 def _array(texts: Iterable[str]) -> str:
@@ -128,3 +162,11 @@ def _text(value: str, kind: pa.DataType, depth: int = 0) -> str:
     if pa.types.is_binary(kind):
         return f"hex({value})"
     return f"CAST(epoch_us({value}) AS VARCHAR)" if pa.types.is_timestamp(kind) else f"CAST({value} AS VARCHAR)"
+
+
+def _packed(keys: Keys) -> pa.Array:
+    return pa.Array.from_buffers(pa.binary(KEY * WORD_BYTES), len(keys), [None, pa.py_buffer(np.ascontiguousarray(keys))])
+
+
+def _schema(source: Source) -> pa.Schema:
+    return SCHEMA if source.max_events_per_record is None else SCHEMA.insert(3, pa.field(INDEX, pa.int32()))

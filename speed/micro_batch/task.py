@@ -12,9 +12,9 @@ from typing import Final
 import msgspec
 import pyarrow as pa
 
-from speed.dedup.identities import Drops, identities, without
+from speed.dedup.identities import NO_SECRET, Drops, identified, identities, is_at
 from views.arrow.ipc import from_ipc, to_ipc
-from views.kernel.kernel import Partial, after_final, ahead, decode, late, partial, prepare, unique
+from views.kernel.kernel import Partial, after_final, ahead, decode, late, partial, prepare
 from views.project.project import load_files
 from views.source.log_order import further
 from views.source.offset_ranges import EMPTY, Partition
@@ -39,6 +39,7 @@ class Task:
         maxima, watermark: how far the partitions and the source had come before the micro-batch.
         drops: the positions of duplicates that only the driver could find.
         generations: the ids of the source's topics, the oldest first.
+        secret: the key of identities' digests, in 16 bytes. Producers do not know it.
     """
 
     files: Mapping[str, bytes]
@@ -48,6 +49,7 @@ class Task:
     watermark: int | None = None
     drops: Drops = field(default_factory=dict)
     generations: tuple[str, ...] = ()
+    secret: bytes = field(default=NO_SECRET, repr=False)
 
     def definitions(self) -> tuple[Source, dict[str, View]]:
         """The source, and one view of each fingerprint."""
@@ -95,15 +97,17 @@ def identify(task: Task, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.Recor
     """Like `fold`, but only the identities, as Arrow IPC streams: one for each bounded number of records."""
     source, _ = task.definitions()
     for records in _pieces(batches, _PIECE_ROWS // (source.max_events_per_record or 1)):
-        yield _row(to_ipc(identities(source, decode(source, records).events, task.generations)))
+        found = identified(source, decode(source, records).events, task.generations, secret=task.secret)
+        yield _row(to_ipc(identities(source, found)))
 
 
 def share_of(task: Task, records: pa.Table) -> Share:
     """Decode, drop duplicates, label late events, prepare the rest, and fold every view."""
     source, views = task.definitions()
     decoded = decode(source, records)
-    single = unique(source, decoded.events, generations=task.generations)
-    events = without(single.events, task.drops)
+    found = identified(source, decoded.events, task.generations, secret=task.secret)
+    kept = found.single & ~is_at(decoded.events, task.drops)
+    events = decoded.events if kept.all() else decoded.events.filter(pa.array(kept))
     labelled = late(source, events, event_times(task.maxima))
     prepared = prepare(source, events, task.generations)
     partials = {fingerprint: partial(view, prepared.events, EMPTY, prepared.failed) for fingerprint, view in views.items()}
@@ -121,7 +125,7 @@ def share_of(task: Task, records: pa.Table) -> Share:
         newest=newest_append(events),
         rejected={fingerprint: dict(folded.rejected) for fingerprint, folded in partials.items()},
         partials={fingerprint: to_ipc(folded.states) for fingerprint, folded in partials.items()},
-        identities=to_ipc(identities(source, decoded.events, task.generations)),
+        identities=to_ipc(identities(source, found)),
     )
 
 

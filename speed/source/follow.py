@@ -1,5 +1,6 @@
 """Follow one source's log under one release: claim its realtime table, catch up, then run a query, restarted as needed."""
 
+import secrets
 import shutil
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
@@ -24,6 +25,7 @@ from ledger.publish.releases import Release
 from ledger.publish.standing import Followed
 from ledger.realtime.follower import Follower
 from ledger.realtime_writer import NotContiguous, Writer
+from speed.dedup.siphash import SECRET_BYTES
 from speed.micro_batch.maintenance import tend
 from speed.micro_batch.realtime_writer import Tail
 from speed.micro_batch.task import Task
@@ -208,7 +210,7 @@ def follow(around: Surroundings, release: Release, source: Source, views: Mappin
     writer = Writer.claim(around.tables, release.number, source.name, by=around.by, at=around.now())
     fingerprints = {name: release.views[name] for name in views}
     tail = Tail(
-        task=Task(release.files, source.name, fingerprints),
+        task=Task(release.files, source.name, fingerprints, secret=secrets.token_bytes(SECRET_BYTES)),
         source=source,
         views={fingerprints[name]: view for name, view in views.items()},
         writer=writer,

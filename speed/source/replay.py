@@ -1,5 +1,6 @@
 """Replay the archive through the speed path, in micro-batches, into a scratch realtime table."""
 
+import secrets
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from datetime import datetime
@@ -14,6 +15,7 @@ from ledger.log.positions import Position, ranges
 from ledger.publish.publications import Publication
 from ledger.publish.releases import Release
 from ledger.realtime_writer import Writer
+from speed.dedup.siphash import SECRET_BYTES
 from speed.micro_batch.realtime_writer import Tail
 from speed.micro_batch.task import Task
 from speed.source import records
@@ -56,7 +58,7 @@ def replay(
     fingerprints = {name: release.views[name] for name in views}
     generations, firsts = archive.generations(tables, source.name), archive.firsts(tables, source.name)
     tail = Tail(
-        task=Task(release.files, source.name, fingerprints, generations=generations),
+        task=Task(release.files, source.name, fingerprints, generations=generations, secret=secrets.token_bytes(SECRET_BYTES)),
         source=source,
         views={fingerprints[name]: view for name, view in views.items()},
         writer=Writer.claim(into, release.number, source.name, by=by, at=now()),

@@ -21,7 +21,7 @@ from hypothesis import strategies as st
 from batch.fold.dropped_positions import Drops
 from speed.dedup.dedup_window import Horizon
 from speed.dedup.duplicates import copies
-from speed.dedup.identities import identities, values, without
+from speed.dedup.identities import identified, identities, is_at, values
 from tests.samples import share
 from tests.views.logged import records
 from views import Event, Source, View, count, count_window, first, last, last_k, max_by, sample, sliding_count_window, total
@@ -153,10 +153,13 @@ def test_any_micro_batches_and_any_cut_give_the_answer_of_the_whole(log: Log, da
         if not pieces:
             whole = pa.concat_tables(shares)
             kept = _without_copies(whole)
-            horizon = horizon.extended(values(identities(READINGS, whole)), at=0, caught_up=0)
+            horizon = horizon.extended(values(identities(READINGS, identified(READINGS, whole))), at=0, caught_up=0)
         else:
-            judged = copies([identities(READINGS, each) for each in shares], horizon)
-            kept = pa.concat_tables([without(unique(READINGS, each).events, judged.drops) for each in shares])
+            found = [identified(READINGS, each) for each in shares]
+            judged = copies([identities(READINGS, each) for each in found], horizon)
+            kept = pa.concat_tables(
+                [each.events.filter(pa.array(each.single & ~is_at(each.events, judged.drops))) for each in found]
+            )
             horizon = horizon.extended(judged.added, at=0, caught_up=0)
         pieces.append(kept)
     assert sum(piece.num_rows for piece in pieces) == len(oracle)

@@ -279,6 +279,14 @@ MUTANTS = (
         "tests/speed/dedup/test_identities.py::test_an_identity_is_held_to_the_end_of_its_span",
     ),
     Mutant(
+        "collision-believed",
+        "an event is taken for a copy because the first word of its identity's digest is that of another",
+        "speed/dedup/identity_runs.py",
+        "        identity[one] = self.rest[at, 0] == keys[one, 1]\n",
+        "        identity[one] = True\n",
+        "tests/speed/test_any_split_counts_what_batch_counts.py::test_a_collision_is_not_believed",
+    ),
+    Mutant(
         "stamped-ahead",
         "one record that is stamped ahead moves the time by which all identities are judged",
         "speed/dedup/dedup_window.py",

@@ -18,7 +18,8 @@ from ledger.log.positions import LOG_START, Position, ranges
 from ledger.realtime.commits import Commit
 from ledger.realtime.compaction import expired, merged, plan
 from speed.dedup.dedup_window import Horizon, recalled
-from speed.dedup.identities import KEY, Identities
+from speed.dedup.identities import Identities
+from speed.dedup.keys import KEY, Keys
 from speed.micro_batch.log_ends import End, LogEnds
 from speed.source.counted_at import Counted, Stretch, divided, of_ledger, together
 from views.instant import microseconds
@@ -34,8 +35,9 @@ OFF = (0, 0, 0, -600, -HOUR, HOUR, 50 * 60, -40 * DAY, 40 * DAY)
 """By how many seconds a timestamp may be wrong."""
 
 
-def keys(numbers: Iterable[int]) -> np.ndarray:
-    return np.array([number.to_bytes(16, "big") + b"content." for number in numbers], KEY)
+def keys(numbers: Iterable[int]) -> Keys:
+    """Keys of which all have the same first word: what the horizon decides, it decides by the others."""
+    return np.frombuffer(b"".join(number.to_bytes(16, "big") + b"content." for number in numbers), np.uint64).reshape(-1, KEY)
 
 
 def stamped(events: Sequence[tuple[int, int]]) -> Identities:

@@ -4,6 +4,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
+import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
@@ -23,12 +24,14 @@ class Unique:
 
     A conflict is a dropped copy whose content neither the event kept nor an earlier copy of it had: of contents A, B, B there
     is one. So `conflicts` are the contents that were dropped, the same number whatever the order in which copies come and
-    however the log is cut. Copies of an event in `known` are duplicates whose content cannot be compared.
+    however the log is cut. Copies of an event in `known` are duplicates whose content cannot be compared. `kept` marks the rows
+    that count among those that came.
     """
 
     events: pa.Table
     duplicates: int
     conflicts: int
+    kept: npt.NDArray[np.bool_]
 
 
 def identity_columns(source: Source) -> list[str]:
@@ -57,15 +60,16 @@ def unique(source: Source, events: pa.Table, known: pa.Table | None = None, *, g
     source without identity keeps every event.
     """
     columns = identity_columns(source)
+    everything = np.ones(events.num_rows, dtype=bool)
     if not columns or not events.num_rows:
-        return Unique(events, 0, 0)
+        return Unique(events, 0, 0, everything)
     order = log_order(events, generations)
     ranked = events.select(columns).take(pa.array(order)).append_column(_RANK, pa.array(np.arange(len(order))))
     groups = ranked.group_by(columns, use_threads=False).aggregate([(_RANK, "min"), (_RANK, "list")])
     if known is not None and known.num_rows:
         groups = _without(groups, known, columns)
     if groups.num_rows == events.num_rows:
-        return Unique(events, 0, 0)
+        return Unique(events, 0, 0, everything)
     firsts = groups[f"{_RANK}_min"].to_numpy()
     kept = np.zeros(events.num_rows, dtype=bool)
     kept[order[firsts]] = True
@@ -74,7 +78,7 @@ def unique(source: Source, events: pa.Table, known: pa.Table | None = None, *, g
     conflicts = 0
     if len(repeated):
         conflicts = contents(source, events.take(pa.array(order[repeated.flatten().to_numpy()]))).num_rows - len(repeated)
-    return Unique(events.filter(pa.array(kept)), int(events.num_rows - len(firsts)), conflicts)
+    return Unique(events.filter(pa.array(kept)), int(events.num_rows - len(firsts)), conflicts, kept)
 
 
 def contents(source: Source, events: pa.Table) -> pa.Table:
