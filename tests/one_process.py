@@ -29,7 +29,7 @@ from ledger.delta import delta_tables
 from ledger.delta.addresses import Tables
 from ledger.delta.location import Location
 from ledger.log.positions import Position
-from speed.source import records
+from speed.source import record_frames
 from speed.source.query import Query
 from tests.stack import environ
 from views.errors import TandemError
@@ -293,7 +293,7 @@ def speed_stands_in(patch: pytest.MonkeyPatch, broker: MemoryBroker) -> None:
         assert pause_ms >= 0
         return Streaming(query, broker, dict(starts), most)
 
-    patch.setattr(records, "of_kafka", lambda rows, _, source: Frame.of(rows, source))
-    patch.setattr(records, "of_log", of_log)
-    patch.setattr(records, "of_archive", of_archive)
+    patch.setattr(record_frames, "of_kafka", lambda rows, _, source: Frame.of(rows, source))
+    patch.setattr(record_frames, "of_log", of_log)
+    patch.setattr(record_frames, "of_archive", of_archive)
     patch.setattr(Query, "start", start)

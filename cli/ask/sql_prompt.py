@@ -16,9 +16,9 @@ from prompt_toolkit.history import FileHistory
 from rich.console import Console
 
 from cli.ask.sql_output import FORMATS, Format, shown
-from serving.sql.functions import SIGNATURES
 from serving.sql.merged_views import MergedViews, ask, table_schema
 from serving.sql.sandbox import Sandbox
+from serving.sql.sketch_functions import SIGNATURES
 from views.errors import TandemError, listed
 
 if TYPE_CHECKING:

@@ -25,8 +25,8 @@ from ledger.log.positions import Position
 from ledger.publish import publications, releases
 from ledger.publish.publications import Publication
 from ledger.publish.releases import Release
-from speed.source import replay
-from speed.source.replay import Replayed
+from speed.source import archive_replay
+from speed.source.archive_replay import Replayed
 from views.counted import counted
 from views.errors import TandemError, listed
 from views.project import project
@@ -142,7 +142,7 @@ def _verify(
     place = scratch.scratch(batch.tables)
     into = Tables(f"{place.address}/{_REPLAYED}", batch.tables.options)
     batch.say(f"{source.name}: replaying the archive up to {cut} as the speed layer does")
-    replayed = replay.replay(
+    replayed = archive_replay.replay(
         batch.session,
         batch.tables,
         release,

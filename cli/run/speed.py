@@ -7,7 +7,7 @@ from cli.command.call import Call
 from cli.command.command_log import part_log
 from cli.run import part_processes
 from infra.spark.session import get_or_create_session
-from speed.process import layer
+from speed.process import speed_layer
 from speed.source.query import CONF
 
 
@@ -20,7 +20,7 @@ def run(call: Call) -> None:
     settings = call.settings()
     try:
         with part_log(call, settings, part_processes.SPEED) as log, signals.stopping() as stop:
-            layer.run(
+            speed_layer.run(
                 settings,
                 project=call.publishable,
                 session=lambda: get_or_create_session(

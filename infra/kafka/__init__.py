@@ -13,7 +13,7 @@ from infra.kafka.kafka_python.offsets import delete_before, ends, newest_timesta
 from infra.kafka.kafka_python.records import records
 from infra.kafka.kafka_python.topics import configurations, describe, replicas, topic, topics
 from infra.kafka.outcome import Appended, NotAppended, Outcome, Told
-from infra.kafka.placement import OtherPartitioner, refuse_crc32
+from infra.kafka.partitioner_check import OtherPartitioner, refuse_crc32
 from infra.kafka.record import Record
 from infra.kafka.sending import MOST_BYTES, SLOWER, Appender, Sender, appender, bulk_installed, sender
 from infra.kafka.topic import Topic

@@ -8,9 +8,9 @@ import pyarrow as pa
 
 from serving.sandbox.bounds import MIB
 from serving.sql.arrow_casts import representable
-from serving.sql.functions import register
 from serving.sql.limits import Limits
 from serving.sql.refusal import Refused
+from serving.sql.sketch_functions import register
 from serving.sql.statement import worded
 
 _CLOSED: Final[dict[str, str | bool | int | float | list[str]]] = {

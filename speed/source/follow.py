@@ -30,7 +30,7 @@ from speed.micro_batch.maintenance import tend
 from speed.micro_batch.realtime_writer import Tail
 from speed.micro_batch.task import Task
 from speed.report import progress
-from speed.source import records
+from speed.source import record_frames
 from speed.source.counted_at import counted
 from speed.source.kafka_log import Log
 from speed.source.query import Query
@@ -148,7 +148,7 @@ class Follow:
                 return
             covered = ranges(tail.writer.end, position, begun.firsts)
             if covered.length:
-                found = records.of_archive(around.spark, around.tables, self.source, covered)
+                found = record_frames.of_archive(around.spark, around.tables, self.source, covered)
                 tail.extend(found, position, still_there=lambda: None)
                 self._committed()
 

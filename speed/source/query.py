@@ -12,7 +12,7 @@ from pyspark.sql.streaming.query import StreamingQuery
 from infra.spark.kafka_source import topic_offsets
 from ledger.log.positions import Position, upper
 from speed.micro_batch.realtime_writer import Tail
-from speed.source import records
+from speed.source import record_frames
 from speed.source.kafka_log import Log
 from views.source.offset_ranges import Offsets
 from views.source.source import Source
@@ -61,9 +61,9 @@ class Query:
         A micro-batch holds at most `most` offsets, and begins at least `pause_ms` after the one before it.
         """
         topics = self.log.topics
-        reader = spark.readStream.format("kafka").options(**options, **_PATIENCE, **records.headers_option(self.source))
+        reader = spark.readStream.format("kafka").options(**options, **_PATIENCE, **record_frames.headers_option(self.source))
         log = reader.options(
-            **records.subscription(topics),
+            **record_frames.subscription(topics),
             startingOffsets=topic_offsets(topics, starts),
             maxOffsetsPerTrigger=str(most),
             failOnDataLoss="true",
@@ -79,7 +79,7 @@ class Query:
             start = self.tail.writer.end
             end = upper(start, planned_end(self.checkpoint, batch, self.log))
             if end != start:
-                found = records.of_kafka(log, self.log.topics, self.source)
+                found = record_frames.of_kafka(log, self.log.topics, self.source)
                 self.tail.extend(found, end, still_there=lambda: self.log.require(start, self.tail.firsts))
                 self.committed()
         except BaseException as error:

@@ -16,7 +16,7 @@ from speed.dedup.dedup_window import BYTES, Horizon, recalled
 from speed.dedup.identities import joined, values
 from speed.dedup.identity_runs import Numbers
 from speed.micro_batch.task import SCHEMA, Task, identify
-from speed.source import records
+from speed.source import record_frames
 from speed.source.counted_at import Counted, Stretch, divided, together
 from speed.source.start_position import Beginning
 from views.arrow.ipc import from_ipc
@@ -112,10 +112,10 @@ def _records(reading: _Reading, start: Position, end: Position) -> Iterator[Data
     ends = {p: max(end.get(p, 0), low) for p, low in lows.items()}
     starts = {p: min(max(start.get(p, firsts.get(p, 0)), low), ends[p]) for p, low in lows.items()}
     if starts != ends:
-        yield records.of_log(reading.spark, reading.options, topics, reading.source, starts=starts, ends=ends)
+        yield record_frames.of_log(reading.spark, reading.options, topics, reading.source, starts=starts, ends=ends)
     # Generations of the topic before this one are in the archive only.
     gone = Position.of({p: min(at, lows.get(p, at)) for p, at in end.items()})
     before = Position.of({p: min(start.get(p, firsts.get(p, 0)), at) for p, at in gone.items()})
     archived = ranges(before, gone)
     if archived != EMPTY:
-        yield records.of_archive(reading.spark, reading.tables, reading.source, archived)
+        yield record_frames.of_archive(reading.spark, reading.tables, reading.source, archived)

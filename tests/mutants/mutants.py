@@ -481,7 +481,7 @@ MUTANTS = (
     Mutant(
         "newest-state-unknown",
         "workers of the speed layer keep the state of their release that they began with",
-        "speed/process/layer.py",
+        "speed/process/speed_layer.py",
         "                self._workers[state.release, source].know(state)\n",
         "                pass\n",
         "tests/simulation/test_workers_know_their_release.py::test_a_state_that_a_batch_has_published_is_known",

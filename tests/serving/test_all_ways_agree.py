@@ -31,7 +31,7 @@ from serving.read.provenance import Layer
 from serving.spark import dataframe
 from serving.sql.limits import Limits
 from serving.sql.merged_views import MergedViews, ask
-from serving.sql.rows import to_rows
+from serving.sql.result_rows import to_rows
 from serving.sql.sandbox import Sandbox
 from tests.samples import LONGER
 from tests.serving.all_ways import DEFINITIONS, Expected, Question, Row, Truth, event, in_order

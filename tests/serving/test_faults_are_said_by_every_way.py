@@ -19,7 +19,7 @@ from serving.read.reader import Reader
 from serving.sql.limits import Limits
 from serving.sql.merged_views import MergedViews, ask
 from serving.sql.refusal import Refused
-from serving.sql.rows import to_rows
+from serving.sql.result_rows import to_rows
 from serving.sql.sandbox import Sandbox
 from tests.serving.http.served import Served
 from tests.serving.read.test_failed_is_not_absent import handle_and_paths

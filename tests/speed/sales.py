@@ -20,7 +20,7 @@ from ledger.realtime.follower import Follower
 from ledger.realtime.tiling import end
 from serving.read.outcome import given
 from serving.read.reader import Reader
-from speed.process import layer
+from speed.process import speed_layer
 from tests.stack import stack_settings
 from views.project.project import Project, load_files
 
@@ -132,7 +132,7 @@ class Running:
     def start(self, spark: SparkSession, project: Project) -> None:
         def run() -> None:
             try:
-                layer.run(
+                speed_layer.run(
                     self.settings,
                     project=lambda: project,
                     session=lambda: spark,

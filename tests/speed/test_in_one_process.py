@@ -25,7 +25,7 @@ from ledger.log.positions import LOG_START, Position
 from ledger.publish import first_publication, publications, releases
 from ledger.realtime.commit_files import spans_of
 from ledger.realtime.tiling import chain
-from speed.source import replay, restore_identities
+from speed.source import archive_replay, restore_identities
 from speed.source.follow import Follow, Surroundings, follow
 from speed.source.start_position import Gap
 from tests import one_process
@@ -181,7 +181,7 @@ def test_a_replay_of_the_archive_counts_what_the_layer_counted(layer: Layer, mos
     live = layer.recompute()
     release = releases.load(layer.tables, live.release)
     definitions, into = load_files(release.files), Tables(str(tmp_path / "replayed"))
-    found = replay.replay(
+    found = archive_replay.replay(
         None,  # type: ignore[arg-type]
         layer.tables,
         release,
@@ -208,7 +208,10 @@ def test_a_replay_of_the_archive_counts_what_the_layer_counted(layer: Layer, mos
 def test_a_replay_goes_past_what_is_lost_and_has_fewer_records_where_they_hold_several_events(
     layer: Layer, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    files = {name: each.replace(b'identity=("id",)', b'identity=("id",), many=3') for name, each in layer.files.items()}
+    files = {
+        name: each.replace(b'identity=("id",)', b'identity=("id",), max_events_per_record=3')
+        for name, each in layer.files.items()
+    }
     monkeypatch.setattr(Layer, "files", files)
     layer.start()
     assert layer.streaming.most == 25 // 3, "records that surely hold no more events than a micro-batch may have"
@@ -219,7 +222,7 @@ def test_a_replay_goes_past_what_is_lost_and_has_fewer_records_where_they_hold_s
     release = releases.load(layer.tables, 1)
     definitions, into = load_files(release.files), Tables(str(tmp_path / "replayed"))
     live = layer.recompute()
-    found = replay.replay(
+    found = archive_replay.replay(
         None,  # type: ignore[arg-type]
         layer.tables,
         release,

@@ -7,7 +7,7 @@ states, no merging, no sketches, exact arithmetic. So it is slow, holds all even
 
 from views.oracle.answers import answers, grouped, left_out
 from views.oracle.compare import compare
-from views.oracle.copies import Firsts, counted, first_places, identity_columns
+from views.oracle.duplicates import Firsts, counted, first_places, identity_columns
 from views.oracle.measures import meaning
 
 __all__ = ["Firsts", "answers", "compare", "counted", "first_places", "grouped", "identity_columns", "left_out", "meaning"]

@@ -8,9 +8,9 @@ import pyarrow as pa
 
 from views.arrow import python_values
 from views.measures.derived import Derived
+from views.oracle.counted_events import Row, counted_rows
 from views.oracle.expressions import Rejected, evaluated
 from views.oracle.measures import Seen, meaning
-from views.oracle.rows import Row, counted_rows
 from views.oracle.windows import leaves_calendar, windows
 from views.sql.expressions import Reason
 from views.view import View, bind

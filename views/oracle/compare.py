@@ -10,8 +10,8 @@ import pyarrow as pa
 
 from views.arrow import arrays, python_values
 from views.oracle.answers import Answers, Group, answers, derived, left_out, seen
+from views.oracle.counted_events import Row
 from views.oracle.measures import meaning
-from views.oracle.rows import Row
 from views.verify.compare import Far, MeasureDifference, difference, pairs
 from views.view import View, answer_schema, approximations, group_columns
 

@@ -26,7 +26,7 @@ from views.measures.sample import Sample
 from views.measures.theta_sketch import ThetaSketch
 from views.measures.total import Total
 from views.oracle import estimates, numbers
-from views.oracle.rows import Row
+from views.oracle.counted_events import Row
 
 _INDEXES = 2**31
 """A place in a partition as a number: offset times this, plus the index, where a value holds several events."""

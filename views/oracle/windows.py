@@ -10,7 +10,7 @@ from itertools import pairwise
 from typing import Any, Final
 from zoneinfo import ZoneInfo
 
-from views.oracle.rows import Row
+from views.oracle.counted_events import Row
 from views.windows import (
     AllTime,
     Calendar,

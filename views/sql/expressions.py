@@ -17,7 +17,7 @@ import pyarrow as pa
 from views.errors import DefinitionError, listed
 from views.source.value_types import ValueType, value_type
 from views.sql import engine
-from views.sql.functions import SESSION_WORDS, why_refused
+from views.sql.allowed_functions import SESSION_WORDS, why_refused
 from views.sql.syntax import Node, canonical, enclosed, nodes, parse
 
 Reason = Literal["expression", "not_finite", "out_of_range", "prepare"]

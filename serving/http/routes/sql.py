@@ -16,7 +16,7 @@ from serving.http.requests.freshness import wait_for_all
 from serving.http.requests.gate import Gated
 from serving.http.requests.server import principal_of, server_of
 from serving.sql.refusal import Reason, Refused
-from serving.sql.rows import to_rows
+from serving.sql.result_rows import to_rows
 
 _STATUS: Final[dict[Reason, int]] = {"statement": 400, "limit": 400, "view": 404, "failed": 503}
 

@@ -22,7 +22,7 @@ from serving.sql import database
 from serving.sql.limits import Limits
 from serving.sql.merged_views import Rows
 from serving.sql.refusal import Refused
-from serving.sql.rows import to_rows
+from serving.sql.result_rows import to_rows
 from tests.serving.http.served import Asker, Served
 from tests.serving.world import forty_hits
 

@@ -19,7 +19,7 @@ from serving.sql import merged_views
 from serving.sql.limits import Limits
 from serving.sql.merged_views import MergedViews, ask, state_names
 from serving.sql.refusal import Refused
-from serving.sql.rows import to_rows
+from serving.sql.result_rows import to_rows
 from serving.sql.sandbox import Sandbox
 from serving.sql.shared_tables import share
 from tests.serving import oracle

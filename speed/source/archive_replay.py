@@ -18,7 +18,7 @@ from ledger.realtime_writer import Writer
 from speed.dedup.siphash import SECRET_BYTES
 from speed.micro_batch.realtime_writer import Tail
 from speed.micro_batch.task import Task
-from speed.source import records
+from speed.source import record_frames
 from speed.source.counted_at import Stretch, counted, divided, together
 from speed.source.restore_identities import unseen
 from views.source.source import Source
@@ -77,7 +77,7 @@ def replay(
         covered = ranges(tail.writer.end, last.end, firsts)
         if not covered.length:  # all that was ever there is lost
             continue
-        found = records.of_archive(spark, tables, source, covered)
+        found = record_frames.of_archive(spark, tables, source, covered)
         tail.now = partial(_time, last)
         tail.caught_up = next((one.caught_up for one in reversed(group) if one.caught_up), tail.caught_up)
         commit = tail.extend(found, last.end, still_there=lambda: None)

@@ -15,7 +15,7 @@ from cli.__main__ import main
 from examples.truth import murmur2
 from infra import kafka
 from infra.kafka.partitioner import partition_of
-from infra.kafka.placement import placed_by_crc32
+from infra.kafka.partitioner_check import placed_by_crc32
 from infra.spark.kafka_source import kafka_options
 from ledger.delta.addresses import Tables
 from ledger.publish import first_publication

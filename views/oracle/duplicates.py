@@ -7,7 +7,7 @@ import numpy as np
 import pyarrow as pa
 
 from views.arrow import arrays
-from views.oracle.rows import Place, places
+from views.oracle.counted_events import Place, places
 from views.source.source import APPEND_TIME, IDEMPOTENCY_KEY, INDEX, Source
 
 Identity = tuple[Any, ...]
