@@ -4,7 +4,7 @@ The law of ARCHITECTURE.md ("Identity") against plain Python: no numpy, no runs,
 """
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime, timedelta
 from itertools import pairwise
 
@@ -350,6 +350,9 @@ schedules = st.lists(
 )
 
 
+@example(  # the newest timestamp is that of a record stamped ahead, which counts as its commit's; all later ones are of long ago
+    [("fold", [HOUR], 0, 0), ("fold", [-40 * DAY], 5 * HOUR, 0), ("restart", [], 0, 0)], 5
+)
 @given(schedules, st.integers(1, 5))
 def test_a_restart_loads_what_the_law_keeps(drawn: list[tuple[str, list[int], int, int]], most: int) -> None:
     """Over compaction, commits that are gone, bridges and clocks that are set back: by positions of commits and runs alone."""
@@ -422,3 +425,18 @@ def test_a_stretch_is_as_old_as_the_ledger_can_tell(drawn: list[tuple[str, list[
             at = min(at, first.at)
         reached = max(reached, at)
         assert one.at == reached
+
+
+def test_a_run_says_until_when_all_is_counted_unless_another_installation_brought_it() -> None:
+    """Up to a minute before it was recorded, and only if all of it lies below the position."""
+    copied = ArchiveRun(1, LOG_START, place(9), {}, START, "archive")
+    minute = timedelta(minutes=1)
+    assert of_ledger([], [copied], {}, place(9), now=START).caught_up == START - minute
+    assert of_ledger([], [copied], {}, place(8), now=START).caught_up is None
+    assert of_ledger([], [replace(copied, by="import")], {}, place(9), now=START).caught_up is None
+
+
+def test_who_bridged_the_log_did_not_look_at_its_timestamps() -> None:
+    bridge = Commit(LOG_START, place(9), 1, "bridge", at=START)
+    (stretch,) = of_ledger([bridge], [], {}, place(9), now=START + timedelta(hours=9)).stretches
+    assert (stretch.at, stretch.newest, stretch.caught_up) == (START, START, None)

@@ -1,0 +1,44 @@
+"""Until when all is counted: the latest time at which the log ended no further than the layer has counted."""
+
+from datetime import UTC, datetime, timedelta
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from ledger.log.positions import Position
+from speed.micro_batch.log_ends import End, LogEnds
+
+START = datetime(2026, 11, 1, 12, tzinfo=UTC)
+Step = tuple[tuple[int, int], tuple[int, int], int]
+
+steps = st.lists(
+    st.tuples(
+        st.tuples(st.integers(0, 3), st.integers(0, 3)),  # what each partition receives
+        st.tuples(st.integers(0, 4), st.integers(0, 4)),  # how much of it the layer counts, at most
+        st.sampled_from((0, 1, 4, 5, 6, 60, -5, -6, -600)),  # seconds on the layer's clock
+    ),
+    max_size=30,
+)
+
+
+def at(offsets: list[int]) -> Position:
+    return Position.of({("T", partition): offset for partition, offset in enumerate(offsets)})
+
+
+@given(steps)
+def test_it_is_the_latest_end_that_was_remembered_and_is_reached(drawn: list[Step]) -> None:
+    """Each end is remembered that is five seconds or more from the one before, whichever way the clock was set."""
+    ends, log, counted, now = LogEnds(), [0, 0], [0, 0], START
+    remembered: list[End] = []
+    for received, most, seconds in drawn:
+        log = [old + new for old, new in zip(log, received, strict=True)]
+        counted = [min(old + more, end) for old, more, end in zip(counted, most, log, strict=True)]
+        now += timedelta(seconds=seconds)
+        newest = End(now, at(log))
+        there = at(counted)
+        passed = [end for end in remembered if end.position.at_or_below(there)]
+        remembered = remembered[len(passed) :]
+        known = newest.position.at_or_below(there)
+        assert ends.caught_up(newest, there) == (newest.asked if known else passed[-1].asked if passed else None)
+        if not known and (not remembered or abs(now - remembered[-1].asked) >= timedelta(seconds=5)):
+            remembered.append(newest)
