@@ -6,6 +6,7 @@ The records that its tasks read come from a topic in memory and from the archive
 import random
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
+from math import ceil
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -167,6 +168,33 @@ def test_each_event_counts_once_whatever_happens_in_between(
     assert (counts.events, counts.duplicates) == (len(set(numbers)), sold - len(set(numbers)))
     assert (counts.quarantined, live.repaired) == ({"json": 2 * 14}, {"sales": 0})
     assert answered(layer.settings) == per_minute(numbers)
+
+
+def test_where_memory_is_too_small_the_newest_identities_are_loaded_and_the_others_named(
+    layer: Layer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Copies of what did not fit count twice until a recompute; each commit says from when on all identities are known."""
+    monkeypatch.setattr(restore_identities, "_AT_ONCE", 10)
+    monkeypatch.setattr(restore_identities, "BYTES", layer.settings.speed.identities_mb * 1_000_000 // 20)
+    layer.start()
+    for start in range(0, 50, 10):
+        layer.clock += timedelta(seconds=100)
+        layer.topic.append(some(range(start, start + 10)), at=layer.clock)
+        layer.drain()
+    made = [commit.at for commit in commits(layer.settings) if not commit.mark]
+    layer.restart()
+    evicted = layer.follow.tail.horizon.evicted
+    assert evicted is not None
+    # Of what did not fit the newest timestamp is that of the third micro-batch, in seconds, rounded up.
+    assert evicted.stamp == ceil((layer.clock - timedelta(seconds=200)).timestamp())
+    layer.topic.append(some(range(25, 50)))
+    layer.drain()
+    known = [commit.identities_since for commit in commits(layer.settings) if not commit.mark]
+    assert known[-1] == made[3], "the two newest commits fit, and of older ones nothing is known"
+    assert total(layer.settings, "duplicates") == 20
+    layer.archive()
+    assert layer.recompute().repaired == {"sales": 5}
+    assert answered(layer.settings) == per_minute(range(50))
 
 
 @pytest.mark.parametrize("most", [9, 1000])

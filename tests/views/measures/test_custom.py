@@ -129,6 +129,17 @@ def fails(sentence: str, **methods: Any) -> None:
     assert str(failure.value) == f"view 'shop', measure 'm': Broken.{sentence}"
 
 
+def test_no_method_sees_an_empty_array() -> None:
+    """Where every group or state is null, so is what a method would give."""
+
+    def never(given: pa.Array) -> pa.Array:
+        raise AssertionError(given)
+
+    for length in (0, 3):
+        nothing = pa.nulls(length, Range.state)
+        assert Range("number")._called(never, nothing, Range.answer).equals(pa.nulls(length, Range.answer))
+
+
 def test_a_method_that_raises_is_one_sentence() -> None:
     for name in ("partial", "merge", "present"):
 

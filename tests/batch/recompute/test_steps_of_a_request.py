@@ -1,0 +1,42 @@
+"""What a request folds: from where, up to which cut, and into which parts."""
+
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from batch.recompute.plan import Request, Step, steps
+from ledger.log.positions import LOG_START
+from ledger.publish import publications
+from tests.serving.world import SOURCE, World, hit
+
+
+@pytest.fixture
+def world(tmp_path: Path) -> World:
+    world = World(tmp_path)
+    world.append(0, *(hit("/a", n) for n in range(5)))
+    world.trigger()
+    world.recompute(world.end)
+    return world
+
+
+def test_a_request_is_one_step_for_each_source(world: World) -> None:
+    live = publications.latest(world.tables)
+    assert live is not None
+    cut, none = live.cut(SOURCE), dict.fromkeys(world.project.views, ())
+    parts = {name: view.parts for name, view in live.views.items()}
+    assert all(parts.values())
+    further = Step(SOURCE, "incremental", cut, None, parts)
+    whole = Step(SOURCE, "full", LOG_START, None, none)
+    for request, step in (
+        (Request(), further),
+        (Request(mode="incremental"), further),
+        (Request(mode="full"), whole),
+        (Request(mode="full", raw=True), whole),
+        (Request(keep_cut=True), replace(whole, cut=cut)),
+        (Request(views=("ever",)), replace(whole, cut=cut, views={"ever": ()})),
+    ):
+        assert steps(world.project, live, request) == [step], request
+    nothing = replace(live, cuts={})
+    assert steps(world.project, nothing, Request(mode="incremental")) == [whole]
+    assert steps(world.project, nothing, Request(keep_cut=True)) == []
