@@ -74,7 +74,7 @@ class Figure:
 
 
 def measure(scale: Scale) -> Iterator[Figure]:
-    """Each figure as it is there: the horizons, then a bucket's two steps in histories of growing size."""
+    """Each figure as soon as it is measured: the horizons, then a bucket's two steps in histories of growing size."""
     with ProcessPoolExecutor(1, get_context("spawn"), max_tasks_per_child=1) as processes:
         for identities in scale.horizons:
             yield processes.submit(horizon, identities).result()

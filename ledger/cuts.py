@@ -163,5 +163,5 @@ def _commit(tables: Tables, release: int, source: str, derive: Callable[[list[Sp
 
 
 def _epoch(spans: Iterable[Span]) -> int:
-    """The newest epoch: batch runs leave the speed layer's claim as it is."""
+    """The newest epoch: batch runs do not change the speed layer's claim."""
     return max((span.epoch for span in spans), default=0)

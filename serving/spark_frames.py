@@ -180,7 +180,7 @@ def snapshot(
     as_of: datetime | None = None,
     session: SparkSession | None = None,
 ) -> Frames:
-    """What is published of a project now, or a past publication below its cut, as long as it is retained.
+    """The current publication of a project, or a retained past one below its cut.
 
     `publication` is its number, or `as_of` a time at which it was live. `session` is a session whose workers can import Tandem;
     by default that of the project is started. Raises BadSelection, and ReadFailed if nothing can be read.

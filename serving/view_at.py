@@ -29,7 +29,7 @@ Files = Callable[[Selection, Layer, int | None], Outcome]
 
 @dataclass(frozen=True, eq=False)
 class ViewAt:
-    """`view` at a snapshot: from `memory` if it is there, else from its files; `layer` is the default layer."""
+    """`view` at a snapshot: from `memory` if it has the view, else from files; `layer` is the default layer."""
 
     view: View
     memory: InMemory | None

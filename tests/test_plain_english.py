@@ -35,6 +35,9 @@ PATTERNS = {
     "write 'differs from' or 'changed'": r"\banother one than\b|\bother than before\b",
     "name who needs what": r"\bnobody may\b",
     "write 'cannot be combined'": r"\bgoes without\b",
+    "write 'is random' or 'depends on'": r"\bthrows? dice\b|\bhangs? on the\b",
+    "write 'the watermark' or 'the position'": r"\bhow far\b[^.;:]{0,30}\bhas come\b",
+    "write 'does not have'": r"\bhas not[;,]",
     "write 'absent' or 'does not exist'": r"\bone that there is not\b|\bas they are now\b",
 }
 
@@ -111,6 +114,9 @@ def test_what_a_person_reads_is_plain_english() -> None:
         ("a.py", "# a view, or one\n# that is not there\n"),
         ("a.js", "// a record that is no event\n"),
         ("a.md", "Mend the definitions.\n"),
+        ("a.md", "The label hangs on the partition.\n"),
+        ("a.py", "# how far each source\n# has come\nx = 1\n"),
+        ("a.py", 'raise ValueError(f"a field {x!r} that the event has not; fields: a")\n'),
         ("a.py", f'"""{"word " * 41}."""\n'),
         ("a.md", "word " * 41),
     ],

@@ -109,7 +109,7 @@ def run(
 
 
 def _shown(rows: list[dict[str, Any]]) -> list[dict[str, Any]]:
-    """Rows in columns: what holds of some alone has one of its own, what holds of all is said below them."""
+    """Rows as a text table: a label of some rows has a column of its own, a label of all rows is a line below."""
     if len({MARK in row for row in rows}) < 2:
         return [{name: value for name, value in row.items() if name != MARK} for row in rows]
     return [{**row, MARK: ", ".join(row.get(MARK, ()))} for row in rows]

@@ -38,7 +38,7 @@ _WORDS: Final = (
     *("OVER", "PARTITION", "QUALIFY", "INTERVAL", "DESCRIBE", "SUMMARIZE", "count", "sum", "avg", "min", "max"),
 )
 _WORD: Final = re.compile(r"\w+(\.$)?|\.$")
-"""A word as it is looked for from its end, backwards: a point is part of it at the beginning of a line."""
+"""The word before the cursor, matched backwards from its end: a dot belongs to it at the beginning of a line."""
 _HISTORY: Final = "sql_history"
 
 

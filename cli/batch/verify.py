@@ -228,7 +228,7 @@ def _compared(one: Compared) -> dict[str, Any]:
 
 
 def _lines(one: _Verified) -> Iterator[str]:
-    """What a person is told of a source."""
+    """The lines about a source, for people."""
     counts = one.replayed.counts
     yield (
         f"{one.source}: {counted(counts.events, 'event')} of {counted(counts.records + counts.rejects, 'record')} replayed in "

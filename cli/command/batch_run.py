@@ -1,4 +1,4 @@
-"""One run of a batch command, and how far it has come."""
+"""One run of a batch command, and its progress."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -14,7 +14,7 @@ from cli.command.progress import progress
 def batch_run(call: Call, command: str, *, by: str | None = None) -> Iterator[BatchRun]:
     """A run of the project that names itself `by`, else the command, in what it commits; its Spark tasks are shown.
 
-    It logs as the command: a name of somebody is none of a file.
+    The log has the command's name, because a user's name may not be a valid file name.
     """
     settings = call.settings()
     with run_log(call, settings, command) as say, progress(call) as watch:

@@ -33,7 +33,7 @@ def part_log(call: Call, settings: Settings, part: str) -> Iterator[FilteringBou
 
 @contextmanager
 def run_log(call: Call, settings: Settings, part: str) -> Iterator[Callable[[str], None]]:
-    """How a run that ends by itself tells its progress: to a person on stderr, and to the project's logs."""
+    """Reports the progress of a command: to the user on stderr, and to the project's logs."""
     log = telling.filed(settings, part, now=_now).bind(run=f"{part}-{os.getpid()}")
 
     def say(text: str) -> None:

@@ -1,4 +1,4 @@
-"""State folders that a command has to itself, apart from every project's: for the demo and for benchmarks."""
+"""State folders of the demo and of benchmarks, each used by one command at a time and apart from every project's."""
 
 import shutil
 from collections.abc import Callable, Iterator, Mapping
@@ -17,7 +17,7 @@ def own_state(environ: Mapping[str, str], command: str, name: str) -> Path:
 
 @contextmanager
 def emptied(state: Path, *, before: Callable[[], object]) -> Iterator[None]:
-    """Have the folder empty and to oneself; `before` is called once nobody else has it and before it is wiped.
+    """Lock the folder and empty it; `before` is called between the two.
 
     Raises TandemError if another process has it.
     """

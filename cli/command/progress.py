@@ -1,4 +1,4 @@
-"""How far the Spark tasks of a command have come: a bar on a terminal, now and then a line elsewhere, both on stderr."""
+"""Progress of a command's Spark tasks on stderr: a bar on a terminal, elsewhere a line at intervals."""
 
 import sys
 from collections.abc import Callable, Iterator

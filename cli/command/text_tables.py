@@ -22,7 +22,7 @@ def listing(rows: Sequence[Row], *, total: int | None = None, below: Sequence[st
     on a terminal. Either way it says of how many.
     """
     terminal = sys.stdout.isatty()
-    # Whoever asked for the first rows gets those; nobody reads a thousand rows on a terminal without having asked.
+    # With a limit all its rows are shown; without one, a terminal shows only some.
     shown = rows[:SCREENFUL] if terminal and total is None else rows
     of = len(rows) if total is None else total
     lines = [*([f"{len(shown)} of {of} rows"] if len(shown) < of else []), *below]

@@ -37,7 +37,7 @@ class LogAsked:
         Thread(target=self._ask, args=(settings, list(sources)), name="log-ends", daemon=True).start()
 
     def ends(self, *, seconds: float = PATIENCE_S) -> dict[str, Position]:
-        """By source what is known after this many seconds more."""
+        """The end of the log by source; waits at most this many seconds, and leaves out what is not known by then."""
         wait([self._found], timeout=seconds)
         found = self._found.result() if self._found.done() else {}
         return {source: end.position for source, end in found.items() if end.position is not None}
@@ -50,7 +50,7 @@ class LogAsked:
 
 
 def warning(settings: Settings, snapshot: Snapshot, ends: Mapping[str, Position]) -> str | None:
-    """What somebody has to know beside an answer: how many records of these logs wait, and which part stands still."""
+    """A note for an answer: how many records of these logs it does not count yet, and which part is dead or stuck."""
     left = uncounted(snapshot, ends)
     waiting = [f"up to {counted(left, 'record')} {'waits' if left == 1 else 'wait'} to be counted"] if left else []
     return "; ".join([*waiting, *_standing_still(settings)]) or None

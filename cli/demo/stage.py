@@ -93,7 +93,7 @@ class Stage:
         self.parts = {name: process for name, process in found.items() if process is not None}
 
     def kill(self, name: str) -> None:
-        """Kill a part with -9 and wait until it is gone; until the next `up` nobody expects it to live."""
+        """Kill a part with -9 and wait until it is gone; no command expects it to run before the next `up`."""
         process = self.parts.pop(name)
         os.kill(process.pid, signal.SIGKILL)
 

@@ -1,4 +1,4 @@
-"""What the demo looks at: how far each layer has come in the log, and what the merged reader answers."""
+"""What the demo observes: the position of each layer in the log, and the answers of the merged reader."""
 
 from dataclasses import dataclass, field
 from datetime import UTC, datetime

@@ -140,7 +140,7 @@ def _refuse_no_file(file: Path) -> None:
 
 @contextmanager
 def _shown(call: Call, file: Path, *, follow: bool) -> Iterator[Any]:
-    """A progress bar on a terminal; how much is left is known of a plain file only."""
+    """A progress bar on a terminal; it shows how much is left only for a plain file."""
     known = str(file) != "-" and not follow and file.suffix != ".gz" and file.is_file()
     columns = [BarColumn(), TimeRemainingColumn()] if known else [TimeElapsedColumn()]
     console = call.console()

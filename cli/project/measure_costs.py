@@ -10,7 +10,7 @@ from views.measures.measure import Aggregate, Approximation
 
 
 def size(aggregate: Aggregate, facts: Facts) -> str:
-    """How many bytes a state takes: those of the columns with a width, then what is said of the others."""
+    """The bytes of a state: those of columns with a fixed width, then the text of the facts about the others."""
     widths = [_width(state.type) for state in aggregate.states]
     fixed = sum(width for width in widths if width is not None)
     parts = [str(fixed)] if fixed else []

@@ -8,7 +8,7 @@ from views.decode.file import Layout, layout
 from views.source.source import Source
 
 _MOST_BYTES: Final = 500_000
-"""How long a value of several lines is: a broker takes a megabyte unless it is told otherwise."""
+"""The most bytes of a value of several lines: a broker takes one megabyte unless it is configured otherwise."""
 
 
 @dataclass(frozen=True)

@@ -41,7 +41,7 @@ def run(
     """
     conditions = () if gate is None else gates.parse(gate)
     terms = Terms(tuple(accept_gap or ()), accept_shorter_history, max_lag)
-    # What is served goes on meanwhile, and comes first; Spark and its workers inherit this.
+    # Serving and the speed layer run meanwhile and have precedence. Spark and its workers inherit this priority.
     os.nice(_NICENESS)
     with batch_run(call, "apply", by=who(call, "apply")) as batch:
         done = apply.run(batch, call.publishable, terms)

@@ -61,7 +61,7 @@ def run(
     def only(part: str) -> bool:
         return not chosen or part in chosen
 
-    # Before the lines that are there are read: what comes meanwhile is shown twice rather than not at all.
+    # Before the existing lines are read: a line that is written meanwhile must not be missed, even if it is shown twice.
     following = Following(state, only) if follow else None
     found = deque((line for line in merged(state, only) if wanted(line)), maxlen=limit or None)
     if following is None:

@@ -19,7 +19,7 @@ from infra.supervision import record
 SPEED: Final = "speed"
 SERVER: Final = "serve"
 _ORDER: Final = (broker.NAME, SPEED, SERVER, *local_airflow.NAMES, record.NAME)
-"""As they are started; they are stopped the other way round, so that nobody sees what he reads vanish."""
+"""The order of starting parts; they stop in reverse order, so that no part loses another part that it reads from."""
 
 
 def running(settings: Settings) -> list[Process]:

@@ -1,4 +1,4 @@
-"""`tandem status`: what runs, how far each source and view has come, and what became of the records."""
+"""`tandem status`: running parts, the position of each source and view, and the outcome of records."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from datetime import UTC, datetime
@@ -222,7 +222,7 @@ def _shown(document: dict[str, Any]) -> str:
             "position": _total(view["positions"]),
             "lag": view["lag"],
             "after final": view["after_final"],
-            # Where every measure is an estimate, no row is told apart from them.
+            # If every measure is an estimate, rows have no label of their own.
             "rows": (view["exactness"]["rows"] or view["exactness"]["label"]).replace("_", " "),
         }
         for name, view in document["views"].items()

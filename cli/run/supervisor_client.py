@@ -24,7 +24,7 @@ _SILENT_S: Final = 2.0 * GRACE_S + 5.0
 
 
 class NotUp(TandemError):
-    """A part that runs did not do its work since somebody waited for it, or is given up."""
+    """A running part made no progress during the wait, or the supervisor gave it up."""
 
 
 @dataclass(frozen=True)
@@ -41,8 +41,8 @@ class Supervised:
     def provide(self, names: Sequence[str]) -> None:
         """Have these parts kept running beside those that are already, and return once each has done its work since `asked`.
 
-        Raises Crashed with its last words where one of them fails to start: of those nobody wanted before, none is then kept.
-        Raises NotUp where a part that ran before is given up, or is not up to date in time.
+        Raises Crashed, with the last lines of its log, if a part fails to start; parts that were not wanted before are then
+        stopped. Raises NotUp where a part that ran before is given up, or is not up to date in time.
         """
         state = self.settings.folder
         kept = record.wanted(state) if self._supervisor() else None
@@ -102,7 +102,7 @@ class Supervised:
         return child.process
 
     def _told(self, supervisor: Process) -> Supervision | None:
-        """What this supervisor reports, once it has read what is wanted."""
+        """The supervisor's report, once it has read the list of wanted parts."""
         told = record.read(self.settings.folder)
         return told if told and told.pid == supervisor.pid and told.asked >= self.asked else None
 

@@ -1,4 +1,4 @@
-"""`tandem token`: make, list and revoke what `tandem serve` lets somebody in by."""
+"""`tandem token`: make, list and revoke the access tokens of `tandem serve`."""
 
 import secrets
 from datetime import UTC, datetime, timedelta

@@ -17,7 +17,7 @@ from tandem_dags.progress import at_or_below
 class Published(BaseSensorOperator):
     """Wait until the batch view counts events up to a time, or everything below a position, of the configured project.
 
-    `time` is ISO 8601 in UTC, compared with the watermark of what is below the cut: how far event time has come there.
+    `time` is ISO 8601 in UTC, compared with the watermark at the cut.
     `position` is as answers and asset events have it: topic id, partition, offset; or that as JSON text. Both may be templates.
     """
 

@@ -1,4 +1,4 @@
-"""The archive's ledger: which range each run copies, and how far each table has come.
+"""The archive's ledger: the range that each run copies, and the position of each table.
 
 A run's range is recorded, as an *intent*, before anything is written. Each write carries the run's number as its Delta
 transaction version (`txnAppId` APP_ID, `txnVersion` the run), in the same commit as its rows. So a table holds exactly the runs
@@ -109,7 +109,7 @@ CHECKED: Final = pa.schema([("run", pa.int64()), ("at", pa.timestamp("us", "UTC"
 def name_topics(tables: Tables, source: str, topics: Mapping[str, str], *, at: datetime) -> None:
     """Record the names of topics, ids by name in the order of the source; recorded names stay.
 
-    Whoever reads a topic first calls it before it counts anything: then all processes number the generations alike.
+    A process that reads a topic first calls this before it counts anything, so all processes number generations alike.
     """
 
     def row(topic: str, name: str) -> Callable[[Snapshot], Row | None]:
@@ -133,7 +133,7 @@ def topic_names(tables: Tables, source: str) -> dict[str, str]:
 def record_firsts(tables: Tables, source: str, firsts: Offsets, *, at: datetime) -> None:
     """Record the first offsets of partitions, also of empty ones; recorded offsets stay.
 
-    Whoever reads the log calls it before it counts or archives anything: from then on a deleted record is a loss.
+    A process that reads the log calls this before it counts or archives anything. From then on a deleted record is a loss.
     """
 
     def row(snapshot: Snapshot) -> Row | None:

@@ -1,1 +1,1 @@
-"""Which release, batch versions and cuts are live or ready, and what is known of each. Records are appended, never changed."""
+"""Which release, batch versions and cuts are live or ready, and facts about each. Records are appended, never changed."""

@@ -111,7 +111,7 @@ def rollback(
 
 
 def resume(tables: Tables, *, by: str, at: datetime, why: str = "") -> Publication:
-    """Let recomputes publish again what goes on from the rollback that is live. Raises NotReady if none is."""
+    """Let recomputes publish again, from the live rollback on. Raises NotReady if the live publication is not a rollback."""
 
     def following(live: Publication | None) -> Publication:
         if live is None or live.kind != "rollback":

@@ -42,7 +42,7 @@ SCHEMA: Final = pa.schema(
 """One row per view; a commit without views has one row whose fingerprint is null. Mappings are JSON."""
 
 SETTINGS: Final = {
-    # No file statistics: nobody prunes by them, and every commit would pay for reading them back.
+    # No file statistics: no reader prunes files by them, and every commit would have to read them back.
     "delta.dataSkippingNumIndexedCols": "0",
     # The owner makes checkpoints and expires log entries between triggers, not within one.
     "delta.checkpointInterval": "1000000",

@@ -54,7 +54,7 @@ class Commit(Span):
         rejected: counts by view fingerprint and reason.
         maxima: the newest event and append times of the range, by partition.
         newest: the append time of the newest event of the range.
-        watermark: how far event time has come at the end, in microseconds since 1970; None without events.
+        watermark: the watermark at the end, in microseconds since 1970; None without events.
         after_final: by view fingerprint, how many events arrived for windows that were final at the start, if any.
         partials: by view fingerprint, the partial as Arrow IPC bytes. A fold has one for every view, also without events.
         at: the time of the commit.

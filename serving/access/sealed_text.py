@@ -49,7 +49,7 @@ class Seal:
         return None
 
     def digest(self, content: bytes) -> str:
-        """The same text for the same content; without the key nobody can test whether a content matches."""
+        """The same text for the same content; without the key it is impossible to test whether a content matches."""
         return hmac.digest(self._key.raw_value, b"digest" + content, "sha256").hex()[:_DIGITS]
 
     @cached_property

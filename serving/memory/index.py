@@ -98,7 +98,7 @@ class Index:
         return low, high
 
     def _is(self, places: Numbers, hashes: Hashes, starts: Numbers | None) -> npt.NDArray[np.bool_]:
-        """Whether there are rows at these places that are looked for."""
+        """Whether these places have the wanted rows."""
         if not len(self):
             return np.zeros(len(places), dtype=bool)
         within = np.minimum(places, len(self) - 1)

@@ -22,7 +22,7 @@ class Provenance:
     | --- | --- |
     | `realtime` | the answer's position; that of an answer of the layer `batch` is the cut |
     | `newest` | the append time of the newest counted event; None without events |
-    | `watermark` | how far event time has come there, in microseconds since 1970 |
+    | `watermark` | the watermark there, in microseconds since 1970 |
     | `after_final` | how many of the view's events arrived in windows labelled final before, over all rows |
     | `ahead` | how many of the source's events were ahead of their records' timestamps (views.source.ahead) |
     | `rejected` | by reason, the events that this view alone could not evaluate, over all rows |

@@ -72,7 +72,7 @@ def _forked(end: int, serve: Callable[[socket.socket], None]) -> int:
 
 
 def _look_away() -> None:
-    """Stop printing: until now errors were to be read, and from now on nothing is."""
+    """Stop printing: up to here a person may read errors, from here on nobody reads the output."""
     nowhere = os.open(os.devnull, os.O_RDWR)
     for descriptor in (0, 1, 2):
         os.dup2(nowhere, descriptor)

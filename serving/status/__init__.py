@@ -1,1 +1,1 @@
-"""How far each part of the platform has come, as documents for `status`, HTTP and metrics. It only reads."""
+"""The state of each part of the platform, as documents for `status`, HTTP and metrics. It only reads."""

@@ -1,4 +1,4 @@
-"""How far each source has come, and the outcome of its records so far: the figures of `status`."""
+"""The position of each source, and the outcomes of its records: the numbers of `status`."""
 
 from collections.abc import Iterable
 from dataclasses import dataclass, field
@@ -25,7 +25,7 @@ class Archived:
 
 @dataclass(frozen=True)
 class Standing:
-    """`counts` over everything below `reached`, from whichever of the two layers has come further."""
+    """`counts` over everything below `reached`, from the layer that is ahead."""
 
     reached: Position
     counts: Counts = field(hash=False)

@@ -23,7 +23,7 @@ def merge(view: View, partials: Sequence[Partial]) -> Partial:
     """Unite partials of the view, in any order and grouping; the partial of nothing if there are none.
 
     Raises Overlap if two of them cover the same offset. For exact measures the states are those of one fold over all
-    events; KLL sketches throw dice at every merge, so merge once.
+    events; merges of KLL sketches are random, so merge once.
     """
     ranges = EMPTY.union(*(one.ranges for one in partials))
     rejected: Counter[str] = Counter()

@@ -17,7 +17,7 @@ from views.windows.step import Step
 def present(view: View, merged: Partial, watermark: int | None = None) -> pa.Table:
     """What the states say: one row per key and window, in no order, as answer_schema(view) says.
 
-    They have to be merged, as `partial` and `merge` leave them. `watermark` is how far event time has come where they end,
+    They have to be merged, as `partial` and `merge` leave them. `watermark` is the source's watermark where they end,
     in microseconds since 1970, and labels windows (views.kernel.window_states); None is before every event.
     """
     return present_arranged(view, arrange(view, merged.states), watermark)

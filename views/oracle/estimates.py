@@ -1,6 +1,6 @@
 """Whether an estimate is as near to the exact answer as its measure states.
 
-Of a sketch that throws dice the stated error holds with a confidence of 95 or 99 %: among a hundred right answers some are beyond
+The stated error of a random sketch holds with a confidence of 95 or 99 %: among a hundred right answers some are beyond
 it. Three times it, six standard deviations and more, no one meets by chance.
 """
 

@@ -1,7 +1,7 @@
-"""How far event time has come in a log: the watermark of a source, from the newest times of its partitions.
+"""The watermark of a source: how far event time has advanced, from the newest times of its partitions.
 
-A watermark drops nothing and holds nothing back. It only says which windows are expected to be complete, so that an answer
-can be labelled, and which events came after a label had said so.
+A watermark drops and delays nothing. It only labels: windows that are expected to be complete, and events that arrived in a
+window after it had been labelled so.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
@@ -27,7 +27,7 @@ class Newest(NamedTuple):
 
 
 Maxima = Mapping[Partition, Newest]
-"""How far each partition has come. Partitions without an event that is not ahead are left out."""
+"""The maxima by partition. Partitions without an event that is not ahead are left out."""
 
 
 def maxima_of(source: Source, events: pa.Table) -> dict[Partition, Newest]:
@@ -78,8 +78,8 @@ def newest_append(events: pa.Table) -> int | None:
 def watermark(maxima: Maxima, idle: timedelta) -> int | None:
     """The least of the partitions' newest event times, in microseconds since 1970; None without events.
 
-    A partition does not hold it back while its newest event was appended more than `idle` before the newest of all: idleness
-    is measured in the log's own time, so it is the same whoever looks, and whenever.
+    A partition is left out while its newest event was appended more than `idle` before the newest of all. Idleness is measured
+    in the log's own time, so every reader gets the same result at any time.
     """
     if not maxima:
         return None
@@ -90,7 +90,7 @@ def watermark(maxima: Maxima, idle: timedelta) -> int | None:
 def later(*watermarks: int | None) -> int | None:
     """The furthest of several watermarks; None stands for no watermark.
 
-    A partition that was idle, or is new, may come with old event times; the watermark stays where it was then.
+    A partition that was idle, or is new, may have old event times; then the watermark stays.
     """
     return max((one for one in watermarks if one is not None), default=None)
 

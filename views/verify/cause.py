@@ -3,8 +3,8 @@
 | cause         | when                                                                                                   |
 | ------------- | ------------------------------------------------------------------------------------------------------ |
 | `none`        | all answers are the same, or within the tolerance that the view declares                               |
-| `sketch`      | an estimate within the error that its sketch states: KLL throws dice at every merge; `approx_top_k` of     |
-|               | many values hangs on the order of merges, and is not measured                                          |
+| `sketch`      | an estimate within the error that its sketch states: merges of KLL are random; `approx_top_k` of           |
+|               | many values depends on the order of merges, and is not measured                                        |
 | `float order` | floats that were added up in another order                                                             |
 | `duplicate`   | copies that came beyond the dedup window, or that are not the same, of which each layer may count another,  |
 |               | and no more answers differ than these can have changed                                                 |

@@ -8,7 +8,7 @@ C = TypeVar("C")
 
 
 class Admitted(NamedTuple, Generic[C]):
-    """Whether a connection is accepted, and which other connection is to be ended for it."""
+    """Whether a connection is accepted, and which other connection must be closed for it."""
 
     let_in: bool
     ended: C | None = None

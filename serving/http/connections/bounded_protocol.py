@@ -162,7 +162,7 @@ class Bounded(HttpToolsProtocol):
             await self.flow.drain()
 
     def overdue(self, now: float) -> str | None:
-        """Why the connection is to be ended; None if it is not."""
+        """Why the connection must be closed; None to keep it."""
         if not self.made:
             return None
         pace, unsent = self._door.pace, self._link.get_write_buffer_size()

@@ -29,7 +29,7 @@ class Connection(Protocol):
         ...
 
     def overdue(self, now: float) -> str | None:
-        """Why it is to be ended; None if it is not."""
+        """Why it must be closed; None to keep it."""
         ...
 
     def end(self, why: str) -> None:

@@ -52,7 +52,7 @@ class Link(asyncio.Transport):
         self._transport.resume_reading()
 
     def get_extra_info(self, name: str, default: Any = None) -> Any:
-        """What is known of the connection."""
+        """Facts about the connection."""
         return self._transport.get_extra_info(name, default)
 
     def get_write_buffer_size(self) -> int:

@@ -158,7 +158,7 @@ class Column(BaseModel):
 
 
 class ViewState(BaseModel):
-    """How far a view has come; `problem` says why it has no answers, if it has none.
+    """The position of a view; `problem` is the reason if it has no answers.
 
     Positions are null for tokens that are restricted to rows.
     """
@@ -192,7 +192,7 @@ class Views(BaseModel):
 
 
 class ViewDescribed(ViewSummary):
-    """A view: its definition, the columns of its rows and how far it has come."""
+    """A view: its definition, the columns of its rows and its position."""
 
     source: str
     where: str | None
@@ -247,7 +247,7 @@ class StandingRelease(BaseModel):
 
 
 class SourceState(BaseModel):
-    """How far a source has come; `until_loss` is null if the broker does not answer.
+    """The position of a source; `until_loss` is null if the broker does not answer.
 
     Positions, counts, `log`, `archive` and `until_loss` are null for tokens restricted to rows; of gaps they get the names.
     """
@@ -356,7 +356,9 @@ class SourceDescribed(BaseModel):
     event_time: str
     identity: list[str] = Field(description="The fields that identify duplicates; empty if every record counts.")
     idempotency_key: bool = Field(description="Whether `Idempotency-Key` is accepted: a repeated request counts once.")
-    dedup_window_s: float = Field(description="For how long answers drop duplicates at once; a recompute drops all duplicates.")
+    dedup_window_s: float = Field(
+        description="Seconds during which answers drop duplicates immediately; a recompute drops all duplicates."
+    )
     key: str | None = Field(
         description="The expression whose value is the key of the records; records with equal keys are in one partition."
     )

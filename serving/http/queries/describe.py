@@ -61,7 +61,7 @@ def described(view: View, snapshot: Snapshot, *, bound: bool) -> ViewDescribed:
 
 
 def state(view: View, snapshot: Snapshot, *, bound: bool) -> ViewState:
-    """How far a view has come; a caller that is `bound` to rows gets no positions, and no reason of a problem, which may name
+    """The position of a view; a caller that is `bound` to rows gets no positions, and no reason of a problem, which may name
     some.
     """
     live, tail = snapshot.publication.views[view.name], snapshot.tails[view.source.name]
@@ -80,7 +80,7 @@ def state(view: View, snapshot: Snapshot, *, bound: bool) -> ViewState:
 
 
 def source_state(name: str, snapshot: Snapshot, log: Log, stored: Stored, *, restricted: bool) -> SourceState:
-    """How far a source has come; a caller that is `restricted` is not told which machines do not answer."""
+    """The position of a source; a `restricted` caller does not learn which machines do not answer."""
     tail, end, archive, left = snapshot.tails[name], log.end(name), stored.archives.get(name), log.until_loss.get(name)
     return SourceState(
         cut=tail.cut.to_json(),
@@ -102,7 +102,7 @@ def source_state(name: str, snapshot: Snapshot, log: Log, stored: Stored, *, res
 
 
 def bound_source_state(name: str, snapshot: Snapshot) -> SourceState:
-    """How far a source has come, for a caller that is restricted to rows: how fresh, and which gaps; no position and no count."""
+    """The state of a source for a caller that is restricted to rows: freshness and gaps, without position and counts."""
     tail = snapshot.tails[name]
     return SourceState(
         cut=None,

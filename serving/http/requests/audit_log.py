@@ -1,7 +1,7 @@
 """The audit log's line of a question: who asked which views, how many rows they got, and a digest of the question.
 
 It contains no value: keys, statements and times are only in the digest, which is keyed by a secret of the project, so no reader
-of the log can test values against it. The same question has the same digest, whoever asks.
+of the log can test values against it. The same question of any caller has the same digest.
 """
 
 from collections.abc import Sequence
@@ -34,7 +34,7 @@ async def begin(request: Request, route: str, seal: Seal) -> None:
     """Record a question that the gate let through."""
     named = request.path_params.get("view")
     body = b""
-    with suppress(ClientDisconnect):  # the route finds that out by itself
+    with suppress(ClientDisconnect):  # the route determines it
         body = await request.body() if request.method == "POST" else b""
     asked = dumps([route, named, sorted(request.query_params.multi_items())]).encode()
     views = [] if named is None else [named[:_LONGEST_NAME]]

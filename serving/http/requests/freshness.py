@@ -78,5 +78,5 @@ def _lacking(snapshot: Snapshot, sources: Collection[str], position: Position) -
 
 
 def _standing_still(server: Server) -> str:
-    """The parts that stand still, in words for any caller."""
+    """The parts without progress, in a sentence for any caller."""
     return "".join(f"; {one.brief}" for one in server.parts.states if one.red and one.part in NEEDED)

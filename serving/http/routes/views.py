@@ -24,7 +24,7 @@ async def views(request: Request) -> Views:
 
 @router.get("/views/{view}", openapi_extra={"x-verb": "read"}, responses=problems(404))
 async def view(request: Request, view: View) -> ViewDescribed:
-    """Show a view: its definition, its columns with kinds, units and docs, and how far it has come."""
+    """Show a view: its definition, its columns with kinds, units and docs, and its position."""
     server, principal = server_of(request), principal_of(request)
     server.lane.snapshot()
     return await server.lane.ask(
