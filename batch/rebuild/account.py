@@ -6,8 +6,8 @@ from datetime import datetime
 
 from batch.fold import fold
 from batch.fold.duplicates import Duplicates
-from batch.rebuild.gather import Inputs
-from batch.rebuild.job import RebuildJob
+from batch.rebuild.gather_events import Inputs
+from batch.rebuild.inputs import RebuildJob
 from ledger.log.archived_range import ArchivedRange
 from ledger.log.counts import Counts, add
 from ledger.log.fetch_checks import Unclosed

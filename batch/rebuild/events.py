@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from typing import Final
 
 from batch.archive import decode
-from batch.rebuild.job import RebuildJob
+from batch.rebuild.inputs import RebuildJob
 from batch.runtime.file_ranges import EVENTS, RECORDS, FileRange, rows_within, table_ranges
 from batch.runtime.parallelism import FEW_ROWS
 from batch.runtime.scan import inside, scan

@@ -6,8 +6,8 @@ from batch.fold import duplicates, fold
 from batch.fold.columns import sees_positions
 from batch.fold.duplicates import Duplicates
 from batch.rebuild.account import BatchViews, account
-from batch.rebuild.gather import Inputs, gather
-from batch.rebuild.job import RebuildJob
+from batch.rebuild.gather_events import Inputs, gather
+from batch.rebuild.inputs import RebuildJob
 from batch.runtime.parallelism import buckets
 from batch.runtime.session import BatchRun
 from ledger.delta.location import Location

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from batch.rebuild.events import Events
-from batch.rebuild.job import RebuildJob
+from batch.rebuild.inputs import RebuildJob
 from batch.runtime.file_ranges import FileRange, rows_within, within_times
 from batch.runtime.parallelism import slices
 from batch.runtime.splits import Slice

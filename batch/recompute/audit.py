@@ -4,7 +4,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 
 from batch.fold.columns import sees_positions
-from batch.rebuild.job import Served
+from batch.rebuild.inputs import Served
 from ledger.log.counts import Counts
 from ledger.publish.audits import Audit, Figures, Obstacle
 from views.errors import TandemError

@@ -9,7 +9,7 @@ import pyarrow as pa
 
 from batch.fold.fold import VERSION
 from batch.rebuild.account import BatchViews
-from batch.rebuild.job import SERVED, RebuildJob, Served
+from batch.rebuild.inputs import SERVED, RebuildJob, Served
 from batch.rebuild.rebuild import Displaced, rebuild
 from batch.recompute import audit, estimate, plan
 from batch.recompute.cut import take_cut

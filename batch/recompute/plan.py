@@ -4,7 +4,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Final, Literal
 
-from batch.rebuild.job import Gained
+from batch.rebuild.inputs import Gained
 from ledger.log.positions import LOG_START, Position, distance
 from ledger.publish.batch_parts import Part, Windows
 from ledger.publish.publications import Publication

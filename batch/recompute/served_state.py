@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 
-from batch.rebuild.job import Served
+from batch.rebuild.inputs import Served
 from batch.recompute.plan import Step
 from ledger.delta.addresses import Tables
 from ledger.log.gaps import Gap, touching

@@ -6,7 +6,7 @@ from datetime import datetime
 from functools import cached_property
 from typing import Any, Literal
 
-from batch.rebuild.job import Gained
+from batch.rebuild.inputs import Gained
 from batch.recompute.plan import Step
 from ledger.log.positions import LOG_START
 from ledger.publish.batch_parts import BatchView

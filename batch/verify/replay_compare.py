@@ -5,7 +5,7 @@ from dataclasses import dataclass, field, replace
 from typing import Final
 
 from batch.fold.fold import Pair
-from batch.rebuild.job import REPLAYED, SERVED, SERVED_AND_REPLAYED, RebuildJob, Served
+from batch.rebuild.inputs import REPLAYED, SERVED, SERVED_AND_REPLAYED, RebuildJob, Served
 from batch.rebuild.rebuild import rebuild
 from batch.recompute import audit
 from batch.runtime.scratch import scratch

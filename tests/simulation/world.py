@@ -45,7 +45,7 @@ from batch.archive.copied import Copied as CopiedFiles
 from batch.archive.decode import Decoded, Decoding
 from batch.fold.fold import VERSION, Built
 from batch.rebuild.account import BatchViews, refuse_unexplained
-from batch.rebuild.job import SERVED, RebuildJob, Served
+from batch.rebuild.inputs import SERVED, RebuildJob, Served
 from batch.recompute.estimate import Expected
 from batch.runtime import delta_commits
 from batch.runtime.file_ranges import RECORDS, FileRange

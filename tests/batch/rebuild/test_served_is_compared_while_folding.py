@@ -10,8 +10,8 @@ import pytest
 
 from batch.fold import fold
 from batch.rebuild.account import differences as summed
-from batch.rebuild.job import REPLAYED, SERVED, SERVED_AND_REPLAYED, RebuildJob, Served
-from batch.rebuild.state_files import merged_files, replayed_files, served_files
+from batch.rebuild.gather_states import merged_files, replayed_files, served_files
+from batch.rebuild.inputs import REPLAYED, SERVED, SERVED_AND_REPLAYED, RebuildJob, Served
 from batch.recompute.audit import Unexplained, audits, refuse_unexplained, told_apart
 from batch.recompute.plan import Step
 from batch.recompute.served_state import served

@@ -5,7 +5,7 @@ from dataclasses import replace
 from typing import Final
 
 from batch.fold import fold
-from batch.rebuild.job import RebuildJob
+from batch.rebuild.inputs import RebuildJob
 from ledger.delta.addresses import Tables
 from ledger.delta.location import Location
 from ledger.log.fetch_checks import Unclosed

@@ -5,9 +5,9 @@ from dataclasses import dataclass, field
 
 from batch.fold import fold
 from batch.rebuild.events import Events, decoded_events, stored_events
-from batch.rebuild.job import RebuildJob
+from batch.rebuild.gather_states import merged_files, replayed_files, served_files
+from batch.rebuild.inputs import RebuildJob
 from batch.rebuild.split import Split, split
-from batch.rebuild.state_files import merged_files, replayed_files, served_files
 from batch.runtime.session import BatchRun
 from ledger.delta.location import Location
 from ledger.log.archived_range import ArchivedRange, archived_range
