@@ -6,8 +6,8 @@ from datetime import datetime
 
 from batch.fold import fold
 from batch.fold.duplicates import Duplicates
-from batch.rebuild.gather_events import Inputs
-from batch.rebuild.inputs import RebuildJob
+from batch.rebuild.gather_events import EventFiles
+from batch.rebuild.gather_states import StateFiles
 from ledger.log.archived_range import ArchivedRange
 from ledger.log.counts import Counts, add
 from ledger.log.fetch_checks import Unclosed
@@ -36,54 +36,55 @@ class BatchViews:
     unlike: frozenset[str] = frozenset()
 
 
-def account(inputs: Inputs, found: Duplicates, folded: fold.Folded) -> BatchViews:
+def account(files: EventFiles, states: StateFiles, found: Duplicates, folded: fold.Folded) -> BatchViews:
     """Sum up what the tasks counted. Raises Unclosed if more offsets are unaccounted for than the archive's ledger explains."""
-    job, archived = inputs.job, inputs.archived
-    counts = _counts(inputs, found, folded.counted)
-    if job.windows is None:
-        refuse_unexplained(job, archived, holes=counts.holes, others=counts.others)
+    counts, views = _counts(files, found, folded.counted), states.tables
+    if files.log.windows is None:
+        refuse_unexplained(files.archived, holes=counts.holes, others=counts.others)
     return BatchViews(
         files=folded.built,
         counts=counts,
-        rejected={view: add(*(part.rejected[view] for part in folded.counted)) for view in job.views},
+        rejected={view: add(*(part.rejected[view] for part in folded.counted)) for view in views},
         maxima=newest(part.maxima for part in folded.counted),
-        newest=_newest(job, archived, [part.newest for part in folded.counted if part.newest is not None]),
-        differences={pair: {view: differences(folded.compared, view, pair) for view in job.views} for pair in job.pairs},
+        newest=_newest(files.archived, [part.newest for part in folded.counted if part.newest is not None]),
+        differences={pair: {view: differences(folded.compared, view, pair) for view in views} for pair in states.pairs},
         unlike=folded.unlike,
     )
 
 
-def _counts(inputs: Inputs, found: Duplicates, counted: Sequence[fold.Counted]) -> Counts:
+def _counts(files: EventFiles, found: Duplicates, counted: Sequence[fold.Counted]) -> Counts:
     counts = Counts(
         sum(part.events for part in counted),
-        inputs.events.quarantined,
+        files.events.quarantined,
         duplicates=found.duplicates,
         conflicts=found.conflicts,
         further=sum(part.further for part in counted),
         ahead=sum(part.ahead for part in counted),
     )
-    offsets, records = inputs.archived.covered.length, inputs.events.records
+    offsets = files.archived.covered.length
+    # Without a record filter all records of the topics belong to this source.
+    records = None if files.log.source.record_filter is None else files.events.records
     unaccounted = offsets - counts.records - counts.rejects
     holes = unaccounted if records is None else offsets - records
     return replace(counts, holes=holes, others=unaccounted - holes)
 
 
-def refuse_unexplained(job: RebuildJob, archived: ArchivedRange, *, holes: int, others: int) -> None:
+def refuse_unexplained(archived: ArchivedRange, *, holes: int, others: int) -> None:
     """Raise Unclosed if there are more holes, or more records of other sources, than the archive found: a table lacks rows."""
     if not 0 <= holes <= archived.holes or not 0 <= others <= archived.others:
         raise Unclosed(
-            f"from {job.start} to the cut {job.cut} of source {job.source.name!r}, {holes + others} offsets have neither event "
-            f"nor reject, but the archive found {archived.holes} empty and {archived.others} of other sources; an events or "
-            "quarantine table has lost or doubled rows; nothing was published"
+            f"from {archived.start} to the cut {archived.end} of source {archived.source!r}, {holes + others} offsets have "
+            f"neither event nor reject, but the archive found {archived.holes} empty and {archived.others} of other sources; an "
+            "events or quarantine table has lost or doubled rows; nothing was published"
         )
 
 
-def _newest(job: RebuildJob, archived: ArchivedRange, stamps: Sequence[int]) -> datetime | None:
+def _newest(archived: ArchivedRange, stamps: Sequence[int]) -> datetime | None:
     """The newest of these append times, in microseconds since 1970, but no later than when the range was archived."""
     if not stamps:
         return None
     if archived.archived_at is None:
-        raise Unclosed(f"the archive of source {job.source.name!r} does not reach {job.cut}")
+        raise Unclosed(f"the archive of source {archived.source!r} does not reach {archived.end}")
     return min(nearest_time(max(stamps)), archived.archived_at)
 
 

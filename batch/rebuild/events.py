@@ -1,18 +1,16 @@
-"""Where a rebuild reads its events: from the events table, or from scratch files that it decodes the archive into."""
+"""The events of a rebuild: decoded from the archive into scratch files, or listed in the source's tables and counted."""
 
 from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Final
 
-from batch.archive import decode
-from batch.rebuild.inputs import RebuildJob
-from batch.runtime.file_ranges import EVENTS, RECORDS, FileRange, rows_within, table_ranges
+from batch.archive.decode import Decoding, decode
+from batch.runtime.file_ranges import FileRange, LogTable, rows_within
 from batch.runtime.parallelism import FEW_ROWS
 from batch.runtime.scan import inside, scan
 from batch.runtime.session import BatchRun
 from batch.runtime.splits import Slice, cut, even_rows
-from ledger.delta.addresses import Tables
 from ledger.delta.location import Location
 from views.source.offset_ranges import Ranges
 
@@ -24,7 +22,7 @@ _SCAN_ROWS: Final = 1 << 18
 class Events:
     """The files of the events, how many records were quarantined by reason, and how many records the range has.
 
-    `records` is None if all records of the topics belong to this source: then it is not needed.
+    `records` is None if it was not counted, because all records of the topics belong to this source.
     """
 
     place: Location
@@ -33,47 +31,33 @@ class Events:
     records: int | None = None
 
 
-def decoded_events(batch: BatchRun, job: RebuildJob, covered: Ranges, scratch: Location) -> Events:
+def decoded_events(batch: BatchRun, work: Decoding, archive: LogTable, covered: Ranges) -> Events:
     """Decode the archive's records of these ranges into scratch files: a Spark job. Raises TaskFailed."""
-    archive = Location.of(batch.tables, batch.tables.archive(job.source.name))
-    work = decode.Decoding(job.release.files, job.source.name, archive, scratch, scratch)
-    files = table_ranges(batch.tables, archive.address, RECORDS)
-    rows = even_rows(rows_within(files, covered), batch.parallelism, least=FEW_ROWS, most=_DECODE_ROWS)
-    decoded = decode.decode(batch.session, work, cut(files, covered, rows=rows))
-    return Events(
-        scratch,
-        tuple(decoded.event_ranges()),
-        dict(sorted(decoded.quarantined.items())),
-        None if job.source.record_filter is None else decoded.records,
-    )
+    rows = even_rows(rows_within(archive.files, covered), batch.parallelism, least=FEW_ROWS, most=_DECODE_ROWS)
+    decoded = decode(batch.session, work, cut(archive.files, covered, rows=rows))
+    return Events(work.events, tuple(decoded.event_ranges()), dict(sorted(decoded.quarantined.items())), decoded.records)
 
 
-def stored_events(tables: Tables, job: RebuildJob, covered: Ranges) -> Events:
-    """Read the events and quarantine tables of the job's decoder. Raises Unreadable."""
-    address = tables.events(job.source.name, job.decoder)
-    return Events(
-        place=Location.of(tables, address),
-        files=tuple(table_ranges(tables, address, EVENTS, job.source.event_time)),
-        quarantined=_quarantined(tables, tables.quarantine(job.source.name, job.decoder), covered),
-        records=None if job.source.record_filter is None else archived_records(tables, job.source.name, covered),
-    )
+def stored_events(events: LogTable, quarantine: LogTable, archive: LogTable | None, covered: Ranges) -> Events:
+    """The events table's files, and what the other tables hold of these ranges. Raises Unreadable."""
+    rejects = quarantined_within(quarantine, covered)
+    return Events(events.place, events.files, rejects, None if archive is None else records_within(archive, covered))
 
 
-def archived_records(tables: Tables, source: str, covered: Ranges) -> int:
+def records_within(archive: LogTable, covered: Ranges) -> int:
     """The number of records that the archive has in these ranges."""
-    files = table_ranges(tables, tables.archive(source), RECORDS)
     # Most files lie inside the ranges: their row counts are enough.
-    whole = [span for span in files if inside(span, covered)]
-    part = Slice(covered, tuple(span.path for span in files if span not in whole), 0)
-    found = scan(Location.of(tables, tables.archive(source)), part, RECORDS, [RECORDS.offset], rows=_SCAN_ROWS)
-    return sum(span.rows for span in whole) + sum(int(rows.num_rows) for rows in found)
+    whole = [file for file in archive.files if inside(file, covered)]
+    part = Slice(covered, tuple(file.path for file in archive.files if file not in whole), 0)
+    found = scan(archive.place, part, archive.columns, [archive.columns.offset], rows=_SCAN_ROWS)
+    return sum(file.rows for file in whole) + sum(int(rows.num_rows) for rows in found)
 
 
-def _quarantined(tables: Tables, address: str, covered: Ranges) -> dict[str, int]:
+def quarantined_within(quarantine: LogTable, covered: Ranges) -> dict[str, int]:
     """How many records of these ranges are in a quarantine table, by reason."""
-    rejects = [span for span in table_ranges(tables, address, RECORDS) if rows_within([span], covered)]
-    part = Slice(covered, tuple(span.path for span in rejects), sum(span.rows for span in rejects))
+    rejects = [file for file in quarantine.files if rows_within([file], covered)]
+    part = Slice(covered, tuple(file.path for file in rejects), sum(file.rows for file in rejects))
     reasons = Counter[str]()
-    for rows in scan(Location.of(tables, address), part, RECORDS, ["reason"], rows=_SCAN_ROWS):
+    for rows in scan(quarantine.place, part, quarantine.columns, ["reason"], rows=_SCAN_ROWS):
         reasons.update(rows["reason"].to_pylist())
     return dict(sorted(reasons.items()))

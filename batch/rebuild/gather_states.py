@@ -1,48 +1,87 @@
-"""Which files hold states that a rebuild merges with what it folds, or compares with it."""
+"""Gather the stored states that a rebuild merges with what it folds, or compares with it: in which files they are."""
 
-from collections.abc import Iterator, Sequence
-from dataclasses import replace
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field, replace
 from typing import Final
 
 from batch.fold import fold
-from batch.rebuild.inputs import RebuildJob
+from batch.rebuild.inputs import Comparison, EarlierStates, Target
 from ledger.delta.addresses import Tables
 from ledger.delta.location import Location
-from ledger.log.fetch_checks import Unclosed
 from ledger.publish.batch_parts import BatchView, Part, files_with_later
-from ledger.realtime.commit_files import paths_by_span
-from ledger.realtime.tiling import chain
 
 _COMMITS: Final = 32
 """Files of the realtime table that one task reads."""
 
 
-def merged_files(tables: Tables, job: RebuildJob) -> Iterator[fold.Stored]:
+@dataclass(frozen=True)
+class StateFiles:
+    """The stored states that a rebuild reads, and where it writes.
+
+    Args:
+        tables: where the files of each view are written.
+        added: of each view that gained measures, these and where its other states are.
+        merged: files of states that are merged with what is folded.
+        compared: files of states that are compared with it.
+        pairs: the sides to compare with each other.
+        in_log_order: the windows of a view depend on the order of the log.
+        sees_positions: an answer of a view depends on which of several equal duplicates is counted.
+    """
+
+    tables: Mapping[str, Location] = field(hash=False)
+    added: Mapping[str, fold.Added] = field(hash=False)
+    merged: tuple[fold.Stored, ...]
+    compared: tuple[fold.Stored | fold.Commits, ...]
+    pairs: tuple[fold.Pair, ...]
+    in_log_order: bool
+    sees_positions: bool
+
+    @property
+    def merged_rows(self) -> int:
+        """About how many states are merged."""
+        return sum(file.rows for file in self.merged)
+
+
+def gather_states(tables: Tables, targets: Mapping[str, Target], comparison: Comparison) -> StateFiles:
+    """List the files of the states to merge and to compare. Raises Unreadable."""
+    return StateFiles(
+        tables={view: Location.of(tables, target.batch_view.address(tables, view)) for view, target in targets.items()},
+        added=_added(tables, targets),
+        merged=tuple(_merged(tables, targets)),
+        compared=tuple(_compared(tables, targets, comparison)),
+        pairs=comparison.pairs,
+        in_log_order=any(target.in_log_order for target in targets.values()),
+        sees_positions=any(target.sees_positions for target in targets.values()),
+    )
+
+
+def _added(tables: Tables, targets: Mapping[str, Target]) -> dict[str, fold.Added]:
+    """Of each view that gained measures: these, and where its other states are."""
+    return {
+        view: fold.Added(target.gained.measures, Location.of(tables, target.gained.there.address(tables, view)))
+        for view, target in targets.items()
+        if target.gained is not None
+    }
+
+
+def _merged(tables: Tables, targets: Mapping[str, Target]) -> Iterator[fold.Stored]:
     """The files of the parts that are merged with what is folded. Raises Unreadable."""
-    for view, parts in job.views.items():
-        yield from _files(tables, view, job.batch_view(view), parts)
-    for view, gained in job.gained.items():
-        yield from _files(tables, view, gained.there, gained.there.parts)
+    for view, target in targets.items():
+        yield from _files(tables, view, target.batch_view, target.merged)
+    for view, target in targets.items():
+        if target.gained is not None:
+            yield from _files(tables, view, target.gained.there, target.gained.there.parts)
 
 
-def served_files(tables: Tables, job: RebuildJob) -> Iterator[fold.Stored | fold.Commits]:
-    """The files that answers were merged from. Raises Unreadable."""
-    if job.served is None:
-        return
-    for view, parts in job.served.parts.items():
-        yield from (replace(file, side="served") for file in _files(tables, view, job.batch_view(view), parts))
-    yield from _commits(tables, job, job.served.commits, "served")
-
-
-def replayed_files(job: RebuildJob) -> Iterator[fold.Commits]:
-    """The files of the replayed realtime table. Raises Unclosed if they do not tile the range that is folded."""
-    if job.replayed is None:
-        return
-    paths = paths_by_span(job.replayed, job.release.number, job.source.name)
-    tiled = chain(paths, job.start)
-    if tiled.end != job.cut:
-        raise Unclosed(f"the replay of source {job.source.name!r} ends at {tiled.end}, not at the cut {job.cut}")
-    yield from _commits(job.replayed, job, [paths[span] for span in tiled.commits], "replayed")
+def _compared(tables: Tables, targets: Mapping[str, Target], comparison: Comparison) -> Iterator[fold.Stored | fold.Commits]:
+    """The files of the states to compare with what is folded. Raises Unreadable."""
+    fingerprints = {view: target.batch_view.fingerprint for view, target in targets.items()}
+    if comparison.served is not None:
+        for view, parts in comparison.served.parts.items():
+            yield from (replace(file, side="served") for file in _files(tables, view, targets[view].batch_view, parts))
+        yield from _commits(comparison.served, fingerprints, "served")
+    if comparison.replayed is not None:
+        yield from _commits(comparison.replayed, fingerprints, "replayed")
 
 
 def _files(tables: Tables, view: str, there: BatchView, parts: tuple[Part, ...]) -> Iterator[fold.Stored]:
@@ -51,8 +90,6 @@ def _files(tables: Tables, view: str, there: BatchView, parts: tuple[Part, ...])
     yield from (fold.Stored(view, file.path, file.rows, later) for file, later in files)
 
 
-def _commits(tables: Tables, job: RebuildJob, paths: Sequence[str], side: fold.Side) -> Iterator[fold.Commits]:
-    table = Location.of(tables, tables.realtime(job.release.number, job.source.name))
-    fingerprints = {view: job.release.views[view] for view in job.views}
-    for start in range(0, len(paths), _COMMITS):
-        yield fold.Commits(table, tuple(paths[start : start + _COMMITS]), fingerprints, side)
+def _commits(states: EarlierStates, fingerprints: Mapping[str, str], side: fold.Side) -> Iterator[fold.Commits]:
+    for start in range(0, len(states.commits), _COMMITS):
+        yield fold.Commits(states.realtime, states.commits[start : start + _COMMITS], fingerprints, side)

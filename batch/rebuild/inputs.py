@@ -1,15 +1,18 @@
-"""What a rebuild computes: the events of one source below a cut, into states of its views."""
+"""What a rebuild is given: the part of the log to fold, the views to build, and earlier states to compare with."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Final
 
+from batch.fold.columns import sees_positions
 from batch.fold.fold import Pair
-from ledger.delta.addresses import Tables
+from batch.runtime.parallelism import in_log_order
+from ledger.delta.location import Location
 from ledger.log.positions import Position
 from ledger.publish.batch_parts import BatchView, Part, Windows
 from ledger.publish.releases import Release
 from views.source.source import Source
+from views.view import View
 
 SERVED: Final[Pair] = ("served", "folded")
 REPLAYED: Final[Pair] = ("replayed", "folded")
@@ -17,15 +20,25 @@ SERVED_AND_REPLAYED: Final[Pair] = ("served", "replayed")
 
 
 @dataclass(frozen=True)
-class Served:
-    """What answers were merged from: the parts of each view, and the files of the release's realtime table, up to `end`.
+class LogRange:
+    """The part of the log to fold: the events of `[start, cut)` of a release's source.
 
-    Beyond `end` lies a bridge, which answers do not cross.
+    Args:
+        windows: fold only windows that start within these bounds.
+        raw: decode the archive again instead of reading the events table.
     """
 
-    parts: Mapping[str, tuple[Part, ...]] = field(hash=False)
-    commits: tuple[str, ...]
-    end: Position
+    release: Release
+    source: Source
+    start: Position
+    cut: Position
+    windows: Windows | None = None
+    raw: bool = False
+
+    @property
+    def decoder(self) -> str:
+        """The fingerprint of the source's decoder, which names the events and quarantine tables."""
+        return self.release.sources[self.source.name]
 
 
 @dataclass(frozen=True)
@@ -38,37 +51,60 @@ class Gained:
 
 
 @dataclass(frozen=True)
-class RebuildJob:
-    """Fold the events of `[start, cut)` of a release's source into its views.
+class Target:
+    """A view to build.
 
     Args:
-        views: for each view to build, its newest parts; their states are merged with the folded ones.
-        version: the batch version to write; None compares only, and writes nothing.
-        raw: decode the archive again instead of reading the events table.
-        windows: build only windows that start within these bounds.
-        served: compare the folded states with what answers were merged from.
-        replayed: tables with a realtime table of the same release that reaches the cut; compare with that, too.
-        gained: views of which only these measures are folded; their other states are read.
-        live: the batch views that exist, whose tables are read and written.
+        view: its definition.
+        batch_view: the batch view whose table is written; empty for a new view.
+        merged: its newest parts; their states are merged with the folded ones.
+        gained: fold only these measures, and read the states of the others.
     """
 
-    release: Release
-    source: Source
-    start: Position
-    cut: Position
-    views: Mapping[str, tuple[Part, ...]] = field(hash=False)
-    version: int | None
-    raw: bool = False
-    windows: Windows | None = None
-    served: Served | None = None
-    replayed: Tables | None = None
-    gained: Mapping[str, Gained] = field(default_factory=dict, hash=False)
-    live: Mapping[str, BatchView] = field(default_factory=dict, hash=False)
+    view: View
+    batch_view: BatchView
+    merged: tuple[Part, ...] = ()
+    gained: Gained | None = None
 
     @property
-    def decoder(self) -> str:
-        """The fingerprint of the source's decoder, which names the events and quarantine tables."""
-        return self.release.sources[self.source.name]
+    def in_log_order(self) -> bool:
+        """Whether the view's windows depend on the order of the log: then each event is a state at first."""
+        return in_log_order(self.view)
+
+    @property
+    def sees_positions(self) -> bool:
+        """Whether the view's answer depends on which of several equal duplicates is counted."""
+        return sees_positions(self.view)
+
+
+@dataclass(frozen=True)
+class EarlierStates:
+    """States of the same events that were computed before: parts of views, and commits of a realtime table, up to `end`.
+
+    Args:
+        parts: by view.
+        realtime: the location of the realtime table.
+        commits: the paths of its files that count.
+    """
+
+    parts: Mapping[str, tuple[Part, ...]] = field(hash=False)
+    realtime: Location
+    commits: tuple[str, ...]
+    end: Position
+
+
+@dataclass(frozen=True)
+class Comparison:
+    """The states to compare the folded ones with; by default none.
+
+    Args:
+        served: what answers were merged from. Beyond its end lies a bridge, which answers do not cross: events from there to the
+            cut are folded, and compared with nothing.
+        replayed: what the speed path computed of the same events.
+    """
+
+    served: EarlierStates | None = None
+    replayed: EarlierStates | None = None
 
     @property
     def pairs(self) -> tuple[Pair, ...]:
@@ -77,11 +113,6 @@ class RebuildJob:
             return ()
         return (SERVED,) if self.replayed is None else (SERVED, REPLAYED, SERVED_AND_REPLAYED)
 
-    @property
-    def compared_to(self) -> Position:
-        """Where the comparison ends: events from here to the cut are folded, and compared with nothing."""
-        return self.cut if self.served is None else self.served.end
-
-    def batch_view(self, view: str) -> BatchView:
-        """The batch view whose table is written: the existing one, else a new one in the view's own table."""
-        return self.live.get(view, BatchView(self.release.views[view]))
+    def end(self, cut: Position) -> Position:
+        """Where the comparison of events below a cut ends."""
+        return cut if self.served is None else self.served.end

@@ -3,15 +3,14 @@
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from batch.rebuild.events import Events
-from batch.rebuild.inputs import RebuildJob
+from batch.rebuild.inputs import LogRange
 from batch.runtime.file_ranges import FileRange, rows_within, within_times
 from batch.runtime.parallelism import slices
 from batch.runtime.splits import Slice
 from ledger.log.archived_range import ArchivedRange
+from ledger.log.positions import Position
 from views.kernel.deduplicate import identity_columns
 from views.source.offset_ranges import Ranges
-from views.source.source import Source
 
 
 @dataclass(frozen=True)
@@ -36,36 +35,31 @@ class Split:
         return sum(part.rows for part in (*self.compared, *self.beyond))
 
 
-def split(job: RebuildJob, archived: ArchivedRange, events: Events, *, parallelism: int, task_mb: int) -> Split:
-    """Split `[start, cut)` and, for duplicates, what lies below the start; a slice has at most `task_mb` megabytes of Parquet."""
+def split(
+    log: LogRange, archived: ArchivedRange, events: Sequence[FileRange], *, end: Position, parallelism: int, task_mb: int
+) -> Split:
+    """Split `[start, cut)` and, for duplicates, what lies below the start; a slice has at most `task_mb` megabytes of Parquet.
+
+    Events from `end` on are beyond the comparison.
+    """
 
     def sliced(files: Sequence[FileRange], covered: Ranges) -> tuple[Slice, ...]:
         return tuple(slices(files, covered, parallelism=parallelism, task_mb=task_mb))
 
-    files, end = _of_windows(job, events.files), job.compared_to
-    compared, beyond = sliced(files, archived.up_to(end)), sliced(files, archived.beyond(end))
-    if not job.source.identity:
+    wanted = events
+    if log.windows is not None and log.source.prepare is None:  # `prepare` may change event times
+        wanted = within_times(events, *log.windows)
+    compared, beyond = sliced(wanted, archived.up_to(end)), sliced(wanted, archived.beyond(end))
+    if not log.source.identity:
         return Split(compared, beyond)
-    timed = _share_event_time(job.source)
+    timed = log.source.event_time in identity_columns(log.source)
     # Events of other windows may be duplicates of these only if duplicates may differ in event time.
-    everything = job.windows is not None and not timed
-    searched = sliced(events.files, archived.covered) if everything else (*compared, *beyond)
-    if not job.start.offsets:
+    everything = log.windows is not None and not timed
+    searched = sliced(events, archived.covered) if everything else (*compared, *beyond)
+    if not log.start.offsets:
         return Split(compared, beyond, searched)
-    before = _near_in_time(events.files, archived) if timed else events.files
+    before = _near_in_time(events, archived) if timed else events
     return Split(compared, beyond, searched, sliced(before, archived.before))
-
-
-def _of_windows(job: RebuildJob, files: Sequence[FileRange]) -> Sequence[FileRange]:
-    """The files with events of the windows to build."""
-    if job.windows is None or job.source.prepare is not None:  # `prepare` may change event times
-        return files
-    return within_times(files, *job.windows)
-
-
-def _share_event_time(source: Source) -> bool:
-    """Whether duplicates share their event time."""
-    return source.event_time in identity_columns(source)
 
 
 def _near_in_time(files: Sequence[FileRange], archived: ArchivedRange) -> Sequence[FileRange]:

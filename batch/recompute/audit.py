@@ -2,11 +2,15 @@
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
+from datetime import datetime
 
 from batch.fold.columns import sees_positions
-from batch.rebuild.inputs import Served
-from ledger.log.counts import Counts
+from batch.rebuild.inputs import SERVED, EarlierStates
+from batch.recompute.build import Built, NewVersion
+from ledger.delta.addresses import Tables
+from ledger.log.counts import NOTHING, Counts, plus
 from ledger.publish.audits import Audit, Figures, Obstacle
+from ledger.publish.repaired import repaired
 from views.errors import TandemError
 from views.verify.cause import cause
 from views.verify.compare import Example, MeasureDifference, tolerance
@@ -19,7 +23,7 @@ class Unexplained(TandemError):
 
 def audits(
     views: Mapping[str, View],
-    against: Served | Obstacle,
+    against: EarlierStates | Obstacle,
     differences: Mapping[str, Sequence[MeasureDifference]],
     *,
     copies: Mapping[str, int],
@@ -30,11 +34,32 @@ def audits(
     `copies` is, by view, the most events that duplicates may make only one of the layers count (`told_apart`).
     """
     for name, view in views.items():
-        if not isinstance(against, Served):
+        if not isinstance(against, EarlierStates):
             yield replace(like, view=name, obstacle=against)
             continue
         for one in differences[name]:
             yield replace(like, view=name, measure=one.measure, figures=figures(view, one, copies=copies[name]))
+
+
+def audits_of(tables: Tables, version: NewVersion, one: Built, *, at: datetime) -> Iterator[Audit]:
+    """The audits of what was built for a source of the live release; none of another release."""
+    done, base, against = one.done, version.base, one.served
+    if against is None:
+        return
+    chosen = {name: version.definitions.views[name] for name in done.views}
+    copies, end = dict.fromkeys(chosen, 0), done.cut
+    if isinstance(against, EarlierStates):
+        end = against.end
+        if against.commits or end != done.cut:
+            before = base.counts.get(done.source, NOTHING)
+            below = plus(before, one.views.counts) if done.kind == "incremental" else one.views.counts
+            beyond = repaired(tables, base, version.release.number, done.source, cut=done.cut, below=below)
+            found = Counts(
+                duplicates=max(0, below.duplicates - before.duplicates), conflicts=max(0, below.conflicts - before.conflicts)
+            )
+            copies = {name: told_apart(view, found, beyond=beyond) for name, view in chosen.items()}
+    like = Audit(at, version.number, base.number, version.release.number, "", "", done.start, end)
+    yield from audits(chosen, against, one.views.differences.get(SERVED, {}), copies=copies, like=like)
 
 
 def told_apart(view: View, found: Counts, *, beyond: int | None) -> int:

@@ -2,34 +2,31 @@
 
 import secrets
 import time
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from datetime import datetime
 
 import pyarrow as pa
 
 from batch.fold.fold import VERSION
 from batch.rebuild.account import BatchViews
-from batch.rebuild.inputs import SERVED, RebuildJob, Served
+from batch.rebuild.inputs import Comparison, EarlierStates, LogRange, Target
 from batch.rebuild.rebuild import Displaced, rebuild
-from batch.recompute import audit, estimate, plan
-from batch.recompute.cut import take_cut
+from batch.recompute import estimate, plan
 from batch.recompute.estimate import Expected
 from batch.recompute.plan import Kind, Request, Step
 from batch.recompute.served_state import served
 from batch.runtime import delta_commits, scratch
 from batch.runtime.session import BatchRun
 from infra.logs.telling import bound
-from ledger.delta.location import Location
-from ledger.log import archive
-from ledger.log.counts import NOTHING, Counts, plus
+from ledger.delta.addresses import Tables
 from ledger.log.gaps import Gap
 from ledger.log.positions import LOG_START, Position, distance
 from ledger.publish import rates
-from ledger.publish.audits import Audit, Obstacle
+from ledger.publish.audits import Obstacle
 from ledger.publish.batch_parts import Part
 from ledger.publish.publications import Publication
 from ledger.publish.releases import Release
-from ledger.publish.repaired import repaired
 from views.fingerprint.additive import same_events
 from views.project.project import Project
 from views.view import state_schema
@@ -37,28 +34,20 @@ from views.windows import WINDOW_COLUMNS
 
 
 @dataclass(frozen=True)
-class Work:
-    """What to build: one new batch version of a release, whose newest state is `base`.
+class NewVersion:
+    """A new batch version of a release, whose newest state is `base`; it counts without the `gaps`."""
 
-    `audited`: the release is live, and the results are compared with what was served.
-    """
-
-    batch: BatchRun
+    number: int
     base: Publication
     release: Release
     definitions: Project
     request: Request
     gaps: tuple[Gap, ...]
-    audited: bool = False
-    version: int = field(init=False)
 
-    def __post_init__(self) -> None:
-        object.__setattr__(self, "version", _new_version(self.batch))
 
-    @property
-    def scratch(self) -> Location:
-        """The location of files that tasks leave for each other."""
-        return scratch.scratch(self.batch.tables)
+def version_number(now: datetime) -> int:
+    """A number for a batch version: unique without a table of numbers, larger for later runs, exact in a double (53 bits)."""
+    return (int(now.timestamp() * 1000) << 10) | secrets.randbits(10)
 
 
 @dataclass(frozen=True)
@@ -81,145 +70,115 @@ class Done:
 
 @dataclass(frozen=True)
 class Built:
-    """What was built for a source; `kept` are the parts of each view that stay before the new part."""
+    """What was built for a source.
+
+    Args:
+        kept: the parts of each view that stay before the new part.
+        served: what answers were merged from before, or why they cannot be compared; None if the release is not live.
+    """
 
     done: Done
     kept: Mapping[str, tuple[Part, ...]]
     views: BatchViews
-    audits: tuple[Audit, ...]
+    served: EarlierStates | Obstacle | None
 
 
-def _new_version(batch: BatchRun) -> int:
-    """A batch version: unique without a table of numbers, larger for later runs, exact in a double (53 bits)."""
-    return (int(batch.now().timestamp() * 1000) << 10) | secrets.randbits(10)
+def build_all(batch: BatchRun, version: NewVersion, steps: Iterable[Step], *, live: bool = False) -> list[Built]:
+    """Do the steps that have something new below their cuts. Files join no table before `commit`. Raises TandemError.
 
-
-def build_all(work: Work, steps: Sequence[Step]) -> list[Built]:
-    """Do the steps that have something new in the log. Files join no table before `commit`. Raises TandemError."""
-    scratch.clear(work.batch.tables)
+    The results of a `live` release are compared with what was served.
+    """
+    scratch.clear(batch.tables)
     try:
-        return [one for one in (_build(work, step) for step in steps) if one is not None]
+        built = []
+        for step in steps:
+            with bound(source=step.source, views=list(step.views), release=version.release.number):
+                if step.kind == "incremental" and step.cut == step.start:
+                    batch.say(f"{step.source}: nothing archived since the published cut")
+                else:
+                    built.append(_build(batch, version, step, live=live))
+        return built
     finally:
-        scratch.clear(work.batch.tables)
+        scratch.clear(batch.tables)
 
 
-def _build(work: Work, step: Step) -> Built | None:
-    """Do a step; None if the log has nothing new."""
-    with bound(source=step.source, views=list(step.views), release=work.release.number):
-        cut = _cut(work, step.source) if step.cut is None else step.cut
-        if step.kind != "incremental":
-            return _rebuilt(work, step, cut)
-        if cut == step.start:
-            work.batch.say(f"{step.source}: nothing archived since the published cut")
-            return None
-        try:
-            return _rebuilt(work, step, cut)
-        except Displaced as displaced:
-            work.batch.say(f"{step.source}: {displaced}; folding all events below the cut")
-            whole = replace(step, kind="full", start=LOG_START, views=dict.fromkeys(step.views, ()))
-            return _rebuilt(work, whole, cut)
+def _build(batch: BatchRun, version: NewVersion, step: Step, *, live: bool) -> Built:
+    """Do a step; a full one instead of an incremental one whose events would change what is counted below its start."""
+    try:
+        return _rebuilt(batch, version, step, live=live)
+    except Displaced as displaced:
+        batch.say(f"{step.source}: {displaced}; folding all events below the cut")
+        whole = replace(step, kind="full", start=LOG_START, views=dict.fromkeys(step.views, ()))
+        return _rebuilt(batch, version, whole, live=live)
 
 
-def _cut(work: Work, source: str) -> Position:
-    """Take a new cut at the archive's end, or report that the archive is empty."""
-    end = archive.end(work.batch.tables, source, work.release.sources[source])
-    if not end.offsets:
-        work.batch.say(f"{source}: nothing is archived yet; run `tandem archive` first")
-    return take_cut(work.batch, work.release.number, source, end)
-
-
-def _rebuilt(work: Work, step: Step, cut: Position) -> Built:
-    """Rebuild the step's views up to the cut, then audit them."""
+def _rebuilt(batch: BatchRun, version: NewVersion, step: Step, *, live: bool) -> Built:
+    """Rebuild the step's views up to the cut, and compare them with what was served if the release is live."""
     began = time.monotonic()
-    merged = _merged(work, step, cut)
-    ahead = _expected(work, step, cut, views=len(merged))
-    against = served(work.batch.tables, work.base, step, cut=cut, gaps=work.gaps) if work.audited else None
-    views = rebuild(work.batch, _job(work, step, cut, merged, against), work.scratch)
-    if whole := sorted(name for name in step.gained if not _extends(work, step, views, name)):
-        work.batch.say(f"{step.source}: other events count for {', '.join(whole)} than before; folding all measures")
-        return _rebuilt(work, replace(step, gained={}), cut)
-    written = sum(file.file.size for file in views.files)
+    cut = step.cut
+    assert cut is not None  # `with_cuts` has taken it
+    source, request = version.definitions.sources[step.source], version.request
+    log = LogRange(version.release, source, step.start, cut, request.windows, request.raw)
+    ahead = _expected(batch, log, step)
+    targets = _targets(version, step, cut)
+    against = served(batch.tables, version.base, step, cut=cut, gaps=version.gaps) if live else None
+    comparison = Comparison(against if isinstance(against, EarlierStates) else None)
+    views = rebuild(batch, log, targets, comparison, version=version.number, scratch=scratch.scratch(batch.tables))
+    if whole := other_events(version.base, step, views):
+        batch.say(f"{step.source}: other events count for {', '.join(whole)} than before; folding all measures")
+        return _rebuilt(batch, version, replace(step, gained={}), live=live)
     seconds = time.monotonic() - began
-    done = Done(step.source, step.kind, step.start, cut, tuple(merged), views.counts.events, seconds, ahead, written)
-    rates.record(work.batch.tables, ahead.took(seconds, at=work.batch.now()))
-    kept = {name: parts[: len(parts) - len(merged[name])] for name, parts in step.views.items()}
-    return Built(done, kept, views, () if against is None else tuple(_audited(work, done, against, views)))
+    rates.record(batch.tables, ahead.took(seconds, at=batch.now()))
+    written = sum(file.file.size for file in views.files)
+    done = Done(step.source, step.kind, step.start, cut, tuple(targets), views.counts.events, seconds, ahead, written)
+    kept = {name: parts[: len(parts) - len(targets[name].merged)] for name, parts in step.views.items()}
+    return Built(done, kept, views, against)
 
 
-def _merged(work: Work, step: Step, cut: Position) -> dict[str, tuple[Part, ...]]:
-    """The parts of each view that are merged with what is folded: none but for an incremental step."""
+def _targets(version: NewVersion, step: Step, cut: Position) -> dict[str, Target]:
+    """The views that a step builds; only an incremental step merges stored parts with what it folds."""
+    views, base, gained = version.definitions.views, version.base.views, step.gained
+    targets = {name: Target(views[name], base[name], gained=gained.get(name)) for name in step.views}
     if step.kind != "incremental":
-        return dict.fromkeys(step.views, ())
-    new = distance(step.start, cut)
-    return {name: plan.merged(work.definitions.views[name], parts, new) for name, parts in step.views.items()}
+        return targets
+    added = distance(step.start, cut)
+    return {name: replace(target, merged=plan.merged(target, added)) for name, target in targets.items()}
 
 
-def _expected(work: Work, step: Step, cut: Position, *, views: int) -> Expected:
+def _expected(batch: BatchRun, log: LogRange, step: Step) -> Expected:
     """Report what the step is about to read."""
-    batch = work.batch
     ahead = estimate.expected(
         batch.tables,
-        work.definitions.sources[step.source],
-        work.release.sources[step.source],
-        kind=estimate.RAW if work.request.raw else step.kind,
-        views=views,
-        start=step.start,
-        end=cut,
-        windows=work.request.windows,
+        log.source,
+        log.decoder,
+        kind=estimate.RAW if log.raw else step.kind,
+        views=len(step.views),
+        start=log.start,
+        end=log.cut,
+        windows=log.windows,
     )
-    batch.say(f"{step.source}: {step.kind}, from {step.start} to {cut}: {ahead.words}")
+    batch.say(f"{step.source}: {step.kind}, from {log.start} to {log.cut}: {ahead.words}")
     for name, gained in step.gained.items():
         batch.say(f"{name}: folding only the new measures ({', '.join(gained.measures)}); the others are published")
     return ahead
 
 
-def _job(
-    work: Work, step: Step, cut: Position, merged: Mapping[str, tuple[Part, ...]], against: Served | Obstacle | None
-) -> RebuildJob:
-    return RebuildJob(
-        work.release,
-        work.definitions.sources[step.source],
-        step.start,
-        cut,
-        merged,
-        work.version,
-        work.request.raw,
-        work.request.windows,
-        against if isinstance(against, Served) else None,
-        gained=step.gained,
-        live=work.base.views,
+def other_events(base: Publication, step: Step, views: BatchViews) -> list[str]:
+    """The views whose new measures count other events than their other measures (views.fingerprint.additive)."""
+    return sorted(
+        name
+        for name, gained in step.gained.items()
+        if name in views.unlike
+        or views.counts.events != base.counts[step.source].events
+        or not same_events(gained.rejected, views.rejected[name])
     )
 
 
-def _extends(work: Work, step: Step, views: BatchViews, name: str) -> bool:
-    """Whether the new measures of a view count the same events as its other measures (views.fingerprint.additive)."""
-    same = same_events(step.gained[name].rejected, views.rejected[name])
-    return same and views.counts.events == work.base.counts[step.source].events and name not in views.unlike
-
-
-def _audited(work: Work, done: Done, against: Served | Obstacle, views: BatchViews) -> Iterator[Audit]:
-    """The audits of the built views."""
-    chosen, base = {name: work.definitions.views[name] for name in done.views}, work.base
-    copies = dict.fromkeys(chosen, 0)
-    if isinstance(against, Served) and (against.commits or against.end != done.cut):
-        before = base.counts.get(done.source, NOTHING)
-        below = plus(before, views.counts) if done.kind == "incremental" else views.counts
-        beyond = repaired(work.batch.tables, base, work.release.number, done.source, cut=done.cut, below=below)
-        found = Counts(
-            duplicates=max(0, below.duplicates - before.duplicates), conflicts=max(0, below.conflicts - before.conflicts)
-        )
-        copies = {name: audit.told_apart(view, found, beyond=beyond) for name, view in chosen.items()}
-    end = against.end if isinstance(against, Served) else done.cut
-    like = Audit(work.batch.now(), work.version, base.number, work.release.number, "", "", done.start, end)
-    return audit.audits(chosen, against, views.differences.get(SERVED, {}), copies=copies, like=like)
-
-
-def commit(work: Work, built: Sequence[Built]) -> None:
+def commit(tables: Tables, version: NewVersion, built: Sequence[Built]) -> None:
     """Add the files to the views' tables. Readers ignore the new version before it is published."""
-    tables = work.batch.tables
     files = [file for one in built for file in one.views.files]
     for name in (name for one in built for name in one.kept):
-        schema = state_schema(work.definitions.views[name]).append(pa.field(VERSION, pa.int64()))
-        address = work.base.views[name].address(tables, name)
+        schema = state_schema(version.definitions.views[name]).append(pa.field(VERSION, pa.int64()))
+        address = version.base.views[name].address(tables, name)
         handle = delta_commits.make_table(tables, address, schema, partition_by=VERSION, bounded=WINDOW_COLUMNS)
         delta_commits.add_files(handle, [file.file for file in files if file.view == name])

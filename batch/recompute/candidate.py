@@ -4,7 +4,9 @@ from collections import Counter
 from collections.abc import Sequence
 from dataclasses import replace
 
-from batch.recompute.build import Built, Work
+from batch.recompute.build import Built, NewVersion
+from batch.runtime.session import BatchRun
+from ledger.delta.addresses import Tables
 from ledger.log.counts import NOTHING, add, plus
 from ledger.log.positions import Position
 from ledger.publish.batch_parts import Part
@@ -15,7 +17,7 @@ from views.source.watermark import Maxima
 from views.source.watermark import newest as united
 
 
-def candidate(work: Work, built: Sequence[Built], base: Publication) -> Publication:
+def candidate(batch: BatchRun, version: NewVersion, built: Sequence[Built], base: Publication) -> Publication:
     """The state after `base`, the newest state of the release: with the new parts, cuts, counts and labels."""
     cuts, views, counts = dict(base.cuts), dict(base.views), dict(base.counts)
     rejected, newest, maxima = dict(base.rejected), dict(base.newest), dict(base.maxima)
@@ -26,29 +28,29 @@ def candidate(work: Work, built: Sequence[Built], base: Publication) -> Publicat
         for file in one.views.files:
             rows[file.view] += file.file.rows
         for view, kept in one.kept.items():
-            part = Part(work.version, rows[view], done.cut, work.request.windows)
+            part = Part(version.number, rows[view], done.cut, version.request.windows)
             views[view] = replace(base.views[view], parts=(*kept, part))
         extends = done.kind == "incremental"
         if done.kind != "windows":
             for view in one.kept:
                 rejected[view] = add(rejected.get(view, {}) if extends else {}, one.views.rejected[view])
-        if not work.request.at_published_cut or name not in counts:
+        if not version.request.at_published_cut or name not in counts:
             before = counts.get(name, NOTHING) if extends else NOTHING
             maxima[name] = united([maxima.get(name, {}) if extends else {}, one.views.maxima])
-            labels = _labels(work, name, done.cut, maxima[name], base)
+            labels = _labels(batch.tables, version, name, done.cut, maxima=maxima[name], base=base)
             cuts[name], counts[name] = done.cut, replace(plus(before, one.views.counts), late=labels.late)
             after_final |= labels.after_final
             if labels.watermark is not None:
                 watermarks[name] = labels.watermark
-            found = repaired(work.batch.tables, base, work.release.number, name, cut=done.cut, below=counts[name])
+            found = repaired(batch.tables, base, version.release.number, name, cut=done.cut, below=counts[name])
             copies |= {name: found} if found is not None else {}
             known = newest.get(name) if extends else None
             times = [found for found in (known, one.views.newest) if found is not None]
             newest |= {name: max(times)} if times else {}
     return replace(
         base,
-        at=work.batch.now(),
-        by=work.batch.by,
+        at=batch.now(),
+        by=batch.by,
         kind="recompute",
         cuts=cuts,
         views=views,
@@ -59,19 +61,19 @@ def candidate(work: Work, built: Sequence[Built], base: Publication) -> Publicat
         watermarks=watermarks,
         after_final=after_final,
         repaired=copies,
-        gaps=tuple(dict.fromkeys((*base.gaps, *(gap.name for gap in work.gaps)))),
+        gaps=tuple(dict.fromkeys((*base.gaps, *(gap.name for gap in version.gaps)))),
         why="",
     )
 
 
-def _labels(work: Work, source: str, cut: Position, maxima: Maxima, base: Publication) -> Labels:
-    release = work.release
+def _labels(tables: Tables, version: NewVersion, source: str, cut: Position, *, maxima: Maxima, base: Publication) -> Labels:
+    views = [name for name, view in version.definitions.views.items() if view.source.name == source]
     return labels_below(
-        work.batch.tables,
+        tables,
         base,
         source,
         cut,
-        views={name: release.views[name] for name, view in work.definitions.views.items() if view.source.name == source},
+        views={name: version.release.views[name] for name in views},
         maxima=maxima,
-        idle=work.definitions.sources[source].idle,
+        idle=version.definitions.sources[source].idle,
     )

@@ -1,12 +1,17 @@
 """Take the cut of a recompute: at a boundary that the speed layer committed, or over a bridge if it is absent."""
 
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import replace
 from typing import Final
 
+from batch.recompute.plan import Step
 from batch.runtime.session import BatchRun
+from infra.logs.telling import bound
 from ledger import cuts
+from ledger.log import archive
 from ledger.log.positions import Position
+from ledger.publish.releases import Release
 from ledger.publish.standing import cut_of
 from ledger.realtime.commit_files import spans_of
 from ledger.realtime.tiling import chain
@@ -15,6 +20,25 @@ from ledger.realtime.tiling import chain
 _STILL_S: Final = 3.0
 _PATIENCE_S: Final = 30.0
 _EVERY_S: Final = 0.1
+
+
+def with_cuts(
+    batch: BatchRun, release: Release, steps: Iterable[Step], *, sleep: Callable[[float], None] = time.sleep
+) -> Iterator[Step]:
+    """The steps, each with a cut: the given one, else a new one at the archive's end.
+
+    A new cut is taken when its step begins: no source's answers wait behind a bridge while another source is folded.
+    """
+    for step in steps:
+        if step.cut is not None:
+            yield step
+            continue
+        with bound(source=step.source, views=list(step.views), release=release.number):
+            end = archive.end(batch.tables, step.source, release.sources[step.source])
+            if not end.offsets:
+                batch.say(f"{step.source}: nothing is archived yet; run `tandem archive` first")
+            cut = take_cut(batch, release.number, step.source, end, sleep=sleep)
+        yield replace(step, cut=cut)
 
 
 def take_cut(

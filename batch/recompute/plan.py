@@ -4,7 +4,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Final, Literal
 
-from batch.rebuild.inputs import Gained
+from batch.rebuild.inputs import Gained, Target
 from ledger.log.positions import LOG_START, Position, distance
 from ledger.publish.batch_parts import Part, Windows
 from ledger.publish.publications import Publication
@@ -108,13 +108,14 @@ def _step(source: str, views: Sequence[str], state: Publication, request: Reques
     return Step(source, "incremental", published, None, parts)
 
 
-def merged(view: View, parts: tuple[Part, ...], added: int) -> tuple[Part, ...]:
-    """The newest parts, which are merged with the states of the new offsets.
+def merged(target: Target, added: int) -> tuple[Part, ...]:
+    """The newest parts of a batch view, which are merged with the states of `added` new offsets.
 
     Each part that stays covers more than twice as much as the next one. So the number of parts grows with the logarithm of the
     history, and each state is written about that often. A view whose windows depend on log order has one part.
     """
-    if bind(view).placement.steps.settle is not None or len(parts) >= _MOST_PARTS:
+    parts = target.batch_view.parts
+    if target.in_log_order or len(parts) >= _MOST_PARTS:
         return parts
     first, covered = len(parts), added
     while first and parts[first - 1].windows is None:

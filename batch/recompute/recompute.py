@@ -16,8 +16,9 @@ from typing import Final
 
 from batch.recompute import audit as auditing
 from batch.recompute import plan
-from batch.recompute.build import Built, Done, Work, build_all, commit
+from batch.recompute.build import Built, Done, NewVersion, build_all, commit, version_number
 from batch.recompute.candidate import candidate
+from batch.recompute.cut import with_cuts
 from batch.recompute.lineage import recomputing
 from batch.recompute.plan import Request, Step
 from batch.runtime.session import BatchRun
@@ -41,7 +42,7 @@ _ALL: Final = Request()
 class Recomputed:
     """The live publication, what was done for it, the gaps that it counts without, and its audits.
 
-    If `done` is empty, nothing was published: nothing was new, or publishing is `paused`.
+    If `done` is empty, nothing was published: nothing was version, or publishing is `paused`.
     """
 
     publication: Publication
@@ -72,42 +73,40 @@ def run(batch: BatchRun, working_tree: Callable[[], Project], request: Request =
 
 
 def _publish(batch: BatchRun, live: Publication, request: Request) -> Recomputed:
-    work = _work(batch, live, request, audited=True)
-    steps = plan.steps(work.definitions, live, request)
+    version = _new_version(batch, live, request)
+    steps = plan.steps(version.definitions, live, request)
     done: dict[str, Built] = {}
     with reporting(batch.settings, now=batch.now, warn=batch.say) as reporter, ExitStack() as told:
         for step in steps:
-            source = work.definitions.sources[step.source]
-            of = recomputing(
-                reporter, batch, work.release, source, work.definitions.views, step=step, raw=request.raw, built=done
-            )
+            source, views = version.definitions.sources[step.source], version.definitions.views
+            of = recomputing(reporter, batch, version.release, source, views, step=step, raw=request.raw, built=done)
             told.enter_context(of)
-        return _published(work, live, steps, done)
+        return _published(batch, version, steps, done)
 
 
-def _published(work: Work, live: Publication, steps: Sequence[Step], done: dict[str, Built]) -> Recomputed:
-    """Do the steps, publish the new parts, and add them to `done` by source."""
-    tables, request, batch = work.batch.tables, work.request, work.batch
-    built = build_all(work, steps)
+def _published(batch: BatchRun, version: NewVersion, steps: Sequence[Step], done: dict[str, Built]) -> Recomputed:
+    """Do the steps, audit and publish the new parts, and add them to `done` by source."""
+    tables, live = batch.tables, version.base
+    built = build_all(batch, version, with_cuts(batch, version.release, steps), live=True)
     if not built:
-        return Recomputed(live, (), work.gaps)
-    compared = tuple(audit for one in built for audit in one.audits)
+        return Recomputed(live, (), version.gaps)
+    compared = tuple(audit for one in built for audit in auditing.audits_of(tables, version, one, at=batch.now()))
     audits.record(tables, compared)
-    if not request.publish_anyway:
+    if not version.request.publish_anyway:
         auditing.refuse_unexplained(compared)
-    commit(work, built)
+    commit(tables, version, built)
 
     def following(parent: Publication | None) -> Publication:
-        publications.refuse_stale(parent, live, extends=work.definitions.views)
+        publications.refuse_stale(parent, live, extends=version.definitions.views)
         assert parent is not None  # else it is stale
-        return candidate(work, built, parent)
+        return candidate(batch, version, built, parent)
 
     published = publications.publish(tables, following)
     assert published is not None  # the candidate is never None
     done |= {one.done.source: one for one in built}
     with bound(release=published.release, publication=published.number):
         batch.say(f"publication {published.number} is live")
-    return Recomputed(published, tuple(one.done for one in built), work.gaps, compared)
+    return Recomputed(published, tuple(one.done for one in built), version.gaps, compared)
 
 
 def _move(batch: BatchRun, state: Publication, request: Request) -> None:
@@ -117,11 +116,12 @@ def _move(batch: BatchRun, state: Publication, request: Request) -> None:
     if record is not None and record.stage == "applied":
         return  # `apply` is building it
     batch.say(f"{name}:")
-    work = _work(batch, state, replace(request, raw=False))
+    version = _new_version(batch, state, replace(request, raw=False))
     try:
-        if built := build_all(work, plan.steps(work.definitions, state, work.request)):
-            commit(work, built)
-            standing.record(tables, "built", candidate(work, built, state), after=state)
+        steps = plan.steps(version.definitions, state, version.request)
+        if built := build_all(batch, version, with_cuts(batch, version.release, steps)):
+            commit(tables, version, built)
+            standing.record(tables, "built", candidate(batch, version, built, state), after=state)
     except (Conflict, Unwritable, NotPublishable) as error:
         batch.say(f"{name}, was not updated to the new cut this time: {error}")
     except TandemError as error:
@@ -129,8 +129,8 @@ def _move(batch: BatchRun, state: Publication, request: Request) -> None:
         batch.say(f"{name}, is no longer kept up to date: {error}")
 
 
-def _work(batch: BatchRun, state: Publication, request: Request, *, audited: bool = False) -> Work:
+def _new_version(batch: BatchRun, state: Publication, request: Request) -> NewVersion:
     release = releases.load(batch.tables, state.release)
     definitions = project.load_files(release.files)
     found = accepted_gaps(batch.tables, state, definitions.sources, request.accepted)
-    return Work(batch, state, release, definitions, request, found, audited)
+    return NewVersion(version_number(batch.now()), state, release, definitions, request, found)

@@ -2,9 +2,10 @@
 
 from collections.abc import Sequence
 
-from batch.rebuild.inputs import Served
+from batch.rebuild.inputs import EarlierStates
 from batch.recompute.plan import Step
 from ledger.delta.addresses import Tables
+from ledger.delta.location import Location
 from ledger.log.gaps import Gap, touching
 from ledger.log.positions import LOG_START, Position
 from ledger.publish.audits import Obstacle
@@ -14,7 +15,7 @@ from ledger.realtime.commit_files import paths_by_span
 from ledger.realtime.tiling import chain
 
 
-def served(tables: Tables, live: Publication, step: Step, *, cut: Position, gaps: Sequence[Gap]) -> Served | Obstacle:
+def served(tables: Tables, live: Publication, step: Step, *, cut: Position, gaps: Sequence[Gap]) -> EarlierStates | Obstacle:
     """What answers of the step's views were merged from over `[step.start, cut)`, or why they cannot be compared.
 
     Within a release a cut is a micro-batch boundary or the end of a bridge, so no micro-batch straddles it. Raises Unreadable.
@@ -25,9 +26,10 @@ def served(tables: Tables, live: Publication, step: Step, *, cut: Position, gaps
     parts = {name: live.views[name].parts if step.start == LOG_START else () for name in step.views}
     if any(any(damage(tables, live.views[name].address(tables, name), one)) for name in parts for one in parts[name]):
         return "damage"
+    realtime = Location.of(tables, tables.realtime(live.release, source))
     if cut == before:
-        return Served(parts, (), cut)
+        return EarlierStates(parts, realtime, (), cut)
     paths = paths_by_span(tables, live.release, source)
     passed = [span for span in chain(paths, before).commits if span.end.at_or_below(cut)]
     end = passed[-1].end if passed else before
-    return "bridge" if end == step.start else Served(parts, tuple(paths[span] for span in passed), end)
+    return "bridge" if end == step.start else EarlierStates(parts, realtime, tuple(paths[span] for span in passed), end)

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 from batch.archive.archive import decode_archived
-from batch.recompute.build import Work, build_all, commit
+from batch.recompute.build import NewVersion, build_all, commit, version_number
 from batch.recompute.candidate import candidate
 from batch.recompute.plan import Request, Step
 from batch.release.change import Change, initial_state, missing_steps, only_new_measures, without_batch_view
@@ -60,7 +60,8 @@ def build_release(batch: BatchRun, change: Change, terms: Terms) -> BuiltRelease
     Raises TandemError: a gap or a shorter history that is not accepted, a step that fails.
     """
     beginning = gather(batch, change, terms)
-    begin(batch, change, beginning.base)
+    mark_live_cuts(batch, change)
+    standing.record(batch.tables, "applied", beginning.base)
     decode(batch, change, beginning.steps)
     if not beginning.shorter:
         beginning = keep(batch, change, beginning)
@@ -79,12 +80,11 @@ def gather(batch: BatchRun, change: Change, terms: Terms) -> Beginning:
     return Beginning(base, tuple(steps), gaps, shorter)
 
 
-def begin(batch: BatchRun, change: Change, base: Publication) -> None:
-    """Mark the live cut in the release's realtime tables, and record it as applied: its speed layer follows from there."""
+def mark_live_cuts(batch: BatchRun, change: Change) -> None:
+    """Mark the live cut in the release's realtime tables: once it is recorded as applied, its speed layer follows from there."""
     for source in change.new.sources:
         if change.live.cut(source).offsets:
             cuts.begin(batch.tables, change.after.number, source, change.live.cut(source), by=batch.by, at=batch.now())
-    standing.record(batch.tables, "applied", base)
 
 
 def decode(batch: BatchRun, change: Change, steps: Sequence[Step]) -> None:
@@ -103,10 +103,11 @@ def keep(batch: BatchRun, change: Change, beginning: Beginning) -> Beginning:
 
 def fold(batch: BatchRun, change: Change, beginning: Beginning) -> BuiltRelease:
     """Do the steps, commit their files, and record the release as built."""
-    work = Work(batch, beginning.base, change.after, change.new, Request(keep_cut=True), beginning.gaps)
-    built = build_all(work, beginning.steps)
-    commit(work, built)
-    state = candidate(work, built, beginning.base)
+    base, number = beginning.base, version_number(batch.now())
+    version = NewVersion(number, base, change.after, change.new, Request(keep_cut=True), beginning.gaps)
+    built = build_all(batch, version, beginning.steps)
+    commit(batch.tables, version, built)
+    state = candidate(batch, version, built, base)
     gaps = tuple(dict.fromkeys((*state.gaps, *beginning.shorter)))
     record = standing.record(batch.tables, "built", replace(state, kind="apply", gaps=gaps))
     return BuiltRelease(record.state, sum(one.done.written for one in built))

@@ -7,7 +7,7 @@ from typing import Final, Literal
 
 from batch.fold.accumulator import Accumulator
 from batch.runtime import spark_jobs
-from batch.runtime.parallelism import buckets
+from batch.runtime.parallelism import buckets, in_log_order
 from batch.runtime.session import BatchRun
 from ledger.delta.location import Location
 from ledger.publish.batch_parts import Part, files_with_later
@@ -71,7 +71,8 @@ def diffs(batch: BatchRun, old: Standing, new: Standing, views: Sequence[str]) -
     }
     definitions = {side: release.files for side, (release, _) in sides.items()}
     known = [project.load_files(definition).views[view] for definition in definitions.values() for view in views]
-    of = buckets(sum(file.rows for file in files), known, parallelism=batch.parallelism) if files else 1
+    rows = sum(file.rows for file in files)
+    of = buckets(rows, in_log_order=any(map(in_log_order, known)), parallelism=batch.parallelism) if files else 1
     work = _Work(definitions, tuple(views), places, of)
     found = spark_jobs.each_then(batch.session, partial(_read, work), partial(_compare, work), files, work.buckets)
     return {view: reduce(add, (one for name, one in found if name == view), Diff()) for view in views}

@@ -10,6 +10,7 @@ from deltalake import DeltaTable
 
 from ledger.delta import delta_tables
 from ledger.delta.addresses import Tables
+from ledger.delta.location import Location
 from views.source.offset_ranges import Interval, Partition, Ranges
 from views.source.source import INDEX
 
@@ -77,6 +78,20 @@ def rows_within(files: Iterable[FileRange], ranges: Ranges) -> int:
     """About how many rows of the files are in the ranges."""
     pieces = [(partition, interval) for partition, intervals in ranges.intervals for interval in intervals]
     return sum(span.within(*pieces) for span in files)
+
+
+@dataclass(frozen=True)
+class LogTable:
+    """A table of the log at its newest version: its location, and which part of the log each of its files holds."""
+
+    place: Location
+    files: tuple[FileRange, ...]
+    columns: Columns
+
+
+def log_table(tables: Tables, address: str, columns: Columns, time: str = "") -> LogTable:
+    """List a table's files; none if the table does not exist. `time` names the column of event times. Raises Unreadable."""
+    return LogTable(Location.of(tables, address), tuple(table_ranges(tables, address, columns, time)), columns)
 
 
 def table_ranges(tables: Tables, address: str, columns: Columns, time: str = "") -> list[FileRange]:

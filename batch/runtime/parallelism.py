@@ -1,6 +1,6 @@
 """How many tasks a fold has: the slices to fold, and the buckets to merge."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from math import ceil
 from typing import Final
 
@@ -22,7 +22,11 @@ def slices(files: Sequence[FileRange], covered: Ranges, *, parallelism: int, tas
     return cut(files, covered, rows=even_rows(rows_within(files, covered), parallelism, least=FEW_ROWS, most=most))
 
 
-def buckets(rows: int, views: Iterable[View], *, parallelism: int) -> int:
-    """How many tasks merge the states of this many events of the views."""
-    ordered = any(bind(view).placement.steps.settle is not None for view in views)
-    return 1 if rows < FEW_ROWS else max(parallelism, ceil(rows / (_ORDERED_ROWS if ordered else _MERGE_ROWS)))
+def buckets(rows: int, *, in_log_order: bool, parallelism: int) -> int:
+    """How many tasks merge the states of this many events; `in_log_order` if a view's windows depend on the log's order."""
+    return 1 if rows < FEW_ROWS else max(parallelism, ceil(rows / (_ORDERED_ROWS if in_log_order else _MERGE_ROWS)))
+
+
+def in_log_order(view: View) -> bool:
+    """Whether the view's windows depend on the order of the log: then each event is a state at first."""
+    return bind(view).placement.steps.settle is not None

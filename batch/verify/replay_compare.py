@@ -5,17 +5,21 @@ from dataclasses import dataclass, field, replace
 from typing import Final
 
 from batch.fold.fold import Pair
-from batch.rebuild.inputs import REPLAYED, SERVED, SERVED_AND_REPLAYED, RebuildJob, Served
+from batch.rebuild.inputs import REPLAYED, SERVED, SERVED_AND_REPLAYED, Comparison, EarlierStates, LogRange, Target
 from batch.rebuild.rebuild import rebuild
 from batch.recompute import audit
 from batch.runtime.scratch import scratch
 from batch.runtime.session import BatchRun
 from ledger.delta.addresses import Tables
+from ledger.delta.location import Location
 from ledger.log.counts import Counts
-from ledger.log.positions import LOG_START
+from ledger.log.fetch_checks import Unclosed
+from ledger.log.positions import LOG_START, Position
 from ledger.publish.audits import Figures
 from ledger.publish.publications import Publication
 from ledger.publish.releases import Release
+from ledger.realtime.commit_files import paths_by_span
+from ledger.realtime.tiling import chain
 from views.source.source import Source
 from views.view import View
 
@@ -61,10 +65,12 @@ def agreement(
     micro-batches. The caller holds the lock of the views' tables. Raises what `rebuild` raises.
     """
     cut = live.cut(source.name)
-    published = Served({name: live.views[name].parts for name in views}, (), cut)
-    none = dict.fromkeys(views, ())
-    job = RebuildJob(release, source, LOG_START, cut, none, None, raw=True, served=published, replayed=replayed, live=live.views)
-    built = rebuild(batch, job, scratch(batch.tables))
+    realtime = Location.of(batch.tables, batch.tables.realtime(release.number, source.name))
+    published = EarlierStates({name: live.views[name].parts for name in views}, realtime, (), cut)
+    comparison = Comparison(published, replayed_states(replayed, release.number, source.name, cut))
+    targets = {name: Target(view, live.views[name]) for name, view in views.items()}
+    log = LogRange(release, source, LOG_START, cut, raw=True)
+    built = rebuild(batch, log, targets, comparison, version=None, scratch=scratch(batch.tables))
     beyond = counted.events - built.counts.events
     compared = [
         Compared(name, one.measure, between, audit.figures(_archived(view), one, copies=copies))
@@ -75,6 +81,16 @@ def agreement(
         for one in built.differences[pair][name]
     ]
     return Agreement(built.counts, built.rejected, tuple(compared))
+
+
+def replayed_states(tables: Tables, release: int, source: str, cut: Position) -> EarlierStates:
+    """The commits of a replay's realtime table. Raises Unclosed if they do not tile the log from its start to the cut."""
+    paths = paths_by_span(tables, release, source)
+    tiled = chain(paths, LOG_START)
+    if tiled.end != cut:
+        raise Unclosed(f"the replay of source {source!r} ends at {tiled.end}, not at the cut {cut}")
+    realtime = Location.of(tables, tables.realtime(release, source))
+    return EarlierStates({}, realtime, tuple(paths[span] for span in tiled.commits), cut)
 
 
 def _archived(view: View) -> View:

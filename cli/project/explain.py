@@ -10,7 +10,7 @@ import typer
 
 from batch.fold.columns import columns
 from batch.runtime.file_ranges import EVENTS, file_ranges
-from batch.runtime.parallelism import buckets, slices
+from batch.runtime.parallelism import buckets, in_log_order, slices
 from cli.command.call import Call, Output
 from cli.command.drift import working_tree_drift
 from cli.project.measure_costs import facts_of, said, size
@@ -183,7 +183,9 @@ def _batch(live: _Live) -> dict[str, Any]:
         "together_with": live.others,
         "at_once": at_once,
         "slices": [part.rows for part in parts],
-        "buckets": buckets(sum(part.rows for part in parts), live.together, parallelism=at_once),
+        "buckets": buckets(
+            sum(part.rows for part in parts), in_log_order=any(map(in_log_order, live.together)), parallelism=at_once
+        ),
         "writes": live.batch.address(tables, live.view.name),
     }
 

@@ -11,13 +11,14 @@ from views.source.offset_ranges import Offsets, Ranges
 
 @dataclass(frozen=True)
 class ArchivedRange:
-    """What the archive's ledger records of `[start, end)` of a source.
+    """What the archive's ledger records of `[start, end)` of the source of this name.
 
     `firsts` are the log's first offsets by partition, `generations` the ids of the source's topics, the oldest first. The archive
     runs that touch the range found `holes` offsets without a record and `others` with a record of another source. `archived_at`
     is when the run began that archived the last of the range; None if the archive does not reach `end`.
     """
 
+    source: str
     start: Position
     end: Position
     firsts: Offsets
@@ -51,6 +52,7 @@ def archived_range(tables: Tables, source: str, decoder: str, start: Position, e
     touching = {run.number for run in runs if not end.at_or_below(run.start) and not run.end.at_or_below(start)}
     found = [summary.counts for summary in archive.summaries(tables, source, decoder) if summary.run in touching]
     return ArchivedRange(
+        source,
         start,
         end,
         archive.firsts(tables, source),

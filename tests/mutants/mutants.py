@@ -64,16 +64,16 @@ MUTANTS = (
         "published-before-written",
         "a publication names batch versions whose files are not part of any table yet",
         "batch/recompute/recompute.py",
-        "    commit(work, built)\n\n    def following(parent: Publication | None) -> Publication:\n"
-        "        publications.refuse_stale(parent, live, extends=work.definitions.views)\n"
+        "    commit(tables, version, built)\n\n    def following(parent: Publication | None) -> Publication:\n"
+        "        publications.refuse_stale(parent, live, extends=version.definitions.views)\n"
         "        assert parent is not None  # else it is stale\n"
-        "        return candidate(work, built, parent)\n\n"
+        "        return candidate(batch, version, built, parent)\n\n"
         "    published = publications.publish(tables, following)\n",
         "    def following(parent: Publication | None) -> Publication:\n"
-        "        publications.refuse_stale(parent, live, extends=work.definitions.views)\n"
+        "        publications.refuse_stale(parent, live, extends=version.definitions.views)\n"
         "        assert parent is not None  # else it is stale\n"
-        "        return candidate(work, built, parent)\n\n"
-        "    published = publications.publish(tables, following)\n    commit(work, built)\n",
+        "        return candidate(batch, version, built, parent)\n\n"
+        "    published = publications.publish(tables, following)\n    commit(tables, version, built)\n",
         SIMULATION,
     ),
     Mutant(

@@ -24,6 +24,7 @@ import batch.archive.decode
 import batch.maintain.maintain
 import batch.recompute.build
 import batch.recompute.cut
+import batch.recompute.recompute
 import batch.release.apply
 import batch.runtime.exclusive
 import batch.runtime.file_ranges
@@ -45,7 +46,7 @@ from batch.archive.copied import Copied as CopiedFiles
 from batch.archive.decode import Decoded, Decoding
 from batch.fold.fold import VERSION, Built
 from batch.rebuild.account import BatchViews, refuse_unexplained
-from batch.rebuild.inputs import SERVED, RebuildJob, Served
+from batch.rebuild.inputs import SERVED, Comparison, EarlierStates, LogRange, Target
 from batch.recompute.estimate import Expected
 from batch.runtime import delta_commits
 from batch.runtime.file_ranges import RECORDS, FileRange
@@ -272,7 +273,7 @@ def surroundings() -> Iterator[None]:
         patch.setattr(batch.runtime.file_ranges, "file_ranges", _spans)
         patch.setattr(batch.archive.archive, "cut", lambda _, covered, rows: covered)
         patch.setattr(batch.recompute.cut, "_STILL_S", 0.2)
-        patch.setattr(batch.recompute.build, "take_cut", partial(batch.recompute.cut.take_cut, sleep=sleep))
+        patch.setattr(batch.recompute.recompute, "with_cuts", partial(batch.recompute.cut.with_cuts, sleep=sleep))
         patch.setattr(batch.recompute.build, "rebuild", _rebuild)
         # How long runs take is no part of a schedule.
         patch.setattr(batch.recompute.build, "estimate", SimpleNamespace(RAW=None, expected=_expected))
@@ -487,32 +488,39 @@ def inside(row: Mapping[str, Any], covered: Ranges) -> bool:
     return any(start <= row["offset"] < end for start, end in intervals)
 
 
-def _rebuild(run: Run, job: RebuildJob, scratch: object) -> BatchViews:
+def _rebuild(
+    run: Run,
+    log: LogRange,
+    targets: Mapping[str, Target],
+    comparison: Comparison,
+    *,
+    version: int | None,
+    scratch: object,
+) -> BatchViews:
     """In place of Spark's job that folds: the events table's rows, added to the states of the parts that are merged."""
-    tables, name = run.tables, job.source.name
-    archived = archived_range(tables, name, job.decoder, job.start, job.cut)
+    tables, name = run.tables, log.source.name
+    archived = archived_range(tables, name, log.decoder, log.start, log.cut)
     covered = archived.covered
-    rows = [row for row in stored(tables.events(name, job.decoder)) if inside(row, covered)]
-    known = _ids_below(tables.events(name, job.decoder), job.start)
+    rows = [row for row in stored(tables.events(name, log.decoder)) if inside(row, covered)]
+    known = _ids_below(tables.events(name, log.decoder), log.start)
     found = [one for one in map(found_in, rows) if one[2].id not in known]
-    within = [event for _, _, event in found if job.windows is None or job.windows[0] <= event.at < job.windows[1]]
+    within = [event for _, _, event in found if log.windows is None or log.windows[0] <= event.at < log.windows[1]]
     files = []
     events = len({event.id for event in within})
     counts = Counts(events, duplicates=len(rows) - events, holes=covered.length - len(rows))
-    if job.windows is None:
-        refuse_unexplained(job, archived, holes=counts.holes, others=0)
-    for view, merged in job.views.items():
-        fingerprint = job.release.views[view]
-        folded = states(within, numbers.least_by_fingerprint()[fingerprint])
-        if job.served is not None:
-            _refuse_difference(run, job, job.served, view, found)
-        address = job.batch_view(view).address(tables, view)
-        built = to_rows(united([folded, of_parts(tables, address, merged)]))
+    if log.windows is None:
+        refuse_unexplained(archived, holes=counts.holes, others=0)
+    for view, target in targets.items():
+        folded = states(within, numbers.least_by_fingerprint()[log.release.views[view]])
+        address = target.batch_view.address(tables, view)
+        if comparison.served is not None:
+            _refuse_difference(run, log, comparison.served, (view, address), found)
+        built = to_rows(united([folded, of_parts(tables, address, target.merged)]))
         if built:
             delta_commits.make_table(tables, address, None, partition_by=VERSION)
-            files.append(Built(view, written(address, built, **{VERSION: str(job.version)})))
-    rejected: dict[str, dict[str, int]] = {view: {} for view in job.views}
-    same = {SERVED: dict.fromkeys(job.views, ())}
+            files.append(Built(view, written(address, built, **{VERSION: str(version)})))
+    rejected: dict[str, dict[str, int]] = {view: {} for view in targets}
+    same = {SERVED: dict.fromkeys(targets, ())}
     appended = max((datetime.fromtimestamp(event.appended / 1_000_000, UTC) for _, _, event in found), default=None)
     return BatchViews(tuple(files), counts, rejected, numbers.maxima(found), appended, same)
 
@@ -526,17 +534,21 @@ def of_parts(tables: Tables, address: str, parts: Sequence[ledger.publish.batch_
     return united(found)
 
 
-def _refuse_difference(run: Run, job: RebuildJob, served: Served, view: str, found: Sequence[Found]) -> None:
-    """In place of the comparison that batch does while it folds: here nothing explains a difference."""
-    tables, fingerprint = run.tables, job.release.views[view]
-    handle = delta_tables.open_table(tables, tables.realtime(job.release.number, job.source.name))
+def _refuse_difference(run: Run, log: LogRange, served: EarlierStates, written: tuple[str, str], found: Sequence[Found]) -> None:
+    """In place of the comparison that batch does while it folds: here nothing explains a difference.
+
+    `written` is the name of the view and the address of its table.
+    """
+    tables, (view, address) = run.tables, written
+    fingerprint = log.release.views[view]
+    handle = delta_tables.open_table(tables, tables.realtime(log.release.number, log.source.name))
     tail = [decode(ledger.realtime.commit_files.read_commit(handle, path).partials[fingerprint]) for path in served.commits]
-    told = united([of_parts(tables, job.batch_view(view).address(tables, view), served.parts.get(view, ())), *tail])
+    told = united([of_parts(tables, address, served.parts.get(view, ())), *tail])
     events = (event for partition, offset, event in found if offset < served.end.get(partition, 0))
     folded = states(events, numbers.least_by_fingerprint()[fingerprint])
-    if job.windows is not None:
-        told, folded = (from_rows(starting_within(Rows(to_rows(each)), job.windows).rows) for each in (told, folded))
-    assert told == folded, f"view {view} served {told} over [{job.start}, {served.end}), where batch found {folded}"
+    if log.windows is not None:
+        told, folded = (from_rows(starting_within(Rows(to_rows(each)), log.windows).rows) for each in (told, folded))
+    assert told == folded, f"view {view} served {told} over [{log.start}, {served.end}), where batch found {folded}"
 
 
 def _expected(_: Tables, source: Source, decoder: str, *, kind: str, views: int, **__: object) -> Expected:

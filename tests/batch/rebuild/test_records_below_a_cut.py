@@ -5,7 +5,8 @@ from pathlib import Path
 import pyarrow as pa
 from deltalake import write_deltalake
 
-from batch.rebuild.events import archived_records
+from batch.rebuild.events import records_within
+from batch.runtime.file_ranges import RECORDS, log_table
 from ledger.delta.addresses import Tables
 from tests.views.logged import records
 from views.source.offset_ranges import Ranges
@@ -13,7 +14,7 @@ from views.source.offset_ranges import Ranges
 
 def test_records_are_counted_by_position(tmp_path: Path) -> None:
     tables = Tables(str(tmp_path))
-    assert archived_records(tables, "sales", Ranges.of({("topic", 0): (0, 9)})) == 0
+    assert records_within(log_table(tables, tables.archive("sales"), RECORDS), Ranges.of({("topic", 0): (0, 9)})) == 0
     # Offsets 0 to 39 of two partitions, a hole at every tenth; partition 1 in one file, partition 0 in two.
     held = {0: [(0, 20), (20, 40)], 1: [(0, 40)]}
     for partition, stretches in held.items():
@@ -21,7 +22,8 @@ def test_records_are_counted_by_position(tmp_path: Path) -> None:
             rows = records([b""] * (high - low), partition=partition, first=low)
             kept = rows.filter(pa.array([offset % 10 != 0 for offset in range(low, high)]))
             write_deltalake(tables.archive("sales"), kept, mode="append")
+    archive = log_table(tables, tables.archive("sales"), RECORDS)
     for first, second in ((0, 0), (1, 40), (20, 5), (27, 39), (40, 40)):
         covered = Ranges.of({("topic", 0): (0, first), ("topic", 1): (0, second)})
         expected = sum(offset % 10 != 0 for end in (first, second) for offset in range(end))
-        assert archived_records(tables, "sales", covered) == expected
+        assert records_within(archive, covered) == expected

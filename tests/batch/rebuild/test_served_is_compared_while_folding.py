@@ -10,13 +10,13 @@ import pytest
 
 from batch.fold import fold
 from batch.rebuild.account import differences as summed
-from batch.rebuild.gather_states import merged_files, replayed_files, served_files
-from batch.rebuild.inputs import REPLAYED, SERVED, SERVED_AND_REPLAYED, RebuildJob, Served
+from batch.rebuild.gather_states import gather_states
+from batch.rebuild.inputs import REPLAYED, SERVED, SERVED_AND_REPLAYED, Comparison, EarlierStates, LogRange, Target
 from batch.recompute.audit import Unexplained, audits, refuse_unexplained, told_apart
 from batch.recompute.plan import Step
 from batch.recompute.served_state import served
 from batch.runtime.splits import Slice
-from batch.verify.replay_compare import _archived
+from batch.verify.replay_compare import _archived, replayed_states
 from ledger import cuts
 from ledger.delta.location import Location
 from ledger.log.counts import Counts
@@ -25,7 +25,7 @@ from ledger.log.gaps import Gap
 from ledger.log.positions import LOG_START, Position, ranges
 from ledger.publish import publications, releases
 from ledger.publish.audits import Audit
-from ledger.publish.batch_parts import Part
+from ledger.publish.batch_parts import BatchView, Part
 from tests.serving.world import NOON, SOURCE, World, hit, position
 from views.kernel.kernel import decode
 from views.source.offset_ranges import Ranges
@@ -38,41 +38,49 @@ _FILE = count()
 Differences = dict[str, tuple[MeasureDifference, ...]]
 
 
-def found(world: World, step: Step, cut: Position, *, buckets: int = 1) -> tuple[Served, Differences]:
+def found(world: World, step: Step, cut: Position, *, buckets: int = 1) -> tuple[EarlierStates, Differences]:
     """What folding `[step.start, cut)` finds beside what was served."""
     live = publications.latest(world.tables)
     assert live is not None
     release = releases.load(world.tables, live.release)
     source = world.project.sources[SOURCE]
     against = served(world.tables, live, step, cut=cut, gaps=())
-    assert isinstance(against, Served), against
-    job = RebuildJob(release, source, step.start, cut, dict(step.views), 9, served=against)
-    return against, folded(world, job, buckets=buckets)[SERVED]
+    assert isinstance(against, EarlierStates), against
+    log = LogRange(release, source, step.start, cut)
+    views = world.project.views
+    targets = {name: Target(views[name], BatchView(release.views[name]), parts) for name, parts in step.views.items()}
+    return against, folded(world, log, targets, Comparison(against), version=9, buckets=buckets)[SERVED]
 
 
-def folded(world: World, job: RebuildJob, *, buckets: int = 1) -> dict[fold.Pair, Differences]:
+def folded(
+    world: World,
+    log: LogRange,
+    targets: dict[str, Target],
+    comparison: Comparison,
+    *,
+    version: int | None = None,
+    buckets: int = 1,
+) -> dict[fold.Pair, Differences]:
     """What folding finds beside what it is to be compared with; it writes nothing without a version."""
-    release = job.release
-    places = {name: Location.of(world.tables, world.tables.view(name, release.views[name])) for name in job.views}
+    release, pairs = log.release, comparison.pairs
     folder = world.folder / f"events-{next(_FILE)}"
     folder.mkdir()
-    events = decode(job.source, world.records(job.start, job.cut)).events
+    events = decode(log.source, world.records(log.start, log.cut)).events
     pq.write_table(events, folder / "events.parquet")
     here = Location(str(folder))
-    work = fold.Folding(release.files, SOURCE, here, places, here, (), job.version, buckets, pairs=job.pairs)
-    stored = merged_files(world.tables, job)
-    assert job.served is not None
-    ends = (job.start, job.served.end, job.cut)
+    stored = gather_states(world.tables, targets, comparison)
+    work = fold.Folding(release.files, SOURCE, here, stored.tables, here, (), version, buckets, pairs=pairs)
+    ends = (log.start, comparison.end(log.cut), log.cut)
     parts = [Slice(ranges(*part), ("events.parquet",), 0) for part in pairwise(ends)]
-    items = [parts[0], fold.Beyond(parts[1]), *stored, *served_files(world.tables, job), *replayed_files(job)]
+    items = [parts[0], fold.Beyond(parts[1]), *stored.merged, *stored.compared]
     held: dict[int, list[Any]] = {bucket: [] for bucket in range(buckets + 1)}
     for item in items:
         for bucket, value in fold._fold(work, item):
             held[bucket].append(value)
     built = [one for values in held.values() for one in fold._build(work, iter(values))]
-    assert job.version is not None or not [one for one in built if isinstance(one, fold.Built)]
+    assert version is not None or not [one for one in built if isinstance(one, fold.Built)]
     compared = [one for one in built if isinstance(one, fold.Compared)]
-    return {pair: {name: summed(compared, name, pair) for name in job.views} for pair in job.pairs}
+    return {pair: {name: summed(compared, name, pair) for name in targets} for pair in pairs}
 
 
 def wrong(differences: Differences) -> set[str]:
@@ -180,11 +188,11 @@ def test_what_cannot_be_compared_says_why(world: World) -> None:
     assert served(world.tables, replace(live, cuts={SOURCE: world.end}), past, cut=position(99, 99), gaps=()) == "bridge"
     gap = Gap("hits-gap-1", SOURCE, Ranges.of({("T", 0): (3, 4)}), "lost", NOON)
     assert served(world.tables, live, full, cut=world.end, gaps=[gap]) == "gap"
-    assert isinstance(served(world.tables, live, step(world, "incremental"), cut=world.end, gaps=[gap]), Served)
+    assert isinstance(served(world.tables, live, step(world, "incremental"), cut=world.end, gaps=[gap]), EarlierStates)
     torn = next(Path(world.tables.view("ever", live.views["ever"].fingerprint)).rglob("*.parquet"))
     torn.write_bytes(torn.read_bytes()[:-1])
     assert served(world.tables, live, full, cut=world.end, gaps=()) == "damage"
-    assert isinstance(served(world.tables, live, step(world, "incremental"), cut=world.end, gaps=()), Served)
+    assert isinstance(served(world.tables, live, step(world, "incremental"), cut=world.end, gaps=()), EarlierStates)
 
 
 def test_windows_are_compared_alone(world: World) -> None:
@@ -193,7 +201,8 @@ def test_windows_are_compared_alone(world: World) -> None:
     parts = {"per_page": (*live.views["per_page"].parts, Part(3, 0, live.cut(SOURCE), (NOON, NOON.replace(hour=13))))}
     one = Step(SOURCE, "windows", LOG_START, live.cut(SOURCE), parts)
     against = served(world.tables, live, one, cut=live.cut(SOURCE), gaps=())
-    assert against == Served({"per_page": live.views["per_page"].parts}, (), live.cut(SOURCE))
+    realtime = Location.of(world.tables, world.tables.realtime(live.release, SOURCE))
+    assert against == EarlierStates({"per_page": live.views["per_page"].parts}, realtime, (), live.cut(SOURCE))
 
 
 @pytest.mark.parametrize("wrong_side", ["served", "replayed", None])
@@ -209,11 +218,12 @@ def test_what_is_published_replayed_and_folded_anew_are_compared_in_pairs(world:
         live = world.recompute(world.end)
         world.log[0][-2] = right
     release = releases.load(world.tables, live.release)
-    published = Served({name: view.parts for name, view in live.views.items()}, (), world.end)
-    source = world.project.sources[SOURCE]
-    none: dict[str, tuple[Part, ...]] = dict.fromkeys(live.views, ())
-    job = RebuildJob(release, source, LOG_START, world.end, none, None, raw=True, served=published, replayed=world.tables)
-    found = {pair: bool(wrong(differences)) for pair, differences in folded(world, job, buckets=2).items()}
+    realtime = Location.of(world.tables, world.tables.realtime(release.number, SOURCE))
+    published = EarlierStates({name: view.parts for name, view in live.views.items()}, realtime, (), world.end)
+    comparison = Comparison(published, replayed_states(world.tables, release.number, SOURCE, world.end))
+    log = LogRange(release, world.project.sources[SOURCE], LOG_START, world.end, raw=True)
+    targets = {name: Target(world.project.views[name], view) for name, view in live.views.items()}
+    found = {pair: bool(wrong(differences)) for pair, differences in folded(world, log, targets, comparison, buckets=2).items()}
     assert found == {
         SERVED: wrong_side == "served",
         REPLAYED: wrong_side == "replayed",
@@ -222,11 +232,9 @@ def test_what_is_published_replayed_and_folded_anew_are_compared_in_pairs(world:
 
 
 def test_what_was_replayed_must_reach_the_cut(world: World) -> None:
-    release, source = releases.load(world.tables, 1), world.project.sources[SOURCE]
     world.append(0, hit("/2", 400))
-    job = RebuildJob(release, source, LOG_START, world.end, {}, None, replayed=world.tables)
     with pytest.raises(Unclosed, match="the replay of source 'hits' ends at"):
-        list(replayed_files(job))
+        replayed_states(world.tables, 1, SOURCE, world.end)
 
 
 def test_what_copies_can_have_made_is_bounded(world: World) -> None:

@@ -27,9 +27,9 @@ def batch(tmp_path: Path) -> Any:
 
 
 def refused(batch: Any, start: int, cut: int, holes: int, others: int) -> bool:
-    job: Any = SimpleNamespace(source=SimpleNamespace(name="sales"), start=at(start) if start else LOG_START, cut=at(cut))
+    archived = archived_range(batch.tables, "sales", "d", at(start) if start else LOG_START, at(cut))
     try:
-        refuse_unexplained(job, archived_range(batch.tables, "sales", "d", job.start, job.cut), holes=holes, others=others)
+        refuse_unexplained(archived, holes=holes, others=others)
     except Unclosed:
         return True
     return False

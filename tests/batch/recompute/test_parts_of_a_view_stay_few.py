@@ -6,9 +6,11 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from batch.recompute.plan import _MOST_PARTS, merged
+from batch.rebuild.inputs import Target
+from batch.recompute import plan
+from batch.recompute.plan import _MOST_PARTS
 from ledger.log.positions import Position
-from ledger.publish.batch_parts import Part, Windows
+from ledger.publish.batch_parts import BatchView, Part, Windows
 from tests.samples import SAMPLES
 from views.measures import count
 from views.view import View
@@ -17,8 +19,8 @@ from views.windows import Window, count_window, delta, tumbling
 DAY: Windows = (datetime(2026, 11, 1, tzinfo=UTC), datetime(2026, 11, 2, tzinfo=UTC))
 
 
-def view(window: Window) -> View:
-    return View(SAMPLES, window=window, measures={"n": count()})
+def merged(window: Window, parts: tuple[Part, ...], added: int) -> tuple[Part, ...]:
+    return plan.merged(Target(View(SAMPLES, window=window, measures={"n": count()}), BatchView("f", parts)), added)
 
 
 def parts(lengths: list[tuple[int, int] | None]) -> tuple[Part, ...]:
@@ -48,14 +50,14 @@ def test_the_newest_parts_are_merged_until_one_covers_more_than_twice_as_much(
         number for number, one in enumerate(drawn) if one is None or covers[number] > 2 * (added + sum(covers[number + 1 :]))
     ]
     first = max(stays, default=-1) + 1
-    assert merged(view(tumbling(hours=1)), there, added) == there[first:]
+    assert merged(tumbling(hours=1), there, added) == there[first:]
 
 
 def test_so_their_number_grows_with_the_logarithm_of_the_history() -> None:
     """A thousand runs of one offset each, of one partition or of the other by turns."""
     there: list[tuple[int, int] | None] = []
     for number in range(1000):
-        gone = len(merged(view(tumbling(hours=1)), parts(there), 1))
+        gone = len(merged(tumbling(hours=1), parts(there), 1))
         last = [each for each in there[len(there) - gone :] if each is not None]
         new = (sum(each[0] for each in last) + number % 2, sum(each[1] for each in last) + (number + 1) % 2)
         there[len(there) - gone :] = [new]
@@ -67,10 +69,10 @@ def test_so_their_number_grows_with_the_logarithm_of_the_history() -> None:
 def test_beyond_the_most_parts_all_become_one(count_of_parts: int) -> None:
     """Each of them alone is far larger than what is added."""
     there = parts([None] * count_of_parts)
-    assert merged(view(tumbling(hours=1)), there, 1) == (there if count_of_parts >= _MOST_PARTS else ())
+    assert merged(tumbling(hours=1), there, 1) == (there if count_of_parts >= _MOST_PARTS else ())
 
 
 @pytest.mark.parametrize("window", [count_window(3), delta("i", by=1)])
 def test_windows_that_run_on_from_part_to_part_are_one_part(window: Window) -> None:
     there = parts([(9, 9), (1, 0)])
-    assert merged(view(window), there, 1) == there
+    assert merged(window, there, 1) == there
