@@ -17,7 +17,7 @@ from views.source.offset_ranges import Partition, Ranges
 
 
 @dataclass(frozen=True)
-class Drops:
+class DroppedPositions:
     """The positions to drop by partition, sorted: `views.source.log_order.places`."""
 
     places: Mapping[Partition, Places] = field(default_factory=dict, hash=False)
@@ -33,7 +33,7 @@ class Drops:
         return events.filter(pa.array(~dropped))
 
 
-def read_drops(scratch: Location, files: Sequence[str], ranges: Ranges) -> Drops:
+def read_dropped_positions(scratch: Location, files: Sequence[str], ranges: Ranges) -> DroppedPositions:
     """The listed positions that are within the ranges; only these are kept in memory."""
     scratch_files = scratch.file_system()
     found = []
@@ -43,10 +43,10 @@ def read_drops(scratch: Location, files: Sequence[str], ranges: Ranges) -> Drops
                 listed = pa.Table.from_batches([batch])
                 found.append(listed.filter(within(listed, EVENTS, ranges)))
     if not found:
-        return Drops()
+        return DroppedPositions()
     listed = pa.concat_tables(found)
     there = ((partition, listed.filter(pa.array(_in_partition(listed, partition)))) for partition, _ in ranges.intervals)
-    return Drops({partition: np.sort(places(dropped)) for partition, dropped in there if dropped.num_rows})
+    return DroppedPositions({partition: np.sort(places(dropped)) for partition, dropped in there if dropped.num_rows})
 
 
 def _in_partition(events: pa.Table, partition: Partition) -> npt.NDArray[np.bool_]:

@@ -96,7 +96,7 @@ class Repeated:
 
 
 @dataclass(frozen=True)
-class _Met:
+class _HistoryMatches:
     """A scratch file of events of the history whose hashes new events have, too, and a scratch file of these hashes."""
 
     events: str
@@ -111,13 +111,13 @@ def find(
     found = spark_jobs.each_then(session, partial(_hashes, search, buckets), partial(repeated_hashes, search), slices, buckets)
     repeated = [one for one in found if isinstance(one, Repeated)]
     new = tuple(one for one in found if isinstance(one, str))
-    met = [one for one in spark_jobs.each(session, partial(_met, search, new), history) if one] if new else []
-    repeated += [one.hashes for one in met]
+    matches = [one for one in spark_jobs.each(session, partial(_history_matches, search, new), history) if one] if new else []
+    repeated += [one.hashes for one in matches]
     if not repeated:
         return Duplicates()
     files = tuple(one.file for one in repeated)
     buckets = max(parallelism, ceil(sum(one.events for one in repeated) / EVENTS_HELD))
-    suspects = [*slices, *(one.events for one in met)]
+    suspects = [*slices, *(one.events for one in matches)]
     decided = spark_jobs.each_then(
         session, partial(_suspects, search, files, buckets), partial(judged, search), suspects, buckets
     )
@@ -144,21 +144,21 @@ def _hashes(search: Search, buckets: int, part: Slice) -> Iterator[tuple[int, by
 
 def repeated_hashes(search: Search, pieces: Iterator[bytes]) -> Iterator[Repeated | str]:
     """The hashes of a bucket that occur more than once; for a search with a history also a scratch file of the other hashes."""
-    held = often = np.empty(0, np.uint64)
+    once = often = np.empty(0, np.uint64)
     events = 0
-    for some in _together((np.frombuffer(piece, np.uint64) for piece in pieces), HASHES):
+    for some in _bundled((np.frombuffer(piece, np.uint64) for piece in pieces), HASHES):
         events += sum(map(len, some))
-        hashes = np.sort(np.concatenate([held, *some]))
+        hashes = np.sort(np.concatenate([once, *some]))
         again = np.concatenate([[False], hashes[1:] == hashes[:-1]])
         often = np.union1d(often, hashes[again])
-        held = hashes[~again]
+        once = hashes[~again]
     if len(often):
-        yield Repeated(_stored(search, pa.table({"hash": often})), events - len(held) + len(often))
-    if search.searched is not None and len(held):
-        yield _stored(search, pa.table({"hash": held}))
+        yield Repeated(_stored(search, pa.table({"hash": often})), events - len(once) + len(often))
+    if search.searched is not None and len(once):
+        yield _stored(search, pa.table({"hash": once}))
 
 
-def _met(search: Search, new: Sequence[str], part: Slice) -> _Met | None:
+def _history_matches(search: Search, new: Sequence[str], part: Slice) -> _HistoryMatches | None:
     """The events of a slice of the history whose hash is among those of the new events."""
     source = project.load_files(search.definitions).sources[search.source]
     columns = identity_columns(source)
@@ -175,7 +175,7 @@ def _met(search: Search, new: Sequence[str], part: Slice) -> _Met | None:
     ]
     events = pa.concat_tables(chosen)
     # As many new events as old ones may match: the number of buckets allows for both.
-    return _Met(_stored(search, events), Repeated(_stored(search, pa.table({"hash": common})), 2 * events.num_rows))
+    return _HistoryMatches(_stored(search, events), Repeated(_stored(search, pa.table({"hash": common})), 2 * events.num_rows))
 
 
 def _suspects(search: Search, files: Sequence[str], buckets: int, part: Slice | str) -> Iterator[tuple[int, bytes]]:
@@ -207,7 +207,7 @@ def judged(search: Search, pieces: Iterator[bytes]) -> Iterator[Duplicates]:
     place = list(position_columns(source))
     file = TableFile(search.scratch, before.select(place).schema)
     with file:
-        for some in _together(map(from_ipc, pieces), EVENTS_HELD):
+        for some in _bundled(map(from_ipc, pieces), EVENTS_HELD):
             suspects = pa.concat_tables(some).combine_chunks()
             history, new = _parted(suspects, search.searched)
             both = contents(source, pa.concat_tables([both, suspects.select(both.column_names)]))
@@ -264,16 +264,16 @@ def _read_hashes(search: Search, files: Sequence[str]) -> Hashes:
     return hashes
 
 
-def _together(pieces: Iterable[Piece], most: int) -> Iterator[list[Piece]]:
+def _bundled(pieces: Iterable[Piece], most: int) -> Iterator[list[Piece]]:
     """Bundle pieces into lists of at least `most` items in all; the last list may have fewer."""
-    held: list[Piece] = []
+    bundle: list[Piece] = []
     for piece in pieces:
-        held.append(piece)
-        if sum(map(len, held)) >= most:
-            yield held
-            held = []
-    if held:
-        yield held
+        bundle.append(piece)
+        if sum(map(len, bundle)) >= most:
+            yield bundle
+            bundle = []
+    if bundle:
+        yield bundle
 
 
 def _hashed(events: pa.Table, columns: Sequence[str]) -> Hashes:

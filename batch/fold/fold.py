@@ -17,7 +17,7 @@ from pyspark.sql import SparkSession
 
 from batch.fold.accumulator import Accumulator
 from batch.fold.columns import columns
-from batch.fold.dropped_positions import read_drops
+from batch.fold.dropped_positions import read_dropped_positions
 from batch.runtime import spark_jobs
 from batch.runtime.file_ranges import EVENTS
 from batch.runtime.parquet_writer import TableFile, Written
@@ -68,7 +68,7 @@ class Added:
 
 
 @dataclass(frozen=True)
-class Folding:
+class FoldJob:
     """What a task needs.
 
     Args:
@@ -151,7 +151,7 @@ class Counted:
 
 
 @dataclass(frozen=True)
-class Built:
+class ViewFile:
     """A finished file of a view's table."""
 
     view: str
@@ -179,7 +179,7 @@ class Folded:
     """The results of all tasks of a fold; `unlike` are the views that `Unlike` describes."""
 
     counted: tuple[Counted, ...]
-    built: tuple[Built, ...]
+    built: tuple[ViewFile, ...]
     compared: tuple[Compared, ...]
     unlike: frozenset[str]
 
@@ -194,64 +194,67 @@ class _States:
     side: Side
 
 
-def fold(session: SparkSession, work: Folding, items: Sequence[Slice | Beyond | Stored | Commits]) -> Folded:
+def fold(session: SparkSession, job: FoldJob, items: Sequence[Slice | Beyond | Stored | Commits]) -> Folded:
     """Fold slices and read states, one task each, and write the views' files. Commits nothing. Raises TaskFailed."""
-    results = spark_jobs.each_then(session, partial(_fold, work), partial(_build, work), items, work.buckets + 1)
+    results = spark_jobs.each_then(session, partial(_fold, job), partial(_merge_bucket, job), items, job.buckets + 1)
     return Folded(
         counted=tuple(one for one in results if isinstance(one, Counted)),
-        built=tuple(one for one in results if isinstance(one, Built)),
+        built=tuple(one for one in results if isinstance(one, ViewFile)),
         compared=tuple(one for one in results if isinstance(one, Compared)),
         unlike=frozenset(one.view for one in results if isinstance(one, Unlike)),
     )
 
 
-def _fold(work: Folding, part: Slice | Beyond | Stored | Commits) -> Iterator[tuple[int, _States | Counted]]:
+def _fold(job: FoldJob, part: Slice | Beyond | Stored | Commits) -> Iterator[tuple[int, _States | Counted]]:
     match part:
         case Slice():
-            yield from _fold_slice(work, part, "folded")
+            yield from _fold_slice(job, part, "folded")
         case Beyond():
-            yield from _fold_slice(work, part.part, "beyond")
+            yield from _fold_slice(job, part.part, "beyond")
         case Stored():
-            yield from _merge_stored(work, part)
+            yield from _merge_stored(job, part)
         case Commits():
-            yield from _merge_commits(work, part)
+            yield from _merge_commits(job, part)
 
 
-def _fold_slice(work: Folding, part: Slice, side: Side) -> Iterator[tuple[int, _States | Counted]]:
-    source, views = _folded(work)
-    drops = read_drops(work.scratch, work.dropped, part.ranges)
+def _fold_slice(job: FoldJob, part: Slice, side: Side) -> Iterator[tuple[int, _States | Counted]]:
+    source, views = _folded(job)
+    dropped = read_dropped_positions(job.scratch, job.dropped, part.ranges)
     needed = {*(column for view in views.values() for column in columns(view)), _APPEND_TIME, source.event_time}
-    needed |= set() if _alone(part.ranges) else {EVENTS.topic, EVENTS.partition}
-    needed |= set(position_columns(source)) if drops.places or source.max_events_per_record else set()
-    held = {name: Accumulator(view) for name, view in views.items()}
-    count, beside, early, stamps, maxima = 0, 0, 0, list[int](), list[Maxima]()
+    needed |= set() if _only_partition(part.ranges) else {EVENTS.topic, EVENTS.partition}
+    needed |= set(position_columns(source)) if dropped.places or source.max_events_per_record else set()
+    accumulators = {name: Accumulator(view) for name, view in views.items()}
+    count, further_events, ahead_events, stamps, maxima = 0, 0, 0, list[int](), list[Maxima]()
     rows = _SCAN_ROWS if source.prepare is None else _PREPARED_ROWS
-    for scanned in scan(work.events, part, EVENTS, sorted(needed), rows=rows):
-        beside += further(scanned)
-        early += int(kernel.ahead(source, scanned).sum())
-        events = drops.keep(scanned)
+    for scanned in scan(job.events, part, EVENTS, sorted(needed), rows=rows):
+        further_events += further(scanned)
+        ahead_events += int(kernel.ahead(source, scanned).sum())
+        events = dropped.keep(scanned)
         count += events.num_rows
         maxima.append(_maxima(source, events, part.ranges))
         stamps += [] if (stamp := newest_append(events)) is None else [stamp]
-        prepared = kernel.prepare(source, _of_windows(work, source, events), work.generations)
-        for one in held.values():
+        prepared = kernel.prepare(source, _of_windows(job, source, events), job.generations)
+        for one in accumulators.values():
             one.add(kernel.partial(one.view, prepared.events, EMPTY, prepared.failed))
             if one.bytes > _SEND_BYTES:
-                yield from _sent(work, one.view, one.take(), EMPTY, side)
+                yield from _sent(job, one.view, one.take(), EMPTY, side)
     rejected = {}
-    for name, one in held.items():
-        yield from _sent(work, one.view, one.take(), part.ranges, side)
+    for name, one in accumulators.items():
+        yield from _sent(job, one.view, one.take(), part.ranges, side)
         rejected[name] = one.rejected
-    yield work.buckets, Counted(part.ranges, count, beside, early, max(stamps, default=None), rejected, newest(maxima))
+    yield (
+        job.buckets,
+        Counted(part.ranges, count, further_events, ahead_events, max(stamps, default=None), rejected, newest(maxima)),
+    )
 
 
-def _alone(ranges: Ranges) -> Partition | None:
+def _only_partition(ranges: Ranges) -> Partition | None:
     """The partition of the ranges if there is only one: then no column has to be read for it."""
     return ranges.intervals[0][0] if len(ranges.intervals) == 1 else None
 
 
 def _maxima(source: Source, events: pa.Table, ranges: Ranges) -> Maxima:
-    partition = _alone(ranges)
+    partition = _only_partition(ranges)
     if partition is None:
         return maxima_of(source, events)
     events = not_ahead(source, events)
@@ -260,54 +263,54 @@ def _maxima(source: Source, events: pa.Table, ranges: Ranges) -> Maxima:
     return {partition: Newest(*(pc.max(events[name].cast(pa.int64())).as_py() for name in (source.event_time, _APPEND_TIME)))}
 
 
-def _of_windows(work: Folding, source: Source, events: pa.Table) -> pa.Table:
+def _of_windows(job: FoldJob, source: Source, events: pa.Table) -> pa.Table:
     """The events of the windows to build; others are filtered out before the fold."""
-    if work.windows is None or source.prepare is not None:  # `prepare` may change event times
+    if job.windows is None or source.prepare is not None:  # `prepare` may change event times
         return events
-    start, end = (pa.scalar(bound, TIMESTAMP) for bound in work.windows)
+    start, end = (pa.scalar(bound, TIMESTAMP) for bound in job.windows)
     return events.filter((pc.field(source.event_time) >= start) & (pc.field(source.event_time) < end))
 
 
-def _merge_stored(work: Folding, part: Stored) -> Iterator[tuple[int, _States]]:
+def _merge_stored(job: FoldJob, part: Stored) -> Iterator[tuple[int, _States]]:
     """Send stored states to the buckets."""
-    view, place = _definitions(work)[1][part.view], work.views[part.view]
-    if part.view in work.added:
-        view, place = _there(work, view), work.added[part.view].there
+    view, place = _definitions(job)[1][part.view], job.views[part.view]
+    if part.view in job.added:
+        view, place = _stored_measures(job, view), job.added[part.view].there
     for states in stored(view, place, part.path, part.later):
-        yield from _sent(work, view, Partial(states), EMPTY, part.side)
+        yield from _sent(job, view, Partial(states), EMPTY, part.side)
 
 
-def _merge_commits(work: Folding, part: Commits) -> Iterator[tuple[int, _States]]:
+def _merge_commits(job: FoldJob, part: Commits) -> Iterator[tuple[int, _States]]:
     """Send the partials of micro-batches to the buckets."""
-    held = {name: Accumulator(view) for name, view in _definitions(work)[1].items()}
+    accumulators = {name: Accumulator(view) for name, view in _definitions(job)[1].items()}
     for path in part.paths:
         with opened(part.table, path, verified=True) as file:
             rows = file.read(["fingerprint", "partial"], use_threads=False)
         partials = dict(zip(rows["fingerprint"].to_pylist(), rows["partial"].to_pylist(), strict=True))
-        for name, one in held.items():
+        for name, one in accumulators.items():
             one.add(Partial(from_ipc(partials[part.fingerprints[name]])))
-    for one in held.values():
-        yield from _sent(work, one.view, one.take(), EMPTY, part.side)
+    for one in accumulators.values():
+        yield from _sent(job, one.view, one.take(), EMPTY, part.side)
 
 
-def _build(work: Folding, values: Iterator[_States | Counted]) -> Iterator[Counted | Built | Unlike | Compared]:
-    _, views = _definitions(work)
-    held = {(name, side): Accumulator(view) for name, view in _folded(work)[1].items() for side in get_args(Side)}
-    held |= {(name, "stored"): Accumulator(_there(work, views[name])) for name in work.added}
+def _merge_bucket(job: FoldJob, values: Iterator[_States | Counted]) -> Iterator[Counted | ViewFile | Unlike | Compared]:
+    _, views = _definitions(job)
+    accumulators = {(name, side): Accumulator(view) for name, view in _folded(job)[1].items() for side in get_args(Side)}
+    accumulators |= {(name, "stored"): Accumulator(_stored_measures(job, views[name])) for name in job.added}
     for value in values:
         if isinstance(value, Counted):
             yield value
         else:
-            held[value.view, value.side].add(Partial(from_ipc(value.states), value.ranges, {}))
+            accumulators[value.view, value.side].add(Partial(from_ipc(value.states), value.ranges, {}))
     for name, view in views.items():
-        sides = {side: held[name, side].take() for side in {"folded", *chain.from_iterable(work.pairs)}}
-        for pair in work.pairs:
+        sides = {side: accumulators[name, side].take() for side in {"folded", *chain.from_iterable(job.pairs)}}
+        for pair in job.pairs:
             yield Compared(name, pair, compare(view, *(sides[side].states for side in pair)))
-        if work.version is None:
+        if job.version is None:
             continue
-        whole = held[name, "stored"]
-        if name in work.added:
-            there, new = whole.view, held[name, "folded"].view
+        whole = accumulators[name, "stored"]
+        if name in job.added:
+            there, new = whole.view, accumulators[name, "folded"].view
             parts = (kernel.settle(there, whole.take().states), kernel.settle(new, sides["folded"].states))
             try:
                 states = joined(view, *parts)
@@ -316,36 +319,36 @@ def _build(work: Folding, values: Iterator[_States | Counted]) -> Iterator[Count
                 continue
         else:
             whole.add(sides["folded"])
-            whole.add(held[name, "beyond"].take())
+            whole.add(accumulators[name, "beyond"].take())
             states = kernel.settle(view, whole.take().states)
-        file = TableFile(work.views[name], state_schema(view), WINDOW_COLUMNS, {VERSION: str(work.version)})
+        file = TableFile(job.views[name], state_schema(view), WINDOW_COLUMNS, {VERSION: str(job.version)})
         with file:
             file.write(states)
         if file.written is not None:
-            yield Built(name, file.written)
+            yield ViewFile(name, file.written)
 
 
-def _sent(work: Folding, view: View, one: Partial, ranges: Ranges, side: Side) -> Iterator[tuple[int, _States]]:
+def _sent(job: FoldJob, view: View, one: Partial, ranges: Ranges, side: Side) -> Iterator[tuple[int, _States]]:
     """States by bucket: states that share keys or windows go to the same one."""
-    if work.windows is not None:
-        one = replace(one, states=starting_within(one.states, work.windows))
-    for bucket, states in by_bucket(one.states, shared_columns(view), work.buckets):
+    if job.windows is not None:
+        one = replace(one, states=starting_within(one.states, job.windows))
+    for bucket, states in by_bucket(one.states, shared_columns(view), job.buckets):
         yield bucket, _States(view.name, ranges, states, side)
 
 
-def _folded(work: Folding) -> tuple[Source, dict[str, View]]:
+def _folded(job: FoldJob) -> tuple[Source, dict[str, View]]:
     """The source, and each view with the measures to fold."""
-    source, views = _definitions(work)
+    source, views = _definitions(job)
     return source, {
-        name: with_measures(view, work.added[name].measures) if name in work.added else view for name, view in views.items()
+        name: with_measures(view, job.added[name].measures) if name in job.added else view for name, view in views.items()
     }
 
 
-def _there(work: Folding, view: View) -> View:
+def _stored_measures(job: FoldJob, view: View) -> View:
     """The stored measures of a view that gained measures."""
-    return with_measures(view, view.measures.keys() - set(work.added[view.name].measures))
+    return with_measures(view, view.measures.keys() - set(job.added[view.name].measures))
 
 
-def _definitions(work: Folding) -> tuple[Source, dict[str, View]]:
-    found = project.load_files(work.definitions)
-    return found.sources[work.source], {name: found.views[name] for name in work.views}
+def _definitions(job: FoldJob) -> tuple[Source, dict[str, View]]:
+    found = project.load_files(job.definitions)
+    return found.sources[job.source], {name: found.views[name] for name in job.views}

@@ -15,7 +15,7 @@ from batch.maintain import compact
 from batch.maintain.drop_tables import drop_unneeded, view_tables
 from batch.maintain.expire_versions import expire_versions
 from batch.runtime import scratch
-from batch.runtime.exclusive import alone
+from batch.runtime.exclusive import locked
 from batch.runtime.file_ranges import EVENTS, RECORDS, Columns
 from infra.settings import Settings
 from ledger.delta import delta_tables
@@ -60,7 +60,7 @@ class Maintained:
 
 def run(settings: Settings, *, now: Callable[[], datetime], say: Callable[[str], None]) -> Maintained:
     """Maintain the tables under the locks of recompute and archive, which wait meanwhile. Raises TandemError."""
-    with alone(settings, *_LOCKS, what="tandem maintain", now=now, say=say) as tables:
+    with locked(settings, *_LOCKS, what="tandem maintain", now=now, say=say) as tables:
         return _maintain(tables, settings, now())
 
 

@@ -27,7 +27,7 @@ class BatchViews:
         unlike: views without files, whose new measures have other rows than their other measures.
     """
 
-    files: tuple[fold.Built, ...]
+    files: tuple[fold.ViewFile, ...]
     counts: Counts
     rejected: Mapping[str, Mapping[str, int]] = field(hash=False)
     maxima: Maxima = field(hash=False)

@@ -77,7 +77,7 @@ def fold_events(
     """Fold the events that are not duplicates, merge the stored states, and compare both with earlier states. One Spark job."""
     log, slices = files.log, files.slices
     rows = slices.rows + states.merged_rows
-    work = fold.Folding(
+    job = fold.FoldJob(
         log.release.files,
         log.source.name,
         files.events.place,
@@ -92,4 +92,4 @@ def fold_events(
         added=states.added,
     )
     items = [*slices.compared, *map(fold.Beyond, slices.beyond), *states.merged, *states.compared]
-    return fold.fold(batch.session, work, items)
+    return fold.fold(batch.session, job, items)

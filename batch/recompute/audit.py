@@ -31,7 +31,7 @@ def audits(
 ) -> Iterator[Audit]:
     """The audits of a source's views; `like` has the fields that they share.
 
-    `copies` is, by view, the most events that duplicates may make only one of the layers count (`told_apart`).
+    `copies` is, by view, the most events that duplicates may make only one of the layers count (`counted_by_one`).
     """
     for name, view in views.items():
         if not isinstance(against, EarlierStates):
@@ -57,12 +57,12 @@ def audits_of(tables: Tables, version: NewVersion, one: Built, *, at: datetime) 
             found = Counts(
                 duplicates=max(0, below.duplicates - before.duplicates), conflicts=max(0, below.conflicts - before.conflicts)
             )
-            copies = {name: told_apart(view, found, beyond=beyond) for name, view in chosen.items()}
+            copies = {name: counted_by_one(view, found, beyond=beyond) for name, view in chosen.items()}
     like = Audit(at, version.number, base.number, version.release.number, "", "", done.start, end)
     yield from audits(chosen, against, one.views.differences.get(SERVED, {}), copies=copies, like=like)
 
 
-def told_apart(view: View, found: Counts, *, beyond: int | None) -> int:
+def counted_by_one(view: View, found: Counts, *, beyond: int | None) -> int:
     """The most events that only one of two computations of a view counts, because of the duplicates `found` in the range.
 
     `beyond` is how many more events one of them counted; None if unknown. Of duplicates with different contents, each side may

@@ -33,7 +33,7 @@ class Expected:
     def words(self) -> str:
         """A phrase for the progress report."""
         read = counted(self.rows, "record" if self.kind == RAW else "event")
-        return f"about {read}, {size(self.bytes)}, into {counted(self.views, 'view')}; {told(self.estimate)}"
+        return f"about {read}, {size(self.bytes)}, into {counted(self.views, 'view')}; {estimate_text(self.estimate)}"
 
     def took(self, seconds: float, *, at: datetime) -> Rate:
         """The record of the finished run for the journal of runs."""
@@ -86,7 +86,7 @@ def size(number: int) -> str:
     return f"{value:.3g} TB"
 
 
-def told(estimate: Estimate | None) -> str:
+def estimate_text(estimate: Estimate | None) -> str:
     """An estimate for a person."""
     if estimate is None:
         return "no estimate yet, because no similar run has been timed"

@@ -68,7 +68,7 @@ def run(batch: BatchRun, working_tree: Callable[[], Project], request: Request =
     found = _publish(batch, live, request)
     if not request.at_published_cut:
         for state in Followed(tables, batch.settings.keep.release_days).states(batch.now())[1:]:
-            _move(batch, state, request)
+            _update_standing(batch, state, request)
     return found
 
 
@@ -76,11 +76,11 @@ def _publish(batch: BatchRun, live: Publication, request: Request) -> Recomputed
     version = _new_version(batch, live, request)
     steps = plan.steps(version.definitions, live, request)
     done: dict[str, Built] = {}
-    with reporting(batch.settings, now=batch.now, warn=batch.say) as reporter, ExitStack() as told:
+    with reporting(batch.settings, now=batch.now, warn=batch.say) as reporter, ExitStack() as reported:
         for step in steps:
             source, views = version.definitions.sources[step.source], version.definitions.views
             of = recomputing(reporter, batch, version.release, source, views, step=step, raw=request.raw, built=done)
-            told.enter_context(of)
+            reported.enter_context(of)
         return _published(batch, version, steps, done)
 
 
@@ -109,7 +109,7 @@ def _published(batch: BatchRun, version: NewVersion, steps: Sequence[Step], done
     return Recomputed(published, tuple(one.done for one in built), version.gaps, compared)
 
 
-def _move(batch: BatchRun, state: Publication, request: Request) -> None:
+def _update_standing(batch: BatchRun, state: Publication, request: Request) -> None:
     """Update the batch views of a standing release to a new cut. A release that fails is no longer kept up to date."""
     tables, name = batch.tables, f"release {state.release}, which is kept beside the live one"
     record = standing.newest(tables, state.release)

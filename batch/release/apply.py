@@ -126,16 +126,16 @@ def _caught_up(batch: BatchRun, number: int, max_lag: int, sleep: Callable[[floa
         if all(lag <= max_lag for lag in lags.values()):
             return lags
         if least is None:
-            batch.say(f"release {number} is built; waiting for its realtime views to catch up ({_shown(lags)})")
+            batch.say(f"release {number} is built; waiting for its realtime views to catch up ({_lags_text(lags)})")
         still = 0.0 if least is None or lags != least else still + _EVERY_S
         least = lags
         if still > _STILL_S:
             raise CannotApply(
-                f"release {number} is built, but its realtime views do not advance ({_shown(lags)}); start the speed layer with "
-                "`tandem up`, then `tandem apply` continues from here"
+                f"release {number} is built, but its realtime views do not advance ({_lags_text(lags)}); start the speed layer "
+                "with `tandem up`, then `tandem apply` continues from here"
             )
         sleep(_EVERY_S)
 
 
-def _shown(lags: Mapping[str, int]) -> str:
+def _lags_text(lags: Mapping[str, int]) -> str:
     return ", ".join(f"{source}: {lag} offsets behind" for source, lag in lags.items())

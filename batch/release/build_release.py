@@ -34,7 +34,7 @@ class Terms:
 
 
 @dataclass(frozen=True)
-class Beginning:
+class ReleasePlan:
     """The state in which a release begins and the steps that it lacks.
 
     It counts without the `gaps`; `shorter` names sources of which the archive has less than the live views counted.
@@ -59,16 +59,16 @@ def build_release(batch: BatchRun, change: Change, terms: Terms) -> BuiltRelease
 
     Raises TandemError: a gap or a shorter history that is not accepted, a step that fails.
     """
-    beginning = gather(batch, change, terms)
+    plan = plan_release(batch, change, terms)
     mark_live_cuts(batch, change)
-    standing.record(batch.tables, "applied", beginning.base)
-    decode(batch, change, beginning.steps)
-    if not beginning.shorter:
-        beginning = keep(batch, change, beginning)
-    return fold(batch, change, beginning)
+    standing.record(batch.tables, "applied", plan.base)
+    decode(batch, change, plan.steps)
+    if not plan.shorter:
+        plan = keep(batch, change, plan)
+    return build_missing(batch, change, plan)
 
 
-def gather(batch: BatchRun, change: Change, terms: Terms) -> Beginning:
+def plan_release(batch: BatchRun, change: Change, terms: Terms) -> ReleasePlan:
     """Decide what the release begins with, and what is to build."""
     gaps = accepted_gaps(batch.tables, change.live, change.new.sources, terms.accepted)
     base = initial_state(change, by=batch.by, at=batch.now())
@@ -77,7 +77,7 @@ def gather(batch: BatchRun, change: Change, terms: Terms) -> Beginning:
     shorter = shorter_histories(batch.tables, change.live, sources, accepted=terms.shorter_history)
     # The other measures of a view have counted more than the archive has: new ones alone would not fit them.
     steps = steps if shorter else only_new_measures(change, steps)
-    return Beginning(base, tuple(steps), gaps, shorter)
+    return ReleasePlan(base, tuple(steps), gaps, shorter)
 
 
 def mark_live_cuts(batch: BatchRun, change: Change) -> None:
@@ -95,19 +95,19 @@ def decode(batch: BatchRun, change: Change, steps: Sequence[Step]) -> None:
             decode_archived(batch, change.after, change.new.sources[step.source])
 
 
-def keep(batch: BatchRun, change: Change, beginning: Beginning) -> Beginning:
+def keep(batch: BatchRun, change: Change, plan: ReleasePlan) -> ReleasePlan:
     """Keep the batch views that stay valid although their source's event gained fields."""
-    base = keep_unread(batch, beginning.base, change)
-    return replace(beginning, base=base, steps=tuple(without_batch_view([*beginning.steps], base)))
+    base = keep_unread(batch, plan.base, change)
+    return replace(plan, base=base, steps=tuple(without_batch_view([*plan.steps], base)))
 
 
-def fold(batch: BatchRun, change: Change, beginning: Beginning) -> BuiltRelease:
+def build_missing(batch: BatchRun, change: Change, plan: ReleasePlan) -> BuiltRelease:
     """Do the steps, commit their files, and record the release as built."""
-    base, number = beginning.base, version_number(batch.now())
-    version = NewVersion(number, base, change.after, change.new, Request(keep_cut=True), beginning.gaps)
-    built = build_all(batch, version, beginning.steps)
+    base, number = plan.base, version_number(batch.now())
+    version = NewVersion(number, base, change.after, change.new, Request(keep_cut=True), plan.gaps)
+    built = build_all(batch, version, plan.steps)
     commit(batch.tables, version, built)
     state = candidate(batch, version, built, base)
-    gaps = tuple(dict.fromkeys((*state.gaps, *beginning.shorter)))
+    gaps = tuple(dict.fromkeys((*state.gaps, *plan.shorter)))
     record = standing.record(batch.tables, "built", replace(state, kind="apply", gaps=gaps))
     return BuiltRelease(record.state, sum(one.done.written for one in built))

@@ -25,7 +25,7 @@ _Side = Literal["old", "new"]
 
 
 @dataclass(frozen=True)
-class _Work:
+class _DiffJob:
     """What a task needs: both releases' files, the views to compare, and the locations of their tables."""
 
     definitions: Mapping[_Side, Mapping[str, bytes]] = field(hash=False)
@@ -73,8 +73,8 @@ def diffs(batch: BatchRun, old: Standing, new: Standing, views: Sequence[str]) -
     known = [project.load_files(definition).views[view] for definition in definitions.values() for view in views]
     rows = sum(file.rows for file in files)
     of = buckets(rows, in_log_order=any(map(in_log_order, known)), parallelism=batch.parallelism) if files else 1
-    work = _Work(definitions, tuple(views), places, of)
-    found = spark_jobs.each_then(batch.session, partial(_read, work), partial(_compare, work), files, work.buckets)
+    job = _DiffJob(definitions, tuple(views), places, of)
+    found = spark_jobs.each_then(batch.session, partial(_read, job), partial(_compare, job), files, job.buckets)
     return {view: reduce(add, (one for name, one in found if name == view), Diff()) for view in views}
 
 
@@ -83,19 +83,19 @@ def _files(batch: BatchRun, side: _Side, view: str, state: Publication) -> Itera
     yield from (_File(side, view, file.path, file.rows, later) for file, later in files)
 
 
-def _read(work: _Work, file: _File) -> Iterator[tuple[int, _States]]:
+def _read(job: _DiffJob, file: _File) -> Iterator[tuple[int, _States]]:
     """The states of a file by bucket: states of equal keys go to the same bucket on both sides."""
-    view = work.view(file.side, file.view)
-    for states in stored(view, work.places[file.side, file.view], file.path, file.later):
-        for bucket, some in by_bucket(states, list(view.keys), work.buckets):
+    view = job.view(file.side, file.view)
+    for states in stored(view, job.places[file.side, file.view], file.path, file.later):
+        for bucket, some in by_bucket(states, list(view.keys), job.buckets):
             yield bucket, _States(file.side, file.view, some)
 
 
-def _compare(work: _Work, values: Iterator[_States]) -> Iterator[tuple[str, Diff]]:
+def _compare(job: _DiffJob, values: Iterator[_States]) -> Iterator[tuple[str, Diff]]:
     sides: tuple[_Side, _Side] = ("old", "new")
-    held = {(side, name): Accumulator(work.view(side, name)) for side in sides for name in work.views}
+    accumulators = {(side, name): Accumulator(job.view(side, name)) for side in sides for name in job.views}
     for value in values:
-        held[value.side, value.view].add(Partial(from_ipc(value.states)))
-    for name in work.views:
-        old, new = (work.view(side, name) for side in sides)
-        yield name, diff(old, new, *(held[side, name].take().states for side in sides))
+        accumulators[value.side, value.view].add(Partial(from_ipc(value.states)))
+    for name in job.views:
+        old, new = (job.view(side, name) for side in sides)
+        yield name, diff(old, new, *(accumulators[side, name].take().states for side in sides))

@@ -11,7 +11,7 @@ from ledger.delta.addresses import Tables
 
 
 @contextmanager
-def alone(
+def locked(
     settings: Settings, *names: str, what: str, now: Callable[[], datetime], say: Callable[[str], None]
 ) -> Iterator[Tables]:
     """Hold the locks, taken in this order, until the block ends. Waits up to `batch.lock_wait_s`; raises locks.LockTimeout."""

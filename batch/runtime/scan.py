@@ -22,15 +22,15 @@ def scan(place: Location, part: Slice, where: Columns, columns: Sequence[str], *
 
     Memory is bounded by `rows`, by one row group, and by about 64 MB if rows are large.
     """
-    held: list[pa.Table] = []
+    pending: list[pa.Table] = []
     for piece in _pieces(place, part, where, columns):
-        held.append(piece)
-        if sum(table.num_rows for table in held) >= rows or sum(table.nbytes for table in held) >= _MOST_BYTES:
-            whole = pa.concat_tables(held)
-            held = []
+        pending.append(piece)
+        if sum(table.num_rows for table in pending) >= rows or sum(table.nbytes for table in pending) >= _MOST_BYTES:
+            whole = pa.concat_tables(pending)
+            pending = []
             yield from (whole.slice(start, rows) for start in range(0, whole.num_rows, rows))
-    if held:
-        yield pa.concat_tables(held)
+    if pending:
+        yield pa.concat_tables(pending)
 
 
 def _pieces(place: Location, part: Slice, where: Columns, columns: Sequence[str]) -> Iterator[pa.Table]:
@@ -60,9 +60,9 @@ def within(table: pa.Table, where: Columns, ranges: Ranges) -> pa.ChunkedArray:
     topics, partitions, offsets = (table[name] for name in where.names)
     masks = []
     for (topic, number), intervals in ranges.intervals:
-        held = pc.and_(pc.equal(topics, topic), pc.equal(partitions, number))
+        of_partition = pc.and_(pc.equal(topics, topic), pc.equal(partitions, number))
         sides = [pc.and_(pc.greater_equal(offsets, start), pc.less(offsets, end)) for start, end in intervals]
-        masks.append(pc.and_(held, reduce(pc.or_, sides)))
+        masks.append(pc.and_(of_partition, reduce(pc.or_, sides)))
     return reduce(pc.or_, masks)
 
 
@@ -89,5 +89,5 @@ def inside(span: FileRange, ranges: Ranges) -> bool:
         return False
     partition, (low, high) = (span.topics[0], span.partitions[0]), span.offsets
     return any(
-        start <= low and high <= end for held, intervals in ranges.intervals if held == partition for start, end in intervals
+        start <= low and high <= end for other, intervals in ranges.intervals if other == partition for start, end in intervals
     )

@@ -41,28 +41,28 @@ def even_rows(total: int, parallelism: int, *, least: int, most: int) -> int:
 def _pieces(files: Sequence[FileRange], partition: Partition, interval: Interval, rows: int) -> Iterator[Slice]:
     """Slices of one interval, split between files, then within files that are too large."""
     start, end = interval
-    held: list[tuple[FileRange, int]] = []
+    pending: list[tuple[FileRange, int]] = []
     reach = start
     for span in sorted(files, key=lambda span: span.offsets):
         shared = span.overlap(partition, interval)
         if not shared:
             continue
-        if sum(count for _, count in held) >= rows and span.offsets[0] >= reach:
-            yield from _even(partition, (start, span.offsets[0]), held, rows)
-            start, held = span.offsets[0], []
-        held.append((span, span.within((partition, interval))))
+        if sum(count for _, count in pending) >= rows and span.offsets[0] >= reach:
+            yield from _even(partition, (start, span.offsets[0]), pending, rows)
+            start, pending = span.offsets[0], []
+        pending.append((span, span.within((partition, interval))))
         reach = max(reach, span.offsets[1])
-    yield from _even(partition, (start, end), held, rows)
+    yield from _even(partition, (start, end), pending, rows)
 
 
-def _even(partition: Partition, interval: Interval, held: list[tuple[FileRange, int]], rows: int) -> Iterator[Slice]:
+def _even(partition: Partition, interval: Interval, files_within: list[tuple[FileRange, int]], rows: int) -> Iterator[Slice]:
     """The interval in equal parts of about `rows` rows each."""
     start, end = interval
-    count = sum(number for _, number in held)
+    count = sum(number for _, number in files_within)
     parts = max(1, min(end - start, round(count / rows)))
     bounds = [start + (end - start) * part // parts for part in range(parts + 1)]
     for low, high in pairwise(bounds):
-        files = tuple(span.path for span, _ in held if span.overlap(partition, (low, high)))
+        files = tuple(span.path for span, _ in files_within if span.overlap(partition, (low, high)))
         yield Slice(Ranges.of({partition: (low, high)}), files, count // parts)
 
 

@@ -19,7 +19,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from batch.runtime import delta_commits
-from batch.runtime.exclusive import alone
+from batch.runtime.exclusive import locked
 from batch.runtime.file_ranges import RECORDS, FileRange
 from batch.runtime.parquet_writer import TableFile, Written
 from batch.transfer.archived_records import Records, first_difference, refuse_disordered
@@ -90,7 +90,7 @@ def run(
             raise NotImported(
                 f"{folder} has records of source {name!r}, which the project does not define; sources: {', '.join(sources)}"
             )
-    with alone(settings, "archive", what="tandem import", now=now, say=say) as tables:
+    with locked(settings, "archive", what="tandem import", now=now, say=say) as tables:
         for name, exported in made.sources.items():
             say(f"{name}: verifying {exported.rows} records")
             for stretch in exported.stretches:

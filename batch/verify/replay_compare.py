@@ -77,7 +77,7 @@ def agreement(
         for pair, between in _BETWEEN.items()
         for name, view in views.items()
         # The published and the folded states choose the same one of several duplicates.
-        for copies in [0 if pair == SERVED else audit.told_apart(view, built.counts, beyond=beyond)]
+        for copies in [0 if pair == SERVED else audit.counted_by_one(view, built.counts, beyond=beyond)]
         for one in built.differences[pair][name]
     ]
     return Agreement(built.counts, built.rejected, tuple(compared))

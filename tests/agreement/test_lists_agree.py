@@ -18,7 +18,7 @@ import pyarrow.compute as pc
 from hypothesis import given
 from hypothesis import strategies as st
 
-from batch.fold.dropped_positions import Drops
+from batch.fold.dropped_positions import DroppedPositions
 from speed.dedup.dedup_window import Horizon
 from speed.dedup.duplicates import copies
 from speed.dedup.identities import identified, identities, is_at, values
@@ -198,7 +198,9 @@ def _without_copies(events: pa.Table) -> pa.Table:
     kept = unique(READINGS, events).events.select(names)
     dropped = events.select(names).join(kept, keys=names, join_type="left anti", use_threads=False)
     by_partition = {number: dropped.filter(pc.equal(dropped["_partition"], number)) for number in (0, 1)}
-    return Drops({("T", number): np.sort(places(some)) for number, some in by_partition.items() if len(some)}).keep(events)
+    return DroppedPositions({("T", number): np.sort(places(some)) for number, some in by_partition.items() if len(some)}).keep(
+        events
+    )
 
 
 def _folded(view: View, events: pa.Table, vector: Vector) -> Partial:

@@ -226,7 +226,7 @@ def in_batch(folder: Path, log: Sequence[Sequence[Told]], start: Position, end: 
     pq.write_table(events, folder / f"events-{number}.parquet")
     pq.write_table(drops, folder / f"drops-{number}.parquet")
     here = Location(str(folder))
-    work = fold.Folding(FILES, "ticks", here, {"per_minute": here}, here, (f"drops-{number}.parquet",), None, 1)
+    work = fold.FoldJob(FILES, "ticks", here, {"per_minute": here}, here, (f"drops-{number}.parquet",), None, 1)
     (found,) = [
         one
         for _, one in fold._fold(work, Slice(ranges(start, end), (f"events-{number}.parquet",), 0))

@@ -44,7 +44,7 @@ import speed.source.query
 import speed.source.start_position
 from batch.archive.copied import Copied as CopiedFiles
 from batch.archive.decode import Decoded, Decoding
-from batch.fold.fold import VERSION, Built
+from batch.fold.fold import VERSION, ViewFile
 from batch.rebuild.account import BatchViews, refuse_unexplained
 from batch.rebuild.inputs import SERVED, Comparison, EarlierStates, LogRange, Target
 from batch.recompute.estimate import Expected
@@ -518,7 +518,7 @@ def _rebuild(
         built = to_rows(united([folded, of_parts(tables, address, target.merged)]))
         if built:
             delta_commits.make_table(tables, address, None, partition_by=VERSION)
-            files.append(Built(view, written(address, built, **{VERSION: str(version)})))
+            files.append(ViewFile(view, written(address, built, **{VERSION: str(version)})))
     rejected: dict[str, dict[str, int]] = {view: {} for view in targets}
     same = {SERVED: dict.fromkeys(targets, ())}
     appended = max((datetime.fromtimestamp(event.appended / 1_000_000, UTC) for _, _, event in found), default=None)

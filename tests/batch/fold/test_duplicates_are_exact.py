@@ -11,7 +11,7 @@ import pytest
 from pyspark.sql import SparkSession
 
 from batch.fold import duplicates
-from batch.fold.dropped_positions import read_drops
+from batch.fold.dropped_positions import read_dropped_positions
 from batch.runtime.file_ranges import EVENTS, FileRange
 from batch.runtime.parquet_writer import TableFile
 from batch.runtime.splits import cut
@@ -74,7 +74,7 @@ def test_the_same_positions_are_dropped(spark: SparkSession, tmp_path: Path, ids
     found = duplicates.find(spark, duplicates.Search(FILES, "sales", events, scratch), slices, parallelism=2)
 
     assert (found.duplicates, found.conflicts) == (expected.duplicates, expected.conflicts)
-    kept = read_drops(scratch, found.files, ranges).keep(whole)
+    kept = read_dropped_positions(scratch, found.files, ranges).keep(whole)
     assert kept.select(EVENTS.names) == expected.events.select(EVENTS.names)
     assert bool(found.files) == (expected.duplicates > 0)
 
@@ -101,7 +101,7 @@ def test_what_comes_in_many_pieces_is_judged_as_one(tmp_path: Path, monkeypatch:
     (found,) = duplicates.judged(search, iter([to_ipc(whole.slice(start, 10)) for start in order]))
     assert (found.duplicates, found.conflicts) == (expected.duplicates, expected.conflicts)
     assert expected.conflicts
-    kept = read_drops(Location(str(tmp_path)), found.files, Ranges.of({("T", 0): (0, 400)})).keep(whole)
+    kept = read_dropped_positions(Location(str(tmp_path)), found.files, Ranges.of({("T", 0): (0, 400)})).keep(whole)
     assert kept == expected.events
 
     hashes = duplicates._hashed(whole, ["id", "at"])

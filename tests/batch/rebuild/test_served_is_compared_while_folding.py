@@ -12,7 +12,7 @@ from batch.fold import fold
 from batch.rebuild.account import differences as summed
 from batch.rebuild.gather_states import gather_states
 from batch.rebuild.inputs import REPLAYED, SERVED, SERVED_AND_REPLAYED, Comparison, EarlierStates, LogRange, Target
-from batch.recompute.audit import Unexplained, audits, refuse_unexplained, told_apart
+from batch.recompute.audit import Unexplained, audits, counted_by_one, refuse_unexplained
 from batch.recompute.plan import Step
 from batch.recompute.served_state import served
 from batch.runtime.splits import Slice
@@ -69,7 +69,7 @@ def folded(
     pq.write_table(events, folder / "events.parquet")
     here = Location(str(folder))
     stored = gather_states(world.tables, targets, comparison)
-    work = fold.Folding(release.files, SOURCE, here, stored.tables, here, (), version, buckets, pairs=pairs)
+    work = fold.FoldJob(release.files, SOURCE, here, stored.tables, here, (), version, buckets, pairs=pairs)
     ends = (log.start, comparison.end(log.cut), log.cut)
     parts = [Slice(ranges(*part), ("events.parquet",), 0) for part in pairwise(ends)]
     items = [parts[0], fold.Beyond(parts[1]), *stored.merged, *stored.compared]
@@ -77,8 +77,8 @@ def folded(
     for item in items:
         for bucket, value in fold._fold(work, item):
             held[bucket].append(value)
-    built = [one for values in held.values() for one in fold._build(work, iter(values))]
-    assert version is not None or not [one for one in built if isinstance(one, fold.Built)]
+    built = [one for values in held.values() for one in fold._merge_bucket(work, iter(values))]
+    assert version is not None or not [one for one in built if isinstance(one, fold.ViewFile)]
     compared = [one for one in built if isinstance(one, fold.Compared)]
     return {pair: {name: summed(compared, name, pair) for name in targets} for pair in pairs}
 
@@ -241,9 +241,9 @@ def test_what_copies_can_have_made_is_bounded(world: World) -> None:
     """One event for each that came beyond the dedup window, two where each side may have counted another copy."""
     found, view = Counts(duplicates=5, conflicts=2), world.project.views["per_page"]
     in_order = replace(view, window=count_window(3))
-    assert [told_apart(view, found, beyond=beyond) for beyond in (0, 1, 3)] == [4, 5, 7]
-    assert told_apart(in_order, found, beyond=1) == 11
-    assert [told_apart(one, found, beyond=None) for one in (view, in_order)] == [10, 10]
+    assert [counted_by_one(view, found, beyond=beyond) for beyond in (0, 1, 3)] == [4, 5, 7]
+    assert counted_by_one(in_order, found, beyond=1) == 11
+    assert [counted_by_one(one, found, beyond=None) for one in (view, in_order)] == [10, 10]
 
 
 def test_what_is_read_from_the_archive_by_both_sides_no_compaction_excuses(world: World) -> None:

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 from deltalake import DeltaTable, write_deltalake
 
-from batch.recompute.estimate import RAW, Expected, duration, expected, size, told
+from batch.recompute.estimate import RAW, Expected, duration, estimate_text, expected, size
 from batch.runtime.file_ranges import EVENTS, file_ranges
 from batch.runtime.splits import cut
 from ledger.log.positions import LOG_START, Position, ranges
@@ -99,4 +99,4 @@ def test_people_are_told_in_units_that_they_can_take_in() -> None:
         "7 TB",
     ]
     assert [duration(seconds) for seconds in (0.4, 89, 91, 3600)] == ["0 s", "89 s", "2 min", "60 min"]
-    assert told(Estimate(240.0, 5, 1000)) == "estimated 4 min, from 5 runs of up to 1000 rows"
+    assert estimate_text(Estimate(240.0, 5, 1000)) == "estimated 4 min, from 5 runs of up to 1000 rows"
