@@ -103,11 +103,11 @@ def keep(batch: BatchRun, change: Change, plan: ReleasePlan) -> ReleasePlan:
 
 def build_missing(batch: BatchRun, change: Change, plan: ReleasePlan) -> BuiltRelease:
     """Do the steps, commit their files, and record the release as built."""
-    base, number = plan.base, version_number(batch.now())
-    version = NewVersion(number, base, change.after, change.new, Request(keep_cut=True), plan.gaps)
+    request = Request(keep_cut=True)
+    version = NewVersion(version_number(batch.now()), plan.base, change.after, change.new, request, plan.gaps)
     built = build_all(batch, version, plan.steps)
     commit(batch.tables, version, built)
-    state = candidate(batch, version, built, base)
+    state = candidate(batch, version, built, plan.base)
     gaps = tuple(dict.fromkeys((*state.gaps, *plan.shorter)))
     record = standing.record(batch.tables, "built", replace(state, kind="apply", gaps=gaps))
     return BuiltRelease(record.state, sum(one.done.written for one in built))
