@@ -20,7 +20,7 @@ def parts(state: Path) -> list[str]:
 
 
 def merged(state: Path, only: Callable[[str], bool] = lambda _: True) -> Iterator[Line]:
-    """All lines that are there, by time; lines of one file stay in its order. `only` chooses the parts."""
+    """All existing lines, by time; lines of one file stay in its order. `only` selects the parts."""
     files = [path for path in _files(state) if only(path.stem)]
     yield from heapq.merge(*(_lines(path) for path in files), key=lambda line: line.time)
 

@@ -52,8 +52,8 @@ def replay(
     """Fold the archive from its start to `end` as the speed layer folds the log, and commit to a realtime table under `into`.
 
     `views` are the source's by name. A micro-batch has about `most` events. The times of the commits that counted the log, and
-    below them those of archive runs, decide which copies lie further apart than the source's horizon: these count, as they do
-    in the log's tail. Raises what `Tail.extend` raises.
+    below them those of archive runs, decide which copies lie further apart than the source's dedup window: these count, as they
+    do in the log's tail. Raises what `Tail.extend` raises.
     """
     fingerprints = {name: release.views[name] for name in views}
     generations, firsts = archive.generations(tables, source.name), archive.firsts(tables, source.name)

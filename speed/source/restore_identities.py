@@ -61,7 +61,7 @@ def seen(
     beginning: Beginning,
     identities_mb: int,
 ) -> Horizon:
-    """The horizon after the counted part of the log, with the identities of all stretches within the source's horizon.
+    """The horizon after the counted part of the log, with the identities of all stretches within the source's dedup window.
 
     Reads Kafka, and the archive for records that Kafka no longer has: the newest first, up to the bound of memory.
     """
