@@ -14,7 +14,7 @@ from infra.lineage.runs import Reporter
 from infra.settings import Keep
 from ledger.publish import publications, standing
 from ledger.publish.standing import Followed
-from speed.process import layer as speed_layer
+from speed.process import speed_layer
 from speed.process.speed_layer import _LOOKS_PER_PUBLICATION, _follow_all, _Team
 from speed.report.progress import Recorder
 from speed.source.follow import Follow, Surroundings
