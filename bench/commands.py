@@ -43,6 +43,7 @@ def running(
             env=environ(
                 {
                     "TANDEM_STATE": str(state / "tandem"),
+                    "TANDEM_STORAGE_ROOT": "",
                     **reached(place.connection.address),
                     "TANDEM_SPARK_MASTER": f"local[{place.cores}]",
                     "TANDEM_SPARK_DRIVER_MEMORY": place.memory,

@@ -238,5 +238,5 @@ def connect(project: str | Path, *, every_s: float | None = EVERY_S, memory: int
     """
     found = settings.load(Path(project), os.environ)
     most = found.serving.memory_mb << 20 if memory is None else memory
-    connection = Connection(Store(Tables(found.state), secrets.randbits(64), most))
+    connection = Connection(Store(Tables.of(found), secrets.randbits(64), most))
     return connection if every_s is None else connection.follow(every_s)

@@ -201,7 +201,7 @@ def pinned(settings: Settings, *, publication: int | None, as_of: datetime | Non
         raise BadSelection("publication and as_of cannot be combined")
     if as_of is not None and as_of.tzinfo is None:
         raise BadSelection(f"as_of={as_of!r} has no time zone; add one, such as UTC")
-    tables = Tables(settings.state)
+    tables = Tables.of(settings)
     reader = Reader(tables, publication if as_of is None else live_at(tables, as_of.astimezone(UTC)))
     reader.snapshot()
     return reader

@@ -98,3 +98,11 @@ def test_links_inside_the_text_lead_somewhere() -> None:
     headings = re.findall(r"^#+ (.*)$", TEXT, flags=re.MULTILINE)
     anchors = {re.sub(r"[^\w -]", "", heading.lower()).replace(" ", "-") for heading in headings}
     assert [link for link in re.findall(r"\]\(#([^)]+)\)", TEXT) if link not in anchors] == []
+
+
+def test_tables_are_made_from_settings_by_one_constructor() -> None:
+    """A second place that decides where tables are would read others than the commands write."""
+    sources = [name for name in tracked() if name.endswith(".py") and name.partition("/")[0] in PACKAGES]
+    made = [name for name in sources if re.search(r"\bTables\(", (ROOT / name).read_text("utf-8"))]
+    # `bench` asks for tables of folders that it made itself.
+    assert [name for name in made if not name.startswith("bench/")] == ["ledger/delta/addresses.py"]

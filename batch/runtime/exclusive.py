@@ -15,7 +15,8 @@ def locked(
     settings: Settings, *names: str, what: str, now: Callable[[], datetime], say: Callable[[str], None]
 ) -> Iterator[Tables]:
     """Hold the locks, taken in this order, until the block ends. Waits up to `batch.lock_wait_s`; raises locks.LockTimeout."""
-    tables = Tables(settings.state)
+    tables = Tables.of(settings)
+    tables.make_root()
     with locks.own() as acquire:
         for name in names:
             locks.hold(

@@ -10,12 +10,12 @@ from ledger.delta.addresses import Tables
 from ledger.delta.location import Location
 from ledger.delta.vacuum import Freed
 
-_FOLDER: Final = "scratch"
+FOLDER: Final = "scratch"
 
 
 def scratch(tables: Tables) -> Location:
     """The folder. It belongs to the process that holds the lock of the views' tables."""
-    return Location.of(tables, f"{tables.root.rstrip('/')}/{_FOLDER}")
+    return Location.of(tables, f"{tables.root.rstrip('/')}/{FOLDER}")
 
 
 def clear(tables: Tables) -> Freed:

@@ -37,7 +37,7 @@ class BatchRun:
     @cached_property
     def tables(self) -> Tables:
         """All tables of the project."""
-        return Tables(self.settings.state)
+        return Tables.of(self.settings)
 
     @cached_property
     def session(self) -> SparkSession:
@@ -56,6 +56,7 @@ class BatchRun:
 
         Waits for another process up to `batch.lock_wait_s`; then raises LockTimeout.
         """
+        self.tables.make_root()
         locks.hold(
             self.tables.lock(name),
             locker(self.session),

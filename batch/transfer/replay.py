@@ -68,7 +68,7 @@ def run(settings: Settings, source: Source, to: str, start: Position, *, say: Ca
         raise NotReplayed(
             f"'{to}' is a topic of source {source.name!r}, so a replay would count every record again; name another topic"
         )
-    log = _log(Tables(settings.state), source.name, start)
+    log = _log(Tables.of(settings), source.name, start)
     connection = kafka.connect(broker.address(settings))
     topic = _topic(connection, settings, to, max(log.parts) + 1)
     there = _there(connection, topic)

@@ -93,7 +93,7 @@ def measure(place: Place, scale: Scale, say: Callable[[str], None]) -> Served:
     sender = _Sender(place)
     say(f"sending {scale.events} events")
     sender.send(scale.events)
-    tables = Tables(str(state / "tandem"))
+    tables = Tables.of(Settings(state=str(state / "tandem")))
     with running(place, state, OLD, "speed") as speed:
         _until(lambda: _answered(tables) >= scale.events, speed, "answered all events")
         for command in ("archive", "recompute"):

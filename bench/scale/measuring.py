@@ -108,7 +108,7 @@ def triggers(place: Place, scale: Scale, views: int, number: int) -> Triggers:
     state = place.folder / f"triggers-{number}-{views}"
     extra = {"TANDEM_SPEED_MAX_EVENTS": str(scale.events), "TANDEM_SPEED_TRIGGER_MS": "1"}
     with running(place, state, _definitions(f"TWENTY[:{views}]"), "speed", extra=extra) as process:
-        follower = Follower(Tables(str(state / "tandem")), 1, SOURCE)
+        follower = Follower(Tables.of(Settings(state=str(state / "tandem"))), 1, SOURCE)
         deadline = time.monotonic() + scale.limit_s
         while True:
             folds = [commit for commit in follower.poll() if commit.kind == "fold"]

@@ -24,7 +24,7 @@ class Ingesting:
     """Commits to the tables of a folder, which have had one request of each page, and publishes what is counted."""
 
     def __init__(self, folder: Path, keys: int) -> None:
-        self.tables = Tables(str(folder / ".tandem"))
+        self.tables = Tables(str(folder / ".tandem" / "tables"))
         self.tail, self._views = Tail(folder, self.tables), project.load(folder).views
         self._hits, self._version = np.ones(keys, np.int64), 1
 

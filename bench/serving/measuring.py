@@ -100,7 +100,7 @@ def apart(work: Callable[P, T], *arguments: P.args, **named: P.kwargs) -> T:
 
 def opened(folder: Path) -> Connection:
     """A connection that holds the views of a folder in memory, whatever their size."""
-    return Connection(Store(Tables(str(folder / ".tandem")), seed=1, memory=_ROOM))
+    return Connection(Store(Tables(str(folder / ".tandem" / "tables")), seed=1, memory=_ROOM))
 
 
 def questions_to(view: PublishedView, keys: int, scale: Scale) -> Questions:
@@ -124,7 +124,7 @@ def in_process(folder: Path, keys: int, scale: Scale) -> InProcess:
     rows = [found for name in some[: scale.duckdb] if (found := view.get(page=name))]
     together = view.lookup(several[0]).rows()
     sums = numbered((one["hits"], one["bytes"]) for one in rows), numbered((one["hits"], one["bytes"]) for one in together)
-    tail, dice, seconds = Tail(folder, Tables(str(folder / ".tandem"))), np.random.default_rng(9), []
+    tail, dice, seconds = Tail(folder, Tables(str(folder / ".tandem" / "tables"))), np.random.default_rng(9), []
     for _ in range(_COMMITS):
         tail.commit(np.unique(dice.integers(0, keys, MANY)))
         start = time.perf_counter()
@@ -138,7 +138,9 @@ def by_duckdb(folder: Path, keys: int, scale: Scale) -> ByDuckDB:
     """The same to DuckDB, with as many threads as there are cores, each statement planned once."""
     connection = duckdb.connect()
     connection.execute("SET enable_progress_bar = false")
-    pages, minutes = (", ".join(f"'{path}'" for path in files(Tables(str(folder / ".tandem")), view)) for view in (VIEW, SMALL))
+    pages, minutes = (
+        ", ".join(f"'{path}'" for path in files(Tables(str(folder / ".tandem" / "tables")), view)) for view in (VIEW, SMALL)
+    )
     columns = f"page, hits, bytes, largest, mean__sum / mean__count AS mean FROM read_parquet([{pages}])"
     small = f"SELECT window_start, window_end, hits, bytes FROM read_parquet([{minutes}])"
     connection.execute("SET TimeZone = 'UTC'")
@@ -176,7 +178,7 @@ def by_spark(folder: Path, keys: int, scale: Scale) -> BySpark:
     """The same to Spark, in a session with the settings of Tandem's own."""
     settings = Settings(state=str(folder / "spark"), spark=Spark(driver_memory="2g"))
     session = get_or_create_session(settings, "bench", environ=os.environ)
-    tables = Tables(str(folder / ".tandem"))
+    tables = Tables(str(folder / ".tandem" / "tables"))
     columns = "page, hits, bytes, largest, mean__sum / mean__count AS mean"
     session.read.parquet(*files(tables, VIEW)).createOrReplaceTempView(VIEW)
     some, several = questions(keys, scale.rows)[: scale.spark], many(keys, scale.spark)

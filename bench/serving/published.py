@@ -76,7 +76,7 @@ def publish(folder: Path, keys: int) -> Tables:
     folder.mkdir(parents=True)
     (folder / "tandem.toml").touch()
     shutil.copy(Path(__file__).with_name("definitions.py"), folder / "definitions.py")
-    definitions, tables = project.load(folder), Tables(str(folder / ".tandem"))
+    definitions, tables = project.load(folder), Tables(str(folder / ".tandem" / "tables"))
     live = first_publication.live(tables, lambda: definitions, by="bench", at=AT)
     handle = commit_files.open_or_create(tables, live.release, SOURCE)
     delta_tables.conditional_append(handle, commit_files.to_rows(Commit(LOG_START, _CUT, 1, "bridge", at=AT, by="bench")))

@@ -15,6 +15,7 @@ from bench.stock.jobs.spark_views import SIX
 from bench.stock.shown import Asked, MergedTables
 from bench.stock.systems import SOURCE, Place, environ, project, tandem_environ
 from infra.java import jars
+from infra.settings import Settings
 from ledger.delta.addresses import Tables
 from views.fingerprint.fingerprint import decoder_fingerprint
 from views.project.project import load
@@ -72,7 +73,7 @@ def _command(system: str, place: Place, repeat: int) -> list[str]:
         folder = place.state / "project"
         return [sys.executable, "-m", "bench.stock.jobs.recompute_tandem", f"--project={folder}", f"--repeat={repeat}"]
     options = {
-        "archive": Tables(tandem_environ(place)["TANDEM_STATE"]).archive(SOURCE),
+        "archive": _tables(place).archive(SOURCE),
         "events": _events(place),
         "jars": ",".join(map(str, jars.paths("spark", environ=os.environ))),
         "state": str(place.state / system),
@@ -97,9 +98,13 @@ def _answers(system: str, place: Place) -> Answers:
     return MergedTables(place.state / system / "tables", place.views).answers()
 
 
+def _tables(place: Place) -> Tables:
+    return Tables.of(Settings(state=tandem_environ(place)["TANDEM_STATE"]))
+
+
 def _events(place: Place) -> str:
     source = load(place.state / "project").sources[SOURCE]
-    return Tables(tandem_environ(place)["TANDEM_STATE"]).events(SOURCE, decoder_fingerprint(source))
+    return _tables(place).events(SOURCE, decoder_fingerprint(source))
 
 
 def _run(command: list[str], place: Place, limit_s: float) -> str:

@@ -16,6 +16,7 @@ from bench.stock.answers import Answers, answers
 from bench.stock.delta_tables import Watched, column_values
 from bench.stock.jobs.spark_views import SparkView
 from bench.stock.marker import keys_of, marker_of
+from infra.settings import Settings
 from ledger.delta.addresses import Tables
 from ledger.log.positions import Position
 from serving.read.outcome import Value, given
@@ -107,7 +108,7 @@ class Asked:
     _reader: Reader = field(init=False)
 
     def __post_init__(self) -> None:
-        self._reader = Reader(Tables(self.state))
+        self._reader = Reader(Tables.of(Settings(state=self.state)))
 
     def look(self, waiting: Iterable[int]) -> set[int]:
         snapshot = self._reader.refresh()

@@ -75,6 +75,7 @@ def tandem_environ(place: Place) -> dict[str, str]:
     """What makes a `tandem` command use this place."""
     return {
         "TANDEM_STATE": str(place.state / "tandem"),
+        "TANDEM_STORAGE_ROOT": "",
         **reached(place.broker),
         "TANDEM_SPARK_MASTER": f"local[{place.cores}]",
         "TANDEM_SPARK_DRIVER_MEMORY": place.memory,

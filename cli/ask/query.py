@@ -81,7 +81,7 @@ def run(
     if publication is not None and as_of is not None:
         raise BadSelection("--publication and --as-of cannot be combined")
     settings = call.settings()
-    tables = Tables(settings.state)
+    tables = Tables.of(settings)
     number = publication if as_of is None else live_at(tables, parse_time(as_of))
     reader = Reader(tables, number)
     counted = layer or ("merged" if number is None else "batch")

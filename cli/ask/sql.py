@@ -41,7 +41,7 @@ def run(
     """
     limits = Limits(seconds=seconds, memory=memory * MIB, rows=rows, bytes=memory * MIB)
     settings = call.settings()
-    views = MergedViews(Store(Tables(settings.state), secrets.randbits(64), settings.serving.memory_mb << 20))
+    views = MergedViews(Store(Tables.of(settings), secrets.randbits(64), settings.serving.memory_mb << 20))
     views.views()  # nothing is published, or cannot be read: said before anything is started
     if statement is None and sys.stdin.isatty():
         if call.json:

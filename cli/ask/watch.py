@@ -37,7 +37,7 @@ def run(
     `query` returns all rows.
     """
     settings = call.settings()
-    store = Store(Tables(settings.state), secrets.randbits(64), settings.serving.memory_mb << 20)
+    store = Store(Tables.of(settings), secrets.randbits(64), settings.serving.memory_mb << 20)
     with closing(Connection(store).follow(EVERY_S)) as connection, signals.stopping() as stop:
         watched = connection.view(view)
 

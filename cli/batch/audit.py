@@ -44,7 +44,7 @@ def run(
     if plot + as_csv + ndjson > 1:
         raise BadSelection("--plot, --csv and --ndjson cannot be combined")
     start = parse_time(since) if since else None
-    found = audits.history(Tables(call.settings().state), view=view, measure=measure)
+    found = audits.history(Tables.of(call.settings()), view=view, measure=measure)
     chosen = [audit for audit in reversed(found) if start is None or audit.at >= start]
     documents = [document_of(audit) for audit in chosen]
     if as_csv:

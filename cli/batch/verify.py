@@ -19,7 +19,6 @@ from batch.verify.replay_compare import Agreement, Compared
 from cli.command.batch_run import batch_run
 from cli.command.call import Call, Output
 from cli.command.text_tables import aligned, cell
-from ledger.delta.addresses import Tables
 from ledger.log.counts import NOTHING, Counts
 from ledger.log.positions import Position
 from ledger.publish import publications, releases
@@ -139,8 +138,7 @@ def _verify(
     batch: BatchRun, live: Publication, release: Release, source: Source, views: Mapping[str, View], *, keys: int
 ) -> _Verified:
     cut = live.cut(source.name)
-    place = scratch.scratch(batch.tables)
-    into = Tables(f"{place.address}/{_REPLAYED}", batch.tables.options)
+    into = batch.tables.below(f"{scratch.FOLDER}/{_REPLAYED}")
     batch.say(f"{source.name}: replaying the archive up to {cut} as the speed layer does")
     replayed = archive_replay.replay(
         batch.session,

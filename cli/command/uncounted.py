@@ -67,7 +67,7 @@ def wait_until_counted(
     settings: Settings, wanted: Mapping[str, Position], *, seconds: float, of: int | None = None
 ) -> Late | None:
     """Return once answers count these positions, of `of` records if that is known; Late if they do not in time."""
-    left = until_counted(Tables(settings.state), wanted, seconds=seconds)
+    left = until_counted(Tables.of(settings), wanted, seconds=seconds)
     if not left:
         return None
     # Below a position there may be more than what was sent: what others sent, and before the first answer the whole log.

@@ -147,8 +147,8 @@ def staged(call: Call) -> Iterator[Stage]:
 
 
 def _environ(given: Mapping[str, str], state: Path) -> dict[str, str]:
-    """The environment of the demo's commands: its own state and broker, whatever the project is configured to use."""
-    own = {"TANDEM_STATE": str(state), "TANDEM_KAFKA_BOOTSTRAP": "", "TANDEM_KAFKA_PORT": "0"}
+    """The environment of the demo's commands: its own state, tables and broker, whatever the project is configured to use."""
+    own = {"TANDEM_STATE": str(state), "TANDEM_STORAGE_ROOT": "", "TANDEM_KAFKA_BOOTSTRAP": "", "TANDEM_KAFKA_PORT": "0"}
     return {**folders.child_environment(given), **own}
 
 

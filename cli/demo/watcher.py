@@ -56,7 +56,7 @@ class Watcher:
     reader: Reader = field(init=False)
 
     def __post_init__(self) -> None:
-        self.reader = Reader(Tables(self.settings.state))
+        self.reader = Reader(Tables.of(self.settings))
         self._tables = self.reader.tables
         self._topics = self.project.sources[self.source].topics
         self._decoder = decoder_fingerprint(self.project.sources[self.source])

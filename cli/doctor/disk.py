@@ -15,7 +15,7 @@ from ledger.log.positions import ranges
 from views.errors import TandemError
 
 _LEAST: Final = 2_000_000_000
-_MEND: Final = "free disk space; or stop everything, move the folder to a larger disk and set `state`"
+_MEND: Final = "free disk space; or stop everything, move the folder to a larger disk and set `state` or `storage.root`"
 FULL: Final = Problem("fail", "free space is below 2 GB, or below the size of the last archive run", _MEND)
 SHORT: Final = Problem(
     "warn",
@@ -26,30 +26,42 @@ SHORT: Final = Problem(
 
 
 def _state(subject: Subject) -> Iterator[Finding]:
-    assert subject.tables  # some paths cannot be used
-    folder = subject.settings.folder
-    existing = _existing(folder)
-    if not existing.is_dir():
-        raise TandemError(f"cannot create {folder}: {existing} is not a folder")
-    if not os.access(existing, os.W_OK):
-        raise TandemError(f"cannot write to {folder}: {existing} is not writable")
-    yield ok(f"{folder}" if existing == folder else f"{folder}, not created yet")
+    found = []
+    for folder in _folders(subject):
+        existing = _existing(folder)
+        if not existing.is_dir():
+            raise TandemError(f"cannot create {folder}: {existing} is not a folder")
+        if not os.access(existing, os.W_OK):
+            raise TandemError(f"cannot write to {folder}: {existing} is not writable")
+        found.append(f"{folder}" if existing == folder else f"{folder}, not created yet")
+    yield ok("; tables in ".join(found))
 
 
 def _disk(subject: Subject) -> Iterator[Finding]:
-    folder = subject.settings.folder
-    sizes = _sizes(folder)
-    taken = sum(size for name, size in sizes.items() if name[0] in ("log", "views"))
-    grows = _growth(subject.tables, sizes)
-    free = shutil.disk_usage(_existing(folder)).free
-    found = f"{_gb(free)} free; {folder} uses {_gb(sum(sizes.values()))}, of which log and views {_gb(taken)}"
-    found += f"; the last archive run wrote about {_gb(grows)}" if grows else ""
-    if free < max(_LEAST, grows):
-        yield FULL.found(found)
-    elif free < taken + grows:
-        yield SHORT.found(found)
-    else:
-        yield ok(found)
+    fine = []
+    for folder in _folders(subject):
+        tables = Path(subject.tables.root).is_relative_to(folder)
+        sizes = _sizes(Path(subject.tables.root)) if tables else {}
+        taken = sum(size for name, size in sizes.items() if name[0] in ("log", "views"))
+        grows = _growth(subject.tables, sizes)
+        free = shutil.disk_usage(_existing(folder)).free
+        found = f"{_gb(free)} free; {folder} uses {_gb(_sizes(folder).total())}"
+        found += f", of which log and views {_gb(taken)}" if tables else ""
+        found += f"; the last archive run wrote about {_gb(grows)}" if grows else ""
+        if free < max(_LEAST, grows):
+            yield FULL.found(found)
+        elif free < taken + grows:
+            yield SHORT.found(found)
+        else:
+            fine.append(found)
+    if len(fine) == len(_folders(subject)):
+        yield ok("; ".join(fine))
+
+
+def _folders(subject: Subject) -> list[Path]:
+    """Return the state folder and, if it is not in that, the folder of the tables."""
+    state, root = subject.settings.folder, Path(subject.tables.root)
+    return [state] if root.is_relative_to(state) else [state, root]
 
 
 def _growth(tables: Tables, sizes: Mapping[tuple[str, str], int]) -> int:
@@ -87,7 +99,11 @@ CHECKS: Final = (
     Check(
         "state",
         _state,
-        Problem("fail", "the state folder cannot be used", "make the named folder writable, or set `state` to another folder"),
+        Problem(
+            "fail",
+            "the state folder or that of the tables cannot be used",
+            "make the named folder writable, or set `state` or `storage.root` to another folder",
+        ),
         needs=("settings",),
     ),
     Check(

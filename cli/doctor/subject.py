@@ -29,7 +29,7 @@ class Subject:
     @cached_property
     def tables(self) -> Tables:
         """All tables of the project."""
-        return Tables(self.settings.state)
+        return Tables.of(self.settings)
 
     @cached_property
     def sources(self) -> Mapping[str, Source]:

@@ -61,16 +61,16 @@ LOST_PART: Final = Problem(
 
 
 def _tables(subject: Subject) -> Iterator[Finding]:
-    folders, named = _folders(subject.settings.folder), _named(subject.tables)
+    folders, named = _folders(subject.tables.root), _named(subject.tables)
     yield from unless(
         chain.from_iterable(chain((_looked_at(subject, one, named) for one in folders), (_gone(subject.tables),))),
         f"{len(folders)} Delta tables, all complete and of reader version 1",
     )
 
 
-def _folders(state: Path) -> list[Path]:
+def _folders(root: str) -> list[Path]:
     """Return the folders of all Delta tables."""
-    return sorted(log.parent for kind in _KINDS for log in (state / kind).rglob("_delta_log"))
+    return sorted(log.parent for kind in _KINDS for log in Path(root, kind).rglob("_delta_log"))
 
 
 def _named(tables: Tables) -> frozenset[tuple[str, int]]:
@@ -134,7 +134,7 @@ def _gone(tables: Tables) -> Iterator[Finding]:
 
 
 def _kind(subject: Subject, folder: Path) -> str:
-    return folder.relative_to(subject.settings.folder).parts[0]
+    return folder.relative_to(subject.tables.root).parts[0]
 
 
 def _problem(subject: Subject, folder: Path) -> Problem:
@@ -169,7 +169,7 @@ CHECKS: Final = (
     Check(
         "tables",
         _tables,
-        Problem("fail", "the state folder cannot be searched", "make the named file or folder readable"),
+        Problem("fail", "the folder of the tables cannot be searched", "make the named file or folder readable"),
         (JOURNAL, ARCHIVE, DECODED, REALTIME, VIEW, OLD_PART, NOT_PLAIN, WRITER),
         needs=("state",),
     ),

@@ -26,7 +26,7 @@ def run(
     `tandem maintain` must not delete files that are being read, so keep `keep.file_hours` above the duration of an export.
     Neither Spark nor the broker is needed.
     """
-    tables = Tables(call.settings().state)
+    tables = Tables.of(call.settings())
     project = definitions(call, tables)
     if every == bool(sources):
         raise typer.BadParameter("name the sources to export, or use --all")

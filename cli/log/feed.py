@@ -61,7 +61,7 @@ def run(
     if follow and (str(file) == "-" or file.suffix == ".gz"):
         raise typer.BadParameter("--follow cannot read standard input or a .gz file")
     settings = call.settings()
-    to = source_of(definitions(call, Tables(settings.state)), source)
+    to = source_of(definitions(call, Tables.of(settings)), source)
     to_topic = topic_of(to, topic)
     if str(file) != "-" and not follow:
         _refuse_no_file(file)

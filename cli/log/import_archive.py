@@ -25,7 +25,7 @@ def run(
     but is another topic. Neither Spark nor the broker is needed.
     """
     settings = call.settings()
-    names = list(definitions(call, Tables(settings.state)).sources)
+    names = list(definitions(call, Tables.of(settings)).sources)
     done = import_archive.run(settings, folder, names, now=lambda: datetime.now(UTC), say=call.say)
     document = {"sources": {one.source: {"new": one.new, "records": one.records, "end": one.end.to_json()} for one in done}}
     return Output(document, "\n".join(_sentence(one) for one in done))

@@ -43,7 +43,7 @@ def run(
     and why the others would not. It writes nothing: where the decoder has changed, `tandem apply` decodes all records again
     and counts each event once.
     """
-    tables = Tables(call.settings().state)
+    tables = Tables.of(call.settings())
     decoders = _decoders(call, tables)
     if source is not None and source not in decoders:
         raise TandemError(f"no source {source!r}; sources: {listed(source, decoders)}")
@@ -77,7 +77,7 @@ def _retried(
     """What the definitions in the project's folder make of these records, else of the newest of the quarantine."""
     if source is None and len(decoders) != 1:
         raise TandemError(f"--retry needs one source: name it with --source; sources: {listed('', decoders)}")
-    name, tables, defined = source or next(iter(decoders)), Tables(call.settings().state), call.definitions().sources
+    name, tables, defined = source or next(iter(decoders)), Tables.of(call.settings()), call.definitions().sources
     if name not in defined:
         raise TandemError(f"the project's folder does not define source {name!r}; sources: {listed(name, defined)}")
     if len(at) > _MOST:

@@ -36,7 +36,7 @@ def run(
     The broker is needed; Spark is not.
     """
     settings = call.settings()
-    chosen = source_of(definitions(call, Tables(settings.state)), source)
+    chosen = source_of(definitions(call, Tables.of(settings)), source)
     done = replay.run(settings, chosen, to, _position(from_ or ()), say=call.say)
     records = sum(done.records.values())
     document = {

@@ -52,7 +52,7 @@ class Seen:
 def look(call: Call, *, now: datetime) -> Seen:
     """Read the state from the tables and the broker. Raises TandemError, also for invalid definitions in the working tree."""
     settings = call.settings()
-    tables = Tables(settings.state)
+    tables = Tables.of(settings)
     published = publications.latest(tables)
     reader = None if published is None else Reader(tables)
     return Seen(

@@ -44,7 +44,7 @@ def run(
     records of the published format.
     """
     settings, project = call.settings(), call.definitions()
-    if (live := published(Tables(settings.state))) is not None:
+    if (live := published(Tables.of(settings))) is not None:
         refuse_breaks(live, project)
     document: dict[str, Any] = {
         "project": str(call.project),

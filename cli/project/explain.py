@@ -71,7 +71,7 @@ def run(call: Call, view: Annotated[str, typer.Argument(help="The view's name.")
     The command explains the published definitions, or the project folder's before the first publication. It runs nothing.
     """
     settings = call.settings()
-    tables = Tables(settings.state)
+    tables = Tables.of(settings)
     live = published.latest(tables)
     reader = None if live is None else Reader(tables)
     project = call.definitions() if reader is None else reader.project()

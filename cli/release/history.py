@@ -18,7 +18,7 @@ def run(
     limit: Annotated[int | None, typer.Option(min=1, metavar="N", help="Only the newest N.")] = None,
 ) -> Output:
     """List the publications, newest first: who, what, when and why, the cut, the code, and what a promotion changed."""
-    shown, total = documents(Tables(call.settings().state), limit)
+    shown, total = documents(Tables.of(call.settings()), limit)
     return Output(
         {"publications": shown}, listing([_row(one) for one in shown], total=total) if shown else "nothing is published yet"
     )

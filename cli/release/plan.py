@@ -46,7 +46,7 @@ def run(
     * 1: they could not be compared or could not be applied: a source would not read what is published of it, or the log is not
       complete enough to rebuild views from it
     """
-    tables, wanted = Tables(call.settings().state), call.definitions()
+    tables, wanted = Tables.of(call.settings()), call.definitions()
     live = publications.latest(tables)
     changes = since_published(tables, live, wanted)
     if live is not None and changes.different:
@@ -81,7 +81,7 @@ def _ahead(call: Call, live: Publication | None, wanted: Project, changes: Chang
     """What would be read of each source that has something to compute, of what is archived by now."""
     if live is None:
         return
-    tables = Tables(call.settings().state)
+    tables = Tables.of(call.settings())
     release = releases.load(tables, live.release)
     rebuilt = {source.name for source in changes.sources if source.rebuilt}
     for name, views in _computed(wanted, changes).items():

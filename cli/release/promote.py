@@ -51,7 +51,7 @@ def run(
     if check:
         return _checked(call, release, conditions)
     live = promoted(call, release, conditions, max_lag=max_lag, why=why)
-    compared = diffs.of_release(Tables(call.settings().state), live.release)
+    compared = diffs.of_release(Tables.of(call.settings()), live.release)
     document = {"publication": live.number, "release": live.release, "kind": live.kind, "views": _views(compared)}
     return Output(document, f"publication {live.number}: release {live.release} is live")
 
@@ -59,7 +59,7 @@ def run(
 def _checked(call: Call, release: int | None, conditions: tuple[Condition, ...]) -> Output:
     """Whether a release that is ready passes. Raises promotion.NotReady."""
     settings = call.settings()
-    tables = Tables(settings.state)
+    tables = Tables.of(settings)
     state = promotion.chosen(tables, release, days=settings.keep.release_days, at=datetime.now(UTC))
     compared = diffs.of_release(tables, state.release)
     document = {"release": state.release, "open": True, "why": None, "views": _views(compared)}
@@ -79,7 +79,7 @@ def _views(compared: ReleaseDiff | None) -> dict[str, Any] | None:
 def promoted(call: Call, release: int | None, conditions: tuple[Condition, ...], *, max_lag: int, why: str) -> Publication:
     """Promote a release that passes. Raises gates.Shut, promotion.NotReady."""
     settings, at = call.settings(), datetime.now(UTC)
-    tables, days = Tables(settings.state), settings.keep.release_days
+    tables, days = Tables.of(settings), settings.keep.release_days
     state = promotion.chosen(tables, release, days=days, at=at)
     if conditions:
         gates.refuse_shut(conditions, diffs.of_release(tables, state.release))

@@ -11,6 +11,6 @@ from ledger.publish import promotion
 
 def run(call: Call, *, why: Why = "") -> Output:
     """Let recomputes publish again, starting from the publication that the rollback made live."""
-    live = promotion.resume(Tables(call.settings().state), by=who(call, "resume"), at=datetime.now(UTC), why=why)
+    live = promotion.resume(Tables.of(call.settings()), by=who(call, "resume"), at=datetime.now(UTC), why=why)
     text = f"publication {live.number}: recomputes continue from release {live.release}"
     return Output({"publication": live.number, "release": live.release, "kind": live.kind}, text)

@@ -18,5 +18,5 @@ def run(
     """Retire a release: the speed layer and recomputes stop updating it, and `tandem maintain` deletes the files that only it
     uses.
     """
-    gone = promotion.retire(Tables(call.settings().state), release, by=who(call, "retire"), at=datetime.now(UTC), why=why)
+    gone = promotion.retire(Tables.of(call.settings()), release, by=who(call, "retire"), at=datetime.now(UTC), why=why)
     return Output({"release": gone.state.release, "stage": gone.stage}, f"release {release} is retired")

@@ -29,7 +29,7 @@ def run(
     settings, at = call.settings(), datetime.now(UTC)
     keep = settings.keep
     live = promotion.rollback(
-        Tables(settings.state),
+        Tables.of(settings),
         number,
         days=keep.release_days,
         keep=keep.publications,

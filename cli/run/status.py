@@ -76,7 +76,7 @@ def run(call: Call) -> Output:
       one failed recently, the reason.
     """
     settings = call.settings()
-    tables, now = Tables(settings.state), datetime.now(UTC)
+    tables, now = Tables.of(settings), datetime.now(UTC)
     if publications.latest(tables) is None:
         call.say(UNPUBLISHED)
         found = document(call, settings, tables, None, now=now)

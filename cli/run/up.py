@@ -45,7 +45,7 @@ def run(
     settings = call.settings()
     if (wider := private_files.narrow(settings.folder)) is not None:
         call.say(f"the state folder {settings.folder} had mode {wider:04o}, so other users could read it; changed it to 0700")
-    sources = definitions(call, Tables(settings.state)).sources.values()
+    sources = definitions(call, Tables.of(settings)).sources.values()
     with background.starting(settings.folder):
         supervised = Supervised(call, settings, time.monotonic())
         if not settings.kafka.bootstrap:

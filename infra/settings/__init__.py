@@ -16,6 +16,7 @@ from infra.settings.tables.oidc import Oidc
 from infra.settings.tables.serving import Serving
 from infra.settings.tables.spark import Spark
 from infra.settings.tables.speed import Speed
+from infra.settings.tables.storage import Storage
 from infra.settings.tables.supervisor import Supervisor
 
 __all__ = [
@@ -36,6 +37,7 @@ __all__ = [
     "SettingsError",
     "Spark",
     "Speed",
+    "Storage",
     "Supervisor",
     "effective",
     "keys",

@@ -50,8 +50,12 @@ def load(project: Path, environ: Mapping[str, str]) -> Settings:
         settings = msgspec.convert(document, Settings, strict=True)
     except msgspec.ValidationError as error:
         raise SettingsError(_invalid(error, document, file, environ)) from None
-    if "://" in settings.state:
-        raise SettingsError(f"{file}: state = {settings.state!r} is an address; expected a folder of this machine")
+    for name, value in (("state", settings.state), ("storage.root", settings.storage.root)):
+        if "://" in value:
+            raise SettingsError(f"{file}: {name} = {value!r} is an address; expected a folder of this machine")
+    if settings.storage.root:
+        root = str((project / Path(settings.storage.root).expanduser()).resolve())
+        settings = msgspec.structs.replace(settings, storage=msgspec.structs.replace(settings.storage, root=root))
     return msgspec.structs.replace(settings, state=str(folders.state_of(project, settings.state, environ)))
 
 

@@ -15,13 +15,15 @@ from infra.settings.tables.logs import Logs
 from infra.settings.tables.serving import Serving
 from infra.settings.tables.spark import Spark
 from infra.settings.tables.speed import Speed
+from infra.settings.tables.storage import Storage
 from infra.settings.tables.supervisor import Supervisor
 
 
 class Settings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """All settings of one project; `state` is absolute once loaded."""
+    """All settings of one project; `state` and a given `storage.root` are absolute once loaded."""
 
     state: Annotated[str, Meta(description="Folder of all state, relative to the project's folder.")] = ".tandem"
+    storage: Storage = Storage()
     kafka: Kafka = Kafka()
     spark: Spark = Spark()
     speed: Speed = Speed()

@@ -3,9 +3,15 @@
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Final
 from urllib.parse import urlparse
 
+from infra.files import private_files
+from infra.settings import Settings
 from views.errors import TandemError
+
+_FOLDER: Final = "tables"
+_CONTROL: Final = "control"
 
 
 @dataclass(frozen=True)
@@ -22,7 +28,31 @@ class Tables:
     def __post_init__(self) -> None:
         if self.local and "%" in str(Path(self.root).absolute()):
             # delta-rs decodes such a path twice and then does not find what it has just written.
-            raise TandemError(f"the state folder {self.root} cannot be used: its path contains a '%'; choose a path without it")
+            raise TandemError(f"the folder {self.root} cannot hold tables: its path contains a '%'; choose a path without it")
+
+    @classmethod
+    def of(cls, settings: Settings) -> "Tables":
+        """The tables of a project: in `storage.root`, else in `tables` of the state folder.
+
+        Earlier versions kept tables in the state folder itself; where there are such, they stay there.
+        """
+        if settings.storage.root:
+            return cls(settings.storage.root)
+        earlier = settings.folder / _CONTROL
+        return cls(str(settings.folder if earlier.is_dir() else settings.folder / _FOLDER))
+
+    def make_root(self) -> None:
+        """Make the root, for its owner alone (mode 0700), if it is a folder that does not exist. Raises TandemError."""
+        if not self.local:
+            return
+        try:
+            private_files.folder(Path(self.root))
+        except OSError as error:
+            raise TandemError(f"cannot make the folder {self.root} for tables: {error.strerror or error}") from error
+
+    def below(self, name: str) -> "Tables":
+        """Other tables with a root of their own, the folder `name` of this one, such as those of a replay."""
+        return Tables(self._at(name), self.options)
 
     def archive(self, source: str) -> str:
         """The source's records byte for byte; written by Spark."""
@@ -50,7 +80,7 @@ class Tables:
 
     def control(self, *names: str) -> str:
         """A journal: `releases`, `publications`, `gaps`, `runs/<source>`, ...; written by delta-rs."""
-        return self._at("control", *names)
+        return self._at(_CONTROL, *names)
 
     def lock(self, name: str) -> Path:
         """The file whose OS lock the one writer of the named tables holds; local roots only."""

@@ -99,6 +99,7 @@ def create_table(
     """
     if (handle := open_table(tables, address)) is not None:
         return handle
+    tables.make_root()
     try:
         DeltaTable.create(
             address,

@@ -61,9 +61,9 @@ def of_project(
     `now` returns the time of day, `clock` monotonic seconds. Raises OidcError.
     """
     serving, metrics = settings.serving, Metrics()
-    tables, hidden = Tables(settings.state), secrets_of(settings)
+    tables, hidden = Tables.of(settings), secrets_of(settings)
     seconds = min(_SECONDS, serving.timeout_s) / 2  # so that the caller gets the reason before the request times out
-    shown = readable([settings.folder, Path(settings.state), Path.home()])
+    shown = readable([settings.folder, Path(tables.root), Path.home()])
     definitions = DescribedDefinitions(tables, CodeLimits(seconds=seconds, readable=shown))
     store, coded = (Store(tables, secrets.randbits(64), serving.memory_mb << 20, definitions) for _ in range(2))
     lane = Lane(AnswerCache(store, serving.held_mb << 20), serving.poll_ms / 1000, clock, PollMetrics(metrics, log).polled)

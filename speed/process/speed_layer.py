@@ -67,7 +67,7 @@ def run(
 
     Raises a TandemError with the reason that ended the layer. All commits stay, and the next run continues from them.
     """
-    tables = Tables(settings.state)
+    tables = Tables.of(settings)
     by = f"speed (process {os.getpid()})"
     connection = kafka.connect(broker.address(settings))
     if publications.latest(tables) is None:

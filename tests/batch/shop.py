@@ -106,7 +106,7 @@ class Shop:
 
     @property
     def tables(self) -> Tables:
-        return Tables(self.settings.state)
+        return Tables.of(self.settings)
 
     def sell(self, log: Log) -> None:
         for partition, values in log.items():

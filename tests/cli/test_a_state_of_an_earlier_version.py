@@ -81,7 +81,7 @@ def test_what_it_exported_is_imported_whole(project: Path, capsys: pytest.Captur
     assert main(["import", str(OLD / "export"), "--project", str(project), "--json"]) == 0
     (imported,) = json.loads(capsys.readouterr().out)["sources"].values()
     assert (imported["new"], imported["records"]) == (True, 12)
-    tables = Tables(str(project / ".tandem"))
+    tables = Tables(str(project / ".tandem" / "tables"))
     handle = delta_tables.open_table(tables, tables.archive(SOURCE))
     assert handle is not None
     rows = handle.to_pyarrow_table().to_pylist()

@@ -75,7 +75,7 @@ class Web:
     def check(self) -> None:
         """Every event that was sent counts once, as soon as the layer is at the log's end."""
         end = kafka.ends(self.broker, [self.topic])
-        reader = Reader(Tables(self.settings.state))
+        reader = Reader(Tables.of(self.settings))
 
         def reached() -> bool:
             reader.refresh()

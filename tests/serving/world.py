@@ -11,6 +11,7 @@ from pathlib import Path
 import pyarrow as pa
 from deltalake import CommitProperties, DeltaTable, Transaction, write_deltalake
 
+from infra.settings import Settings
 from ledger import cuts
 from ledger.delta.addresses import Tables
 from ledger.log import archive
@@ -150,7 +151,7 @@ class World:
         (self.folder / "tandem.toml").touch()
         (self.folder / "definitions.py").write_text(self.definitions)
         self.project = project.load(self.folder)
-        self.tables = Tables(str(self.folder / ".tandem"))
+        self.tables = Tables.of(Settings(state=str(self.state)))
         self.live = first_publication.live(self.tables, lambda: self.project, by="test", at=NOON)
         self.writer = Writer.claim(self.tables, 1, SOURCE, by="test", at=NOON)
         self._version = 0
@@ -160,6 +161,11 @@ class World:
     def append(self, partition: int, *values: bytes) -> None:
         """Records at a partition's end."""
         self.log[partition] += values
+
+    @property
+    def state(self) -> Path:
+        """The state folder."""
+        return self.folder / ".tandem"
 
     @property
     def end(self) -> Position:
@@ -263,7 +269,7 @@ class World:
         """A copy of the project and its state in another folder, which has none; what becomes of one is nothing to the other."""
         shutil.copytree(self.folder, folder, dirs_exist_ok=True)
         copied = copy(self)
-        copied.folder, copied.tables = folder, Tables(str(folder / ".tandem"))
+        copied.folder, copied.tables = folder, Tables.of(Settings(state=str(folder / ".tandem")))
         copied.log = {partition: [*values] for partition, values in self.log.items()}
         return copied
 

@@ -53,7 +53,7 @@ from batch.runtime.file_ranges import RECORDS, FileRange
 from batch.runtime.parquet_writer import Written
 from batch.runtime.spark_jobs import TaskFailed
 from infra.kafka import Address, NoTopic, Topic
-from infra.settings import Batch, Keep, Lineage
+from infra.settings import Batch, Keep, Lineage, Storage
 from ledger.delta import delta_tables
 from ledger.delta.addresses import Tables
 from ledger.delta.location import Location
@@ -207,7 +207,9 @@ class Run:
 
 
 def settings(world: World) -> Any:
-    return SimpleNamespace(state=ROOT, keep=world.keep, batch=Batch(), lineage=Lineage())
+    return SimpleNamespace(
+        storage=Storage(root=ROOT), folder=Path(ROOT), state=ROOT, keep=world.keep, batch=Batch(), lineage=Lineage()
+    )
 
 
 class Present:
@@ -235,6 +237,7 @@ def surroundings() -> Iterator[None]:
         patch.setattr(ledger.delta.delta_tables, "write_deltalake", write_deltalake)
         patch.setattr(ledger.delta.delta_tables, "file_system", Places.of)
         patch.setattr(ledger.delta.delta_tables, "do_without_pandas", lambda: None)
+        patch.setattr(Tables, "make_root", lambda _: None)
         patch.setattr(ledger.delta.journal, "time", SimpleNamespace(sleep=sleep))
         patch.setattr(ledger.delta.journal, "_FILES", 2)
         patch.setattr(ledger.publish.batch_parts, "_starting_within", Within)

@@ -78,7 +78,7 @@ def per_minute(numbers: Sequence[int]) -> dict[tuple[str, str], tuple[int, int]]
 
 def answered(settings: Settings) -> dict[tuple[str, str], tuple[int, int]]:
     """What the merged `per_minute` answers now."""
-    reader = Reader(Tables(settings.state))
+    reader = Reader(Tables.of(settings))
     reader.refresh()
     rows = given(reader.answer("per_minute")).rows()
     return {(row["window_start"], row["shop"]): (row["n"], row["sum"]) for row in rows}
@@ -94,7 +94,7 @@ def wait_for(condition: Callable[[], bool], *, seconds: float = 120) -> None:
 
 def commits(settings: Settings, release: int = 1) -> tuple[Commit, ...]:
     """What the realtime table holds."""
-    return Follower(Tables(settings.state), release, "sales").poll()
+    return Follower(Tables.of(settings), release, "sales").poll()
 
 
 def folded(settings: Settings, release: int = 1) -> Position:

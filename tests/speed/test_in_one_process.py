@@ -50,7 +50,7 @@ class Layer:
 
     @property
     def tables(self) -> Tables:
-        return Tables(self.settings.state)
+        return Tables.of(self.settings)
 
     @property
     def files(self) -> dict[str, bytes]:

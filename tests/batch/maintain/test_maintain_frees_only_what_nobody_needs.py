@@ -53,7 +53,7 @@ sys.stdin.read()
 
 def kept_up(world: World, *, publications: int = 2, hours: int = 0, mb: int = 1) -> Maintained:
     keep = Keep(publications=publications, file_hours=hours)
-    chosen = Settings(state=world.tables.root, keep=keep, batch=Batch(lock_wait_s=0, task_mb=mb))
+    chosen = Settings(state=str(world.state), keep=keep, batch=Batch(lock_wait_s=0, task_mb=mb))
     return maintain.run(chosen, now=lambda: world.clock, say=lambda _: None)
 
 

@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 from batch.transfer import export_archive, import_archive
 from batch.transfer.export_archive import NotExported
 from batch.transfer.import_archive import Imported, NotImported
-from infra.settings import Batch, Settings
+from infra.settings import Batch, Settings, Storage
 from ledger.delta.addresses import Tables
 from ledger.log import archive, gaps, manifest
 from ledger.log.manifest import BadManifest
@@ -47,7 +47,7 @@ def export(filed: Filed, folder: Path) -> Path:
 
 
 def take(filed: Filed, folder: Path) -> Imported:
-    settings = Settings(state=filed.tables.root, batch=Batch(lock_wait_s=0))
+    settings = Settings(storage=Storage(root=filed.tables.root), batch=Batch(lock_wait_s=0))
     (done,) = import_archive.run(settings, folder, [SOURCE], now=lambda: AT, say=lambda _: None)
     return done
 

@@ -28,7 +28,7 @@ HOLES = frozenset({3, 4, 9})
 @pytest.fixture
 def filed(tmp_path: Path) -> Filed:
     """Two generations: z in partitions 0 and 2, then a in partitions 0 and 1; offsets that no record has."""
-    made = Filed(Tables(str(tmp_path / "state")))
+    made = Filed(Tables(str(tmp_path / "state" / "tables")))
     made.name("sales", "z")
     made.file([row("z", n, at) for n in (0, 2) for at in range(20) if at not in HOLES], {("z", 0): 20, ("z", 2): 20})
     made.name("sales", "a")
@@ -41,7 +41,7 @@ def source() -> Source:
 
 
 def replay(filed: Filed, broker: kafka.Connection, to: str, start: Position = LOG_START, say: Any = lambda _: None) -> Replayed:
-    return replaying.run(stack_settings(broker, Path(filed.tables.root)), source(), to, start, say=say)
+    return replaying.run(stack_settings(broker, Path(filed.tables.root).parent), source(), to, start, say=say)
 
 
 def expected(filed: Filed, number: int) -> list[Record]:
@@ -131,7 +131,7 @@ def test_what_would_not_be_the_log_is_refused(filed: Filed, broker: kafka.Connec
     with pytest.raises(NotReplayed, match="the archive of source 'sales' ends at"):
         replay(filed, broker, "never", Position.of({("z", 0): 21}))
     with pytest.raises(NotReplayed, match="source 'sales' has no archived records"):
-        replay(Filed(Tables(str(tmp_path / "empty"))), broker, "never")
+        replay(Filed(Tables(str(tmp_path / "empty" / "tables"))), broker, "never")
     assert "never" not in kafka.describe(broker, ["never"])
     assert held(broker, few.name) == {0: [], 1: []}
 

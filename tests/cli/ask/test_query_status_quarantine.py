@@ -254,7 +254,7 @@ def test_a_dead_speed_layer_is_one_line_beside_the_same_answer(
     command = [*question, "--project", str(world.folder)]
     assert main(command) == 0
     before = capsys.readouterr()
-    run = Path(world.tables.root) / "run"
+    run = world.state / "run"
     run.mkdir(exist_ok=True)
     (run / "speed.json").write_bytes(msgspec.json.encode(gone))
     (tmp_path / "speed.log").touch()

@@ -40,7 +40,7 @@ def told(world: World, sandbox: Sandbox, capsys: pytest.CaptureFixture[str], *li
     with create_pipe_input() as keys:
         keys.send_text("".join(f"{line}\r" for line in lines))
         keys.send_text("\x04")
-        read = terminal(views, Path(world.tables.root), input_=keys, output=DummyOutput())
+        read = terminal(views, world.state, input_=keys, output=DummyOutput())
         converse(read, sandbox, views, "csv")
     return capsys.readouterr().out
 
@@ -135,7 +135,7 @@ def test_ctrl_c_ends_the_statement_and_not_the_prompt(world: World, sandbox: San
 
 def test_the_history_is_for_its_owner_alone(world: World, sandbox: Sandbox, capsys: pytest.CaptureFixture[str]) -> None:
     told(world, sandbox, capsys, "SELECT 'remembered';")
-    history = Path(world.tables.root) / "sql_history"
+    history = world.state / "sql_history"
     assert "SELECT 'remembered';" in history.read_text()
     assert stat.S_IMODE(history.stat().st_mode) == 0o600
 

@@ -17,7 +17,7 @@ from tests.ledger.publish.test_audits import FIGURES, ONE
 @pytest.fixture
 def folder(tmp_path: Path) -> Path:
     (tmp_path / "tandem.toml").write_text('state = "state"\n')
-    tables = Tables(str(tmp_path / "state"))
+    tables = Tables(str(tmp_path / "state" / "tables"))
     for run, error in enumerate((0.0, 0.5, 0.25)):
         one = replace(ONE, at=ONE.at + timedelta(hours=run), version=run, figures=replace(FIGURES, smape=error))
         audits.record(tables, [one, replace(one, view="w", measure="", figures=None, obstacle="bridge")])

@@ -74,7 +74,7 @@ def test_both_paths_and_what_is_published_agree(
     assert (refunds["view"], refunds["keys"], refunds["answers"]) == ("refunds", 1, 2)
     assert {each["differ"] for each in sales["sampled"]} == {0}
     assert publications.latest(shop.tables) == live
-    assert list((shop.settings.folder / "scratch").iterdir()) == []
+    assert list(Path(shop.tables.root, "scratch").iterdir()) == []
 
     table = DeltaTable(shop.tables.view("per_hour", live.views["per_hour"].fingerprint))
     table.update(updates={"cents": "cents + 1"}, predicate="shop = 'shop 1'")
@@ -95,4 +95,4 @@ def test_both_paths_and_what_is_published_agree(
         assert (example["oracle"], example["published"]) == (truth_of[1], truth_of[1] + 1)
     wrong = {(each["measure"], tuple(each["between"])) for each in found["sources"]["sales"]["compared"] if each["differ"]}
     assert wrong == {("cents", ("published", "batch")), ("cents", ("published", "speed"))}
-    assert list((shop.settings.folder / "scratch").iterdir()) == []
+    assert list(Path(shop.tables.root, "scratch").iterdir()) == []

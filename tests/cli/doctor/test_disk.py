@@ -41,16 +41,16 @@ def test_room_is_needed_for_writing_anew_what_there_is(folder: Path) -> None:
     free = shutil.disk_usage(folder).free
     assert " free; " in fine(folder, "disk")
     sparse(folder / ".tandem/broker/data/segment", 2 * free)  # what is never written anew
-    sparse(folder / ".tandem/views/sales/f00d/part.parquet", free // 2)
+    sparse(folder / ".tandem/tables/views/sales/f00d/part.parquet", free // 2)
     fine(folder, "disk")
-    sparse(folder / ".tandem/log/sales/archive/part.parquet", free)
+    sparse(folder / ".tandem/tables/log/sales/archive/part.parquet", free)
     told = wrong(folder, "disk", SHORT).what
     assert float(told.split("log and views ")[1].split(" GB")[0]) == pytest.approx(1.5 * free / 1e9, rel=0.01)
 
 
 def test_room_is_needed_for_an_archive_run_like_the_last(folder: Path) -> None:
-    tables, free = Tables(str(folder / ".tandem")), shutil.disk_usage(folder).free
-    sparse(folder / ".tandem/log/numbers/archive/part.parquet", 4 * free)
+    tables, free = Tables(str(folder / ".tandem" / "tables")), shutil.disk_usage(folder).free
+    sparse(folder / ".tandem/tables/log/numbers/archive/part.parquet", 4 * free)
     archive.intend(tables, "numbers", start=LOG_START, end=at(90, 0), by="test", at=AT)
     archive.intend(tables, "numbers", start=at(90, 0), end=at(100, 0), by="test", at=AT)
     told = wrong(folder, "disk", SHORT).what  # the last run had a tenth of the offsets
@@ -59,10 +59,22 @@ def test_room_is_needed_for_an_archive_run_like_the_last(folder: Path) -> None:
     wrong(folder, "disk", FULL)
 
 
+def test_tables_elsewhere_are_looked_at_where_they_are(folder: Path) -> None:
+    root, free = folder / "elsewhere", shutil.disk_usage(folder).free
+    environ = {"TANDEM_STORAGE_ROOT": str(root)}
+    assert fine(folder, "state", environ=environ) == f"{folder / '.tandem'}, not created yet; tables in {root}, not created yet"
+    sparse(root / "log/sales/archive/part.parquet", 2 * free)
+    assert wrong(folder, "disk", SHORT, environ=environ).what.split("; ")[1].startswith(f"{root} uses ")
+    (root / "log/sales/archive/part.parquet").unlink()
+    told = fine(folder, "disk", environ=environ)
+    assert f"{folder / '.tandem'} uses 0.0 GB; " in told
+    assert f"{root} uses 0.0 GB, of which log and views 0.0 GB" in told
+
+
 def test_a_damaged_journal_is_told(folder: Path) -> None:
-    tables = Tables(str(folder / ".tandem"))
+    tables = Tables(str(folder / ".tandem" / "tables"))
     archive.intend(tables, "numbers", start=LOG_START, end=at(1, 1), by="test", at=AT)
-    sparse(folder / ".tandem/log/numbers/archive/part.parquet", 1)
+    sparse(folder / ".tandem/tables/log/numbers/archive/part.parquet", 1)
     fine(folder, "disk")
     for file in Path(tables.control("runs", "numbers")).glob("*.parquet"):
         file.unlink()

@@ -121,7 +121,7 @@ def test_what_retention_may_delete_or_has_deleted_is_told(folder: Path, broker: 
     produce(broker, topic, [b"x"], at=now - timedelta(hours=25), partition=1)
     told = wrong(folder, "retention", looks.SHORT, now=now).what
     assert told.startswith("source 'sales': in 15.0 hours the log may lose records that are not archived")
-    filed = Filed(Tables(str(folder / ".tandem")))
+    filed = Filed(Tables(str(folder / ".tandem" / "tables")))
     filed.name(topic.name, topic.id)
     filed.file([row(topic.id, 0, 0), row(topic.id, 1, 0)], {(topic.id, 0): 1, (topic.id, 1): 1})
     fine(folder, "retention", now=now)

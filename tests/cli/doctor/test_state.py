@@ -70,7 +70,7 @@ def folder(tmp_path: Path) -> Path:
 
 @pytest.fixture
 def tables(folder: Path) -> Tables:
-    return Tables(str(folder / ".tandem"))
+    return Tables(str(folder / ".tandem" / "tables"))
 
 
 def test_a_lock_is_held_by_whom_it_says(folder: Path, tables: Tables) -> None:
@@ -97,7 +97,7 @@ def test_a_lock_is_held_by_whom_it_says(folder: Path, tables: Tables) -> None:
 
 def test_a_part_that_is_gone_is_told(folder: Path, tables: Tables) -> None:
     assert fine(folder, "processes") == "nothing is running"
-    state = Path(tables.root)
+    state = folder / ".tandem"
     child = background.spawn(state, "speed", ["/bin/sleep", "600"], environ=os.environ, folder=folder)
     try:
         assert fine(folder, "processes") == f"running: speed (process {child.process.pid})"
@@ -220,7 +220,7 @@ def test_scratch_that_was_left_is_told_and_deleted(folder: Path, tables: Tables)
 
 
 def test_checkpoints_of_a_dead_speed_layer_are_told_and_deleted_by_the_next(folder: Path, tables: Tables) -> None:
-    state = Path(tables.root)
+    state = folder / ".tandem"
     mine = checkpoints.own_folder(state)
     fine(folder, "leftovers")
     dead = mine.with_name(f"{ended()}-x")
@@ -233,7 +233,7 @@ def test_checkpoints_of_a_dead_speed_layer_are_told_and_deleted_by_the_next(fold
 
 @pytest.mark.parametrize("busy", ["speed", "archive", "views", "young"])
 def test_folders_of_a_killed_spark_are_told_while_no_spark_is_at_work(folder: Path, tables: Tables, busy: str) -> None:
-    state = Path(tables.root)
+    state = folder / ".tandem"
     for name in ("blockmgr-1", "spark-2"):
         (state / "spark" / name).mkdir(parents=True)
 

@@ -62,7 +62,7 @@ def test_warnings_are_no_failure_and_what_needs_what_failed_is_not_looked_at(
     found = told(tmp_path, capsys, 0)
     assert {name for name, one in found.items() if one["outcome"] == "unknown"} == {"broker", "topics", "retention", "timestamps"}
     assert not (tmp_path / ".tandem").exists()
-    left = tmp_path / ".tandem" / "scratch" / "left"
+    left = tmp_path / ".tandem" / "tables" / "scratch" / "left"
     left.parent.mkdir(parents=True)
     left.touch()
     found = told(tmp_path, capsys, 0)

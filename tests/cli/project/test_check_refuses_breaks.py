@@ -45,7 +45,7 @@ def test_a_break_needs_a_version(tmp_path: Path, capsys: pytest.CaptureFixture[s
     assert check(EUROS)[0] == 0  # nothing is published
     assert check(DEFINITIONS)[0] == 0
     first_publication.live(
-        Tables(str(tmp_path / "state")), lambda: load(tmp_path), by="test", at=datetime(2026, 11, 1, tzinfo=UTC)
+        Tables(str(tmp_path / "state" / "tables")), lambda: load(tmp_path), by="test", at=datetime(2026, 11, 1, tzinfo=UTC)
     )
     assert check(DEFINITIONS)[0] == 0
     code, said = check(EUROS)

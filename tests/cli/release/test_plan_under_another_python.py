@@ -26,7 +26,8 @@ from ledger.publish import first_publication
 from views.project.project import load
 
 for folder in map(Path, sys.argv[1:]):
-    first_publication.live(Tables(str(folder / ".tandem")), lambda: load(folder), by="test", at=datetime(2026, 11, 1, tzinfo=UTC))
+    tables = Tables(str(folder / ".tandem" / "tables"))
+    first_publication.live(tables, lambda: load(folder), by="test", at=datetime(2026, 11, 1, tzinfo=UTC))
 """
 PLAN = """
 import contextlib, io, json, sys

@@ -23,7 +23,7 @@ def test_the_line_is_there_until_the_broker_answers(tmp_path: Path, capsys: pyte
         return capsys.readouterr().out.splitlines()
 
     # The speed layer's own recorder, in a process that runs: this one.
-    recorder = Recorder(Path(world.tables.root), os.getpid())
+    recorder = Recorder(world.state, os.getpid())
     assert LINE not in lines()
     recorder.waits(Waiting(1, "hits", SINCE, WHY))
     assert lines().count(LINE) == 1

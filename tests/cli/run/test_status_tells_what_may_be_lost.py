@@ -60,7 +60,7 @@ def test_until_loss_is_of_the_record_that_is_not_archived(
     assert found["seconds"] == pytest.approx(15 * 3600, abs=60)
     assert found["warning"].startswith("in 15.0 hours the log may lose records that are not archived")
     # Only the first record is archived: the others have time.
-    archived = Filed(Tables(str(tmp_path / "state")), "timed")
+    archived = Filed(Tables(str(tmp_path / "state" / "tables")), "timed")
     archived.name(timed.name, timed.id)
     archived.file([row(timed.id, 0, 0)], {(timed.id, 0): 1})
     found = told("timed")

@@ -138,7 +138,7 @@ def test_up_feed_generate_and_serve_refuse_a_topic_of_crc32(
         producer.produce(old.name, b'{"id": "%d"}' % number, b"%d" % number)
     assert producer.flush(20) == 0
     (tmp_path / "definitions.py").write_text(KEYED.format(topic=old.name))
-    first_publication.live(Tables(str(tmp_path / ".tandem")), lambda: load(tmp_path), by="test", at=datetime.now(UTC))
+    first_publication.live(Tables(str(tmp_path / ".tandem" / "tables")), lambda: load(tmp_path), by="test", at=datetime.now(UTC))
     up, serve = ["up", "--project", str(tmp_path)], ["serve", "--port", "0", "--project", str(tmp_path)]
     for command in (feed, generate, up, serve):
         assert main(command) == 1

@@ -37,7 +37,7 @@ def test_every_key_has_a_variable_that_wins_over_the_file(tmp_path: Path, key) -
     text = f"[{section}]\n{name} = {in_file}\n" if section else f"{name} = {in_file}\n"
     found = effective(load(written(tmp_path, text), {key.variable: in_variable}))
     value = reduce(lambda within, part: within[part], key.name.split("."), found)
-    if name == "state":
+    if key.name in ("state", "storage.root"):
         assert value == str(tmp_path / "2g")
     else:
         assert value in (expected, "********")
@@ -59,11 +59,23 @@ def test_the_state_folder_counts_from_the_project(tmp_path: Path) -> None:
     assert load(tmp_path, {"TANDEM_STATE": str(tmp_path / "elsewhere")}).folder == tmp_path / "elsewhere"
 
 
+def test_the_folder_of_the_tables_counts_from_the_project(tmp_path: Path) -> None:
+    project = written(tmp_path, '[storage]\nroot = "data/tables"\n')
+    assert load(project, {}).storage.root == str(tmp_path / "data" / "tables")
+    assert load(project, {"TANDEM_STORAGE_ROOT": "/elsewhere"}).storage.root == "/elsewhere"
+    assert load(project, {"TANDEM_STORAGE_ROOT": ""}).storage.root == ""  # as the demo asks for tables of its own
+
+
 @pytest.mark.parametrize(
     ("text", "environ", "sentence"),
     [
         ("[kafka]\nbootstap = 'x'\n", {}, "[kafka] of {file}:2: unknown key 'bootstap'; keys: bootstrap, "),
         ("state = 's3://bucket/x'\n", {}, "{file}: state = 's3://bucket/x' is an address; expected a folder of this machine"),
+        (
+            "[storage]\nroot = 's3://bucket/x'\n",
+            {},
+            "{file}: storage.root = 's3://bucket/x' is an address; expected a folder of this ",
+        ),
         ("stat = 'x'\n", {}, "{file}:1: unknown key 'stat'; keys: state, "),
         ("# so far\n[kafk]\nport = 1\n", {}, "{file}:2: unknown key 'kafk'; keys: kafka, "),
         ("[kafka]\n\npartitions = 0\n", {}, "{file}:3: kafka.partitions = 0 is not valid: expected int >= 1"),

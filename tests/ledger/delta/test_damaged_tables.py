@@ -8,7 +8,9 @@ from pathlib import Path
 
 import pyarrow as pa
 import pytest
+from msgspec import structs
 
+from infra.settings import Settings, Storage
 from ledger.delta import delta_tables
 from ledger.delta.addresses import Tables
 from ledger.delta.delta_tables import Unreadable, Unwritable
@@ -109,7 +111,7 @@ def test_a_full_disk_is_one_sentence_and_nothing_is_lost(tables: Tables) -> None
 
 def test_a_folder_that_cannot_be_made_is_one_sentence(tmp_path: Path) -> None:
     (tmp_path / "state").write_text("a file")
-    with pytest.raises(TandemError, match=r"state/control/publications"):
+    with pytest.raises(TandemError, match=r"cannot make the folder .*/state for tables: File exists"):
         first(Tables(str(tmp_path / "state")))
 
 
@@ -132,6 +134,31 @@ def test_a_relative_folder_is_made_absolute_and_a_uri_stays(tmp_path: Path, monk
     monkeypatch.chdir(tmp_path)
     assert Tables("state").archive("s") == str(tmp_path / "state/log/s/archive")
     assert Tables("s3://bucket/t/").realtime(3, "s") == "s3://bucket/t/realtime/3/s"
+
+
+def test_the_tables_of_a_project_are_where_its_settings_say(tmp_path: Path) -> None:
+    state = Settings(state=str(tmp_path / "state"))
+    assert Tables.of(state).root == str(tmp_path / "state" / "tables")
+    assert Tables.of(structs.replace(state, storage=Storage(root="/elsewhere"))).root == "/elsewhere"
+
+
+def test_tables_that_an_earlier_version_left_in_the_state_folder_stay_there(tmp_path: Path) -> None:
+    state = Settings(state=str(tmp_path))
+    (tmp_path / "control").mkdir()
+    assert Tables.of(state).root == str(tmp_path)
+    assert Tables.of(structs.replace(state, storage=Storage(root="/elsewhere"))).root == "/elsewhere"
+
+
+def test_a_root_that_is_made_is_its_owners_alone(tmp_path: Path) -> None:
+    tables = Tables(str(tmp_path / "disk" / "shop"))
+    first(tables)
+    assert Path(tables.root).stat().st_mode & 0o777 == 0o700
+
+
+def test_a_root_that_exists_keeps_its_mode(tmp_path: Path) -> None:
+    (tmp_path / "shop").mkdir(mode=0o750)
+    first(Tables(str(tmp_path / "shop")))
+    assert (tmp_path / "shop").stat().st_mode & 0o777 == 0o750
 
 
 def test_control_tables_are_plain(tables: Tables) -> None:

@@ -63,7 +63,7 @@ class Served:
 
         log, audit = heard_by(self.lines), heard_by(self.questions)
         serving = msgspec.structs.replace(Serving(poll_ms=5), **self.change)
-        settings = Settings(state=self.world.tables.root, serving=serving, kafka=self.kafka)
+        settings = Settings(state=str(self.world.state), serving=serving, kafka=self.kafka)
         self.now = NOON
         environ = {**os.environ, "PYTHONPATH": PYTHONPATH, "SERVER_SECRET": "of the server"}
         tandem = Tandem([sys.executable, "-P", "-m", "cli"], self.world.folder, environ)

@@ -293,7 +293,7 @@ def test_without_a_server_it_says_so_and_comes_back(open_page: Open) -> None:
 
 
 def test_a_part_that_stands_still_is_red_until_it_moves(open_page: Open, served: Served) -> None:
-    state = Path(served.world.tables.root)
+    state = served.world.state
     heart = Heart(state, "speed")
     banner, connection = ".banner", ".connection"
     try:

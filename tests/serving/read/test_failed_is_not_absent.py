@@ -168,7 +168,7 @@ def test_a_publication_that_cannot_be_read_fails_until_it_can(world: World) -> N
 def test_a_state_folder_that_was_replaced_fails_instead_of_stepping_back(world: World, tmp_path: Path) -> None:
     reader = Reader(world.tables)
     reader.refresh()
-    state = Path(world.tables.root)
+    state = world.state
     state.rename(tmp_path / "old")
     fresh = World(tmp_path)
     fresh.append(0, hit("/", 1))

@@ -224,7 +224,7 @@ def test_only_readable_views_are_there(sandbox: Sandbox, tmp_path: Path) -> None
 
 def test_a_view_that_cannot_be_told_is_a_failure_and_no_empty_table(sandbox: Sandbox, tmp_path: Path) -> None:
     world = forty_hits(tmp_path)
-    for file in (tmp_path / ".tandem" / "views" / "per_page").rglob("*.parquet"):
+    for file in (tmp_path / ".tandem" / "tables" / "views" / "per_page").rglob("*.parquet"):
         file.unlink()
     views = MergedViews(Store(world.tables, 1))
     with pytest.raises(Refused) as refused:

@@ -59,7 +59,7 @@ class Asking:
     """Asks without end, and checks of each answer that it is of one release, whole, and not a step back."""
 
     def __init__(self, settings: Settings) -> None:
-        self.reader, self.stop = Reader(Tables(settings.state)), Event()
+        self.reader, self.stop = Reader(Tables.of(settings)), Event()
         self.answers, self.wrong = 0, list[str]()
         self.position, self.releases = Position(), list[int]()
         self.thread = Thread(target=self.run, daemon=True)
@@ -95,7 +95,7 @@ class Asking:
 def test_a_release_goes_live_and_back_while_events_arrive(broker: kafka.Connection, spark: SparkSession, tmp_path: Path) -> None:
     """One partition, in the order of the numbers: the position says what an answer must be."""
     settings, topic = settings_for(broker, tmp_path), new_topic(broker, partitions=1)
-    tables, sent, stop = Tables(settings.state), count(), Event()
+    tables, sent, stop = Tables.of(settings), count(), Event()
 
     def send(n: int) -> None:
         produce(broker, topic, some([next(sent) for _ in range(n)]))
@@ -153,7 +153,7 @@ def test_a_release_goes_live_and_back_while_events_arrive(broker: kafka.Connecti
 
 def test_a_release_that_cannot_be_followed_ends_alone(broker: kafka.Connection, spark: SparkSession, tmp_path: Path) -> None:
     settings, topic = settings_for(broker, tmp_path), new_topic(broker)
-    tables, nowhere = Tables(settings.state), load_files(project_files("no-such-topic"))
+    tables, nowhere = Tables.of(settings), load_files(project_files("no-such-topic"))
     with running(spark, settings, topic) as layer:
         produce(broker, topic, some(range(20)))
         wait_until_folded(settings, broker, topic)

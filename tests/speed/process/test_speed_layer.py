@@ -117,7 +117,7 @@ def test_a_bridge_is_gone_on_from(broker: kafka.Connection, spark: SparkSession,
         wait_until_folded(settings, broker, topic)
         produce(broker, topic, some(range(10, 20)))
         end = log_end(broker, topic)
-        cuts.bridge(Tables(settings.state), 1, "sales", to=end, by="test", at=datetime.now(UTC))
+        cuts.bridge(Tables.of(settings), 1, "sales", to=end, by="test", at=datetime.now(UTC))
         # Copies of what was folded, and of what the bridge has gone past, too.
         produce(broker, topic, some(range(5, 30)))
         wait_until_folded(settings, broker, topic)
@@ -129,7 +129,7 @@ def test_a_bridge_is_gone_on_from(broker: kafka.Connection, spark: SparkSession,
 def test_copies_of_what_a_bridge_went_past_are_known(broker: kafka.Connection, spark: SparkSession, tmp_path: Path) -> None:
     """Also where nothing but the bridge says that there was anything before: no micro-batch, no publication but the first."""
     settings, topic = settings_for(broker, tmp_path), new_topic(broker)
-    tables, project = Tables(settings.state), load_files(project_files(topic.name))
+    tables, project = Tables.of(settings), load_files(project_files(topic.name))
     first_publication.live(tables, lambda: project, by="test", at=datetime.now(UTC))
     produce(broker, topic, some(range(10)))
     cuts.bridge(tables, 1, "sales", to=log_end(broker, topic), by="test", at=datetime.now(UTC))
@@ -174,11 +174,11 @@ def test_copies_of_what_was_counted_before_a_restart_are_known(
     assert answered(settings) == per_minute([*range(60), 86])
     assert total(settings, "duplicates") == 60
     # So is the watermark: what came after it, and after the label that it gave, is counted, and its copies are not.
-    answer = given(Reader(Tables(settings.state)).answer("per_minute"))
+    answer = given(Reader(Tables.of(settings)).answer("per_minute"))
     assert answer.provenance.after_final == 1
     states = [row["window_state"] for row in answer.rows()]
     assert (states[0], states[-1]) == ("final", "open")
-    per_shop = given(Reader(Tables(settings.state)).answer("per_shop"))
+    per_shop = given(Reader(Tables.of(settings)).answer("per_shop"))
     assert (per_shop.provenance.after_final, {row["window_state"] for row in per_shop.rows()}) == (0, {"open"})
 
 
@@ -224,7 +224,7 @@ def test_copies_are_dropped_wherever_they_come(broker: kafka.Connection, spark: 
         project = load_files(files | {"definitions.py": files["definitions.py"].replace(b'"most": maximum', b'"top": maximum')})
         archiving.run(run("archive"), lambda: project)
         applying.run(run("apply"), lambda: project, Terms(max_lag=0))
-        promotion.promote(Tables(settings.state), None, days=7, max_lag=0, by="test", at=datetime.now(UTC))
+        promotion.promote(Tables.of(settings), None, days=7, max_lag=0, by="test", at=datetime.now(UTC))
         send([6, 3], release=2)
         assert layer.said == ["release 2 is live; continuing with its definitions"]
         assert answered(settings) == per_minute(range(20))
@@ -272,7 +272,7 @@ def test_a_topic_made_anew_ends_the_layer(broker: kafka.Connection, spark: Spark
 
 def test_the_layer_moves_to_the_release_that_is_published(broker: kafka.Connection, spark: SparkSession, tmp_path: Path) -> None:
     settings, topic = settings_for(broker, tmp_path), new_topic(broker)
-    tables = Tables(settings.state)
+    tables = Tables.of(settings)
     with running(spark, settings, topic) as layer:
         produce(broker, topic, some(range(10)))
         wait_until_folded(settings, broker, topic)
@@ -334,7 +334,7 @@ def test_one_topic_is_followed_by_two_sources(broker: kafka.Connection, spark: S
     layer.start(spark, load_files(files))
     produce(broker, topic, [*some(range(90)), *some(range(30)), b"no sale", b"{}"])
     wait_for(lambda: folded(settings) == log_end(broker, topic))
-    reader = Reader(Tables(settings.state))
+    reader = Reader(Tables.of(settings))
 
     def rest() -> list[int]:
         reader.refresh()
@@ -369,7 +369,7 @@ def test_a_table_that_cannot_be_written_ends_the_layer_in_a_sentence(
     settings, topic = settings_for(broker, tmp_path), new_topic(broker)
     layer = Running(settings)
     layer.start(spark, load_files(project_files(topic.name)))
-    table = Path(Tables(settings.state).realtime(1, "sales"))
+    table = Path(Tables.of(settings).realtime(1, "sales"))
     table.rename(table.with_name("aside"))
     table.write_text("in the way")
     produce(broker, topic, [sale(1)])

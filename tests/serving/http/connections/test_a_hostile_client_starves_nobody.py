@@ -9,7 +9,6 @@ from collections.abc import Container, Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
-from pathlib import Path
 from typing import Any
 
 import httpx
@@ -94,7 +93,7 @@ def over_tls(world: World, tmp_path_factory: pytest.TempPathFactory) -> Iterator
 
 @contextmanager
 def _started(world: World, tls: Tls | None = None) -> Iterator[Attacked]:
-    file, now = tokens.file_of(Path(world.tables.root)), datetime.now(UTC)
+    file, now = tokens.file_of(world.state), datetime.now(UTC)
     rights, expires = Rights.of(may=("read", "sql", "ingest")), now + timedelta(days=1)
     names = [f"{name} {len(tokens.read(file))}" for name in ("hostile", "honest")]
     secrets = [tokens.create(file, name, rights, expires=expires, now=now, random=os.urandom)[1] for name in names]

@@ -121,7 +121,7 @@ async def test_a_broker_that_is_silent_holds_nothing_up(served: Served) -> None:
     """It takes connections and never says anything."""
     with socket.create_server(("127.0.0.1", 0)) as silent:
         kafka = Kafka(bootstrap=f"127.0.0.1:{silent.getsockname()[1]}", timeout_s=2)
-        pipeline = Pipeline(Settings(state=served.world.tables.root, kafka=kafka), served.world.tables, lambda: NOON, lambda: 0.0)
+        pipeline = Pipeline(Settings(state=str(served.world.state), kafka=kafka), served.world.tables, lambda: NOON, lambda: 0.0)
         source = served.world.project.sources[SOURCE]
         async with asyncio.timeout(10):
             found = await pipeline.log([source])

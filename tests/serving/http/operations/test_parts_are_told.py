@@ -68,7 +68,7 @@ def until(asker: Asker, told: str, path: str = ROWS) -> Any:
 
 def test_every_answer_has_the_header_and_the_same_bytes(world: World) -> None:
     served = Served(world)
-    state = Path(world.tables.root)
+    state = world.state
     with served.asker() as asker, beating(state):
         before = until(asker, "speed=running")
         assert before.headers[HEADER] == "broker=not_started, speed=running"
@@ -90,8 +90,8 @@ def test_every_answer_has_the_header_and_the_same_bytes(world: World) -> None:
 def test_readiness_ends_once_a_part_has_stood_still_for_the_bound(world: World) -> None:
     for bound, ready in ((3600, 200), (0, 503)):
         served = Served(world, {"stale_s": bound})
-        log = Path(world.tables.root) / "speed.log"
-        died(Path(world.tables.root))
+        log = world.state / "speed.log"
+        died(world.state)
         log.touch()
         os.utime(log, ((NOON - timedelta(minutes=10)).timestamp(),) * 2)
         with served.asker() as asker:
@@ -143,8 +143,8 @@ def test_a_server_that_sees_the_tables_alone_knows_by_the_log(broker: kafka.Conn
 
 def test_where_the_states_cannot_be_read_nobody_is_told_that_all_is_well(world: World) -> None:
     served = Served(world)
-    run = Path(world.tables.root) / "run"
-    with served.asker() as asker, beating(Path(world.tables.root)):
+    run = world.state / "run"
+    with served.asker() as asker, beating(world.state):
         until(asker, "speed=running")
         run.rename(run.with_name("aside"))
         run.symlink_to("run")  # whatever is opened there fails
@@ -165,7 +165,7 @@ def test_where_the_states_cannot_be_read_nobody_is_told_that_all_is_well(world: 
 
 def test_metrics_have_each_part(world: World) -> None:
     served = Served(world)
-    died(Path(world.tables.root))
+    died(world.state)
     with served.asker() as asker:
         until(asker, "speed=dead", "/healthz")
         text = asker.get("/metrics").text

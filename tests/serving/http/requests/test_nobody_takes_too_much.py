@@ -157,7 +157,7 @@ def test_figures_name_routes_and_nobodys_keys(world: World) -> None:
 
 def test_nothing_is_written_where_only_questions_are_asked(world: World) -> None:
     def files() -> set[Path]:
-        return {path for path in Path(world.tables.root).rglob("*") if "access" not in path.parts}
+        return {path for path in world.state.rglob("*") if "access" not in path.parts}
 
     before = files()
     with Served(world).asker() as asker:
