@@ -90,7 +90,7 @@ def _trigger(folder: Path, monkeypatch: pytest.MonkeyPatch, change: Callable[[Wo
     tail = Tail(programs._Task(), definitions.sources[SOURCE], views, writer, state, "speed", world.now)  # type: ignore[arg-type]
     asked = Asked(None, (Topic(SOURCE, TOPIC, 2),))  # type: ignore[arg-type]
     one = Query("q", tail, tail.source, asked, folder, lambda: None)
-    monkeypatch.setattr(query.records, "of_kafka", lambda fetched, *_: fetched)
+    monkeypatch.setattr(query.record_frames, "of_kafka", lambda fetched, *_: fetched)
     world.log.partitions[0] = _events(world, BEFORE)
     _plan(folder, 0, BEFORE)
     one.trigger(Fetched(world, TOPIC, nothing, nothing), 0)  # type: ignore[arg-type]
