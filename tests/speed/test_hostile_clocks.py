@@ -440,3 +440,21 @@ def test_who_bridged_the_log_did_not_look_at_its_timestamps() -> None:
     bridge = Commit(LOG_START, place(9), 1, "bridge", at=START)
     (stretch,) = of_ledger([bridge], [], {}, place(9), now=START + timedelta(hours=9)).stretches
     assert (stretch.at, stretch.newest, stretch.caught_up) == (START, START, None)
+
+
+def test_a_stretch_is_kept_to_the_end_of_the_horizon() -> None:
+    """By the time of its commit, and by its newest timestamp: at exactly the horizon, not after it."""
+    at = [START, START + timedelta(hours=1), START + timedelta(hours=2)]
+    stretches = tuple(Stretch(place(n), place(n + 1), each, each) for n, each in enumerate(at))
+    hour, bit = timedelta(hours=1), timedelta(microseconds=1)
+    for horizon, kept in ((hour, 2), (hour - bit, 1), (2 * hour, 3), (2 * hour - bit, 2)):
+        assert Counted(stretches, at[2], at[2] + 9 * hour).within(horizon) == stretches[-kept:], "by commits alone"
+        assert Counted(stretches, at[2] + 9 * hour, at[2]).within(horizon) == stretches[-kept:], "by timestamps alone"
+
+
+def test_of_a_divided_stretch_the_last_part_alone_says_that_all_is_counted() -> None:
+    """Its parts are as many as its offsets need, of which those below the log's first offset are none."""
+    whole = Stretch(LOG_START, place(1010), START, START, caught_up=START)
+    parts = list(divided([whole], {("T", 0): 1000}, most=5))
+    assert [one.caught_up for one in parts] == [None, START]
+    assert [(one.start, one.end) for one in parts] == [(LOG_START, place(1005)), (place(1005), place(1010))]

@@ -92,6 +92,15 @@ def test_of_copies_in_several_shares_the_first_in_the_log_stays() -> None:
     assert [share.filter(~is_at(share, drops))["_offset"].to_pylist() for share in shares] == [[], [7], [4]]
 
 
+@pytest.mark.parametrize(("contents", "conflicts"), [((1, 1, 1), 0), ((1, 2, 1), 1), ((1, 2, 3), 2), ((2, 1, 2), 1)])
+def test_copies_in_several_shares_conflict_once_for_each_other_content(contents: tuple[int, ...], conflicts: int) -> None:
+    """Equal ones add one key, and are no conflict, whichever tasks have read them."""
+    source = Source(topic="moves", event=Move, event_time="at", identity=("a",))
+    shares = [table(move(offset, n=n)) for offset, n in enumerate(contents)]
+    found = copies([identities(source, identified(source, share)) for share in shares], Horizon(1))
+    assert (found.conflicts, len(found.added.keys)) == (conflicts, len(set(contents)))
+
+
 class Inner(msgspec.Struct, frozen=True):
     """A struct with what is hard to tell apart as a text."""
 

@@ -2,7 +2,7 @@
 
 from datetime import UTC, datetime, timedelta
 
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from ledger.log.positions import Position
@@ -25,6 +25,9 @@ def at(offsets: list[int]) -> Position:
     return Position.of({("T", partition): offset for partition, offset in enumerate(offsets)})
 
 
+@example(  # the third end is five seconds from the first, but not from the second: the layer never learns of it
+    [((1, 0), (0, 0), 0), ((1, 0), (0, 0), 5), ((1, 0), (0, 0), 1), ((1, 0), (3, 0), 1)]
+)
 @given(steps)
 def test_it_is_the_latest_end_that_was_remembered_and_is_reached(drawn: list[Step]) -> None:
     """Each end is remembered that is five seconds or more from the one before, whichever way the clock was set."""
