@@ -3,7 +3,7 @@
 from datetime import UTC, datetime
 
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from ledger.log.gaps import Gap, GapNotAccepted, UnknownGap, refuse_unaccepted, touching
@@ -17,6 +17,8 @@ OFFSETS = st.dictionaries(st.sampled_from(PARTITIONS), st.integers(0, 12))
 INTERVALS = st.tuples(st.integers(0, 12), st.integers(0, 12)).map(lambda both: (min(both), max(both)))
 
 
+@example({("T", 0): (3, 5)}, {("T", 0): 5}, {("T", 0): 9})
+@example({("T", 0): (3, 5)}, {("T", 0): 1}, {("T", 0): 3})
 @given(st.dictionaries(st.sampled_from(PARTITIONS), INTERVALS), OFFSETS, OFFSETS)
 def test_a_gap_touches_a_range_that_has_one_of_its_offsets(held: dict, one: dict, other: dict) -> None:
     """Also one that begins before the range, or ends behind it."""

@@ -43,9 +43,10 @@ def take(path: Path, said: list[str], *, what: str = "archive", patience: float 
 
 def test_a_free_lock_is_taken_in_silence(tmp_path: Path) -> None:
     said: list[str] = []
-    take(tmp_path / "locks" / "log.lock", said)
+    path = tmp_path / "state" / "locks" / "log.lock"  # of a state folder that does not exist yet
+    take(path, said)
     assert said == []
-    assert str(owner(tmp_path / "locks" / "log.lock")) == "archive (pid 4711, since 2026-11-01T12:00:00+00:00)"
+    assert str(owner(path)) == "archive (pid 4711, since 2026-11-01T12:00:00+00:00)"
 
 
 def test_a_lock_that_cannot_be_made_is_no_lock(tmp_path: Path) -> None:

@@ -1,0 +1,17 @@
+"""The newest document of a release is the one that readers get; the same once more is no other."""
+
+from pathlib import Path
+
+from ledger.delta.addresses import Tables
+from ledger.publish import documents
+
+
+def test_the_newest_document_of_each_release(tmp_path: Path) -> None:
+    tables = Tables(str(tmp_path))
+    assert documents.of(tables, 1) == b""
+    for release, document in ((1, b"first"), (2, b"other"), (1, b"second"), (1, b"second")):
+        documents.record(tables, release, document)
+        assert documents.of(tables, release) == document
+    assert documents.of(tables, 2) == b"other"
+    documents.record(tables, 1, b"first")
+    assert documents.of(tables, 1) == b"first", "what was stored before may come back"
