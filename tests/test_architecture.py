@@ -106,3 +106,37 @@ def test_tables_are_made_from_settings_by_one_constructor() -> None:
     made = [name for name in sources if re.search(r"\bTables\(", (ROOT / name).read_text("utf-8"))]
     # `bench` asks for tables of folders that it made itself.
     assert [name for name in made if not name.startswith("bench/")] == ["ledger/delta/addresses.py"]
+
+
+FILES_OF_THEIR_OWN = {
+    "ledger/delta/addresses.py": "the root of the tables as an absolute path",
+    "ledger/delta/locks.py": "files whose locks the operating system keeps",
+    "ledger/log/manifest.py": "an export, a folder of the user's",
+    "batch/runtime/exclusive.py": "the process id",
+    "batch/runtime/session.py": "the process id",
+    "batch/transfer/export_archive.py": "an export",
+    "batch/transfer/import_archive.py": "an export",
+    "speed/process/checkpoints.py": "Spark's checkpoints",
+    "speed/process/speed_layer.py": "Spark's checkpoints, the process id",
+    "speed/report/progress.py": "a file of the state folder",
+    "speed/source/follow.py": "Spark's checkpoints",
+    "speed/source/query.py": "Spark's checkpoints",
+}
+"""The modules of ledger, batch and speed that touch files, none of which is a table's."""
+
+
+def imported(name: str) -> set[str]:
+    """The modules that a file imports, by their full names."""
+    tree = ast.parse((ROOT / name).read_text("utf-8"))
+    froms = {node.module for node in ast.walk(tree) if isinstance(node, ast.ImportFrom) and node.module}
+    return froms | {alias.name for node in ast.walk(tree) if isinstance(node, ast.Import) for alias in node.names}
+
+
+def test_files_of_tables_are_touched_through_the_port_alone() -> None:
+    """What works on a folder alone, such as a rename or a walk, would work nowhere else."""
+    sources = [name for name in tracked() if name.endswith(".py") and name.partition("/")[0] in PACKAGES]
+    other = {"pyarrow.fs", "pyarrow.dataset", "deltalake.fs"}
+    assert [name for name in sources if imported(name) & other] == []
+    touching = {"os", "pathlib", "shutil", "mmap", "glob", "tempfile"}
+    inner = [name for name in sources if name.partition("/")[0] in ("ledger", "batch", "speed")]
+    assert {name for name in inner if imported(name) & touching} == FILES_OF_THEIR_OWN.keys()

@@ -7,11 +7,11 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
-import pyarrow.parquet as pq
 
 from batch.runtime.file_ranges import EVENTS
 from batch.runtime.scan import within
 from ledger.delta.location import Location
+from ledger.delta.stored_file import opened
 from views.source.log_order import Places, places
 from views.source.offset_ranges import Partition, Ranges
 
@@ -35,11 +35,10 @@ class DroppedPositions:
 
 def read_dropped_positions(scratch: Location, files: Sequence[str], ranges: Ranges) -> DroppedPositions:
     """The listed positions that are within the ranges; only these are kept in memory."""
-    scratch_files = scratch.file_system()
     found = []
     for path in files:
-        with scratch_files.open_input_file(path) as source:
-            for batch in pq.ParquetFile(source).iter_batches(use_threads=False):
+        with opened(scratch, path) as file:
+            for batch in file.iter_batches(use_threads=False):
                 listed = pa.Table.from_batches([batch])
                 found.append(listed.filter(within(listed, EVENTS, ranges)))
     if not found:

@@ -22,7 +22,6 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
-import pyarrow.parquet as pq
 from pyspark.sql import SparkSession
 
 from batch.fold.dropped_positions import contained
@@ -32,6 +31,7 @@ from batch.runtime.parquet_writer import TableFile
 from batch.runtime.scan import scan, within
 from batch.runtime.splits import Slice
 from ledger.delta.location import Location
+from ledger.delta.stored_file import opened
 from views.arrow.ipc import from_ipc, to_ipc
 from views.kernel import kernel
 from views.kernel.deduplicate import contents, identity_columns
@@ -194,7 +194,7 @@ def _events(search: Search, source: Source, part: Slice | str) -> Iterator[pa.Ta
     if isinstance(part, Slice):
         yield from scan(search.events, part, EVENTS, events_schema(source).names, rows=_SCAN_ROWS // 4)
     else:
-        yield pq.read_table(part, filesystem=search.scratch.file_system(), use_threads=False).cast(events_schema(source))
+        yield opened(search.scratch, part).read(use_threads=False).cast(events_schema(source))
 
 
 def judged(search: Search, pieces: Iterator[bytes]) -> Iterator[Duplicates]:
@@ -258,8 +258,7 @@ def _stored(search: Search, table: pa.Table) -> str:
 
 def _read_hashes(search: Search, files: Sequence[str]) -> Hashes:
     """Read the hashes of scratch files, sorted."""
-    scratch = search.scratch.file_system()
-    tables = [pq.read_table(file, filesystem=scratch, use_threads=False) for file in files]
+    tables = [opened(search.scratch, file).read(use_threads=False) for file in files]
     hashes: Hashes = np.sort(pa.concat_tables(tables)["hash"].to_numpy())
     return hashes
 

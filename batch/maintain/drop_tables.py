@@ -1,7 +1,6 @@
 """Drop whole tables that no retained state and no young release needs: those of decoders, views and realtime releases."""
 
 from collections.abc import Iterable
-from pathlib import Path
 
 from batch.runtime import scratch
 from ledger.delta.addresses import Tables
@@ -41,9 +40,9 @@ def drop_unneeded(
         for source, decoder in release.sources.items():
             if (source, decoder) not in decoders:
                 # First the summaries: they say that the tables are complete.
-                folders += [tables.control("summaries", source, decoder), str(Path(tables.events(source, decoder)).parent)]
+                folders += [tables.control("summaries", source, decoder), tables.decoded(source, decoder)]
         if release.number not in numbers:
             folders.append(tables.realtime_of(release.number))
     known = [*view_tables(tables, every, ()), *view_tables(tables, (), states)]
     folders += [address for address in known if address not in views]
-    return [folder for folder in dict.fromkeys(folders) if scratch.drop(tables, Path(folder))]
+    return [folder for folder in dict.fromkeys(folders) if scratch.drop(tables, folder)]

@@ -8,7 +8,6 @@ a killed run leaves every table readable, and the next run continues.
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
-from pathlib import Path
 from typing import Final
 
 from batch.maintain import compact
@@ -89,7 +88,7 @@ def _maintain(tables: Tables, settings: Settings, at: datetime) -> Maintained:
     return Maintained(
         retained=tuple(each.number for each in publications.whole(tables, history) if each in kept),
         tables=tuple(done),
-        discarded=tuple(_name(tables, folder) for folder in discarded),
+        discarded=tuple(tables.name(folder) for folder in discarded),
         scratch=scratch.clear(tables),
     )
 
@@ -108,13 +107,13 @@ def _logs(tables: Tables, needed: list[Release], settings: Settings, at: datetim
         for address, where in addresses.items():
             size = settings.batch.task_mb << 20
             compacted, into = compact.compact(tables, address, where, known[-1].end, file_bytes=size, at=at)
-            yield Upkeep(_name(tables, address), compacted, into, freed=_vacuum(tables, address, settings))
+            yield Upkeep(tables.name(address), compacted, into, freed=_vacuum(tables, address, settings))
 
 
 def _views(tables: Tables, addresses: list[str], kept: list[Publication], settings: Settings, at: datetime) -> Iterator[Upkeep]:
     for address in addresses:
         expired = expire_versions(tables, address, kept, at=at)
-        yield Upkeep(_name(tables, address), expired=expired, freed=_vacuum(tables, address, settings))
+        yield Upkeep(tables.name(address), expired=expired, freed=_vacuum(tables, address, settings))
 
 
 def _journals(tables: Tables, needed: list[Release], settings: Settings) -> Iterator[Upkeep]:
@@ -133,13 +132,9 @@ def _journals(tables: Tables, needed: list[Release], settings: Settings) -> Iter
         *(("summaries", *pair) for pair in decoders),
     ]
     for address in (tables.control(*name) for name in names):
-        yield Upkeep(_name(tables, address), freed=_vacuum(tables, address, settings))
+        yield Upkeep(tables.name(address), freed=_vacuum(tables, address, settings))
 
 
 def _vacuum(tables: Tables, address: str, settings: Settings) -> Freed:
     handle = delta_tables.open_table(tables, address)
     return Freed() if handle is None else vacuum(handle, hours=settings.keep.file_hours)
-
-
-def _name(tables: Tables, address: str) -> str:
-    return str(Path(address).relative_to(Path(tables.root).absolute()))

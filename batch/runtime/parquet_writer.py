@@ -4,6 +4,7 @@ A file that no commit names is never read: killed and repeated tasks leave such 
 """
 
 import json
+import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
@@ -16,6 +17,7 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 from deltalake.transaction import AddAction
 
+from infra.storage.storage import Upload
 from ledger.delta.location import Location
 from views.instant import FIRST, LAST
 from views.source.event import TIMESTAMP
@@ -62,6 +64,7 @@ class TableFile:
     bounded: Sequence[str] = ()
     partition_values: Mapping[str, str] = field(default_factory=dict)
     written: Written | None = None
+    _upload: Upload | None = None
     _writer: pq.ParquetWriter | None = None
     _path: str = ""
     _rows: int = 0
@@ -82,12 +85,9 @@ class TableFile:
     def _open(self) -> pq.ParquetWriter:
         folder = "".join(f"{name}={value}/" for name, value in self.partition_values.items())
         self._path = f"{folder}part-{uuid4()}.parquet"
-        places = self.place.file_system()
-        if self.place.local:
-            places.create_dir(folder or ".", recursive=True)
-        return pq.ParquetWriter(
-            places.open_output_stream(self._path), self.schema, compression="zstd", compression_level=1, write_page_checksum=True
-        )
+        self._upload = self.place.storage().create(self._path)
+        stream = self._upload.stream
+        return pq.ParquetWriter(stream, self.schema, compression="zstd", compression_level=1, write_page_checksum=True)
 
     def _widen(self, name: str, rows: pa.ChunkedArray) -> None:
         seen = _bounds(rows)
@@ -103,17 +103,20 @@ class TableFile:
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
         if self._writer is None:
             return
-        self._writer.close()
-        if kind is None:
-            info = self.place.file_system().get_file_info([self._path])[0]
-            bounds = {
-                name: both
-                for name, both in self._bounds.items()
-                if name not in self._unbounded and not (isinstance(both[0], str) and max(map(len, both)) > _SHORT)
-            }
-            self.written = Written(
-                self._path, info.size, self._rows, bounds, self.partition_values, (info.mtime_ns or 0) // 1_000_000
-            )
+        assert self._upload is not None
+        with self._upload:
+            self._writer.close()  # writes the footer, and leaves the stream open: the file exists once that is closed, too
+            if kind is not None:
+                self._upload.abort()
+                return
+            size = self._upload.close()
+        bounds = {
+            name: both
+            for name, both in self._bounds.items()
+            if name not in self._unbounded and not (isinstance(both[0], str) and max(map(len, both)) > _SHORT)
+        }
+        milliseconds = time.time_ns() // 1_000_000  # what the file system says, too
+        self.written = Written(self._path, size, self._rows, bounds, self.partition_values, milliseconds)
 
 
 def _bounds(rows: pa.ChunkedArray) -> dict[str, Any] | None:

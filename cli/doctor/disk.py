@@ -4,6 +4,7 @@ import os
 import shutil
 from collections import Counter
 from collections.abc import Iterator, Mapping
+from contextlib import suppress
 from pathlib import Path
 from typing import Final
 
@@ -41,11 +42,11 @@ def _disk(subject: Subject) -> Iterator[Finding]:
     fine = []
     for folder in _folders(subject):
         tables = Path(subject.tables.root).is_relative_to(folder)
-        sizes = _sizes(Path(subject.tables.root)) if tables else {}
+        sizes = _table_sizes(subject.tables) if tables else {}
         taken = sum(size for name, size in sizes.items() if name[0] in ("log", "views"))
         grows = _growth(subject.tables, sizes)
         free = shutil.disk_usage(_existing(folder)).free
-        found = f"{_gb(free)} free; {folder} uses {_gb(_sizes(folder).total())}"
+        found = f"{_gb(free)} free; {folder} uses {_gb(_size(folder))}"
         found += f", of which log and views {_gb(taken)}" if tables else ""
         found += f"; the last archive run wrote about {_gb(grows)}" if grows else ""
         if free < max(_LEAST, grows):
@@ -74,17 +75,23 @@ def _growth(tables: Tables, sizes: Mapping[tuple[str, str], int]) -> int:
     return grows
 
 
-def _sizes(folder: Path) -> Counter[tuple[str, str]]:
-    """Bytes of the files in a folder, by the first two folders below it, "" where there are none."""
+def _table_sizes(tables: Tables) -> Counter[tuple[str, str]]:
+    """Bytes of the tables' files, by the first two parts of their names, "" where there are none."""
     sizes = Counter[tuple[str, str]]()
-    for place, _, files in os.walk(folder):
-        first, second, *_ = (*Path(place).relative_to(folder).parts, "", "")
-        for file in files:
-            try:
-                sizes[first, second] += (Path(place) / file).lstat().st_size
-            except FileNotFoundError:  # deleted meanwhile
-                continue
+    for head in tables.storage().list_after(""):
+        first, second, *_ = (*head.name.split("/")[:-1], "", "")
+        sizes[first, second] += head.size
     return sizes
+
+
+def _size(folder: Path) -> int:
+    """Bytes of all files in a folder."""
+    size = 0
+    for place, _, files in os.walk(folder):
+        for file in files:
+            with suppress(FileNotFoundError):  # deleted meanwhile
+                size += (Path(place) / file).lstat().st_size
+    return size
 
 
 def _existing(folder: Path) -> Path:

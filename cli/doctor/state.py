@@ -5,7 +5,7 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Final
 
-from batch.runtime.scratch import scratch
+from batch.runtime.scratch import FOLDER, scratch
 from cli.doctor.check import Check, Finding, Problem, ok, unless
 from cli.doctor.subject import Subject
 from infra.process import background
@@ -102,7 +102,7 @@ def _runs(subject: Subject) -> Iterator[Finding]:
         return
     tables, found = subject.tables, []
     decoders = {(name, one) for state in _followed(subject) for name, one in releases.load(tables, state.release).sources.items()}
-    for source in sorted(folder.name for folder in Path(tables.control("runs")).glob("*")):
+    for source in tables.names("control", "runs"):
         waiting = [run.number for run in archive.unwritten(tables, source) if run.imported]
         if waiting:
             found.append(UNFINISHED_IMPORT.found(f"source '{source}': the records of run {waiting[0]} are not imported yet"))
@@ -155,9 +155,9 @@ def _leftovers(subject: Subject) -> Iterator[Finding]:
 
 
 def _scratch(subject: Subject) -> Iterator[Finding]:
-    files = [path for path in Path(scratch(subject.tables).folder).rglob("*") if path.is_file()]
+    files = list(subject.tables.storage().list_after(FOLDER))
     if files and not _held(subject, "views"):
-        yield SCRATCH.found(f"{counted(len(files), 'file')} in {scratch(subject.tables).folder}")
+        yield SCRATCH.found(f"{counted(len(files), 'file')} in {scratch(subject.tables).address}")
 
 
 def _checkpoints(subject: Subject) -> Iterator[Finding]:

@@ -2,7 +2,6 @@
 
 from collections.abc import Iterator, Mapping
 from itertools import chain
-from pathlib import Path
 from typing import Final
 
 from deltalake import DeltaTable
@@ -61,16 +60,17 @@ LOST_PART: Final = Problem(
 
 
 def _tables(subject: Subject) -> Iterator[Finding]:
-    folders, named = _folders(subject.tables.root), _named(subject.tables)
+    addresses, named = _addresses(subject.tables), _named(subject.tables)
     yield from unless(
-        chain.from_iterable(chain((_looked_at(subject, one, named) for one in folders), (_gone(subject.tables),))),
-        f"{len(folders)} Delta tables, all complete and of reader version 1",
+        chain.from_iterable(chain((_looked_at(subject, one, named) for one in addresses), (_gone(subject.tables),))),
+        f"{len(addresses)} Delta tables, all complete and of reader version 1",
     )
 
 
-def _folders(root: str) -> list[Path]:
-    """Return the folders of all Delta tables."""
-    return sorted(log.parent for kind in _KINDS for log in Path(root, kind).rglob("_delta_log"))
+def _addresses(tables: Tables) -> list[str]:
+    """Return the addresses of all Delta tables, sorted."""
+    names = (head.name.partition("/_delta_log/") for kind in _KINDS for head in tables.storage().list_after(kind))
+    return sorted({tables.address(table) for table, log, _ in names if log})
 
 
 def _named(tables: Tables) -> frozenset[tuple[str, int]]:
@@ -85,37 +85,37 @@ def _named(tables: Tables) -> frozenset[tuple[str, int]]:
     return frozenset((view.address(tables, name), part.version) for name, view in views for part in view.parts)
 
 
-def _looked_at(subject: Subject, folder: Path, named: frozenset[tuple[str, int]]) -> Iterator[Finding]:
+def _looked_at(subject: Subject, address: str, named: frozenset[tuple[str, int]]) -> Iterator[Finding]:
     try:
-        handle = delta_tables.open_table(subject.tables, str(folder))
+        handle = delta_tables.open_table(subject.tables, address)
         if handle is None:
-            yield _problem(subject, folder).found(f"{folder} has an empty log", **_names(subject, folder))
+            yield _problem(subject, address).found(f"{address} has an empty log", **_names(subject, address))
             return
-        yield from _protocol(folder, handle)
+        yield from _protocol(address, handle)
         handle, damaged = looked_through(handle)
     except Unreadable as error:
-        yield _problem(subject, folder).found(str(error), **_names(subject, folder))
+        yield _problem(subject, address).found(str(error), **_names(subject, address))
         return
-    problem = _problem(subject, folder)
+    problem = _problem(subject, address)
     if problem is VIEW:
         versions = batch_parts.paths(handle)
-        damaged = [path for path in damaged if (str(folder), versions[path]) not in named]  # the check `views` finds the others
+        damaged = [path for path in damaged if (address, versions[path]) not in named]  # the check `views` finds the others
         problem = OLD_PART
     if damaged:
         yield problem.found(
-            f"{folder}: {counted(len(damaged), 'file')} missing or torn, such as {damaged[0]}", **_names(subject, folder)
+            f"{address}: {counted(len(damaged), 'file')} missing or torn, such as {damaged[0]}", **_names(subject, address)
         )
 
 
-def _protocol(folder: Path, handle: DeltaTable) -> Iterator[Finding]:
+def _protocol(address: str, handle: DeltaTable) -> Iterator[Finding]:
     protocol = handle.protocol()
     features = sorted({*(protocol.reader_features or ()), *(protocol.writer_features or ())})
     asked = f"reader version {protocol.min_reader_version}, writer version {protocol.min_writer_version}"
-    found = f"{folder} needs {asked}{', ' + ', '.join(features) if features else ''}; Tandem supports 1 and 2"
+    found = f"{address} needs {asked}{', ' + ', '.join(features) if features else ''}; Tandem supports 1 and 2"
     if protocol.min_reader_version > 1:
-        yield NOT_PLAIN.found(found, folder=folder)
+        yield NOT_PLAIN.found(found, folder=address)
     elif protocol.min_writer_version > 2:
-        yield WRITER.found(found, folder=folder)
+        yield WRITER.found(found, folder=address)
 
 
 def looked_through(handle: DeltaTable) -> tuple[DeltaTable, list[str]]:
@@ -127,28 +127,25 @@ def looked_through(handle: DeltaTable) -> tuple[DeltaTable, list[str]]:
 
 def _gone(tables: Tables) -> Iterator[Finding]:
     """Yield missing archives."""
-    for folder in sorted(Path(tables.control("summaries")).glob("*")):
-        address = tables.archive(folder.name)
-        if archive.runs(tables, folder.name) and not Path(address).exists():
+    for source in tables.names("control", "summaries"):
+        address = tables.archive(source)
+        if archive.runs(tables, source) and not any(tables.storage().list_after(tables.name(address))):
             yield ARCHIVE.found(f"{address} is missing, although archive runs wrote it", folder=address)
 
 
-def _kind(subject: Subject, folder: Path) -> str:
-    return folder.relative_to(subject.tables.root).parts[0]
-
-
-def _problem(subject: Subject, folder: Path) -> Problem:
+def _problem(subject: Subject, address: str) -> Problem:
     """Return the problem of a damaged table."""
-    log = ARCHIVE if folder.name == "archive" else DECODED
-    return {"control": JOURNAL, "log": log, "views": VIEW, "realtime": REALTIME}[_kind(subject, folder)]
+    kind, *_, last = subject.tables.name(address).split("/")
+    log = ARCHIVE if last == "archive" else DECODED
+    return {"control": JOURNAL, "log": log, "views": VIEW, "realtime": REALTIME}[kind]
 
 
-def _names(subject: Subject, folder: Path) -> Mapping[str, object]:
+def _names(subject: Subject, address: str) -> Mapping[str, object]:
     """Return the names in the fixes. A decoder's events, quarantine and summaries belong together."""
-    if _problem(subject, folder) is not DECODED:
-        return {"folder": folder}
-    source, decoder = folder.parts[-3:-1]
-    return {"folder": folder.parent, "summaries": subject.tables.control("summaries", source, decoder)}
+    if _problem(subject, address) is not DECODED:
+        return {"folder": address}
+    source, decoder = subject.tables.name(address).split("/")[-3:-1]
+    return {"folder": subject.tables.decoded(source, decoder), "summaries": subject.tables.control("summaries", source, decoder)}
 
 
 def _views(subject: Subject) -> Iterator[Finding]:

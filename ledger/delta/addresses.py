@@ -4,10 +4,11 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Final
-from urllib.parse import urlparse
 
 from infra.files import private_files
 from infra.settings import Settings
+from infra.storage.resolve import is_local, storage_at
+from infra.storage.storage import Storage
 from views.errors import TandemError
 
 _FOLDER: Final = "tables"
@@ -16,7 +17,7 @@ _CONTROL: Final = "control"
 
 @dataclass(frozen=True)
 class Tables:
-    """The addresses of all tables under `root`, a folder or a URI; `options` are delta-rs storage options.
+    """The addresses of all tables under `root`, a folder (made absolute) or a URI; `options` are delta-rs storage options.
 
     Both delta-rs and Spark accept an address: an absolute path for a folder, else the URI itself. Nothing is read or created
     here; a table exists from its first commit on.
@@ -26,7 +27,9 @@ class Tables:
     options: Mapping[str, str] = field(default_factory=dict, hash=False)
 
     def __post_init__(self) -> None:
-        if self.local and "%" in str(Path(self.root).absolute()):
+        if self.local:
+            object.__setattr__(self, "root", str(Path(self.root).absolute()))
+        if self.local and "%" in self.root:
             # delta-rs decodes such a path twice and then does not find what it has just written.
             raise TandemError(f"the folder {self.root} cannot hold tables: its path contains a '%'; choose a path without it")
 
@@ -86,12 +89,33 @@ class Tables:
         """The file whose OS lock the one writer of the named tables holds; local roots only."""
         return Path(self._at("locks", f"{name}.lock"))
 
+    def decoded(self, source: str, decoder: str) -> str:
+        """What holds the events and the quarantine of a decoder, and nothing else."""
+        return self._at("log", source, decoder)
+
+    def storage(self) -> Storage:
+        """All files of the tables, named relative to the root: `name` has a table's."""
+        return storage_at(self.root)
+
+    def name(self, address: str) -> str:
+        """The name of a table, or of what holds several, relative to the root."""
+        return address.removeprefix(f"{self.root.rstrip('/')}/")
+
+    def address(self, name: str) -> str:
+        """The address of the table of this name."""
+        return self._at(name)
+
+    def names(self, *within: str) -> list[str]:
+        """The distinct first parts, sorted, of the names of all files within such as `control("runs")`: a source's each."""
+        prefix = "/".join(within)
+        return sorted({head.name[len(prefix) + 1 :].partition("/")[0] for head in self.storage().list_after(prefix)})
+
     @property
     def local(self) -> bool:
         """Whether the root is a folder of this machine."""
-        return len(urlparse(self.root).scheme) < 2
+        return is_local(self.root)
 
     def _at(self, *names: str) -> str:
         if self.local:
-            return str(Path(self.root).absolute().joinpath(*names))
+            return str(Path(self.root, *names))
         return "/".join((self.root.rstrip("/"), *names))

@@ -17,7 +17,6 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from datetime import datetime
 from typing import Final, NoReturn, TypeVar
-from urllib.parse import unquote, urlparse
 from uuid import uuid4
 
 import pyarrow as pa
@@ -25,11 +24,11 @@ import pyarrow.parquet as pq
 from deltalake import CommitProperties, DeltaTable, PostCommitHookProperties, WriterProperties, write_deltalake
 from deltalake._internal import RemoveAction  # the package exports only its other half, AddAction
 from deltalake.exceptions import CommitFailedError, DeltaError, TableNotFoundError
-from deltalake.fs import DeltaStorageHandler
 from deltalake.transaction import AddAction
 from deltalake.writer.properties import ColumnProperties
-from pyarrow.fs import FileSystem, LocalFileSystem, PyFileSystem, SubTreeFileSystem
 
+from infra.storage.resolve import storage_at
+from infra.storage.storage import Storage
 from ledger.delta import state_format
 from ledger.delta.addresses import Tables
 from views.arrow.python_values import do_without_pandas
@@ -211,12 +210,13 @@ def files(handle: DeltaTable) -> dict[str, int]:
 
 def damaged(handle: DeltaTable, sizes: Mapping[str, int]) -> Iterator[str]:
     """The given files, by path and size, that are missing, have another size, or cannot be opened as Parquet."""
-    places = file_system(handle)
-    for path, info in zip(sizes, places.get_file_info(list(sizes)), strict=True):
+    files_of_it = storage(handle)
+    for path, size in sizes.items():
         try:
-            whole = info.size == sizes[path]
+            head = files_of_it.head(path)
+            whole = head is not None and head.size == size
             if whole:
-                with places.open_input_file(path) as opened:
+                with files_of_it.open(path) as opened:
                     pq.ParquetFile(opened, page_checksum_verification=True)
         except FAILURES:
             whole = False
@@ -227,7 +227,7 @@ def damaged(handle: DeltaTable, sizes: Mapping[str, int]) -> Iterator[str]:
 def read_file(handle: DeltaTable, path: str, columns: list[str] | None = None) -> pa.Table:
     """The rows of one active file, in the order written. Raises Vanished if it was deleted, else Unreadable."""
     try:
-        with file_system(handle).open_input_file(path) as opened:
+        with storage(handle).open(path) as opened:
             return pq.ParquetFile(opened, page_checksum_verification=True).read(columns)
     except FileNotFoundError as error:
         raise Vanished(
@@ -238,12 +238,9 @@ def read_file(handle: DeltaTable, path: str, columns: list[str] | None = None) -
         unreadable(f"{handle.table_uri}: file {path}", error)
 
 
-def file_system(handle: DeltaTable) -> FileSystem:
-    """A file system rooted at the table, on any storage."""
-    address = urlparse(handle.table_uri)
-    if address.scheme in ("", "file"):
-        return SubTreeFileSystem(unquote(address.path), LocalFileSystem())
-    return PyFileSystem(DeltaStorageHandler(handle.table_uri, _options(handle)))
+def storage(handle: DeltaTable) -> Storage:
+    """The storage of the table's files, which are named relative to the table."""
+    return storage_at(handle.table_uri)
 
 
 def reason(error: BaseException) -> str:
@@ -281,18 +278,17 @@ def _listed(look: Callable[[], T]) -> T:
 
 def _write_file(handle: DeltaTable, rows: pa.Table, milliseconds: int, bounds: str | None) -> AddAction:
     path = f"part-{uuid4()}.parquet"
-    places = file_system(handle)
-    with places.open_output_stream(path) as stream:
+    with storage(handle).create(path) as upload:
         pq.write_table(
             rows,
-            stream,
+            upload.stream,
             compression="zstd",
             compression_level=1,
             use_dictionary=False,
             write_statistics=False,
             write_page_checksum=True,
         )
-    size = places.get_file_info([path])[0].size
+        size = upload.close()
     statistics: dict[str, object] = {"numRecords": rows.num_rows}
     if bounds is not None:
         values = rows[bounds].to_pylist()

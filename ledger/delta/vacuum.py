@@ -19,7 +19,6 @@ What is never deleted
 from dataclasses import dataclass
 
 from deltalake import DeltaTable
-from pyarrow.fs import FileType
 
 from ledger.delta import delta_tables
 from ledger.delta.delta_tables import FAILURES, Unwritable, reason
@@ -40,14 +39,13 @@ def vacuum(handle: DeltaTable, *, hours: int) -> Freed:
     """
     try:
         old = handle.vacuum(retention_hours=hours, dry_run=True, enforce_retention_duration=False, full=True)
-        places = delta_tables.file_system(handle)
+        files = delta_tables.storage(handle)
         # The log remembers files for longer than they exist.
-        there = [info for info in places.get_file_info(old) if info.type == FileType.File]
-        for info in there:
-            places.delete_file(info.path)
+        there = [head for path in old if (head := files.head(path)) is not None]
+        files.delete(head.name for head in there)
     except FAILURES as error:
         raise Unwritable(f"cannot delete old files of table {handle.table_uri}: {reason(error)}") from error
-    return Freed(len(there), sum(info.size or 0 for info in there))
+    return Freed(len(there), sum(head.size for head in there))
 
 
 def checkpoint(handle: DeltaTable) -> None:

@@ -2,22 +2,16 @@
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from pathlib import Path
-from typing import Generic, NamedTuple, TypeVar
+from typing import Generic, TypeVar
 
 from deltalake import DeltaTable
 
+from infra.storage.resolve import storage_at
+from infra.storage.storage import Head, Storage
 from ledger.delta import delta_tables
 from ledger.delta.addresses import Tables
 
 T = TypeVar("T")
-
-
-class _Entry(NamedTuple):
-    """Identifies a log entry's file, to notice that another file has replaced it."""
-
-    inode: int
-    written_ns: int
 
 
 @dataclass
@@ -27,9 +21,13 @@ class Watched(Generic[T]):
     tables: Tables
     address: str
     make: Callable[[DeltaTable | None], T]
+    _files: Storage = field(init=False, repr=False)
     _handle: DeltaTable | None = field(default=None, init=False, repr=False)
-    _newest: _Entry | None = field(default=None, init=False, repr=False)
+    _newest: Head | None = field(default=None, init=False, repr=False)
     _made: tuple[DeltaTable, int, T] | None = field(default=None, init=False, repr=False)
+
+    def __post_init__(self) -> None:
+        self._files = storage_at(self.address)
 
     def read(self) -> T:
         """The value for the table's newest version, or for None if there is no table; the same object if nothing changed.
@@ -61,10 +59,9 @@ class Watched(Generic[T]):
         self._newest = None if handle is None else self._entry(handle.version())
         return handle
 
-    def _entry(self, version: int) -> _Entry | None:
-        """The entry of a version; None if it is missing, or the table is not on this machine."""
+    def _entry(self, version: int) -> Head | None:
+        """The entry of a version, whose tag differs if another file has replaced it; None if it is missing or cannot be asked."""
         try:
-            found = Path(self.address, "_delta_log", f"{version:020}.json").stat()
+            return self._files.head(f"_delta_log/{version:020}.json")
         except OSError:
             return None
-        return _Entry(found.st_ino, found.st_mtime_ns)

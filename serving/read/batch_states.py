@@ -11,7 +11,7 @@ import pyarrow.parquet as pq
 from deltalake import DeltaTable
 
 from ledger.delta.addresses import Tables
-from ledger.delta.delta_tables import file_system, unreadable
+from ledger.delta.delta_tables import storage, unreadable
 from ledger.publish.batch_parts import Part, files_of, still_live
 from serving.read.selection import Selection
 
@@ -65,7 +65,7 @@ class BatchStates:
 def row_groups(handle: DeltaTable, path: str, schema: pa.Schema) -> Iterator[pa.Table]:
     """The states of one file of a view's table, in pieces."""
     # Not pyarrow.dataset: importing it imports pandas, and the files are not sorted by anything that it could skip by.
-    with file_system(handle).open_input_file(path) as opened:
+    with storage(handle).open(path) as opened:
         file = pq.ParquetFile(opened, page_checksum_verification=True)
         for group in range(file.num_row_groups):
             yield file.read_row_group(group, columns=schema.names).select(schema.names).cast(schema)

@@ -111,8 +111,8 @@ def rows_in(tables: Tables, source: str = SOURCE) -> list[Row]:
     handle = delta_tables.open_table(tables, tables.archive(source))
     if handle is None:
         return []
-    places = delta_tables.file_system(handle)
-    tables_of = (pq.read_table(path, filesystem=places).cast(RECORDS_SCHEMA) for path in delta_tables.files(handle))
+    files = delta_tables.storage(handle)
+    tables_of = (pq.ParquetFile(files.open(path)).read().cast(RECORDS_SCHEMA) for path in delta_tables.files(handle))
     return in_order([row for table in tables_of for row in table.to_pylist()])
 
 

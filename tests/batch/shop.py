@@ -236,10 +236,10 @@ def rows_of(shop: Shop, address: str) -> pa.Table:
     """All rows of a table, in the order of the log."""
     handle = delta_tables.open_table(shop.tables, address)
     assert handle is not None
-    places = delta_tables.file_system(handle)
+    files = delta_tables.storage(handle)
     empty = pa.schema(handle.schema()).empty_table()
     rows = pa.concat_tables(
-        [empty, *(pq.read_table(path, filesystem=places).cast(empty.schema) for path in delta_tables.files(handle))]
+        [empty, *(pq.ParquetFile(files.open(path)).read().cast(empty.schema) for path in delta_tables.files(handle))]
     )
     topic = next(name for name in rows.column_names if name.endswith("topic_id"))
     offset = next(name for name in rows.column_names if name.endswith("offset"))

@@ -4,7 +4,7 @@ A schedule makes hundreds of tables of one row; Arrow would take a fraction of a
 """
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import datetime
 from types import SimpleNamespace
 from typing import Any, Self
@@ -98,17 +98,34 @@ class Within:
 
 @dataclass
 class Stream:
-    """An open file: rows on their way to `keep`, or from a file."""
+    """An open file: rows from a file, or on their way into one."""
 
     rows: Rows | None
-    keep: Callable[[Rows], None] | None = None
 
     def __enter__(self) -> Self:
         return self
 
-    def __exit__(self, kind: object, *_: object) -> None:
-        if kind is None and self.keep is not None and self.rows is not None:
-            self.keep(self.rows)
+    def __exit__(self, *_: object) -> None:
+        pass
+
+
+@dataclass
+class Upload:
+    """A file that is being written: `keep` gets its rows when it is closed."""
+
+    keep: Callable[[Rows], None]
+    stream: Stream = field(default_factory=lambda: Stream(None))
+
+    def close(self) -> int:
+        assert self.stream.rows is not None
+        self.keep(self.stream.rows)
+        return self.stream.rows.num_rows
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        pass
 
 
 @dataclass(frozen=True)

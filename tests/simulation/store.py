@@ -15,9 +15,9 @@ from deltalake import CommitProperties
 from deltalake._internal import RemoveAction
 from deltalake.exceptions import CommitFailedError, DeltaError, TableNotFoundError
 from deltalake.transaction import AddAction
-from pyarrow.fs import FileType
 
-from tests.simulation.plain_tables import Rows, Stream
+from infra.storage.storage import Head
+from tests.simulation.plain_tables import Rows, Stream, Upload
 
 Fate = Literal["lands", "fails", "unacknowledged", "seems to conflict"]
 """What becomes of a commit: the last two land, and end in an error all the same."""
@@ -247,44 +247,43 @@ def write_deltalake(
 
 
 @dataclass(frozen=True)
-class Places:
-    """The files beside one table."""
+class Files:
+    """The files beside one table: what the ledger asks of `infra.storage`."""
 
     store: Store
     address: str
 
     @classmethod
-    def of(cls, handle: DeltaTable) -> "Places":
+    def of(cls, handle: DeltaTable) -> "Files":
         return cls(handle._store, handle.table_uri)
 
-    def open_input_file(self, path: str) -> Stream:
-        self.store.io.step(f"read {self.address}/{path}")
+    def open(self, name: str) -> Stream:
+        self.store.io.step(f"read {self.address}/{name}")
         stored = self.store.tables.get(self.address)
-        if stored is None or path not in stored.content:
-            raise FileNotFoundError(path)
-        return Stream(stored.content[path])
+        if stored is None or name not in stored.content:
+            raise FileNotFoundError(name)
+        return Stream(stored.content[name])
 
-    def open_output_stream(self, path: str) -> Stream:
+    def create(self, name: str) -> Upload:
+        def keep(rows: Rows) -> None:
+            self.store.write(self.address, rows, name)
+            self.store.io.step(f"list {self.address}")  # between a file that is whole and the commit that names it
+
         self.store.io.step(f"write {self.address}")
-        return Stream(None, lambda rows: self.store.write(self.address, rows, path) and None)
+        return Upload(keep)
 
-    def get_file_info(self, paths: Sequence[str]) -> list[Any]:
-        self.store.io.step(f"list {self.address}")
-        content = self.store.tables[self.address].content
-        return [
-            SimpleNamespace(
-                path=path,
-                type=FileType.File if path in content else FileType.NotFound,
-                size=content[path].num_rows if path in content else None,
-            )
-            for path in paths
-        ]
-
-    def delete_file(self, path: str) -> None:
-        self.store.io.step(f"delete {self.address}/{path}")
+    def head(self, name: str) -> Head | None:
         stored = self.store.tables[self.address]
-        stored.content.pop(path, None)
-        stored.since.pop(path, None)
+        content = stored.content.get(name)
+        return None if content is None else Head(name, content.num_rows, stored.since[name], "")
+
+    def delete(self, names: Iterable[str]) -> None:
+        self.store.io.step(f"list {self.address}")  # between the looks at files and their deletion
+        for name in names:
+            self.store.io.step(f"delete {self.address}/{name}")
+            stored = self.store.tables[self.address]
+            stored.content.pop(name, None)
+            stored.since.pop(name, None)
 
 
 _ADDS = ("path", "size_bytes", "num_records", "partition", "partition.batch_version", "max.number")

@@ -71,7 +71,7 @@ from tests.simulation import numbers
 from tests.simulation.numbers import SOURCE, Event, Found, Log, States, decode, encode, from_rows, states, to_rows, united
 from tests.simulation.plain_tables import ARROW, PARQUET, Rows, Within
 from tests.simulation.processes import Process, Schedule
-from tests.simulation.store import DeltaTable, Handles, Places, Store, write_deltalake
+from tests.simulation.store import DeltaTable, Files, Handles, Store, write_deltalake
 from views.project.project import Project
 from views.source.offset_ranges import Interval, Partition, Ranges
 from views.source.source import Source
@@ -235,7 +235,7 @@ def surroundings() -> Iterator[None]:
         patch.setattr(ledger.delta.delta_tables, "pq", PARQUET)
         patch.setattr(ledger.delta.delta_tables, "DeltaTable", DeltaTable)
         patch.setattr(ledger.delta.delta_tables, "write_deltalake", write_deltalake)
-        patch.setattr(ledger.delta.delta_tables, "file_system", Places.of)
+        patch.setattr(ledger.delta.delta_tables, "storage", Files.of)
         patch.setattr(ledger.delta.delta_tables, "do_without_pandas", lambda: None)
         patch.setattr(Tables, "make_root", lambda _: None)
         patch.setattr(ledger.delta.journal, "time", SimpleNamespace(sleep=sleep))
@@ -558,9 +558,9 @@ def _expected(_: Tables, source: Source, decoder: str, *, kind: str, views: int,
     return Expected(source.name, kind, views, 0, 0, None)
 
 
-def _drop(_: Tables, folder: Path) -> bool:
+def _drop(_: Tables, folder: str) -> bool:
     world().store.io.step(f"discard {folder}")
-    return world().store.discard(str(folder))
+    return world().store.discard(folder)
 
 
 @contextmanager

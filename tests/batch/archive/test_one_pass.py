@@ -27,7 +27,7 @@ GOOD, BAD = b'{"at": "2026-11-01T12:00:00Z"}', b"{"
 def work(folder: Path) -> Decoding:
     places = [Location(str(folder / name)) for name in ("archive", "events", "quarantine")]
     for place in places:
-        Path(place.folder).mkdir()
+        Path(place.address).mkdir()
     return Decoding(FILES, SOURCE, *places)
 
 
@@ -55,7 +55,7 @@ def run(task: Decoding, batches: Sequence[pa.RecordBatch], *, typed: bool = True
 
 
 def stored(place: Location, files: Sequence[Written], schema: pa.Schema) -> pa.Table:
-    read = [pq.read_table(Path(place.folder, file.path), page_checksum_verification=True).cast(schema) for file in files]
+    read = [pq.read_table(Path(place.address, file.path), page_checksum_verification=True).cast(schema) for file in files]
     return pa.concat_tables([pa.Table.from_batches([], schema), *read])
 
 
@@ -82,7 +82,7 @@ def test_a_copy_without_decoding_has_the_same_bytes_and_no_claim_about_events(tm
     found = run(task, [records(0, [GOOD, BAD])], typed=False)
     assert found.records == 2
     assert found.decoded is None
-    assert not list(Path(task.events.folder).iterdir())
+    assert not list(Path(task.events.address).iterdir())
 
 
 @pytest.mark.parametrize("typed", [True, False])
@@ -97,7 +97,7 @@ def test_a_reader_never_holds_more_than_a_bounded_row_group(tmp_path: Path, monk
     monkeypatch.setattr(copy_task, "_GROUP_BYTES", 100_000)
     task, large = work(tmp_path), GOOD + b" " * 10_000
     found = run(task, [records(4 * number, [large] * 4) for number in range(10)])
-    with pq.ParquetFile(Path(task.archive.folder, found.files[0].path)) as file:
+    with pq.ParquetFile(Path(task.archive.address, found.files[0].path)) as file:
         groups = [file.metadata.row_group(number).num_rows for number in range(file.num_row_groups)]
     assert groups == [8] * 5
     assert found.decoded is not None

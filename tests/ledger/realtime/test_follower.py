@@ -127,9 +127,7 @@ def test_a_reader_who_was_away_while_the_log_was_cleaned_up_comes_back(tables: T
     handle = delta_tables.open_table(tables, tables.realtime(1, SOURCE))
     assert handle is not None
     handle.create_checkpoint()
-    places = delta_tables.file_system(handle)
-    for version in range(handle.version()):
-        places.delete_file(f"_delta_log/{version:020}.json")
+    delta_tables.storage(handle).delete(f"_delta_log/{version:020}.json" for version in range(handle.version()))
     commit_each(writer, at(4, 4))
     assert ends(follower.poll(), before) == [at(2, 2), at(3, 3), at(4, 4)]
 
@@ -138,7 +136,6 @@ def test_a_file_that_is_gone_for_good_is_said(tables: Tables) -> None:
     commit_each(claim(tables), at(1, 1))
     handle = delta_tables.open_table(tables, tables.realtime(1, SOURCE))
     assert handle is not None
-    for path in delta_tables.files(handle):
-        delta_tables.file_system(handle).delete_file(path)
+    delta_tables.storage(handle).delete(delta_tables.files(handle))
     with pytest.raises(delta_tables.Vanished, match=r"cannot read table .*realtime/1/numbers.*was deleted; restore it"):
         follow(tables).poll()

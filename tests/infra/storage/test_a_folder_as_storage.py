@@ -1,0 +1,40 @@
+"""What a folder does beside the port: one rename, addresses as delta-rs prints them, folders that cannot be read."""
+
+from pathlib import Path
+
+import pytest
+
+from infra.storage.local import Local
+from infra.storage.resolve import is_local, storage_at
+from views.errors import TandemError
+
+
+def test_a_folder_is_moved_whole_or_not_at_all(tmp_path: Path) -> None:
+    storage = Local(str(tmp_path))
+    storage.put_if_absent("views/a/f/_delta_log/0.json", b"{}")
+    assert storage.move("views/a/f", "scratch/1") is True
+    assert [head.name for head in storage.list_after("")] == ["scratch/1/_delta_log/0.json"]
+    assert storage.move("views/a/f", "scratch/2") is False
+
+
+def test_an_address_is_a_path_or_the_url_that_delta_rs_prints(tmp_path: Path) -> None:
+    folder = tmp_path / "my stäte"
+    Local(str(folder)).put_if_absent("a", b"x")
+    for address in (str(folder), f"{folder}/", folder.as_uri(), f"{folder.as_uri()}/"):
+        assert storage_at(address).head("a") is not None
+    assert storage_at(str(folder)).head("b") is None
+
+
+def test_an_object_stores_address_is_refused() -> None:
+    assert not is_local("s3://bucket/prefix")
+    with pytest.raises(TandemError, match=r"s3://bucket/prefix is an address; expected a folder of this machine"):
+        storage_at("s3://bucket/prefix")
+
+
+def test_a_file_where_a_folder_should_be_is_an_error_of_the_writer_alone(tmp_path: Path) -> None:
+    (tmp_path / "root").write_text("a file")
+    storage = Local(str(tmp_path / "root"))
+    assert storage.head("a") is None
+    assert list(storage.list_after("")) == []
+    with pytest.raises(OSError, match=r"exists|Not a directory"):
+        storage.create("a")

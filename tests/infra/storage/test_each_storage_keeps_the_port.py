@@ -1,0 +1,194 @@
+"""One suite for each implementation of the port of `infra.storage`: names, writes that end or are abandoned, races, listings."""
+
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
+from pathlib import Path
+from threading import Barrier
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+from hypothesis import HealthCheck, given, settings, strategies
+
+from infra.storage.local import Local
+from infra.storage.storage import InvalidName, Storage
+
+HOSTILE = (
+    *("%2E", "50%25", "a b", "a+b", "ä/ß.parquet", "x?y=z&w", "#1", "~", "'\"", "\\"),
+    *("..a", "a..", ".a", "batch_version=1/part.parquet"),
+)
+"""Names that somebody might decode, encode, or take for a query, a fragment or a folder."""
+
+
+@pytest.fixture(params=["local"])
+def storage(request: pytest.FixtureRequest, tmp_path: Path) -> Storage:
+    """An empty storage of each kind."""
+    return {"local": lambda: Local(str(tmp_path / "root"))}[request.param]()
+
+
+def put(storage: Storage, name: str, content: bytes) -> int:
+    with storage.create(name) as upload:
+        upload.stream.write(content)
+        return upload.close()
+
+
+def read(storage: Storage, name: str) -> bytes:
+    with storage.open(name) as file:
+        return bytes(file.read())
+
+
+def names(storage: Storage, prefix: str = "", after: str = "") -> list[str]:
+    return [head.name for head in storage.list_after(prefix, after)]
+
+
+@pytest.mark.parametrize("name", HOSTILE)
+def test_a_name_is_taken_literally(storage: Storage, name: str) -> None:
+    assert put(storage, name, b"content") == 7
+    assert read(storage, name) == b"content"
+    assert names(storage) == [name]
+    head = storage.head(name)
+    assert head is not None
+    assert (head.name, head.size) == (name, 7)
+    storage.delete([name])
+    assert names(storage) == []
+
+
+def test_names_that_differ_only_when_encoded_are_different_files(storage: Storage) -> None:
+    for name in (".a", "%2Ea", "%252Ea"):
+        put(storage, name, name.encode())
+    assert {name: read(storage, name) for name in names(storage)} == {name: name.encode() for name in (".a", "%2Ea", "%252Ea")}
+
+
+@pytest.mark.parametrize("name", ["", "/a", "a/", "a//b", "..", "a/../b", "./a", "a\0b", "a\nb"])
+def test_a_name_that_could_leave_the_root_is_refused(storage: Storage, name: str) -> None:
+    for use in (
+        storage.open,
+        storage.head,
+        storage.create,
+        lambda it: storage.put_if_absent(it, b""),
+        lambda it: storage.delete([it]),
+    ):
+        with pytest.raises(InvalidName, match="invalid file name"):
+            use(name)
+
+
+def test_what_is_absent_is_absent_and_no_error(storage: Storage) -> None:
+    assert storage.head("a/b") is None
+    assert names(storage, "a") == []
+    storage.delete(["a/b", "c"])
+    storage.delete_below("a")
+    with pytest.raises(FileNotFoundError):
+        storage.open("a/b")
+
+
+def test_a_folder_is_no_file(storage: Storage) -> None:
+    put(storage, "a/b", b"x")
+    assert storage.head("a") is None
+    assert storage.head("a/b/c") is None
+    assert names(storage, "a/b") == []
+
+
+def test_close_gives_the_size_and_the_file_is_there_for_parquet(storage: Storage) -> None:
+    rows = pa.table({"n": range(1000)})
+    with storage.create("t/part.parquet") as upload:
+        pq.write_table(rows, upload.stream)
+        size = upload.close()
+    head = storage.head("t/part.parquet")
+    assert head is not None
+    assert head.size == size > 0
+    with storage.open("t/part.parquet") as file:
+        assert pq.ParquetFile(file).read() == rows
+
+
+def test_a_block_that_ends_closes_the_file(storage: Storage) -> None:
+    with storage.create("a") as upload:
+        upload.stream.write(b"whole")
+    assert read(storage, "a") == b"whole"
+
+
+def test_a_file_whose_writer_failed_does_not_exist(storage: Storage) -> None:
+    with suppress(ZeroDivisionError), storage.create("a") as upload:
+        upload.stream.write(b"ha")
+        upload.stream.write(bytes(1 // 0))
+    assert storage.head("a") is None
+
+
+def test_abort_after_close_takes_nothing_back(storage: Storage) -> None:
+    upload = storage.create("a")
+    upload.stream.write(b"x")
+    upload.close()
+    upload.abort()
+    assert read(storage, "a") == b"x"
+
+
+def test_of_many_who_put_one_name_at_once_one_succeeds_and_its_content_stays(storage: Storage) -> None:
+    writers = 8
+    for number in range(25):
+        together = Barrier(writers)
+
+        def one(writer: int, name: str = f"log/{number:020}.json", together: Barrier = together) -> bool:
+            together.wait()
+            return storage.put_if_absent(name, bytes([writer]) * 1000)
+
+        with ThreadPoolExecutor(writers) as threads:
+            won = [writer for writer, first in enumerate(threads.map(one, range(writers))) if first]
+        assert len(won) == 1
+        assert read(storage, f"log/{number:020}.json") == bytes(won) * 1000
+    assert names(storage, "log") == [f"log/{number:020}.json" for number in range(25)]
+
+
+def test_put_if_absent_leaves_what_is_there(storage: Storage) -> None:
+    put(storage, "a", b"first")
+    assert storage.put_if_absent("a", b"second") is False
+    assert read(storage, "a") == b"first"
+    storage.delete(["a"])
+    assert storage.put_if_absent("a", b"third") is True
+    assert read(storage, "a") == b"third"
+
+
+def test_another_file_of_the_same_name_has_another_tag(storage: Storage) -> None:
+    put(storage, "a", b"1")
+    before = storage.head("a")
+    assert storage.head("a") == before
+    storage.put_if_absent("b", b"2")
+    storage.delete(["a"])
+    put(storage, "a", b"22")
+    after = storage.head("a")
+    assert before is not None
+    assert after is not None
+    assert before.tag != after.tag
+
+
+def test_a_prefix_ends_at_a_part_of_the_name(storage: Storage) -> None:
+    for name in ("a/x", "ab/x", "a/b/y", "a.b"):
+        put(storage, name, b"")
+    assert names(storage, "a") == ["a/b/y", "a/x"]
+    storage.delete_below("a")
+    assert names(storage) == ["a.b", "ab/x"]
+
+
+def test_delete_below_takes_what_is_nested_and_no_more(storage: Storage) -> None:
+    for name in ("s/1/2/3", "s/4", "t"):
+        put(storage, name, b"")
+    storage.delete_below("s")
+    assert names(storage) == ["t"]
+    put(storage, "s/5", b"")
+    assert names(storage, "s") == ["s/5"]
+
+
+PARTS = strategies.text(strategies.sampled_from("ab.-/%é=0~"), min_size=1, max_size=6).filter(
+    lambda name: all(name.split("/")) and not {".", ".."} & {*name.split("/")}
+)
+
+
+@settings(suppress_health_check=[HealthCheck.function_scoped_fixture], max_examples=60, deadline=None)
+@given(given_names=strategies.sets(PARTS, max_size=8), after=PARTS)
+def test_a_listing_is_in_the_order_of_utf8_and_starts_beyond_a_name(storage: Storage, given_names: set[str], after: str) -> None:
+    storage.delete_below("run")
+    # A folder cannot have the name of a file.
+    files = {f"run/{name}" for name in given_names if not any(other.startswith(f"{name}/") for other in given_names)}
+    for name in files:
+        put(storage, name, b"")
+    in_order = sorted(files, key=str.encode)
+    assert names(storage, "run") == in_order
+    assert names(storage, "run", f"run/{after}") == [name for name in in_order if name.encode() > f"run/{after}".encode()]
