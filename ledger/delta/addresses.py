@@ -7,6 +7,7 @@ from typing import Final
 
 from infra.files import private_files
 from infra.settings import Settings
+from infra.storage.mounts import network_file_system
 from infra.storage.resolve import is_local, storage_at
 from infra.storage.storage import Storage
 from views.errors import TandemError
@@ -37,12 +38,17 @@ class Tables:
     def of(cls, settings: Settings) -> "Tables":
         """The tables of a project: in `storage.root`, else in `tables` of the state folder.
 
-        Earlier versions kept tables in the state folder itself; where there are such, they stay there.
+        Earlier versions kept tables in the state folder itself; where there are such, they stay there. Raises TandemError for a
+        root on a network file system, unless the settings say that locks work there.
         """
-        if settings.storage.root:
-            return cls(settings.storage.root)
-        earlier = settings.folder / _CONTROL
-        return cls(str(settings.folder if earlier.is_dir() else settings.folder / _FOLDER))
+        earlier = (settings.folder / _CONTROL).is_dir()
+        root = settings.storage.root or str(settings.folder if earlier else settings.folder / _FOLDER)
+        if settings.storage.network == "refuse" and (kind := network_file_system(Path(root))):
+            raise TandemError(
+                f"{root} is on a network file system ({kind}), where locks may not exclude other hosts; set `storage.root` to a "
+                'folder of a local disk, or `storage.network = "locks"` if POSIX locks work there between all hosts'
+            )
+        return cls(root)
 
     def make_root(self) -> None:
         """Make the root, for its owner alone (mode 0700), if it is a folder that does not exist. Raises TandemError."""

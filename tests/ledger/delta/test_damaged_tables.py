@@ -11,7 +11,7 @@ import pytest
 from msgspec import structs
 
 from infra.settings import Settings, Storage
-from ledger.delta import delta_tables
+from ledger.delta import addresses, delta_tables
 from ledger.delta.addresses import Tables
 from ledger.delta.delta_tables import Unreadable, Unwritable
 from ledger.delta.journal import Journal
@@ -146,6 +146,15 @@ def test_tables_that_an_earlier_version_left_in_the_state_folder_stay_there(tmp_
     state = Settings(state=str(tmp_path))
     (tmp_path / "control").mkdir()
     assert Tables.of(state).root == str(tmp_path)
+    assert Tables.of(structs.replace(state, storage=Storage(root="/elsewhere"))).root == "/elsewhere"
+
+
+def test_a_root_on_a_network_file_system_is_refused_unless_declared(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(addresses, "network_file_system", lambda folder: "nfs4" if folder == tmp_path / "tables" else None)
+    state = Settings(state=str(tmp_path))
+    with pytest.raises(TandemError, match=r"tables is on a network file system \(nfs4\), .* set `storage.root`"):
+        Tables.of(state)
+    assert Tables.of(structs.replace(state, storage=Storage(network="locks"))).root == str(tmp_path / "tables")
     assert Tables.of(structs.replace(state, storage=Storage(root="/elsewhere"))).root == "/elsewhere"
 
 
