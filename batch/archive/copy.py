@@ -58,7 +58,7 @@ def copy(
     try:
         records = (
             session.read.format("kafka")
-            .options(**_FETCH, **options)
+            .options(**{**_FETCH, **options})
             .option("assign", json.dumps(_partitions(topics, lows)))
             .option("startingOffsets", topic_offsets(topics, lows))
             .option("endingOffsets", topic_offsets(topics, highs))
