@@ -154,7 +154,9 @@ def publish(tables: Tables, derive: Callable[[Publication | None], Publication |
         candidate = replace(candidate, parent=parent.number if parent else 0)
         before = _last_of_release(snapshot, candidate.release)
         (_refuse_lost_tail(tables, candidate, before) if candidate.kind == "rollback" else _refuse_step_back(candidate, before))
-        _refuse_untileable(tables, candidate)
+        # Before the first publication no release has commits. If some have, another process published, and the journal says so.
+        if candidate.kind != "initial":
+            _refuse_untileable(tables, candidate)
         return to_row(candidate)
 
     stored = _journal(tables).add(row)

@@ -304,8 +304,8 @@ def test_lost_rows_and_lost_files_publish_nothing(shop: Shop) -> None:
     before = publications.latest(shop.tables)
     handle = delta_tables.open_table(shop.tables, shop.tables.events("sales", decoder(shop)))
     assert handle is not None
-    rows = delta_tables.read_file(handle, next(iter(delta_tables.files(handle))))
-    (file,) = delta_tables.files(handle)
+    file = next(iter(delta_tables.files(handle)))
+    rows = delta_tables.read_file(handle, file)
     path = Path(shop.tables.events("sales", decoder(shop)), file)
     kept = path.read_bytes()
 

@@ -1,7 +1,9 @@
 """Rule 8: publications are numbered, derived from what is live, and never take back what a reader has seen."""
 
 import re
+import shutil
 import threading
+from collections.abc import Callable
 from dataclasses import replace
 from datetime import timedelta
 
@@ -9,8 +11,10 @@ import pytest
 
 from ledger.cuts import bridge
 from ledger.delta.addresses import Tables
+from ledger.delta.journal import Journal, Row, Snapshot
 from ledger.log.counts import Counts
 from ledger.log.positions import LOG_START, Position
+from ledger.publish import publications
 from ledger.publish.batch_parts import BatchView, Part
 from ledger.publish.publications import (
     History,
@@ -56,6 +60,23 @@ def test_two_who_make_the_first_at_once_find_the_same(tables: Tables) -> None:
     assert len(made) == 4
     assert {publication.number for publication in history(tables)} == {1}
     assert all(publication == made[0] for publication in made)
+
+
+def test_who_sees_no_publication_yet_finds_the_one_of_another(tables: Tables, monkeypatch: pytest.MonkeyPatch) -> None:
+    """By now the release's oldest commits were deleted, so none begins at the log's start, where a first publication's cut is."""
+    first(tables)
+    commit_each(claim(tables), at(1, 1))
+    live = publish_cut(tables, at(1, 1))
+    shutil.rmtree(tables.realtime(1, SOURCE))
+    bridge(tables, 1, SOURCE, to=at(3, 3), by="test", at=AT)
+
+    class Late(Journal):
+        def add(self, derive: Callable[[Snapshot], Row | None]) -> Row | None:
+            derive(Snapshot(None))
+            return super().add(derive)
+
+    monkeypatch.setattr(publications, "Journal", Late)
+    assert first(tables) == live
 
 
 def test_a_publication_reads_back_as_it_was(tables: Tables) -> None:
