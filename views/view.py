@@ -303,8 +303,9 @@ def _check_columns(place: str, reserved: Iterable[str], columns: list[str]) -> N
     seen: dict[str, str] = {name: name for name in reserved}
     for column in columns:
         if (other := seen.get(column.casefold())) is not None:
+            spelt = "" if other == column else f", as {other!r}"
             raise DefinitionError(
-                f"{place}: {column!r} is already the name of {other!r}; keys, measures and their states need different names"
+                f"{place}: the name {column!r} is already used{spelt}; keys, measures and their states need different names"
             )
         seen[column.casefold()] = column
 

@@ -1,7 +1,7 @@
 """The kernel's unique: one event of each identity, before any filter sees it."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import numpy as np
 import numpy.typing as npt
@@ -31,7 +31,7 @@ class Unique:
     events: pa.Table
     duplicates: int
     conflicts: int
-    kept: npt.NDArray[np.bool_]
+    kept: npt.NDArray[np.bool_] = field(compare=False)
 
 
 def identity_columns(source: Source) -> list[str]:

@@ -117,7 +117,7 @@ def test_a_layer_killed_before_and_after_its_commits_loses_nothing(broker: kafka
                 "error",
                 (
                     "the speed layer has ended; its commits stay, and the next run continues from there: "
-                    "Spark's Java process has ended"
+                    "Spark's Java process has ended: it was killed, or has crashed"
                 ),
             )
         ]

@@ -136,8 +136,8 @@ WRONG = [
     ('{"page": "path"}', '{"page": "pth"}', r"^definitions.py:15: view 'page_traffic', key 'page': 'pth' .*fields: path, "),
     ('total("size")', 'total("sise")', r"^definitions.py:15: view 'page_traffic', measure 'bytes': 'sise' .*fields: size, "),
     ('total("size")', "total('path')", r"^definitions.py:15: view 'page_traffic', measure 'bytes'"),
-    ('"bytes": total', '"page": total', r"^definitions.py:15: view 'page_traffic': 'page' is taken"),
-    ('"bytes": total', '"window_end": total', r"^definitions.py:15: view 'page_traffic': 'window_end' is taken"),
+    ('"bytes": total', '"page": total', r"^definitions.py:15: view 'page_traffic': the name 'page' is already used"),
+    ('"bytes": total', '"window_end": total', r"^definitions.py:15: view 'page_traffic': the name 'window_end' is already used"),
     ('"bytes": total', '"_bytes": total', r"^definitions.py:15: view 'page_traffic': '_bytes' is not a name"),
     ('keys={"page": "path"}', 'keys=["path"]', r"^definitions.py:15: view 'page_traffic': keys is a list, not a dict"),
     (

@@ -216,7 +216,7 @@ def test_all_rejected_events_are_counted_where_only_the_last_ones_matter() -> No
 def test_windows_in_order_have_their_partition_as_a_key() -> None:
     names = answer_schema(view(count_window(2), keys={"i": "i"})).names
     assert names == ["i", "window_start", "window_end", "window_state", "topic_id", "partition", "window_number", "n"]
-    with pytest.raises(DefinitionError, match="'partition' is already the name of 'partition'"):
+    with pytest.raises(DefinitionError, match="the name 'partition' is already used"):
         answer_schema(view(count_window(2), keys={"partition": "i"}))
 
 

@@ -1,6 +1,7 @@
 """States that Python makes of the lists that DuckDB collects, a group at a time."""
 
 from collections.abc import Callable
+from dataclasses import dataclass
 from itertools import pairwise
 from typing import TypeVar
 
@@ -21,12 +22,18 @@ def states_of(lists: pa.ListArray, values: Values, state: Callable[[Values], byt
     ]
 
 
+@dataclass(frozen=True)
+class _Unite:
+    """Unites the sketches of each group by `united`. Equal measures have equal states, which a closure would not be."""
+
+    united: Callable[[list[bytes]], bytes]
+
+    def __call__(self, lists: pa.ListArray) -> pa.Array:
+        return arrays.binaries(states_of(lists, lists.values.to_pylist(), self.united))
+
+
 def sketch_state(
     suffix: str, *, fold: str, build: Callable[[pa.ListArray], pa.Array], united: Callable[[list[bytes]], bytes]
 ) -> State:
     """A sketch as bytes: `build` makes it of the values that `fold` collects, `united` merges the sketches of one group."""
-
-    def unite(lists: pa.ListArray) -> pa.Array:
-        return arrays.binaries(states_of(lists, lists.values.to_pylist(), united))
-
-    return State(suffix, pa.binary(), fold=fold, merge="list({0}) FILTER ({0} IS NOT NULL)", build=build, unite=unite)
+    return State(suffix, pa.binary(), fold=fold, merge="list({0}) FILTER ({0} IS NOT NULL)", build=build, unite=_Unite(united))
