@@ -37,7 +37,7 @@ class Drift:
         }
 
     def sentences(self) -> list[str]:
-        """The sentence for the user; empty if there is no difference."""
+        """Tell the user how the definitions differ; no sentence if they are equal."""
         if self.problem:
             return [f"the definitions in the project's folder cannot be read; answers use the published ones: {self.problem}"]
         named = {"changed views": self.changed, "new views": self.added, "removed views": self.removed, "sources": self.sources}

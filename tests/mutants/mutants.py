@@ -512,7 +512,7 @@ MUTANTS = (
     ),
     Mutant(
         "restored-by-the-wrong-commit",
-        "a restart takes an identity for one of the commit before the one that counted it",
+        "after a restart an identity belongs to the commit before its own",
         "speed/source/restore_identities.py",
         'side="right")\n    return numbers',
         'side="left")\n    return numbers',

@@ -50,7 +50,7 @@ def test_one_that_advances_is_waited_for_until_it_is_there(tables: Tables, tmp_p
     assert waits.number == 3
     assert cut(tmp_path, at(4, 5), waits) == (at(4, 5), False)
     assert cut(tmp_path, at(3, 5), waits) == (at(3, 5), False)
-    assert waits.number == 3, "one that is there, or further, is not waited for"
+    assert waits.number == 3, "a recompute does not wait for a source that has reached the cut"
 
 
 def test_one_that_stands_still_is_bridged_after_three_seconds(tables: Tables, tmp_path: Path) -> None:

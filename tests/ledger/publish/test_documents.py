@@ -1,4 +1,4 @@
-"""The newest document of a release is the one that readers get; the same once more is no other."""
+"""Readers get the newest document of a release; recording an equal document again adds none."""
 
 from pathlib import Path
 

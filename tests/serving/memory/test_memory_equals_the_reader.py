@@ -313,7 +313,7 @@ def test_of_views_that_do_not_fit_together_the_one_asked_last_stays(world: World
 
 
 def test_a_view_whose_files_are_gone_has_no_other_views_answers(world: World) -> None:
-    """A look advances the views in memory; the one that cannot be read is tried again, and the others go on."""
+    """A look advances the views in memory. A view that cannot be read is tried again, and the others go on."""
     connection = Connection(Store(world.tables, 1))
     for name in ("per_page", "ever"):
         assert connection.view(name).now().memory is not None
