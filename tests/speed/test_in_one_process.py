@@ -24,6 +24,8 @@ from ledger.delta.addresses import Tables
 from ledger.log.fetch_checks import LogChanged
 from ledger.log.positions import LOG_START, Position
 from ledger.publish import first_publication, publications, releases
+from ledger.publish.publications import Publication
+from ledger.publish.releases import Release
 from ledger.realtime.commit_files import spans_of
 from ledger.realtime.tiling import chain
 from speed.source import archive_replay, restore_identities
@@ -197,19 +199,10 @@ def test_where_memory_is_too_small_the_newest_identities_are_loaded_and_the_othe
     assert answered(layer.settings) == per_minute(range(50))
 
 
-@pytest.mark.parametrize("most", [9, 1000])
-def test_a_replay_of_the_archive_counts_what_the_layer_counted(layer: Layer, most: int, tmp_path: Path) -> None:
-    """In micro-batches of about as many events as it is told, copies of any of them included."""
-    layer.start()
-    for start in (0, 20, 10):
-        layer.topic.append(some(range(start, start + 25)), partition=start % 3)
-        layer.topic.append([*some(range(start, start + 30)), b"{"], partition=1)
-        layer.drain()
-    layer.archive()
-    live = layer.recompute()
-    release = releases.load(layer.tables, live.release)
-    definitions, into = load_files(release.files), Tables(str(tmp_path / "replayed"))
-    found = archive_replay.replay(
+def replayed(layer: Layer, release: Release, live: Publication, into: Tables, *, most: int) -> archive_replay.Replayed:
+    """Replay the archive up to the live cut, in micro-batches of at most `most` offsets."""
+    definitions = load_files(release.files)
+    return archive_replay.replay(
         None,  # type: ignore[arg-type]
         layer.tables,
         release,
@@ -223,6 +216,21 @@ def test_a_replay_of_the_archive_counts_what_the_layer_counted(layer: Layer, mos
         by="test",
         now=layer.now,
     )
+
+
+@pytest.mark.parametrize("most", [9, 1000])
+def test_a_replay_of_the_archive_counts_what_the_layer_counted(layer: Layer, most: int, tmp_path: Path) -> None:
+    """In micro-batches of about as many events as it is told, copies of any of them included."""
+    layer.start()
+    for start in (0, 20, 10):
+        layer.topic.append(some(range(start, start + 25)), partition=start % 3)
+        layer.topic.append([*some(range(start, start + 30)), b"{"], partition=1)
+        layer.drain()
+    layer.archive()
+    live = layer.recompute()
+    release = releases.load(layer.tables, live.release)
+    into = Tables(str(tmp_path / "replayed"))
+    found = replayed(layer, release, live, into, most=most)
     counted = live.counts["sales"]
     assert (found.counts.events, found.counts.duplicates) == (counted.events, counted.duplicates) == (50, 115)
     assert (found.counts.quarantined, [*found.rejected.values()]) == ({"json": 3}, [{}, {}])
@@ -248,22 +256,9 @@ def test_a_replay_goes_past_what_is_lost_and_has_fewer_records_where_they_hold_s
         layer.drain()
         layer.archive()
     release = releases.load(layer.tables, 1)
-    definitions, into = load_files(release.files), Tables(str(tmp_path / "replayed"))
+    into = Tables(str(tmp_path / "replayed"))
     live = layer.recompute()
-    found = archive_replay.replay(
-        None,  # type: ignore[arg-type]
-        layer.tables,
-        release,
-        definitions.sources["sales"],
-        views=definitions.views,
-        live=live,
-        into=into,
-        end=live.cut("sales"),
-        most=6,
-        identities_mb=1,
-        by="test",
-        now=layer.now,
-    )
+    found = replayed(layer, release, live, into, most=6)
     assert (found.batches, found.counts.events, found.counts.duplicates) == (4, 12, 12)
 
 
