@@ -20,23 +20,11 @@ from infra.spark.kafka_source import kafka_options
 from ledger.delta.addresses import Tables
 from ledger.publish import first_publication
 from tests.infra.kafka.clients import CLIENTS
+from tests.infra.kafka.keyed import DEFINITIONS
 from tests.infra.kafka.tools import Tools
 from tests.stack import consumed, kafka_toml, librdkafka, new_topic, stack_settings
 from views.project.project import load
 
-KEYED = """
-from datetime import datetime
-from views import Event, Source, View, count
-
-class Line(Event):
-    id: str
-    at: datetime
-
-lines = Source(topic="{topic}", event=Line, event_time="at", key="id")
-hits = View(source=lines, measures={{"n": count()}})
-SOURCES = (lines,)
-VIEWS = (hits,)
-"""
 GENERATOR = """
 SOURCE = "lines"
 
@@ -123,7 +111,7 @@ def test_up_feed_generate_and_serve_refuse_a_topic_of_crc32(
 ) -> None:
     topic = new_topic(broker)
     (tmp_path / "tandem.toml").write_text(kafka_toml(broker))
-    (tmp_path / "definitions.py").write_text(KEYED.format(topic=topic.name))
+    (tmp_path / "definitions.py").write_text(DEFINITIONS.format(topic=topic.name))
     (tmp_path / "lines.txt").write_bytes(b"".join(b'{"id": "%d", "at": "2026-11-01T08:00:00Z"}\n' % n for n in range(30)))
     feed = ["feed", str(tmp_path / "lines.txt"), "--source", "lines", "--project", str(tmp_path)]
     assert main(feed) == 0
@@ -137,7 +125,7 @@ def test_up_feed_generate_and_serve_refuse_a_topic_of_crc32(
     for number in range(30):
         producer.produce(old.name, b'{"id": "%d"}' % number, b"%d" % number)
     assert producer.flush(20) == 0
-    (tmp_path / "definitions.py").write_text(KEYED.format(topic=old.name))
+    (tmp_path / "definitions.py").write_text(DEFINITIONS.format(topic=old.name))
     first_publication.live(Tables(str(tmp_path / ".tandem" / "tables")), lambda: load(tmp_path), by="test", at=datetime.now(UTC))
     up, serve = ["up", "--project", str(tmp_path)], ["serve", "--port", "0", "--project", str(tmp_path)]
     for command in (feed, generate, up, serve):

@@ -14,23 +14,11 @@ import pytest
 from cli.__main__ import main
 from infra import kafka
 from infra.folders import ROOT
+from tests.infra.kafka.keyed import DEFINITIONS
 from tests.stack import PYTHONPATH, consumed, environ, kafka_toml, new_topic
 
 WITHOUT = ROOT / "tests" / "without_bulk"
 PATIENCE_S = 120
-DEFINITIONS = """
-from datetime import datetime
-from tandem import Event, Source, View, count
-
-class Line(Event):
-    id: str
-    at: datetime
-
-lines = Source(topic="{topic}", event=Line, event_time="at", key="id")
-hits = View(source=lines, measures={{"n": count()}})
-SOURCES = (lines,)
-VIEWS = (hits,)
-"""
 # Every command in one process, as a script of a user's would call them.
 COMMANDS = """
 import json, sys
