@@ -10,26 +10,27 @@ _HEAD: Final = """\
 
 Written by `python -m cli.metrics.table > docs/metrics.md` from cli/metrics/families.py.
 
-`tandem metrics` prints these figures once, in the format that Prometheus reads: for a cron job that writes a file for the node
-exporter, or for a look. `tandem metrics --port 9464` serves them at http://127.0.0.1:9464/metrics until it is ended, on
-loopback only:
+`tandem metrics` prints these metrics once, in the format of Prometheus: for a person, or for a cron job that writes a file for
+the node exporter. `tandem metrics --port 9464` serves them at http://127.0.0.1:9464/metrics until it is stopped, on loopback
+only:
 
     scrape_configs:
       - job_name: tandem
         static_configs:
           - targets: ["127.0.0.1:9464"]
 
-`infra/prometheus` has this as a file, and alert rules, each with a section in [runbook.md](runbook.md); `infra/grafana` has
-dashboards ([monitor.md](monitor.md)).
+`infra/prometheus` has this configuration as a file, and alert rules, each with a section in [runbook.md](runbook.md);
+`infra/grafana` has dashboards ([monitor.md](monitor.md)).
 
-Each scrape reads the tables again and asks the broker where the log ends; nothing is kept between two of them, so the figures
-are right after any crash. Only what no table holds, how long the speed layer's micro-batches take, is its own process's to
-tell: it leaves that in `run/speed.progress` of the state folder, and it starts at 0 with the process. What cannot be known at
-the moment is missing, never 0. If the tables or the project cannot be read at all `tandem_scrape_success` is 0 and alone.
+* Each scrape reads the tables and polls the broker for the log's end. It keeps nothing for the next scrape, so a crash changes no
+  value.
+* Durations of micro-batches are in no table. The speed layer writes them to `run/speed.progress` of the state folder; they start
+  at 0 with its process.
+* A value that is unknown at the moment is missing, never 0. If the tables or the project cannot be read, `tandem_scrape_success`
+  is 0 and the only metric.
+* Counters of records and events start again where a new release decodes them differently; `rate()` treats that as a restart.
 
-What counts records and events starts again where a new release reads them in another way; `rate()` takes that for a restart.
-
-| name | kind | labels | what it says |
+| name | kind | labels | meaning |
 | --- | --- | --- | --- |
 """
 
