@@ -18,9 +18,7 @@ from batch.archive.copy_task import BOUNDED
 from batch.archive.decode import Decoded
 from batch.archive.lineage import archiving
 from batch.runtime import delta_commits, spark_jobs
-from batch.runtime.file_ranges import RECORDS, file_ranges, rows_within, table_ranges
 from batch.runtime.session import BatchRun, Lock
-from batch.runtime.splits import cut, even_rows
 from infra import kafka
 from infra.kafka import broker
 from infra.lineage.runs import reporting
@@ -31,6 +29,8 @@ from ledger import losses
 from ledger.delta import delta_tables
 from ledger.delta.addresses import Tables
 from ledger.delta.location import Location
+from ledger.files.file_ranges import RECORDS, file_ranges, rows_within, table_ranges
+from ledger.files.splits import cut, even_rows
 from ledger.log import archive, gaps
 from ledger.log.counts import Counts, plus
 from ledger.log.fetch_checks import Unclosed, refuse_changed_log, refuse_new_topic, refuse_unclosed

@@ -3,8 +3,8 @@
 from dataclasses import dataclass
 
 from batch.archive.decode import Decoded
-from batch.runtime.file_ranges import RECORDS
 from batch.runtime.parquet_writer import Written
+from ledger.files.file_ranges import RECORDS
 from ledger.log.fetch_checks import named
 from views.errors import TandemError
 from views.source.offset_ranges import Interval, Partition, Ranges

@@ -14,13 +14,13 @@ from batch.archive.copied import Copied
 from batch.archive.copy_task import SCHEMA, copy_records, total
 from batch.archive.decode import Decoding
 from batch.runtime import spark_jobs
-from batch.runtime.file_ranges import RECORDS, FileRange
-from batch.runtime.scan import scan
-from batch.runtime.splits import Slice, even_rows
 from infra.kafka import Topic
 from infra.spark.errors import SPARK_ERRORS, sentence
 from infra.spark.kafka_source import topic_ids, topic_offsets
 from ledger.delta.location import Location
+from ledger.files.file_ranges import RECORDS, FileRange
+from ledger.files.scan import scan
+from ledger.files.splits import Slice, even_rows
 from views.source.offset_ranges import Interval, Offsets, Partition, Ranges
 
 _FEW_RECORDS: Final = 50_000

@@ -14,8 +14,8 @@ import pyarrow as pa
 from batch.archive import decode
 from batch.archive.copied import Copied
 from batch.archive.decode import Decoding
-from batch.runtime.file_ranges import RECORDS
 from batch.runtime.parquet_writer import GROUP_ROWS, TableFile
+from ledger.files.file_ranges import RECORDS
 from views.source.source import RECORDS_SCHEMA, record_columns
 
 SCHEMA: Final = "copied binary"

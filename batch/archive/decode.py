@@ -15,11 +15,11 @@ import pyarrow as pa
 from pyspark.sql import SparkSession
 
 from batch.runtime import spark_jobs
-from batch.runtime.file_ranges import EVENTS, RECORDS, FileRange
 from batch.runtime.parquet_writer import GROUP_ROWS, TableFile, Written
-from batch.runtime.scan import scan
-from batch.runtime.splits import Slice
 from ledger.delta.location import Location
+from ledger.files.file_ranges import EVENTS, RECORDS, FileRange
+from ledger.files.scan import scan
+from ledger.files.splits import Slice
 from views.kernel import kernel
 from views.project import project
 from views.source.log_order import further

@@ -8,10 +8,10 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from batch.runtime.file_ranges import EVENTS
-from batch.runtime.scan import within
 from ledger.delta.location import Location
 from ledger.delta.stored_file import opened
+from ledger.files.file_ranges import EVENTS
+from ledger.files.scan import within
 from views.source.log_order import Places, places
 from views.source.offset_ranges import Partition, Ranges
 

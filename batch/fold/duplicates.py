@@ -26,12 +26,12 @@ from pyspark.sql import SparkSession
 
 from batch.fold.dropped_positions import contained
 from batch.runtime import spark_jobs
-from batch.runtime.file_ranges import EVENTS
 from batch.runtime.parquet_writer import TableFile
-from batch.runtime.scan import scan, within
-from batch.runtime.splits import Slice
 from ledger.delta.location import Location
 from ledger.delta.stored_file import opened
+from ledger.files.file_ranges import EVENTS
+from ledger.files.scan import scan, within
+from ledger.files.splits import Slice
 from views.arrow.ipc import from_ipc, to_ipc
 from views.kernel import kernel
 from views.kernel.deduplicate import contents, identity_columns

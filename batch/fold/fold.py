@@ -19,12 +19,12 @@ from batch.fold.accumulator import Accumulator
 from batch.fold.columns import columns
 from batch.fold.dropped_positions import read_dropped_positions
 from batch.runtime import spark_jobs
-from batch.runtime.file_ranges import EVENTS
 from batch.runtime.parquet_writer import TableFile, Written
-from batch.runtime.scan import scan
-from batch.runtime.splits import Slice
 from ledger.delta.location import Location
 from ledger.delta.stored_file import opened
+from ledger.files.file_ranges import EVENTS
+from ledger.files.scan import scan
+from ledger.files.splits import Slice
 from ledger.publish.batch_parts import Part, Windows, starting_within
 from ledger.stored_states import by_bucket, stored
 from views.arrow.ipc import from_ipc

@@ -7,13 +7,13 @@ from typing import Final
 
 import pyarrow as pa
 
-from batch.runtime.file_ranges import Columns, FileRange, file_ranges
 from batch.runtime.parquet_writer import GROUP_ROWS, TableFile, Written
-from batch.runtime.scan import scan
-from batch.runtime.splits import Slice, cut
 from ledger.delta import delta_tables
 from ledger.delta.addresses import Tables
 from ledger.delta.location import Location
+from ledger.files.file_ranges import Columns, FileRange, file_ranges
+from ledger.files.scan import scan
+from ledger.files.splits import Slice, cut
 from ledger.log.positions import Position
 from views.errors import TandemError
 from views.source.offset_ranges import Partition, Ranges

@@ -15,11 +15,11 @@ from batch.maintain.drop_tables import drop_unneeded, view_tables
 from batch.maintain.expire_versions import expire_versions
 from batch.runtime import scratch
 from batch.runtime.exclusive import locked
-from batch.runtime.file_ranges import EVENTS, RECORDS, Columns
 from infra.settings import Settings
 from ledger.delta import delta_tables
 from ledger.delta.addresses import Tables
 from ledger.delta.vacuum import Freed, vacuum
+from ledger.files.file_ranges import EVENTS, RECORDS, Columns
 from ledger.log import archive
 from ledger.publish import publications, releases, standing
 from ledger.publish.publications import Publication

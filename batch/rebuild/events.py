@@ -6,12 +6,12 @@ from dataclasses import dataclass, field
 from typing import Final
 
 from batch.archive.decode import Decoding, decode
-from batch.runtime.file_ranges import FileRange, LogTable, rows_within
 from batch.runtime.parallelism import FEW_ROWS
-from batch.runtime.scan import inside, scan
 from batch.runtime.session import BatchRun
-from batch.runtime.splits import Slice, cut, even_rows
 from ledger.delta.location import Location
+from ledger.files.file_ranges import FileRange, LogTable, rows_within
+from ledger.files.scan import inside, scan
+from ledger.files.splits import Slice, cut, even_rows
 from views.source.offset_ranges import Ranges
 
 _DECODE_ROWS: Final = 1_000_000

@@ -6,9 +6,9 @@ from batch.archive.decode import Decoding
 from batch.rebuild.events import Events, decoded_events, stored_events
 from batch.rebuild.inputs import LogRange
 from batch.rebuild.split import Split, split
-from batch.runtime.file_ranges import EVENTS, RECORDS, log_table
 from batch.runtime.session import BatchRun
 from ledger.delta.location import Location
+from ledger.files.file_ranges import EVENTS, RECORDS, log_table
 from ledger.log.archived_range import ArchivedRange, archived_range
 from ledger.log.positions import Position
 

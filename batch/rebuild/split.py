@@ -4,9 +4,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from batch.rebuild.inputs import LogRange
-from batch.runtime.file_ranges import FileRange, rows_within, within_times
 from batch.runtime.parallelism import slices
-from batch.runtime.splits import Slice
+from ledger.files.file_ranges import FileRange, rows_within, within_times
+from ledger.files.splits import Slice
 from ledger.log.archived_range import ArchivedRange
 from ledger.log.positions import Position
 from views.kernel.deduplicate import identity_columns

@@ -4,8 +4,8 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Any, Final
 
-from batch.runtime.file_ranges import EVENTS, RECORDS, rows_within, table_ranges, within_times
 from ledger.delta.addresses import Tables
+from ledger.files.file_ranges import EVENTS, RECORDS, rows_within, table_ranges, within_times
 from ledger.log import archive
 from ledger.log.positions import LOG_START, Position, ranges
 from ledger.publish import rates

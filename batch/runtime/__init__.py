@@ -1,1 +1,1 @@
-"""What every batch run needs: session, locks, Spark tasks, splits of tables, file writers and Delta commits. It knows no view."""
+"""What every batch run needs: session, locks, Spark jobs, file writers and Delta commits. It knows no view."""

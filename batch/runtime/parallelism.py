@@ -4,8 +4,8 @@ from collections.abc import Sequence
 from math import ceil
 from typing import Final
 
-from batch.runtime.file_ranges import FileRange, rows_within
-from batch.runtime.splits import Slice, cut, even_rows
+from ledger.files.file_ranges import FileRange, rows_within
+from ledger.files.splits import Slice, cut, even_rows
 from views.source.offset_ranges import Ranges
 from views.view import View, bind
 

@@ -8,12 +8,12 @@ from typing import Final
 import numpy as np
 import pyarrow as pa
 
-from batch.runtime.file_ranges import EVERY_OFFSET, RECORDS, FileRange, table_ranges
 from batch.runtime.parquet_writer import GROUP_ROWS
-from batch.runtime.scan import scan
-from batch.runtime.splits import Slice
 from ledger.delta.addresses import Tables
 from ledger.delta.location import Location
+from ledger.files.file_ranges import EVERY_OFFSET, RECORDS, FileRange, table_ranges
+from ledger.files.scan import scan
+from ledger.files.splits import Slice
 from views.errors import TandemError
 from views.source.offset_ranges import Interval, Partition, Ranges
 from views.source.source import RECORDS_SCHEMA

@@ -10,10 +10,10 @@ from pathlib import Path
 from typing import Final
 
 from batch.runtime.parquet_writer import TableFile
-from batch.runtime.splits import cut
 from batch.transfer.archived_records import Records
 from ledger.delta.addresses import Tables
 from ledger.delta.location import Location
+from ledger.files.splits import cut
 from ledger.log import archive, gaps, manifest
 from ledger.log.manifest import Exported, File, Gap, Manifest, Stretch, Topic
 from ledger.log.positions import LOG_START, Position, ranges

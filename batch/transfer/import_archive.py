@@ -20,7 +20,6 @@ import pyarrow.parquet as pq
 
 from batch.runtime import delta_commits
 from batch.runtime.exclusive import locked
-from batch.runtime.file_ranges import RECORDS, FileRange
 from batch.runtime.parquet_writer import TableFile, Written
 from batch.transfer.archived_records import Records, first_difference, refuse_disordered
 from batch.transfer.export_archive import sha256
@@ -28,6 +27,7 @@ from infra.settings import Settings
 from ledger.delta import delta_tables
 from ledger.delta.addresses import Tables
 from ledger.delta.location import Location
+from ledger.files.file_ranges import RECORDS, FileRange
 from ledger.log import archive, gaps, manifest
 from ledger.log.fetch_checks import named
 from ledger.log.manifest import Exported, Manifest, Stretch

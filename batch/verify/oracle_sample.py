@@ -15,13 +15,13 @@ import pyarrow.compute as pc
 
 from batch.fold.columns import columns
 from batch.recompute import audit
-from batch.runtime.file_ranges import EVENTS, file_ranges
-from batch.runtime.scan import scan
-from batch.runtime.splits import Slice
 from batch.verify.replay_compare import Compared
 from ledger.delta import delta_tables
 from ledger.delta.addresses import Tables
 from ledger.delta.location import Location
+from ledger.files.file_ranges import EVENTS, file_ranges
+from ledger.files.scan import scan
+from ledger.files.splits import Slice
 from ledger.log import archive
 from ledger.log.positions import LOG_START, ranges
 from ledger.publish.batch_parts import files_with_later

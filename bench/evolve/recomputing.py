@@ -19,9 +19,9 @@ from batch.recompute import recompute
 from batch.recompute.plan import Mode, Request
 from batch.release.diff import diffs
 from batch.runtime import delta_commits
-from batch.runtime.file_ranges import RECORDS
 from batch.runtime.session import BatchRun
 from infra.settings import Settings, Spark
+from ledger.files.file_ranges import RECORDS
 from ledger.log import archive
 from ledger.log.positions import LOG_START, Position
 from ledger.publish import first_publication, releases

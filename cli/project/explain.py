@@ -9,7 +9,6 @@ import pyarrow as pa
 import typer
 
 from batch.fold.columns import columns
-from batch.runtime.file_ranges import EVENTS, file_ranges
 from batch.runtime.parallelism import buckets, in_log_order, slices
 from cli.command.call import Call, Output
 from cli.command.drift import working_tree_drift
@@ -17,6 +16,7 @@ from cli.project.measure_costs import facts_of, said, size
 from infra.settings import Settings
 from ledger.delta import delta_tables
 from ledger.delta.addresses import Tables
+from ledger.files.file_ranges import EVENTS, file_ranges
 from ledger.log import archive
 from ledger.log.positions import LOG_START, distance, ranges
 from ledger.publish import publications as published

@@ -10,11 +10,11 @@ from typing import Any, Final
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from batch.runtime.file_ranges import RECORDS, file_ranges
 from ledger.delta.addresses import Tables
 from ledger.delta.delta_tables import open_table
 from ledger.delta.location import Location
 from ledger.delta.stored_file import opened
+from ledger.files.file_ranges import RECORDS, file_ranges
 from views.kernel.kernel import decode
 from views.kernel.rows import written
 from views.source.event import event_schema

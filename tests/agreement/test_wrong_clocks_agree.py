@@ -16,10 +16,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from batch.fold import fold
-from batch.runtime.file_ranges import EVENTS
-from batch.runtime.splits import Slice
 from ledger.delta.addresses import Tables
 from ledger.delta.location import Location
+from ledger.files.file_ranges import EVENTS
+from ledger.files.splits import Slice
 from ledger.log.counts import Counts, plus
 from ledger.log.positions import LOG_START, Position, ranges
 from ledger.publish import first_publication

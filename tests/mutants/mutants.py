@@ -265,7 +265,7 @@ MUTANTS = (
     Mutant(
         "lists-told-as-one-event",
         "what a run is about to read is told by offsets, of which a list of events has one",
-        "batch/runtime/file_ranges.py",
+        "ledger/files/file_ranges.py",
         '        each=1 + (row.get(f"max.{INDEX}") or 0),',
         "        each=1,",
         "tests/batch/recompute/test_what_is_ahead_is_told.py::test_records_of_several_events_are_told_by_their_events",
@@ -530,10 +530,10 @@ MUTANTS = (
     Mutant(
         "two-topics-counted-whole",
         "a file with records of two topics counts by its rows where only one of them is asked for",
-        "batch/runtime/scan.py",
+        "ledger/files/scan.py",
         "span.topics[0] != span.topics[1]:",
         "span.topics[1] != span.topics[1]:",
-        "tests/batch/runtime/test_files_inside_ranges.py::test_its_rows_are_all_of_one_partition_and_within_one_interval",
+        "tests/ledger/files/test_files_inside_ranges.py::test_its_rows_are_all_of_one_partition_and_within_one_interval",
     ),
     Mutant(
         "another-views-rows",

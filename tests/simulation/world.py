@@ -27,10 +27,10 @@ import batch.recompute.cut
 import batch.recompute.recompute
 import batch.release.apply
 import batch.runtime.exclusive
-import batch.runtime.file_ranges
 import batch.runtime.scratch
 import ledger.delta.delta_tables
 import ledger.delta.journal
+import ledger.files.file_ranges
 import ledger.publish.batch_parts
 import ledger.publish.publications
 import ledger.publish.releases
@@ -49,7 +49,6 @@ from batch.rebuild.account import BatchViews, refuse_unexplained
 from batch.rebuild.inputs import SERVED, Comparison, EarlierStates, LogRange, Target
 from batch.recompute.estimate import Expected
 from batch.runtime import delta_commits
-from batch.runtime.file_ranges import RECORDS, FileRange
 from batch.runtime.parquet_writer import Written
 from batch.runtime.spark_jobs import TaskFailed
 from infra.kafka import Address, NoTopic, Topic
@@ -58,6 +57,7 @@ from ledger.delta import delta_tables
 from ledger.delta.addresses import Tables
 from ledger.delta.location import Location
 from ledger.delta.vacuum import Freed
+from ledger.files.file_ranges import RECORDS, FileRange
 from ledger.log.archived_range import archived_range
 from ledger.log.counts import Counts
 from ledger.log.positions import Position, ranges
@@ -273,7 +273,7 @@ def surroundings() -> Iterator[None]:
         patch.setattr(speed.source.follow, "tend", _as("upkeep", speed.source.follow.tend))
         patch.setattr(batch.archive.decode, "decode", _decode)
         patch.setattr(batch.archive.archive, "file_ranges", _spans)
-        patch.setattr(batch.runtime.file_ranges, "file_ranges", _spans)
+        patch.setattr(ledger.files.file_ranges, "file_ranges", _spans)
         patch.setattr(batch.archive.archive, "cut", lambda _, covered, rows: covered)
         patch.setattr(batch.recompute.cut, "_STILL_S", 0.2)
         patch.setattr(batch.recompute.recompute, "with_cuts", partial(batch.recompute.cut.with_cuts, sleep=sleep))

@@ -1,7 +1,7 @@
 """Files leave the archive if their topic was deleted while they were copied: those of the run and of that topic alone."""
 
 from batch.archive.copy import doubtful
-from batch.runtime.file_ranges import EVERY_OFFSET, FileRange
+from ledger.files.file_ranges import EVERY_OFFSET, FileRange
 from views.source.offset_ranges import Ranges
 
 RUN = Ranges.of({("gone", 0): (10, 20), ("gone", 1): (5, 8), ("there", 0): (0, 30)})

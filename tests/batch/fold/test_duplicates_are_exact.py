@@ -12,10 +12,10 @@ from pyspark.sql import SparkSession
 
 from batch.fold import duplicates
 from batch.fold.dropped_positions import read_dropped_positions
-from batch.runtime.file_ranges import EVENTS, FileRange
 from batch.runtime.parquet_writer import TableFile
-from batch.runtime.splits import cut
 from ledger.delta.location import Location
+from ledger.files.file_ranges import EVENTS, FileRange
+from ledger.files.splits import cut
 from tests.batch.shop import DEFINITIONS
 from views.arrow.ipc import to_ipc
 from views.kernel import kernel

@@ -4,7 +4,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from batch.maintain.compact import plan
-from batch.runtime.file_ranges import FileRange
+from ledger.files.file_ranges import FileRange
 from ledger.log.positions import Position
 from views.source.offset_ranges import EMPTY
 

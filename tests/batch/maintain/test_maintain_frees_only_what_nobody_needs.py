@@ -20,12 +20,12 @@ from batch.maintain import maintain
 from batch.maintain.drop_tables import drop_unneeded
 from batch.maintain.maintain import Maintained
 from batch.runtime import delta_commits, scratch
-from batch.runtime.file_ranges import EVENTS, RECORDS, Columns, file_ranges
 from batch.runtime.parquet_writer import TableFile
 from infra.settings import Batch, Keep, Settings
 from ledger import cuts
 from ledger.delta import delta_tables
 from ledger.delta.locks import LockTimeout
+from ledger.files.file_ranges import EVENTS, RECORDS, Columns, file_ranges
 from ledger.log import archive
 from ledger.log.counts import Counts
 from ledger.log.positions import LOG_START

@@ -8,8 +8,8 @@ import pytest
 from deltalake import DeltaTable, write_deltalake
 
 from batch.maintain.compact import compact
-from batch.runtime.file_ranges import RECORDS, file_ranges
 from ledger.delta.addresses import Tables
+from ledger.files.file_ranges import RECORDS, file_ranges
 from ledger.log.positions import Position
 
 AT = datetime(2026, 11, 1, tzinfo=UTC)

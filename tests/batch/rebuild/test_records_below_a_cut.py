@@ -6,8 +6,8 @@ import pyarrow as pa
 from deltalake import write_deltalake
 
 from batch.rebuild.events import records_within
-from batch.runtime.file_ranges import RECORDS, log_table
 from ledger.delta.addresses import Tables
+from ledger.files.file_ranges import RECORDS, log_table
 from tests.views.logged import records
 from views.source.offset_ranges import Ranges
 

@@ -15,10 +15,10 @@ from batch.rebuild.inputs import REPLAYED, SERVED, SERVED_AND_REPLAYED, Comparis
 from batch.recompute.audit import Unexplained, audits, counted_by_one, refuse_unexplained
 from batch.recompute.plan import Step
 from batch.recompute.served_state import served
-from batch.runtime.splits import Slice
 from batch.verify.replay_compare import _archived, replayed_states
 from ledger import cuts
 from ledger.delta.location import Location
+from ledger.files.splits import Slice
 from ledger.log.counts import Counts
 from ledger.log.fetch_checks import Unclosed
 from ledger.log.gaps import Gap

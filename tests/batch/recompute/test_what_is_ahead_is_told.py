@@ -7,8 +7,8 @@ import pytest
 from deltalake import DeltaTable, write_deltalake
 
 from batch.recompute.estimate import RAW, Expected, duration, estimate_text, expected, size
-from batch.runtime.file_ranges import EVENTS, file_ranges
-from batch.runtime.splits import cut
+from ledger.files.file_ranges import EVENTS, file_ranges
+from ledger.files.splits import cut
 from ledger.log.positions import LOG_START, Position, ranges
 from ledger.publish import rates, releases
 from ledger.publish.batch_parts import Windows

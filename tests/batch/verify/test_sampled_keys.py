@@ -12,12 +12,12 @@ import pytest
 
 from batch.fold.fold import VERSION
 from batch.runtime import delta_commits
-from batch.runtime.file_ranges import EVENTS
 from batch.runtime.parquet_writer import TableFile
 from batch.verify import oracle_sample
 from batch.verify.oracle_sample import Sampled, draw, sampled
 from ledger.delta.addresses import Tables
 from ledger.delta.location import Location
+from ledger.files.file_ranges import EVENTS
 from ledger.log import archive
 from ledger.log.positions import LOG_START, Position
 from ledger.publish.batch_parts import BatchView, Part, files_of

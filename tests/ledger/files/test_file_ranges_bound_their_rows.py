@@ -10,8 +10,8 @@ from deltalake import DeltaTable, write_deltalake
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from batch.runtime.file_ranges import EVENTS, EVERY_OFFSET, FileRange, file_ranges, rows_within, within_times
-from batch.runtime.scan import inside
+from ledger.files.file_ranges import EVENTS, EVERY_OFFSET, FileRange, file_ranges, rows_within, within_times
+from ledger.files.scan import inside
 from views.source.offset_ranges import Ranges
 from views.source.source import INDEX
 

@@ -8,10 +8,10 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
-from batch.runtime.file_ranges import Columns, FileRange
-from batch.runtime.splits import Slice
 from ledger.delta.location import Location
 from ledger.delta.stored_file import opened
+from ledger.files.file_ranges import Columns, FileRange
+from ledger.files.splits import Slice
 from views.source.offset_ranges import Ranges
 
 _MOST_BYTES: Final = 64 << 20

@@ -6,10 +6,10 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from batch.runtime.file_ranges import RECORDS
-from batch.runtime.scan import scan
-from batch.runtime.splits import Slice
 from ledger.delta.location import Location
+from ledger.files.file_ranges import RECORDS
+from ledger.files.scan import scan
+from ledger.files.splits import Slice
 from views.source.offset_ranges import Ranges
 
 

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from itertools import pairwise
 from math import ceil
 
-from batch.runtime.file_ranges import FileRange
+from ledger.files.file_ranges import FileRange
 from views.source.offset_ranges import EMPTY, Interval, Partition, Ranges
 
 

@@ -5,8 +5,8 @@ from datetime import UTC, datetime, timedelta
 from hypothesis import given
 from hypothesis import strategies as st
 
-from batch.runtime.file_ranges import FileRange, within_times
-from batch.runtime.splits import cut, even_rows
+from ledger.files.file_ranges import FileRange, within_times
+from ledger.files.splits import cut, even_rows
 from views.source.offset_ranges import EMPTY, Ranges
 
 OFFSETS = st.tuples(st.integers(0, 60), st.integers(1, 40)).map(lambda pair: (pair[0], pair[0] + pair[1]))

@@ -3,8 +3,8 @@
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from batch.runtime.file_ranges import FileRange
-from batch.runtime.scan import inside
+from ledger.files.file_ranges import FileRange
+from ledger.files.scan import inside
 from views.source.offset_ranges import Ranges
 
 Place = tuple[str, int, int]
