@@ -1,4 +1,4 @@
-"""The kernel's decode: records of the log to events and rejects, each record by itself."""
+"""The kernel's decode: turns records of the log into events and rejects, each record independently."""
 
 from collections.abc import Container, Hashable, Mapping, Sequence
 from dataclasses import dataclass
@@ -48,7 +48,7 @@ _ROW = "_row"
 class Decoded:
     """`events` in the columns of events_schema(source), `rejects` in those of REJECTS_SCHEMA; both in the order of the records.
 
-    `others` is how many records were none of the source's.
+    `others` is the number of records that belong to other sources.
     """
 
     events: pa.Table
@@ -57,14 +57,14 @@ class Decoded:
 
 
 def decode(source: Source, records: pa.Table) -> Decoded:
-    """Turn records into events and rejects: each record by itself, exactly one outcome, no exception for any value.
+    """Turn records into events and rejects: each record independently, with exactly one outcome. No value raises an exception.
 
     `records` holds at least record_columns(source), in types that cast to those of RECORDS_SCHEMA.
 
     * A record with `max_events_per_record` becomes all of its events, or one reject.
     * Where the source has `record_filter`, another source's record becomes neither; it is counted in `others`.
-    * A record with several faults has the reason of the first: as text, then by field, then its event time, then its idempotency
-      key.
+    * A record with several faults has the reason of the first one found. The order of checks is: text, fields, event time,
+      idempotency key.
     * A record that the event type rejects is read as each older version in turn. The first version that accepts it upgrades it.
       If none does, the event type's reject counts.
     * A timestamp beyond the years 1 to 9999 becomes the nearest time within.
@@ -97,9 +97,9 @@ def decode(source: Source, records: pa.Table) -> Decoded:
 
 
 def parser(event: type[Event], decoder: Decoder, many: int | None = None) -> Parse:
-    """The decoder made for an event type, or for lists of at most `max_events_per_record` events, which it gives as lists.
+    """The decoder for an event type, or for lists of at most `max_events_per_record` events, which it returns as lists.
 
-    Raises DefinitionError if they do not go together.
+    Raises DefinitionError if decoder and event type do not fit.
     """
     return _made(event, cast("Hashable", decoder), many)  # frozen dataclasses and functions are
 
@@ -115,7 +115,7 @@ def _made(event: type[Event], decoder: Decoder, many: int | None) -> Parse:
 
 
 def _in_calendar(batch: pa.RecordBatch) -> pa.RecordBatch:
-    """The records with timestamps that a datetime can be: a broker may take any, such as microseconds for milliseconds."""
+    """The records with timestamps that a datetime can hold. A broker may accept any, such as microseconds for milliseconds."""
     place = batch.schema.get_field_index("timestamp")
     stamps = batch.column(place).cast(pa.int64())
     bounds = pc.min_max(stamps).as_py()
@@ -144,7 +144,7 @@ def _read(source: Source, batch: pa.RecordBatch) -> tuple[pa.RecordBatch, dict[i
         return typed, rejected
     upgraded, failed = _upgraded(source, batch, list(rejected))
     both = pa.concat_batches([typed, _typed(fields, _found(source, upgraded), failed)])
-    # What no version takes is rejected as the event type rejects it.
+    # A record that no version accepts has the event type's reject.
     left = {row: failed.get(row, reject) for row, reject in rejected.items() if row in failed or row not in upgraded}
     return both.take(pc.sort_indices(both.column(_ROW))), left
 
@@ -156,7 +156,7 @@ def _upgraded(source: Source, batch: pa.RecordBatch, rows: Sequence[int]) -> tup
     for version in source.versions:
         rows = [row for row in rows if row not in upgraded and row not in failed]
         parsed, refused = _parsed(source, version.event, version.decoder, batch.take(array(rows, pa.int64())))
-        # A value that has no place in its column is not of this version.
+        # A value that does not fit its column is not of this version.
         _typed(event_fields(version.event), _found(source, parsed), refused)
         upgrade = parser(source.event, version.upgrade)
         for index, old in ((index, old) for index, old in parsed.items() if index not in refused):
@@ -179,7 +179,7 @@ def _parsed(
 
 
 def _parse(parse: Parse, *columns: Sequence[Any]) -> tuple[dict[int, Any], dict[int, Reject]]:
-    """Decode each row of columns, of which the first holds values: the structs and the rejects, by row."""
+    """Decode each row of columns, of which the first holds the values: the structs and the rejects, by row."""
     structs: dict[int, Any] = {}
     rejected: dict[int, Reject] = {}
     for row, read in enumerate(zip(*columns, strict=True)):
@@ -218,7 +218,7 @@ class _Found:
 
 
 def _found(source: Source, parsed: Mapping[int, Any]) -> _Found:
-    """The structs of what was parsed, by row: one each, or a list each."""
+    """The parsed structs by row: one for each row, or a list for each row."""
     if source.max_events_per_record is None:
         return _Found(list(parsed.values()), list(parsed))
     return _Found(
@@ -229,7 +229,7 @@ def _found(source: Source, parsed: Mapping[int, Any]) -> _Found:
 
 
 def _typed(fields: Sequence[Field], found: _Found, rejected: dict[int, Reject]) -> pa.RecordBatch:
-    """The structs as columns, after their place; records with a struct that does not fit a column go to `rejected`."""
+    """The structs as columns, after the columns of position; records with a struct that does not fit go to `rejected`."""
     while True:
         columns = found.place
         misfit: dict[int, Reject] = {}
@@ -239,7 +239,7 @@ def _typed(fields: Sequence[Field], found: _Found, rejected: dict[int, Reject]) 
                 columns[field.name] = column(field, values)
             except MemoryError:
                 raise
-            except Exception:  # noqa: BLE001  which ones, and why, is found out below
+            except Exception:  # noqa: BLE001  the code below finds which values, and why
                 for number, reject in misfits(field, values).items():
                     misfit.setdefault(found.rows[number], found.told(number, reject))
         if not misfit:
@@ -271,11 +271,11 @@ def _plausible(source: Source, batch: pa.RecordBatch, typed: pa.RecordBatch, rej
 
 
 def _appended(batch: pa.RecordBatch, typed: pa.RecordBatch, rejected: dict[int, Reject]) -> pa.RecordBatch:
-    """The rows whose timestamp the log has set; the others go to `rejected`."""
+    """The rows whose timestamp the broker has set; the others go to `rejected`."""
     kinds = batch.column("timestamp_type").take(typed.column(_ROW))
     own = pc.fill_null(pc.equal(kinds, scalar(LOG_APPEND_TIME, kinds.type)), False)
     for row in typed.column(_ROW).filter(pc.invert(own)).to_pylist():
-        rejected[row] = Reject("producer_time", "the timestamp is its producer's; message.timestamp.type has to be LogAppendTime")
+        rejected[row] = Reject("producer_time", "the producer set the timestamp; message.timestamp.type has to be LogAppendTime")
     return typed.filter(own)
 
 

@@ -1,4 +1,4 @@
-"""How lines of a file become the values of records, by a source's format."""
+"""How the lines of a file become values of records, by the source's format."""
 
 from dataclasses import dataclass
 from typing import Any
@@ -9,7 +9,7 @@ from views.source.source import Source
 
 @dataclass(frozen=True)
 class Layout:
-    """A record holds at most N `lines` of a file, after the file's first line if that is a `header`."""
+    """A record holds at most `lines` lines of a file; with `header`, each record begins with the file's first line."""
 
     header: bool
     lines: int
@@ -23,7 +23,7 @@ class Layout:
 def layout(source: Source) -> Layout:
     """The lines that a record of the source holds: one, or up to `max_events_per_record` where each event is a line.
 
-    Lines of a source with a key are not put together: they may have different keys, and a record has one.
+    For a source with a key it is one line: lines may have different keys, and a record has one key.
     """
     decoder: Any = source.decoder
     if not isinstance(decoder, LineFormat):

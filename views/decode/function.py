@@ -1,6 +1,6 @@
-"""A function of the project as decoder: from one value, and the record's parts that it asks for, to one event or an exception.
+"""A function of the project as decoder: from a value, and the parts of the record that its parameters name, to an event.
 
-With `max_events_per_record`, to a list of events.
+With `max_events_per_record` it returns a list of events. Any exception makes a reject.
 """
 
 from collections.abc import Callable
@@ -15,14 +15,13 @@ from views.source.event import Event, event_fields
 from views.source.fields.reasons import Reject, misfit
 from views.source.format import Listed, Parse
 
-_TYPES = (bytes, date, datetime, Decimal, UUID)  # no text is one of these, as it is in JSON
+_TYPES = (bytes, date, datetime, Decimal, UUID)  # no text is converted to these, as JSON does
 
 
 def parser(event: type[Event], function: Callable[..., Any]) -> Parse:
-    """The function with its result checked: it is an event of the type, and each field is what its annotation says.
+    """The function with its result checked: an event of the type, each field of its annotated type.
 
-    Whatever the function raises is for the caller to turn into a reject. Events nested in the event are checked where they
-    become columns.
+    The caller turns any exception of the function into a reject. Events nested in the event are checked when they become columns.
     """
     checked = _checked(event, function.__name__)
     return lambda *record: checked(function(*record))
@@ -41,7 +40,7 @@ def listed(event: type[Event], function: Callable[..., Any]) -> Listed:
 
 
 def _checked(event: type[Event], name: str) -> Callable[[Any], Any]:
-    # Making an event checks no types, and checking it as itself would run its __post_init__ once more.
+    # The constructor of an event checks no types, and a conversion to its own type would run its __post_init__ again.
     checked = msgspec.defstruct(event.__name__, [(one.name, one.annotation) for one in event_fields(event)])
 
     def check(decoded: Any) -> Any:

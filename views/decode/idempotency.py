@@ -1,4 +1,4 @@
-"""The idempotency keys of records: their header's value, or their own place in the log, which is unique."""
+"""The idempotency keys of records: the header's value, or else the record's position in the log, which is unique."""
 
 from collections.abc import Sequence
 from typing import Any, Final
@@ -13,7 +13,7 @@ MOST_CHARACTERS: Final = 255
 
 
 def with_keys(batch: pa.RecordBatch, events: pa.RecordBatch, rejected: dict[int, Reject], *, row: str) -> pa.RecordBatch:
-    """Add a column of keys to the events, whose column `row` has their records. Invalid headers go to `rejected`, by record."""
+    """Add a column of keys to the events; their column `row` names their record. Invalid headers go to `rejected`, by record."""
     rows = events.column(row).to_pylist()
     records = list(dict.fromkeys(rows))
     chosen = batch.select(["topic_id", "partition", "offset", "headers"]).take(array(records, pa.int64()))
@@ -31,7 +31,7 @@ def is_key(value: bytes | None) -> bool:
 
 
 def own_place(topic_id: str, partition: int, offset: int) -> str:
-    """The key of a record without a header. Its blank keeps it apart from every valid key."""
+    """The key of a record without a header. It contains a space, so it equals no valid key."""
     return f"at {topic_id}/{partition}/{offset}"
 
 
@@ -39,7 +39,7 @@ def _key(topic_id: str, partition: int, offset: int, headers: Sequence[dict[str,
     given = [header["value"] for header in headers or () if header["key"] == IDEMPOTENCY_HEADER]
     if not given:
         return own_place(topic_id, partition, offset)
-    # Of a header that stands repeatedly the last counts, as where it tells whose a record is.
+    # If the header is repeated, the last one counts, as for record_filter.
     key: bytes | None = given[-1]
     if key is None or not is_key(key):
         return Reject("invalid_value", f"header {IDEMPOTENCY_HEADER!r} is not 1 to {MOST_CHARACTERS} visible ASCII characters")

@@ -9,7 +9,7 @@ from views.source.format import Listed, Parse
 def bounded(listed: Listed, most: int) -> Parse:
     """A function from one value to the list of its events, 1 to `most` of them, in their order.
 
-    The first fault is the record's, told with the event that has it.
+    The first fault rejects the record; the reject names the event that has it.
     """
 
     def parse(*record: Any) -> list[Any]:

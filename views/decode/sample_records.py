@@ -1,4 +1,4 @@
-"""Values that are not in a log, as the records that they would be."""
+"""Values that are not in a log, as the records that the log would hold."""
 
 from collections.abc import Mapping, Sequence
 from datetime import datetime

@@ -1,4 +1,4 @@
-"""Which records of a shared topic are a source's own: each record by itself."""
+"""Which records of a shared topic are a source's own, decided for each record independently."""
 
 from collections.abc import Callable, Sequence
 from functools import lru_cache
@@ -12,13 +12,13 @@ from views.source.formats.json import strict
 from views.source.record_filter import ByField, ByHeader, RecordFilter
 
 Tell = Callable[..., bool]
-"""From a record's value and record_filter_parameters to whether it is the source's; raises Reject if it cannot decide."""
+"""Whether a record is the source's, from its value and record_filter_parameters; raises Reject if that is undecidable."""
 
 
 def own_rows(record_filter: RecordFilter, *columns: Sequence[Any]) -> tuple[list[int], dict[int, Reject]]:
-    """The source's own rows, and by row the rejects where the filter cannot decide; all other rows are other sources'.
+    """The source's own rows, and by row the rejects where the filter cannot decide. All other rows belong to other sources.
 
-    `columns` are the records' values, then what record_filter_parameters names.
+    `columns` are the records' values, then the columns that record_filter_parameters names.
     """
     tell = _teller(record_filter)
     own: list[int] = []
@@ -46,7 +46,7 @@ def _teller(record_filter: RecordFilter) -> Tell:
 def _by_header(by_header: ByHeader) -> Tell:
     wanted = {value.encode() for value in by_header.values}
 
-    def tell(value: bytes | None, headers: Sequence[dict[str, Any]] | None) -> bool:  # noqa: ARG001  told by its header alone
+    def tell(value: bytes | None, headers: Sequence[dict[str, Any]] | None) -> bool:  # noqa: ARG001  only the header decides
         found = [header["value"] for header in headers or () if header["key"] == by_header.name]
         if not found:
             raise Reject("kind", f"the record has no header {by_header.name!r}")
@@ -56,7 +56,7 @@ def _by_header(by_header: ByHeader) -> Tell:
 
 
 def _by_field(by_field: ByField) -> Tell:
-    # Of one field, whose name may be no name of Python's.
+    # A struct of one field, whose name need not be an identifier of Python.
     shape = msgspec.defstruct("Kind", [("kind", Any)], rename={"kind": by_field.name})
     read = strict(msgspec.json.Decoder(shape).decode, frozenset({by_field.name}), 1)
 
@@ -64,7 +64,7 @@ def _by_field(by_field: ByField) -> Tell:
         if not value:
             raise Reject("empty", "the record has no value" if value is None else "the value has no bytes")
         kind = read(value).kind
-        # Types too: True is no 1.
+        # Types are compared too: True is not 1.
         return any(type(kind) is type(one) and kind == one for one in by_field.values)
 
     return tell

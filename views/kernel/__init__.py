@@ -1,1 +1,1 @@
-"""The pure functions over Arrow tables that every number comes from. Whoever changes one raises KERNEL_VERSION."""
+"""The pure functions over Arrow tables that compute every number. A change of a result raises KERNEL_VERSION."""

@@ -1,4 +1,4 @@
-"""The kernel's after_final: how many events came into windows that answers had labelled final."""
+"""The kernel's after_final: the number of events that arrived in windows that answers had labelled final."""
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -14,17 +14,19 @@ _BEHIND = "_behind"
 
 
 def after_final(view: View, events: pa.Table, watermark: int | None) -> int:
-    """How many of the events, as the source prepares them, came into a window that was final at the watermark.
+    """The number of events, as the source prepares them, whose window was final at the watermark.
 
-    `watermark` is that of the position at which the events begin, in microseconds since 1970; None: nothing was labelled. Counted
-    are events that the view counts too. The window of an event is the window that it makes by itself: of a hopping window its
-    slice, of a session what the event alone would be. No event in any other window changes a row that was final.
+    `watermark` is that of the position at which the events begin, in microseconds since 1970; None if nothing was labelled.
+    Only events that the view counts are counted here.
+
+    The window of an event is the window that it makes alone: its slice of a hopping window, the session of this event only.
+    No event in any other window changes a row that was final.
     """
     placement = bind(view).placement
     if watermark is None or placement.timing.ends is None or not events.num_rows:
         return 0
     until = final_until(view.source, watermark)
-    # Every window ends after its events, and nearly always none is so far behind.
+    # A window ends after its events. Nearly always all events are newer than `until`: then there is nothing to query.
     behind = events.filter(pc.less(events[view.source.event_time].cast(pa.int64()), scalar(until, pa.int64())))
     if not behind.num_rows:
         return 0

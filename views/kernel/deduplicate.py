@@ -1,4 +1,4 @@
-"""The kernel's unique: one event of each identity, before any filter sees it."""
+"""The kernel's unique: keeps one event of each identity, before any filter."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
@@ -20,12 +20,12 @@ _COPIES = "_copies"
 
 @dataclass(frozen=True)
 class Unique:
-    """The events that count, in the order they came in; how many copies were dropped, and how many of them differed.
+    """The events that count, in the order of the input; the number of dropped duplicates, and of conflicts among them.
 
-    A conflict is a dropped copy whose content neither the event kept nor an earlier copy of it had: of contents A, B, B there
-    is one. So `conflicts` are the contents that were dropped, the same number whatever the order in which copies come and
-    however the log is cut. Copies of an event in `known` are duplicates whose content cannot be compared. `kept` marks the rows
-    that count among those that came.
+    * `conflicts`: dropped duplicates whose content neither the kept event nor an earlier duplicate had. Contents A, B, B have one
+      conflict. So it is the number of different contents that were dropped, whatever the order of duplicates and the cuts of the
+      log. The content of duplicates of an event in `known` cannot be compared, so they are not conflicts.
+    * `kept`: marks the rows of the input that count.
     """
 
     events: pa.Table
@@ -35,10 +35,10 @@ class Unique:
 
 
 def identity_columns(source: Source) -> list[str]:
-    """The columns that tell an event from its copies: identity and event time; none for a source without identity.
+    """The columns in which duplicates are equal: identity and event time; none for a source without identity.
 
-    When the log received a copy is not part of what it is a copy of. A record's idempotency key is that of all the events of its
-    value: which of them an event is tells it from the others.
+    Duplicates may have different append times. All events of one record share its idempotency key, so `_index` distinguishes
+    them.
     """
     columns = dict.fromkeys((*source.identity, source.event_time)) if source.identity else {}
     if source.max_events_per_record is not None and IDEMPOTENCY_KEY in source.identity:
@@ -47,7 +47,7 @@ def identity_columns(source: Source) -> list[str]:
 
 
 def content_columns(source: Source, events: pa.Table) -> list[str]:
-    """The columns in which copies may differ: neither position nor metadata nor identity."""
+    """The columns in which duplicates may differ: neither position nor metadata nor identity."""
     identity = identity_columns(source)
     return [name for name in events.column_names if name not in identity and name not in _AROUND]
 
@@ -55,9 +55,10 @@ def content_columns(source: Source, events: pa.Table) -> list[str]:
 def unique(source: Source, events: pa.Table, known: pa.Table | None = None, *, generations: Sequence[str] = ()) -> Unique:
     """Keep the first of each identity and event time in the order of the log, whatever the order of the rows.
 
-    That is by topic, partition, offset and index; `generations` are the ids of topics, the oldest first (see
-    views.source.log_order). `known` holds the identity columns of events that were counted before: their copies are dropped. A
-    source without identity keeps every event.
+    * The order is by topic, partition, offset and index; `generations` are the ids of topics, the oldest first (see
+      views.source.log_order).
+    * `known` holds the identity columns of events that were counted before: their duplicates are dropped.
+    * A source without identity keeps every event.
     """
     columns = identity_columns(source)
     everything = np.ones(events.num_rows, dtype=bool)
@@ -82,9 +83,9 @@ def unique(source: Source, events: pa.Table, known: pa.Table | None = None, *, g
 
 
 def contents(source: Source, events: pa.Table) -> pa.Table:
-    """Identity and content of the events, each different pair once; a null equals another. The source has an identity.
+    """The distinct pairs of identity and content of the events; nulls are equal. The source has an identity.
 
-    There are as many conflicts among events as these have rows beyond one for each identity.
+    The number of conflicts among events is the number of these rows minus the number of identities.
     """
     columns = [*identity_columns(source), *content_columns(source, events)]
     names = ", ".join(quoted(name) for name in columns)
@@ -93,10 +94,10 @@ def contents(source: Source, events: pa.Table) -> pa.Table:
 
 
 def _without(groups: pa.Table, known: pa.Table, columns: list[str]) -> pa.Table:
-    """The groups whose key is not in `known`."""
+    """The groups whose key is not in `known`: an anti-join."""
     keys = groups.select(columns).append_column(_GROUP, pa.array(np.arange(groups.num_rows)))
     seen = known.select(columns).cast(groups.select(columns).schema)
-    # Few of many known keys matter to a micro-batch: look for those before a hash table is made of all.
+    # A micro-batch needs few of many known keys: select those before the join builds a hash table.
     seen = seen.filter(pc.is_in(seen[columns[0]], value_set=groups[columns[0]]))
     fresh = keys.join(seen, keys=columns, join_type="left anti", use_threads=False)
     return groups.take(fresh[_GROUP])

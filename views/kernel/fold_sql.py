@@ -1,8 +1,12 @@
 """The SQL that folds events into a view's states.
 
-One statement in layers. The filter comes first and alone, so that no other expression looks at what it leaves out. Then
-each expression is evaluated once, wrapped: TRY(struct_pack(v := ...)) is NULL where it fails and {v: NULL} where it gives
-NULL, and costs nothing measurable. Then what was rejected gets a reason. Last, all else is grouped by key and by window.
+One statement in layers:
+
+1. The filter, alone, so that no other expression reads events that it leaves out.
+2. Each expression once, wrapped: TRY(struct_pack(v := ...)) is NULL where the expression fails and {v: NULL} where it gives NULL,
+   at no measurable cost.
+3. A reason for each rejected event.
+4. All other events, grouped by key and by window.
 """
 
 from collections.abc import Mapping
@@ -17,7 +21,7 @@ from views.sql.syntax import enclosed
 from views.view import BoundView, View, bind
 from views.windows.placement import REASON
 
-# No field, key or state has a name that starts with an underscore, so these are none of them.
+# Names of fields, keys and states never start with an underscore, so these names are free.
 EVENTS: Final = "_events"
 COUNT: Final = "_count"
 _WHERE: Final = "_where"
@@ -32,7 +36,7 @@ class _Value:
 
     @property
     def fallible(self) -> bool:
-        """A field as it is cannot fail; anything else might."""
+        """Whether the expression may fail: a plain field cannot."""
         return self.expression.column is None
 
     @property
@@ -58,7 +62,7 @@ def fold_sql(view: View) -> str:
     judged = _judged(bound)
     values = judged.values
 
-    # A rejected event has no place among the keys: all of one reason are one group.
+    # A rejected event has no keys: all rejected events of one reason are one group.
     kept = f"CASE WHEN {REASON} IS NULL THEN {{}} END" if judged.rejects else "{}"
     looked_at = [values[expression.canonical].plain for expression in bound.window_inputs]
     groups = {name: kept.format(sql.format(*looked_at)) for name, sql in step.groups.items()}
@@ -72,7 +76,7 @@ def fold_sql(view: View) -> str:
 
 
 def judged_sql(view: View) -> str:
-    """Over the table `_events`: those that the filter leaves, each with its `_reason` and the columns that place it."""
+    """Over the table `_events`: the events that pass the filter, each with its `_reason` and the columns of its group."""
     return _judged(bind(view)).sql
 
 
@@ -104,7 +108,7 @@ def _judged(bound: BoundView) -> _Judged:
 
 
 def _cases(failures: list[str], values: list[_Value]) -> list[str]:
-    """What finds the index of the first reason against an event: that an expression failed, then what is wrong with a value."""
+    """SQL for the index of the first reason to reject an event: an expression failed, then a value is invalid."""
     return [f"WHEN {failure} THEN {REASONS.index('expression')}" for failure in failures] + [
         f"WHEN {objection} THEN {REASONS.index(reason)}"
         for value in values

@@ -1,17 +1,17 @@
-"""The kernel: the pure functions over Arrow tables that every number comes from.
+"""The kernel: the pure functions over Arrow tables that compute every number.
 
-    decode(source, records)          -> events, rejects      each record by itself, exactly one outcome
-                                                             or, of a topic that sources share, counted as another's
-    unique(source, events, known)    -> events               copies by identity, before any filter
-    ahead(source, events)            -> which are ahead      of their records' timestamps: a label, never a loss
-    prepare(source, events)          -> events               any number of rows from each, by a function of the project
-    late(source, events, maxima)     -> how many came late   a label, never a loss
-    after_final(view, events, ...)   -> how many came to windows that were labelled final
+    decode(source, records)          -> events, rejects      each record independently, exactly one outcome;
+                                                             in a shared topic, other sources' records are counted apart
+    unique(source, events, known)    -> events               drops duplicates by identity, before any filter
+    ahead(source, events)            -> mask of events       that are ahead of their records' timestamps: a label, never a loss
+    prepare(source, events)          -> rows                 any number from each event, by a function of the project
+    late(source, events, maxima)     -> number of events     that arrived late: a label, never a loss
+    after_final(view, events, ...)   -> number of events     that arrived in windows that were labelled final
     partial(view, events, ranges)    -> partial              events of any ranges, in any order
     merge(view, partials)            -> partial              unites ranges, refuses overlap; associative, commutative, identity
     present(view, partial, ...)      -> answers              means from sums, estimates from sketches, windows from slices
 
-No engine, no I/O, no clock: batch, speed and serving all call these, and nothing else computes a number that is answered.
+No engine, no I/O, no clock. Batch, speed and serving all call these functions; nothing else computes a number of an answer.
 """
 
 from views.decode import Decoded, decode

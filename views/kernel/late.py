@@ -1,4 +1,4 @@
-"""The kernel's late: which events came well after newer ones of their partition.
+"""The kernel's late: which events arrived well after newer events of their partition.
 
 Late is a label: a late event counts like any other, in the window of its event time.
 """
@@ -19,7 +19,7 @@ from views.source.offset_ranges import Offsets
 from views.source.source import Source
 
 _NONE_YET = -(2**62)
-"""Before every time, and no difference to one leaves int64."""
+"""Before every time; its difference to any time fits int64."""
 
 
 @dataclass(frozen=True)
@@ -36,7 +36,7 @@ class Late:
 def late(source: Source, events: pa.Table, maxima: Offsets = MappingProxyType({})) -> Late:
     """Count the events more than `source.lateness` behind the running maximum of their partition, in offset order.
 
-    `maxima` is what an earlier range ended with: the log taken in pieces, in offset order, gives what it gives whole.
+    `maxima` are those of the range before: the log in pieces, in offset order, gives the same counts as the whole log.
     """
     lateness = source.lateness // MICROSECOND
     order = log_order(events)

@@ -1,4 +1,4 @@
-"""The kernel's merge: partials of disjoint ranges to the partial of all of them."""
+"""The kernel's merge: unites partials of disjoint ranges."""
 
 from collections import Counter
 from collections.abc import Sequence
@@ -34,9 +34,9 @@ def merge(view: View, partials: Sequence[Partial]) -> Partial:
 
 
 def merge_states(view: View, tables: Sequence[pa.Table]) -> pa.Table:
-    """Unite tables of the view's states, whose rows may belong together even within one table.
+    """Unite tables of the view's states; several rows of one table may be of one group.
 
-    Whoever calls this answers for the tables having no event in common.
+    The caller ensures that no event is in two tables.
     """
     schema = state_schema(view)
     rows = pa.concat_tables([no_states(view), *(table.select(schema.names).cast(schema) for table in tables)])
@@ -44,13 +44,13 @@ def merge_states(view: View, tables: Sequence[pa.Table]) -> pa.Table:
 
 
 def settle(view: View, states: pa.Table) -> pa.Table:
-    """States that are all there is of the log from its start on, made as few as they can be without saying less."""
+    """The fewest states with the same meaning. The states cover the log from its start on."""
     step = bind(view).placement.steps.settle
     return states if step is None else regrouped(view, step, states, state_schema(view))
 
 
 def regrouped(view: View, step: Step, rows: pa.Table, schema: pa.Schema) -> pa.Table:
-    """Unite the rows of states that the step says are one group."""
+    """Unite the rows of states that are one group by the step."""
     if not rows.num_rows:
         return pa.Table.from_batches([], schema=schema)
     if step.prepare is not None:
@@ -67,5 +67,5 @@ def regrouped(view: View, step: Step, rows: pa.Table, schema: pa.Schema) -> pa.T
 
 @lru_cache(maxsize=1024)
 def _united(view: View) -> dict[str, str]:
-    """By column of states the SQL that unites them."""
+    """By column of states, the SQL that unites its values."""
     return {name: state.merge.format(quoted(name)) for measure in bind(view).measures for name, state in measure.states}

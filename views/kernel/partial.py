@@ -1,4 +1,4 @@
-"""The kernel's partial: events of any ranges, in any order, to the states of a view."""
+"""The kernel's partial: folds events of any ranges, in any order, into the states of a view."""
 
 from collections import Counter
 from collections.abc import Mapping
@@ -18,10 +18,11 @@ from views.windows.placement import REASON
 
 @dataclass(frozen=True)
 class Partial:
-    """The states of a view over the events of some ranges, in no order, as state_schema(view) says.
+    """The states of a view over the events of some ranges, in no order, with the columns of state_schema(view).
 
-    One row per key and window, unless the window says otherwise. `rejected` counts by reason (views.sql.expressions.Reason) the
-    events that the view could not look at; `ranges` are the offsets that all of this covers.
+    * One row per key and window, unless the kind of window needs more.
+    * `rejected`: the number of events that the view rejects, by reason (views.sql.expressions.Reason).
+    * `ranges`: the offsets that states and `rejected` cover.
     """
 
     states: pa.Table
@@ -30,10 +31,10 @@ class Partial:
 
 
 def partial(view: View, events: pa.Table, ranges: Ranges, failed: int = 0) -> Partial:
-    """Fold events, as the source prepares them, into the view's states; `failed` events it could not prepare.
+    """Fold events, as the source prepares them, into the view's states; for `failed` events `prepare` has failed.
 
-    Each event counts, is left out by the filter or is rejected; no event makes it fail. Raises DefinitionError if the
-    view itself is wrong. The events stay lent to this thread's engine, for the next view of the same events.
+    Each event counts, is left out by the filter or is rejected; no event makes the fold fail. Raises DefinitionError if the
+    view itself is invalid. This thread's engine keeps the events registered, for the next view of the same events.
     """
     if not events.num_rows:
         return Partial(no_states(view), ranges, _by_reason({"prepare": failed}))
@@ -54,7 +55,7 @@ def _by_reason(counted: Mapping[Reason, int]) -> dict[str, int]:
 
 
 def _folded(sql: str, events: pa.Table) -> tuple[pa.Table, int]:
-    """What the statement makes of the events without those for which it fails, and how many these are."""
+    """The statement's result for the events for which it does not fail, and the number of those for which it fails."""
     pieces = list(engine.halved(sql, EVENTS, events))
     (_, folded), *others = pieces
     if folded is not None and not others:
@@ -65,12 +66,12 @@ def _folded(sql: str, events: pa.Table) -> tuple[pa.Table, int]:
 
 
 def no_states(view: View) -> pa.Table:
-    """The states of a view that has counted nothing."""
+    """The states of a view that has counted no event."""
     return pa.Table.from_batches([], schema=state_schema(view))
 
 
 def _states(view: View, folded: pa.Table) -> pa.Table:
-    """What DuckDB folded, with the states that DuckDB cannot make."""
+    """DuckDB's folds, completed by the states that DuckDB cannot compute."""
     bound, schema = bind(view), state_schema(view)
     builds = {name: state.build for measure in bound.measures for name, state in measure.states}
     columns = []

@@ -1,4 +1,4 @@
-"""The kernel's present: states to answers."""
+"""The kernel's present: turns states into answers."""
 
 from datetime import datetime
 
@@ -15,16 +15,16 @@ from views.windows.step import Step
 
 
 def present(view: View, merged: Partial, watermark: int | None = None) -> pa.Table:
-    """What the states say: one row per key and window, in no order, as answer_schema(view) says.
+    """The answer of states: one row per key and window, in no order, with the columns of answer_schema(view).
 
-    They have to be merged, as `partial` and `merge` leave them. `watermark` is the source's watermark where they end,
+    The states have to be merged, as `partial` and `merge` return them. `watermark` is the source's watermark at their end,
     in microseconds since 1970, and labels windows (views.kernel.window_states); None is before every event.
     """
     return present_arranged(view, arrange(view, merged.states), watermark)
 
 
 def arrange(view: View, states: pa.Table) -> pa.Table:
-    """Merged states as the rows of an answer, one per key and window, as arranged_schema(view) says."""
+    """Merged states as the rows of an answer, one per key and window, with the columns of arranged_schema(view)."""
     step = bind(view).placement.steps.arrange
     return states if step is None else regrouped(view, step, states, arranged_schema(view))
 
@@ -37,10 +37,10 @@ def arrange_as_one(view: View, states: pa.Table, start: datetime, end: datetime)
 
 
 def present_arranged(view: View, arranged: pa.Table, watermark: int | None = None) -> pa.Table:
-    """What arranged states say, such as the first few of them, at a watermark as `present` takes it."""
+    """The answer of arranged states, or of some of them, at a watermark as `present` takes it."""
     columns = {name: arrays.whole(arranged.column(name)) for name in group_columns(view)}
     columns[WINDOW_STATE.name] = window_states(view, arranged, watermark)
-    # What is derived comes after what it is derived from.
+    # A derived measure comes after those that it is derived from.
     for measure in sorted(bind(view).measures, key=lambda measure: measure.derived is not None):
         given = [columns[name] for name in measure.reads] or [arrays.whole(arranged.column(name)) for name in measure.columns]
         columns[measure.name] = measure.aggregate.present(given)

@@ -36,7 +36,7 @@ Values = list[Any]
 
 
 def ordered(view: View, answer: pa.Table) -> pa.Table:
-    """The answer by window start, then by the keys in their order, then by what else tells windows apart.
+    """The answer by window start, then by the keys in their order, then by the window's other columns.
 
     Null comes last, texts are in the order of code points.
     """
@@ -56,7 +56,7 @@ def to_rows(view: View, answer: pa.Table) -> list[dict[str, Any]]:
 
 
 def writer(field: pa.Field) -> Callable[[Any], Any]:
-    """What writes one value of a column, as Arrow gives it in Python, like `written` does all of them."""
+    """A function that writes one value of a column, given as Arrow's Python object, as `written` writes whole columns."""
     if pa.types.is_list(field.type):
         element = writer(field.type.value_field)
         return lambda value: None if value is None else [element(one) for one in value]
@@ -68,7 +68,7 @@ def writer(field: pa.Field) -> Callable[[Any], Any]:
 
 
 def utc_text(time: datetime) -> str:
-    """A time in UTC as rows and documents have it, to the microsecond where there are any."""
+    """A time in UTC as rows and documents have it, with microseconds unless they are 0."""
     return time.isoformat().replace("+00:00", "Z")
 
 
@@ -100,7 +100,7 @@ def _each(write: Callable[[Any], Any]) -> Callable[[pa.Array], Values]:
 
 
 def _integers(column: pa.Array) -> Values:
-    """An integer that may need more than 64 bits is stored as a decimal; mostly none of them does."""
+    """Integers that may need more than 64 bits are stored as decimals; nearly all of them fit 64 bits."""
     try:
         return _plain(column.cast(pa.int64()))
     except pa.ArrowInvalid:
@@ -112,7 +112,7 @@ def _floats(column: pa.Array) -> Values:
 
 
 def _times(column: pa.Array) -> Values:
-    """Answers have few different times, since many rows share a window: each is written once."""
+    """Many rows share a window, so answers have few distinct times: each is formatted once."""
     encoded = pc.dictionary_encode(column)
     microseconds = encoded.dictionary.cast(pa.int64()).to_numpy().astype("datetime64[us]")
     texts = [f"{text.removesuffix('.000000')}Z" for text in np.datetime_as_string(microseconds, unit="us").tolist()]
@@ -137,7 +137,7 @@ def _structs(column: pa.StructArray, arrow: pa.StructType) -> Values:
 
 
 def written(column: pa.Array, field: pa.Field) -> Values:
-    """The values of a column, or of a part of one, as the field's kind says; a part may be of a column that its type tells."""
+    """The values of a column, or of its elements, by the field's kind; without a kind, the Arrow type decides."""
     if pa.types.is_list(field.type):
         return _lists(column, field.type)
     if pa.types.is_struct(field.type):

@@ -1,12 +1,12 @@
-"""The label of an answer's row: whether its window is still going on, over, or expected to change no more.
+"""The label of an answer's row: whether its window is open, complete, or expected to change no more.
 
     open      the watermark has not reached the window's end
-    on_time   it has, and events that are at most `lateness` behind it may still come
+    on_time   it has, and events that are at most `lateness` behind it may still arrive
     final     no such event can change the window any more
 
-A label is not a promise: an event that comes after it counts all the same, and is counted as having come
-(views.kernel.after_final). Windows in the order of the log are over where the log says so, whatever the time: they are final once
-they are complete and open before. What has no end is open for ever.
+A label is not a promise: an event that arrives later counts all the same, and after_final counts it (views.kernel.after_final).
+A window in the order of the log is open until the log completes it, then final, whatever the time. A window without an end stays
+open.
 """
 
 from typing import Final, Literal, get_args

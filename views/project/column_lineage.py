@@ -1,4 +1,4 @@
-"""What each column of a view's answers is made of: the event's fields that its expressions read."""
+"""Column lineage: the event's fields that each column of a view's answers is computed from."""
 
 from dataclasses import dataclass
 from typing import Final, Literal
@@ -19,7 +19,7 @@ _WINDOW: Final = ("window_start", "window_end", "window_state")
 
 @dataclass(frozen=True)
 class Origin:
-    """One field that a column is made of, and how."""
+    """A field that a column reads, and how."""
 
     field: str
     how: How
@@ -27,7 +27,7 @@ class Origin:
 
 @dataclass(frozen=True)
 class Column:
-    """A column of a view's answers: its type, what it is made of, and how a definition writes that."""
+    """A column of a view's answers: its type, the fields that it reads, and its expression in the definition."""
 
     name: str
     type: str
@@ -60,7 +60,7 @@ def lineage(view: View) -> Lineage:
         if one.derived is None:
             made[one.name] = (aggregated[one.name], str(view.measures[one.name]))
         else:
-            # What a measure is derived from are measures that are not.
+            # A derived measure reads measures that are not derived.
             origins = dict.fromkeys(origin for read in one.reads for origin in aggregated[read])
             made[one.name] = (list(origins), one.derived.text)
     columns = tuple(
@@ -89,7 +89,7 @@ def _aggregated(view: View, one: BoundMeasure) -> list[Origin]:
         return [Origin(field, "aggregation") for field in _read(one.inputs)]
     condition = _bound(view, written.filter).fields
     inner = {field for text in written.measure.inputs if isinstance(text, str) for field in _input(view, text)}
-    # An input that is none of these reads where and when an event was.
+    # Any other input is a position or a time of the event.
     inner |= set(_read(one.inputs)) - condition - inner
     return [Origin(field, "aggregation") for field in sorted(inner)] + [Origin(field, "condition") for field in sorted(condition)]
 

@@ -1,8 +1,9 @@
-"""A project's modules, imported apart from everything else in the process.
+"""Imports a project's modules in isolation from all other modules of the process.
 
-Two projects, or two releases of one, may each have a module `definitions` or `prices`: both are imported from their own
-files only, and neither is left behind under a name that the other would find. The files are the whole project: nothing is
-read from a folder, so that a release that a worker imports from a table means what the project's folder meant.
+* Two projects, or two releases of one, may each have a module `definitions` or `prices`. Each is imported from its own files
+  only, and none stays in sys.modules, where the other would find it.
+* The given files are the whole project; no folder is read. So a release that a worker imports from a table means what the
+  project's folder meant.
 """
 
 import importlib
@@ -23,13 +24,13 @@ DEFINITIONS = "definitions"
 
 _IMPORTING = threading.RLock()  # sys.modules and sys.meta_path belong to the whole process
 PLATFORM: Final = frozenset({"batch", "cli", "infra", "ledger", "serving", "speed", "tandem", "views"})
-"""The platform's packages: a module of a project that had one of these names would hide it, or be hidden by it."""
+"""The platform's packages. A project's module of the same name would hide the package, or be hidden by it."""
 
 
 class ProjectLoader(MetaPathFinder, Loader):
-    """Finds and runs modules in a project's files alone; it stays the loader of the modules it ran.
+    """Finds and runs modules in a project's files only, and stays the loader of the modules that it ran.
 
-    `origin` is where the files are, for messages: a folder, or the name of a release.
+    `origin` names the place of the files in messages: a folder, or the name of a release.
     """
 
     def __init__(self, files: Mapping[str, bytes], origin: str) -> None:
@@ -43,14 +44,14 @@ class ProjectLoader(MetaPathFinder, Loader):
         path: Sequence[str] | None = None,  # noqa: ARG002  a module is found by its full name
         target: ModuleType | None = None,  # noqa: ARG002  nothing is ever reloaded
     ) -> ModuleSpec | None:
-        """The module of this name in the files, if it is there."""
+        """The spec of the module of this name; None if no file has it."""
         found = self.path_of(fullname)
         if found is None:
             return None
         return ModuleSpec(fullname, self, origin=self.filename(found), is_package=found.endswith("/__init__.py"))
 
     def create_module(self, spec: ModuleSpec) -> None:
-        """As Python makes modules."""
+        """None: Python creates the module."""
 
     def exec_module(self, module: ModuleType) -> None:
         """Run the module's file."""
@@ -60,7 +61,7 @@ class ProjectLoader(MetaPathFinder, Loader):
         run(self.files[path], self.filename(path), module)
 
     def get_source(self, fullname: str) -> str:
-        """The module's text; what tracebacks show."""
+        """The module's source text, for tracebacks."""
         path = self.path_of(fullname)
         if path is None:
             raise ImportError(f"no module {fullname!r} in {self.origin}", name=fullname)
@@ -72,7 +73,7 @@ class ProjectLoader(MetaPathFinder, Loader):
         return next((path for path in (f"{base}/__init__.py", f"{base}.py") if path in self.files), None)
 
     def filename(self, path: str) -> str:
-        """The name under which a file stands in tracebacks."""
+        """A file's name in tracebacks."""
         return f"{self.origin}/{path}"
 
 
@@ -96,7 +97,7 @@ def import_definitions(loader: ProjectLoader) -> ModuleType:
 
 @dataclass(frozen=True)
 class _Aside:
-    """What stdout is meanwhile: stderr for one thread, and for all others what it was, since it belongs to the whole process."""
+    """A replacement of stdout, which the whole process shares: stderr for one thread, the earlier stdout for all others."""
 
     thread: int
     own: IO[str]
@@ -108,7 +109,7 @@ class _Aside:
 
 @contextmanager
 def _apart(roots: set[str]) -> Iterator[None]:
-    """Hide the modules that share a name with the project's; afterwards forget the project's and show them again."""
+    """Hide other modules with the names of the project's; afterwards remove the project's modules and restore the others."""
     hidden = _take_out(roots)
     try:
         yield

@@ -28,7 +28,7 @@ _UNLOGGED: Final = datetime(2000, 1, 1, tzinfo=UTC)
 def bind_key(source: Source) -> Expression | None:
     """The expression that gives the key of a record from its event; None if the source has none.
 
-    Where the record will be in the log is not known yet, so only the event's fields are there. Raises DefinitionError.
+    It may read the event's fields only: the record has no position yet. Raises DefinitionError.
     """
     if source.key is None:
         return None
@@ -42,14 +42,17 @@ def bind_key(source: Source) -> Expression | None:
 
 
 def record_keys(source: Source, values: Sequence[bytes]) -> list[bytes | None]:
-    """The Kafka keys of records with these values: the text of the source's key in UTF-8, bytes as they are.
+    """The Kafka keys of records with these values: the text of the source's key in UTF-8, bytes unchanged.
 
-    None, which lets Kafka choose a partition, where the key is NULL, where its expression fails, for a value that does not
-    decode or holds events of several keys, and for all if the source has no key.
+    A key is None, which lets Kafka choose the partition, if
+
+    * the source has no key,
+    * the key is NULL or its expression fails,
+    * the value does not decode, or holds events of several keys.
     """
     if source.key is None or not values or (key := bind_key(source)) is None:
         return [None] * len(values)
-    # Whose the records are may stand in what they do not have yet.
+    # The record filter may read headers, which these records do not have yet.
     own = replace(source, record_filter=None)
     given = as_records(own, values, topic_id=source.topics[0], offsets=range(len(values)), at=_UNLOGGED)
     events = decode(own, given).events
@@ -66,7 +69,7 @@ def record_keys(source: Source, values: Sequence[bytes]) -> list[bytes | None]:
 
 
 def spread(view: View) -> str | None:
-    """Why events of one key of the view may be in several partitions, if its windows follow the order within one; else None."""
+    """Why events of one key of the view may be in several partitions, if its windows follow the order of the log; else None."""
     bound, source = bind(view), view.source
     if not set(PARTITION) <= set(bound.placement.columns.answers):
         return None
@@ -83,6 +86,6 @@ def spread(view: View) -> str | None:
     else:
         why = f"the key of source {source.name!r}, {own.text}, is not among the view's keys"
     return (
-        f"its windows follow the order of the log, which each partition has for itself, and {why}: events of one key may be in "
-        "several partitions, and have windows of their own in each"
+        f"its windows follow the order of the log within a partition, and {why}: events of one key may be in "
+        "several partitions, with separate windows in each"
     )

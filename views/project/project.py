@@ -1,8 +1,12 @@
 """A project: the folder in which a user defines sources and views.
 
-It holds `tandem.toml`, which may be empty, and `definitions.py`, which ends with the tuples SOURCES and VIEWS, and
-modules and packages that those import. What is stored of it, and what gives it its meaning, are the files that were
-reached: a project reads nothing else while it is imported.
+It holds
+
+* `tandem.toml`, which may be empty,
+* `definitions.py`, which ends with the tuples SOURCES and VIEWS,
+* the modules and packages that it imports.
+
+A release stores the files that the import has reached, and fingerprints hash them; the import reads no other files.
 """
 
 import hashlib
@@ -28,10 +32,11 @@ _LOADING: Final = threading.RLock()
 
 @dataclass(frozen=True)
 class Project:
-    """What a project defines, by name and in the order of its tuples.
+    """The sources and views of a project, by name and in the order of its tuples.
 
-    `files` are tandem.toml and the Python files that the definitions are made of, by path within `folder`; a project
-    that was loaded from stored files has no folder. `revision` names what the files are in version control, if it is known.
+    * `files`: tandem.toml and the Python files that the import has reached, by path within `folder`.
+    * `folder`: None for a project that was loaded from stored files.
+    * `revision`: the revision of the files in version control, if it is known.
     """
 
     folder: Path | None
@@ -49,7 +54,7 @@ def load(folder: Path | str) -> Project:
     """
     folder = Path(folder)
     if not folder.is_dir():
-        raise TandemError(f"no project at {folder}: there is no such folder")
+        raise TandemError(f"no project at {folder}: the folder does not exist")
     for name, what in ((SETTINGS_FILE, "it may be empty"), (DEFINITIONS_FILE, "it holds SOURCES and VIEWS")):
         if not (folder / name).is_file():
             raise TandemError(f"no project at {folder}: it has no {name} ({what})")
@@ -63,7 +68,7 @@ def load(folder: Path | str) -> Project:
 def load_files(files: Mapping[str, bytes]) -> Project:
     """Import and check a project from its stored files; a process does so once for equal files."""
     stored = tuple(sorted(files.items()))
-    with _LOADING:  # Two loads at once would give two event types of one meaning, of which neither is the other.
+    with _LOADING:  # Two concurrent loads would make two event types of one meaning, which are not the same class.
         return _load_stored(stored)
 
 
@@ -74,7 +79,7 @@ def _load_stored(files: tuple[tuple[str, bytes], ...]) -> Project:
 
 
 def _python_files(folder: Path, prefix: str = "") -> dict[str, bytes]:
-    """The Python files beside definitions.py and in packages below; tests are not part of a project's meaning."""
+    """The Python files beside definitions.py and in packages below it, without tests."""
     found = {}
     for entry in sorted(folder.iterdir()):
         if entry.suffix == ".py" and entry.is_file() and not (entry.stem.startswith("test_") or entry.stem == "conftest"):

@@ -1,9 +1,10 @@
-"""Python code of projects, parsed and compiled by one thread of the process at a time.
+"""Parses and compiles Python code of projects in one thread of the process at a time.
 
-CPython 3.11 before 3.11.8 keeps the depth of its conversion of syntax trees in one place for all threads: a second thread that
-parses meanwhile ends the first with `SystemError: AST constructor recursion depth mismatch` (python/cpython#106905). A thread
-gives way in the middle of a conversion only where the garbage collector calls Python code, so the collector rests meanwhile:
-then no other thread's parsing, of whatever library, disturbs this one.
+CPython 3.11 before 3.11.8 stores the recursion depth of its conversion of syntax trees once for all threads. If a second thread
+parses meanwhile, the first fails with `SystemError: AST constructor recursion depth mismatch` (python/cpython#106905).
+
+During a conversion a thread yields only where the garbage collector calls Python code. So the collector is disabled meanwhile,
+and no other thread's parsing, by any library, can interfere.
 """
 
 import ast
@@ -17,7 +18,7 @@ _ALONE = threading.RLock()
 
 
 def parsed(source: str | bytes) -> ast.Module:
-    """The syntax tree of a module's text, the caller's own to change. Raises SyntaxError, ValueError."""
+    """A new syntax tree of a module's text, which the caller may change. Raises SyntaxError, ValueError."""
     with _alone():
         return ast.parse(source)
 
@@ -25,7 +26,7 @@ def parsed(source: str | bytes) -> ast.Module:
 def run(source: bytes, filename: str, module: ModuleType) -> None:
     """Run a module's text in the module. Raises SyntaxError, ValueError, and whatever the code raises.
 
-    The same text means the same everywhere: no option of this module, or of the interpreter, reaches the code.
+    The compiler inherits no `__future__` option of this module, so the same text means the same everywhere.
     """
     with _alone():
         code: CodeType = compile(source, filename, "exec", dont_inherit=True, optimize=0)

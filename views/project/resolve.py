@@ -1,4 +1,4 @@
-"""From the tuples SOURCES and VIEWS to named, checked sources and views; every error says where the definition stands."""
+"""Turns the tuples SOURCES and VIEWS into named, checked sources and views; every error names the definition's place."""
 
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -59,7 +59,7 @@ def named_definitions(loader: ProjectLoader, definitions: ModuleType) -> tuple[l
 
 
 def _variables(loader: ProjectLoader, definitions: ModuleType) -> dict[int, str]:
-    """Under which variable each source and view can be found, by its id; the first in definitions.py counts."""
+    """The variable of each source and view, by id; the first one in definitions.py counts."""
     modules = [definitions, *(module for module in loader.modules.values() if module is not definitions)]
     found: dict[int, str] = {}
     for module in modules:
@@ -72,7 +72,7 @@ def _variables(loader: ProjectLoader, definitions: ModuleType) -> dict[int, str]
 def _listed(definitions: ModuleType, tuple_name: str, kind: type[Definition], loader: ProjectLoader) -> list[Definition]:
     listed_ones = vars(definitions).get(tuple_name)
     if listed_ones is None:
-        raise DefinitionError(f"{DEFINITIONS}.py: it defines no {tuple_name}; it ends with the tuples SOURCES and VIEWS")
+        raise DefinitionError(f"{DEFINITIONS}.py: {tuple_name} is missing; end the file with the tuples SOURCES and VIEWS")
     place = place_of_variable(loader, tuple_name)
     if not isinstance(listed_ones, Sequence) or isinstance(listed_ones, str):
         hint = " (a tuple of one ends with a comma)" if isinstance(listed_ones, kind) else ""
@@ -91,7 +91,7 @@ def _names(definitions: Sequence[Definition], variables: Mapping[int, str], plac
         if not name:
             raise DefinitionError(f"{where}: a {kind} has no name: assign it to a variable or give it name='...'")
         if not isinstance(name, str) or not _NAME.fullmatch(name):
-            raise DefinitionError(f"{where}: {kind} {name!r}: not a name: a letter, then letters, digits and underscores")
+            raise DefinitionError(f"{where}: {kind} {name!r}: invalid name; use a letter, then letters, digits and underscores")
         if (other := taken.setdefault(name.casefold(), where)) != where or name in names:
             raise DefinitionError(f"{where}: {kind} {name!r}: the name is taken at {other}; names differ in more than case")
         names.append(name)
@@ -109,11 +109,11 @@ def _check_parts(view: View, place: str) -> None:
 
 @contextmanager
 def _placed(place: str) -> Iterator[None]:
-    """Put the place before whatever is wrong with the definition."""
+    """Put the place before the error of a definition."""
     try:
         yield
     except DefinitionError as error:
         raise DefinitionError(f"{place}: {error}") from error
     except (TypeError, AttributeError) as error:
-        # A part that no check foresaw, such as a list where a name should be.
+        # A value that no check expects, such as a list instead of a name.
         raise DefinitionError(f"{place}: {said_by(error)}") from error

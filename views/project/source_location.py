@@ -25,7 +25,7 @@ def place_of_variable(loader: ProjectLoader, name: str) -> str:
 
 
 def explained(loader: ProjectLoader, error: BaseException) -> DefinitionError:
-    """An exception out of a project's code as one sentence: file, line, which definition, what was wrong, what exists."""
+    """An exception of a project's code as one sentence: file, line, definition, the fault, and what is valid."""
     if isinstance(error, SyntaxError) and error.filename is not None:
         return DefinitionError(f"{_relative(loader, error.filename)}:{error.lineno}: {error.msg}")
     places = [
@@ -40,7 +40,7 @@ def explained(loader: ProjectLoader, error: BaseException) -> DefinitionError:
 
 
 def check_imports(loader: ProjectLoader) -> None:
-    """Refuse an import of a project's module inside a function: when that runs, the module is out of reach."""
+    """Refuse an import of a project's module inside a function: the module cannot be imported when the function runs."""
     roots = {path.split("/")[0].removesuffix(".py") for path in loader.files}
     for module in loader.modules:
         for function in ast.walk(parsed(loader.get_source(module))):
@@ -54,7 +54,7 @@ def check_imports(loader: ProjectLoader) -> None:
 
 
 def _imports(statement: ast.Import | ast.ImportFrom) -> set[str]:
-    """The first names of what a statement imports; a relative import is of the project itself."""
+    """The top-level names of the modules that a statement imports; a relative import is of the project itself."""
     if isinstance(statement, ast.ImportFrom):
         return {(statement.module or "").split(".")[0]} if not statement.level else {DEFINITIONS}
     return {alias.name.split(".")[0] for alias in statement.names}
@@ -79,7 +79,7 @@ def _sentence(loader: ProjectLoader, error: BaseException) -> str:
 
 
 def _definition_at(loader: ProjectLoader, file: str, line: int) -> str:
-    """Which source or view is being defined at a line, as `: view 'page_traffic'`; empty if none is."""
+    """The source or view that a line defines, as `: view 'page_traffic'`; empty if there is none."""
     module = file.removesuffix(".py").removesuffix("/__init__").replace("/", ".")
     for statement in _statements(loader, module):
         if statement.lineno <= line <= (statement.end_lineno or line):

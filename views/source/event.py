@@ -86,10 +86,12 @@ class Unit:
 class Field:
     """One field of an event type or of a struct nested in it.
 
-    `name` is the attribute and column, `key` the JSON key; `type` is the bare Python type, without Annotated and
-    Optional; `default` and `factory` are NODEFAULT if absent; `constraints` are those of msgspec.Meta;
-    `items` describes a list's elements, `fields` a struct's fields. `unit` is that of Unit, `doc` the description of
-    msgspec.Meta; both are empty if absent. `annotation` is the whole annotation of the field.
+    * `name`: the attribute and column; `key`: the JSON key.
+    * `type`: the bare Python type, without Annotated and Optional; `annotation`: the whole annotation.
+    * `default`, `factory`: NODEFAULT if absent.
+    * `constraints`: those of msgspec.Meta.
+    * `items`: describes a list's elements; `fields`: a struct's fields.
+    * `unit`: that of Unit; `doc`: the description of msgspec.Meta; both are empty if absent.
     """
 
     name: str
@@ -139,7 +141,7 @@ def _struct_fields(struct: type[msgspec.Struct], place: str, outer: tuple[type, 
             raise DefinitionError(f"{place}: fields {other} and {info.name} differ only in case, which SQL ignores")
         fields.append(_field(info, f"{place}.{info.name}", (*outer, struct)))
     try:
-        # Here msgspec refuses types that it does not support. It resolves annotations now, while the project's modules can be
+        # msgspec refuses types that it does not support, and resolves annotations, now, while the project's modules can be
         # imported.
         msgspec.json.Decoder(struct)
     except TypeError as error:
@@ -229,7 +231,7 @@ def _choice_type(values: Any, place: str) -> pa.DataType:
 
 
 def is_label(text: Any) -> bool:
-    """Whether it is a text of one line that is not empty."""
+    """Whether the value is a text of one line that is not empty."""
     return isinstance(text, str) and bool(text) and text.isprintable()
 
 

@@ -1,1 +1,1 @@
-"""Compare two computations of a view, and try the laws on random events."""
+"""Compares two computations of a view, and tests the laws on random events."""

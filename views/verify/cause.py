@@ -1,19 +1,18 @@
-"""Why a batch found otherwise than what was served, where that is known.
+"""The known causes of a difference between served answers and the batch's result; the first row that fits counts.
 
 | cause         | when                                                                                                   |
 | ------------- | ------------------------------------------------------------------------------------------------------ |
 | `none`        | all answers are the same, or within the tolerance that the view declares                               |
-| `sketch`      | an estimate within the error that its sketch states: merges of KLL are random; `approx_top_k` of           |
+| `sketch`      | an estimate within the error that its sketch states: merges of KLL are random; `approx_top_k` of       |
 |               | many values depends on the order of merges, and is not measured                                        |
-| `float order` | floats that were added up in another order                                                             |
-| `duplicate`   | copies that came beyond the dedup window, or that are not the same, of which each layer may count another,  |
-|               | and no more answers differ than these can have changed                                                 |
+| `float order` | floats were added up in another order                                                                  |
+| `duplicate`   | duplicates arrived after the dedup window, or have different content, and each layer may count another |
+|               | one of them; and no more answers differ than these duplicates can have changed                         |
 | `compaction`  | anything else of a source with `compacted=True`: the topic lost events between serving and archiving   |
 | `unexplained` | anything else: one of the two is wrong                                                                 |
 
-The first that fits, from the top. HyperLogLog and theta sketches are the same for every split, and are excused only within the
-error that they state, as quantiles are. A tolerance that a view declares is a promise: beyond it nothing is excused but by
-copies and compaction.
+HyperLogLog and theta sketches are the same for every split, so they are excused only within the error that they state, as
+quantiles are. A tolerance that a view declares is a promise: only duplicates and compaction excuse a larger difference.
 """
 
 from typing import Final, Literal
@@ -28,11 +27,11 @@ Cause = Literal["none", "sketch", "float order", "duplicate", "compaction", "une
 
 _ESTIMATES: Final = ("hll", "theta", "kll", "frequent")
 _MEASURED: Final = ("hll", "theta", "kll")
-"""Estimates that are told apart by the error that they state."""
+"""Estimates that differ only if they are further apart than the error that they state."""
 
 
 def cause(view: View, difference: MeasureDifference, *, copies: int) -> Cause:
-    """The cause of a measure's difference; `copies` is how many events, at most, only one of the two counts because of copies."""
+    """The cause of a measure's difference; `copies`: the most events that only one of the two counts because of duplicates."""
     name = difference.measure
     approximation = approximations(view).get(name)
     if not difference.unequal or (name in view.tolerances and not difference.differ):
@@ -54,7 +53,7 @@ def _of(view: View, name: str, approximation: Approximation) -> Literal["sketch"
 
 
 def _made(view: View, difference: MeasureDifference, copies: int) -> bool:
-    """Whether this many events can have made the difference: each changes its own answers, and a count by one."""
+    """Whether this many events can explain the difference: each changes its own answers, and a count by one."""
     most = _answers_of_an_event(view)
     if most is None or not copies:
         return copies > 0
@@ -64,7 +63,7 @@ def _made(view: View, difference: MeasureDifference, copies: int) -> bool:
 
 
 def _answers_of_an_event(view: View) -> int | None:
-    """In how many answers one event can be; None where it can also change windows of others, or become any number of rows."""
+    """The number of answers that one event can change; None if it can change other events' windows, or become many rows."""
     placement = bind(view).placement
     if view.source.prepare is not None or not placement.independent:
         return None

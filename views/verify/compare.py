@@ -1,11 +1,15 @@
-"""What two computations of a view over the same events say, measure by measure: how many answers differ, and by how much.
+"""Compares two computations of a view over the same events, measure by measure: how many answers differ, and by how much.
 
-Two numbers s and f are |s - f| apart, and by 2 |s - f| / (|s| + |f|) relative to both, 0 where both are 0: the symmetric
-percentage error (Makridakis 1993, Accuracy measures: theoretical and practical concerns, International Journal of Forecasting 9,
-527-529, with absolute values below the line), from 0 to 2. A number that is missing counts as 0 there. What is not a number is 2
-where it differs, and has no absolute error. A list or a struct is as wrong as its worst element.
+Errors of two numbers s and f:
 
-Whether two answers differ is seen from them, but of quantiles from their sketches: the error that these state is of the rank.
+* The absolute error is |s - f|.
+* The symmetric percentage error is 2 |s - f| / (|s| + |f|), from 0 to 2, and 0 where both are 0 (Makridakis 1993, Accuracy
+  measures: theoretical and practical concerns, International Journal of Forecasting 9, 527-529; here with absolute values in the
+  denominator). A missing number counts as 0.
+* A value that is not a number has the symmetric error 2 if it differs, and no absolute error.
+* A list or a struct has the error of its worst element.
+
+Answers decide whether they differ. Only quantiles are compared by their sketches, because a sketch states an error of the rank.
 """
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -31,7 +35,7 @@ from views.view import BoundMeasure, View, answer_schema, approximations, bind, 
 
 EXAMPLES: Final = 5
 FLOAT_TOLERANCE: Final = 1e-9
-"""How far apart, relative to the larger one, floats that were added up in another order are taken for equal."""
+"""The relative tolerance, by the larger value, for floats that were added up in another order."""
 
 _ROW: Final = "_row"
 _SIDES: Final = ("_served", "_found")
@@ -39,14 +43,14 @@ _PIECE: Final = 1 << 14
 _STATE: Final = "_state_{}"
 
 Far = Callable[[pa.Table, pa.Table], npt.NDArray[np.bool_]]
-"""From rows of one answer and the same ones of another to whether they differ, row by row."""
+"""Takes the matched rows of two answers and returns, row by row, whether they differ."""
 
 
 @dataclass(frozen=True)
 class Example:
-    """An answer that differs: `row` has its keys and window, both values are as JSON has them (views.kernel.rows).
+    """An answer that differs: `row` has its keys and window, both values are as in JSON (views.kernel.rows).
 
-    `only` says which side has the row at all, if not both do; the other value is then None.
+    `only` names the side that has the row, if the other does not; the other value is then None.
     """
 
     row: Mapping[str, Any]
@@ -63,11 +67,14 @@ class Example:
 
 @dataclass(frozen=True)
 class MeasureDifference:
-    """Of `rows` answers of a measure, `unequal` are not the same, and `differ` by more than the tolerance.
+    """How the answers of a measure differ.
 
-    `largest` and `absolute` are the largest and the sum of the absolute errors, `symmetric` the sum of the symmetric ones. Of the
-    answers that differ, `furthest` is the largest absolute error, `differing` the sum of the symmetric ones, and `examples` are
-    the worst. Of disjoint sets of keys they add up (`plus`).
+    * `rows`: all answers; `unequal`: those that are not the same; `differ`: those that differ by more than the tolerance.
+    * `largest`, `absolute`: the largest and the sum of the absolute errors; `symmetric`: the sum of the symmetric errors.
+    * `furthest`, `differing`: the largest absolute error and the sum of the symmetric errors of the answers that differ.
+    * `examples`: the worst of them.
+
+    `plus` adds the differences of disjoint sets of keys.
     """
 
     measure: str
@@ -83,7 +90,7 @@ class MeasureDifference:
 
     @property
     def share(self) -> float:
-        """Which part of the answers differs, from 0 to 1."""
+        """The share of answers that differ, from 0 to 1."""
         return self.differ / self.rows if self.rows else 0.0
 
     @property
@@ -104,10 +111,10 @@ class MeasureDifference:
 
 @dataclass(frozen=True)
 class Pairs:
-    """Two answers side by side: rows of the same keys and window, and rows that one side alone has.
+    """Two answers side by side: rows of the same keys and window, and rows that only one side has.
 
-    `group` has the keys and window of each row. `sides` have equal numbers of rows, nulls where `there` says that the side
-    has no such row.
+    `group` has the keys and window of each row. `sides` have equal numbers of rows; a row is null where `there` is false, because
+    the side has no such row.
     """
 
     group: tuple[tuple[pa.Field, pa.Array], ...]
@@ -129,12 +136,12 @@ class Pairs:
         )
 
     def unequal(self, measure: str) -> pa.Array:
-        """Which rows do not say the same of a measure."""
+        """The rows whose values of a measure are not the same."""
         return pc.invert(pc.and_(self.both, _same(*(arrays.whole(side[measure]) for side in self.sides))))
 
 
 def compare(view: View, served: pa.Table, found: pa.Table) -> tuple[MeasureDifference, ...]:
-    """Compare what merged states of the view say, measure by measure; a row that only one side has differs in all of them."""
+    """Compare the answers of merged states, measure by measure; a row that only one side has differs in every measure."""
     paired, schema = pairs(group_columns(view), *(answers(view, states) for states in (served, found))), answer_schema(view)
     measures = bind(view).measures
     return tuple(difference(paired, schema.field(one.name), tolerance(view, one.name), far_apart(view, one)) for one in measures)
@@ -150,9 +157,9 @@ def pairs(group: Sequence[str], served: pa.Table, found: pa.Table) -> Pairs:
 
 
 def difference(paired: Pairs, field: pa.Field, allowed: float, far: Far | None = None) -> MeasureDifference:
-    """How a measure differs, which is shown as `field`; `allowed` is its tolerance.
+    """How a measure differs; `field` is its field in answers, `allowed` its tolerance.
 
-    `far` says of rows of both sides which differ, where that is not to be seen from the answers.
+    `far` decides which rows of both sides differ, where the answers alone do not show it.
     """
     sides = [arrays.whole(side[field.name]) for side in paired.sides]
     unequal = pc.indices_nonzero(paired.unequal(field.name))
@@ -175,7 +182,7 @@ def difference(paired: Pairs, field: pa.Field, allowed: float, far: Far | None =
 
 
 def beyond(paired: Pairs, measure: str, allowed: float, far: Far | None = None) -> pa.Array:
-    """Which rows, that both sides have, differ in a measure by more than its tolerance; see `difference`."""
+    """The rows of both sides that differ in a measure by more than its tolerance; see `difference`."""
     unequal = paired.unequal(measure)
     if far is not None:
         return pc.and_(unequal, python_values.array(far(*paired.sides).tolist(), pa.bool_()))
@@ -211,11 +218,12 @@ def plus(*parts: MeasureDifference) -> MeasureDifference:
 
 
 def tolerance(view: View, measure: str) -> float:
-    """How far apart two answers may be, relative to the larger one, before they differ.
+    """The tolerance of a measure: the relative difference, by the larger answer, up to which two answers are equal.
 
-    It is what the view declares, else 0 of an exact measure, what its sketch states, or FLOAT_TOLERANCE; a derived measure has
-    the largest of those that it is derived from. Of quantiles it is a distance of ranks: what the sketch states, twice, because
-    both answers are estimates.
+    * The tolerance that the view declares, if any.
+    * Else 0 for an exact measure, the error that the sketch states for an estimate, or FLOAT_TOLERANCE.
+    * For a derived measure, the largest tolerance of those that it is derived from.
+    * For quantiles, a distance of ranks: twice the error that the sketch states, because both answers are estimates.
     """
     if measure in view.tolerances:
         return float(view.tolerances[measure])
@@ -231,7 +239,7 @@ def tolerance(view: View, measure: str) -> float:
 
 
 def answers(view: View, states: pa.Table) -> pa.Table:
-    """The answers of merged states, and beside them the states that tell how far apart two answers are."""
+    """The answers of merged states, and the states that decide how far apart two answers are."""
     arranged = arrange(view, states)
     answers = present_arranged(view, arranged)
     for column in (name for one in bind(view).measures if one.aggregate.distance for name in one.columns):
@@ -240,7 +248,7 @@ def answers(view: View, states: pa.Table) -> pa.Table:
 
 
 def far_apart(view: View, measure: BoundMeasure) -> Far | None:
-    """What tells which answers of a measure differ, where that is seen from their states: rows as `answers` makes them."""
+    """The function that decides by states which answers of a measure differ, if states decide; it takes rows of `answers`."""
     distance = measure.aggregate.distance
     if distance is None or measure.name in view.tolerances:
         return None
@@ -285,7 +293,7 @@ def _measured(
     shown: Sequence[Sequence[Any]],
     beyond: npt.NDArray[np.bool_] | None,
 ) -> MeasureDifference:
-    """What unequal answers, column by column, come to; `beyond` says which differ if that is not to be seen from them."""
+    """The sums of the errors of unequal answers, column by column; `beyond` marks those that differ, if states decide that."""
     errors, differ, differing, furthest, examples = [], 0, 0.0, 0.0, []
     for number, (ours, theirs) in enumerate(zip(*plain, strict=True)):
         served, found = (side[number] for side in there)
@@ -337,7 +345,7 @@ def _apart(served: Any, found: Any, tolerance: float) -> tuple[float, float, boo
     if not all(_is_number(value) for value in known):
         return 0.0, 2.0, True
     one, other = (0 if value is None else value for value in (served, found))
-    # Halves first: the largest doubles have no sum.
+    # Halves first: the sum of the largest doubles overflows.
     error, size = float(abs(one - other)), float(abs(one)) / 2 + float(abs(other)) / 2
     beyond = len(known) < 2 or error > tolerance * float(max(abs(one), abs(other)))
     return error, min(2.0, error / size) if size else 0.0, beyond

@@ -1,7 +1,7 @@
-"""For a project's own tests: a view's answer for events, folded whole and in two at every cut, against the plain oracle.
+"""For a project's tests: a view's answer for events, folded whole and split at every cut, and compared with the plain oracle.
 
-This is the platform's own property, on the events of a test: batch below a cut, merged with realtime from it on, answers what
-the whole log means, wherever the cut lies.
+It tests the platform's main property on the events of a test: batch below the cut, merged with realtime from the cut on, gives
+the answer of the whole log, wherever the cut is.
 """
 
 from collections.abc import Callable, Iterable, Iterator
@@ -21,28 +21,31 @@ from views.verify.compare import MeasureDifference
 from views.view import View
 
 Answer = Callable[[View, Iterable[Event]], list[dict[str, Any]]]
-"""From a view and events, in the order of the log, to the rows that the view answers."""
+"""Takes a view and events, in the order of the log, and returns the rows of the view's answer."""
 
 AnswerAtCuts = Callable[[View, Iterable[Event]], Iterator[list[dict[str, Any]]]]
-"""From a view and events to the rows at every cut."""
+"""Takes a view and events, and returns the rows at every cut."""
 
 
 def at_every_cut(view: View, events: Iterable[Event]) -> Iterator[list[dict[str, Any]]]:
-    """The rows of the view with the cut before the first event, after the first, ..., after the last: one more than events.
+    """The rows of the view with the cut before the first event, after the first, ..., after the last.
 
-    Below the cut the events are folded as a batch, from the cut on as the speed layer does, which knows the identities below it;
-    then both are merged. Estimates and sums of floats may differ in their last digits from cut to cut, all other rows may not.
+    There is one result more than events. Events below the cut are folded as in a batch. Events from the cut on are folded as in
+    the speed layer, which knows the identities below the cut. Then both are merged. Estimates and sums of floats may differ in
+    their last digits from cut to cut; all other values must be equal.
     """
     log = events_table(view.source, [*events])
     return (rows_of(view, log, merged) for merged in _cut(view, log))
 
 
 def checked_answer(view: View, events: Iterable[Event]) -> list[dict[str, Any]]:
-    """The rows as `answer` gives them, once they are proven: equal to the plain oracle's, at every cut.
+    """The rows of `answer`, after a check that the rows at every cut equal the plain oracle's.
 
-    Estimates may be off by three times their stated error, sums of floats by rounding. The oracle knows nothing of a measure that
-    the project wrote itself: at every cut that has to be what it is of the whole. Raises AssertionError with the cut, the measure
-    and the worst rows. It folds the events once for every cut: give it tens of events, or hundreds.
+    * Estimates may be off by three times their stated error, sums of floats by rounding.
+    * The oracle cannot evaluate a measure of the project: at every cut it has to equal its value without a cut.
+    * The function folds the events once for every cut, so pass tens or hundreds of events.
+
+    Raises AssertionError with the cut, the measure and the worst rows.
     """
     __tracebackhide__ = True
     given = [*events]
@@ -65,7 +68,7 @@ def checked_answer(view: View, events: Iterable[Event]) -> list[dict[str, Any]]:
 
 
 def _cut(view: View, log: pa.Table) -> Iterator[Partial]:
-    """What the view has of the log, merged of two, at every cut."""
+    """The merged states of the view at every cut."""
     return (_merged(view, log.slice(0, cut), log.slice(cut)) for cut in range(log.num_rows + 1))
 
 
@@ -77,7 +80,7 @@ def _merged(view: View, below: pa.Table, after: pa.Table) -> Partial:
 
 
 def _stored(view: View, events: pa.Table) -> Partial:
-    """The events folded, and read again as what a table holds."""
+    """The states of the events, as read from a table."""
     prepared = prepare(view.source, events)
     folded = partial(view, prepared.events, EMPTY, prepared.failed)
     return Partial(from_ipc(to_ipc(folded.states)), EMPTY, folded.rejected)
@@ -87,7 +90,7 @@ def _told(cut: int, given: list[Event], difference: MeasureDifference, other: st
     rows = "; ".join(
         f"{dict(one.row)}: no such row"
         if one.only == "found"
-        else f"{dict(one.row)}: {one.served!r}, a row that is not there otherwise"
+        else f"{dict(one.row)}: {one.served!r}, an unexpected row"
         if one.only == "served"
         else f"{dict(one.row)}: {one.served!r}, {other} {one.found!r}"
         for one in difference.examples

@@ -1,7 +1,8 @@
-"""The laws that make answers independent of how the events are split, tried on random rows: a measure's, and that a source's
-prepare looks at each event by itself.
+"""Tests, on random rows, of the laws that make answers independent of how events are split.
 
-Needs Hypothesis, which finds rows that break a law and makes them as few and as small as it can.
+They are the laws of measures, and that a source's `prepare` treats each event independently.
+
+Needs Hypothesis, which finds rows that break a law and shrinks them.
 """
 
 import math
@@ -61,7 +62,7 @@ class _Bound:
         return [folded.slice(number, 1) for number in range(len(groups))]
 
     def merge(self, *states: pa.Array) -> pa.Array:
-        """The state of one group of states, null ones left out."""
+        """The state of one group of states, without null states."""
         (state,) = self.measure.bind(self.types).states
         given = pa.concat_arrays(states).drop_null()
         length = np.array([len(given)])
@@ -74,7 +75,7 @@ class _Bound:
 
 
 Law = Callable[[_Bound, Rows, Rows, Rows, Rows], Iterator[tuple[pa.Array, pa.Array]]]
-"""Pairs of states that have to give the same answer, for three groups of rows and for all of them in another order."""
+"""Pairs of states that must give the same answer, for three groups of rows and for all of them in another order."""
 
 
 def _commutative(measure: _Bound, a: Rows, b: Rows, _c: Rows, _shuffled: Rows) -> Iterator[tuple[pa.Array, pa.Array]]:
@@ -124,7 +125,7 @@ LAWS: Final[Mapping[str, Law]] = {
 
 
 def counterexample(measure: CustomMeasure, types: Sequence[ValueType], *, examples: int = 100) -> str | None:
-    """The law that the measure breaks and the smallest rows found by which it does, in one sentence; None if none was found.
+    """The law that the measure breaks and the smallest counterexample found, in one sentence; None if none was found.
 
     `types` are those of its inputs. Answers are compared, doubles to within one part in 10^9. The rows are the same at every
     call. Raises TandemError if the measure has no strategy, or a strategy that gives rows of other types.
@@ -141,9 +142,9 @@ def counterexample(measure: CustomMeasure, types: Sequence[ValueType], *, exampl
 
 
 def dependent_rows(source: Source, *, examples: int = 100) -> str | None:
-    """The smallest events found of which the source's prepare makes other rows together than each alone, in one sentence.
+    """The smallest events found for which `prepare` returns other rows together than for each alone, in one sentence.
 
-    None if none was found. The rows of an event are compared whatever their order, doubles to within one part in 10^9.
+    None if none was found. The rows of an event are compared in any order, doubles to within one part in 10^9.
     The events are the same at every call. Raises TandemError if no events of the source's type can be drawn.
     """
     name = "prepare" if source.prepare is None else source.prepare.__name__
@@ -162,14 +163,14 @@ def dependent_rows(source: Source, *, examples: int = 100) -> str | None:
                 if not _same(together, rows.get(offset)):
                     events = ", ".join(repr(log[each][0]) for each in offsets)
                     raise _Broken(
-                        f"{name} does not treat each event independently: of {events} it makes {_said(together)} for "
+                        f"{name} does not treat each event independently: for {events} it returns {_said(together)} for "
                         f"{log[offset][0]!r}, and {_said(rows.get(offset))} for that event alone"
                     )
 
     try:
         _looked_for(holds, examples)
     except hypothesis_errors.Flaky:
-        return f"{name} makes now these and now those rows of the same events"
+        return f"{name} returns different rows for the same events"
     except _Broken as broken:
         return str(broken)
     except hypothesis_errors.HypothesisException as error:
@@ -183,7 +184,7 @@ _METADATA: Final = st.tuples(st.none() | st.binary(max_size=3), st.lists(_HEADER
 
 
 def _logged(source: Source, log: Sequence[_Logged]) -> pa.Table:
-    """The events as the kernel takes them, with the metadata that their source names; at offsets from 0 on."""
+    """The events as the kernel takes them, at offsets from 0 on, with the metadata columns of their source."""
     table = events_table(source, [event for event, _ in log])
     for name, values in zip(("_key", "_headers"), zip(*(metadata for _, metadata in log), strict=True), strict=True):
         if name in source.metadata:
@@ -201,13 +202,13 @@ def _prepared(source: Source, events: pa.Table) -> dict[int, list[dict[str, Any]
 
 
 def _said(rows: Iterable[Mapping[str, Any]] | None) -> str:
-    """Rows without what they have of their event's place in the log."""
+    """Rows without the columns of their event's position."""
     found = [{name: value for name, value in row.items() if not name.startswith("_")} for row in rows or ()]
     return f"{found!r}" if found else "nothing"
 
 
 def _looked_for(holds: Callable[[], None], examples: int) -> None:
-    """Call a property with examples, the same at every call, and raise what it raises for the smallest one found."""
+    """Call a property with examples, the same at every call, and raise its error for the smallest failing one."""
     settings(
         max_examples=examples,
         database=None,
@@ -227,7 +228,7 @@ def _tried(name: str, law: Law, bound: _Bound, parts: st.SearchStrategy[Any], ex
             for one, other in law(bound, a, b, c, shuffled):
                 left, right = bound.answer(one), bound.answer(other)
                 if not _same(left, right):
-                    raise _Broken(f"it is not so that {name}: for {place}, {left!r} is not {right!r}")
+                    raise _Broken(f"broken law: {name}: for {place}, {left!r} is not {right!r}")
         except MethodFailed as error:
             raise _Broken(f"{error}; for {place}") from error
 
@@ -236,7 +237,7 @@ def _tried(name: str, law: Law, bound: _Bound, parts: st.SearchStrategy[Any], ex
     except _Broken as broken:
         return str(broken)
     except hypothesis_errors.Flaky:
-        return f"it is not so that {name}, nor is it always not so: the same rows give different answers"
+        return f"broken law: {name}, but not at every try: the same rows give different answers"
     except hypothesis_errors.HypothesisException as error:
         raise TandemError(f"{type(bound.measure).__name__}.strategy cannot be drawn from: {error}") from error
     return None

@@ -1,4 +1,4 @@
-"""Random events of a type, for trying laws: Hypothesis strategies made from its fields.
+"""Random events of a type, for tests of laws: Hypothesis strategies made from its fields.
 
 Needs Hypothesis.
 """
@@ -21,10 +21,10 @@ _DIGITS: Final = 12
 
 
 def events(source: Source) -> st.SearchStrategy[Event]:
-    """Events as a decoder could give them: constraints, plausible times and the type's own checks hold.
+    """Events as a decoder could return them: constraints, plausible times and the type's own checks hold.
 
-    Few, small and special values are likelier than in the world. Drawing raises hypothesis.errors.Unsatisfiable if the
-    type's own checks let next to none through.
+    Small and special values are more frequent than in real data. Drawing raises hypothesis.errors.Unsatisfiable if the type's own
+    checks refuse nearly all events.
     """
     fields = event_fields(source.event)
     low, high = (bound.astimezone(UTC).replace(tzinfo=None) for bound in source.plausible)

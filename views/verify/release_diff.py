@@ -14,11 +14,14 @@ from views.view import View, answer_schema, bind, group_columns
 
 @dataclass(frozen=True)
 class Diff:
-    """Of the rows, by keys and window, `matched` are on both sides, and `changed` of those differ in any measure.
+    """How the rows of two meanings of a view differ.
 
-    `only_old` and `only_new` are on one side. `measures` compares the matched rows, for measures that both have, each
-    within the tolerance of the new one. With another key or window no row can be matched: `apart` says so. Of disjoint sets
-    of keys diffs add up (`add`).
+    * `matched`: rows whose keys and window are on both sides; `changed`: those of them that differ in any measure.
+    * `only_old`, `only_new`: rows on one side only.
+    * `measures`: compares the matched rows, for the measures of both, each within the tolerance of the new one.
+    * `apart`: true if keys or kind of window differ, so that no row can be matched.
+
+    `add` adds the diffs of disjoint sets of keys.
     """
 
     matched: int = 0
@@ -35,7 +38,7 @@ class Diff:
 
 
 def diff(old: View, new: View, before: pa.Table, after: pa.Table) -> Diff:
-    """What the merged states of two meanings of a view say of the same events."""
+    """The diff of the merged states of two meanings of a view over the same events."""
     ours, theirs = answers(old, before), answers(new, after)
     if not comparable(old, new):
         return Diff(0, 0, ours.num_rows, theirs.num_rows, apart=True)
@@ -46,7 +49,7 @@ def diff(old: View, new: View, before: pa.Table, after: pa.Table) -> Diff:
     same_type = [name for name in names if answer_schema(old).field(name).type == schema.field(name).type]
     allowed = {name: (tolerance(new, name), _far(old, new, name)) for name in same_type}
     differing = [beyond(matched, name, *allowed[name]) for name in same_type]
-    # A measure of another type says something else everywhere.
+    # A measure of another type differs in every row.
     changed = rows if len(same_type) < len(names) else pc.sum(reduce(pc.or_, differing)).as_py() or 0 if differing else 0
     only = [pc.sum(pc.invert(side)).as_py() or 0 for side in reversed(paired.there)]
     measures = {name: difference(matched, schema.field(name), *allowed[name]) for name in same_type}
@@ -61,7 +64,7 @@ def _far(old: View, new: View, measure: str) -> Far | None:
 
 
 def comparable(old: View, new: View) -> bool:
-    """Whether rows of both can be the same row: they have the same keys, of the same types, and kind of window."""
+    """Whether rows of both can match: they have the same keys, of the same types, and the same kind of window."""
     groups = [[answer_schema(view).field(name).remove_metadata() for name in group_columns(view)] for view in (old, new)]
     return groups[0] == groups[1]
 

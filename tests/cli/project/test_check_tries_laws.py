@@ -95,7 +95,7 @@ def test_a_mean_of_means_fails_with_the_smallest_events(tmp_path: Path, capsys: 
     code, found = run(capsys, "check", "--laws", "--project", project(tmp_path, LAWLESS))
     assert code == 1
     broken = found["laws"]["averages"]["mean"]
-    assert broken.startswith("it is not so that merge is associative: for rows [(0,)], [(0,)] and [(1,)], ")
+    assert broken.startswith("broken law: merge is associative: for rows [(0,)], [(0,)] and [(1,)], ")
     assert main(["check", "--laws", "--project", str(tmp_path)]) == 1
     assert f"averages.some: {broken}" in capsys.readouterr().out
 
@@ -157,7 +157,7 @@ def test_a_source_that_looks_at_many_events_fails_with_the_smallest(tmp_path: Pa
     code, found = run(capsys, "check", "--laws", "--project", place)
     assert code == 1
     broken = found["prepare"]["lines"]
-    assert broken.startswith("numbered does not treat each event independently: of Line(")
+    assert broken.startswith("numbered does not treat each event independently: for Line(")
     assert broken.count("text=''") == 3  # two events, and the one that is looked at
     assert "'number': 1" in broken
     assert broken.endswith("'number': 0}] for that event alone")
@@ -166,8 +166,8 @@ def test_a_source_that_looks_at_many_events_fails_with_the_smallest(tmp_path: Pa
 @pytest.mark.parametrize(
     ("numbers", "told"),
     [
-        ("next(CALLS)", "numbered does not treat each event independently: of "),
-        ("min(next(CALLS), 20)", "numbered makes now these and now"),
+        ("next(CALLS)", "numbered does not treat each event independently: for "),
+        ("min(next(CALLS), 20)", "numbered returns different rows for"),
     ],
 )
 def test_a_source_whose_rows_depend_on_the_call_fails(

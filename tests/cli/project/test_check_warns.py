@@ -35,7 +35,7 @@ def test_a_window_that_follows_the_log_wants_its_keys_in_one_partition(
         assert main(["check", "--project", str(tmp_path), "--json"]) == 0
         found = json.loads(capsys.readouterr().out)
         warnings = found["views"]["last"]["warnings"]
-        assert [warning[:58] for warning in warnings] == ["its windows follow the order of the log, which each partit"] * warned
+        assert [warning[:58] for warning in warnings] == ["its windows follow the order of the log within a partition"] * warned
         assert found["sources"]["readings"]["key"] == ("sensor" if key else None)
         assert main(["check", "--project", str(tmp_path)]) == 0
         shown = capsys.readouterr().out

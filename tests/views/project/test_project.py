@@ -191,7 +191,7 @@ WRONG = [
         r"^definitions.py:15: view 'page_traffic': its source is not in SOURCES; sources: none",
     ),
     ("SOURCES = (requests,)", "SOURCES = (page_traffic,)", r"^definitions.py:22: SOURCES\[0\] is View.*not a Source"),
-    ("SOURCES = (requests,)", "SOURCE = (requests,)", r"^definitions.py: it defines no SOURCES"),
+    ("SOURCES = (requests,)", "SOURCE = (requests,)", r"^definitions.py: SOURCES is missing"),
     (
         "VIEWS = (page_traffic,)",
         "VIEWS = (page_traffic, page_traffic)",
@@ -207,8 +207,8 @@ WRONG = [
         "VIEWS = (View(requests, measures={'n': count()}),)",
         r"^definitions.py:23: a view has no name: ",
     ),
-    ("page_traffic", "_traffic", r"^definitions.py:15: view '_traffic': not a name"),
-    ("    source=requests", "    name='my view', source=requests", r"^definitions.py:15: view 'my view': not a name"),
+    ("page_traffic", "_traffic", r"^definitions.py:15: view '_traffic': invalid name"),
+    ("    source=requests", "    name='my view', source=requests", r"^definitions.py:15: view 'my view': invalid name"),
     ("count, total", "count, totl", r"^definitions.py:3: views has no 'totl'; it offers: total, "),
     (
         "from views import Event",
@@ -266,7 +266,7 @@ def test_a_module_may_not_hide_one_that_is_needed(name: str) -> None:
 
 def test_a_folder_that_is_no_project_says_what_it_lacks(tmp_path: Path) -> None:
     """No folder, no tandem.toml and no definitions.py are three sentences."""
-    with pytest.raises(TandemError, match="no such folder"):
+    with pytest.raises(TandemError, match="the folder does not exist"):
         load(tmp_path / "none")
     with pytest.raises(TandemError, match=r"it has no tandem.toml \(it may be empty\)"):
         load(tmp_path)

@@ -1,6 +1,6 @@
-"""Structs to Arrow columns: the checks that a JSON type cannot express, made while the columns are built.
+"""Turns structs into Arrow columns, with the checks that a JSON type cannot express.
 
-A column is built whole, which is fast, and taken apart only when it fails, to find the rows that are to blame.
+A column is built whole, which is fast. Only if that fails, it is halved to find the faulty rows.
 """
 
 import enum
@@ -40,7 +40,7 @@ def unfit(field: Field, value: Any) -> Reject | None:
         scalar(value if convert is None else convert(value), field.arrow)
     except Reject as reject:
         return reject
-    except Exception as error:  # noqa: BLE001  Arrow's and the value's own: each means that it does not fit
+    except Exception as error:  # noqa: BLE001  errors of Arrow and of the value all mean that it does not fit
         return _misfit(field, error)
     return None
 
@@ -67,7 +67,7 @@ def _misfit(field: Field, error: Exception) -> Reject:
 
 
 def _convert(field: Field) -> Convert | None:
-    """What turns one value into what Arrow takes; None if Arrow takes it as it is."""
+    """The function that converts one value for Arrow; None if Arrow takes the value unchanged."""
     convert = _convert_present(field)
     if convert is None or not field.optional:
         return convert
@@ -113,7 +113,7 @@ def _finite(field: Field, value: float) -> float:
 
 
 def _all_digits(field: Field, value: Decimal | int) -> Decimal | int:
-    if not isinstance(value, Decimal):  # in an event of a user's own test: Arrow takes whole numbers
+    if not isinstance(value, Decimal):  # in an event of a user's test: Arrow takes only integers
         return value
     try:
         return exact_decimal(value, field.arrow)

@@ -1,4 +1,4 @@
-"""Event types for formats whose values have names and types of their own: what fits what, and the event made of the values.
+"""Event types for formats whose values have names and types: which field takes which value, and the event of these values.
 
 | field            | takes                                                                      |
 | ---------------- | -------------------------------------------------------------------------- |
@@ -13,7 +13,7 @@
 | UUID             | uuid, string                                                               |
 | Enum, Literal    | string, enum; integer, if its values are integers                          |
 
-A string that becomes something else is read as the json decoder reads it.
+A string for another type of field is read as the json decoder reads it.
 """
 
 from collections.abc import Mapping
@@ -45,7 +45,7 @@ _TAKES: Final[dict[Any, frozenset[Kind]]] = {
 
 
 def named_fields(event: type[Event], what: str) -> tuple[Field, ...]:
-    """The fields of an event type whose values `what` gives by name; raises DefinitionError if it has no names or a tag."""
+    """The fields of an event type that `what` fills by name; raises DefinitionError if the type is array_like or has a tag."""
     config = event.__struct_config__
     if config.array_like or config.tag is not None:
         raise DefinitionError(f"{event.__name__}: {what} has fields with names, and neither array_like nor tag")
@@ -53,7 +53,7 @@ def named_fields(event: type[Event], what: str) -> tuple[Field, ...]:
 
 
 def takes(field: Field, kind: Kind | None) -> bool:
-    """Whether a field that is not a list or struct takes values of this kind; None is a kind that no field takes."""
+    """Whether a field that is neither list nor struct takes values of this kind; no field takes the kind None."""
     by_value = _TAKES[int] if field.arrow == pa.int64() else _TAKES[str]
     return kind in _TAKES.get(field.type, by_value)
 

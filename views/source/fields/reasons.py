@@ -1,4 +1,4 @@
-"""Why a record is not an event: a closed set of codes, and the exception that carries one out of a decoder."""
+"""The reasons for a reject: a closed set of codes, and the exception with which a decoder reports one."""
 
 from typing import Literal, get_args
 
@@ -11,18 +11,18 @@ Reason = Literal[
     "utf8",  # not UTF-8
     "json",  # not exactly one JSON value, or nested too deep
     "repeated_key",  # a declared key twice in one object
-    "missing_field",  # a required field is not there
+    "missing_field",  # a required field is missing
     "wrong_type",  # a value of another type
     "out_of_range",  # beyond 64 bits, not finite, or more digits than the decimal holds
     "no_zone",  # a datetime without a zone
-    "invalid_value",  # of the right type, but not allowed: an unknown choice, a broken date, a failed constraint
+    "invalid_value",  # of the right type, but not allowed: an unknown choice, an impossible date, a failed constraint
     "implausible_time",  # the event time is outside the source's plausible range
-    "producer_time",  # a timestamp of the producer's, where the source counts by the log's
-    "refused",  # the event type's own __post_init__, or the project's own decoder, said no
-    "kind",  # whether the record is this source's cannot be told
+    "producer_time",  # the producer's timestamp, where the source needs the broker's
+    "refused",  # the event type's own __post_init__, or the project's own decoder, refused
+    "kind",  # the record filter could not decide
     "upgrade",  # the project's upgrade of an older version's event raised
     "format",  # not a value of the declared format
-    "schema",  # of a schema that the source does not hold
+    "schema",  # of a schema that the source does not have
     "request",  # a request line without the part that the event needs
     "length",  # a list without events, or of more than the source takes
 ]
@@ -32,31 +32,31 @@ _DETAIL_CHARACTERS = 200
 
 
 class Reject(Exception):
-    """One record's way to quarantine: a code to count by and a short sentence that says what was found."""
+    """Sends one record to quarantine: a code for counting, and a short sentence about the fault."""
 
     def __init__(self, reason: Reason, detail: str) -> None:
         super().__init__(reason, detail)
         self.reason = reason
-        # A message may quote what no column can hold, such as a lone surrogate.
+        # A message may quote characters that no column can hold, such as a lone surrogate.
         self.detail = detail.encode("utf-8", "backslashreplace").decode()[:_DETAIL_CHARACTERS]
 
 
 def within(reject: Reject, index: int) -> Reject:
-    """A fault of one event of a list, told with its place in it."""
+    """The reject of a list, with the index of its faulty event."""
     return Reject(reject.reason, f"event {index}: {reject.detail}")
 
 
 def refusal(error: BaseException) -> Reject:
-    """What a decoder's exception means for the record; raises it again if it is not about the record."""
+    """The reject for a decoder's exception; raises the exception again if it is not about the record."""
     if isinstance(error, Reject):
         return error
     if isinstance(error, MemoryError | KeyboardInterrupt):
-        raise error  # the machine's fault, and the user's wish
+        raise error  # out of memory, and Ctrl-C
     return Reject("refused", said_by(error))
 
 
 def misfit(error: msgspec.ValidationError) -> Reject:
-    """The reject that msgspec's message stands for; a cause means that the event type's own check raised."""
+    """The reject for a message of msgspec; an exception with a cause comes from the event type's own check."""
     return Reject(_reason(error), str(error))
 
 

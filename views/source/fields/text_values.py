@@ -1,4 +1,4 @@
-"""Text to the values of fields, for formats that know no types.
+"""Turns texts into values of fields, for formats without types.
 
 | field         | text                                                     |
 | ------------- | -------------------------------------------------------- |
@@ -13,7 +13,8 @@
 | UUID          | as Python's UUID prints it, with or without hyphens      |
 | Enum, Literal | one of the values, written as their type is              |
 
-Lists and structs have no text. What a format calls empty is null in an Optional field; elsewhere only a str takes it.
+Lists and structs have no text. A text that the format treats as empty is null in an Optional field; elsewhere only a str takes
+it.
 """
 
 import re
@@ -37,7 +38,7 @@ _DETAIL_CHARACTERS = 40
 
 
 def text_fields(event: type[Event], what: str) -> tuple[Field, ...]:
-    """The fields of an event type whose values `what` gives by name as texts; raises DefinitionError if it cannot."""
+    """The fields of an event type that `what` fills by name with texts; raises DefinitionError if it cannot."""
     fields = named_fields(event, what)
     for field in fields:
         if field.items is not None or field.fields:
@@ -46,9 +47,9 @@ def text_fields(event: type[Event], what: str) -> tuple[Field, ...]:
 
 
 def reader(field: Field, read: Read | None = None, *, empty: tuple[str, ...] = ("",)) -> Read:
-    """What turns a text into the field's value, by the table above or by `read`; raises Reject.
+    """The function from a text to the field's value, by the table above or by `read`; it raises Reject.
 
-    `empty` are the texts that stand for nothing.
+    `empty` are the texts that the format treats as empty.
     """
     by_type = read or _by_type(field)
     if field.type is str and not field.optional:
@@ -67,7 +68,7 @@ def reader(field: Field, read: Read | None = None, *, empty: tuple[str, ...] = (
 def _by_type(field: Field) -> Read:
     if field.type is str:
         return str
-    # Lax is msgspec's word for reading numbers in texts. What JSON writes as strings needs none of it.
+    # Without `strict`, msgspec reads numbers in texts. Types that JSON writes as strings do not need it.
     lax = partial(msgspec.convert, type=field.type, strict=False)
     numbers = {pa.int64(): _INT, pa.float64(): _FLOAT}.get(field.arrow)
     convert = lax if numbers or field.arrow == pa.bool_() else partial(msgspec.convert, type=field.type)

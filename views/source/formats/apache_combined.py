@@ -9,7 +9,7 @@ The event type takes what it needs by name:
 | `host`     | str      | the client's name or address                                             |
 | `ident`    | str      | its RFC 1413 identity                                                    |
 | `user`     | str      | the authenticated user                                                   |
-| `time`     | datetime | when the request came, `17/May/2015:10:05:03 +0000`                      |
+| `time`     | datetime | when the request arrived, `17/May/2015:10:05:03 +0000`                   |
 | `request`  | str      | the request's first line, whole                                          |
 | `method`   | str      | its first word                                                           |
 | `path`     | str      | the request target as logged, query included                             |
@@ -19,10 +19,12 @@ The event type takes what it needs by name:
 | `referer`  | str      | the page that linked here                                                |
 | `agent`    | str      | the client's software                                                    |
 
-Text stays as logged, escapes (`\"`, `\\`, `\xhh`) included. A field declared Optional is null where the log has `-`. A request
-line that is not METHOD TARGET PROTOCOL (a probe that is not HTTP, a connection that timed out) has no method, path or protocol:
-null in an Optional field; an event type that needs one refuses the line. A line that lacks one of the nine fields or a closing
-quote is refused. Spaces in `user` are refused too: which field they belong to is a guess.
+* Text stays as logged, escapes (`\"`, `\\`, `\xhh`) included.
+* A field declared Optional is null where the log has `-`.
+* A request line that is not METHOD TARGET PROTOCOL (a probe that is not HTTP, a connection that timed out) has no method, path or
+  protocol: they are null in Optional fields; an event type that requires one rejects the line.
+* A line that lacks one of the nine fields or a closing quote is rejected.
+* A line with a space in `user` is rejected, because the space could also separate fields.
 """
 
 import re
@@ -41,7 +43,7 @@ from views.source.format import Listed, Parse
 from views.source.formats.clf_time import CLF_TIME, clf_time
 from views.source.formats.lines import by_line
 
-# Possessive quantifiers: no line, however crafted, makes the search try again what it has passed.
+# Possessive quantifiers: no crafted line makes the search backtrack.
 _QUOTED = r'"([^"\\]*+(?:\\.[^"\\]*+)*+)"'
 _LINE_FIELDS = {
     "host": r"(\S++)",
@@ -74,7 +76,7 @@ class ApacheCombined:
     header: ClassVar[bool] = False
 
     def parser(self, event: type[Event]) -> Parse:
-        """A function from one line to one event; raises DefinitionError if the event type asks for what no line has."""
+        """A function from one line to one event; raises DefinitionError if the event type has a field that no line has."""
         fields = event_fields(event)
         for field in fields:
             _check_field(field, f"{event.__name__}.{field.name}")
@@ -127,7 +129,7 @@ def _check_field(field: Field, place: str) -> None:
 
 
 def _read(field: Field) -> Read | None:
-    """What turns a field's text into its value; None if the text is the value."""
+    """The function from a field's text to its value; None if the text is the value."""
     read = _READS.get(field.name)
     if not field.optional:
         return read
@@ -144,7 +146,7 @@ _READS: dict[str, Read] = {"time": clf_time, "status": int, "bytes": _size}
 
 
 def _first_fault(line: str) -> str:
-    """Say which of the nine fields is the first that is not as the format has it."""
+    """A sentence that names the first of the nine fields that does not fit the format."""
     pattern = ""
     for name, part in _LINE_FIELDS.items():
         pattern += part

@@ -1,15 +1,17 @@
 """Avro: one value is one record in Avro's binary encoding, of a schema that the project holds. With
 `max_events_per_record`, one value is one array of records.
 
-`avro(schema=...)` takes the record alone. `avro(schemas={7: ...})` takes what producers with a schema registry write: a zero
-byte, the schema's id in four bytes (big-endian), the record. No registry is asked: a record of another id is quarantined
-until the project holds its schema.
+* `avro(schema=...)` reads values that are the record alone.
+* `avro(schemas={7: ...})` reads the values of producers with a schema registry: a zero byte, the schema's id in four bytes
+  (big-endian), the record. Tandem calls no registry: a record of another id is quarantined until the project has its schema.
 
-The event type takes what it needs by name (its JSON key, where that differs), as views.source.fields.named_fields has it; an
-array is a list, a record a struct, a union with null an Optional. What a schema lacks has the event type's default, so one event
-type reads the records of all its schemas. Maps, times of day and times without zone are for no field; they may stand in the
-schema. fastavro reads the values: bytes that no writer of the schema makes, such as a negative index of an enum, are what it
-takes them for.
+The event type takes the fields that it needs by name (its JSON key, where that differs), as in views.source.fields.named_fields:
+
+* An array is a list, a record a struct, a union with null an Optional.
+* A field that a schema lacks has the event type's default, so one event type reads the records of all its schemas.
+* Maps, times of day and times without zone fit no field; the schema may contain them.
+
+fastavro reads the values. It decides about bytes that no writer of the schema writes, such as a negative index of an enum.
 """
 
 import json
@@ -44,7 +46,7 @@ _KINDS: Final[dict[str, Kind]] = {
     "bytes": "bytes",
     "fixed": "bytes",
 }
-# What fastavro makes of annotated types; other annotations it leaves as they are.
+# The kinds of values that fastavro returns for logical types; it ignores other annotations.
 _ANNOTATED: Final[dict[str, Kind | None]] = {
     "int-date": "date",
     "long-timestamp-millis": "timestamp",
@@ -61,12 +63,12 @@ _ANNOTATED: Final[dict[str, Kind | None]] = {
 
 @dataclass(frozen=True)
 class Avro:
-    """A decoder of Avro: `schemas` is one schema, or one for each id of the registry's, as JSON."""
+    """A decoder of Avro: `schemas` is one schema, or one schema for each id of the registry, as JSON."""
 
     schemas: str | tuple[tuple[int, str], ...]
 
     def parser(self, event: type[Event]) -> Parse:
-        """A function from one value to one event; raises DefinitionError if a schema does not give what the event type needs."""
+        """A function from one value to one event; raises DefinitionError if a schema lacks a field that the event type needs."""
         read = self._reader(event, listed=False)
         return lambda value: built(event, read(value))
 
@@ -97,10 +99,10 @@ class Avro:
 
 
 def avro(*, schema: Schema | None = None, schemas: Mapping[int, Schema] | None = None) -> Avro:
-    """Decode Avro: values of one `schema`, or values that name theirs by its id in a registry, one of `schemas`.
+    """Decode Avro: values of one `schema`, or values that begin with the id of their schema in a registry, one of `schemas`.
 
-    A schema is a text of JSON or what it stands for; it is a record, or with `max_events_per_record` an array
-    of a record, and does not contain itself.
+    A schema is a JSON text or the parsed JSON. It is a record, or with `max_events_per_record` an array of a record, and does not
+    contain itself.
     """
     if (schema is None) == (schemas is None):
         raise DefinitionError("avro: give either schema=..., or schemas={id: ...} for values that begin with a schema's id")
@@ -113,7 +115,7 @@ def avro(*, schema: Schema | None = None, schemas: Mapping[int, Schema] | None =
 
 
 def _canonical(schema: Schema, which: str) -> str:
-    """The schema as JSON that is equal for schemas that differ in order, space and documentation alone."""
+    """The schema as canonical JSON: equal for schemas that differ only in order, white space and documentation."""
     try:
         loaded = json.loads(schema) if isinstance(schema, str) else schema
         names: dict[str, Any] = {}
@@ -127,7 +129,7 @@ def _canonical(schema: Schema, which: str) -> str:
 
 
 def _record(parsed: Any, names: Mapping[str, Any]) -> Mapping[str, Any] | None:
-    """The record that a schema is, or is an array of; None if it is neither."""
+    """The record schema: the schema itself, or that of its items; None if there is none."""
     found = parsed["items"] if isinstance(parsed, dict) and parsed["type"] == "array" else parsed
     record = None if isinstance(found, list) else resolved(found, names)
     return record if record is not None and record["type"] == "record" else None
@@ -140,7 +142,7 @@ def _undocumented(schema: Any) -> Any:
 
 
 def _check_bounded(schema: Any, names: Mapping[str, Any], place: str, outer: tuple[str, ...]) -> None:
-    """Refuse what lets a short value be deep or large without end: a type in itself, and items that take no bytes."""
+    """Refuse schemas by which a short value can be deep or large without bound: recursive types, and items of zero bytes."""
     if isinstance(schema, list):
         for branch in schema:
             _check_bounded(branch, names, place, outer)
@@ -155,7 +157,7 @@ def _check_bounded(schema: Any, names: Mapping[str, Any], place: str, outer: tup
         items = schema["items" if schema["type"] == "array" else "values"]
         _check_bounded(items, names, place, outer)
         if schema["type"] == "array" and _takes_no_bytes(items, names):
-            raise DefinitionError(f"avro: {place}: items that take no bytes, of which a short value may hold any number")
+            raise DefinitionError(f"avro: {place}: items of zero bytes, of which a short value may hold any number")
 
 
 def _takes_no_bytes(schema: Any, names: Mapping[str, Any]) -> bool:
@@ -179,7 +181,7 @@ def _read(event: type[Event], schema: str, which: str, *, listed: bool) -> Calla
             f"avro: {which} is an array, which is several events; say how many a value holds at most: max_events_per_record=..."
         )
     record = _record(parsed, names)
-    assert record is not None  # `avro` has looked
+    assert record is not None  # `avro` has checked the schema
     _check_record(named_fields(event, "an Avro record"), record, names, event.__name__, which)
     return partial(_decoded, parsed, names)
 
@@ -216,7 +218,7 @@ def _check_field(field: Field, schema: Any, names: Mapping[str, Any], place: str
     for branch in schema if isinstance(schema, list) else [schema]:
         one = resolved(branch, names)
         if one["type"] == "null" and isinstance(schema, list):
-            continue  # a null where the field must be there is one record's fault
+            continue  # a null in a required field rejects its record
         if field.items is not None and one["type"] == "array":
             _check_field(field.items, one["items"], names, f"{place}[]", which)
         elif field.fields and one["type"] == "record":

@@ -1,4 +1,4 @@
-"""Whether every number in an Avro value fits 64 bits: fastavro cuts what a longer one has in front."""
+"""Checks that every number in an Avro value fits 64 bits; fastavro drops the high bits of a longer one."""
 
 import re
 from collections.abc import Mapping
@@ -7,7 +7,7 @@ from typing import Any, Final
 from views.source.formats.avro_schema import resolved
 
 _LONG: Final = re.compile(rb"[\x80-\xff]{9}[\x02-\xff]")
-"""What a number of more than 64 bits holds, and text of other alphabets too."""
+"""Bytes that occur in every number of more than 64 bits; texts of other alphabets contain them too."""
 _NUMBER_BYTES: Final = 10
 _SIZES: Final = {"null": 0, "boolean": 1, "float": 4, "double": 8}
 
@@ -17,7 +17,7 @@ class _TooLong(Exception):
 
 
 def numbers_fit(schema: Any, names: Mapping[str, Any], value: bytes) -> bool:
-    """Whether they do, in a value that fastavro has read."""
+    """Whether every number fits, in a value that fastavro has read."""
     if _LONG.search(value) is None:
         return True
     try:
@@ -28,7 +28,7 @@ def numbers_fit(schema: Any, names: Mapping[str, Any], value: bytes) -> bool:
 
 
 def _after(schema: Any, names: Mapping[str, Any], value: bytes, at: int) -> int:
-    """Where what begins at a byte of the value ends."""
+    """The end of the item that begins at this byte."""
     if isinstance(schema, list):
         branch, at = _number(value, at)
         return _after(schema[branch], names, value, at)
@@ -62,7 +62,7 @@ def _after_blocks(schema: Mapping[str, Any], names: Mapping[str, Any], value: by
 
 
 def _number(value: bytes, at: int) -> tuple[int, int]:
-    """The number that begins at a byte, and where it ends."""
+    """The number that begins at this byte, and its end."""
     bits = 0
     for place in range(_NUMBER_BYTES):
         byte = value[at + place]

@@ -1,11 +1,11 @@
-"""Avro schemas as parsed: what is behind a name."""
+"""Parsed Avro schemas: the definition of a name."""
 
 from collections.abc import Mapping
 from typing import Any
 
 
 def resolved(schema: Any, names: Mapping[str, Any]) -> Mapping[str, Any]:
-    """The definition behind a name; a primitive type's name as a definition."""
+    """The definition of a name; for a primitive type, a definition with its name."""
     if isinstance(schema, str):
         schema = names.get(schema, {"type": schema})
     found: Mapping[str, Any] = schema

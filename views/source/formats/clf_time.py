@@ -16,7 +16,7 @@ _MONTHS: Final = {
 
 
 def clf_time(text: str) -> datetime:
-    """Read what CLF_TIME matches; raises Reject if there is no such time."""
+    """The time of a text that CLF_TIME matches; raises Reject if the time does not exist."""
     try:
         year, month, day = _day(text[:11])
         return datetime(year, month, day, int(text[12:14]), int(text[15:17]), int(text[18:20]), 0, _zone(text[21:]))

@@ -1,11 +1,11 @@
-"""CSV (RFC 4180): one value is one row of the declared columns; or a row that names the columns, and one row of these.
+"""CSV (RFC 4180): one value is one row of the declared columns; or a header with the columns' names, and one row.
 
 * A field takes the column of its name (its JSON key, where that differs). Other columns may hold anything.
-* Texts become values as in views.source.fields.text_values: an empty one is null in an Optional field.
-* A value is rejected unless it is UTF-8 and, after a header, exactly one row of exactly the columns. With
+* Texts become values as in views.source.fields.text_values: an empty text is null in an Optional field.
+* A value is rejected unless it is UTF-8 and, after a header, exactly one row with exactly these columns. With
   `max_events_per_record` a value holds several such rows.
-* A header names columns in any order, those that a field takes once each.
-* A quoted text may hold delimiters, line ends and doubled quotes. A quote inside a text without quotes is a quote.
+* A header names columns in any order; a column that a field takes must occur once.
+* A quoted text may contain delimiters, line ends and doubled quotes. A quote inside an unquoted text is an ordinary character.
 * A line end at the end and a byte order mark at the start are not part of any text.
 
 Python's csv module reads the rows.
@@ -32,7 +32,7 @@ from views.source.format import Listed, Parse
 _DELIMITER = re.compile(r'[^\w\s"\ufeff]|\t| ', re.ASCII)
 _BYTE_ORDER_MARK: Final = "\ufeff"
 _HEADERS: Final = 64
-"""How many different headers are held ready: a log mostly has one."""
+"""The number of parsed headers in the cache; a log mostly has one header."""
 _LIMITED: Final = Lock()
 
 Row = list[str]
@@ -42,9 +42,9 @@ Take = Callable[[Row], dict[str, Any]]
 
 @dataclass(frozen=True)
 class Csv:
-    """A decoder of rows: of `columns`, or of those that a value's first row names, which is a `header` then.
+    """A decoder of rows with these `columns`, or with the columns that the first row of a value names (`header`).
 
-    Raises DefinitionError if it is both or neither, a column has no name or another's, or the delimiter is not a delimiter.
+    Raises DefinitionError if both or neither are given, if columns have no names or equal names, or if the delimiter is invalid.
     """
 
     columns: tuple[str, ...] = ()
@@ -74,7 +74,7 @@ class Csv:
         return parse
 
     def listed(self, event: type[Event]) -> Listed:
-        """Values of several rows, an event each; raises DefinitionError as `parser` does."""
+        """Values of several rows, one event each; raises DefinitionError as `parser` does."""
         fields = text_fields(event, "a CSV row")
         taken = lru_cache(maxsize=_HEADERS)(partial(_take, fields))
         if not self.header:
@@ -98,7 +98,7 @@ class Csv:
 
 
 def csv(*, columns: tuple[str, ...] = (), delimiter: str = ",", header: bool = False) -> Csv:
-    """Decode CSV: one value is one row of these columns in this order; or, with `header`, of those that the row before it names.
+    """Decode CSV: one value is one row of these columns in this order; or, with `header`, a row of column names and one row.
 
     With `max_events_per_record`, a value holds several rows.
     """
@@ -106,7 +106,7 @@ def csv(*, columns: tuple[str, ...] = (), delimiter: str = ",", header: bool = F
 
 
 def _take(fields: tuple[Field, ...], columns: tuple[str, ...]) -> Take:
-    """For rows of these columns. Raises Reject if they are not what the fields need, which is a header's fault."""
+    """The reader of rows with these columns. Raises Reject if the columns do not fit the fields: the header is faulty."""
     for field in fields:
         if field.required and field.key not in columns:
             raise Reject("missing_field", f"the header has no column {field.key}")
@@ -116,7 +116,7 @@ def _take(fields: tuple[Field, ...], columns: tuple[str, ...]) -> Take:
 
     def take(row: Row) -> dict[str, Any]:
         if not row and len(columns) == 1:
-            row = [""]  # one empty text is an empty line, of which the csv module says that it has no texts
+            row = [""]  # a row of one empty text is an empty line, for which the csv module returns no texts
         if len(row) != len(columns):
             raise Reject("format", f"{len(row)} columns, not {len(columns)}")
         return {key: read(row[index]) for key, index, read in wanted}
@@ -131,7 +131,7 @@ def _rows(value: bytes, delimiter: str) -> list[Row]:
         raise Reject("utf8", f"byte {error.start} is not UTF-8: {error.reason}") from error
     found: list[Row] = []
     with _LIMITED:
-        # The module's limit is the process's: whoever else sets it, another thread too, must not decide what is an event.
+        # The csv module's limit belongs to the whole process: other code, or another thread, must not decide what is an event.
         limit = rows.field_size_limit(sys.maxsize)
         try:
             found.extend(rows.reader(io.StringIO(text, newline=""), delimiter=delimiter, strict=True))

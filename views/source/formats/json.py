@@ -1,10 +1,14 @@
 """Strict JSON: one value is one object of the event type, or it is not an event. With
 `max_events_per_record`, one value is an array of such objects.
 
-msgspec refuses trailing characters, wrong types, NaN, missing fields and numbers that no double holds. Added here:
-the whole value must be UTF-8; a declared key may stand only once in an object; nesting has a fixed bound (msgspec's
-own depends on how deep the caller's stack is, so one record could be an event here and a reject there). A decimal in a
-string is what Python's Decimal reads in it.
+msgspec refuses trailing characters, wrong types, NaN, missing fields and numbers that no double holds. This module adds:
+
+* The whole value must be UTF-8.
+* A declared key may occur only once in an object.
+* Nesting has a fixed bound. msgspec's own bound depends on the depth of the caller's stack, so that one record could be an event
+  in one process and a reject in another.
+
+A decimal in a string is read by Python's Decimal.
 """
 
 import re
@@ -33,12 +37,12 @@ class Json:
     """The decoder of strict JSON."""
 
     def parser(self, event: type[Event]) -> Parse:
-        """A function from one value to one event; unknown fields are ignored, whatever they hold."""
+        """A function from one value to one event; unknown fields are ignored, whatever their values."""
         fields = event_fields(event)
         return strict(msgspec.json.Decoder(event).decode, frozenset(_keys(fields)), _colons(fields))
 
     def listed(self, event: type[Event]) -> Listed:
-        """Values that are an array of such objects, each of which is read as if it stood alone."""
+        """Values that are an array of such objects, each of which is read as if it were alone."""
         parse = self.parser(event)
         return Listed(partial(_decoded, msgspec.json.Decoder(list[msgspec.Raw]).decode), lambda raw: parse(bytes(raw)))
 
@@ -55,9 +59,9 @@ def json() -> Json:
 
 
 def strict(decode: Callable[[bytes], Any], keys: frozenset[str], colons: int) -> Parse:
-    """What msgspec's `decode` gives, with more strictness: UTF-8, a bound of depth, no declared key of `keys` twice.
+    """The `decode` of msgspec with further checks: UTF-8, a bound of depth, no declared key of `keys` twice.
 
-    `colons` is how many every accepted value holds at least: no more of them, no repeated key.
+    `colons` is the least number of colons in an accepted value: a value with exactly as many has no repeated key.
     """
     plain = all(_PLAIN_KEY.fullmatch(key) for key in keys)
     written = re.compile(rb'"(?:' + b"|".join(re.escape(key.encode()) for key in sorted(keys)) + rb')"')
@@ -74,7 +78,7 @@ def strict(decode: Callable[[bytes], Any], keys: frozenset[str], colons: int) ->
 
 
 def _decoded(decode: Callable[[bytes], Any], value: bytes) -> Any:
-    """What `decode` gives of UTF-8 with a bounded depth."""
+    """`decode` for values that are UTF-8 and have a bounded depth."""
     try:
         if not value.isascii():
             value.decode()
@@ -100,7 +104,7 @@ def _inner(field: Field) -> Sequence[Field]:
 
 
 def _colons(fields: Sequence[Field]) -> int:
-    """Colons that every accepted value holds at least: one a required key, two in a time of day."""
+    """The least number of colons in an accepted value: one for a required key, two in a time of day."""
     count = 0
     for field in fields:
         if field.required:
@@ -111,7 +115,7 @@ def _colons(fields: Sequence[Field]) -> int:
 
 
 def _check_repeats(value: bytes, keys: frozenset[str]) -> None:
-    """Refuse a declared key that stands twice in one object, at any depth."""
+    """Refuse a declared key that occurs twice in one object, at any depth."""
 
     def pairs(items: list[tuple[str, Any]]) -> None:
         names = [name for name, _ in items if name in keys]
@@ -119,7 +123,7 @@ def _check_repeats(value: bytes, keys: frozenset[str]) -> None:
             name = next(name for name in names if names.count(name) > 1)
             raise Reject("repeated_key", f"key {name!r} occurs {names.count(name)} times in one object")
 
-    # Numbers stay text: an ignored integer of ten thousand digits is not worth parsing.
+    # Numbers stay text: parsing an ignored integer of ten thousand digits would cost time.
     loads(value, object_pairs_hook=pairs, parse_int=str, parse_float=str)
 
 

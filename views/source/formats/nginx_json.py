@@ -13,8 +13,8 @@ or any other variable. A value is a JSON string or a number.
 | bool, int, float, Decimal, Enum, Literal    | a number, or a string that holds the value as fields.text_values has it   |
 | str                                         | a string, never a number                                       |
 
-A variable without a value is `""` under escape=json and `-` by nginx's default: both are null in an Optional field, stay as
-they are in a str, and make any other field missing. Else as strict as the json decoder.
+A variable without a value is `""` under escape=json and `-` by nginx's default. Both are null in an Optional field, unchanged in
+a str, and missing for any other field. All else is as strict as in the json decoder.
 """
 
 import re
@@ -43,7 +43,7 @@ _CLF_TIME = re.compile(CLF_TIME, re.ASCII)
 _SECONDS = re.compile(r"[0-9]{1,11}(?:\.[0-9]{1,6})?", re.ASCII)
 
 Logged = str | int | float | msgspec.UnsetType
-# A decimal keeps all its digits: it is read when it is known to be one.
+# Numbers are read once the type of their field is known: a decimal keeps all its digits.
 Unread = msgspec.Raw | msgspec.UnsetType
 
 
@@ -54,7 +54,7 @@ class NginxJson:
     header: ClassVar[bool] = False
 
     def parser(self, event: type[Event]) -> Parse:
-        """A function from one value to one event; raises DefinitionError if the event type asks for what nginx does not log."""
+        """A function from one value to one event; raises DefinitionError if the event type has a field that nginx lacks."""
         fields = text_fields(event, "an nginx access log")
         variables = [(field.key, _reader(field, f"{event.__name__}.{field.name}")) for field in fields]
         line = msgspec.defstruct(

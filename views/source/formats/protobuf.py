@@ -66,7 +66,7 @@ class Protobuf:
     message: str
 
     def parser(self, event: type[Event]) -> Parse:
-        """A function from one value to one event; raises DefinitionError if messages do not give what the event type needs."""
+        """A function from one value to one event; raises DefinitionError if messages lack a field that the event type needs."""
         described = _described(self.descriptor, self.message)
         read = _message(named_fields(event, "a message"), described, event.__name__)
         message = GetMessageClass(described)
@@ -137,7 +137,7 @@ def _delimited(value: bytes) -> list[bytes]:
 
 
 def _message(fields: tuple[Field, ...], described: Descriptor, place: str) -> Read:
-    """What turns a message into its fields' values by key."""
+    """The function from a message to its fields' values by key."""
     there = described.fields_by_name
     parts = []
     for field in fields:

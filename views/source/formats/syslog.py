@@ -7,18 +7,20 @@ The event type takes what it needs by name:
 | field        | type     | value                                                                                  |
 | ------------ | -------- | -------------------------------------------------------------------------------------- |
 | `facility`   | int      | 0 to 23: the priority divided by 8                                                     |
-| `severity`   | int      | 0 (emergency) to 7 (debug): the rest                                                   |
+| `severity`   | int      | 0 (emergency) to 7 (debug): the remainder                                              |
 | `time`       | datetime | TIMESTAMP, which has a zone and at most six digits of a second                         |
 | `hostname`   | str      | HOSTNAME                                                                               |
 | `app`        | str      | APP-NAME                                                                               |
 | `procid`     | str      | PROCID                                                                                 |
 | `msgid`      | str      | MSGID                                                                                  |
-| `structured` | str      | STRUCTURED-DATA as JSON, `{"example@32473":{"iut":["3"]}}`: a name may stand repeatedly |
+| `structured` | str      | STRUCTURED-DATA as JSON, `{"example@32473":{"iut":["3"]}}`: a name may be repeated     |
 | `message`    | str      | MSG without a byte order mark; null or empty if there is none                          |
 
-The nil value `-` is null in an Optional field; elsewhere it stays `-` in a text, is `{}` in `structured`, and a message
-without a time is refused. A line feed at the end is the transport's (RFC 6587), not the message's. The whole value is UTF-8.
-Messages of RFC 3164 are refused.
+* The nil value `-` is null in an Optional field. Elsewhere it stays `-` in a text and is `{}` in `structured`; a message without
+  a time is rejected.
+* A line feed at the end belongs to the transport (RFC 6587), not to the message.
+* The whole value must be UTF-8.
+* Messages of RFC 3164 are rejected.
 """
 
 import re
@@ -39,8 +41,8 @@ from views.source.fields.text_values import text_fields
 from views.source.format import Listed, Parse
 from views.source.formats.lines import by_line
 
-# Possessive quantifiers: no message, however crafted, makes the search try again what it has passed.
-_SD_NAME = r"[!#-<>-\\^-~]{1,32}+"  # printable ASCII but for space, =, ] and "
+# Possessive quantifiers: no crafted message makes the search backtrack.
+_SD_NAME = r"[!#-<>-\\^-~]{1,32}+"  # printable ASCII except space, =, ] and "
 _SD_VALUE = r'[^"\\\]]*+(?:\\.[^"\\\]]*+)*+'
 _SD_PARAMETERS = rf'(?: {_SD_NAME}="{_SD_VALUE}")*+'
 _PARTS = {
@@ -77,7 +79,7 @@ class Syslog:
     header: ClassVar[bool] = False
 
     def parser(self, event: type[Event]) -> Parse:
-        """A function from one message to one event; raises DefinitionError if the event type asks for what no message has."""
+        """A function from one message to one event; raises DefinitionError if the event type has a field that no message has."""
         fields = text_fields(event, "a syslog message")
         for field in fields:
             _check_field(field, f"{event.__name__}.{field.name}")
@@ -119,7 +121,7 @@ def _check_field(field: Field, place: str) -> None:
 
 
 def _take(field: Field) -> Take:
-    """What takes a field's value out of a matched message."""
+    """The function from a matched message to a field's value."""
     if field.key == "facility":
         return lambda match: int(match[1]) >> 3
     if field.key == "severity":
@@ -141,7 +143,7 @@ def _time(text: str) -> datetime:
 
 
 def _structured(text: str) -> str:
-    """The elements as one JSON object, by name in order: of each the parameters by name, of each its values in order."""
+    """The elements as one JSON object, by name in order; each has its parameters by name, each with its values in order."""
     elements: dict[str, dict[str, list[str]]] = {}
     for name, parameters in _ELEMENT.findall(text):
         if name in elements:
@@ -153,7 +155,7 @@ def _structured(text: str) -> str:
 
 
 def _first_fault(text: str) -> str:
-    """Say which part of the message is the first that is not as the format has it."""
+    """A sentence that names the first part of the message that does not fit the format."""
     pattern = ""
     for name, part in _PARTS.items():
         pattern += part

@@ -204,8 +204,8 @@ def test_a_schema_that_does_not_give_what_the_event_type_needs_is_refused(schema
         ({"schema": {"type": "record"}}, "is not an Avro schema"),
         ({"schema": '"string"'}, "is not a record"),
         ({"schema": record(("next", ["null", "R"]))}, "R contains itself"),
-        ({"schema": record(("a", {"type": "array", "items": "null"}))}, "items that take no bytes"),
-        ({"schema": record(("a", {"type": "array", "items": record() | {"name": "E"}}))}, "items that take no bytes"),
+        ({"schema": record(("a", {"type": "array", "items": "null"}))}, "items of zero bytes"),
+        ({"schema": record(("a", {"type": "array", "items": record() | {"name": "E"}}))}, "items of zero bytes"),
     ],
 )
 def test_schemas_that_mean_nothing_or_have_no_bound_are_refused(parameters: dict[str, Any], says: str) -> None:
