@@ -2,7 +2,7 @@
 
 from typing import Any, Final
 
-from serving.http.models.documents import Problem
+from serving.http.models.problem import Problem
 from serving.http.operations.part_states import HEADER
 from serving.http.protocol import problem
 from serving.http.protocol.media_types import ARROW, CSV, NDJSON

@@ -6,22 +6,10 @@ from dataclasses import replace
 import pyarrow as pa
 
 from serving.access.rights import Principal
-from serving.http.models.documents import (
-    ArchiveState,
-    Column,
-    EventField,
-    GapState,
-    LogState,
-    Part,
-    Reason,
-    SourceDescribed,
-    SourceState,
-    StandingRelease,
-    UntilLossState,
-    ViewDescribed,
-    ViewState,
-    ViewSummary,
-)
+from serving.http.models.answers import Reason
+from serving.http.models.sources import ArchiveState, EventField, GapState, LogState, SourceDescribed, SourceState, UntilLossState
+from serving.http.models.status import Part, StandingRelease
+from serving.http.models.views import Column, ViewDescribed, ViewState, ViewSummary
 from serving.http.operations.pipeline import Log, Stored
 from serving.http.protocol.problem import WITHHELD
 from serving.http.queries.permitted_sources import open_to, read_of

@@ -9,7 +9,7 @@ from fastapi import APIRouter, Header, Query, Request
 
 from infra.kafka import Appended, NoBroker, NoTopic, OtherPartitioner, Outcome, Topic
 from ledger.log.positions import Position
-from serving.http.models import documents
+from serving.http.models import events as documents
 from serving.http.models.openapi import problems
 from serving.http.protocol.parameters import Source as SourceName
 from serving.http.protocol.problem import Problem

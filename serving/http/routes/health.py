@@ -3,8 +3,8 @@
 from fastapi import APIRouter
 from starlette.requests import Request
 
-from serving.http.models.documents import Health
 from serving.http.models.openapi import problems
+from serving.http.models.status import Health
 from serving.http.protocol.problem import Problem
 from serving.http.requests.gate import Gated
 from serving.http.requests.server import Server, server_of

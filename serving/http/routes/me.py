@@ -2,7 +2,7 @@
 
 from fastapi import APIRouter, Request
 
-from serving.http.models.documents import Me
+from serving.http.models.me import Me
 from serving.http.models.openapi import problems
 from serving.http.requests.gate import Gated
 from serving.http.requests.server import principal_of, server_of

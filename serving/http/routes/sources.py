@@ -2,8 +2,8 @@
 
 from fastapi import APIRouter, Request
 
-from serving.http.models.documents import SourceDescribed, Sources
 from serving.http.models.openapi import problems
+from serving.http.models.sources import SourceDescribed, Sources
 from serving.http.protocol.parameters import Source
 from serving.http.queries import describe
 from serving.http.queries.permitted_sources import known, source_for

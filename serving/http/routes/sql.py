@@ -4,7 +4,7 @@ from typing import Final
 
 from fastapi import APIRouter, Request, Response
 
-from serving.http.models.documents import Selected, Statement
+from serving.http.models.answers import Selected, Statement
 from serving.http.models.openapi import rows as documented
 from serving.http.protocol.formats import Page, accepted, headers_of, provenance, refuse_other, rendered
 from serving.http.protocol.media_types import JSON

@@ -5,8 +5,8 @@ import asyncio
 from fastapi import APIRouter, Request
 
 from serving.http.answers.cache import AnswerCache
-from serving.http.models.documents import Status
 from serving.http.models.openapi import problems
+from serving.http.models.status import Status
 from serving.http.queries import describe
 from serving.http.queries.permitted_views import readable
 from serving.http.requests.gate import Gated

@@ -2,8 +2,8 @@
 
 from fastapi import APIRouter, Request
 
-from serving.http.models.documents import ViewDescribed, Views
 from serving.http.models.openapi import problems
+from serving.http.models.views import ViewDescribed, Views
 from serving.http.protocol.parameters import View
 from serving.http.queries import describe
 from serving.http.queries.permitted_views import readable, view_for

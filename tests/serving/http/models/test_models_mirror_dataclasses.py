@@ -19,7 +19,7 @@ from ledger.log import gaps, retention
 from ledger.log.positions import Position
 from ledger.publish import audits, publications
 from serving.access import rights
-from serving.http.models import documents, operations, runs
+from serving.http.models import answers, events, me, operations, runs, sources, status, views
 from serving.http.operations import runs as running
 from serving.read import provenance
 from serving.status import log_ends, part_state, positions, standing_releases
@@ -28,7 +28,7 @@ from views.source import event
 from views.verify import release_diff
 from views.view import View
 
-MODULES: Final = ("documents", "operations", "runs")
+MODULES: Final = ("answers", "events", "me", "operations", "problem", "runs", "sources", "status", "views")
 
 
 @dataclass(frozen=True)
@@ -50,51 +50,51 @@ class Mirror:
 
 
 MIRRORS: Final = (
-    Mirror(documents.Reason, exactness.Reason, {"reason": "name"}, unshown=frozenset({"figures", "counted"})),
-    Mirror(documents.Said, exactness.Exactness, unshown=frozenset({"every", "marked", "columns", "whole"})),
-    Mirror(documents.Exactness, exactness.Exactness, unshown=frozenset({"whole"})),
+    Mirror(answers.Reason, exactness.Reason, {"reason": "name"}, unshown=frozenset({"figures", "counted"})),
+    Mirror(answers.Said, exactness.Exactness, unshown=frozenset({"every", "marked", "columns", "whole"})),
+    Mirror(answers.Exactness, exactness.Exactness, unshown=frozenset({"whole"})),
     Mirror(
-        documents.Provenance,
+        answers.Provenance,
         provenance.Provenance,
         unshown=frozenset({"accepted"}),  # it is in `gaps`
         hidden=frozenset({"cut", "realtime", "after_final", "ahead", "rejected"}),
         as_={"watermark": str | None, "gaps": list[dict[str, Any]]},
     ),
     Mirror(
-        documents.ViewSummary,
+        views.ViewSummary,
         View,
         unshown=frozenset({"source", "where", "tolerances", "docs", "units"}),
         as_={"keys": list[str], "window": str, "measures": list[str]},
     ),
-    Mirror(documents.LogState, log_ends.LogEnd, {"end": "position"}, added=frozenset({"lag"})),
-    Mirror(documents.ArchiveState, positions.Archived, unshown=frozenset({"counts"})),
-    Mirror(documents.UntilLossState, retention.UntilLoss, unshown=frozenset({"short", "expired"})),
+    Mirror(sources.LogState, log_ends.LogEnd, {"end": "position"}, added=frozenset({"lag"})),
+    Mirror(sources.ArchiveState, positions.Archived, unshown=frozenset({"counts"})),
+    Mirror(sources.UntilLossState, retention.UntilLoss, unshown=frozenset({"short", "expired"})),
     Mirror(
-        documents.GapState,
+        sources.GapState,
         gaps.Gap,
         {"warning": "way_on"},
         unshown=frozenset({"source", "ranges", "at"}),
         added=frozenset({"offsets", "accepted"}),
         hidden=frozenset({"reason", "warning"}),
     ),
-    Mirror(documents.StandingRelease, standing_releases.StandingRelease, hidden=frozenset({"lag"})),
-    Mirror(documents.Part, part_state.PartState, {"age_s": "age"}),
+    Mirror(status.StandingRelease, standing_releases.StandingRelease, hidden=frozenset({"lag"})),
+    Mirror(status.Part, part_state.PartState, {"age_s": "age"}),
     Mirror(
-        documents.Me,
+        me.Me,
         rights.Principal,
         unshown=frozenset({"kind", "rights"}),
         added=frozenset({"verbs", "views", "rows", "max_rows"}),
     ),
-    Mirror(documents.Me, rights.Rights, added=frozenset({"name", "expires", "max_rows"})),
+    Mirror(me.Me, rights.Rights, added=frozenset({"name", "expires", "max_rows"})),
     Mirror(
-        documents.EventField,
+        sources.EventField,
         event.Field,
         {"kind": "arrow", "null": "optional"},
         unshown=frozenset({"type", "default", "factory", "constraints", "items", "fields", "annotation"}),
         hidden=frozenset({"unit", "doc"}),  # an empty text is null
         as_={"kind": str},
     ),
-    Mirror(documents.Appended, infra.kafka.Appended, added=frozenset({"topic_id"})),
+    Mirror(events.Appended, infra.kafka.Appended, added=frozenset({"topic_id"})),
     Mirror(
         operations.Published,
         publications.Publication,

@@ -1,0 +1,137 @@
+"""Documents of answers: rows, where they come from and how exact they are, and the bodies of requests for many of them."""
+
+from typing import Any
+
+from pydantic import BaseModel, ConfigDict, Field, StrictBool, StrictFloat, StrictInt, StrictStr
+
+from serving.http.answers.key_lookup import Scalar
+from serving.http.models.values import Place, Row
+from serving.read.provenance import Layer
+from views import exactness
+
+
+class Reason(BaseModel):
+    """Why a value is not plainly exact; the other fields are the figures of the reason."""
+
+    model_config = ConfigDict(extra="allow")
+
+    reason: exactness.Name
+    label: exactness.Label
+    says: str = Field(examples=["exact unless a duplicate arrived later than 10 min after the first copy"])
+
+
+class Said(BaseModel):
+    """How exact the weakest value is, and the reasons in words."""
+
+    label: exactness.Label
+    says: str
+
+
+class Exactness(Said):
+    """How exact the values of an answer are: a value has the reasons of every row, those of its row, and those of its column."""
+
+    rows: exactness.Label | None = Field(
+        description="How exact the weakest row is in measures that are exact by themselves; null if no measure is."
+    )
+    every: list[Reason] = Field(description="Reasons that hold for every row.")
+    marked: list[Reason] = Field(description="Reasons that hold only for rows whose `_exactness` names them.")
+    columns: dict[str, list[Reason]] = Field(description="Reasons by measure, for measures that are not exact in any row.")
+
+
+class Provenance(BaseModel):
+    """What an answer counts, up to where, how fresh it is and how exact.
+
+    Positions and counts over all rows of the view or source are null for tokens that are restricted to rows.
+    """
+
+    layer: Layer
+    publication: int
+    release: int
+    fingerprint: str
+    batch_version: int
+    cut: Place | None
+    realtime: Place | None
+    newest: str | None = Field(description="When the newest counted event was appended to the log.")
+    watermark: str | None
+    after_final: int | None
+    ahead: int | None = Field(
+        description="Number of the source's events whose time is more than `clock_skew` after their record's timestamp."
+    )
+    exactness: Exactness
+    rejected: dict[str, int] | None
+    gaps: list[dict[str, Any]]
+
+
+class Rows(BaseModel):
+    """A page of rows; `total` counts those of all pages, `next` is the cursor of the next page, null on the last.
+
+    A row lists in `_exactness` the reasons of `provenance.exactness.marked` that hold for it; a row without it has none.
+    """
+
+    view: str
+    rows: list[Row]
+    total: int
+    next: str | None
+    provenance: Provenance
+
+
+class OneRow(BaseModel):
+    """One row; null is the certainty that nothing with these keys and this window was counted up to `provenance.realtime`.
+
+    A token that is restricted to rows gets 403 for all other keys, whether anything was counted for them or not.
+    """
+
+    view: str
+    row: Row | None
+    provenance: Provenance
+
+
+class Looked(Rows):
+    """The rows that have the keys, in the order of the keys; `absent` has the numbers of the keys without a row, from 0.
+
+    `hidden` has the numbers of the keys whose rows the token may not see, whether there are any or not; they are not in
+    `absent`.
+    """
+
+    absent: list[int]
+    hidden: list[int]
+
+
+class Lookup(BaseModel):
+    """Many keys at once: each has all of the view's keys, with values as rows have them."""
+
+    model_config = ConfigDict(extra="forbid", json_schema_extra={"examples": [{"keys": [{"page": "/a"}, {"page": None}]}]})
+
+    keys: list[dict[str, StrictStr | StrictInt | StrictFloat | StrictBool | None]] = Field(min_length=1)
+    start: str | None = Field(None, alias="from", description="Windows that start at or after this time.")
+    to: str | None = Field(None, description="Windows that start before this time.")
+    measures: list[str] | None = Field(None, min_length=1, description="Names of measures. Default: all.")
+    layer: Layer | None = None
+
+    def values(self) -> list[dict[str, Scalar]]:
+        """The keys as they were sent."""
+        return [dict(key) for key in self.keys]
+
+
+class Statement(BaseModel):
+    """A SQL statement."""
+
+    model_config = ConfigDict(extra="forbid")
+
+    statement: StrictStr = Field(min_length=1, examples=["SELECT page, sum(n) AS n FROM per_page GROUP BY ALL ORDER BY n DESC"])
+
+
+class SelectedFrom(BaseModel):
+    """What the rows of a statement count: the views that it names, all at one snapshot."""
+
+    publication: int | None
+    exactness: Said
+    views: dict[str, Provenance]
+
+
+class Selected(BaseModel):
+    """The rows of a statement."""
+
+    rows: list[Row]
+    total: int
+    provenance: SelectedFrom
