@@ -28,11 +28,11 @@ _NOT_PRODUCT = ("views/oracle/", "views/verify/laws.py", "views/verify/random_ev
 """What tests of projects are made of: nothing that answers depend on."""
 _COMPUTING = "not slow and not spark and not broker"
 _TESTS = (
-    *("views", "ledger", "speed", "batch", "serving", "agreement", "laws", "simulation"),
-    "cli/test_lines_are_bundled.py",  # what of views only a command needs
+    *(f"tests/{name}" for name in ("views", "ledger", "speed", "batch", "serving", "agreement", "laws", "simulation")),
+    "tests/cli/records/test_lines_are_bundled.py",  # what of views only a command needs
 )
-_ELSEWHERE = ("http", "page", "code", "access")
-"""Of serving's tests: what they reach of the product runs in servers that they start."""
+_ELSEWHERE = tuple(f"tests/serving/{name}" for name in ("http", "page", "code", "access"))
+"""What these reach of the product runs in servers that they start."""
 _MOST_S = 60
 """A test that takes longer while it is recorded waits for something, and is not used."""
 _LOADED = ("duckdb", "deltalake", "hypothesis", "kafka", "msgspec", "numpy", "pandas", "pyarrow.dataset", "pyspark.sql", "pytest")
@@ -152,13 +152,17 @@ def _reached(root: Path, folder: Path | None, *, processes: int) -> Reach:
         environ = {**os.environ, "TANDEM_REACH": str(folder), "TANDEM_HYPOTHESIS": "first"}
         workers = str(processes if processes > 1 else 0)
         command = [sys.executable, "-m", "pytest", "-q", "-p", "tests.mutation.reaching", "-n", workers, "--dist", "loadfile"]
-        places = [f"tests/{name}" for name in _TESTS]
-        command += ["-m", _COMPUTING, f"--timeout={_MOST_S}", *(f"--ignore=tests/serving/{name}" for name in _ELSEWHERE)]
-        done = subprocess.run([*command, *places], cwd=root, env=environ, check=False)
+        command += ["-m", _COMPUTING, f"--timeout={_MOST_S}", *(f"--ignore={place}" for place in _ELSEWHERE)]
+        done = subprocess.run([*command, *_TESTS], cwd=root, env=environ, check=False)
         if done.returncode not in {0, 1}:
             raise SystemExit(f"pytest ended with {done.returncode} while it recorded what tests reach")
         (folder / "complete").touch()
     return read(folder, root)
+
+
+def places() -> list[str]:
+    """Where the tests lie that are recorded, and those of them that are left out."""
+    return [*_TESTS, *_ELSEWHERE]
 
 
 def _digest(root: Path) -> str:

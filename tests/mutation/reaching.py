@@ -6,9 +6,11 @@ Spark's workers or started programs reach are not seen.
 A long test is stopped after a moment: what it reaches in one example it mostly reaches in all.
 """
 
+import faulthandler
 import json
 import os
 import signal
+import time
 from collections.abc import Iterator
 from pathlib import Path
 from types import FrameType
@@ -23,19 +25,26 @@ STOPPED: Final = "stopped"
 _MOST_S: Final = 1.5
 _AGAIN_S: Final = 1.0
 """A library may swallow what a signal raises, so it is raised again."""
+_SOON_S: Final = 0.01
+_NOT_IN: Final = ("coverage.", "views.sql.engine.")
+"""Where no test is stopped. Coverage would keep the lock that it holds, and block at its next call. DuckDB, which our engine
+calls, makes an error of its own of what a signal raises, for which hypothesis then looks for a smaller example, for minutes."""
+_HANGING_S: Final = 180.0
+"""A test that no signal ends waits in a library: its process is ended, with a traceback of all threads."""
+_SAVED_EVERY_S: Final = 30.0
 
 
 class Stop(BaseException):
     """Ends a long test; not an Exception, so that neither the code nor hypothesis takes it for a failure."""
 
 
-def _in_coverage(frame: FrameType | None) -> bool:
-    """Whether coverage itself is running: it is called once for each function that is new to it."""
+def _may_stop(frame: FrameType | None) -> bool:
+    """Whether none of the running functions is of a module in which no test is stopped."""
     while frame is not None:
-        if frame.f_globals.get("__name__", "").startswith("coverage."):
-            return True
+        if f"{frame.f_globals.get('__name__', '')}.".startswith(_NOT_IN):
+            return False
         frame = frame.f_back
-    return False
+    return True
 
 
 class _Reaching:
@@ -48,13 +57,14 @@ class _Reaching:
             messages=False,
         )
         self.coverage.start()
-        self.running = ""
+        self.running, self.saved = "", time.monotonic()
         self.stopped: set[str] = set()
         signal.signal(signal.SIGPROF, self._stop)
 
     def _stop(self, number: int, frame: FrameType | None) -> None:
-        if _in_coverage(frame):
-            return  # coverage would keep the lock that it holds, and block at its next call; the timer fires again
+        if not _may_stop(frame):
+            signal.setitimer(signal.ITIMER_PROF, _SOON_S, _AGAIN_S)
+            return
         # What the test then ends with may be another error, of a library that was called meanwhile.
         self.stopped.add(self.running)
         raise Stop
@@ -62,8 +72,12 @@ class _Reaching:
     @pytest.hookimpl(hookwrapper=True)
     def pytest_runtest_protocol(self, item: pytest.Item) -> Iterator[None]:
         self.coverage.switch_context(item.nodeid)
+        faulthandler.dump_traceback_later(_HANGING_S, exit=True)
         yield
+        faulthandler.cancel_dump_traceback_later()
         self.coverage.switch_context("")
+        if time.monotonic() - self.saved > _SAVED_EVERY_S:
+            self._save()
 
     @pytest.hookimpl(hookwrapper=True)
     def pytest_runtest_call(self, item: pytest.Item) -> Iterator[None]:
@@ -77,9 +91,15 @@ class _Reaching:
         line = {"test": report.nodeid, "phase": report.when, "outcome": outcome, "seconds": report.duration}
         self.outcomes.write(json.dumps(line) + "\n")
 
+    def _save(self) -> None:
+        """Keep what was recorded, in case that the process has to be ended."""
+        self.coverage.save()
+        self.outcomes.flush()
+        self.saved = time.monotonic()
+
     def pytest_sessionfinish(self) -> None:
         self.coverage.stop()
-        self.coverage.save()
+        self._save()
         self.outcomes.close()
 
 

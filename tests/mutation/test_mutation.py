@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from infra.folders import ROOT
-from tests.mutation import equivalents
+from tests.mutation import command, equivalents
 from tests.mutation.changes import changes, differs
 
 _CODE = '''\
@@ -53,6 +53,10 @@ def test_a_change_is_seen_by_those_who_run_its_lines() -> None:
     assert list(lines["and", "or"]) == [11]
     assert list(lines["False", "True"]) == list(range(9, 14)), "a default is used by whoever runs the function"
     assert list(lines["2", "3"]) == list(range(1, 14)), "a constant by whoever runs the module"
+
+
+def test_every_place_of_tests_that_are_recorded_exists() -> None:
+    assert [place for place in command.places() if not (ROOT / place).exists()] == []
 
 
 def test_every_equivalent_fits_the_code_once() -> None:
