@@ -1,6 +1,6 @@
 """What the archive's ledger records of one range of the log, read once."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import datetime
 
 from ledger.delta.addresses import Tables
@@ -21,7 +21,7 @@ class ArchivedRange:
     source: str
     start: Position
     end: Position
-    firsts: Offsets
+    firsts: Offsets = field(hash=False)
     generations: tuple[str, ...]
     holes: int
     others: int
