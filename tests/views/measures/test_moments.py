@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 from tests.samples import SAMPLES, share
 from tests.views.kernel.test_fold_edges import answers, folded
 from views.errors import DefinitionError
-from views.kernel.kernel import merge, present
+from views.kernel.kernel import Partial, merge, present
 from views.measures import correlation, covariance, kurtosis, skewness, stddev, variance
 from views.view import View, approximations, bind
 
@@ -69,6 +69,27 @@ def test_doubles_in_any_pieces_are_what_exact_arithmetic_gives(rows: list[tuple[
     if float(m2) > spread * 1e-6:
         assert row["skewness"] == pytest.approx(float(m3) / float(m2) ** 1.5, rel=1e-6, abs=1e-6)
         assert row["kurtosis"] == pytest.approx(float(m4 / m2**2) - 3, rel=1e-6, abs=1e-6)
+
+
+def one_by_one(view: View, events: Sequence[dict[str, Any]]) -> Partial:
+    """The events, each folded by itself and merged with those before it."""
+    merged = folded(view, events[0])
+    for event in events[1:]:
+        merged = merge(view, [merged, folded(view, event)])
+    return merged
+
+
+@share(30)
+@given(st.lists(st.none() | thousandths, min_size=1, max_size=8))
+def test_events_without_a_value_are_never_seen(values: list[float | None]) -> None:
+    """Of a group without any value the states are null, however often they are merged; then they change no later value."""
+    every = one_by_one(DOUBLES, [{"f": value, "i": 3} for value in values])
+    valued = [{"f": value, "i": 3} for value in values if value is not None]
+    if valued:
+        assert every.states.equals(one_by_one(DOUBLES, valued).states)
+    else:
+        assert [column.null_count for column in every.states.columns[2:]] == [1] * (every.states.num_columns - 2)
+        assert set(present(DOUBLES, every).to_pylist()[0].values()) <= {None, "open"}
 
 
 def test_a_small_spread_far_from_zero_does_not_cancel() -> None:
