@@ -3,19 +3,26 @@
 So a mutant of what Spark's tasks run, or of how a command orders them, meets tests that are quick.
 """
 
-from dataclasses import dataclass
+import json
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
+from typing import Any
 
+import msgspec
 import pytest
 
 from batch.archive import archive
 from batch.recompute import recompute
-from batch.recompute.plan import Request
+from batch.recompute.build import build_all
+from batch.recompute.plan import Request, Step
+from batch.runtime import scratch
 from batch.runtime.session import BatchRun
 from infra import kafka
-from infra.settings import Settings
+from infra.settings import Lineage, Settings
 from ledger.log import archive as archived
+from ledger.publish import releases
 from tests import one_process
 from tests.batch.recompute import test_audits as audits
 from tests.batch.recompute import test_incremental_equals_full as incremental
@@ -141,3 +148,55 @@ def test_windows_of_prepared_times_are_rebuilt_alone(shop: Shop) -> None:
         live = recompute.run(shop.run("recompute"), shop.project, Request(windows=windows, views=("per_hour",))).publication
         assert live.views["per_hour"].parts[-1].rows > 0
         assert sorted(answers(shop, live, "per_hour"), key=str) == rows
+
+
+def test_a_recompute_reports_the_ranges_that_it_read(shop: Shop) -> None:
+    """The planned range at its start, another one if it had to fold all events again; columns are those of the events."""
+    settings = msgspec.structs.replace(shop.settings, lineage=Lineage(file="lineage.jsonl"))
+    reported, tables = replace(shop, settings=settings), shop.tables
+
+    def sell(partition: int, **fields: object) -> None:
+        sale = {"id": "a", "at": "2026-03-01T00:00:00Z", "shop": "s", "cents": 100, **fields}
+        shop.sell({partition: [json.dumps(sale).encode()]})
+        archive.run(shop.run("archive"), shop.project)
+
+    def ran(**request: Any) -> list[tuple[str, Any]]:
+        """What each event of a recompute names as its input, and of it the offsets."""
+        file = Path(settings.state) / "lineage.jsonl"
+        file.unlink(missing_ok=True)
+        recompute.run(reported.run("recompute"), shop.project, Request(**request))
+        found = []
+        for event in map(json.loads, file.read_text().splitlines()):
+            (read,) = event["inputs"]
+            found.append((read["name"], read["facets"].get("tandem_positions", {"ranges": None})["ranges"]))
+            (made,) = [one for one in event["outputs"] if one["name"] == "per_hour"]
+            columns = made["facets"]["columnLineage"]["fields"].values()
+            assert {field["name"] for column in columns for field in column["inputFields"]} == {events}
+        return found
+
+    def offsets(**partitions: tuple[int, int]) -> Any:
+        return {shop.topic.id: {number[1:]: [list(interval)] for number, interval in partitions.items()}}
+
+    sell(1)
+    events = tables.events("sales", releases.load(tables, 1).sources["sales"])
+    assert ran() == [(events, None), (events, offsets(_1=(0, 1)))]
+    sell(1, id="b")
+    assert ran() == [(events, None), (events, offsets(_1=(1, 2)))]
+    sell(0, cents=5)
+    whole = offsets(_0=(0, 1), _1=(0, 2))
+    assert ran() == [(events, None), (events, whole)], "what is new is the first of a sale that is counted already"
+    assert ran(keep_cut=True) == [(events, whole), (events, whole)]
+    assert ran(mode="full", raw=True) == [(tables.archive("sales"), None), (tables.archive("sales"), whole)]
+
+
+def test_what_a_killed_run_left_is_gone_before_the_next_one_needs_room(shop: Shop) -> None:
+    tables = shop.tables
+    left = Path(tables.root, scratch.FOLDER, "left")
+    left.parent.mkdir(parents=True)
+    left.write_bytes(b"of a run that was killed")
+
+    def steps() -> Iterator[Step]:
+        assert not left.exists()
+        yield from ()
+
+    assert build_all(shop.run("recompute"), None, steps()) == []  # type: ignore[arg-type]  # no step asks for it
