@@ -5,11 +5,14 @@ from datetime import timedelta
 from pathlib import Path
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from cli.__main__ import main
 from ledger.log import gaps
 from ledger.log.gaps import Gap
 from ledger.log.positions import LOG_START
+from ledger.realtime.commits import Commit
 from serving import connect
 from serving.read import batch_states
 from serving.read.outcome import Absent, Value, document
@@ -92,6 +95,19 @@ def test_each_layer_has_its_own_position_and_freshness(world: World) -> None:
     assert batch.newest == speed.newest == APPENDED + timedelta(seconds=5)
 
 
+@pytest.mark.parametrize("events", [(6, 1), (1, 6)])
+def test_an_answer_is_as_fresh_as_the_newest_event_of_either_layer(tmp_path: Path, events: tuple[int, int]) -> None:
+    """The tail of one partition may be older than what another partition has below the cut."""
+    world = World(tmp_path)
+    for partition, number in enumerate(events):
+        world.append(partition, *(hit("/", n) for n in range(number)))
+        world.trigger()
+        if partition == 0:
+            world.recompute(world.end)
+    newest = [value(world, layer=layer).provenance.newest for layer in ("batch", "speed", "merged")]
+    assert newest == [APPENDED + timedelta(seconds=number - 1) for number in (*events, max(events))]
+
+
 def test_no_event_is_newer_than_the_commit_that_counted_it(tmp_path: Path) -> None:
     """A producer's clock that is ahead makes no answer look fresh: the record was in the log by then."""
     world = World(tmp_path, appended=NOON + timedelta(minutes=50))
@@ -130,6 +146,15 @@ def test_no_answer_of_less_than_every_event_is_called_exact(world: World) -> Non
     assert exactness_of(known, None, (), None).label == "exact"
 
 
+@given(st.lists(st.none() | st.integers(0, 9), max_size=6))
+def test_copies_are_missed_up_to_the_latest_eviction_of_any_commit(evicted: list[int | None]) -> None:
+    """An identity that one commit evicted stays forgotten, though the commits before it still had older ones."""
+    since = [None if hours is None else NOON + timedelta(hours=hours) for hours in evicted]
+    commits = [Commit(position(n), position(n + 1), 1, "fold", identities_since=time) for n, time in enumerate(since)]
+    tail = Tail(position(0), position(len(commits)), tuple(commits))
+    assert tail.identities_since == max((time for time in since if time is not None), default=None)
+
+
 def test_a_compacted_source_is_never_exact(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     made = World(tmp_path, definitions=DEFINITIONS.replace('event_time="moment"', 'event_time="moment", compacted=True'))
     made.append(0, hit("/a", 1))
@@ -163,8 +188,9 @@ def test_a_gap_is_shown_in_every_answer_that_it_touches(tmp_path: Path) -> None:
     made.trigger()
     gaps.record(made.tables, SOURCE, Ranges.of({("T", 0): (5, 7)}), reason="retention", at=NOON)
     gaps.record(made.tables, "elsewhere", Ranges.of({("T", 0): (0, 7)}), reason="retention", at=NOON)
+    gaps.record(made.tables, SOURCE, Ranges.of({("T", 0): (1, 2)}), reason="retention", at=NOON)
     shown = {layer: [gap.name for gap in value(made, layer=layer).provenance.gaps] for layer in ("batch", "speed", "merged")}
-    assert shown == {"batch": [], "speed": ["hits-gap-1"], "merged": ["hits-gap-1"]}
+    assert shown == {"batch": ["hits-gap-2"], "speed": ["hits-gap-1"], "merged": ["hits-gap-1", "hits-gap-2"]}
 
 
 def test_a_python_program_asks_with_three_words(world: World) -> None:

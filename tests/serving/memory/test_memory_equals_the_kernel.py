@@ -24,6 +24,7 @@ from tests.agreement.drawn import counting, drawn, logs
 from tests.agreement.test_layers_agree import folds, splits, vector
 from tests.agreement.windows import WINDOWS
 from tests.samples import SAMPLES, share
+from views.instant import MICROSECOND
 from views.kernel.kernel import merge_states, present, settle
 from views.kernel.partial import Partial
 from views.kernel.rows import to_rows
@@ -59,7 +60,11 @@ def test_rows_by_key_by_range_and_all_are_the_kernels(kind: str, data: st.DataOb
     after = [one.states for one in folds(view, log, [vector(cut, end)], splits(data, cut, end))]
     if data.draw(st.booleans(), label="settled"):
         below = [settle(view, merge_states(view, below))]
-    watermark = data.draw(st.none() | st.integers(-(10**15), 4 * 10**15), label="watermark")
+    merged = Partial(merge_states(view, [*below, *after]))
+    bounds = label_bounds(view, merged)
+    watermark = data.draw(
+        st.none() | st.integers(-(10**15), 4 * 10**15) | (st.sampled_from(bounds) if bounds else st.none()), label="watermark"
+    )
 
     layout = Layout(view, seed=data.draw(st.integers(0, 2**64 - 1), label="seed"))
     assert all(layout.answer.field(name).type == layout.states.field(name).type for name in layout.shared)
@@ -74,7 +79,7 @@ def test_rows_by_key_by_range_and_all_are_the_kernels(kind: str, data: st.DataOb
         assert all(older > 2 * newer for older, newer in pairwise(sizes)), "so layers are few"
     answers = Answers(CachedView(layout, 1, BatchView("f"), LOG_START, LOG_START, base, tail), watermark)
 
-    whole = present(view, Partial(merge_states(view, [*below, *after])), watermark)
+    whole = present(view, merged, watermark)
     expected = to_rows(view, whole)
     exact = [name for name in layout.answer.names if name not in approximations(view)]
     table, total, _ = answers.select(select(view, {}, ALWAYS))
@@ -101,6 +106,13 @@ def test_rows_by_key_by_range_and_all_are_the_kernels(kind: str, data: st.DataOb
         there = set(zip(keys * (1 if view.keys else len(whole)), starts, strict=True))
         for key, start in places(view, answers) - there:
             assert answers.row(key, start) is None, "a session that became part of another"
+
+
+def label_bounds(view: View, merged: Partial) -> list[int]:
+    """The watermarks at which labels of rows change, and those just before and after."""
+    ends = present(view, merged)["window_end"].cast(pa.int64()).drop_null().to_pylist()
+    lateness, grace = (span // MICROSECOND for span in (view.source.lateness, bind(view).placement.timing.grace))
+    return sorted({end + behind + step for end in ends for behind in (0, lateness, lateness + grace) for step in (-1, 0, 1)})
 
 
 def places(view: View, answers: Answers) -> set[tuple[tuple[Any, ...], int | None]]:

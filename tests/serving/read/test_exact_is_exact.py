@@ -168,6 +168,23 @@ def test_a_value_is_as_exact_as_its_label_says(seed: int, tmp_path: Path) -> Non
                 assert {one: row[one] for one in below[group]} == below[group], "what is exact beside others is what batch found"
 
 
+@pytest.mark.parametrize("seed", range(WORLDS))
+def test_memory_marks_the_rows_that_the_reader_marks(seed: int, tmp_path: Path) -> None:
+    """All rows at once or each by itself, also where a later window that overlaps has realtime states and this one has none."""
+    dice = Random(seed)
+    world, _ = drawn(tmp_path, dice)
+    at, reader = Connection(Store(world.tables, seed)).snapshot(), Reader(world.tables)
+    for name, view in world.project.views.items():
+        answer = reader.answer(name)
+        assert isinstance(answer, Value | Absent)
+        assert at.view(name).memory is not None
+        assert at.view(name).scan().rows() == answer.rows()
+        if not in_order(view):
+            keys, starts = answer.table.select([*view.keys]).to_pylist(), answer.table["window_start"].to_pylist()
+            for key, start, row in zip(keys, starts, answer.rows(), strict=True):
+                assert at.view(name).get(key, window=start) == row, (name, key, start)
+
+
 @pytest.fixture(scope="module")
 def half(tmp_path_factory: pytest.TempPathFactory) -> Deduplicating:
     """Two pages in three hours below the cut, one of them in two more windows and in one session above it."""
@@ -366,3 +383,18 @@ def test_copies_that_differ_in_several_partitions_leave_no_row_exact(tmp_path: P
     assert after.provenance.exactness.rows == "exact"
     assert [reason.name for reason in answer.provenance.exactness.every] == ["conflicting_duplicate"]
     assert answer.provenance.exactness.of("n", marked=False) == "exact_unless_duplicate"
+
+
+def test_copies_that_differ_in_one_partition_have_one_that_counts(tmp_path: Path) -> None:
+    """Both layers take the first of them, so no answer says that batch may count another one."""
+    world = Deduplicating(tmp_path, definitions=KNOWN)
+    world.append(0, visit("/a", 0))
+    world.trigger()
+    world.recompute(position(1))
+    world.append(0, visit("/a", 0).replace(b"1.5", b"2.5"), visit("/a", 1))
+    commit = world.trigger()
+    answer = Reader(world.tables).answer("hourly")
+    assert isinstance(answer, Value)
+    assert commit.counts.conflicts == 1
+    assert answer.provenance.exactness.every == ()
+    assert [row[MARK] for row in answer.rows()] == [["late_duplicate"]]

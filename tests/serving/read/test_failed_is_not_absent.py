@@ -3,6 +3,7 @@
 import json
 import shutil
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 
 import pyarrow as pa
@@ -10,6 +11,7 @@ import pytest
 
 from ledger.delta import delta_tables
 from ledger.delta.addresses import Tables
+from ledger.publish import publications, releases
 from ledger.realtime.commit_files import SCHEMA, to_rows
 from ledger.realtime.commits import Commit
 from ledger.realtime_writer import Writer
@@ -165,7 +167,16 @@ def test_a_publication_that_cannot_be_read_fails_until_it_can(world: World) -> N
     assert isinstance(reader.answer("per_page"), Value)
 
 
-def test_a_state_folder_that_was_replaced_fails_instead_of_stepping_back(world: World, tmp_path: Path) -> None:
+@pytest.mark.parametrize("promoted", [False, True])
+def test_a_state_folder_that_was_replaced_fails_instead_of_stepping_back(world: World, tmp_path: Path, *, promoted: bool) -> None:
+    """Also by one from before a promotion, whose live release is another one than that of earlier answers."""
+    if promoted:
+        old = releases.load(world.tables, 1)
+        files = {**old.files, "tandem.toml": b"# changed"}
+        release = releases.store(world.tables, files, sources=old.sources, views=old.views, by="test", at=NOON).number
+        world.writer = Writer.claim(world.tables, release, SOURCE, by="test", at=NOON)
+        world.trigger()
+        assert publications.publish(world.tables, lambda live: live and replace(live, kind="promote", release=release))
     reader = Reader(world.tables)
     reader.refresh()
     state = world.state
