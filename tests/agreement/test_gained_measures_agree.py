@@ -52,7 +52,7 @@ def test_states_folded_apart_are_the_states_of_one_fold(kind: str, data: st.Data
     assert answered(view, Partial(states)) == answers
 
 
-def test_as_many_rejected_events_are_not_the_same_ones() -> None:
+def test_an_equal_number_of_rejected_events_does_not_mean_the_same_events() -> None:
     assert same_events({}, {})
     assert same_events({"prepare": 2}, {"prepare": 2})
     assert not same_events({"prepare": 2}, {"prepare": 3})
@@ -61,13 +61,13 @@ def test_as_many_rejected_events_are_not_the_same_ones() -> None:
         assert not same_events({}, {reason: 1})
 
 
-def test_what_is_derived_needs_no_states_of_its_own() -> None:
+def test_a_derived_measure_needs_no_states() -> None:
     new = with_measures(LABELLED, ("each", "twice"))
     assert (list(new.measures), new.docs, new.units, new.tolerances) == (["n"], {"s": "Which.", "n": "How many."}, {}, {})
     assert list(with_measures(LABELLED, ("n", "most", "each")).measures) == ["n", "most"]
 
 
-def test_rows_of_other_events_are_refused() -> None:
+def test_measures_with_rows_of_different_events_are_refused() -> None:
     view = View(SAMPLES, keys={"s": "s"}, measures={"n": count(), "sum": total("i")}, name="v")
 
     def folded(name: str, *texts: str | None) -> pa.Table:

@@ -24,14 +24,14 @@ from views.view import View, group_columns
 @pytest.mark.parametrize("kind", WINDOWS)
 @just(1000, quick=15)
 @given(st.data())
-def test_any_cut_and_micro_batches_give_the_whole_without_copies(kind: str, data: st.DataObject) -> None:
+def test_any_cut_and_micro_batches_count_the_whole_log_without_duplicates(kind: str, data: st.DataObject) -> None:
     agree(kind, COPIED, EVERY, data)
 
 
 @pytest.mark.parametrize("kind", WINDOWS)
 @just(50, quick=5)
 @given(st.data())
-def test_every_event_counts_of_a_source_without_identity(kind: str, data: st.DataObject) -> None:
+def test_without_identity_every_event_counts(kind: str, data: st.DataObject) -> None:
     agree(kind, SAMPLES, EVERY | FEW, data)
 
 

@@ -141,7 +141,7 @@ def windowed(name: str, found: Found) -> list[tuple[int, int, int]]:
 
 @share(100, quick=40)
 @given(logs, st.data())
-def test_any_micro_batches_and_any_cut_give_the_answer_of_the_whole(log: Log, data: st.DataObject) -> None:
+def test_any_micro_batches_and_any_cut_give_the_answer_of_the_whole_log(log: Log, data: st.DataObject) -> None:
     vectors = [*zip(*(_bounds(data, len(held)) for held in log), strict=True)]
     oracle = counted(log, vectors)
     values_of = [[value(events) for events in held] for held in log]
@@ -209,7 +209,7 @@ def _folded(view: View, events: pa.Table, vector: Vector) -> Partial:
     return replace(one, states=from_ipc(to_ipc(one.states)))
 
 
-def test_a_place_tells_events_of_one_record_apart_at_every_offset() -> None:
+def test_the_index_distinguishes_events_of_one_record_at_every_offset() -> None:
     """Also where a number of 64 bits would not do, and in the order of the log."""
     offsets = [0, 0, 1, 255, 256, 256, 2**63 - 2, 2**63 - 1, 2**63 - 1]
     indexes = [0, 256, 0, 0, 0, 255, 999_999, 0, 1]

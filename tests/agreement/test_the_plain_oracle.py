@@ -54,7 +54,7 @@ from views.windows import all_time, count_window, delta, hopping, punctuation, s
 @pytest.mark.parametrize("kind", WINDOWS)
 @share(20, quick=5)
 @given(logs(), st.data())
-def test_three_say_the_same(kind: str, log: Log, data: st.DataObject) -> None:
+def test_three_computations_agree(kind: str, log: Log, data: st.DataObject) -> None:
     said = drawn(data, kind)
     view = said.view
     events = table([event for events in log.values() for event in events])
@@ -71,7 +71,7 @@ def test_three_say_the_same(kind: str, log: Log, data: st.DataObject) -> None:
     }
 
 
-def test_every_measure_has_a_plain_meaning_but_the_projects_own() -> None:
+def test_the_oracle_evaluates_every_measure_of_the_platform() -> None:
     made = {name: one for name, one in vars(registry).items() if inspect.isfunction(one)}
     for name, factory in made.items():
         given = [one.name for one in inspect.signature(factory).parameters.values() if one.default is one.empty]
@@ -142,7 +142,7 @@ CHANGES: dict[str, Change] = {
 }
 
 
-def test_an_estimate_that_is_near_will_do_and_a_wrong_one_is_seen() -> None:
+def test_an_estimate_within_its_error_passes_and_a_wrong_one_fails() -> None:
     view = View(SAMPLES, measures=ESTIMATES)
     events = many(4300)
     groups, _ = said_plainly.grouped(view, events)
@@ -165,7 +165,7 @@ def differing(view: View, published: pa.Table, events: pa.Table) -> dict[str, in
     return {one.measure: one.differ for one in differences}
 
 
-def test_what_is_derived_follows_from_what_is_published_or_plain() -> None:
+def test_derived_measures_use_the_published_answers_or_the_oracles() -> None:
     view = View(
         SAMPLES,
         measures={
@@ -191,7 +191,7 @@ def test_what_is_derived_follows_from_what_is_published_or_plain() -> None:
         assert differing(view, changed, events) == right | {name: 1}
 
 
-def test_an_answer_too_many_and_one_too_few_are_seen() -> None:
+def test_an_extra_row_and_a_missing_row_are_found() -> None:
     view = View(SAMPLES, keys={"i": "i"}, window=tumbling(minutes=1), measures={"n": count(), "first": first("f")})
     view = replace(view, measures={**view.measures, **ESTIMATES})
     events = table([dict.fromkeys(SAMPLES_FIELDS) | {"at": EPOCH, "i": n, "f": None} for n in range(3)])
@@ -211,7 +211,7 @@ class Sold(Event):
     cents: int
 
 
-def test_the_first_copy_in_the_order_of_the_log_counts() -> None:
+def test_the_first_duplicate_in_the_order_of_the_log_counts() -> None:
     source = Source(topic="sold", event=Sold, event_time="_append_time", identity=("id",), max_events_per_record=9, name="sold")
     places = [("new", 0, 0, 0), ("old", 1, 5, 0), ("old", 0, 7, 1), ("old", 0, 7, 0), ("unknown", 0, 0, 0)]
     events = pa.Table.from_pylist(
@@ -236,7 +236,7 @@ def test_the_first_copy_in_the_order_of_the_log_counts() -> None:
     assert said_plainly.counted(alone, events, {}, generations) is events
 
 
-def test_the_events_of_one_value_are_told_apart_by_index() -> None:
+def test_the_index_distinguishes_events_of_one_value() -> None:
     source = Source(topic="sold", event=Sold, event_time="_append_time", max_events_per_record=9, name="sold")
     place = {"_topic_id": "t", "_partition": 0, "_append_time": EPOCH}
     rows = [place | {"_offset": n // 3, "_index": n % 3, "id": str(n), "cents": n} for n in range(12)]
@@ -252,7 +252,7 @@ def test_the_events_of_one_value_are_told_apart_by_index() -> None:
         assert differing(view, split(view, events, 4), events) == dict.fromkeys(measures, 0)
 
 
-def test_where_windows_end() -> None:
+def test_windows_end_where_the_definition_says() -> None:
     """What is exactly a gap later is another session; what has moved by exactly so much begins a window."""
     minutes = (0, 5, 10, 25, 34)
     events = table([dict.fromkeys(SAMPLES_FIELDS) | {"at": EPOCH + timedelta(minutes=m), "i": m, "f": m / 10} for m in minutes])
@@ -271,7 +271,7 @@ def test_where_windows_end() -> None:
     assert sizes(hopping(timedelta(minutes=20), every=timedelta(minutes=10))) == [2, 3, 2, 2, 1]
 
 
-def test_an_expression_that_fails_is_told_before_a_value_that_is_not_finite() -> None:
+def test_a_failing_expression_comes_before_a_value_that_is_not_finite() -> None:
     view = View(SAMPLES, keys={"k": "f * f"}, where="i // i = 1", measures={"n": count(filter="CAST(s AS INTEGER) > 0")})
     given = [(1, 1e300, "x"), (1, 1e300, "1"), (1, 2.0, "x"), (1, 2.0, "1"), (0, 1e300, "x"), (None, 1e300, "x")]
     events = table([dict.fromkeys(SAMPLES_FIELDS) | {"at": EPOCH, "i": i, "f": f, "s": s} for i, f, s in given])

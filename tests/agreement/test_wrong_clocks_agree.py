@@ -245,7 +245,7 @@ def positions(log: Sequence[Sequence[Sequence[Told]]]) -> Iterator[Position]:
 
 @share(60, quick=35)
 @given(logs(), st.integers(0, 5), st.integers(0, 5))
-def test_both_layers_label_as_plain_python_does(log: list[list[list[Told]]], restart: int, cut: int) -> None:
+def test_both_layers_label_events_as_plain_python_does(log: list[list[list[Told]]], restart: int, cut: int) -> None:
     """Watermark, late, ahead, after_final, labels: after every micro-batch, over a restart, at any cut, by batch alone too."""
     whole = [list(chain.from_iterable(chunks)) for chunks in zip(*log, strict=True)]
     ends, plain = list(positions(log)), Plain()
@@ -293,14 +293,14 @@ def answered(commits: Sequence[Commit]) -> dict[datetime, tuple[int, str]]:
     return {row["window_start"]: (row["n"], row["window_state"]) for row in rows}
 
 
-def test_a_commit_of_before_has_counted_none_that_are_ahead() -> None:
+def test_a_commit_of_an_earlier_version_has_no_events_ahead() -> None:
     """Rows that an earlier version wrote lack the number."""
     before = Counts(events=3, late=1).to_json()
     del before["ahead"]
     assert plus(Counts.from_json(before), Counts(ahead=2)) == Counts(events=3, late=1, ahead=2)
 
 
-def test_states_are_those_of_any_clock() -> None:
+def test_clocks_do_not_change_states() -> None:
     """What is ahead counts in every number: states do not depend on timestamps."""
     log = [[Told(number, NOW + timedelta(days=400 * (number % 2)), stamp) for number in range(4)] for stamp in (NOW, EPOCH)]
     ends = Position.of({("T", 0): 4})

@@ -30,28 +30,32 @@ from tests.batch.recompute import test_recompute_is_the_truth as truths
 from tests.batch.release import test_apply as applying
 from tests.batch.shop import DEFINITIONS, Log, Shop, answers, records, truth
 
-test_what_was_served_is_compared_with_what_is_found = audits.test_what_was_served_is_compared_with_what_is_found
-test_what_nothing_explains_is_not_published = audits.test_what_nothing_explains_is_not_published
+test_served_answers_are_compared_with_the_batch_results = audits.test_served_answers_are_compared_with_the_batch_results
+test_an_unexplained_difference_is_not_published = audits.test_an_unexplained_difference_is_not_published
 
 test_the_same_rows_and_the_same_counts = incremental.test_the_same_rows_and_the_same_counts
-test_an_earlier_copy_with_another_content_makes_it_full = incremental.test_an_earlier_copy_with_another_content_makes_it_full
-test_windows_are_rebuilt_alone = incremental.test_windows_are_rebuilt_alone
+test_an_earlier_duplicate_with_other_content_makes_the_run_full = (
+    incremental.test_an_earlier_duplicate_with_other_content_makes_the_run_full
+)
+test_only_the_named_windows_are_rebuilt = incremental.test_only_the_named_windows_are_rebuilt
 
-test_agrees_from_events_and_from_raw_records = truths.test_agrees_from_events_and_from_raw_records
-test_folds_what_a_source_prepares = truths.test_folds_what_a_source_prepares
-test_values_that_hold_several_events_close_their_ranges = truths.test_values_that_hold_several_events_close_their_ranges
+test_recomputes_from_events_and_from_raw_records_agree = truths.test_recomputes_from_events_and_from_raw_records_agree
+test_prepared_rows_are_folded = truths.test_prepared_rows_are_folded
+test_records_of_several_events_account_for_their_offsets = truths.test_records_of_several_events_account_for_their_offsets
 test_one_topic_is_the_log_of_two_sources = truths.test_one_topic_is_the_log_of_two_sources
-test_a_batch_view_that_lost_a_file_is_folded_anew = truths.test_a_batch_view_that_lost_a_file_or_its_table_is_folded_anew
+test_a_batch_view_that_lost_a_file_is_folded_anew = truths.test_a_batch_view_that_lost_a_file_or_its_table_is_folded_again
 
-test_a_changed_view_is_folded_another_is_shared = applying.test_a_changed_view_is_folded_another_is_shared_and_all_is_compared
-test_new_measures_are_folded_alone = applying.test_new_measures_are_folded_alone_where_they_count_the_same_events
-test_it_goes_live_comes_back_goes_on_and_goes = applying.test_it_goes_live_comes_back_goes_on_and_goes
-test_another_decoder_reads_the_archive_anew = applying.test_another_decoder_reads_the_archive_anew
-test_what_means_the_same_writes_no_view_data = applying.test_what_means_the_same_writes_no_view_data
+test_a_changed_view_is_folded_another_is_shared = (
+    applying.test_a_changed_view_is_folded_an_unchanged_one_is_shared_and_both_are_compared
+)
+test_new_measures_are_folded_alone = applying.test_only_new_measures_are_folded_if_they_count_the_same_events
+test_a_release_is_promoted_rolled_back_resumed_and_retired = applying.test_a_release_is_promoted_rolled_back_resumed_and_retired
+test_a_changed_decoder_reads_the_archive_again = applying.test_a_changed_decoder_reads_the_archive_again
+test_definitions_of_the_same_meaning_write_no_view_data = applying.test_definitions_of_the_same_meaning_write_no_view_data
 test_a_field_that_no_view_reads_writes_no_view_data = (
     applying.test_a_field_that_no_view_reads_writes_no_view_data_unless_it_rejects_records
 )
-test_what_counts_less_than_the_live_views_did_is_refused = applying.test_what_counts_less_than_the_live_views_did_is_refused
+test_a_shorter_history_is_refused = applying.test_a_shorter_history_is_refused
 
 
 @dataclass(frozen=True)
@@ -79,7 +83,7 @@ def shop(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Shop:
     return one
 
 
-def test_an_archive_run_tells_of_what_is_new_and_a_lost_range_by_name(shop: Shop) -> None:
+def test_an_archive_run_reports_new_records_and_names_a_gap(shop: Shop) -> None:
     """Each run its own records, none if nothing came; a topic that lost records before a run loses just these."""
     topic = shop.log  # type: ignore[attr-defined]
     for seed in (51, 52):
@@ -135,7 +139,7 @@ def a_day_later(sales):
 """
 
 
-def test_windows_of_prepared_times_are_rebuilt_alone(shop: Shop) -> None:
+def test_only_windows_of_prepared_times_are_rebuilt(shop: Shop) -> None:
     """Which events are of a window is known once they are prepared."""
     definitions = DEFINITIONS.replace("\n\nsales = Source(", f"{MOVES}sales = Source(")
     shop.define(definitions.replace('identity=("id",)', 'identity=("id",), prepare=a_day_later'))

@@ -51,7 +51,7 @@ def committed(folder: Path) -> bool:
 
 @pytest.mark.slow
 @pytest.mark.timeout(1500)  # three processes that each start Spark, however busy the machine
-def test_archive_and_recompute_killed_and_two_archives_at_once(shop: Shop) -> None:
+def test_killed_archives_and_recomputes_and_two_archives_at_once_are_finished(shop: Shop) -> None:
     first = records(21, 300)
     shop.sell(first)
     tables = shop.tables

@@ -173,7 +173,7 @@ def answered(tables: Tables) -> tuple[Position, dict[str, Any] | None]:
 
 @pytest.mark.parametrize("seed", range(2))
 @pytest.mark.timeout(1800)
-def test_a_random_schedule_ends_with_the_truth(shop: Shop, seed: int) -> None:
+def test_a_random_schedule_ends_with_the_expected_answers(shop: Shop, seed: int) -> None:
     with running(shop, random.Random(seed)) as schedule:
         schedule.sell()
         for _ in range(STEPS):

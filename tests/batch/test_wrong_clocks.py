@@ -78,7 +78,7 @@ def per_minute(shop: Shop) -> dict[datetime, tuple[int, str]]:
     return {datetime.fromisoformat(row["window_start"]): (row["n"], row["window_state"]) for row in rows}
 
 
-def test_one_far_event_leaves_all_others_as_they_were(
+def test_one_event_from_the_future_changes_no_other_answer(
     shop: Shop, follow: Any, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     """Windows of the minute stay open, partitions are not idle, nothing is late or after final, a gate still waits.
@@ -134,7 +134,7 @@ def test_one_far_event_leaves_all_others_as_they_were(
     assert first.counts["sales"].ahead == 2
 
 
-def test_a_release_with_another_bound_finds_the_watermark_anew(shop: Shop) -> None:
+def test_a_release_with_another_clock_skew_computes_the_watermark_again(shop: Shop) -> None:
     """As where one far event has moved it before there was a bound: until then it stays where answers have said."""
     far, now = datetime.now(UTC) + timedelta(days=400), datetime.now(UTC)
     unbounded = DEFINITIONS.replace("import datetime", "import datetime, timedelta").replace(
@@ -178,7 +178,7 @@ def unbounded(connection: kafka.Connection) -> kafka.Topic:
     return create_as(connection, f"{new_topic(connection).name}-any-time", wanted)
 
 
-def test_whatever_timestamps_a_broker_lets_in_every_command_goes_on(
+def test_every_command_works_with_any_timestamps(
     broker: kafka.Connection, spark: SparkSession, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     """Each event counts once in both layers; ages are never of the future, and a copy of any is a copy."""

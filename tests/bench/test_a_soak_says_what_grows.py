@@ -26,7 +26,7 @@ def samples(rss: list[int], handles: list[int] | None = None, threads: list[int]
         ([100, 100, 100, 100, 120, 120, 125, 125], True),  # a few MiB, though a quarter more
     ],
 )
-def test_memory_is_flat_where_its_last_quarter_is_like_its_second(rss: list[int], flat: bool) -> None:  # noqa: FBT001
+def test_memory_is_flat_if_its_last_quarter_equals_its_second(rss: list[int], flat: bool) -> None:  # noqa: FBT001
     memory, handles, threads = flatness(samples(rss))
     assert (memory.flat, handles.flat, threads.flat) == (flat, True, True)
 
@@ -38,12 +38,12 @@ def test_a_handle_a_second_is_a_leak() -> None:
 
 
 @pytest.mark.parametrize(("growth", "flat"), [(2, True), (10, False)])
-def test_a_pool_of_threads_fills_up_a_leak_goes_on(growth: int, flat: bool) -> None:  # noqa: FBT001
+def test_a_filling_thread_pool_is_not_a_leak(growth: int, flat: bool) -> None:  # noqa: FBT001
     _, _, threads = flatness(samples([400] * 40, threads=[40 + growth * n for n in range(40)]))
     assert threads.flat == flat
 
 
-def test_a_short_soak_asks_all_that_it_says(tmp_path: Path) -> None:
+def test_a_short_soak_sends_every_kind_of_request(tmp_path: Path) -> None:
     said: list[str] = []
     found = soak(tmp_path / "project", Soak(12.0, keys=500, publish_every=3), said.append)
     document = report.document(found)

@@ -58,7 +58,7 @@ def test_the_six_views_are_the_same_in_both_languages(project: Project) -> None:
         assert ours.where == (theirs.where or "true")
 
 
-def test_answers_agree_with_the_truth_and_a_wrong_one_does_not(project: Project) -> None:
+def test_answers_agree_with_the_expected_ones_and_a_wrong_one_does_not(project: Project) -> None:
     truth, values = Truth(), []
     for _, value, facts in generate(1, 500, base=BASE):
         if facts is not None:

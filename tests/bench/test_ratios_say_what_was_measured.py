@@ -26,13 +26,13 @@ def test_more_events_a_second_are_better() -> None:
     assert ratio(list(runs), "events/s, draining a backlog", "tuned")["median"] == 3.0
 
 
-def test_a_recompute_is_compared_from_what_each_would_read() -> None:
+def test_recomputes_are_compared_by_what_each_reads() -> None:
     runs = [Recompute("tandem", 0, 10.0, 90.0), Recompute("stock", 0, 20.0, 60.0)]
     assert ratio(list(runs), "events/s recomputed from the raw log", "stock")["median"] == 0.5
     assert ratio(list(runs), "events/s, Tandem from the events table, others from the raw log", "stock")["median"] == 4.5
 
 
-def test_what_was_not_seen_is_no_figure() -> None:
+def test_a_missing_measurement_gives_no_figure() -> None:
     slow = Run("textbook", 6, 0, freshness=[9.0] * 40, overdue=60, problem="the backlog not within 300 s")
     assert slow.p50 is None
     assert Run("textbook", 6, 0, freshness=[9.0] * 90, overdue=10).p50 == 9.0

@@ -11,7 +11,7 @@ from bench.stock.cpu import cpu_seconds, tree
 from bench.stock.delta_tables import Watched, column_values
 
 
-def test_each_commit_is_seen_once_with_what_it_added(tmp_path: Path) -> None:
+def test_each_commit_is_seen_once_with_its_rows(tmp_path: Path) -> None:
     watched = Watched(tmp_path / "table")
     assert list(watched.added()) == []
     for number in range(3):

@@ -6,7 +6,7 @@ from bench.serving import limits
 from bench.serving.limits import Rates, Scale
 
 
-def test_both_servers_are_asked_over_one_connection_and_over_several(tmp_path: Path) -> None:
+def test_both_servers_get_requests_over_one_connection_and_over_several(tmp_path: Path) -> None:
     said: list[str] = []
     found = list(limits.measure(tmp_path / "project", Scale(300, 2, 0.2), said.append))
     assert [one.connections for one in found] == [1, 8]
@@ -16,5 +16,5 @@ def test_both_servers_are_asked_over_one_connection_and_over_several(tmp_path: P
     assert [one["connections"] for one in limits.document(found)["rates"]] == [1, 8]
 
 
-def test_the_ratio_is_that_of_the_turns() -> None:
+def test_the_ratio_is_taken_turn_by_turn() -> None:
     assert Rates(1, (90.0, 50.0, 200.0), (100.0, 100.0, 100.0)).ratio == 0.9

@@ -5,7 +5,7 @@ import pytest
 from bench import duplicates
 
 
-def test_a_horizon_takes_32_bytes_for_each_key() -> None:
+def test_a_dedup_window_takes_32_bytes_for_each_key() -> None:
     figure = duplicates.horizon(30_000)
     assert (figure.size, figure.steady) == (30_000, 32 * 30_000)
     (row,) = duplicates.document([figure])["figures"]

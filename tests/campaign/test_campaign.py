@@ -138,7 +138,7 @@ def compared(tally: Tally, records: list[Record], rows: list[dict[str, Any]], po
     return Comparer(planted, planted, planted, tally, {1: 0}, random.Random(0)).compare("http", "per_shop")
 
 
-def test_what_was_acknowledged_and_is_not_in_the_log_is_lost() -> None:
+def test_an_acknowledged_record_that_is_not_in_the_log_is_lost() -> None:
     records = [Record(0, 0, sale(1, seconds=0)), Record(1, 0, sale(2, seconds=0))]
     assert list(lost_records(records, {1, 2}, {(0, 0): 1, (1, 0): 2})) == []
     assert [lost for _, lost in lost_records(records, {1, 2, 3}, {})] == [[3]]
@@ -170,12 +170,12 @@ BAD = [
 
 
 @pytest.mark.parametrize("ended", GOOD)
-def test_an_ending_in_order_misleads_nobody(ended: Ended) -> None:
+def test_a_clean_end_is_not_misleading(ended: Ended) -> None:
     assert misleading(ended) == []
 
 
 @pytest.mark.parametrize(("ended", "why"), BAD)
-def test_an_ending_that_misleads_is_found(ended: Ended, why: str) -> None:
+def test_a_misleading_end_is_found(ended: Ended, why: str) -> None:
     assert why in "; ".join(misleading(ended))
 
 
@@ -201,7 +201,7 @@ def family(tmp_path: Path) -> Iterator[Running]:
     popen.wait(60)
 
 
-def test_a_command_is_killed_with_all_that_it_has_started(family: Running, tmp_path: Path) -> None:
+def test_a_command_is_killed_with_its_children(family: Running, tmp_path: Path) -> None:
     members, tally = family.family(), Tally(tmp_path / "evidence")
     _injury(tally)._disturb(family, Fault("kill", "archive"))
     assert family.popen.wait(60) == -signal.SIGKILL
@@ -210,7 +210,7 @@ def test_a_command_is_killed_with_all_that_it_has_started(family: Running, tmp_p
     assert tally.faults == {Fault("kill", "archive"): 1}
 
 
-def test_a_process_that_ends_while_it_is_looked_at_does_not_live() -> None:
+def test_a_process_that_ends_during_the_check_is_dead() -> None:
     class Ending:
         def is_running(self) -> bool:
             return True
@@ -223,7 +223,7 @@ def test_a_process_that_ends_while_it_is_looked_at_does_not_live() -> None:
     assert lives(psutil.Process())
 
 
-def test_a_command_is_frozen_with_all_that_it_has_started_and_goes_on(family: Running, tmp_path: Path) -> None:
+def test_a_command_is_frozen_with_its_children_and_continues(family: Running, tmp_path: Path) -> None:
     members, tally, seen = family.family(), Tally(tmp_path / "evidence"), set()
     stopped = threading.Event()
 
@@ -249,7 +249,7 @@ def _injury(tally: Tally) -> Injury:
     return Injury(nothing, nothing, nothing, tally, Short())
 
 
-def test_calling_it_well_while_a_part_stands_still_misleads() -> None:
+def test_reporting_health_while_a_part_is_stuck_is_misleading() -> None:
     assert calls_it_well(code=3, ready=503) == calls_it_well(code=3, ready=None) == []
     assert len(calls_it_well(code=0, ready=503)) == len(calls_it_well(code=3, ready=200)) == 1
 
@@ -276,7 +276,7 @@ def test_the_result_has_every_count(tmp_path: Path) -> None:
     assert [line["finding"] for line in noted if line["what"] == "FOUND"] == list(FINDINGS)
 
 
-def test_the_date_of_a_process_steps_and_its_waits_do_not(tmp_path: Path) -> None:
+def test_a_stepped_clock_does_not_change_waits(tmp_path: Path) -> None:
     """A process that prints date and monotonic clock whenever it is asked, and waits in three ways before."""
     try:
         clock = Clock.of(tmp_path)

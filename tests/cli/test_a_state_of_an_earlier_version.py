@@ -76,7 +76,7 @@ def test_the_doctor_names_it(project: Path, capsys: pytest.CaptureFixture[str]) 
     assert any(one["outcome"] == "fail" and "has no format number" in one["found"] for one in checks)
 
 
-def test_what_it_exported_is_imported_whole(project: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_an_export_of_the_earlier_version_is_imported_whole(project: Path, capsys: pytest.CaptureFixture[str]) -> None:
     capsys.readouterr()
     assert main(["import", str(OLD / "export"), "--project", str(project), "--json"]) == 0
     (imported,) = json.loads(capsys.readouterr().out)["sources"].values()

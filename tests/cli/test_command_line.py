@@ -32,7 +32,7 @@ def command(monkeypatch: pytest.MonkeyPatch):
 
 
 @pytest.mark.parametrize("name", registry.COMMANDS)
-def test_every_command_is_there_and_says_what_it_does(name: str, capsys: pytest.CaptureFixture[str]) -> None:
+def test_every_command_exists_and_has_help(name: str, capsys: pytest.CaptureFixture[str]) -> None:
     assert main([name, "--help"]) == 0
     shown = capsys.readouterr().out
     for option in ("--project", "--json", "--debug"):
@@ -89,7 +89,7 @@ def test_json_is_one_document_and_nothing_else(command, document: Any, capsys: p
     assert capsys.readouterr().out == "for people\n"
 
 
-def test_an_argument_that_is_no_text_is_repeated_as_its_bytes(capsys: pytest.CaptureFixture[str]) -> None:
+def test_an_argument_that_is_not_utf8_is_repeated_as_its_bytes(capsys: pytest.CaptureFixture[str]) -> None:
     """As Python has the bytes of an argument that are no UTF-8."""
     assert main(["check", "--project", "/tmp/\udcff", "--json"]) == 1
     shown = capsys.readouterr()
@@ -113,7 +113,7 @@ def test_an_argument_that_is_no_text_is_repeated_as_its_bytes(capsys: pytest.Cap
         ),
     ],
 )
-def test_what_goes_wrong_is_one_sentence(command, error: Exception, sentence: str, capsys: pytest.CaptureFixture[str]) -> None:
+def test_any_error_is_one_sentence(command, error: Exception, sentence: str, capsys: pytest.CaptureFixture[str]) -> None:
     importlib.import_module("pyspark")
 
     def run(call: Call) -> Output:
@@ -140,7 +140,7 @@ def test_the_project_is_the_named_one_else_the_one_here_else_the_first_example(t
     assert resolve_project(Path("../other"), {"TANDEM_PROJECT": str(named)}, here) == tmp_path / "other"
 
 
-def test_a_project_that_is_not_there_is_said(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_an_absent_project_is_reported(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["down", "--project", str(tmp_path / "nowhere")]) == 1
     assert capsys.readouterr().err == f"tandem: no project at {tmp_path / 'nowhere'}: the folder does not exist\n"
 
@@ -149,7 +149,7 @@ def run_python(script: str) -> "subprocess.CompletedProcess[str]":
     return subprocess.run([sys.executable, "-c", script], cwd=ROOT, capture_output=True, text=True, check=False, timeout=60)
 
 
-def test_a_reader_that_goes_away_is_no_error_to_tell() -> None:
+def test_a_closed_pipe_is_not_reported_as_an_error() -> None:
     done = run_python(
         "import os, sys; from cli.__main__ import main\n"
         "read, write = os.pipe(); os.close(read); os.dup2(write, 1); sys.exit(main(['check', '--json']))"
@@ -177,7 +177,7 @@ def test_help_and_version_start_at_once(option: str) -> None:
     assert done.stderr == "['cli', 'infra', 'views']\n"
 
 
-def test_the_version_is_the_project_files(capsys: pytest.CaptureFixture[str]) -> None:
+def test_the_version_is_that_of_pyproject(capsys: pytest.CaptureFixture[str]) -> None:
     declared = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))["project"]["version"]
     assert main(["--version"]) == 0
     assert capsys.readouterr().out == f"tandem {declared}\n"

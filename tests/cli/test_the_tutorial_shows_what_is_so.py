@@ -11,7 +11,7 @@ from tests.documented import Command, File, steps
 LIGHT = ("init", "check", "try")
 
 
-def test_what_the_tutorial_shows_is_so(
+def test_the_outputs_in_the_tutorial_are_true(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.chdir(tmp_path)
@@ -29,7 +29,7 @@ def test_what_the_tutorial_shows_is_so(
     assert run == ["init", "check", "try", "try"]
 
 
-def test_a_line_that_is_not_shown_is_missed() -> None:
+def test_a_missing_line_is_found() -> None:
     shown = Command("./tandem", "a\n...\nc\n")
     assert shown.missing("a\nb\nc\n") is None
     assert shown.missing("c\na\n") == "c\n"

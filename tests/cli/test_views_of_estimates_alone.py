@@ -15,7 +15,7 @@ ALONE = DEFINITIONS.replace(
 @pytest.mark.parametrize(
     "command", [["status"], ["query", "alone"], ["explain", "alone"], ["sql", "FROM alone"], ["history"], ["check"]], ids=" ".join
 )
-def test_a_view_of_estimates_alone_is_told_of(tmp_path: Path, capsys: pytest.CaptureFixture[str], command: list[str]) -> None:
+def test_a_view_with_only_estimates_is_reported(tmp_path: Path, capsys: pytest.CaptureFixture[str], command: list[str]) -> None:
     world = World(tmp_path, definitions=ALONE)
     world.append(0, *(hit(f"/{n}", n) for n in range(1, 10)))
     world.trigger()

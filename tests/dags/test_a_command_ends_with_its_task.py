@@ -61,7 +61,7 @@ def said(path: Path) -> bool:
     return path.exists() and bool(path.read_text())
 
 
-def test_words_document_and_code_come_back_without_secrets(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_lines_document_and_exit_code_are_returned_without_secrets(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("TANDEM_KAFKA_PASSWORD", "hush")
     lines: list[str] = []
     done = Command([sys.executable, "-c", SPEAKS], secrets_of(os.environ)).run(lines.append)
@@ -77,18 +77,18 @@ def test_the_longest_secret_is_masked_first() -> None:
     assert masked("xabcx", secrets) == "x***x"
 
 
-def test_what_prints_no_document_says_how_it_ended() -> None:
+def test_a_command_without_a_document_reports_how_it_ended() -> None:
     done = Command([sys.executable, "-c", "import os; os.kill(os.getpid(), 9)"]).run(print)
     assert (done.code, done.error) == (-9, "ended by signal 9")
 
 
-def test_a_command_that_is_not_there_is_named() -> None:
+def test_a_missing_command_is_named() -> None:
     lines: list[str] = []
     assert Command(["no-such-command"]).run(lines.append).code == dying_with.NOT_FOUND
     assert lines == ["no-such-command: No such file or directory"]
 
 
-def test_a_word_comes_while_the_command_still_runs(tmp_path: Path) -> None:
+def test_lines_arrive_while_the_command_runs(tmp_path: Path) -> None:
     goes_on = tmp_path / "goes_on"
     code = (
         "import pathlib, sys, time\nprint('now', file=sys.stderr, flush=True)\n"
@@ -98,7 +98,7 @@ def test_a_word_comes_while_the_command_still_runs(tmp_path: Path) -> None:
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="only Linux ends a process with its parent")
-def test_it_dies_with_a_task_that_is_killed(tmp_path: Path) -> None:
+def test_the_command_dies_with_a_killed_task(tmp_path: Path) -> None:
     pid = tmp_path / "pid"
     task = subprocess.Popen([sys.executable, "-c", TASK, str(ROOT / "dags"), STAYS, str(pid)])
     wait_until(lambda: said(pid))
@@ -107,7 +107,7 @@ def test_it_dies_with_a_task_that_is_killed(tmp_path: Path) -> None:
     wait_until(lambda: not lives(int(pid.read_text())))
 
 
-def test_it_is_ended_by_a_task_whose_worker_was_killed(tmp_path: Path) -> None:
+def test_a_task_whose_worker_was_killed_ends_the_command(tmp_path: Path) -> None:
     pid = tmp_path / "pid"
     worker = subprocess.Popen([sys.executable, "-c", WORKER, TASK, str(ROOT / "dags"), STAYS, str(pid)])
     wait_until(lambda: said(pid))

@@ -108,7 +108,7 @@ def commands(local: Local, *words: str) -> list[psutil.Process]:
     return found
 
 
-def test_a_scheduled_recompute_publishes_and_tells(local: Local) -> None:
+def test_a_scheduled_recompute_publishes_and_emits_events(local: Local) -> None:
     run = wait_for(
         "a scheduled run that succeeded",
         lambda: next((one for one in local.runs("recompute") if one["state"] == "success"), None),
@@ -129,7 +129,7 @@ def test_a_scheduled_recompute_publishes_and_tells(local: Local) -> None:
     assert set(local.tasks("recompute", run["dag_run_id"])) == {"archive", "recompute", "maintain"}
 
 
-def test_a_dag_of_ones_own_runs_for_a_publication(local: Local) -> None:
+def test_a_users_dag_runs_for_a_publication(local: Local) -> None:
     run = wait_for("a run of report", lambda: next((one for one in local.runs("report") if one["state"] == "success"), None))
     assert run["run_type"] == "asset_triggered"
     assert "publication " in local.log("report", run["dag_run_id"], "report")
@@ -155,7 +155,7 @@ def test_a_sensor_waits_until_a_view_is_published_past_a_time_and_a_position(loc
     local.ask("PATCH", "/dags/waits/dagRuns/ahead", {"state": "failed"})
 
 
-def test_an_event_that_is_far_ahead_opens_no_sensor(local: Local) -> None:
+def test_an_event_that_is_far_ahead_completes_no_sensor(local: Local) -> None:
     """Its producer's clock is wrong by 40 days: it is published, and whoever waits for the night goes on waiting."""
     late = yesterday() + timedelta(hours=23)
     far = {"request_id": "far", "at": (yesterday() + timedelta(days=40)).isoformat(), "user": "u", "path": "/far"}
@@ -262,7 +262,7 @@ def test_twice_at_once_publishes_once(local: Local) -> None:
 
 
 @pytest.mark.parametrize("answer", ["Reject", "Approve"])
-def test_reprocess_asks_a_human_and_does_as_told(local: Local, answer: str) -> None:
+def test_reprocess_asks_a_person_and_follows_the_answer(local: Local, answer: str) -> None:
     live, run = newest(local)["release"], f"asked-{answer}"
     definitions = local.project / "definitions.py"
     text = definitions.read_text()
@@ -305,7 +305,7 @@ def test_reprocess_asks_a_human_and_does_as_told(local: Local, answer: str) -> N
     assert newest(local) == now
 
 
-def test_secrets_are_in_no_log_and_what_is_kept_is_private(local: Local) -> None:
+def test_secrets_are_in_no_log_and_stored_files_are_private(local: Local) -> None:
     home = local.project / ".tandem" / "airflow"
     hidden = [json.loads((home / "passwords.json").read_text())["admin"], *json.loads((home / "keys.json").read_text()).values()]
     assert len(hidden) == 4
@@ -315,7 +315,7 @@ def test_secrets_are_in_no_log_and_what_is_kept_is_private(local: Local) -> None
     assert home.stat().st_mode & 0o077 == 0
 
 
-def test_everything_listens_on_loopback_alone(local: Local) -> None:
+def test_everything_listens_only_on_loopback(local: Local) -> None:
     pids = {part["pid"] for part in local.tandem("status")["processes"] if part["name"].startswith("airflow")}
     family = {child.pid for pid in pids for child in psutil.Process(pid).children(recursive=True)} | pids
     listening = {

@@ -30,12 +30,12 @@ def imported(file: Path) -> set[str]:
 
 
 @pytest.mark.parametrize("file", FILES, ids=lambda file: str(file.relative_to(ROOT)))
-def test_it_imports_nothing_of_the_platform(file: Path) -> None:
+def test_dags_import_nothing_of_the_platform(file: Path) -> None:
     others = {name for name in imported(file) if name.split(".")[0] not in sys.stdlib_module_names}
     assert [name for name in others if not name.startswith(ALLOWED)] == []
 
 
-def test_what_is_read_at_parse_time_is_one_small_file(tmp_path: Path) -> None:
+def test_parsing_reads_one_small_file(tmp_path: Path) -> None:
     assert load({}) == Configuration()
     file = tmp_path / "tandem.json"
     file.write_text(json.dumps({"project": "/srv/my_shop", "recompute": ""}))
@@ -46,7 +46,7 @@ def test_what_is_read_at_parse_time_is_one_small_file(tmp_path: Path) -> None:
         load({VARIABLE: str(file)})
 
 
-def test_defaults_are_those_of_the_settings() -> None:
+def test_defaults_equal_those_of_the_settings() -> None:
     settings = msgspec.structs.asdict(Airflow())
     del settings["port"]
     shared = {field.name: field.default for field in fields(Configuration) if field.name in settings}

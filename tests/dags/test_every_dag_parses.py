@@ -80,7 +80,7 @@ print([ended(since, until) for since in (before, nothing, None) for until in (du
 
 
 @needs_airflow
-def test_hours_are_reckoned_from_what_airflow_gives() -> None:
+def test_hours_are_computed_from_airflows_times() -> None:
     python = packages.environment({}).command("python")
     done = subprocess.run(
         [str(python), "-c", HOURS], env={"PYTHONPATH": str(ROOT / "dags")}, capture_output=True, text=True, check=False

@@ -23,7 +23,7 @@ def outcomes(local: Local, dag: str) -> dict[str, str] | None:
     return found if set(found.values()) <= {"success", "failed"} else None
 
 
-def test_the_pages_work_as_they_stand(tmp_path: Path) -> None:
+def test_the_commands_in_the_pages_work(tmp_path: Path) -> None:
     (tmp_path / "tandem").symlink_to(ROOT / "tandem")
     ended = []
     try:
@@ -46,7 +46,7 @@ def test_the_pages_work_as_they_stand(tmp_path: Path) -> None:
     assert len([run for run in dict(ended)["recompute_days"] if run.startswith("backfill__")]) == 3
 
 
-def test_the_demos_answers_are_exact_where_airflow_recomputes(tmp_path: Path) -> None:
+def test_the_demos_answers_are_exact_with_airflow(tmp_path: Path) -> None:
     with demo(tmp_path, "--once", "--json", "--airflow", "--events=8000") as child:
         out, _ = child.communicate(timeout=1700)
     assert child.returncode == 0, (tmp_path / "said").read_text()

@@ -72,7 +72,7 @@ def assert_nothing_is_left(state: Path) -> None:
     assert not left
 
 
-def test_a_crash_is_reported_a_second_demo_refused_and_nothing_left(tmp_path: Path) -> None:
+def test_a_crash_is_reported_a_second_demo_is_refused_and_nothing_is_left(tmp_path: Path) -> None:
     with demo(tmp_path, "--once", "--json", "--events=5000") as child:
         wait_until_said(tmp_path, "sending", child)
         second = subprocess.run(
@@ -95,7 +95,7 @@ def test_a_crash_is_reported_a_second_demo_refused_and_nothing_left(tmp_path: Pa
     assert_nothing_is_left(tmp_path)
 
 
-def test_a_stop_stops_all_that_was_started(tmp_path: Path) -> None:
+def test_a_stop_stops_everything_that_was_started(tmp_path: Path) -> None:
     with demo(tmp_path, "--once", "--events=5000") as child:
         wait_until_said(tmp_path, "starting broker", child)
         time.sleep(3)
@@ -105,7 +105,7 @@ def test_a_stop_stops_all_that_was_started(tmp_path: Path) -> None:
     assert_nothing_is_left(tmp_path)
 
 
-def test_without_a_terminal_it_names_once() -> None:
+def test_without_a_terminal_the_demo_suggests_once() -> None:
     done = subprocess.run(command(), env=environ(), cwd=ROOT, capture_output=True, text=True, timeout=60, check=False)
     assert done.returncode == 1
     assert "use `tandem demo --once`" in done.stderr

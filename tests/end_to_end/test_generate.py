@@ -52,7 +52,7 @@ def counted(samples: int) -> dict[str, list[dict[str, Any]]]:
     return truth.manifest()
 
 
-def test_all_is_acknowledged_and_a_later_run_goes_on(broker: kafka.Connection, project: Path) -> None:
+def test_all_events_are_acknowledged_and_a_later_run_continues(broker: kafka.Connection, project: Path) -> None:
     before = datetime.now(UTC) - timedelta(seconds=1)
     for options in (["--events=3000"], ["--events=4000", "--skip=3000", f"--truth={project / 'truth.json'}"]):
         run = subprocess.run(
@@ -68,7 +68,7 @@ def test_all_is_acknowledged_and_a_later_run_goes_on(broker: kafka.Connection, p
     assert before < min(times) <= max(times) < datetime.now(UTC) + timedelta(seconds=1), "timestamps are those of sending"
 
 
-def test_it_waits_no_longer_than_it_may(broker: kafka.Connection, project: Path) -> None:
+def test_generate_waits_no_longer_than_within(broker: kafka.Connection, project: Path) -> None:
     options = ["--events=7", "--wait", "--within=0.3"]
     run = subprocess.run(
         command(project, *options), env=environ(), cwd=ROOT, capture_output=True, text=True, check=False, timeout=120
@@ -79,7 +79,7 @@ def test_it_waits_no_longer_than_it_may(broker: kafka.Connection, project: Path)
     assert run.stderr.endswith("tandem: 7 of 7 records are not counted after 0.3 s\n")
 
 
-def test_a_stop_leaves_a_truth_of_what_was_sent(broker: kafka.Connection, project: Path) -> None:
+def test_a_stop_writes_the_expected_answers_of_the_sent_events(broker: kafka.Connection, project: Path) -> None:
     truth = project / "truth.json"
     child = subprocess.Popen(
         command(project, "--rate=500", f"--truth={truth}"), env=environ(), cwd=ROOT, stdout=subprocess.PIPE, text=True
@@ -98,7 +98,7 @@ def test_a_stop_leaves_a_truth_of_what_was_sent(broker: kafka.Connection, projec
     assert expected_answers.read(truth) == counted(acknowledged)
 
 
-def test_without_a_broker_it_is_one_sentence_and_no_truth(project: Path) -> None:
+def test_without_a_broker_generate_fails_in_one_sentence_and_writes_nothing(project: Path) -> None:
     (project / "tandem.toml").write_text('[kafka]\nbootstrap = "127.0.0.1:1"\n')
     truth = project / "truth.json"
     run = subprocess.run(

@@ -17,7 +17,7 @@ VALID = fastjsonschema.compile(json.loads((ROOT / "tests" / "infra" / "lineage" 
 @pytest.mark.slow
 @pytest.mark.broker
 @pytest.mark.timeout(1800)
-def test_what_the_page_types_shows_what_it_shows(tmp_path: Path) -> None:
+def test_the_commands_in_the_page_give_its_outputs(tmp_path: Path) -> None:
     (tmp_path / "tandem").symlink_to(ROOT / "tandem")
     try:
         for step in steps("monitor.md"):

@@ -87,7 +87,7 @@ def counted(asked: Client, position: str | None) -> dict[str, tuple[int, int]]:
 @pytest.mark.slow
 @pytest.mark.broker
 @pytest.mark.timeout(1200)
-def test_a_request_that_is_sent_again_counts_once_in_both_layers(project: Path, asked: Client) -> None:
+def test_a_repeated_request_counts_once_in_both_layers(project: Path, asked: Client) -> None:
     first = [order("OSLO", 1), order("OSLO", 1), order("ROME", 2)]
     asked.send("orders", first, idempotency_key="one")
     again = asked.send("orders", first, idempotency_key="one")
@@ -108,7 +108,7 @@ def test_a_request_that_is_sent_again_counts_once_in_both_layers(project: Path, 
 @pytest.mark.slow
 @pytest.mark.broker
 @pytest.mark.timeout(1800)
-def test_a_release_is_built_made_live_undone_and_let_go(project: Path, asked: Client) -> None:
+def test_a_release_is_built_promoted_rolled_back_and_retired(project: Path, asked: Client) -> None:
     sent = asked.send("orders", [order("OSLO", 1), order("OSLO", 2), order("ROME", 3)])
     old = {"OSLO": (2, 3), "ROME": (1, 3)}
     assert counted(asked, sent.min_position) == old

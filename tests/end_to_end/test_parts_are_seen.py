@@ -65,7 +65,7 @@ def within(seconds: float, condition: Callable[[], bool]) -> float:
 
 
 @pytest.mark.slow
-def test_a_layer_that_is_stopped_and_one_that_is_killed_are_seen_within_ten_seconds(
+def test_a_stopped_and_a_killed_speed_layer_are_reported_within_ten_seconds(
     broker: kafka.Connection,
     topic: kafka.Topic,
     *,

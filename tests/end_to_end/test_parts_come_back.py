@@ -164,7 +164,7 @@ def stack(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Stack]:
     assert stack.run("down")[0] == 0
 
 
-def test_up_returns_once_the_speed_layer_has_looked_behind_a_broker_that_crashed(stack: Stack) -> None:
+def test_up_returns_once_the_speed_layer_has_polled_a_restarted_broker(stack: Stack) -> None:
     """What was there before `up` began is not taken for work: a layer that runs may be about to end."""
     stack.begin()
     os.kill(stack.member("broker", "itself"), signal.SIGKILL)
@@ -176,7 +176,7 @@ def test_up_returns_once_the_speed_layer_has_looked_behind_a_broker_that_crashed
     wait_for(lambda: stack.answered() == per_minute(range(stack.fed)))
 
 
-def test_two_at_once_and_the_end_of_the_supervisor(stack: Stack) -> None:
+def test_two_ups_at_once_and_the_end_of_the_supervisor_work(stack: Stack) -> None:
     ups = [
         subprocess.Popen(
             [sys.executable, "-m", "cli", "up", "--serve", "--project", str(stack.project), "--json"],
@@ -198,7 +198,7 @@ def test_two_at_once_and_the_end_of_the_supervisor(stack: Stack) -> None:
 
 
 @pytest.mark.parametrize("state", ["waiting", "starting"])
-def test_the_supervisor_is_killed_while_it_restarts_a_part(stack: Stack, state: str) -> None:
+def test_a_supervisor_that_is_killed_while_it_restarts_a_part_is_replaced(stack: Stack, state: str) -> None:
     stack.begin()
     pids = [part["pid"] for part in stack.run("status")[1]["processes"]]
     os.kill(stack.member("speed", "itself"), signal.SIGKILL)
@@ -217,7 +217,7 @@ def test_the_supervisor_is_killed_while_it_restarts_a_part(stack: Stack, state: 
     wait_for(lambda: stack.answered() == per_minute(range(stack.fed)))
 
 
-def test_down_while_a_part_is_restarted(stack: Stack) -> None:
+def test_down_works_while_a_part_is_restarted(stack: Stack) -> None:
     stack.begin()
     os.kill(stack.member("speed", "itself"), signal.SIGKILL)
     wait_for(lambda: stack.part("speed").state == "starting")
@@ -232,7 +232,7 @@ def test_down_while_a_part_is_restarted(stack: Stack) -> None:
     wait_for(lambda: stack.answered() == per_minute(range(stack.fed)))
 
 
-def test_a_supervisor_that_is_stopped_is_red_and_up_replaces_it(stack: Stack) -> None:
+def test_a_stopped_supervisor_is_red_and_up_replaces_it(stack: Stack) -> None:
     stack.begin()
     supervisor = stack.run("status")[1]["processes"][-1]
     assert supervisor["name"] == record.NAME
@@ -247,7 +247,7 @@ def test_a_supervisor_that_is_stopped_is_red_and_up_replaces_it(stack: Stack) ->
     wait_for(lambda: stack.answered() == per_minute(range(stack.fed)))
 
 
-def test_another_program_takes_the_port_while_the_broker_is_down(stack: Stack) -> None:
+def test_the_broker_comes_back_if_another_program_took_its_port(stack: Stack) -> None:
     """The broker comes back at another port, and whoever reads or writes the log follows it."""
     stack.begin()
     before = stack.run("up")[1]["addresses"]["kafka"]
@@ -277,7 +277,7 @@ def listening(host: str, port: int) -> Iterator[None]:
 
 
 @pytest.mark.parametrize("content", [b"another-password-that-is-long-enough-0123", b"\xff\x00"], ids=["replaced", "damaged"])
-def test_the_password_file_changes_while_all_runs(stack: Stack, capsys: pytest.CaptureFixture[str], content: bytes) -> None:
+def test_parts_continue_after_the_password_file_changes(stack: Stack, capsys: pytest.CaptureFixture[str], content: bytes) -> None:
     """Every command reports it; `up` and the supervisor bring broker and file together, and all clients follow."""
     stack.begin()
     since, project = time.monotonic(), ["--project", str(stack.project)]

@@ -38,7 +38,7 @@ def typed(command: str, folder: Path) -> "subprocess.CompletedProcess[str]":
 
 @pytest.mark.broker
 @pytest.mark.timeout(1800)
-def test_the_readmes_commands_work_as_they_stand(folder: Path) -> None:
+def test_the_readmes_commands_work(folder: Path) -> None:
     run = [command for command in COMMANDS if not command.startswith(OTHERS)]
     assert {command.split()[1] for command in run} >= {"init", "try", "up", "feed", "query", "archive", "recompute", "down"}
     said = {}
@@ -50,7 +50,7 @@ def test_the_readmes_commands_work_as_they_stand(folder: Path) -> None:
     assert "OSLO" in said[key]
 
 
-def test_the_readmes_definition_is_one_that_works(folder: Path) -> None:
+def test_the_readmes_definition_works(folder: Path) -> None:
     code = next(block for block in re.findall(r"```python\n(.*?)```", README, re.DOTALL) if "VIEWS = " in block)
     project = folder / "from_readme"
     project.mkdir()

@@ -17,7 +17,7 @@ SECONDS = 120
 @pytest.mark.slow
 @pytest.mark.broker
 @pytest.mark.timeout(3000)
-def test_every_loss_is_mended_as_the_page_says(tmp_path: Path) -> None:
+def test_every_loss_is_fixed_as_the_page_says(tmp_path: Path) -> None:
     (tmp_path / "tandem").symlink_to(ROOT / "tandem")
     before: dict[str, Any] = {}
     compared = 0

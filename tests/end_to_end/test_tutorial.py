@@ -24,7 +24,7 @@ def rows(text: str) -> list[str]:
 @pytest.mark.slow
 @pytest.mark.broker
 @pytest.mark.timeout(1800)
-def test_the_tutorial_works_as_it_stands(tmp_path: Path) -> None:
+def test_the_tutorials_commands_work(tmp_path: Path) -> None:
     (tmp_path / "tandem").symlink_to(ROOT / "tandem")
     try:
         for step in steps("tutorial.md"):

@@ -89,7 +89,7 @@ class Web:
         return BatchRun(self.settings, command, lambda: datetime.now(UTC), lambda _: None, environ())
 
 
-def test_each_event_counts_once_whatever_is_stamped(
+def test_each_event_counts_once_whatever_its_timestamp(
     broker: kafka.Connection, spark: SparkSession, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     web = Web(broker, spark, tmp_path)

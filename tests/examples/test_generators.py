@@ -88,7 +88,7 @@ def test_malformed_samples_are_few_of_many_kinds_and_all_refused(name: str) -> N
 
 
 @pytest.mark.parametrize("duplicates", [0.0, 0.05])
-def test_the_truth_is_what_the_kernel_answers(name: str, duplicates: float) -> None:
+def test_the_expected_answers_equal_the_kernels(name: str, duplicates: float) -> None:
     project, module = load(EXAMPLES / name), generator(name)
     samples = list(module.generate(5, 8_000, base=BASE, duplicates=duplicates))
     truth = empty_truth(load_generator(EXAMPLES / name), TOPIC, PARTITIONS)
@@ -107,7 +107,7 @@ def test_the_truth_is_what_the_kernel_answers(name: str, duplicates: float) -> N
         assert keyed(shown, exact) == keyed(rows, exact), view
 
 
-def test_the_plain_oracle_says_what_the_kernel_answers(name: str) -> None:
+def test_the_plain_oracle_equals_the_kernel(name: str) -> None:
     project = load(EXAMPLES / name)
     (source,) = project.sources.values()
     samples = [(key, value) for key, value, _ in generator(name).generate(5, 1_200, base=BASE, duplicates=0.05)]

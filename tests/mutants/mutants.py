@@ -268,7 +268,7 @@ MUTANTS = (
         "ledger/files/file_ranges.py",
         '        each=1 + (row.get(f"max.{INDEX}") or 0),',
         "        each=1,",
-        "tests/batch/recompute/test_what_is_ahead_is_told.py::test_records_of_several_events_are_told_by_their_events",
+        "tests/batch/recompute/test_what_is_ahead_is_told.py::test_the_estimate_of_records_with_several_events_counts_events",
     ),
     Mutant(
         "horizon-off-by-one",
@@ -452,7 +452,7 @@ MUTANTS = (
         "batch/archive/copied.py",
         "        if low < start or rows",
         "        if rows",
-        "tests/batch/archive/test_copied_files.py::test_what_is_there_twice_or_was_not_planned",
+        "tests/batch/archive/test_copied_files.py::test_repeated_or_unplanned_offsets_are_refused",
     ),
     Mutant(
         "copied-but-not-typed",
@@ -460,7 +460,7 @@ MUTANTS = (
         "batch/archive/copy_task.py",
         "decode.total(decoded) if typed else None",
         "decode.total(decoded)",
-        "tests/batch/archive/test_one_pass.py::test_a_copy_without_decoding_has_the_same_bytes_and_no_claim_about_events",
+        "tests/batch/archive/test_one_pass.py::test_a_copy_without_decoding_has_the_same_bytes_and_no_events",
     ),
     Mutant(
         "typed-in-part",
@@ -468,7 +468,7 @@ MUTANTS = (
         "batch/archive/copied.py",
         "copied.decoded.records != copied.records",
         "copied.decoded.records > copied.records",
-        "tests/batch/archive/test_copied_files.py::test_records_that_were_not_decoded_with_the_others",
+        "tests/batch/archive/test_copied_files.py::test_records_that_were_copied_but_not_decoded_are_refused",
     ),
     Mutant(
         "nothing-reserved",
@@ -525,7 +525,7 @@ MUTANTS = (
         "        still = still + _EVERY_S if now == reached else 0.0\n",
         "        still = still + _EVERY_S\n",
         "tests/batch/recompute/test_a_cut_waits_for_the_speed_layer.py"
-        "::test_one_that_stands_still_is_bridged_after_three_seconds",
+        "::test_a_speed_layer_that_does_not_advance_is_bridged_after_three_seconds",
     ),
     Mutant(
         "two-topics-counted-whole",
@@ -533,7 +533,7 @@ MUTANTS = (
         "ledger/files/scan.py",
         "span.topics[0] != span.topics[1]:",
         "span.topics[1] != span.topics[1]:",
-        "tests/ledger/files/test_files_inside_ranges.py::test_its_rows_are_all_of_one_partition_and_within_one_interval",
+        "tests/ledger/files/test_files_inside_ranges.py::test_all_rows_of_a_file_inside_are_of_one_partition_and_interval",
     ),
     Mutant(
         "another-views-rows",
@@ -549,7 +549,7 @@ MUTANTS = (
         "batch/archive/archive.py",
         "if run.number not in finished]",
         "if run.number]",
-        "tests/batch/test_in_one_process.py::test_an_archive_run_tells_of_what_is_new_and_a_lost_range_by_name",
+        "tests/batch/test_in_one_process.py::test_an_archive_run_reports_new_records_and_names_a_gap",
     ),
     Mutant(
         "full-is-incremental",

@@ -38,7 +38,7 @@ def contents(shop: Shop) -> dict[str, list[dict]]:
     }
 
 
-def test_every_byte_and_every_record_once(shop: Shop) -> None:
+def test_every_record_is_archived_once_byte_for_byte(shop: Shop) -> None:
     log = records(1, 300)
     shop.sell(log)
 
@@ -61,7 +61,7 @@ def test_every_byte_and_every_record_once(shop: Shop) -> None:
     assert second.end == ledger.end(shop.tables, "sales", decoder(shop))
 
 
-def test_one_job_reads_the_log_and_none_reads_the_archive_again(shop: Shop, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_one_job_reads_the_log_and_no_job_reads_the_archive(shop: Shop, monkeypatch: pytest.MonkeyPatch) -> None:
     def read_again(*_: object) -> NoReturn:
         raise AssertionError("the task that copied the records has decoded them")
 
@@ -77,7 +77,7 @@ def test_one_job_reads_the_log_and_none_reads_the_archive_again(shop: Shop, monk
     assert ledger.progress(shop.tables, "sales", decoder(shop)) == ledger.Progress(1, 1, 1)
 
 
-def test_a_decoder_that_ends_its_process_does_not_hold_up_the_archive(shop: Shop) -> None:
+def test_a_decoder_that_ends_its_process_does_not_stop_the_archive(shop: Shop) -> None:
     """The log may delete the records before anybody has mended the decoder."""
     shop.define(
         DEFINITIONS.replace(
@@ -97,7 +97,7 @@ def test_a_decoder_that_ends_its_process_does_not_hold_up_the_archive(shop: Shop
     assert [line for line in said if line.endswith("copying without decoding")]
 
 
-def test_aborted_and_uncommitted_records_are_no_part_of_the_log(shop: Shop) -> None:
+def test_aborted_and_uncommitted_records_are_not_archived(shop: Shop) -> None:
     sale = json.dumps({"id": "a", "at": "2026-03-01T00:00:00Z", "shop": "s", "cents": 1}).encode()
     options = {**librdkafka(shop.connection), "log_level": 0}
     producer = Producer(options | {"transactional.id": shop.topic.name, "error_cb": lambda _: None})
@@ -122,7 +122,7 @@ def test_aborted_and_uncommitted_records_are_no_part_of_the_log(shop: Shop) -> N
     assert not gaps.gaps(shop.tables)
 
 
-def test_whatever_a_killed_run_lacked_is_written_once(shop: Shop) -> None:
+def test_the_next_run_completes_a_killed_run_once(shop: Shop) -> None:
     first, second = records(3, 60), records(4, 60)
     shop.sell(first)
     archive.run(shop.run("archive"), shop.project)
@@ -150,7 +150,7 @@ def test_whatever_a_killed_run_lacked_is_written_once(shop: Shop) -> None:
         assert ledger.progress(tables, "sales", decoder(shop)) == ledger.Progress(2, 2, 2)
 
 
-def test_what_the_log_lost_is_a_gap_with_a_name(shop: Shop) -> None:
+def test_lost_offsets_are_a_named_gap(shop: Shop) -> None:
     shop.sell({0: records(5, 30)[0], 1: []})
     archive.run(shop.run("archive"), shop.project)
     shop.sell({0: records(6, 80)[0], 1: []})
@@ -168,7 +168,7 @@ def test_what_the_log_lost_is_a_gap_with_a_name(shop: Shop) -> None:
     assert archive.run(shop.run("archive"), shop.project)[0].gaps == ()
 
 
-def test_another_topic_under_the_name_is_refused(shop: Shop) -> None:
+def test_another_topic_of_the_same_name_is_refused(shop: Shop) -> None:
     shop.sell(records(8, 20))
     archive.run(shop.run("archive"), shop.project)
     delete_topic(shop.connection, shop.topic.name)
@@ -196,7 +196,7 @@ def _unreadable() -> Project:
     raise AssertionError("what is published is archived, whatever the working tree says by now")
 
 
-def test_a_broker_that_is_absent_is_one_sentence(shop: Shop) -> None:
+def test_an_absent_broker_is_reported_in_one_sentence(shop: Shop) -> None:
     absent = replace(shop.connection, address=replace(shop.connection.address, bootstrap="127.0.0.1:1", timeout_s=1))
     alone = Shop(stack_settings(absent, shop.folder / "state"), absent, shop.topic, shop.folder)
 

@@ -27,7 +27,7 @@ IMPATIENT = {
 
 
 @pytest.mark.usefixtures("spark")
-def test_it_asks_and_copies_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_archive_polls_and_copies_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Frozen for longer than other commands wait for an answer, then until Spark's clients have given up."""
     options_of = archive.kafka_options
     monkeypatch.setattr(archive, "kafka_options", lambda *given: {**options_of(*given), **IMPATIENT})

@@ -32,7 +32,7 @@ def copied(*files: Written, decoded: int | None = None) -> Copied:
         (file(0, 15, 18, rows=2),),
     ],
 )
-def test_pieces_of_the_plan_with_or_without_holes(files: Iterable[Written]) -> None:
+def test_pieces_of_the_plan_are_accepted_with_or_without_holes(files: Iterable[Written]) -> None:
     refuse_torn(copied(*files), PLANNED)
     refuse_torn(copied(*files, decoded=sum(one.rows for one in files)), PLANNED)
 
@@ -49,18 +49,18 @@ def test_pieces_of_the_plan_with_or_without_holes(files: Iterable[Written]) -> N
         ((file(0, 10, 11, rows=3),), r"copied 3 records of offsets \[10, 12\)"),
     ],
 )
-def test_what_is_there_twice_or_was_not_planned(files: Iterable[Written], said: str) -> None:
+def test_repeated_or_unplanned_offsets_are_refused(files: Iterable[Written], said: str) -> None:
     with pytest.raises(Torn, match=said):
         refuse_torn(copied(*files), PLANNED)
 
 
-def test_a_file_of_two_partitions() -> None:
+def test_a_file_of_two_partitions_is_refused() -> None:
     mixed = Written("x", 1, 2, {"topic_id": ("T", "T"), "partition": (0, 1), "offset": (10, 11)}, {}, 0)
     with pytest.raises(Torn, match="records of partition 0 of topic T and of partition 1 of topic T into one file"):
         refuse_torn(copied(mixed), PLANNED)
 
 
 @pytest.mark.parametrize("decoded", [0, 19, 21])
-def test_records_that_were_not_decoded_with_the_others(decoded: int) -> None:
+def test_records_that_were_copied_but_not_decoded_are_refused(decoded: int) -> None:
     with pytest.raises(Torn, match=f"20 records were copied and {decoded} of them decoded"):
         refuse_torn(copied(file(0, 10, 29), decoded=decoded), PLANNED)

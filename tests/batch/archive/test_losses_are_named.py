@@ -109,7 +109,7 @@ def assert_settled(shop: Shop, capsys: Capture, name: str, lost: Callable[[], di
     assert recomputed(shop).number > live.number
 
 
-def test_a_partition_that_was_empty_when_it_was_archived(shop: Shop, spark: SparkSession, capsys: Capture) -> None:
+def test_losses_in_a_partition_that_was_empty_before_are_named(shop: Shop, spark: SparkSession, capsys: Capture) -> None:
     with followed(shop, spark):
         shop.sell({0: sold(*range(5)), 1: sold(*range(5, 10))})
     archive.run(shop.run("archive"), shop.project)
@@ -129,7 +129,7 @@ def test_a_partition_that_was_empty_when_it_was_archived(shop: Shop, spark: Spar
     assert_settled(shop, capsys, "sales-gap-1", lambda: {shop.topic.id: {"2": [[0, 10]]}}, 15)
 
 
-def test_retention_before_the_first_archive_run(shop: Shop, spark: SparkSession, capsys: Capture) -> None:
+def test_losses_before_the_first_archive_run_are_named(shop: Shop, spark: SparkSession, capsys: Capture) -> None:
     with followed(shop, spark):
         shop.sell({0: sold(*range(10))})
     delete(shop, 0, below=10)

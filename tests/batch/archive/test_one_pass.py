@@ -59,7 +59,7 @@ def stored(place: Location, files: Sequence[Written], schema: pa.Schema) -> pa.T
     return pa.concat_tables([pa.Table.from_batches([], schema), *read])
 
 
-def test_the_archive_has_every_byte_and_the_tables_what_decode_makes_of_it(tmp_path: Path) -> None:
+def test_the_archive_has_every_byte_and_the_tables_have_the_decoded_events(tmp_path: Path) -> None:
     dice, task = random.Random(1), work(tmp_path)
     batches = [records(10 * number, dice.choices([GOOD, BAD, None, b""], k=10)) for number in range(5)]
 
@@ -77,7 +77,7 @@ def test_the_archive_has_every_byte_and_the_tables_what_decode_makes_of_it(tmp_p
     refuse_torn(found, Ranges.of({("T", 0): (0, 50)}))
 
 
-def test_a_copy_without_decoding_has_the_same_bytes_and_no_claim_about_events(tmp_path: Path) -> None:
+def test_a_copy_without_decoding_has_the_same_bytes_and_no_events(tmp_path: Path) -> None:
     task = work(tmp_path)
     found = run(task, [records(0, [GOOD, BAD])], typed=False)
     assert found.records == 2
@@ -93,7 +93,7 @@ def test_a_task_without_records_writes_nothing(tmp_path: Path, typed: bool) -> N
     assert not [*tmp_path.rglob("*.parquet")]
 
 
-def test_a_reader_never_holds_more_than_a_bounded_row_group(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_row_groups_are_bounded(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(copy_task, "_GROUP_BYTES", 100_000)
     task, large = work(tmp_path), GOOD + b" " * 10_000
     found = run(task, [records(4 * number, [large] * 4) for number in range(10)])

@@ -12,7 +12,7 @@ def span(path: str, topic: str, partition: int, start: int, end: int) -> FileRan
     return FileRange(path, end - start, (topic, topic), (partition, partition), (start, end))
 
 
-def test_files_of_the_run_and_of_a_topic_that_is_gone() -> None:
+def test_files_of_the_run_and_of_a_deleted_topic_are_removed() -> None:
     files = [
         span("whole", "gone", 0, 10, 20),
         span("part", "gone", 0, 12, 13),
@@ -26,10 +26,10 @@ def test_files_of_the_run_and_of_a_topic_that_is_gone() -> None:
     assert doubtful(files, RUN, LOG) == {"whole", "part", "other partition"}
 
 
-def test_a_file_whose_bounds_nobody_knows_stays() -> None:
+def test_a_file_without_bounds_stays() -> None:
     assert not doubtful([FileRange("unknown", 3), FileRange("offsets", 3, ("gone", "gone"), (0, 0), EVERY_OFFSET)], RUN, LOG)
     assert not doubtful([FileRange("several topics", 3, ("gone", "there"), (0, 0), (10, 20))], RUN, LOG)
 
 
-def test_a_log_that_has_all_partitions_leaves_every_file() -> None:
+def test_no_file_is_removed_if_the_log_has_all_partitions() -> None:
     assert not doubtful([span("whole", "gone", 0, 10, 20)], RUN, {("gone", 0): 15, ("gone", 1): 0, **LOG})

@@ -60,7 +60,7 @@ def stored(place: Location, tables: list[pa.Table]) -> list[FileRange]:
 
 @pytest.mark.spark
 @pytest.mark.parametrize("ids", [40, 10_000_000])
-def test_the_same_positions_are_dropped(spark: SparkSession, tmp_path: Path, ids: int) -> None:
+def test_the_positions_that_plain_python_drops_are_dropped(spark: SparkSession, tmp_path: Path, ids: int) -> None:
     dice = random.Random(5)
     tables = [
         sales([(f"i{dice.randrange(ids)}", dice.randrange(3)) for _ in range(3000)], partition=partition) for partition in (0, 1)
@@ -79,13 +79,13 @@ def test_the_same_positions_are_dropped(spark: SparkSession, tmp_path: Path, ids
     assert bool(found.files) == (expected.duplicates > 0)
 
 
-def test_strangers_whose_hashes_met_are_told_apart(tmp_path: Path) -> None:
+def test_different_events_with_equal_hashes_are_not_duplicates(tmp_path: Path) -> None:
     search = duplicates.Search(FILES, "sales", Location(str(tmp_path)), Location(str(tmp_path)))
 
     assert list(duplicates.judged(search, iter([to_ipc(sales([("a", 1), ("b", 1), ("a", 2)]))]))) == []
 
 
-def test_what_comes_in_many_pieces_is_judged_as_one(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_duplicates_in_many_pieces_are_found(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Neither hashes nor events need be in memory at once; what was kept gives way to what is earlier in the log."""
     monkeypatch.setattr(duplicates, "EVENTS_HELD", 40)
     monkeypatch.setattr(duplicates, "HASHES", 40)
@@ -111,7 +111,7 @@ def test_what_comes_in_many_pieces_is_judged_as_one(tmp_path: Path, monkeypatch:
     assert repeated.events == counts[counts > 1].sum()
 
 
-def test_of_two_topics_the_older_one_keeps_its_event(tmp_path: Path) -> None:
+def test_the_event_of_the_older_topic_stays(tmp_path: Path) -> None:
     old, new = sales([("a", 1)]), sales([("a", 1)])
     topics = [pa.array([topic]) for topic in ("Z", "A")]
     suspects = pa.concat_tables([one.set_column(0, "_topic_id", topic) for one, topic in zip((old, new), topics, strict=True)])

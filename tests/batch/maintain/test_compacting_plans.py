@@ -46,14 +46,14 @@ def test_every_row_of_the_old_files_is_in_one_new_file(table: tuple[list[FileRan
 
 
 @given(tables())
-def test_there_are_fewer_files_or_nothing_is_done(table: tuple[list[FileRange], Position]) -> None:
+def test_a_plan_reduces_the_number_of_files_or_is_empty(table: tuple[list[FileRange], Position]) -> None:
     found = plan(*table, file_bytes=100)
     assert (not found.old and not found.slices) or len(found.slices) < len(found.old)
     for part in found.slices:
         assert len(part.ranges.intervals) == 1
 
 
-def test_large_files_stay_and_part_their_neighbours() -> None:
+def test_large_files_stay_and_separate_their_neighbours() -> None:
     files = [
         FileRange(str(n), 10, ("A", "A"), (0, 0), (10 * n, 10 * n + 10), size)
         for n, size in enumerate((1, 1, 90, 1, 1, 1, 50, 1))
@@ -62,7 +62,7 @@ def test_large_files_stay_and_part_their_neighbours() -> None:
     assert [part.files for part in found.slices] == [("0", "1"), ("3", "4", "5")]
 
 
-def test_new_files_have_about_the_size_that_is_asked_for() -> None:
+def test_new_files_have_about_the_configured_size() -> None:
     files = [FileRange(str(n), 10, ("A", "A"), (0, 0), (10 * n, 10 * n + 10), 20) for n in range(20)]
     found = plan(files, Position.of({("A", 0): 200}), file_bytes=100)
     assert [len(part.files) for part in found.slices] == [5, 5, 5, 5]

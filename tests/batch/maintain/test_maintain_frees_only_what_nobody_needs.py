@@ -141,7 +141,7 @@ STEPS = st.lists(
 @example([("more", (0, 1)), ("recompute", 1), ("recompute", 1), ("maintain", 1), ("maintain", 2)])
 @settings(max_examples=10)
 @given(steps=STEPS)
-def test_no_schedule_of_upkeep_changes_an_answer(tmp_path_factory: pytest.TempPathFactory, steps: list[tuple[str, Any]]) -> None:
+def test_no_maintenance_schedule_changes_answers(tmp_path_factory: pytest.TempPathFactory, steps: list[tuple[str, Any]]) -> None:
     world = World(tmp_path_factory.mktemp("world"), clock=LONG_AGO)
     pinned: list[tuple[Reader, list[dict[str, Any]], datetime]] = []
     for step, how in steps:
@@ -184,7 +184,7 @@ def world(tmp_path: Path) -> World:
     return made
 
 
-def test_what_is_freed_is_told_and_off_the_disk(world: World) -> None:
+def test_freed_files_are_reported_and_deleted(world: World) -> None:
     def files() -> dict[Path, int]:
         every = Path(world.tables.root).rglob("part-*.parquet")
         return {path: path.stat().st_size for path in every if "realtime" not in path.parts}
@@ -202,7 +202,7 @@ def test_what_is_freed_is_told_and_off_the_disk(world: World) -> None:
     assert kept_up(world).freed.files == 0
 
 
-def test_what_a_reader_has_pinned_outlives_its_publication_by_the_hours_that_are_set(world: World) -> None:
+def test_files_of_a_pinned_snapshot_stay_for_file_hours_after_their_publication(world: World) -> None:
     def pinned() -> Reader:
         reader = Reader(world.tables)
         reader.refresh()
@@ -219,7 +219,7 @@ def test_what_a_reader_has_pinned_outlives_its_publication_by_the_hours_that_are
         assert reader.snapshot().publication.number == publication
 
 
-def test_an_expired_publication_is_refused_and_those_that_are_kept_are_named(world: World) -> None:
+def test_an_expired_publication_is_refused_with_the_retained_ones(world: World) -> None:
     log = logged(world)
     done = kept_up(world)
     assert_whole(world, done.retained, log)
@@ -227,7 +227,7 @@ def test_an_expired_publication_is_refused_and_those_that_are_kept_are_named(wor
     assert failed == Failed("cannot answer from publication 3: its batch views are no longer retained; retained: 1, 4, 5")
 
 
-def test_files_in_mid_read_stay_for_the_hours_that_are_set(world: World) -> None:
+def test_files_that_are_being_read_stay_for_file_hours(world: World) -> None:
     world.clock = datetime.now(UTC)
     handles = [delta_tables.open_table(world.tables, address) for address in log_tables(world)]
     views = [
@@ -244,7 +244,7 @@ def test_files_in_mid_read_stay_for_the_hours_that_are_set(world: World) -> None
         delta_tables.read_file(handle, path)
 
 
-def test_every_journal_is_freed_of_old_files(world: World) -> None:
+def test_old_files_of_every_journal_are_deleted(world: World) -> None:
     control = Path(world.tables.root) / "control"
     journals = {str(log.parent.relative_to(world.tables.root)) for log in control.rglob("_delta_log")}
     assert journals <= {table.table for table in kept_up(world).tables}
@@ -319,7 +319,7 @@ def strange(world: World) -> None:
         write_deltalake(address, pa.table({"a": [1]}))
 
 
-def test_tables_of_a_release_that_was_never_published_go_whole(world: World) -> None:
+def test_tables_of_a_release_that_was_never_published_are_dropped(world: World) -> None:
     strange(world)
     log = logged(world)
     done = kept_up(world)
@@ -329,7 +329,7 @@ def test_tables_of_a_release_that_was_never_published_go_whole(world: World) -> 
     assert_whole(world, done.retained, log)
 
 
-def test_one_that_was_just_stored_may_be_on_its_way(world: World) -> None:
+def test_tables_of_a_young_release_stay(world: World) -> None:
     views = {"per_page": "feed"}
     releases.store(world.tables, {"a.py": b""}, sources={SOURCE: "beef"}, views=views, by="test", at=world.clock)
     write_deltalake(world.tables.view("per_page", "feed"), pa.table({"a": [1]}), partition_by=None)
@@ -338,7 +338,7 @@ def test_one_that_was_just_stored_may_be_on_its_way(world: World) -> None:
     assert drop_unneeded(world.tables, [release], [], needed=[], kept=[]) == [world.tables.view("per_page", "feed")]
 
 
-def test_who_writes_the_tables_and_who_keeps_them_up_wait_for_each_other(world: World) -> None:
+def test_maintenance_and_writers_of_the_tables_wait_for_each_other(world: World) -> None:
     lock = world.tables.lock("views")
     lock.parent.mkdir(parents=True, exist_ok=True)
     holder = subprocess.Popen([sys.executable, "-c", HOLDER, str(lock)], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
@@ -351,12 +351,12 @@ def test_who_writes_the_tables_and_who_keeps_them_up_wait_for_each_other(world: 
     assert kept_up(world).retained == (4, 5)
 
 
-def test_nothing_published_is_nothing_to_do(tmp_path: Path) -> None:
+def test_without_publications_nothing_is_done(tmp_path: Path) -> None:
     done = maintain.run(Settings(state=str(tmp_path)), now=lambda: NOON, say=lambda _: None)
     assert (done.retained, done.freed.files) == ((), 0)
 
 
-def test_the_realtime_tables_of_a_release_that_is_gone_go(world: World) -> None:
+def test_realtime_tables_of_a_retired_release_are_dropped(world: World) -> None:
     """A release stands until it is retired, and its tables an hour longer, for those who read them."""
     more(world, 4, 4)
     world.recompute(world.end)
@@ -378,7 +378,7 @@ def test_the_realtime_tables_of_a_release_that_is_gone_go(world: World) -> None:
     assert asked(Reader(world.tables)) == before
 
 
-def test_where_the_publications_are_lost_everything_may_be_needed(world: World) -> None:
+def test_nothing_is_deleted_if_the_publications_are_lost(world: World) -> None:
     strange(world)
     log = logged(world)
     kept, elsewhere = Path(world.tables.control("publications")), Path(world.tables.root) / "elsewhere"

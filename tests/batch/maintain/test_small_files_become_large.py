@@ -26,7 +26,7 @@ def small_files(folder: str, configuration: dict[str, str | None] | None) -> Non
 
 
 @pytest.mark.parametrize("more", [None, "topic_id,partition,offset,size"])
-def test_their_rows_stay_and_what_has_bounds_keeps_them(tmp_path: Path, more: str | None) -> None:
+def test_rows_and_bounds_stay(tmp_path: Path, more: str | None) -> None:
     """Also in a table that names no columns of which statistics are kept, as Spark writes the archive."""
     tables, address = Tables(str(tmp_path)), str(tmp_path / "records")
     small_files(address, {"delta.dataSkippingStatsColumns": more} if more else None)
@@ -45,5 +45,5 @@ def test_their_rows_stay_and_what_has_bounds_keeps_them(tmp_path: Path, more: st
     assert compact(tables, address, RECORDS, END, file_bytes=10**9, at=AT) == (0, 0)
 
 
-def test_a_table_that_is_not_there_has_none(tmp_path: Path) -> None:
+def test_a_missing_table_has_no_files_to_compact(tmp_path: Path) -> None:
     assert compact(Tables(str(tmp_path)), str(tmp_path / "records"), RECORDS, END, file_bytes=10**9, at=AT) == (0, 0)

@@ -128,7 +128,7 @@ def test_at_the_published_cut_batch_is_compared_with_batch(world: World) -> None
     assert differences["per_page"][0].rows > 0
 
 
-def test_a_wrong_partial_is_found_and_refused(world: World) -> None:
+def test_a_wrong_partial_is_found_and_nothing_is_published(world: World) -> None:
     """Of a speed layer that has read one event otherwise than the log has it."""
     live = publications.latest(world.tables)
     assert live is not None
@@ -152,7 +152,7 @@ def test_a_wrong_partial_is_found_and_refused(world: World) -> None:
 
 @pytest.mark.parametrize("kind", ["full", "incremental"])
 @pytest.mark.parametrize("lost", [False, True])
-def test_below_a_bridge_it_is_compared(world: World, kind: str, *, lost: bool) -> None:
+def test_answers_below_a_bridge_are_compared(world: World, kind: str, *, lost: bool) -> None:
     """What the speed layer has not seen is folded all the same, and makes no difference."""
     reached = world.end
     if lost:
@@ -168,7 +168,7 @@ def test_below_a_bridge_it_is_compared(world: World, kind: str, *, lost: bool) -
     assert {one.differ for one in differences["per_page"] if one.measure == "n"} == {int(lost)}
 
 
-def test_where_the_speed_layer_has_seen_nothing_batch_is_compared_with_batch(world: World) -> None:
+def test_without_realtime_commits_batch_is_compared_with_batch(world: World) -> None:
     live = publications.latest(world.tables)
     assert live is not None
     world.recompute(world.end)
@@ -180,7 +180,7 @@ def test_where_the_speed_layer_has_seen_nothing_batch_is_compared_with_batch(wor
     assert wrong(differences) == set()
 
 
-def test_what_cannot_be_compared_says_why(world: World) -> None:
+def test_a_view_that_cannot_be_compared_has_the_reason(world: World) -> None:
     live = publications.latest(world.tables)
     assert live is not None
     full = step(world, "full")
@@ -195,7 +195,7 @@ def test_what_cannot_be_compared_says_why(world: World) -> None:
     assert isinstance(served(world.tables, live, step(world, "incremental"), cut=world.end, gaps=()), EarlierStates)
 
 
-def test_windows_are_compared_alone(world: World) -> None:
+def test_only_the_rebuilt_windows_are_compared(world: World) -> None:
     live = publications.latest(world.tables)
     assert live is not None
     parts = {"per_page": (*live.views["per_page"].parts, Part(3, 0, live.cut(SOURCE), (NOON, NOON.replace(hour=13))))}
@@ -206,7 +206,7 @@ def test_windows_are_compared_alone(world: World) -> None:
 
 
 @pytest.mark.parametrize("wrong_side", ["served", "replayed", None])
-def test_what_is_published_replayed_and_folded_anew_are_compared_in_pairs(world: World, wrong_side: str | None) -> None:
+def test_published_replayed_and_folded_states_are_compared_in_pairs(world: World, wrong_side: str | None) -> None:
     """All three of the same log; the realtime table, which reaches from its start to the cut, stands for a replayed one."""
     if wrong_side == "replayed":
         world.append(0, hit("/2", 400))
@@ -231,13 +231,13 @@ def test_what_is_published_replayed_and_folded_anew_are_compared_in_pairs(world:
     }
 
 
-def test_what_was_replayed_must_reach_the_cut(world: World) -> None:
+def test_a_replay_must_reach_the_cut(world: World) -> None:
     world.append(0, hit("/2", 400))
     with pytest.raises(Unclosed, match="the replay of source 'hits' ends at"):
         replayed_states(world.tables, 1, SOURCE, world.end)
 
 
-def test_what_copies_can_have_made_is_bounded(world: World) -> None:
+def test_the_effect_of_duplicates_is_bounded(world: World) -> None:
     """One event for each that came beyond the dedup window, two where each side may have counted another copy."""
     found, view = Counts(duplicates=5, conflicts=2), world.project.views["per_page"]
     in_order = replace(view, window=count_window(3))
@@ -246,7 +246,7 @@ def test_what_copies_can_have_made_is_bounded(world: World) -> None:
     assert [counted_by_one(one, found, beyond=None) for one in (view, in_order)] == [10, 10]
 
 
-def test_what_is_read_from_the_archive_by_both_sides_no_compaction_excuses(world: World) -> None:
+def test_compaction_does_not_excuse_differences_if_both_sides_read_the_archive(world: World) -> None:
     view = world.project.views["per_page"]
     compacted = replace(view, source=replace(view.source, compacted=True))
     one = MeasureDifference("n", 9, 1, 1, absolute=1.0)

@@ -38,7 +38,7 @@ def refused(batch: Any, start: int, cut: int, holes: int, others: int) -> bool:
 @pytest.mark.parametrize(
     ("start", "cut", "runs"), [(0, 30, 0b111), (0, 10, 0b001), (0, 11, 0b011), (10, 20, 0b010), (9, 20, 0b011), (19, 21, 0b110)]
 )
-def test_the_runs_that_reach_into_the_range_explain_as_many_as_they_found(batch: Any, start: int, cut: int, runs: int) -> None:
+def test_runs_that_reach_into_the_range_explain_the_holes_that_they_found(batch: Any, start: int, cut: int, runs: int) -> None:
     """Of each kind: empty ones never stand in for another source's, nor the reverse."""
     holes, others = (sum(one for place, one in enumerate(each) if runs >> place & 1) for each in (HOLES, OTHERS))
     for more_holes in (-holes - 1, -holes, -1, 0, 1):

@@ -42,7 +42,7 @@ def tables(tmp_path: Path) -> Tables:
     return tables
 
 
-def test_one_that_advances_is_waited_for_until_it_is_there(tables: Tables, tmp_path: Path) -> None:
+def test_a_run_waits_for_a_speed_layer_that_advances(tables: Tables, tmp_path: Path) -> None:
     writer = claim(tables)
     commit_each(writer, at(1, 5))
     waits = Waits(writer, 9)
@@ -53,7 +53,7 @@ def test_one_that_advances_is_waited_for_until_it_is_there(tables: Tables, tmp_p
     assert waits.number == 3, "a recompute does not wait for a source that has reached the cut"
 
 
-def test_one_that_stands_still_is_bridged_after_three_seconds(tables: Tables, tmp_path: Path) -> None:
+def test_a_speed_layer_that_does_not_advance_is_bridged_after_three_seconds(tables: Tables, tmp_path: Path) -> None:
     writer = claim(tables)
     commit_each(writer, at(1, 5))
     waits = Waits(writer, 4)
@@ -61,7 +61,7 @@ def test_one_that_stands_still_is_bridged_after_three_seconds(tables: Tables, tm
     assert waits.number in (34, 35), "its pauses count from its last commit"
 
 
-def test_one_that_is_too_slow_is_bridged_after_half_a_minute(
+def test_a_speed_layer_that_is_too_slow_is_bridged_after_half_a_minute(
     tables: Tables, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("batch.recompute.cut._PATIENCE_S", 1.0)
@@ -72,7 +72,7 @@ def test_one_that_is_too_slow_is_bridged_after_half_a_minute(
     assert waits.number in (10, 11)
 
 
-def test_none_that_ever_claimed_the_table_is_waited_for(tables: Tables, tmp_path: Path) -> None:
+def test_a_run_does_not_wait_if_no_speed_layer_ever_claimed_the_table(tables: Tables, tmp_path: Path) -> None:
     waits = Waits(None, 0)
     assert cut(tmp_path, at(3, 1), waits) == (at(3, 1), True)
     assert cut(tmp_path, at(4, 2), waits) == (at(4, 2), True)

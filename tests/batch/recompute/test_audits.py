@@ -113,7 +113,7 @@ def honest(found: tuple[Audit, ...], shop: Shop) -> bool:
     return told.keys() == measures and {name for name, why in told.items() if why != "none"} <= {"about.half"}
 
 
-def test_what_was_served_is_compared_with_what_is_found(shop: Shop) -> None:
+def test_served_answers_are_compared_with_the_batch_results(shop: Shop) -> None:
     shop.define(DEFINITIONS)
     speed = Speed(shop)
     sell(shop, [*sales(0, 60), b"no sale"])
@@ -140,7 +140,7 @@ def test_what_was_served_is_compared_with_what_is_found(shop: Shop) -> None:
     assert {one.start for one in again.audits} == {LOG_START}
 
 
-def test_what_nothing_explains_is_not_published(shop: Shop) -> None:
+def test_an_unexplained_difference_is_not_published(shop: Shop) -> None:
     speed = Speed(shop)
     sell(shop, sales(0, 10))
     speed.follow(batches=1, lose=1)

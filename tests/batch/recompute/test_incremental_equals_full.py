@@ -107,7 +107,7 @@ def test_the_same_rows_and_the_same_counts(shop: Shop, seed: int) -> None:
     assert (again.done, again.publication) == ((), whole.publication)
 
 
-def test_an_earlier_copy_with_another_content_makes_it_full(shop: Shop) -> None:
+def test_an_earlier_duplicate_with_other_content_makes_the_run_full(shop: Shop) -> None:
     """In partition 0 the log has it before the one in partition 1 that is counted already."""
     shop.define(VIEWS)
     sale = {"id": "a", "at": "2026-03-01T00:00:00Z", "shop": "s", "cents": 100}
@@ -129,7 +129,7 @@ def test_an_earlier_copy_with_another_content_makes_it_full(shop: Shop) -> None:
     assert (last.publication.counts["sales"].duplicates, last.publication.counts["sales"].conflicts) == (2, 1)
 
 
-def test_windows_are_rebuilt_alone(shop: Shop) -> None:
+def test_only_the_named_windows_are_rebuilt(shop: Shop) -> None:
     shop.define(VIEWS)
     log = more(5, 400, {0: [], 1: []})
     shop.sell(log)

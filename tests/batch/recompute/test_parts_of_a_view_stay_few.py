@@ -53,7 +53,7 @@ def test_the_newest_parts_are_merged_until_one_covers_more_than_twice_as_much(
     assert merged(tumbling(hours=1), there, added) == there[first:]
 
 
-def test_so_their_number_grows_with_the_logarithm_of_the_history() -> None:
+def test_the_number_of_parts_grows_with_the_logarithm_of_the_history() -> None:
     """A thousand runs of one offset each, of one partition or of the other by turns."""
     there: list[tuple[int, int] | None] = []
     for number in range(1000):
@@ -66,13 +66,13 @@ def test_so_their_number_grows_with_the_logarithm_of_the_history() -> None:
 
 
 @pytest.mark.parametrize("count_of_parts", [_MOST_PARTS - 1, _MOST_PARTS, _MOST_PARTS + 1])
-def test_beyond_the_most_parts_all_become_one(count_of_parts: int) -> None:
+def test_beyond_the_largest_number_of_parts_all_become_one(count_of_parts: int) -> None:
     """Each of them alone is far larger than what is added."""
     there = parts([None] * count_of_parts)
     assert merged(tumbling(hours=1), there, 1) == (there if count_of_parts >= _MOST_PARTS else ())
 
 
 @pytest.mark.parametrize("window", [count_window(3), delta("i", by=1)])
-def test_windows_that_run_on_from_part_to_part_are_one_part(window: Window) -> None:
+def test_a_view_with_windows_in_log_order_has_one_part(window: Window) -> None:
     there = parts([(9, 9), (1, 0)])
     assert merged(window, there, 1) == there

@@ -41,7 +41,7 @@ from views.view import state_schema
 pytestmark = pytest.mark.broker
 
 
-def test_agrees_from_events_and_from_raw_records(shop: Shop) -> None:
+def test_recomputes_from_events_and_from_raw_records_agree(shop: Shop) -> None:
     log = records(11, 500)
     shop.sell(log)
     archive.run(shop.run("archive"), shop.project)
@@ -83,7 +83,7 @@ def by_cent(sales):
 """
 
 
-def test_folds_what_a_source_prepares(shop: Shop) -> None:
+def test_prepared_rows_are_folded(shop: Shop) -> None:
     """Prepared from all of a source's columns; what is made of an event counts, and how many events there are stays."""
     definitions = DEFINITIONS.replace("\n\nsales = Source(", f"{PREPARES}sales = Source(")
     definitions = definitions.replace('identity=("id",)', 'identity=("id",), prepare=by_cent')
@@ -110,7 +110,7 @@ def test_folds_what_a_source_prepares(shop: Shop) -> None:
         assert (sum(row["n"] for row in found), sum(row["cents"] for row in found)) == (of * len(cents), of * sum(cents))
 
 
-def test_values_that_hold_several_events_close_their_ranges(shop: Shop) -> None:
+def test_records_of_several_events_account_for_their_offsets(shop: Shop) -> None:
     """Copies inside one value and of another, lists that are too long: each record has one outcome, each event counts once."""
     shop.define(DEFINITIONS.replace('identity=("id",)', 'identity=("id",), max_events_per_record=4'))
     sales = {number: [value for value in values if value not in MALFORMED] for number, values in records(19, 200).items()}
@@ -135,7 +135,7 @@ def test_values_that_hold_several_events_close_their_ranges(shop: Shop) -> None:
         assert found == {key: row[:2] for key, row in expected.per_hour.items()}
 
 
-def test_cuts_where_the_speed_layer_has_committed(shop: Shop) -> None:
+def test_the_cut_is_a_boundary_of_the_speed_layer(shop: Shop) -> None:
     log = records(13, 200)
     shop.sell(log)
     project = shop.project()
@@ -156,7 +156,7 @@ def test_cuts_where_the_speed_layer_has_committed(shop: Shop) -> None:
     assert chain(spans_of(shop.tables, 1, "sales"), live.cut("sales")).end == ahead
 
 
-def test_nothing_archived_is_an_empty_batch(shop: Shop) -> None:
+def test_without_archived_records_the_batch_is_empty(shop: Shop) -> None:
     live = recompute.run(shop.run("recompute"), shop.project).publication
 
     assert_true(shop, live, {0: [], 1: []})
@@ -280,7 +280,7 @@ VIEWS = (per_hour, refunds, rest_n)
         assert 0 < rest.events < sales.others
 
 
-def test_a_gap_is_counted_without_only_when_accepted(shop: Shop) -> None:
+def test_a_recompute_refuses_a_gap_that_is_not_accepted(shop: Shop) -> None:
     shop.sell({0: records(15, 40)[0], 1: []})
     archive.run(shop.run("archive"), shop.project)
     lost = records(16, 40)[0]
@@ -328,7 +328,7 @@ def decoder(shop: Shop) -> str:
     return name
 
 
-def test_a_batch_view_that_lost_a_file_or_its_table_is_folded_anew(shop: Shop) -> None:
+def test_a_batch_view_that_lost_a_file_or_its_table_is_folded_again(shop: Shop) -> None:
     log = records(31, 200)
     shop.sell(log)
     archive.run(shop.run("archive"), shop.project)

@@ -39,7 +39,7 @@ def ahead(world: World, kind: str, start: Position, end: Position, windows: Wind
 
 
 @pytest.mark.parametrize("kind", ["full", RAW])
-def test_it_is_what_the_range_has(world: World, kind: str) -> None:
+def test_the_estimate_counts_the_rows_of_the_range(world: World, kind: str) -> None:
     whole = ahead(world, kind, LOG_START, world.end)
     assert (whole.rows, whole.views, whole.estimate) == (30, 3, None)
     half = ahead(world, kind, LOG_START, position(10))
@@ -50,7 +50,7 @@ def test_it_is_what_the_range_has(world: World, kind: str) -> None:
 
 
 @pytest.mark.parametrize("partitions", [1, 2])
-def test_records_of_several_events_are_told_by_their_events(tmp_path: Path, partitions: int) -> None:
+def test_the_estimate_of_records_with_several_events_counts_events(tmp_path: Path, partitions: int) -> None:
     """Forty records in two files, of one to seven events each: as many events as there are, not as there are records."""
     world = World(
         tmp_path, definitions=DEFINITIONS.replace('event_time="moment"', 'event_time="moment", max_events_per_record=7')
@@ -75,13 +75,13 @@ def test_records_of_several_events_are_told_by_their_events(tmp_path: Path, part
         assert ahead(world, "full", LOG_START, position(10)).rows == pytest.approx(held[0][2] / 2, abs=1)
 
 
-def test_it_is_what_the_windows_have(world: World) -> None:
+def test_the_estimate_counts_the_rows_of_the_windows(world: World) -> None:
     day = timedelta(days=1)
     assert ahead(world, "windows", LOG_START, world.end, (NOON, NOON + day / 2)).rows == 20
     assert ahead(world, "windows", LOG_START, world.end, (NOON + day, NOON + 2 * day)).rows == 10
 
 
-def test_a_run_that_was_timed_makes_an_estimate_of_its_kind(world: World) -> None:
+def test_a_timed_run_gives_an_estimate_for_its_kind(world: World) -> None:
     first = ahead(world, "full", LOG_START, position(10))
     rates.record(world.tables, first.took(4.0, at=NOON))
     assert ahead(world, "full", LOG_START, world.end).estimate == Estimate(12.0, 1, 10)
@@ -90,7 +90,7 @@ def test_a_run_that_was_timed_makes_an_estimate_of_its_kind(world: World) -> Non
     assert ahead(world, "full", LOG_START, world.end).to_json()["seconds"] == 12.0
 
 
-def test_people_are_told_in_units_that_they_can_take_in() -> None:
+def test_sizes_and_durations_are_in_readable_units() -> None:
     assert [size(number) for number in (0, 999, 12_345, 3_000_000, 7 * 10**12)] == [
         "0 bytes",
         "999 bytes",

@@ -91,7 +91,7 @@ def sale(identity: str, weather: str) -> bytes:
     return f'{{"id": "{identity}", "at": "2026-03-01T01:00:00Z", "shop": "north", "cents": -5, "weather": {weather}}}'.encode()
 
 
-def test_a_changed_view_is_folded_another_is_shared_and_all_is_compared(shop: Shop) -> None:
+def test_a_changed_view_is_folded_an_unchanged_one_is_shared_and_both_are_compared(shop: Shop) -> None:
     log = records(31, 400)
     shop.sell(log)
     archive.run(shop.run("archive"), shop.project)
@@ -134,7 +134,7 @@ def test_a_changed_view_is_folded_another_is_shared_and_all_is_compared(shop: Sh
 
 
 @pytest.mark.parametrize("definitions", [GAINED, FAILING], ids=["alone", "failing"])
-def test_new_measures_are_folded_alone_where_they_count_the_same_events(shop: Shop, definitions: str) -> None:
+def test_only_new_measures_are_folded_if_they_count_the_same_events(shop: Shop, definitions: str) -> None:
     alone = definitions == GAINED
     for log in (records(38, 300), records(39, 40)):
         shop.sell(log)
@@ -157,7 +157,7 @@ def test_new_measures_are_folded_alone_where_they_count_the_same_events(shop: Sh
     assert (whole.rejected, whole.views["per_hour"].rows) == (state.rejected, state.views["per_hour"].rows)
 
 
-def test_it_goes_live_comes_back_goes_on_and_goes(shop: Shop) -> None:
+def test_a_release_is_promoted_rolled_back_resumed_and_retired(shop: Shop) -> None:
     first, second, third = records(32, 300), records(33, 100), records(34, 100)
     shop.sell(first)
     archive.run(shop.run("archive"), shop.project)
@@ -196,7 +196,7 @@ def test_it_goes_live_comes_back_goes_on_and_goes(shop: Shop) -> None:
     assert counted(shop) == refunds(every, -10)
 
 
-def test_another_decoder_reads_the_archive_anew(shop: Shop) -> None:
+def test_a_changed_decoder_reads_the_archive_again(shop: Shop) -> None:
     first, second = records(35, 200), records(36, 60)
     shop.sell(first)
     archive.run(shop.run("archive"), shop.project)
@@ -221,7 +221,7 @@ def test_another_decoder_reads_the_archive_anew(shop: Shop) -> None:
     assert found == {key: total + 3 * n for key, (n, total, *_) in truth(both).per_hour.items()}
 
 
-def test_what_means_the_same_writes_no_view_data(shop: Shop) -> None:
+def test_definitions_of_the_same_meaning_write_no_view_data(shop: Shop) -> None:
     """A renamed view keeps its batch view, also when that grows, whoever else needs the table."""
     first, second = records(41, 200), records(42, 60)
     shop.sell(first)
@@ -307,7 +307,7 @@ def test_a_field_that_no_view_reads_writes_no_view_data_unless_it_rejects_record
     assert_true(shop, old, together(together(first, held), second))
 
 
-def test_a_release_whose_build_ended_in_the_middle_is_begun_anew(shop: Shop, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_interrupted_build_of_a_release_starts_over(shop: Shop, monkeypatch: pytest.MonkeyPatch) -> None:
     log = records(37, 120)
     shop.sell(log)
     archive.run(shop.run("archive"), shop.project)
@@ -328,7 +328,7 @@ def test_a_release_whose_build_ended_in_the_middle_is_begun_anew(shop: Shop, mon
     assert counted(shop) == refunds(log, -10)
 
 
-def test_what_counts_less_than_the_live_views_did_is_refused(shop: Shop) -> None:
+def test_a_shorter_history_is_refused(shop: Shop) -> None:
     log = records(38, 120)
     shop.sell(log)
     archive.run(shop.run("archive"), shop.project)

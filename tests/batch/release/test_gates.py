@@ -20,7 +20,7 @@ def diff(**views: object) -> ReleaseDiff:
     return ReleaseDiff(AT, 2, 1, views)  # type: ignore[arg-type]
 
 
-def test_a_gate_is_conditions() -> None:
+def test_a_gate_is_a_list_of_conditions() -> None:
     assert parse("changed_keys < 1%, max_error<=0.05") == (
         Condition("changed_keys", "<", 0.01),
         Condition("max_error", "<=", 0.05),
@@ -38,7 +38,7 @@ def test_a_gate_is_conditions() -> None:
         ("max_error < 1 or True", "invalid condition"),
     ],
 )
-def test_what_is_no_gate_is_refused(gate: str, sentence: str) -> None:
+def test_an_invalid_gate_is_refused(gate: str, sentence: str) -> None:
     with pytest.raises(BadGate) as error:
         parse(gate)
     assert sentence in str(error.value)
@@ -58,7 +58,7 @@ def test_what_is_no_gate_is_refused(gate: str, sentence: str) -> None:
         ("changed_keys < 10%, mean_error < 2%", "mean_error 2.0000%"),
     ],
 )
-def test_a_figure_beyond_its_bound_shuts_the_gate(gate: str, told: str | None) -> None:
+def test_a_figure_beyond_its_bound_closes_the_gate(gate: str, told: str | None) -> None:
     found = diff(same={"status": "unchanged"}, added={"status": "added"}, v=VIEW)
     if told is None:
         refuse_shut(parse(gate), found)
@@ -68,7 +68,7 @@ def test_a_figure_beyond_its_bound_shuts_the_gate(gate: str, told: str | None) -
     assert f"view 'v' has {told}" in str(error.value)
 
 
-def test_what_was_not_compared_does_not_pass() -> None:
+def test_a_release_that_was_not_compared_does_not_pass() -> None:
     nothing = {**VIEW, "matched": 0, "changed": 0, "only_old": 0, "only_new": 0, "measures": {}}
     with pytest.raises(Shut, match="view 'v' has no rows below the cut to compare; run `tandem recompute` first"):
         refuse_shut(parse("changed_keys < 100%"), diff(v=nothing))

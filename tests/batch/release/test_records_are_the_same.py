@@ -36,7 +36,7 @@ OTHER = [
 
 @pytest.mark.parametrize("other", OTHER)
 @pytest.mark.parametrize("run", [0, 1, 2])
-def test_they_are_if_every_run_that_reaches_below_the_cut_gave_as_many(tables: Tables, other: Counts, run: int) -> None:
+def test_records_are_the_same_if_all_runs_below_the_cut_have_equal_counts(tables: Tables, other: Counts, run: int) -> None:
     finish(tables, "before", FOUND, FOUND, FOUND)
     finish(tables, "now", *(other if number == run else FOUND for number in range(3)))
     # The first offset of a run counts, not its last: part of it lies below the cut.
@@ -44,7 +44,7 @@ def test_they_are_if_every_run_that_reaches_below_the_cut_gave_as_many(tables: T
         assert same_records(tables, "sales", "before", "now", at(cut)) == (cut <= 10 * run)
 
 
-def test_why_records_were_rejected_is_not_asked(tables: Tables) -> None:
+def test_reasons_of_rejects_may_differ(tables: Tables) -> None:
     """A record that neither decoder takes may be refused for another field."""
     finish(tables, "before", FOUND, FOUND, FOUND)
     finish(tables, "now", *[replace(FOUND, quarantined={"missing_field": 2})] * 3)
@@ -52,7 +52,7 @@ def test_why_records_were_rejected_is_not_asked(tables: Tables) -> None:
 
 
 @pytest.mark.parametrize("known", range(4))
-def test_nobody_knows_of_a_run_that_one_of_them_has_not_decoded(tables: Tables, known: int) -> None:
+def test_a_run_that_one_decoder_lacks_cannot_be_compared(tables: Tables, known: int) -> None:
     finish(tables, "before", FOUND, FOUND, FOUND)
     finish(tables, "now", *[FOUND] * known)
     for cut in (5, 10, 15, 25, 30):

@@ -18,7 +18,7 @@ NOON = int(datetime(2026, 11, 1, 12, tzinfo=UTC).timestamp()) * 1_000_000
 
 @pytest.mark.parametrize("beyond", [LAST + 1, FIRST - 1, 2**63 - 1])
 @pytest.mark.parametrize("first", [0, 1])
-def test_a_time_that_no_calendar_has_leaves_its_column_without_bounds(tmp_path: Path, beyond: int, first: int) -> None:
+def test_a_time_outside_the_calendar_leaves_its_column_without_bounds(tmp_path: Path, beyond: int, first: int) -> None:
     """In whichever piece it comes; the rows are as they were."""
     pieces = [[NOON, beyond], [NOON - 1, NOON]]
     file = TableFile(Location(str(tmp_path)), SCHEMA, SCHEMA.names)

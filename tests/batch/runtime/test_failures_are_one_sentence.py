@@ -23,7 +23,7 @@ def _own(number: int) -> int:
 
 
 @pytest.mark.parametrize("found", [None, b"", b"PAR1 and no more of it"])
-def test_of_a_file_that_is_missing_or_torn(tmp_path: Path, found: bytes | None) -> None:
+def test_a_missing_or_torn_file_is_one_sentence(tmp_path: Path, found: bytes | None) -> None:
     if found is not None:
         (tmp_path / "part.parquet").write_bytes(found)
     with pytest.raises(Unreadable, match=rf"^cannot read table {tmp_path}: part.parquet: .*; restore it, or remove it if"):
@@ -31,7 +31,7 @@ def test_of_a_file_that_is_missing_or_torn(tmp_path: Path, found: bytes | None) 
 
 
 @pytest.mark.spark
-def test_of_a_task(spark: SparkSession) -> None:
+def test_a_failed_task_is_one_sentence(spark: SparkSession) -> None:
     with pytest.raises(spark_jobs.TaskFailed) as full:
         spark_jobs.each(spark, _full_disk, [1])
     with pytest.raises(spark_jobs.TaskFailed) as own:

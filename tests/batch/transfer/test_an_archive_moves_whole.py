@@ -91,7 +91,7 @@ stretches = st.dictionaries(st.integers(0, 2), st.integers(1, 6), min_size=1)
 
 @settings(max_examples=8)
 @given(st.lists(st.tuples(st.sampled_from("zba"), stretches), min_size=1, max_size=6), st.sets(st.integers(0, 20)), st.data())
-def test_any_archive_arrives_as_it_was(runs: list, holes: set[int], data: st.DataObject) -> None:
+def test_any_archive_is_imported_unchanged(runs: list, holes: set[int], data: st.DataObject) -> None:
     """In one go or after an earlier part of it; twice is once."""
     with TemporaryDirectory() as folder:
         here, there = installation(Path(folder) / "here"), installation(Path(folder) / "there")
@@ -111,7 +111,7 @@ def test_any_archive_arrives_as_it_was(runs: list, holes: set[int], data: st.Dat
         assert rows_in(there.tables) == in_order(here.rows)
 
 
-def test_generations_gaps_and_first_offsets_come_too(origin: Filed, tmp_path: Path) -> None:
+def test_generations_gaps_and_first_offsets_are_imported(origin: Filed, tmp_path: Path) -> None:
     other = installation(tmp_path / "other")
     done = take(other, export(origin, tmp_path / "moved"))
     assert (done.new, done.records, done.end) == (True, len(origin.rows), origin.end)
@@ -125,7 +125,7 @@ def test_generations_gaps_and_first_offsets_come_too(origin: Filed, tmp_path: Pa
     assert history(third) == history(origin)
 
 
-def test_what_the_log_had_before_an_import_begins_is_a_gap(origin: Filed, tmp_path: Path) -> None:
+def test_offsets_before_the_start_of_an_import_are_a_gap(origin: Filed, tmp_path: Path) -> None:
     """Who looked at the log first saw offsets that the export never had: no run will archive them."""
     other = installation(tmp_path / "other")
     archive.record_firsts(other.tables, SOURCE, {("z", 0): 0, ("z", 1): 2, ("a", 0): 0}, at=AT)
@@ -138,7 +138,7 @@ def test_what_the_log_had_before_an_import_begins_is_a_gap(origin: Filed, tmp_pa
         assert archive.firsts(other.tables, SOURCE)["z", 1] == 2
 
 
-def test_runs_whose_gaps_are_not_known_yet_stay_behind(origin: Filed, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_runs_without_recorded_gaps_are_not_exported(origin: Filed, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     settled = origin.end
     monkeypatch.setattr(archive, "check", lambda *_, **__: None)
     grow(origin, "a", {0: (12, 20)})
@@ -146,7 +146,7 @@ def test_runs_whose_gaps_are_not_known_yet_stay_behind(origin: Filed, tmp_path: 
     assert Position.of({p: end for p, ((_, end),) in made.sources[SOURCE].ranges.intervals}) == settled
 
 
-def test_an_export_is_whole_or_none(origin: Filed, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_incomplete_export_is_not_an_export(origin: Filed, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     empty = installation(tmp_path / "empty")
     with pytest.raises(NotExported, match="source 'sales' has no archived records"):
         export_archive.run(empty.tables, [SOURCE], tmp_path / "none", say=lambda _: None)
@@ -170,7 +170,7 @@ def _interrupt(*_: object) -> Any:
     raise KeyboardInterrupt
 
 
-def test_killed_anywhere_it_is_finished_by_doing_it_again(origin: Filed, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_killed_import_is_finished_by_the_next_one(origin: Filed, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Before each call that changes the state."""
     folder, expected = export(origin, tmp_path / "moved"), history(origin)
     parts = [(import_archive.archive, "intend"), (import_archive.archive, "name_topics"), (import_archive.gaps, "record")]
@@ -247,7 +247,7 @@ def test_an_archive_with_other_records_or_another_history_is_refused(origin: Fil
         import_archive.run(Settings(state=str(tmp_path / "x")), folder, ["others"], now=lambda: AT, say=lambda _: None)
 
 
-def test_an_archive_that_has_more_or_another_part_goes_on(origin: Filed, tmp_path: Path) -> None:
+def test_an_archive_with_more_records_or_another_part_continues(origin: Filed, tmp_path: Path) -> None:
     more, folder = installation(tmp_path / "more"), export(origin, tmp_path / "moved")
     grow(more, "z", {0: (0, 35), 1: (5, 60)}, holes=frozenset(range(10, 14)))
     assert take(more, folder).end == Position.of({("z", 0): 40, ("z", 1): 60, ("z", 2): 3, ("a", 0): 12})
@@ -257,7 +257,7 @@ def test_an_archive_that_has_more_or_another_part_goes_on(origin: Filed, tmp_pat
     assert rows_in(more.tables) == in_order(own + new)
 
 
-def test_a_file_that_is_not_what_was_exported_is_refused(origin: Filed, tmp_path: Path) -> None:
+def test_a_changed_file_is_refused(origin: Filed, tmp_path: Path) -> None:
     folder, other = export(origin, tmp_path / "moved"), installation(tmp_path / "other")
     made = import_archive.read(folder)
     one = max((stretch for stretch in made.sources[SOURCE].stretches if stretch.file), key=lambda one: one.rows)

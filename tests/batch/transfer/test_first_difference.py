@@ -26,7 +26,7 @@ sides = st.tuples(st.integers(0, 9), st.lists(st.integers(0, 4), max_size=4))
 
 
 @given(sides, sides, st.none() | st.integers(0, 8))
-def test_the_first_record_that_one_side_lacks_or_has_otherwise(
+def test_the_first_missing_or_different_record_is_found(
     one: tuple[int, list[int]], other: tuple[int, list[int]], differs: int | None
 ) -> None:
     left = ROWS[: one[0]]

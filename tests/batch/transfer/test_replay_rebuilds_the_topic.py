@@ -64,7 +64,7 @@ def held(broker: kafka.Connection, name: str) -> dict[int, list[Record]]:
     return {number: found for (_, number), found in kafka.records(broker, [topic], starts, most=10**6).items()}
 
 
-def test_a_topic_has_every_record_in_order_after_any_kill(
+def test_after_any_kill_the_topic_has_every_record_in_order(
     filed: Filed, broker: kafka.Connection, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     to = new_topic(broker).name + "-replayed"
@@ -113,7 +113,7 @@ def test_records_before_a_position_are_left_out(filed: Filed, broker: kafka.Conn
     assert main(["replay", SOURCE, "--to", to, "--project", str(tmp_path)]) == 1
 
 
-def test_what_would_not_be_the_log_is_refused(filed: Filed, broker: kafka.Connection, tmp_path: Path) -> None:
+def test_a_replay_that_would_not_be_the_log_is_refused(filed: Filed, broker: kafka.Connection, tmp_path: Path) -> None:
     other, few, timed, beside = (new_topic(broker, partitions=n) for n in (3, 2, 3, 4))
     produce(broker, other, [b"something else"])
     produce(broker, beside, [b"where the archive has nothing"], partition=3)

@@ -95,7 +95,7 @@ def test_answers_stay_when_the_topic_is_emptied_and_the_archive_moves(shop: Shop
 
 
 @pytest.mark.slow
-def test_a_moved_log_goes_on_and_a_rebuilt_topic_is_counted_anew(shop: Shop, tmp_path: Path) -> None:
+def test_a_moved_log_continues_and_a_rebuilt_topic_is_counted_again(shop: Shop, tmp_path: Path) -> None:
     log, more = records(60, 200), records(61, 40)
     sell(shop, log)
     archived(shop)
@@ -135,7 +135,7 @@ def moved(shop: Shop, folder: Path) -> Shop:
 
 
 @pytest.mark.slow
-def test_what_compaction_took_is_a_hole_and_no_gap(shop: Shop, tmp_path: Path) -> None:
+def test_compacted_records_are_holes_and_not_gaps(shop: Shop, tmp_path: Path) -> None:
     """What is archived before it is compacted stays; what never was is no part of the log that the archive knows."""
     compacted = {"cleanup.policy": "compact", "segment.ms": "100", "min.cleanable.dirty.ratio": "0.01"}
     name = f"{shop.topic.name}-compacted"

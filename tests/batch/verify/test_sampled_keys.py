@@ -205,7 +205,7 @@ def _file(tables: Tables, address: str, rows: pa.Table) -> Any:
     return file.written
 
 
-def test_published_answers_are_what_their_events_mean(tmp_path: Path) -> None:
+def test_published_answers_equal_the_oracles(tmp_path: Path) -> None:
     found = Published(tmp_path, log(*SALES), "per_hour", "nowhere", "visits", "tens", "whole", "hops").sampled()
 
     keys = {"per_hour": 3, "nowhere": 0, "visits": 8, "tens": 1, "whole": 1, "hops": 4}
@@ -219,7 +219,7 @@ def test_published_answers_are_what_their_events_mean(tmp_path: Path) -> None:
     assert not any(one.too_large for one in found.values())
 
 
-def test_wrong_states_are_seen(tmp_path: Path) -> None:
+def test_wrong_states_are_found(tmp_path: Path) -> None:
     published = Published(tmp_path, log(*SALES), "per_hour", "visits")
 
     def changed(states: pa.Table) -> pa.Table:
@@ -241,7 +241,7 @@ def test_wrong_states_are_seen(tmp_path: Path) -> None:
     assert (found["per_hour"].differ, found["visits"].differ) == (2, 0)
 
 
-def test_a_copy_counts_where_the_log_had_it_first(tmp_path: Path) -> None:
+def test_a_duplicate_counts_at_its_first_position(tmp_path: Path) -> None:
     """The first copy has another key, so whoever looks at the events of one key alone takes the second for an event."""
     events = log(*SALES)
     once = kernel.unique(PROJECT.sources["sales"], events, generations=GENERATIONS).events
@@ -273,7 +273,7 @@ def test_a_key_with_too_many_events_is_named(tmp_path: Path, monkeypatch: pytest
     assert (found["whole"].keys, found["whole"].answers, found["whole"].differ) == (0, 0, 0)
 
 
-def test_rows_that_a_source_makes_of_events_are_looked_at(tmp_path: Path) -> None:
+def test_prepared_rows_are_compared(tmp_path: Path) -> None:
     notes = [sale("1", 0, None, 5, "a b a"), sale("2", 0, None, 7, "b"), sale("3", 0, None, 1), sale("2", 0, None, 9, "c a")]
     published = Published(tmp_path, log(("Z", 0, notes), source="notes"), "per_word")
     found = published.sampled()["per_word"]
@@ -283,7 +283,7 @@ def test_rows_that_a_source_makes_of_events_are_looked_at(tmp_path: Path) -> Non
     assert published.sampled()["per_word"].differ == 2
 
 
-def test_keys_are_drawn_by_publication_whatever_pieces_they_come_in(tmp_path: Path) -> None:
+def test_the_sample_depends_on_the_publication_and_not_on_the_pieces(tmp_path: Path) -> None:
     view = View(PROJECT.sources["sales"], keys={"shop": "shop", "cents": "cents"}, measures={"n": count()})
     events = log(("Z", 0, [sale(str(n), 0, None if n % 7 == 0 else f"shop {n}", n % 5) for n in range(400)]))
     states = kernel.partial(view, events, EMPTY).states
@@ -300,7 +300,7 @@ def test_keys_are_drawn_by_publication_whatever_pieces_they_come_in(tmp_path: Pa
     assert draw(view, [states], 1000, 1).num_rows == states.num_rows
 
 
-def test_nothing_explains_what_the_oracle_has_no_allowance_for() -> None:
+def test_a_difference_beyond_the_oracles_tolerance_has_no_cause() -> None:
     view = View(PROJECT.sources["sales"], measures={"usual": mean("cents / 7")})
     within, beyond = (MeasureDifference("usual", rows=1, unequal=1, differ=differ) for differ in (0, 1))
     assert oracle_sample._compared(view, within).figures.cause == "float order"

@@ -43,7 +43,7 @@ def tandem(world: World, *arguments: str, typed: str = "") -> "subprocess.Comple
 
 
 @pytest.mark.spark
-def test_a_script_has_what_is_published_and_its_arguments(world: World, tmp_path: Path) -> None:
+def test_a_script_gets_the_published_tables_and_its_arguments(world: World, tmp_path: Path) -> None:
     script = tmp_path / "report.py"
     script.write_text(SCRIPT)
     (tmp_path / "beside.py").write_text("NAME = 'a module beside the script'\n")
@@ -65,7 +65,7 @@ def test_a_script_has_what_is_published_and_its_arguments(world: World, tmp_path
 
 
 @pytest.mark.spark
-def test_a_shell_has_them_too(world: World) -> None:
+def test_a_shell_gets_the_published_tables(world: World) -> None:
     done = tandem(
         world, "--publication", "2", typed="print(at.view('ever').collect()[0].n, 'hits')\nspark.table('ever').count()\n"
     )
@@ -85,7 +85,7 @@ def test_a_shell_has_them_too(world: World) -> None:
         (["--as-of", "2020-01-01"], f"nothing was published at {EARLY}: the first publication is of {NOON.isoformat()}"),
     ],
 )
-def test_what_is_wrong_is_said_before_spark_starts(
+def test_errors_are_reported_before_spark_starts(
     world: World, arguments: list[str], sentence: str, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("PATH", "")

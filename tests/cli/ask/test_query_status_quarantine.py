@@ -41,7 +41,7 @@ def shown(world: World, capsys: pytest.CaptureFixture[str], *arguments: str) -> 
     return capsys.readouterr().out.splitlines()
 
 
-def test_query_prints_every_row_and_where_they_come_from(world: World, capsys: pytest.CaptureFixture[str]) -> None:
+def test_query_prints_every_row_and_the_provenance(world: World, capsys: pytest.CaptureFixture[str]) -> None:
     code, found, err = run(world, capsys, "query", "per_page")
     assert (code, err) == (0, "")
     assert list(found) == ["view", "rows", "provenance", "definitions"]
@@ -53,7 +53,7 @@ def test_query_prints_every_row_and_where_they_come_from(world: World, capsys: p
     assert found["definitions"] == {"changed": [], "added": [], "removed": [], "sources": [], "problem": None}
 
 
-def test_query_asks_a_publication_of_the_past(world: World, capsys: pytest.CaptureFixture[str]) -> None:
+def test_query_answers_from_a_past_publication(world: World, capsys: pytest.CaptureFixture[str]) -> None:
     for named in (["--publication", "2"], ["--as-of", "2026-11-02"]):
         code, found, _ = run(world, capsys, "query", "per_page", *named)
         assert code == 0
@@ -74,7 +74,7 @@ def test_query_asks_a_publication_of_the_past(world: World, capsys: pytest.Captu
         assert sentence in found["error"]
 
 
-def test_query_asks_by_key_window_layer_and_limit(world: World, capsys: pytest.CaptureFixture[str]) -> None:
+def test_query_selects_by_key_window_layer_and_limit(world: World, capsys: pytest.CaptureFixture[str]) -> None:
     _, found, _ = run(world, capsys, "query", "per_page", "--key", "page=/later", "--layer", "batch")
     assert found["rows"] == []
     _, found, _ = run(
@@ -99,7 +99,7 @@ def test_query_takes_a_range_as_one_window(world: World, capsys: pytest.CaptureF
     assert run(world, capsys, "query", "per_page", "--last", "3h", "--one")[0] == 1
 
 
-def test_a_pipe_gets_every_row_and_a_screen_the_first_and_of_how_many(
+def test_a_pipe_gets_all_rows_and_a_terminal_the_first_with_the_total(
     world: World, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     header, *lines = shown(world, capsys, "query", "per_page")
@@ -136,7 +136,7 @@ def test_a_wrong_question_is_one_sentence(
     assert says in err
 
 
-def test_before_anything_is_published(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_commands_before_the_first_publication_explain_what_to_do(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     (tmp_path / "tandem.toml").touch()
     (tmp_path / "definitions.py").write_text(DEFINITIONS)
     assert main(["query", "per_page", "--project", str(tmp_path)]) == 1
@@ -149,7 +149,7 @@ def test_before_anything_is_published(tmp_path: Path, capsys: pytest.CaptureFixt
     assert json.loads(capsys.readouterr().out) == {"rejects": [], "total": 0}
 
 
-def test_a_view_that_has_counted_nothing_is_no_failure(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_view_without_events_has_no_rows_and_no_error(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     code, found, _ = run(World(tmp_path), capsys, "query", "per_page")
     assert (code, found["rows"], found["provenance"]["age_s"]) == (0, [], None)
 
@@ -208,7 +208,7 @@ def test_quarantine_lists_position_reason_detail_and_first_bytes(world: World, c
     assert "\x1b" not in line  # a terminal must not obey what a record says
 
 
-def test_events_ahead_of_their_records_are_told(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_events_ahead_of_their_records_are_reported(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     """By status and beside answers, once there are any."""
     world = World(tmp_path)
     for minute, told in ((0, 0), (300, 1)):
@@ -224,7 +224,7 @@ def test_events_ahead_of_their_records_are_told(tmp_path: Path, capsys: pytest.C
         assert "watermark 2026-11-01T12:00:00Z" in shown
 
 
-def test_status_asks_a_broker_that_was_stopped_for_a_moment_only(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_status_waits_only_briefly_for_a_stopped_broker(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     """It exits with 3 within ten seconds; the kernel accepts connections for a broker that a signal stopped."""
     (tmp_path / "tandem.toml").touch()
     (tmp_path / "definitions.py").write_text(DEFINITIONS)
@@ -245,7 +245,7 @@ def test_status_asks_a_broker_that_was_stopped_for_a_moment_only(tmp_path: Path,
 
 
 @pytest.mark.parametrize("question", [["query", "per_page", "--key", "page=/01"], ["sql", "SELECT sum(bytes) FROM per_page"]])
-def test_a_dead_speed_layer_is_one_line_beside_the_same_answer(
+def test_a_dead_speed_layer_is_one_line_and_the_answer_stays(
     tmp_path: Path, capsys: pytest.CaptureFixture[str], question: list[str]
 ) -> None:
     """On stderr, with since when and what to do; a script that reads the answer gets what it got before, and exit code 0."""

@@ -63,15 +63,13 @@ def test_a_statement_has_three_formats(world: World, capsys: pytest.CaptureFixtu
 
 
 @pytest.mark.parametrize("statement", ["FROM nowhere", "SELEC", "DROP TABLE ever", "SELECT 1; SELECT 2", ""])
-def test_what_cannot_be_answered_is_one_sentence(world: World, capsys: pytest.CaptureFixture[str], statement: str) -> None:
+def test_a_refused_statement_is_one_sentence(world: World, capsys: pytest.CaptureFixture[str], statement: str) -> None:
     assert main(["sql", statement, "--project", str(world.folder)]) == 1
     out, err = capsys.readouterr()
     assert (out, err.count("\n"), err.startswith("tandem: ")) == ("", 1, True)
 
 
-def test_the_prompt_answers_and_goes_on_after_what_is_wrong(
-    world: World, sandbox: Sandbox, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_the_prompt_continues_after_an_error(world: World, sandbox: Sandbox, capsys: pytest.CaptureFixture[str]) -> None:
     wrong = ["FROM nowhere;", ".format xml", ".nope"]
     right = ["SELECT n", "FROM ever;", ".views ever", ".format json", "SELECT 7 AS seven;", ".help"]
     said = told(world, sandbox, capsys, *wrong, *right)
@@ -133,7 +131,7 @@ def test_ctrl_c_ends_the_statement_and_not_the_prompt(world: World, sandbox: San
     assert said.splitlines() == ["ended", "eight", "8"]
 
 
-def test_the_history_is_for_its_owner_alone(world: World, sandbox: Sandbox, capsys: pytest.CaptureFixture[str]) -> None:
+def test_only_its_owner_can_read_the_history(world: World, sandbox: Sandbox, capsys: pytest.CaptureFixture[str]) -> None:
     told(world, sandbox, capsys, "SELECT 'remembered';")
     history = world.state / "sql_history"
     assert "SELECT 'remembered';" in history.read_text()

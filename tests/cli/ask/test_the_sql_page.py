@@ -19,7 +19,7 @@ def record(time: str, page: str, reader: str, size: int, ms: float) -> bytes:
     return json.dumps(event).encode()
 
 
-def test_every_statement_shows_what_the_page_says(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_every_statement_gives_the_output_in_the_page(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     shown = 0
     for step in steps("sql.md"):
         if isinstance(step, File):

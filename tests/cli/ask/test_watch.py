@@ -41,7 +41,7 @@ def said(process: "subprocess.Popen[str]") -> Any:
     return json.loads(process.stdout.readline())
 
 
-def test_changes_come_once_and_go_on_in_another_process(tmp_path: Path) -> None:
+def test_changes_arrive_once_and_continue_in_another_process(tmp_path: Path) -> None:
     world = forty_hits(tmp_path)
     with connect(world.folder, every_s=None) as connection:
         token = connection.view("per_page").now().token
@@ -60,7 +60,7 @@ def test_changes_come_once_and_go_on_in_another_process(tmp_path: Path) -> None:
         assert (line[:2], json.loads(line[2:])["page"], follows[:2]) == ("+ ", "/late", "# ")
 
 
-def test_what_cannot_be_watched_is_one_sentence(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_an_invalid_watch_is_one_sentence(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     world = forty_hits(tmp_path)
     for arguments, words in (
         (("nothing",), "no view 'nothing' is published"),

@@ -29,7 +29,7 @@ def shown(capsys: pytest.CaptureFixture[str], folder: Path, *arguments: str) -> 
     return capsys.readouterr().out
 
 
-def test_the_newest_come_first_with_everything_in_the_document(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_the_newest_audits_come_first_with_all_fields_in_the_document(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
     document = json.loads(shown(capsys, folder, "--json"))
     assert [audit["version"] for audit in document["audits"]] == [2, 2, 1, 1, 0, 0]
     assert document["audits"][0]["obstacle"] == "bridge"
@@ -40,13 +40,13 @@ def test_the_newest_come_first_with_everything_in_the_document(folder: Path, cap
     assert lines[2].split()[:5] == ["2026-11-01T14:00:00Z", "v", "n", "9", "1"]
 
 
-def test_it_is_filtered(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_audits_are_filtered(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
     document = json.loads(shown(capsys, folder, "v", "--measure", "n", "--since", "2026-11-01T13:00:00Z", "--json"))
     assert [(audit["view"], audit["version"]) for audit in document["audits"]] == [("v", 2), ("v", 1)]
     assert "no audits" in shown(capsys, folder, "x")
 
 
-def test_it_is_exported_and_plotted(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_audits_are_exported_and_plotted(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
     rows = list(csv.DictReader(shown(capsys, folder, "--csv").splitlines()))
     assert [(row["view"], row["compared"], row["smape"]) for row in rows[:2]] == [("w", "bridge", ""), ("v", "yes", "0.25")]
     objects = [json.loads(line) for line in shown(capsys, folder, "--ndjson").splitlines()]

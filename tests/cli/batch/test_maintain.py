@@ -31,7 +31,7 @@ def world(tmp_path: Path) -> World:
     return made
 
 
-def test_it_says_what_it_did_for_each_table(world: World, capsys: pytest.CaptureFixture[str]) -> None:
+def test_maintain_reports_what_it_did_for_each_table(world: World, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["maintain", "--project", str(world.folder), "--json"]) == 0
     found = json.loads(capsys.readouterr().out)
     assert list(found) == ["retained", "tables", "discarded", "scratch", "freed"]
@@ -43,7 +43,7 @@ def test_it_says_what_it_did_for_each_table(world: World, capsys: pytest.Capture
     assert "retained: 1, 4, 5" in capsys.readouterr().err
 
 
-def test_it_needs_neither_spark_nor_a_broker(world: World) -> None:
+def test_maintain_needs_neither_spark_nor_a_broker(world: World) -> None:
     done = subprocess.run(
         [sys.executable, "-c", ASK, str(world.folder)], cwd=ROOT, capture_output=True, text=True, check=False, timeout=120
     )

@@ -15,7 +15,7 @@ from tests.stack import new_topic
 
 
 @pytest.mark.broker
-def test_all_that_the_log_holds_is_published(
+def test_every_record_of_the_log_is_published(
     broker: kafka.Connection,
     spark: SparkSession,
     tmp_path: Path,

@@ -18,7 +18,7 @@ from tests.batch.shop import Shop, records, together, truth
 from tests.stack import new_topic
 
 
-def test_it_asks_for_views_or_all(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_verify_needs_views_or_all(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     (tmp_path / "tandem.toml").touch()
     for arguments in ([], ["sales", "--all"]):
         assert main(["verify", *arguments, "--project", str(tmp_path)]) == 1
@@ -29,7 +29,7 @@ def test_it_asks_for_views_or_all(tmp_path: Path, capsys: pytest.CaptureFixture[
     assert "nothing is published yet" in capsys.readouterr().err
 
 
-def test_a_person_is_told_what_was_sampled() -> None:
+def test_the_text_names_the_sampled_keys() -> None:
     (line,) = verify._sampled(Sampled("sales", 4, (), (), ()))
     assert line == "4 keys of sales compared with the oracle: of 0 answers none differs"
     _, large, left_out = verify._sampled(Sampled("sales", 0, ({"shop": None}, {"shop": "a"}), ("own", "of_own"), ()))
@@ -39,7 +39,7 @@ def test_a_person_is_told_what_was_sampled() -> None:
 
 
 @pytest.mark.broker
-def test_both_paths_and_what_is_published_agree(
+def test_both_paths_and_the_published_answers_agree(
     broker: kafka.Connection, spark: SparkSession, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     shop = Shop.open(broker, new_topic(broker), tmp_path)

@@ -23,7 +23,7 @@ def test_no_example_is_forgotten() -> None:
     assert {example.name for example in EXAMPLES} >= {"access_log", "cards", "sensors", "web", "words"}
 
 
-def test_the_project_that_init_writes(
+def test_the_project_of_init_verifies(
     broker: kafka.Connection, spark: SparkSession, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     folder = tmp_path / "my shop"
@@ -34,7 +34,7 @@ def test_the_project_that_init_writes(
 
 
 @pytest.mark.parametrize("example", EXAMPLES, ids=lambda example: example.name)
-def test_an_example(
+def test_every_example_verifies(
     example: Path, broker: kafka.Connection, spark: SparkSession, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     for file in ("definitions.py", "generator.py"):

@@ -19,7 +19,7 @@ def world(tmp_path_factory: pytest.TempPathFactory) -> World:
     return World(tmp_path_factory.mktemp("world"))
 
 
-def test_comments_and_formatting_are_no_difference(world: World) -> None:
+def test_comments_and_formatting_are_not_a_difference(world: World) -> None:
     found = compared(world, DEFINITIONS.replace("bytes > 0", "bytes   >  0") + "\n# a comment\n")
     assert found == Drift()
     assert found.sentences() == []
@@ -44,7 +44,7 @@ def test_a_changed_event_type_changes_source_and_views(world: World) -> None:
     assert found == Drift(changed=("per_page", "ever", "inverse"), sources=("hits",))
 
 
-def test_a_folder_that_cannot_be_read_is_a_problem_and_no_difference() -> None:
+def test_an_unreadable_folder_is_a_problem_and_not_a_difference() -> None:
     (sentence,) = Drift(problem="definitions.py:3: no field 'pth'").sentences()
     assert sentence.endswith("definitions.py:3: no field 'pth'")
     assert Path("definitions.py").name in sentence

@@ -19,12 +19,12 @@ from infra.folders import ROOT
 from tests.stack import PYTHONPATH, environ
 
 
-def test_every_line_is_of_a_command() -> None:
+def test_every_line_of_the_table_is_of_a_command() -> None:
     assert {*exit_codes.OWN, *exit_codes.FOREIGN} <= set(COMMANDS)
 
 
 @pytest.mark.parametrize("name", COMMANDS)
-def test_a_command_names_no_code_that_is_not_listed(name: str) -> None:
+def test_help_of_a_command_names_only_listed_codes(name: str) -> None:
     """Each number that stands in the third argument of an Output, or in what a constant there is."""
     module = import_module(COMMANDS[name].module)
     found = set()
@@ -41,9 +41,7 @@ def numbers(argument: ast.expr, module: ModuleType) -> set[int]:
     return constants | {getattr(module, one.id) for one in branches if isinstance(one, ast.Name) and hasattr(module, one.id)}
 
 
-def test_a_code_that_is_not_listed_is_a_fault_of_ours(
-    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_an_unlisted_code_is_an_internal_error(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
     module = ModuleType("cli.release.history")
     module.run = lambda _call: Output({}, "", 77)  # type: ignore[attr-defined]
     monkeypatch.setitem(sys.modules, module.__name__, module)
@@ -60,7 +58,7 @@ def run(*words: str, project: Path) -> "subprocess.Popen[bytes]":
     )
 
 
-def test_processes_end_with_what_the_table_says(tmp_path: Path) -> None:
+def test_processes_end_with_the_codes_of_the_table(tmp_path: Path) -> None:
     web = ROOT / "examples" / "web"
     (tmp_path / "tandem.toml").write_text("[kafka]\nport = 'x'\n")
     ended = {
@@ -78,7 +76,7 @@ def test_processes_end_with_what_the_table_says(tmp_path: Path) -> None:
     ("number", "code"),
     [(signal.SIGINT, exit_codes.INTERRUPTED), (signal.SIGTERM, -signal.SIGTERM), (signal.SIGKILL, -signal.SIGKILL)],
 )
-def test_a_command_that_a_signal_ends(tmp_path: Path, number: signal.Signals, code: int) -> None:
+def test_a_command_that_a_signal_ends_has_the_code_of_the_signal(tmp_path: Path, number: signal.Signals, code: int) -> None:
     """`up` here waits for a lock that another one holds."""
     (tmp_path / ".tandem" / "run").mkdir(parents=True)
     lock = tmp_path / ".tandem" / "run" / "lock"

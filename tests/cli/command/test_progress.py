@@ -15,7 +15,7 @@ from tests.speed.sales import wait_for
 CALL = Call(Path(), json=True, debug=False, environ={})
 
 
-def test_a_line_is_said_where_something_has_changed(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_line_is_printed_if_progress_changed(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
     monkeypatch.setattr(progress, "_LINE_S", 0.0)
     looks, ended = [Tasks(), Tasks(1, 4), Tasks(1, 4), Tasks(), Tasks(3, 4)], Event()
 
@@ -31,7 +31,7 @@ def test_a_line_is_said_where_something_has_changed(monkeypatch: pytest.MonkeyPa
 
 
 @pytest.mark.spark
-def test_tasks_under_way_are_counted(spark: SparkSession, tmp_path: Path) -> None:
+def test_running_tasks_are_counted(spark: SparkSession, tmp_path: Path) -> None:
     tracker = spark.sparkContext.statusTracker()
 
     def wait(name: str) -> str:

@@ -27,7 +27,7 @@ def test_the_only_topic_needs_no_name_and_several_need_one() -> None:
             topic(source, "shoop")
 
 
-def test_records_that_are_told_by_a_header_are_for_another_producer() -> None:
+def test_records_that_a_header_selects_need_another_producer() -> None:
     told = Source(topic="a", event=Order, event_time="at", record_filter=by_header("type", "order"), name="orders")
     with pytest.raises(TandemError, match="selects records by their header 'type', which this command does not write"):
         topic(told, None)

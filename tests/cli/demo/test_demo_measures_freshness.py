@@ -8,7 +8,7 @@ def at(*offsets: int) -> Position:
     return Position.of({("t", partition): offset for partition, offset in enumerate(offsets)})
 
 
-def test_each_end_of_the_log_waits_until_it_is_counted_on_every_partition() -> None:
+def test_an_end_of_the_log_is_counted_once_every_partition_is() -> None:
     freshness = Freshness()
     freshness.look(10.0, at(5, 5), LOG_START)
     freshness.look(11.0, at(9, 5), at(5, 4))

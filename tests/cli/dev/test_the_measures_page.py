@@ -39,7 +39,7 @@ from views.view import View, bind
 PAGE = Path(__file__).parents[3] / "docs" / "measures.md"
 
 
-def test_the_page_is_what_the_code_says() -> None:
+def test_the_page_is_generated_from_the_code() -> None:
     assert PAGE.read_text("utf-8") == markdown(), "python -m cli.dev.measures_page > docs/measures.md"
 
 
@@ -67,11 +67,11 @@ def state_bytes(measure: Measure, numbers: int) -> int:
         (approx_top_k("s"), ROOM, 32 + ROOM * (VALUE_BYTES + 8)),
     ],
 )
-def test_a_full_sketch_takes_what_the_page_says(measure: Measure, numbers: int, most: int) -> None:
+def test_a_full_sketch_takes_the_bytes_in_the_page(measure: Measure, numbers: int, most: int) -> None:
     assert state_bytes(measure, numbers) == most
 
 
-def test_a_quantile_sketch_stays_below_what_the_page_says() -> None:
+def test_a_quantile_sketch_stays_below_the_bytes_in_the_page() -> None:
     assert KLL_BYTES // 3 < state_bytes(approx_quantiles("i", (0.5,)), 1_000_000) < KLL_BYTES
 
 
@@ -92,7 +92,7 @@ INVERTIBLE = View(
 )
 
 
-def test_all_that_the_page_calls_invertible_is_tried_below() -> None:
+def test_every_invertible_measure_of_the_page_is_tested() -> None:
     tried = {name.partition("_")[0] for name in INVERTIBLE.measures}
     of_one_class = {"correlation": "covariance", "stddev": "skewness", "variance": "skewness"}
     table = markdown().partition("\n## ")[0]
@@ -107,7 +107,7 @@ def folded(events: list[dict[str, Any]], first: int) -> Partial:
 
 @share(25)
 @given(st.lists(rows, min_size=1, max_size=8), st.lists(rows, min_size=1, max_size=8))
-def test_what_is_invertible_can_be_taken_out_again(some: list[dict[str, Any]], others: list[dict[str, Any]]) -> None:
+def test_states_of_invertible_measures_can_be_subtracted(some: list[dict[str, Any]], others: list[dict[str, Any]]) -> None:
     one, other = folded(some, 0), folded(others, len(some))
     both = merge(INVERTIBLE, [one, other])
     left = Partial(without(both.states, other.states), EMPTY)

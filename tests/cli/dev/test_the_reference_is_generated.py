@@ -12,11 +12,11 @@ from cli.registry import COMMANDS
 PAGE = Path(__file__).parents[3] / "docs" / "reference.md"
 
 
-def test_the_page_is_what_is_generated() -> None:
+def test_the_page_equals_the_generated_one() -> None:
     assert PAGE.read_text("utf-8") == reference.page(), "run `python -m cli.dev.reference > docs/reference.md`"
 
 
-def test_it_leaves_nothing_out_and_nothing_unsaid() -> None:
+def test_every_public_name_is_in_the_page_with_a_text() -> None:
     blocks = reference.page().split("\n##")
     told = {block.split("`")[1]: block for block in blocks if "`" in block}
     assert {f"tandem.{name}" for name in views.__all__} <= set(told)

@@ -26,7 +26,7 @@ def sparse(path: Path, size: int) -> None:
         file.truncate(size)
 
 
-def test_a_state_folder_that_cannot_be_made_is_told(folder: Path) -> None:
+def test_a_state_folder_that_cannot_be_created_is_a_finding(folder: Path) -> None:
     state = folder / ".tandem"
     assert fine(folder, "state") == f"{state}, not created yet"
     state.mkdir()
@@ -37,7 +37,7 @@ def test_a_state_folder_that_cannot_be_made_is_told(folder: Path) -> None:
     assert wrong(folder, "state").what == f"cannot create {state}: {state} is not a folder"
 
 
-def test_room_is_needed_for_writing_anew_what_there_is(folder: Path) -> None:
+def test_space_is_needed_for_rewriting_the_tables(folder: Path) -> None:
     free = shutil.disk_usage(folder).free
     assert " free; " in fine(folder, "disk")
     sparse(folder / ".tandem/broker/data/segment", 2 * free)  # what is never written anew
@@ -48,7 +48,7 @@ def test_room_is_needed_for_writing_anew_what_there_is(folder: Path) -> None:
     assert float(told.split("log and views ")[1].split(" GB")[0]) == pytest.approx(1.5 * free / 1e9, rel=0.01)
 
 
-def test_room_is_needed_for_an_archive_run_like_the_last(folder: Path) -> None:
+def test_space_is_needed_for_an_archive_run_like_the_last(folder: Path) -> None:
     tables, free = Tables(str(folder / ".tandem" / "tables")), shutil.disk_usage(folder).free
     sparse(folder / ".tandem/tables/log/numbers/archive/part.parquet", 4 * free)
     archive.intend(tables, "numbers", start=LOG_START, end=at(90, 0), by="test", at=AT)
@@ -59,7 +59,7 @@ def test_room_is_needed_for_an_archive_run_like_the_last(folder: Path) -> None:
     wrong(folder, "disk", FULL)
 
 
-def test_tables_elsewhere_are_looked_at_where_they_are(folder: Path) -> None:
+def test_tables_in_another_folder_are_checked_there(folder: Path) -> None:
     root, free = folder / "elsewhere", shutil.disk_usage(folder).free
     environ = {"TANDEM_STORAGE_ROOT": str(root)}
     assert fine(folder, "state", environ=environ) == f"{folder / '.tandem'}, not created yet; tables in {root}, not created yet"
@@ -71,7 +71,7 @@ def test_tables_elsewhere_are_looked_at_where_they_are(folder: Path) -> None:
     assert f"{root} uses 0.0 GB, of which log and views 0.0 GB" in told
 
 
-def test_a_damaged_journal_is_told(folder: Path) -> None:
+def test_a_damaged_journal_is_a_finding(folder: Path) -> None:
     tables = Tables(str(folder / ".tandem" / "tables"))
     archive.intend(tables, "numbers", start=LOG_START, end=at(1, 1), by="test", at=AT)
     sparse(folder / ".tandem/tables/log/numbers/archive/part.parquet", 1)

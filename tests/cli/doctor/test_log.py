@@ -79,7 +79,7 @@ def made(broker: kafka.Connection) -> Iterator:
         ({"max_message_bytes": "999999"}, looks.SMALL, "max.message.bytes is 999999"),
     ],
 )
-def test_a_topic_that_does_not_suit_its_source_is_told(
+def test_a_topic_that_does_not_fit_its_source_is_a_finding(
     folder: Path, made, configuration: dict[str, str], problem: Problem, told: str
 ) -> None:
     write(folder, name := made().name)
@@ -89,7 +89,7 @@ def test_a_topic_that_does_not_suit_its_source_is_told(
 
 
 @pytest.mark.broker
-def test_a_compacted_source_wants_a_compacted_topic(folder: Path, made) -> None:
+def test_a_compacted_source_needs_a_compacted_topic(folder: Path, made) -> None:
     write(folder, made(cleanup_policy="compact").name, more="compacted=True")
     fine(folder, "topics")
     write(folder, made().name, more="compacted=True")
@@ -97,7 +97,7 @@ def test_a_compacted_source_wants_a_compacted_topic(folder: Path, made) -> None:
 
 
 @pytest.mark.broker
-def test_append_time_wants_the_time_of_the_log(folder: Path, made) -> None:
+def test_append_time_needs_the_brokers_timestamps(folder: Path, made) -> None:
     write(folder, made(message_timestamp_type="LogAppendTime").name, more='event_time="_append_time"')
     fine(folder, "topics")
     write(folder, made().name, more='event_time="_append_time"')
@@ -105,7 +105,7 @@ def test_append_time_wants_the_time_of_the_log(folder: Path, made) -> None:
 
 
 @pytest.mark.broker
-def test_a_topic_that_is_missing_is_told_and_the_others_are_looked_at(folder: Path, made) -> None:
+def test_a_missing_topic_is_a_finding_and_the_others_are_checked(folder: Path, made) -> None:
     write(folder, made().name, "no-such-topic")
     assert wrong(folder, "topics", looks.MISSING).what == "topic 'no-such-topic' of source 'sales' does not exist"
     assert fine(folder, "retention") == "retention does not threaten records that are not archived"
@@ -113,7 +113,7 @@ def test_a_topic_that_is_missing_is_told_and_the_others_are_looked_at(folder: Pa
 
 
 @pytest.mark.broker
-def test_what_retention_may_delete_or_has_deleted_is_told(folder: Path, broker: kafka.Connection, made) -> None:
+def test_lost_records_and_records_near_their_loss_are_findings(folder: Path, broker: kafka.Connection, made) -> None:
     topic, now = made(retention_ms=str(40 * 3_600_000)), datetime.now(UTC)
     write(folder, topic.name)
     produce(broker, topic, [b"x"] * 3, at=now - timedelta(hours=3))
@@ -130,7 +130,7 @@ def test_what_retention_may_delete_or_has_deleted_is_told(folder: Path, broker: 
 
 
 @pytest.mark.broker
-def test_a_record_from_the_future_is_told(folder: Path, broker: kafka.Connection, made) -> None:
+def test_a_record_from_the_future_is_a_finding(folder: Path, broker: kafka.Connection, made) -> None:
     topic, now = made(), datetime.now(UTC)
     write(folder, topic.name)
     produce(broker, topic, [b"x"], at=now)
@@ -140,7 +140,7 @@ def test_a_record_from_the_future_is_told(folder: Path, broker: kafka.Connection
 
 
 @pytest.mark.broker
-def test_a_record_from_any_time_is_told(folder: Path, broker: kafka.Connection, made) -> None:
+def test_a_record_with_any_timestamp_is_a_finding(folder: Path, broker: kafka.Connection, made) -> None:
     """Also of a year that no datetime has: microseconds that were taken for milliseconds."""
     topic = made(message_timestamp_after_max_ms=str(2**63 - 1), retention_ms="-1")
     write(folder, topic.name)
@@ -152,7 +152,7 @@ def test_a_record_from_any_time_is_told(folder: Path, broker: kafka.Connection, 
 
 
 @pytest.mark.broker
-def test_a_topic_of_tandem_is_bounded_and_one_of_the_log_s_own_time_need_not_be(
+def test_topics_of_tandem_bound_timestamps_and_topics_with_append_time_need_not(
     folder: Path, broker: kafka.Connection, made
 ) -> None:
     any_time = {"message_timestamp_after_max_ms": str(2**63 - 1)}
@@ -174,12 +174,12 @@ def test_a_topic_of_tandem_is_bounded_and_one_of_the_log_s_own_time_need_not_be(
         ({"message.timestamp.after.max.ms": "3600001"}, 3, looks.ANY_TIME),
     ],
 )
-def test_what_needs_more_brokers_than_one_is_judged_too(change: dict[str, str], replicas: int, problem: Problem | None) -> None:
+def test_settings_that_need_several_brokers_are_checked(change: dict[str, str], replicas: int, problem: Problem | None) -> None:
     found = [each.fix for each in looks.judged(SALES, "sales", {**_FINE, **change}, replicas)]
     assert found == ([] if problem is None else [problem.fix.format(replicas=replicas, fewer=replicas - 1)])
 
 
-def test_what_an_older_broker_says_of_timestamps_is_judged() -> None:
+def test_the_timestamp_settings_of_an_older_broker_are_checked() -> None:
     """Before Kafka 3.6 one bound was for both sides, and where there is none at all, any time is let in."""
     older = {name: value for name, value in _FINE.items() if name != "message.timestamp.after.max.ms"}
     for more, problems in (
@@ -190,7 +190,7 @@ def test_what_an_older_broker_says_of_timestamps_is_judged() -> None:
         assert len([*looks.judged(SALES, "sales", {**older, **more}, 3)]) == problems
 
 
-def test_a_broker_that_does_not_answer_is_told_once(tmp_path: Path) -> None:
+def test_a_broker_that_does_not_answer_is_one_finding(tmp_path: Path) -> None:
     (tmp_path / "tandem.toml").touch()
     write(tmp_path, "sales")
     (found,) = looked(tmp_path, "broker")
@@ -209,7 +209,7 @@ def test_a_broker_that_answers_is_named(folder: Path, broker: kafka.Connection) 
     assert fine(folder, "broker") == f"outside broker, answers at {broker.address.bootstrap}"
 
 
-def test_what_is_stored_from_the_future_is_told(tmp_path: Path) -> None:
+def test_stored_times_in_the_future_are_findings(tmp_path: Path) -> None:
     world = World(tmp_path)
     world.append(0, hit("/", 1))
     world.trigger()

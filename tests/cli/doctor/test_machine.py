@@ -24,29 +24,29 @@ def folder(tmp_path: Path) -> Path:
     return tmp_path
 
 
-def test_another_python_is_told(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_another_python_is_a_finding(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     assert sys.executable in fine(folder, "python")
     monkeypatch.setattr(sys, "version_info", (3, 14, 1))
     assert "the locked packages need 3.11, 3.12 or 3.13" in wrong(folder, "python").what
 
 
-def test_a_java_that_is_missing_is_told(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_missing_java_is_a_finding(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     assert " at /" in fine(folder, "java")
     monkeypatch.setattr(sys, "prefix", str(folder))  # where the packaged one would be
     found = wrong(folder, "java", environ={"PATH": str(folder), "JAVA_HOME": str(folder)})
     assert f"JAVA_HOME has a Java that does not run ({folder})" in found.what
 
 
-def test_a_java_without_an_archive_of_sparks_classes_is_told(folder: Path) -> None:
+def test_a_java_without_an_archive_of_sparks_classes_is_a_finding(folder: Path) -> None:
     assert " is missing" in wrong(folder, "java", NO_ARCHIVE, environ={**environ(), "TANDEM_CACHE": str(folder)}).what
 
 
-def test_jars_that_are_missing_are_told(folder: Path) -> None:
+def test_missing_jars_are_a_finding(folder: Path) -> None:
     assert "as pinned" in fine(folder, "jars")
     assert wrong(folder, "jars", environ={"TANDEM_CACHE": str(folder)}).what.startswith(f"{len(jars.pinned())} jars in ")
 
 
-def test_a_loopback_without_ports_is_told(folder: Path) -> None:
+def test_a_loopback_without_ports_is_a_finding(folder: Path) -> None:
     fine(folder, "loopback")
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     resource.setrlimit(resource.RLIMIT_NOFILE, (0, hard))
@@ -57,20 +57,20 @@ def test_a_loopback_without_ports_is_told(folder: Path) -> None:
     assert "Too many open files" in found.what
 
 
-def test_settings_that_cannot_be_used_are_told(folder: Path) -> None:
+def test_invalid_settings_are_a_finding(folder: Path) -> None:
     told = fine(folder, "settings", environ={"TANDEM_KAFKA_PARTITIONS": "3"})
     assert told == f"{folder / 'tandem.toml'}, TANDEM_KAFKA_PARTITIONS"
     (folder / "tandem.toml").write_text("[kafka]\npartition = 2\n")
     assert "tandem.toml:2: unknown key 'partition'" in wrong(folder, "settings").what
 
 
-def test_definitions_that_do_not_load_are_told(folder: Path) -> None:
+def test_definitions_that_do_not_load_are_a_finding(folder: Path) -> None:
     assert fine(folder, "definitions") == "0 sources, 0 views"
     (folder / "definitions.py").write_text("SOURCES = (\n")
     assert "definitions.py" in wrong(folder, "definitions").what
 
 
-def test_a_configured_port_that_another_program_has_is_told(folder: Path) -> None:
+def test_a_configured_port_of_another_program_is_a_finding(folder: Path) -> None:
     assert fine(folder, "ports") == "the broker will use a free port"
     assert "outside broker" in fine(folder, "ports", environ={"TANDEM_KAFKA_BOOTSTRAP": "somewhere:9092"})
     with closing(socket.create_server(("127.0.0.1", 0))) as other:
@@ -82,7 +82,7 @@ def test_a_configured_port_that_another_program_has_is_told(folder: Path) -> Non
     assert fine(folder, "ports", environ={"TANDEM_KAFKA_PORT": port}) == f"kafka.port {port} is free"
 
 
-def test_a_broker_on_another_port_than_the_configured_one_is_told(folder: Path) -> None:
+def test_a_broker_on_another_port_is_a_finding(folder: Path) -> None:
     pid, state = os.getpid(), folder / ".tandem"
     for name, content in {
         "run/broker.json": background.Process("broker", pid, background.start_time(pid), "broker.log"),

@@ -73,7 +73,7 @@ def tables(folder: Path) -> Tables:
     return Tables(str(folder / ".tandem" / "tables"))
 
 
-def test_a_lock_is_held_by_whom_it_says(folder: Path, tables: Tables) -> None:
+def test_a_lock_names_its_holder(folder: Path, tables: Tables) -> None:
     assert fine(folder, "locks") == "none is held"
     lock = tables.lock("archive")
     with held(lock) as pid:
@@ -95,7 +95,7 @@ def test_a_lock_is_held_by_whom_it_says(folder: Path, tables: Tables) -> None:
     wrong(folder, "locks")
 
 
-def test_a_part_that_is_gone_is_told(folder: Path, tables: Tables) -> None:
+def test_a_dead_part_is_a_finding(folder: Path, tables: Tables) -> None:
     assert fine(folder, "processes") == "nothing is running"
     state = folder / ".tandem"
     child = background.spawn(state, "speed", ["/bin/sleep", "600"], environ=os.environ, folder=folder)
@@ -137,7 +137,7 @@ def world(archived: World, tmp_path: Path) -> World:
     return archived.moved(tmp_path)
 
 
-def test_an_archive_run_that_was_not_finished_is_told_while_none_is_at_work(world: World, tmp_path: Path) -> None:
+def test_an_incomplete_archive_run_is_a_finding_unless_one_is_active(world: World, tmp_path: Path) -> None:
     assert fine(tmp_path, "runs") == "all archive runs are complete"
     archive.intend(world.tables, SOURCE, start=world.end, end=position(5), by="archive", at=NOON)
     assert wrong(tmp_path, "runs", looks.UNFINISHED_RUN).what == f"source '{SOURCE}': run 2 of 2 is incomplete"
@@ -145,7 +145,7 @@ def test_an_archive_run_that_was_not_finished_is_told_while_none_is_at_work(worl
         assert fine(tmp_path, "runs") == "an archive run is active"
 
 
-def test_a_run_is_finished_once_every_release_that_is_kept_up_has_it(world: World, tmp_path: Path) -> None:
+def test_a_run_is_complete_once_every_standing_release_has_it(world: World, tmp_path: Path) -> None:
     (tmp_path / "definitions.py").write_text(world.definitions.replace("Scale(2)]", "Scale(2)]\n    more: int = 0"))
     beside(world, "built")
     wrong(tmp_path, "runs", looks.UNFINISHED_RUN)
@@ -158,12 +158,12 @@ def beside(world: World, stage: Stage) -> int:
     return release.number
 
 
-def test_an_import_that_was_cut_short_is_told(folder: Path, tables: Tables) -> None:
+def test_an_incomplete_import_is_a_finding(folder: Path, tables: Tables) -> None:
     archive.intend(tables, "numbers", start=LOG_START, end=at(5, 5), by=archive.IMPORT, at=AT)
     wrong(folder, "runs", looks.UNFINISHED_IMPORT)
 
 
-def test_a_gap_is_told_until_a_publication_is_built_in_spite_of_it(world: World, tmp_path: Path) -> None:
+def test_a_gap_is_a_finding_until_a_publication_accepts_it(world: World, tmp_path: Path) -> None:
     assert fine(tmp_path, "gaps") == "no recorded losses"
     gap = gaps.record(world.tables, SOURCE, Ranges.of({("T", 0): (0, 3)}), reason="the log began at 3", at=NOON)
     found = wrong(tmp_path, "gaps", looks.GAP)
@@ -174,20 +174,20 @@ def test_a_gap_is_told_until_a_publication_is_built_in_spite_of_it(world: World,
     assert fine(tmp_path, "gaps") == "every recorded loss is accepted"
 
 
-def test_an_import_before_anything_is_published_is_to_be_decoded(folder: Path, tables: Tables) -> None:
+def test_an_import_before_the_first_publication_needs_decoding(folder: Path, tables: Tables) -> None:
     filed = Filed(tables)
     filed.file([row("T", 0, 0)], {("T", 0): 1})
     wrong(folder, "runs", looks.UNFINISHED_RUN)
 
 
-def test_what_cannot_be_read_of_runs_and_applies_is_told(world: World, tmp_path: Path) -> None:
+def test_unreadable_records_of_runs_and_releases_are_findings(world: World, tmp_path: Path) -> None:
     for file in Path(world.tables.control("publications")).glob("*.parquet"):
         file.unlink()
     for check in ("runs", "apply", "clock"):
         wrong(tmp_path, check)
 
 
-def test_an_apply_that_ended_in_the_middle_is_told_until_it_is_over(world: World, tmp_path: Path) -> None:
+def test_an_interrupted_apply_is_a_finding_until_it_is_complete(world: World, tmp_path: Path) -> None:
     assert fine(tmp_path, "apply") == "no incomplete apply"
     (tmp_path / "definitions.py").write_text(world.definitions.replace("bytes > 0", "bytes > 1"))
     number = beside(world, "applied")
@@ -207,7 +207,7 @@ def test_an_apply_that_ended_in_the_middle_is_told_until_it_is_over(world: World
     assert publications.latest(world.tables) == world.live
 
 
-def test_scratch_that_was_left_is_told_and_deleted(folder: Path, tables: Tables) -> None:
+def test_left_over_scratch_files_are_a_finding_and_are_deleted(folder: Path, tables: Tables) -> None:
     assert fine(folder, "leftovers") == "no left-over files"
     left = Path(tables.root) / "scratch" / "verify" / "part.parquet"
     left.parent.mkdir(parents=True)
@@ -219,7 +219,7 @@ def test_scratch_that_was_left_is_told_and_deleted(folder: Path, tables: Tables)
     fine(folder, "leftovers")
 
 
-def test_checkpoints_of_a_dead_speed_layer_are_told_and_deleted_by_the_next(folder: Path, tables: Tables) -> None:
+def test_checkpoints_of_a_dead_speed_layer_are_a_finding_and_the_next_deletes_them(folder: Path, tables: Tables) -> None:
     state = folder / ".tandem"
     mine = checkpoints.own_folder(state)
     fine(folder, "leftovers")
@@ -232,7 +232,7 @@ def test_checkpoints_of_a_dead_speed_layer_are_told_and_deleted_by_the_next(fold
 
 
 @pytest.mark.parametrize("busy", ["speed", "archive", "views", "young"])
-def test_folders_of_a_killed_spark_are_told_while_no_spark_is_at_work(folder: Path, tables: Tables, busy: str) -> None:
+def test_folders_of_a_killed_spark_are_a_finding_unless_spark_is_active(folder: Path, tables: Tables, busy: str) -> None:
     state = folder / ".tandem"
     for name in ("blockmgr-1", "spark-2"):
         (state / "spark" / name).mkdir(parents=True)

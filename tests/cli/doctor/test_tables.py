@@ -76,7 +76,7 @@ def closed(table: Path) -> None:
     (table / "_delta_log" / f"{0:020}.json").write_text("garbage{")
 
 
-def test_tables_that_are_whole_are_so(world: World) -> None:
+def test_complete_tables_are_ok(world: World) -> None:
     assert fine(world.folder, "tables") == "13 Delta tables, all complete and of reader version 1"
     assert fine(world.folder, "views") == "publication 3: all 3 views complete"
     shutil.rmtree(world.tables.root)
@@ -96,7 +96,7 @@ def test_tables_that_are_whole_are_so(world: World) -> None:
         ("realtime", closed),
     ],
 )
-def test_a_damaged_table_is_told_with_its_mend(world: World, kind: str, damage: Callable[[Path], None]) -> None:
+def test_a_damaged_table_is_a_finding_with_its_fix(world: World, kind: str, damage: Callable[[Path], None]) -> None:
     tables = world.tables
     address, problem = {
         "journal": (tables.control("releases"), looks.JOURNAL),
@@ -108,12 +108,12 @@ def test_a_damaged_table_is_told_with_its_mend(world: World, kind: str, damage: 
     assert address in wrong(world.folder, "tables", problem).what
 
 
-def test_an_archive_that_is_gone_is_told(world: World) -> None:
+def test_a_missing_archive_is_a_finding(world: World) -> None:
     shutil.rmtree(world.tables.archive(SOURCE))
     assert "is missing, although archive runs wrote it" in wrong(world.folder, "tables", looks.ARCHIVE).what
 
 
-def test_a_realtime_table_that_is_removed_is_made_anew(world: World, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_removed_realtime_table_is_created_again(world: World, capsys: pytest.CaptureFixture[str]) -> None:
     before = answer(world, capsys)
     torn(Path(world.tables.realtime(1, SOURCE)))
     found = wrong(world.folder, "tables", looks.REALTIME)
@@ -126,7 +126,7 @@ def test_a_realtime_table_that_is_removed_is_made_anew(world: World, capsys: pyt
     fine(world.folder, "tables")
 
 
-def test_decoded_tables_that_are_removed_are_to_be_decoded_anew(world: World) -> None:
+def test_removed_decoded_tables_are_decoded_again(world: World) -> None:
     closed(Path(world.tables.quarantine(SOURCE, decoder(world))))
     fix = wrong(world.folder, "tables", looks.DECODED).fix or ""
     assert archive.end(world.tables, SOURCE, decoder(world)) == position(11)
@@ -147,7 +147,7 @@ def of_version(world: World, view: str, number: int) -> Path:
 
 
 @pytest.mark.parametrize("damage", [torn, overwritten, emptied])
-def test_a_batch_view_that_is_damaged_is_told(
+def test_a_damaged_batch_view_is_a_finding(
     world: World, damage: Callable[[Path], None], capsys: pytest.CaptureFixture[str]
 ) -> None:
     assert answer(world, capsys) == (0, 9)
@@ -161,12 +161,12 @@ def test_a_batch_view_that_is_damaged_is_told(
     assert answer(world, capsys)[0] == 1
 
 
-def test_a_batch_version_that_its_table_has_no_longer_is_told(world: World) -> None:
+def test_a_missing_batch_version_is_a_finding(world: World) -> None:
     world.drop_version("inverse", 2)
     assert "0 of the 2 rows of batch version 2" in wrong(world.folder, "views", looks.LOST_PART).what
 
 
-def test_a_view_that_does_not_open_is_told(world: World) -> None:
+def test_a_view_that_does_not_open_is_a_finding(world: World) -> None:
     table = of_version(world, "ever", 3).parent
     closed(table)
     found = wrong(world.folder, "tables", looks.VIEW)
@@ -176,13 +176,13 @@ def test_a_view_that_does_not_open_is_told(world: World) -> None:
     assert "of batch version 2 does not exist" in wrong(world.folder, "views", looks.LOST_PART).what
 
 
-def test_what_only_an_older_publication_names_is_less_bad(world: World) -> None:
+def test_damage_that_only_older_publications_name_is_a_warning(world: World) -> None:
     emptied(of_version(world, "ever", 2))
     wrong(world.folder, "tables", looks.OLD_PART)
     fine(world.folder, "views")
 
 
-def test_a_version_that_others_still_have_is_old_where_the_view_was_folded_anew(world: World) -> None:
+def test_a_version_that_only_older_publications_name_is_a_warning_after_a_rebuild(world: World) -> None:
     again = Part(3, world.write_version("ever", 3, position(8)), position(8))
 
     def derive(parent: Publication | None) -> Publication:
@@ -201,7 +201,7 @@ def commit(table: Path, action: dict[str, object]) -> None:
     (table / "_delta_log" / f"{version:020}.json").write_text(json.dumps(action))
 
 
-def test_a_table_that_asks_too_much_of_its_readers_is_told(world: World) -> None:
+def test_a_table_with_a_newer_reader_version_is_a_finding(world: World) -> None:
     table = of_version(world, "ever", 3).parent
     features = {"readerFeatures": ["deletionVectors"], "writerFeatures": ["deletionVectors"]}
     commit(table, {"protocol": {"minReaderVersion": 3, "minWriterVersion": 7, **features}})
@@ -209,13 +209,13 @@ def test_a_table_that_asks_too_much_of_its_readers_is_told(world: World) -> None
     assert told == f"{table} needs reader version 3, writer version 7, deletionVectors; Tandem supports 1 and 2"
 
 
-def test_a_table_that_asks_too_much_of_its_writers_is_told(world: World) -> None:
+def test_a_table_with_a_newer_writer_version_is_a_finding(world: World) -> None:
     table = Path(world.tables.archive(SOURCE))
     DeltaTable(table).alter.add_constraint({"positive": '"offset" >= 0'})
     assert "writer version 3" in wrong(world.folder, "tables", looks.WRITER).what
 
 
-def test_files_that_their_owner_deletes_meanwhile_are_not_missed(world: World) -> None:
+def test_files_that_their_owner_deletes_meanwhile_are_not_a_finding(world: World) -> None:
     before = delta_tables.open_table(world.tables, world.tables.realtime(1, SOURCE))
     assert before is not None
     world.writer = Writer.claim(world.tables, 1, SOURCE, by="test", at=NOON)
@@ -227,7 +227,7 @@ def test_files_that_their_owner_deletes_meanwhile_are_not_missed(world: World) -
     assert (damaged, delta_tables.files(handle)) == ([], now)
 
 
-def test_publications_that_cannot_be_read_are_told(world: World) -> None:
+def test_unreadable_publications_are_a_finding(world: World) -> None:
     torn(Path(world.tables.control("publications")))
     wrong(world.folder, "tables", looks.JOURNAL)
     wrong(world.folder, "views")

@@ -54,7 +54,7 @@ def told(folder: Path, capsys: pytest.CaptureFixture[str], code: int) -> dict[st
     return {one["check"]: one for one in document["checks"]}
 
 
-def test_warnings_are_no_failure_and_what_needs_what_failed_is_not_looked_at(
+def test_warnings_are_not_failures_and_checks_after_a_failure_are_skipped(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     (tmp_path / "tandem.toml").touch()
@@ -78,7 +78,7 @@ def test_warnings_are_no_failure_and_what_needs_what_failed_is_not_looked_at(
     assert found["tables"]["found"] == "not checked; see state"
 
 
-def test_it_needs_no_spark() -> None:
+def test_doctor_needs_no_spark() -> None:
     script = "import sys; from cli import doctor; print('pyspark' in sys.modules)"
     done = subprocess.run(
         [sys.executable, "-c", script], cwd=ROOT, env=dict(os.environ), capture_output=True, text=True, check=True

@@ -33,7 +33,7 @@ def world(tmp_path: Path) -> World:
     return made
 
 
-def test_an_archive_goes_to_another_project_without_spark_or_a_broker(world: World, tmp_path: Path) -> None:
+def test_an_archive_moves_to_another_project_without_spark_or_a_broker(world: World, tmp_path: Path) -> None:
     (tmp_path / "there").mkdir()
     other = World(tmp_path / "there")
     command = [sys.executable, "-c", ASK, str(world.folder), str(other.folder), str(tmp_path / "moved")]
@@ -46,7 +46,7 @@ def test_an_archive_goes_to_another_project_without_spark_or_a_broker(world: Wor
     ]
 
 
-def test_what_cannot_be_done_is_one_sentence(world: World, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_refused_export_or_import_is_one_sentence(world: World, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     (tmp_path / "other").mkdir()
     other = World(tmp_path / "other")
     moved = str(tmp_path / "moved")

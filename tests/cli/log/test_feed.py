@@ -74,7 +74,7 @@ def records(broker: kafka.Connection, name: str) -> list[Any]:
     return consumed(broker, kafka.topic(broker, name))
 
 
-def test_each_line_without_its_end_is_a_record_blank_ones_too(feed, project: Path, broker: kafka.Connection) -> None:
+def test_each_line_without_its_end_is_a_record_also_a_blank_one(feed, project: Path, broker: kafka.Connection) -> None:
     data = b'{"at": 1}\n\n\xff\x00 not text\r\n  \n\n"last, without an end"'
     (project / "plain.txt").write_bytes(data)
     (project / "packed.gz").write_bytes(gzip.compress(data))
@@ -86,7 +86,7 @@ def test_each_line_without_its_end_is_a_record_blank_ones_too(feed, project: Pat
     assert sorted(values(broker, project.name)) == sorted(expected * 3)
 
 
-def test_the_positions_are_those_after_what_was_sent(feed, project: Path, broker: kafka.Connection) -> None:
+def test_positions_are_those_after_the_sent_records(feed, project: Path, broker: kafka.Connection) -> None:
     code, document, _ = feed("-", given=b"line\n" * 5000)
     ends = kafka.ends(broker, [kafka.topic(broker, project.name)])
     told = {(topic, int(number)): offset for topic, of in document["positions"].items() for number, offset in of.items()}
@@ -115,11 +115,11 @@ def test_lines_of_one_key_are_in_one_partition(feed, project: Path, broker: kafk
         assert mine == given[key::5]
 
 
-def test_nothing_to_send_is_no_failure(feed) -> None:
+def test_an_empty_file_succeeds(feed) -> None:
     assert feed("-")[:2] == (0, {"source": "lines", "sent": 0, "positions": {}})
 
 
-def test_a_record_that_kafka_refuses_fails_the_whole(feed) -> None:
+def test_a_record_that_kafka_refuses_fails_the_command(feed) -> None:
     code, document, errors = feed("-", given=b"fine\n" + b"x" * 2_000_000 + b"\n")
     assert code == 1
     assert document["error"].startswith("line 2 of -: ")
@@ -127,7 +127,7 @@ def test_a_record_that_kafka_refuses_fails_the_whole(feed) -> None:
     assert errors == f"tandem: {document['error']}\n"
 
 
-def test_what_cannot_be_fed_is_one_sentence(feed, project: Path, broker: kafka.Connection) -> None:
+def test_a_refused_feed_is_one_sentence(feed, project: Path, broker: kafka.Connection) -> None:
     assert feed("no-such-file")[1]["error"] == "cannot read no-such-file: the file does not exist"
     assert feed(".")[1]["error"].startswith("cannot read .: it is a folder")
     (project / "broken.gz").write_bytes(gzip.compress(b"line\n" * 100)[:-10])
@@ -141,7 +141,7 @@ def test_what_cannot_be_fed_is_one_sentence(feed, project: Path, broker: kafka.C
     assert error.endswith("; run `tandem up` to create it")
 
 
-def test_following_goes_on_over_a_rotation_until_it_is_stopped(project: Path, broker: kafka.Connection) -> None:
+def test_following_continues_across_a_rotation_until_stopped(project: Path, broker: kafka.Connection) -> None:
     file = project / "access.log"
     file.write_bytes(b"one\n")
     command = [

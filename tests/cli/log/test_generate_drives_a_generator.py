@@ -53,7 +53,7 @@ class Number(Record):
     n: int
 
 
-def test_a_sources_key_comes_in_place_of_the_generators() -> None:
+def test_a_sources_key_replaces_the_generators() -> None:
     values = [b'{"at":"2026-11-01T00:00:00Z","n":%d}' % (i % 7) if i % 10 else b"broken" for i in range(2_500)]
     given = [(b"own", value, i) for i, value in enumerate(values)]
     plain = Source(topic="t", event=Number, event_time="at")
@@ -62,7 +62,7 @@ def test_a_sources_key_comes_in_place_of_the_generators() -> None:
     assert found == [(b"%d" % (i % 7) if i % 10 else None, value, i) for i, value in enumerate(values)]
 
 
-def test_what_is_skipped_counts_in_the_truth_and_is_not_sent() -> None:
+def test_skipped_samples_count_in_the_expected_answers_and_are_not_sent() -> None:
     sent: list[bytes] = []
     truth = Tally()
     assert drive(numbers(30), truth, lambda value, _: sent.append(value), skip=20, stop=Event()) == Driven(10, 1)
@@ -70,7 +70,7 @@ def test_what_is_skipped_counts_in_the_truth_and_is_not_sent() -> None:
     assert truth.facts == Counter(i for i in range(30) if i % 10 != 9)
 
 
-def test_the_rate_is_kept_and_a_stop_ends_it_with_a_truth_of_what_was_sent() -> None:
+def test_the_rate_is_kept_and_a_stop_writes_the_expected_answers() -> None:
     stop, truth, sent = Event(), Tally(), list[bytes]()
     Timer(0.5, stop.set).start()
     start = time.monotonic()
@@ -86,7 +86,7 @@ def test_the_examples_generators_load_and_an_endless_run_starts_like_a_short_one
     assert [next(endless) for _ in range(50)] == list(samples(generator, 1, 50, BASE, 0.0))
 
 
-def test_a_truth_gets_what_it_asks_for_of_the_topic() -> None:
+def test_a_truth_gets_the_topic_parameters_that_it_names() -> None:
     class Asking(Tally):
         def __init__(self, topic_id: str, partitions: int) -> None:
             self.asked = (topic_id, partitions)
@@ -112,14 +112,14 @@ def test_a_truth_gets_what_it_asks_for_of_the_topic() -> None:
         ("def (", "SyntaxError"),
     ],
 )
-def test_a_project_without_a_usable_generator_is_told_what_one_is(tmp_path: Path, content: str | None, sentence: str) -> None:
+def test_a_missing_or_invalid_generator_is_explained(tmp_path: Path, content: str | None, sentence: str) -> None:
     if content is not None:
         (tmp_path / "generator.py").write_text(content)
     with pytest.raises(NoGenerator, match=sentence):
         load(tmp_path)
 
 
-def test_a_truth_is_written_whole_and_read_back(tmp_path: Path) -> None:
+def test_expected_answers_are_written_atomically_and_read_back(tmp_path: Path) -> None:
     file = tmp_path / "new" / "truth.json"
     expected_answers.write(file, {"views": {"v": [{"café": 2**70}]}})
     expected_answers.write(file, {"views": {"v": [{"café": 2**80}]}})
@@ -127,7 +127,7 @@ def test_a_truth_is_written_whole_and_read_back(tmp_path: Path) -> None:
     assert [path.name for path in file.parent.iterdir()] == ["truth.json"]
 
 
-def test_a_truth_that_cannot_be_written_or_read_is_one_sentence(tmp_path: Path) -> None:
+def test_expected_answers_that_cannot_be_written_or_read_are_one_sentence(tmp_path: Path) -> None:
     (tmp_path / "file").write_text(json.dumps([]))
     with pytest.raises(TandemError, match="cannot write the expected answers"):
         expected_answers.write(tmp_path / "file" / "truth.json", {})

@@ -39,7 +39,7 @@ def printed(folder: Path, capsys: pytest.CaptureFixture[str]) -> dict[str, Sampl
     return parsed(capsys.readouterr().out)
 
 
-def test_every_figure_is_what_the_log_holds(world: World, capsys: pytest.CaptureFixture[str]) -> None:
+def test_every_metric_equals_the_log(world: World, capsys: pytest.CaptureFixture[str]) -> None:
     found = printed(world.folder, capsys)
     assert found["tandem_scrape_success"] == {(): 1}
     assert found["tandem_process_up"] == {("broker",): 0, ("speed",): 0}
@@ -77,9 +77,7 @@ def test_every_figure_is_what_the_log_holds(world: World, capsys: pytest.Capture
     assert found["tandem_table_bytes"][("realtime", "hits")] == sum(sizes)
 
 
-def test_runs_and_audits_are_the_newest_and_an_estimate_knows_only_what_was_before(
-    world: World, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_runs_and_audits_are_the_newest_and_estimates_use_earlier_runs(world: World, capsys: pytest.CaptureFixture[str]) -> None:
     for number, seconds in ((1, 10.0), (2, 30.0)):
         at = NOON + timedelta(hours=number)
         rates.record(world.tables, Rate(at, "hits", "full", rows=1000, bytes=50_000, views=3, seconds=seconds))
@@ -103,7 +101,7 @@ def test_runs_and_audits_are_the_newest_and_an_estimate_knows_only_what_was_befo
     assert found["tandem_audit_symmetric_error_ratio"] == {audited: 0.25}
 
 
-def test_before_anything_is_published_what_is_unknown_is_missing(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_before_the_first_publication_unknown_metrics_are_missing(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     (tmp_path / "tandem.toml").touch()
     (tmp_path / "definitions.py").write_text("SOURCES = ()\nVIEWS = ()\n")
     found = printed(tmp_path, capsys)
@@ -116,12 +114,12 @@ def test_before_anything_is_published_what_is_unknown_is_missing(tmp_path: Path,
     }
 
 
-def test_json_holds_the_same_text(world: World, capsys: pytest.CaptureFixture[str]) -> None:
+def test_json_contains_the_same_text(world: World, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["metrics", "--json", "--project", str(world.folder)]) == 0
     assert parsed(json.loads(capsys.readouterr().out)["metrics"])["tandem_publication_number"] == {(): 2}
 
 
-def test_what_cannot_be_read_fails_once_and_is_a_figure_where_it_is_served(
+def test_an_unreadable_project_fails_the_command_and_is_a_metric_when_served(
     world: World, capsys: pytest.CaptureFixture[str]
 ) -> None:
     with served(world.folder) as (url, _):
@@ -133,7 +131,7 @@ def test_what_cannot_be_read_fails_once_and_is_a_figure_where_it_is_served(
     assert "publications" in capsys.readouterr().err
 
 
-def test_it_is_served_on_loopback_alone_until_it_is_ended(world: World) -> None:
+def test_metrics_are_served_only_on_loopback_until_stopped(world: World) -> None:
     with served(world.folder) as (url, process):
         assert scraped(url)["tandem_publication_number"] == {(): 2}
         world.append(1, hit("/new", 1))
@@ -148,7 +146,7 @@ def test_it_is_served_on_loopback_alone_until_it_is_ended(world: World) -> None:
         assert process.wait(60) == 0
 
 
-def test_the_page_is_what_the_code_says() -> None:
+def test_the_page_is_generated_from_the_code() -> None:
     assert (ROOT / "docs" / "metrics.md").read_text("utf-8") == markdown(), "python -m cli.metrics.table > docs/metrics.md"
 
 

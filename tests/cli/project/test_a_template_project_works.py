@@ -50,7 +50,7 @@ def orders(file: Path) -> list[dict[str, Any]]:
     return list(found.values())
 
 
-def test_try_gives_what_a_few_lines_of_python_count(shop: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_try_equals_a_few_lines_of_python(shop: Path, capsys: pytest.CaptureFixture[str]) -> None:
     code, found, _ = run(capsys, "try", "sales", str(shop / "orders.jsonl"), "--project", str(shop))
     assert code == 0
     good = orders(shop / "orders.jsonl")
@@ -103,7 +103,7 @@ def test_its_own_tests_pass_by_the_readmes_command(shop: Path) -> None:
     assert (outcome.returncode, b"4 passed" in outcome.stdout) == (0, True), outcome
 
 
-def test_pytest_imports_nothing_of_the_platform_before_a_test_asks_for_a_fixture() -> None:
+def test_pytest_imports_the_platform_only_when_a_test_uses_a_fixture() -> None:
     code = "import sys, cli.pytest_plugin; print(sorted({'views', 'pyarrow', 'duckdb', 'infra'} & set(sys.modules)))"
     command = [sys.executable, "-c", code]
     outcome = subprocess.run(command, env={"PYTHONPATH": PYTHONPATH}, capture_output=True, text=True, check=True)
@@ -117,7 +117,7 @@ def test_init_overwrites_nothing(shop: Path, capsys: pytest.CaptureFixture[str])
     assert "name a new folder" in found["error"]
 
 
-def test_an_unknown_view_or_file_is_answered_with_what_exists(shop: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_an_unknown_view_or_file_gets_the_valid_ones(shop: Path, capsys: pytest.CaptureFixture[str]) -> None:
     _, found, _ = run(capsys, "try", "sale", str(shop / "orders.jsonl"), "--project", str(shop))
     assert found["error"] == "no view 'sale'; views: sales, channels"
     code, found, _ = run(capsys, "try", "sales", str(shop / "none"), "--project", str(shop))

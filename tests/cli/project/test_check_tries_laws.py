@@ -100,7 +100,7 @@ def test_a_mean_of_means_fails_with_the_smallest_events(tmp_path: Path, capsys: 
     assert f"averages.some: {broken}" in capsys.readouterr().out
 
 
-def test_without_the_option_no_law_is_tried(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_without_the_option_no_law_is_tested(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     code, found = run(capsys, "check", "--project", project(tmp_path, LAWLESS))
     assert (code, "laws" in found) == (0, False)
     assert found["views"]["averages"]["measures"]["mean"]["measure"] == 'Average("wh")'
@@ -138,7 +138,7 @@ VIEWS = (sizes,)
 """
 
 
-def test_a_source_that_looks_at_each_event_by_itself_passes(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_source_that_treats_each_event_independently_passes(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     place = project(tmp_path, LAWFUL)
     (tmp_path / "definitions.py").write_text(PREPARED.replace("NUMBERS", '[len(one) for one in lines["text"].to_pylist()]'))
     code, found = run(capsys, "check", "--laws", "--project", place)
@@ -151,7 +151,7 @@ def test_a_source_that_looks_at_each_event_by_itself_passes(tmp_path: Path, caps
     assert "lines.prepare: no counterexample found" in shown
 
 
-def test_a_source_that_looks_at_many_events_fails_with_the_smallest(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_source_that_reads_other_events_fails_with_an_example(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     place = project(tmp_path, LAWFUL)
     (tmp_path / "definitions.py").write_text(PREPARED.replace("NUMBERS", "range(len(lines))"))
     code, found = run(capsys, "check", "--laws", "--project", place)

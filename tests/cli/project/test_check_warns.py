@@ -26,9 +26,7 @@ VIEWS = (last,)
 """
 
 
-def test_a_window_that_follows_the_log_wants_its_keys_in_one_partition(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_a_window_in_log_order_needs_its_keys_in_one_partition(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     (tmp_path / "tandem.toml").touch()
     for key, warned in (("", True), (', key="sensor"', False)):
         (tmp_path / "definitions.py").write_text(DEFINITIONS.replace("KEY", key))

@@ -63,7 +63,7 @@ def explained(capsys: pytest.CaptureFixture[str], folder: Path, view: str) -> di
     return found
 
 
-def test_what_batch_reads_and_serving_holds_is_what_the_tables_have(world: World, capsys: pytest.CaptureFixture[str]) -> None:
+def test_explain_shows_what_batch_reads_and_serving_holds(world: World, capsys: pytest.CaptureFixture[str]) -> None:
     found = explained(capsys, world.folder, "per_page")
     assert (found["publication"], found["release"]) == (2, 1)
     batch, serving = found["batch"], found["serving"]
@@ -82,7 +82,7 @@ def test_what_batch_reads_and_serving_holds_is_what_the_tables_have(world: World
     assert Path(found["speed"]["writes"]).is_dir()
 
 
-def test_a_person_is_told_the_same(world: World, capsys: pytest.CaptureFixture[str]) -> None:
+def test_the_text_has_the_same_facts(world: World, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["explain", "per_page", "--project", str(world.folder)]) == 0
     shown = capsys.readouterr().out
     for part in (
@@ -97,7 +97,7 @@ def test_a_person_is_told_the_same(world: World, capsys: pytest.CaptureFixture[s
         assert part in shown
 
 
-def test_before_anything_is_published_the_working_tree_is_explained(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_before_the_first_publication_the_working_tree_is_explained(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     (tmp_path / "tandem.toml").touch()
     (tmp_path / "definitions.py").write_text(ORDERED)
     found = explained(capsys, tmp_path, "hops")
@@ -139,7 +139,7 @@ def test_every_state_column_is_explained(world: World, capsys: pytest.CaptureFix
     assert named == kept
 
 
-def test_what_a_source_prepares_is_a_step(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_prepare_is_a_step(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     (tmp_path / "tandem.toml").touch()
     prepared = ORDERED.replace("hits = Source(", "def paged(hits):\n    return hits\n\n\nhits = Source(prepare=paged, ")
     prepared = prepared.replace("VIEWS = (hops, hundreds)", "VIEWS = (hops,)")
@@ -154,7 +154,7 @@ def test_an_unknown_view_is_one_sentence(world: World, capsys: pytest.CaptureFix
     assert capsys.readouterr().err == "tandem: no view 'per_pag'; views: per_page, ever, inverse\n"
 
 
-def test_it_imports_no_spark(world: World) -> None:
+def test_explain_imports_no_spark(world: World) -> None:
     script = (
         f"import sys; from cli.__main__ import main; assert main(['explain', 'ever', '--project', {str(world.folder)!r}]) == 0; "
         "assert not {'pyspark', 'pandas'} & set(sys.modules)"

@@ -36,7 +36,7 @@ COLUMNS = replace(JSON, decoder=csv(columns=("at", "n")))
         (replace(HEADER, max_events_per_record=3, key="n"), Layout(True, 1)),
     ],
 )
-def test_what_a_record_holds_of_a_file(source: Source, expected: Layout) -> None:
+def test_the_layout_of_a_record_follows_the_format(source: Source, expected: Layout) -> None:
     assert layout(source) == expected
 
 
@@ -59,13 +59,13 @@ def test_lines_are_bundled(source: Source, lines: list[bytes], expected: Any) ->
     assert values(source, *lines) == expected
 
 
-def test_a_record_stays_below_what_a_broker_takes() -> None:
+def test_a_record_stays_below_the_brokers_limit() -> None:
     lines = [b"x" * 200_000] * 5 + [b"y" * 900_000, b"z"]
     found = values(replace(COLUMNS, max_events_per_record=100), *lines)
     assert [(line, len(value)) for line, value in found] == [(1, 400_001), (3, 400_001), (5, 200_000), (6, 900_000), (7, 1)]
 
 
-def test_a_view_is_tried_on_a_file_as_it_would_be_sent() -> None:
+def test_try_reads_a_file_as_feed_sends_it() -> None:
     source = replace(HEADER, max_events_per_record=2)
     lines = [b"n,at", *(b"%d,2026-11-01T00:00:00Z" % n for n in range(5)), b"x,2026-11-01T00:00:00Z"]
     tried = trial(View(source, measures={"n": count()}), lines, at=datetime(2026, 11, 1, tzinfo=UTC))

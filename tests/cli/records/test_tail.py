@@ -35,7 +35,7 @@ def append(file: Path, data: bytes) -> None:
         stream.write(data)
 
 
-def test_what_is_appended_follows_what_was_there(feed: Feed) -> None:
+def test_appended_lines_follow_the_existing_ones(feed: Feed) -> None:
     append(feed.file, b"one\ntwo\n")
     assert feed.read(2) == [b"one", b"two"]
     append(feed.file, b"\nthree\r\n")
@@ -68,7 +68,7 @@ def test_a_truncated_file_is_read_from_its_start(feed: Feed) -> None:
     assert feed.read(1) == [b"short"]
 
 
-def test_one_that_is_not_there_yet_is_waited_for(tmp_path: Path) -> None:
+def test_an_absent_file_is_waited_for(tmp_path: Path) -> None:
     stop, waits = Event(), []
     feed = followed(tmp_path / "log", stop, pause_s=0)
     # A generator cannot be looked at while it waits: the event it waits on writes the file.
@@ -77,7 +77,7 @@ def test_one_that_is_not_there_yet_is_waited_for(tmp_path: Path) -> None:
     assert len(waits) == 1
 
 
-def test_one_that_is_gone_may_still_be_written_to(feed: Feed) -> None:
+def test_a_deleted_file_may_still_be_written_to(feed: Feed) -> None:
     append(feed.file, b"one\n")
     assert feed.read(1) == [b"one"]
     with feed.file.open("ab") as stream:

@@ -35,7 +35,7 @@ def test_nothing_differs(world: World, capsys: pytest.CaptureFixture[str]) -> No
     assert shown.endswith("nothing differs\n")
 
 
-def test_formatting_and_units_are_told_but_are_no_difference(world: World, capsys: pytest.CaptureFixture[str]) -> None:
+def test_formatting_and_units_are_shown_but_are_not_a_difference(world: World, capsys: pytest.CaptureFixture[str]) -> None:
     text = DEFINITIONS.replace("bytes > 0", "bytes   >  0").replace(
         '"pages": approx_count_distinct("page")}', '"pages": approx_count_distinct("page")}, doc="x"'
     )
@@ -48,7 +48,7 @@ def test_formatting_and_units_are_told_but_are_no_difference(world: World, capsy
     assert shown.endswith("only the text of definitions.py differs\n")
 
 
-def test_each_view_says_what_changed_of_what_kind_and_what_is_to_do(world: World, capsys: pytest.CaptureFixture[str]) -> None:
+def test_each_view_has_its_changes_with_kind_and_work(world: World, capsys: pytest.CaptureFixture[str]) -> None:
     text = DEFINITIONS.replace("bytes > 0", "bytes > 1").replace("inverse = ", "reverse = ").replace("inverse)", "reverse)")
     text = text.replace('"mean": mean("bytes")', '"mean": mean("bytes"), "least": mean("-bytes")')
     code, document, shown = planned(capsys, world.folder, text)
@@ -73,7 +73,7 @@ def test_each_view_says_what_changed_of_what_kind_and_what_is_to_do(world: World
     assert "\n- view inverse: removed\n" in shown
 
 
-def test_what_means_the_same_computes_nothing_and_says_why(world: World, capsys: pytest.CaptureFixture[str]) -> None:
+def test_definitions_of_the_same_meaning_compute_nothing(world: World, capsys: pytest.CaptureFixture[str]) -> None:
     """A renamed view keeps its batch view; a docstring, a comment and the order of measures are no difference."""
     text = (
         DEFINITIONS.replace("inverse = ", "reverse = ").replace("inverse)", "reverse)").replace("class Hit", "# A hit\nclass Hit")
@@ -101,7 +101,7 @@ def test_what_means_the_same_computes_nothing_and_says_why(world: World, capsys:
     assert "nothing to compute" not in shown
 
 
-def test_other_events_come_from_the_archive(world: World, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_changed_decoder_reads_the_archive(world: World, capsys: pytest.CaptureFixture[str]) -> None:
     code, document, shown = planned(capsys, world.folder, DEFINITIONS.replace(PRICE, f"{PRICE}    note: str = ''\n"))
     assert code == 3
     assert document["sources"]["hits"]["work"] == "build its events table again, from the archive"
@@ -117,13 +117,13 @@ def test_other_events_come_from_the_archive(world: World, capsys: pytest.Capture
     )
 
 
-def test_definitions_that_cannot_be_read_cannot_be_planned(world: World, capsys: pytest.CaptureFixture[str]) -> None:
+def test_invalid_definitions_cannot_be_planned(world: World, capsys: pytest.CaptureFixture[str]) -> None:
     code, document, _ = planned(capsys, world.folder, DEFINITIONS.replace("bytes > 0", "byte > 0"))
     assert code == 1
     assert "names a field 'byte' that Hit does not have" in document["error"]
 
 
-def test_where_nothing_is_published_everything_is_new(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_before_the_first_publication_everything_is_new(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     (tmp_path / "tandem.toml").touch()
     code, document, shown = planned(capsys, tmp_path, DEFINITIONS)
     assert (code, document["publication"], document["release"]) == (3, None, None)
@@ -132,7 +132,7 @@ def test_where_nothing_is_published_everything_is_new(tmp_path: Path, capsys: py
     assert not (tmp_path / ".tandem").exists()
 
 
-def test_what_another_tandem_computed_is_computed_again(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_views_of_another_version_of_tandem_are_computed_again(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     """The same definitions, which an older kernel gave other fingerprints."""
     world = World(tmp_path)
     release = releases.load(world.tables, 1)
@@ -151,7 +151,7 @@ def test_what_another_tandem_computed_is_computed_again(tmp_path: Path, capsys: 
     assert "another version of Tandem" in shown
 
 
-def test_what_is_to_be_computed_is_estimated(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_the_plan_estimates_the_work(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     """By the runs over the source before; what has to be decoded anew takes as long as such a run does."""
     made = World(tmp_path)
     made.append(0, *(hit("/a", n) for n in range(40)), b"no hit")

@@ -30,7 +30,7 @@ def counted(world: World, capsys: pytest.CaptureFixture[str]) -> tuple[int, int]
     return sum(row["n"] for row in found["rows"]), found["provenance"]["publication"]
 
 
-def test_what_is_behind_is_not_promoted_and_what_has_caught_up_is(world: World, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_release_is_promoted_only_once_it_has_caught_up(world: World, capsys: pytest.CaptureFixture[str]) -> None:
     code, _, err = run(world, capsys, "promote", "--max-lag", "9")
     assert code == 1
     assert f"the realtime views of release 2 are 10 offsets of source '{SOURCE}' behind the live ones, more than 9" in err
@@ -75,13 +75,13 @@ def test_what_is_behind_is_not_promoted_and_what_has_caught_up_is(world: World, 
         ((0, 0, 0, 0), "no rows yet"),
     ],
 )
-def test_history_tells_of_rows_that_are(figures: tuple[int, ...], told: str) -> None:
+def test_history_counts_only_existing_rows(figures: tuple[int, ...], told: str) -> None:
     """Never of 0 rows: with other keys or windows no row is on both sides."""
     view = dict(zip(("matched", "changed", "only_old", "only_new"), figures, strict=True))
     assert history._changed(view) == told
 
 
-def test_a_gate_that_is_shut_publishes_nothing(world: World, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_closed_gate_publishes_nothing(world: World, capsys: pytest.CaptureFixture[str]) -> None:
     code, _, err = run(world, capsys, "promote", "--gate", "max_error < 5%")
     assert code == 1
     assert "the gate is closed: view 'per_page' has max_error 10.0000%, but the gate requires max_error < 5.0000%" in err
@@ -91,7 +91,7 @@ def test_a_gate_that_is_shut_publishes_nothing(world: World, capsys: pytest.Capt
     assert counted(world, capsys) == (30, 2)
 
 
-def test_back_on_and_away(world: World, capsys: pytest.CaptureFixture[str]) -> None:
+def test_rollback_resume_and_retire_work(world: World, capsys: pytest.CaptureFixture[str]) -> None:
     world.writer = Writer.claim(world.tables, 2, SOURCE, by="test", at=NOON)
     world.trigger(position(30))
     assert run(world, capsys, "promote", "2")[0] == 0
@@ -110,7 +110,7 @@ def test_back_on_and_away(world: World, capsys: pytest.CaptureFixture[str]) -> N
     assert run(world, capsys, "status")[1]["standing"] == []
 
 
-def test_nothing_is_published_yet(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_before_the_first_publication_commands_fail_in_one_sentence(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     (tmp_path / "tandem.toml").touch()
     for command, told in (("rollback", "nothing is published yet"), ("promote", "no release is ready"), ("resume", "not paused")):
         assert main([command, "--project", str(tmp_path)]) == 1

@@ -50,7 +50,7 @@ def texts(found: tuple[int, str, str]) -> list[str]:
     return [line["event"] for line in json.loads(found[1])["lines"]]
 
 
-def test_lines_of_all_parts_are_merged_and_chosen(show: Show) -> None:
+def test_lines_of_all_parts_are_merged_and_filtered(show: Show) -> None:
     assert texts(show("--json")) == ["the broker is gone", "a full disk", "going on with ********"]
     assert texts(show("speed", "--json")) == ["the broker is gone", "going on with ********"]
     assert texts(show("--level", "warning", "--json")) == ["the broker is gone", "a full disk"]
@@ -60,19 +60,19 @@ def test_lines_of_all_parts_are_merged_and_chosen(show: Show) -> None:
     assert texts(show("--limit", "1", "--json")) == ["going on with ********"]
 
 
-def test_a_person_reads_a_line_each(show: Show) -> None:
+def test_each_event_is_one_line_of_text(show: Show) -> None:
     code, out, _ = show("--level", "error")
     assert code == 0
     assert out.endswith("  error    speed            the broker is gone  source=hits\n")
     assert "hush" not in show()[1]
 
 
-def test_a_part_that_has_no_log_is_named_beside_those_that_have(show: Show) -> None:
+def test_a_part_without_a_log_is_refused_with_the_valid_ones(show: Show) -> None:
     code, _, err = show("sped")
     assert (code, "parts: speed, broker" in err) == (1, True)
 
 
-def test_following_shows_what_is_there_and_what_comes(folder: Path) -> None:
+def test_following_shows_existing_and_new_lines(folder: Path) -> None:
     command = [sys.executable, "-m", "cli", "logs", "speed", "--follow", "--json", "--project", str(folder)]
     with subprocess.Popen(command, env={**environ(), "PYTHONPATH": PYTHONPATH}, stdout=subprocess.PIPE, text=True) as process:
         assert process.stdout
@@ -91,7 +91,7 @@ def said(line: str) -> Any:
     return json.loads(line)["event"]
 
 
-def test_a_run_and_a_part_leave_how_they_ended(folder: Path, show: Show) -> None:
+def test_runs_and_parts_log_how_they_ended(folder: Path, show: Show) -> None:
     call = Call(folder, json=False, debug=False, environ={})
     settings = call.settings()
 

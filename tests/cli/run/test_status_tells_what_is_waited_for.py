@@ -14,7 +14,7 @@ SINCE, WHY = "2026-11-01T12:00:00+00:00", "the Kafka broker at 127.0.0.1:9092 di
 LINE = f"hits: the speed layer has been waiting for the broker since {SINCE}: {WHY}"
 
 
-def test_the_line_is_there_until_the_broker_answers(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_the_line_is_shown_until_the_broker_answers(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     world = forty_hits(tmp_path)
     status = ["status", "--project", str(world.folder)]
 

@@ -36,7 +36,7 @@ def made(broker: kafka.Connection, name: str, **configuration: str) -> kafka.Top
     return create_as(broker, name, named)
 
 
-def test_until_loss_is_of_the_record_that_is_not_archived(
+def test_until_loss_is_about_unarchived_records(
     broker: kafka.Connection, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     kept, now = new_topic(broker), datetime.now(UTC)

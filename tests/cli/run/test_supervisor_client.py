@@ -80,7 +80,7 @@ def wanted(settings: Settings) -> tuple[str, ...] | None:
     return found and found.parts
 
 
-def test_work_that_was_done_before_does_not_count(settings: Settings, supervisor: Process) -> None:
+def test_only_progress_since_the_request_counts(settings: Settings, supervisor: Process) -> None:
     """A speed layer that still lives may have lost its broker and be about to end: `up` had returned 0 for one that was dead."""
     up = supervised(settings)
     record.want(settings.folder, Wanted(("speed",)))
@@ -94,7 +94,7 @@ def test_work_that_was_done_before_does_not_count(settings: Settings, supervisor
     assert time.monotonic() >= looks
 
 
-def test_a_part_that_runs_and_does_not_work_is_told(settings: Settings, supervisor: Process) -> None:
+def test_a_part_without_progress_is_reported(settings: Settings, supervisor: Process) -> None:
     up = supervised(settings)
     record.want(settings.folder, Wanted(("speed",)))
     waits = replace(RUNNING, looked=up.asked - 1, waits="source 'sales': no broker")
@@ -103,7 +103,7 @@ def test_a_part_that_runs_and_does_not_work_is_told(settings: Settings, supervis
     assert wanted(settings) == ("speed",)
 
 
-def test_a_new_part_that_fails_is_told_at_once_and_wanted_no_longer(settings: Settings, supervisor: Process) -> None:
+def test_a_new_part_that_fails_is_reported_at_once_and_not_restarted(settings: Settings, supervisor: Process) -> None:
     up = supervised(settings)
     record.want(settings.folder, Wanted(("broker",)))
     failed = replace(RUNNING, state="waiting", failures=1, why="speed ended while starting (exit code 1); last words")
@@ -141,14 +141,14 @@ def test_a_part_that_ran_may_end_once(settings: Settings, supervisor: Process, *
     assert wanted(settings) == ("speed",)
 
 
-def test_a_part_that_was_given_up_is_told_with_its_last_words(settings: Settings, supervisor: Process) -> None:
+def test_a_given_up_part_is_reported_with_its_last_lines(settings: Settings, supervisor: Process) -> None:
     record.want(settings.folder, Wanted(("speed",)))
     gone = replace(RUNNING, state="given up", failures=5, why="its last words")
     with reporting(settings, supervisor, lambda _: [gone]), pytest.raises(Crashed, match="its last words"):
         supervised(settings).provide(["speed"])
 
 
-def test_a_supervisor_that_died_is_told(settings: Settings, supervisor: Process) -> None:
+def test_a_dead_supervisor_is_reported(settings: Settings, supervisor: Process) -> None:
     up = supervised(settings)
     record.want(settings.folder, Wanted(("speed",)))
 
@@ -163,7 +163,7 @@ def test_a_supervisor_that_died_is_told(settings: Settings, supervisor: Process)
 
 @pytest.mark.parametrize("stopped", [True, False])
 @pytest.mark.parametrize("when", ["before", "meanwhile"])
-def test_a_supervisor_that_hangs_is_waited_for_no_longer_than_its_bound(
+def test_up_waits_for_a_hanging_supervisor_only_up_to_its_limit(
     settings: Settings, supervisor: Process, monkeypatch: pytest.MonkeyPatch, when: str, *, stopped: bool
 ) -> None:
     """Whether it hangs when `up` begins, though its last report is fresh, or begins to hang while `up` waits for a part."""

@@ -50,7 +50,7 @@ def test_a_token_is_made_listed_and_revoked(project: Path, capsys: pytest.Captur
         (["list", "x"], "does not accept NAME"),
     ],
 )
-def test_what_cannot_be_done_is_one_sentence(
+def test_a_refused_token_command_is_one_sentence(
     project: Path, capsys: pytest.CaptureFixture[str], arguments: list[str], sentence: str
 ) -> None:
     code, found = run(project, capsys, *arguments)

@@ -70,7 +70,7 @@ def group(leader: int) -> list[int]:
     return found
 
 
-def test_a_project_comes_up_heals_and_goes_down(run, project: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_project_starts_recovers_and_stops(run, project: Path, capsys: pytest.CaptureFixture[str]) -> None:
     state = project / ".tandem"
     state.mkdir(mode=0o755)
     state.chmod(0o755)
@@ -132,7 +132,7 @@ def test_a_project_comes_up_heals_and_goes_down(run, project: Path, capsys: pyte
     assert run("status", project)[1]["processes"] == []
 
 
-def test_a_part_that_fails_to_start_is_told_with_its_own_words(run, project: Path, broker: kafka.Connection) -> None:
+def test_a_part_that_fails_to_start_is_reported_with_its_own_error(run, project: Path, broker: kafka.Connection) -> None:
     outside = kafka_toml(broker)
     (project / "tandem.toml").write_text(f'{outside}[spark]\ndriver_memory = "1k"\n')
     code, document = run("up", project)
@@ -142,12 +142,12 @@ def test_a_part_that_fails_to_start_is_told_with_its_own_words(run, project: Pat
     assert run("status", project)[1]["processes"] == []
 
 
-def test_an_outside_broker_that_is_not_there_is_one_sentence(run, project: Path) -> None:
+def test_an_absent_outside_broker_is_one_sentence(run, project: Path) -> None:
     (project / "tandem.toml").write_text('[kafka]\nbootstrap = "127.0.0.1:1"\n')
     assert run("up", project) == (1, {"error": "no Kafka broker at 127.0.0.1:1: connection refused"})
 
 
-def test_down_of_a_project_that_never_ran_makes_nothing(run, tmp_path: Path) -> None:
+def test_down_of_a_project_that_never_ran_creates_nothing(run, tmp_path: Path) -> None:
     (tmp_path / "tandem.toml").touch()
     assert run("down", tmp_path) == (0, {"stopped": []})
     assert [path.name for path in tmp_path.iterdir()] == ["tandem.toml"]

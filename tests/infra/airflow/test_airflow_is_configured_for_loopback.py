@@ -23,7 +23,7 @@ def configured(tmp_path: Path, **changes: object) -> tuple[Settings, ConfigParse
     return settings, parser, password
 
 
-def test_it_listens_on_loopback_with_two_slots(tmp_path: Path) -> None:
+def test_airflow_listens_on_loopback_with_two_slots(tmp_path: Path) -> None:
     settings, parser, _ = configured(tmp_path)
     assert (parser["api"]["host"], parser["api"]["port"]) == ("127.0.0.1", "4711")
     assert parser["core"]["parallelism"] == "2"
@@ -41,7 +41,7 @@ def test_a_projects_own_dags_are_loaded_too(tmp_path: Path) -> None:
     assert [bundle["name"] for bundle in bundles] == ["tandem", "project"]
 
 
-def test_secrets_are_made_once_and_private(tmp_path: Path) -> None:
+def test_secrets_are_created_once_and_private(tmp_path: Path) -> None:
     settings, first, password = configured(tmp_path)
     assert password is not None
     _, second, again = configured(tmp_path)
@@ -54,7 +54,7 @@ def test_secrets_are_made_once_and_private(tmp_path: Path) -> None:
     assert json.loads(local_airflow.passwords(settings).read_text()) == {"admin": password}
 
 
-def test_dags_are_told_what_the_settings_say(tmp_path: Path) -> None:
+def test_dags_get_the_settings(tmp_path: Path) -> None:
     settings, _, _ = configured(tmp_path, recompute="*/5 * * * *", full="")
     told = json.loads((local_airflow.home(settings) / "tandem.json").read_text())
     chosen = msgspec.structs.asdict(settings.airflow)
@@ -63,7 +63,7 @@ def test_dags_are_told_what_the_settings_say(tmp_path: Path) -> None:
     assert (told["project"], told["name"], told["api"]) == (str(tmp_path / "my_shop"), "my_shop", "http://127.0.0.1:4711")
 
 
-def test_its_processes_see_no_package_of_the_platform(tmp_path: Path) -> None:
+def test_airflows_processes_see_no_package_of_the_platform(tmp_path: Path) -> None:
     given = {"PYTHONPATH": str(ROOT), "PYTHONSAFEPATH": "1", "PATH": "/bin", "TANDEM_STATE": "x"}
     variables = local_airflow.environment(Settings(state=str(tmp_path)), given)
     assert variables["PYTHONPATH"] == str(ROOT / "dags")
@@ -72,7 +72,7 @@ def test_its_processes_see_no_package_of_the_platform(tmp_path: Path) -> None:
     assert "PYTHONSAFEPATH" not in variables
 
 
-def test_a_port_that_is_taken_is_said(tmp_path: Path) -> None:
+def test_a_port_in_use_is_reported(tmp_path: Path) -> None:
     with socket.socket() as other:
         other.bind(("127.0.0.1", 0))
         other.listen()

@@ -8,14 +8,14 @@ from tests.dags.local_airflow import needs_airflow
 
 
 @needs_airflow
-def test_the_second_time_nothing_is_done() -> None:
+def test_the_second_call_does_nothing() -> None:
     said: list[str] = []
     # Without a PATH there is no package client to ask.
     packages.environment({}).provide(said.append, environ={"PATH": ""})
     assert said == []
 
 
-def test_its_lock_has_hashes_and_no_address() -> None:
+def test_airflows_lock_has_hashes_and_no_address() -> None:
     text = packages.LOCK.read_text("utf-8")
     pinned = re.findall(r"^([a-z0-9.-]+)==", text, re.MULTILINE)
     assert {"apache-airflow-core", "apache-airflow-task-sdk", "apache-airflow-providers-standard"} <= set(pinned)
@@ -24,7 +24,7 @@ def test_its_lock_has_hashes_and_no_address() -> None:
     assert "://" not in text
 
 
-def test_a_change_of_it_does_not_set_up_the_platform_anew() -> None:
+def test_a_change_of_airflows_lock_does_not_repeat_the_platforms_setup() -> None:
     script = (ROOT / "tandem").read_text("utf-8")
     (line,) = [line for line in script.splitlines() if line.startswith("locks=")]
     named = set(re.findall(r"[a-z]+\.lock", line))

@@ -11,7 +11,7 @@ from infra.files import atomic_files
 
 @pytest.mark.parametrize("durable", [False, True])
 @pytest.mark.parametrize(("private", "mode"), [(False, 0o640), (True, 0o600)])
-def test_the_new_content_is_there_alone(tmp_path: Path, *, private: bool, mode: int, durable: bool) -> None:
+def test_only_the_new_content_exists(tmp_path: Path, *, private: bool, mode: int, durable: bool) -> None:
     before = os.umask(0o027)
     try:
         for content in (b"a longer first one", b"second"):

@@ -14,7 +14,7 @@ def mode(path: Path) -> int:
 
 
 @pytest.mark.parametrize("umask", [0o000, 0o022, 0o077])
-def test_what_is_made_is_its_owners_alone(tmp_path: Path, umask: int) -> None:
+def test_created_files_are_private(tmp_path: Path, umask: int) -> None:
     before = os.umask(umask)
     try:
         folder = private_files.folder(tmp_path / "a" / "state")
@@ -45,7 +45,7 @@ def test_a_narrow_folder_stays_as_it_is(tmp_path: Path) -> None:
     assert mode(tmp_path) == 0o500
 
 
-def test_a_folder_that_is_everybodys_is_refused(tmp_path: Path) -> None:
+def test_a_folder_that_everybody_may_write_is_refused(tmp_path: Path) -> None:
     tmp_path.chmod(0o1777)
     with pytest.raises(
         private_files.Shared, match=r"is shared with other users \(mode 1777, owner \d+\).*set `state` to a folder of"

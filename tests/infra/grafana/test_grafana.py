@@ -41,7 +41,7 @@ def test_there_is_one_for_each_question() -> None:
 
 
 @every_dashboard
-def test_every_expression_names_figures_and_labels_that_there_are(path: Path) -> None:
+def test_every_expression_names_existing_metrics_and_labels(path: Path) -> None:
     for expression, legend in expressions(path):
         names = re.findall(r"\btandem_\w+", expression)
         assert names, expression
@@ -69,7 +69,7 @@ def test_every_panel_has_a_unit_a_sentence_and_a_place_of_its_own(path: Path) ->
 
 
 @every_dashboard
-def test_it_leads_to_the_run_book(path: Path) -> None:
+def test_panels_link_to_the_runbook(path: Path) -> None:
     sections = {
         name.lower() for name in re.findall(r"^## (\w+)$", (ROOT / "docs" / "runbook.md").read_text("utf-8"), re.MULTILINE)
     }
@@ -88,7 +88,7 @@ def test_the_data_source_is_the_one_that_the_dashboards_name() -> None:
 
 
 @every_dashboard
-def test_prometheus_own_tool_takes_every_expression(path: Path, tmp_path: Path) -> None:
+def test_promtool_accepts_every_expression(path: Path, tmp_path: Path) -> None:
     if not (tool := shutil.which("promtool")):
         pytest.skip("needs promtool, which comes with Prometheus")
     rules = [{"record": f"panel:{number}", "expr": expression} for number, (expression, _) in enumerate(expressions(path))]

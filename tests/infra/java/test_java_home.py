@@ -36,14 +36,14 @@ def test_java_home_comes_first(tmp_path: Path, version: str, *, release: bool) -
 
 
 @pytest.mark.parametrize("release", [True, False])
-def test_then_comes_the_path_through_links(tmp_path: Path, *, release: bool) -> None:
+def test_the_path_comes_second_through_links(tmp_path: Path, *, release: bool) -> None:
     real = home(tmp_path / "real", "17.0.15", release=release)
     (tmp_path / "bin").mkdir()
     (tmp_path / "bin" / "java").symlink_to(real / "bin" / "java")
     assert java_home.find({"PATH": str(tmp_path / "bin")}) == java_home.Java(real, "PATH", "17.0.15")
 
 
-def test_others_are_passed_over_for_the_packaged_one(tmp_path: Path, nothing_packaged: Path) -> None:
+def test_other_versions_are_skipped_for_the_packaged_one(tmp_path: Path, nothing_packaged: Path) -> None:
     old, new = home(tmp_path / "old", "1.8.0_402"), home(tmp_path / "new", "25.0.1")
     home(nothing_packaged, "21.0.8")
     assert java_home.find({"JAVA_HOME": str(old), "PATH": str(new / "bin")}) == java_home.Java(

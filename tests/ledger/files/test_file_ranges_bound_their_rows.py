@@ -32,9 +32,7 @@ def span_of(rows: Sequence[Row], each: int = 1) -> FileRange:
 
 
 @given(st.lists(st.lists(minutes, min_size=1, max_size=3), max_size=5), minutes, minutes)
-def test_a_file_is_read_for_times_exactly_where_its_own_reach(
-    files: list[list[datetime]], one: datetime, other: datetime
-) -> None:
+def test_a_file_is_read_if_its_times_overlap(files: list[list[datetime]], one: datetime, other: datetime) -> None:
     low, high = min(one, other), max(one, other)
     spans = [FileRange(str(number), len(times), times=(min(times), max(times))) for number, times in enumerate(files)]
     found = within_times([*spans, FileRange("unbounded", 1)], low, high)
@@ -85,7 +83,7 @@ def test_rows_within_a_piece_are_those_of_its_offsets_on_average(
 
 @given(st.lists(st.lists(st.tuples(partitions, st.integers(0, 6), minutes), max_size=4), max_size=3), st.integers(0, 2))
 @settings(max_examples=10)
-def test_bounds_are_those_of_the_tables_statistics(files: list[list[tuple[tuple[str, int], int, datetime]]], index: int) -> None:
+def test_bounds_come_from_the_tables_statistics(files: list[list[tuple[tuple[str, int], int, datetime]]], index: int) -> None:
     with TemporaryDirectory() as folder:
         for rows in files:
             columns = {

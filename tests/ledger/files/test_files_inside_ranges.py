@@ -19,7 +19,7 @@ covered = st.dictionaries(st.tuples(st.sampled_from("AB"), st.integers(0, 1)), i
 @example([("A", 0, 0), ("A", 0, 5)], Ranges.of({("A", 0): (0, 6)}))
 @example([("A", 0, 0), ("A", 0, 6)], Ranges.of({("A", 0): (0, 6)}))
 @given(st.lists(places, min_size=1, max_size=4), covered)
-def test_its_rows_are_all_of_one_partition_and_within_one_interval(rows: list[Place], ranges: Ranges) -> None:
+def test_all_rows_of_a_file_inside_are_of_one_partition_and_interval(rows: list[Place], ranges: Ranges) -> None:
     topics, partitions, offsets = (sorted(each) for each in zip(*rows, strict=True))
     bounds = (offsets[0], offsets[-1] + 1)
     span = FileRange("file", len(rows), (topics[0], topics[-1]), (partitions[0], partitions[-1]), bounds)
