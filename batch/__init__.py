@@ -1,1 +1,1 @@
-"""The batch layer: archive the log, fold all of it into views, publish. Spark distributes the work, the kernel computes."""
+"""The batch layer: archives the log, folds all of it into views, publishes. Spark distributes the work, the kernel computes."""

@@ -1,4 +1,4 @@
-"""Runs one command: parses its arguments, prints what it returns, and words what went wrong.
+"""Runs one command: parses its arguments, and prints its result or its error.
 
 Exit codes are those of cli/command/exit_codes.py. With `--json` stdout is one JSON document and nothing else, also on failure.
 """
@@ -66,13 +66,13 @@ def run(arguments: list[str]) -> int:
     except (typer.Abort, KeyboardInterrupt):
         return exit_codes.INTERRUPTED
     except BrokenPipeError:
-        # Whoever read us has gone; the interpreter must not try again at its end.
+        # The reader of our output has closed it; the interpreter must not write again at exit.
         with contextlib.suppress(OSError):
             os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return exit_codes.FAILED
     except Told as error:
         return _fail(str(error), exit_codes.FAILED, as_json=as_json, said=True)
-    except Exception as error:  # noqa: BLE001 - the last place there is: a sentence instead of a stack
+    except Exception as error:  # noqa: BLE001 - the outermost handler: a sentence instead of a stack
         sentence = str(foreseen(error) or f"{worded(error)}{'' if debug else '; --debug shows where'}")
         if debug:
             traceback.print_exc()
@@ -81,7 +81,7 @@ def run(arguments: list[str]) -> int:
 
 def _print(name: str, returned: Any, *, as_json: bool) -> int:
     if not isinstance(returned, Output):
-        # A command that had nothing to tell, or the exit code of --help.
+        # A command without output, or the exit code of --help.
         return returned if isinstance(returned, int) else exit_codes.DONE
     if returned.code not in exit_codes.known(name):
         raise LookupError(f"exit code {returned.code} of `tandem {name}` is not listed in cli/command/exit_codes.py")
@@ -89,7 +89,7 @@ def _print(name: str, returned: Any, *, as_json: bool) -> int:
         sys.stdout.write(json.dumps(returned.document, ensure_ascii=False, allow_nan=False) + "\n")
         sys.stdout.flush()
     elif isinstance(returned.shown, str):
-        # As it is: a console would read emoji codes into the rows of a pipe, and take its time.
+        # Without rich's console, which would replace emoji codes in rows, and is slow.
         sys.stdout.write(f"{returned.shown}\n" if returned.shown else "")
         sys.stdout.flush()
     else:
@@ -98,7 +98,7 @@ def _print(name: str, returned: Any, *, as_json: bool) -> int:
 
 
 def _fail(sentence: str, code: int, *, as_json: bool, before: str = "", said: bool = False) -> int:
-    text = sentence.encode("utf-8", "backslashreplace").decode()  # it may repeat an argument that is not UTF-8
+    text = sentence.encode("utf-8", "backslashreplace").decode()  # the text may repeat an argument that is not UTF-8
     if not said:
         sys.stderr.write(f"{before}tandem: {text}\n")
     if as_json:

@@ -1,7 +1,7 @@
-"""Pytest fixtures for a project's tests: what `tandem.testing` has, by names that start with `tandem_`.
+"""Pytest fixtures for a project's tests: the functions of `tandem.testing`, under names that start with `tandem_`.
 
-Pytest imports this module in every run of an environment that Tandem is installed in, so the platform is imported by the first
-test that asks for a fixture. A checkout is not installed: there a project's conftest.py imports them from `tandem.pytest_plugin`.
+Pytest imports this module in every run in an environment with Tandem, so the platform is imported only by the first test that
+uses a fixture. A checkout is not installed: there a project's conftest.py imports the fixtures from `tandem.pytest_plugin`.
 """
 
 from typing import TYPE_CHECKING

@@ -1,4 +1,4 @@
-"""`maintain`: make few files of many and free what no kept publication needs. Every day."""
+"""`maintain`: compact tables and delete files that no retained publication uses. Every day."""
 
 from airflow.sdk import DAG
 

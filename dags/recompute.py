@@ -1,10 +1,13 @@
-"""`recompute`: archive what is new, add it to the batch views and publish them, keep the tables up. Every hour.
+"""`recompute`: archive new records, add them to the batch views, publish the views, and maintain the tables. Every hour.
 
-Each publication is an event of every view's asset. The hours that have ended since the last run are partitions of
-`tandem://<project>/hours`: once a run has published, every view counts all that the log had when they ended. `recompute_full`
-folds everything again once a week, at the published cut; `tandem` refuses to publish it if it does not equal what was served.
-`recompute_days` rebuilds the windows of whole days, one for each partition of a backfill (its schedule only says what a partition
-is), and `published_days` tells of each day all of whose hours were published.
+* Each publication is an event of every view's asset.
+* The hours that have ended since the last run are partitions of `tandem://<project>/hours`: once a run has published, every view
+  counts all records that the log had at the end of these hours.
+* `recompute_full` folds everything again once a week, at the published cut. `tandem` refuses to publish a result that differs
+  from the served answers.
+* `recompute_days` rebuilds the windows of whole days, one for each partition of a backfill. Its schedule only defines the
+  partitions.
+* `published_days` reports each day whose hours are all published.
 """
 
 from datetime import timedelta
@@ -42,7 +45,7 @@ with DAG(
 
 with DAG(
     dag_id="recompute_full",
-    doc_md="Fold everything again at the published cut. It must equal what is served, else it fails and nothing is published.",
+    doc_md="Fold everything again at the published cut. A result that differs from the served one is not published.",
     schedule=at(CONFIGURED.full),
     **SHARED,
 ):

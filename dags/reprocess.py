@@ -1,7 +1,7 @@
-"""`reprocess`: make changed definitions live. Plan, apply beside what is live, gate, ask a human if need be, promote.
+"""`reprocess`: make changed definitions live. Plan, apply beside the live release, gate, ask a person if needed, promote.
 
-Started by hand. The plan and how the answers would differ are in the tasks' logs and in the run's note. Where a step fails, or
-a human rejects, what was built is retired, and what was live stays so.
+Started by hand. The tasks' logs and the run's note have the plan and the differences of the answers. If a step fails, or a person
+rejects the release, the new release is retired and the live one stays.
 """
 
 from datetime import timedelta
@@ -21,10 +21,10 @@ with DAG(
     schedule=None,
     params={
         "gate": Param("changed_keys < 1%", type="string", description="Conditions for every changed view; empty for none."),
-        "approval": Param("if shut", enum=["if shut", "always", "never"], description="When a human is asked."),
+        "approval": Param("if shut", enum=["if shut", "always", "never"], description="When a person is asked to approve."),
         "max_lag": Param(1000, type="integer", minimum=0, description="Offsets that the release may be behind at promotion."),
-        "accept_gap": Param([], type="array", items={"type": "string"}, description="Gaps of the log to count without."),
-        "accept_shorter_history": Param(default=False, type="boolean", description="Build from less than what was counted."),
+        "accept_gap": Param([], type="array", items={"type": "string"}, description="Names of gaps to accept."),
+        "accept_shorter_history": Param(default=False, type="boolean", description="Build with fewer archived records."),
         "why": Param("reprocess", type="string", description="The reason that `tandem history` shows."),
     },
     **common(CONFIGURED),
@@ -38,7 +38,7 @@ with DAG(
         body="{{ ti.xcom_pull(task_ids='gate')['why'] }}\n\n```\n{{ ti.xcom_pull(task_ids='apply')['diff'] }}\n```",
         fail_on_reject=True,
         response_timeout=timedelta(days=3),
-        # A rejection is not asked again.
+        # After a rejection nobody is asked again.
         retries=0,
     )
     promote = Promote(task_id="promote", arguments=["promote"])

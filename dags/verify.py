@@ -1,4 +1,4 @@
-"""`verify`: replay the archive through both layers, and hold some keys against their events in plain Python. Every night."""
+"""`verify`: replay the archive through both layers, and compare some keys with the plain oracle. Every night."""
 
 from airflow.sdk import DAG
 
@@ -14,5 +14,5 @@ with DAG(
     schedule=at(CONFIGURED.verify),
     **common(CONFIGURED),
 ):
-    # A whole replay is dear, and what differs will differ at the next try, too: one more is for a worker that was lost.
+    # A whole replay is expensive, and a difference stays at a retry. The one retry is for a lost worker.
     Tandem(task_id="verify", arguments=["verify", "--all"], keep=["agree", "publication", "release"], retries=1)

@@ -1,6 +1,6 @@
-"""`watch_log`: fail, which is what alerts, before the log's retention may delete what is not archived. Every ten minutes.
+"""`watch_log`: fail, and so alert, before the log's retention may delete records that are not archived. Every ten minutes.
 
-`kafka.warn_hours` in tandem.toml says how long before. What helps is `tandem archive`: a run of `recompute`.
+`kafka.warn_hours` in tandem.toml sets how many hours before. To fix it, run `tandem archive`: start a run of `recompute`.
 """
 
 from typing import Any
@@ -17,10 +17,10 @@ CONFIGURED = configuration()
 
 
 class WatchLog(Tandem):
-    """Fail where a source's records may be lost soon, or were; pass on how long the others are safe."""
+    """Fails if a source's records were lost or may be lost soon; its result is how long the others are safe."""
 
     def result(self, done: Done, context: Context) -> dict[str, Any]:  # noqa: ARG002 - as the base has it
-        """Seconds and offsets that are left, by source."""
+        """The remaining seconds and offsets, by source."""
         told = {name: source["until_loss"] for name, source in done.document["sources"].items()}
         unknown = [
             f"{name}: {done.document['sources'][name]['log_end_problem'] or 'the broker does not report it'}"

@@ -1,6 +1,6 @@
-"""Merge and answer: batch views and realtime views as one, in process and without Spark.
+"""Merges batch views and realtime views, and answers from both, in process and without Spark.
 
-Names are imported on first use: the processes that run foreign SQL use a part of this package, and load no more than that.
+Names are imported on first use, because the processes that run foreign SQL must load only the part that they use.
 """
 
 from importlib import import_module

@@ -222,7 +222,7 @@ class PublishedView:
         try:
             return question(self.connection.view_now(self.name))
         except Unreadable:
-            # An older publication's files may have been removed: perhaps another one is live.
+            # Files of an older publication may have been deleted: another one may be live.
             self.connection.refresh()
         try:
             return question(self.connection.view_now(self.name))

@@ -3,9 +3,10 @@
     shop = snapshot("my_shop")
     shop.view("sales").join(shop.events("orders"), "city")
 
-A view's rows are what `tandem query` answers at the snapshot. Events and rejects are read from their Delta tables by delta-spark,
-below the position up to which the views count, as far as the archive has them.
-Spark refuses writes to their names; it cannot refuse those to the paths of tables.
+* A view's rows are the answer of `tandem query` at the snapshot.
+* delta-spark reads events and rejects from their Delta tables, below the position up to which the views count, as far as the
+  archive has them.
+* Spark refuses writes to their names; it cannot refuse writes to the paths of tables.
 """
 
 import os
@@ -53,9 +54,9 @@ class UnknownSource(TandemError):
 
 @dataclass(frozen=True)
 class Frames:
-    """Everything of a project at one snapshot: a publication, and how far the realtime views have come beyond its cut.
+    """A project at one snapshot: a publication, and the realtime commits beyond its cut.
 
-    A publication of the past (`reader.publication`) has what is below its cut.
+    A past publication (`reader.publication`) has only the events below its cut.
     """
 
     session: SparkSession = field(repr=False)
@@ -78,10 +79,10 @@ class Frames:
         return tuple(self.reader.project().sources)
 
     def view(self, name: str, *, layer: Layer | None = None) -> DataFrame:
-        """The answers of a view, all keys and windows, in no order; `layer` is what they count, "merged" unless it is the past.
+        """The answers of a view, all keys and windows, in no order; `layer` is by default "merged", of the past "batch".
 
         Spark's decimals have 38 digits: a total that needs more fails the job. Raises UnknownView, BadSelection for a layer that
-        the past does not have, and ReadFailed where the view cannot be answered.
+        a past publication does not have, and ReadFailed if the view cannot be answered.
         """
         counted = self._counted(layer)
         definition = self.reader.view(name)
@@ -90,8 +91,8 @@ class Frames:
     def exactness(self, name: str, *, layer: Layer | None = None) -> Exactness:
         """How exact the values of `view(name, layer=layer)` are: the reasons of any row, and those of each column.
 
-        No column of the DataFrame has it. Raises UnknownView, and BadSelection for a layer that a past publication does not
-        have.
+        The DataFrame has no column with these reasons. Raises UnknownView, and BadSelection for a layer that a past publication
+        does not have.
         """
         counted = self._counted(layer)
         return provenance_of(self.reader.snapshot(), self.reader.view(name), counted, {}).exactness
@@ -119,10 +120,11 @@ class Frames:
         return lower(self.reader.snapshot().tails[self._source(source).name].end, self.archived[source])
 
     def register(self) -> dict[str, ReadFailed | None]:
-        """Make all of them temporary views of the session, for `session.sql`; returns their names, each with why it cannot be
-        read.
+        """Register all of them as temporary views of the session, for `session.sql`; returns their names, each with the reason if
+        it cannot be read.
 
-        The names are the views' own, `SOURCE_events` and `SOURCE_quarantine`; a name that a view has is the view's.
+        The names are those of the views, `SOURCE_events` and `SOURCE_quarantine`. If a view has such a name, the name means the
+        view.
         """
         named: dict[str, tuple[str, Callable[[], DataFrame]]] = {}
         for view in self.views:
@@ -167,7 +169,7 @@ class Frames:
 
 
 def _before(end: Position, place: tuple[str, str, str]) -> Column:
-    """Which rows lie below a position."""
+    """The condition that a row is below a position."""
     topic, partition, offset = map(functions.col, place)
     ranges = (reduce(and_, (topic == id_, partition == number, offset < below)) for (id_, number), below in sorted(end.items()))
     return reduce(or_, ranges, functions.lit(False))
@@ -191,12 +193,12 @@ def snapshot(
 
 
 def session(project: str | Path) -> SparkSession:
-    """This process's Spark session with Delta, by the settings of a project; started where there is none. Raises TandemError."""
+    """This process's Spark session with Delta, by the settings of a project; started if there is none. Raises TandemError."""
     return started(settings_of_project.load(Path(project), os.environ), os.environ)
 
 
 def pinned(settings: Settings, *, publication: int | None, as_of: datetime | None) -> Reader:
-    """A reader that stands on the snapshot, without Spark. Raises BadSelection, ReadFailed."""
+    """A reader that is pinned to the snapshot, without Spark. Raises BadSelection, ReadFailed."""
     if publication is not None and as_of is not None:
         raise BadSelection("publication and as_of cannot be combined")
     if as_of is not None and as_of.tzinfo is None:

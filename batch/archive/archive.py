@@ -1,8 +1,9 @@
 """Archive the log: copy new records of every source into Delta, and decode them into events and quarantine.
 
-One Spark job reads each record once, and writes its bytes and what they decode to. The ledger has a run's range before anything
-is written, and each of the three tables gets its rows in one conditional commit with the run's number. So the next run finishes a
-run that was killed anywhere: no record is lost, and none is archived twice. What the archive has by then is decoded from there.
+One Spark job reads each record once, and writes its bytes and its decoded events or reject. The ledger records a run's range
+before anything is written, and each of the three tables gets its rows in one conditional commit with the run's number. So the
+next run finishes a run that was killed at any point: no record is lost, and none is archived twice. Records that the killed run
+has archived are decoded from the archive.
 """
 
 import time
@@ -66,7 +67,7 @@ class Archived:
 
 @dataclass(frozen=True)
 class _Log:
-    """The log of one source, to ask for its offsets at any moment."""
+    """The log of one source, whose offsets can be polled at any moment."""
 
     source: Source
     connection: kafka.Connection
@@ -80,11 +81,11 @@ class _Log:
         return log
 
     def now(self) -> tuple[kafka.Topic, ...]:
-        """The topics that have the names now."""
+        """The topics that now have the source's topic names."""
         return kafka.topics(self.connection, self.source.topics)
 
     def refuse_new_topic(self, reached: Position, known: Mapping[str, str]) -> None:
-        """Raise LogChanged if another topic was read under a name so far, unless `may_be_new`."""
+        """Raise LogChanged if another topic was read under one of the names before, unless `may_be_new`."""
         if not self.may_be_new:
             refuse_new_topic({topic.name: topic.id for topic in self.now()}, reached, known)
 
@@ -169,7 +170,7 @@ def _archived(batch: BatchRun, release: Release, log: _Log) -> Archived:
             decoded = _copy(batch, release, log, run)
             names, whole = _gaps(batch, log, run)
             found += names
-            # Events of records that were taken out are not the source's.
+            # Events of records that were removed from the archive do not count.
             decoded = decoded if whole else None
         counts.append(_typed(batch, release, source, run, decoded))
     return Archived(source.name, archive.archived(tables, source.name), plus(*counts), tuple(found))
@@ -195,7 +196,7 @@ def _to_do(batch: BatchRun, release: Release, log: _Log) -> Iterator[archive.Arc
     archive.record_firsts(tables, name, firsts, at=batch.now())
     end = upper(start, Position.of(ends), former)
     fresh = {partition: offset for partition, offset in {**known, **firsts}.items() if partition not in start}
-    # Also if no offset lies between: followers of the log are at its end, and the archive must not stay behind them.
+    # Also if the range has no offsets: the speed layer follows the log's end, and the archive must not stay behind it.
     if start != end:
         yield archive.intend(tables, name, start=start, end=end, firsts=fresh, by=batch.by, at=batch.now())
 
@@ -208,8 +209,8 @@ def _unfinished(tables: Tables, release: Release, source: Source) -> list[archiv
 def _copy(batch: BatchRun, release: Release, log: _Log, run: archive.ArchiveRun) -> Decoded | None:
     """Copy the records of the run's range that the log still has into the archive, in one commit with the run's number.
 
-    Returns what the same tasks decoded the records into, in files that no table names yet; None if the archive has to be read for
-    that.
+    Returns the files into which the same tasks decoded the records, which no table names yet; None if the records have to be
+    decoded from the archive.
     """
     tables, name = batch.tables, log.source.name
     # The handle is older than the copy, so the commit fails if another process has committed meanwhile. All tables exist before
@@ -245,7 +246,7 @@ def _copied(batch: BatchRun, log: _Log, topics: Sequence[kafka.Topic], there: Ra
                 batch.say(f"{failed}; trying again in {pause} s")
                 time.sleep(pause)
             elif typed:
-                # The master data must not wait for a decoder that ends its process, while the log goes on deleting.
+                # Copying must not wait for a decoder that ends its process: meanwhile the log deletes records.
                 batch.say(f"{failed}; copying without decoding")
                 typed = False
             else:
@@ -272,7 +273,7 @@ def _gaps(batch: BatchRun, log: _Log, run: archive.ArchiveRun) -> tuple[list[str
     whole = ranges(run.start, run.end, run.firsts)
     doubtful = copy.doubtful(files, whole, starts)
     if handle is not None and doubtful:
-        batch.say(f"{name}: taking {len(doubtful)} files out of the archive: their topic was deleted while they were copied")
+        batch.say(f"{name}: removing {len(doubtful)} files from the archive: their topic was deleted while they were copied")
         delta_tables.conditional_exchange(handle, doubtful, [], at=batch.now())
         files = [file for file in files if file.path not in doubtful]
     missing = copy.lost(Location.of(tables, tables.archive(name)), files, whole, starts)
@@ -317,7 +318,7 @@ def _decode(batch: BatchRun, release: Release, source: Source, covered: Ranges) 
 
 
 def _typed(batch: BatchRun, release: Release, source: Source, run: archive.ArchiveRun, decoded: Decoded | None = None) -> Counts:
-    """Commit what the run's archived records were decoded into to the tables that lack the run, and record the counts.
+    """Commit the decoded files of the run to the tables that lack the run, and record the counts.
 
     Without `decoded` the records are read from the archive.
     """

@@ -1,4 +1,4 @@
-"""What the tasks that copy the log have written, before any commit names it."""
+"""The files that copying tasks have written, before a commit names them."""
 
 from dataclasses import dataclass
 
@@ -16,7 +16,7 @@ class Torn(TandemError):
 
 @dataclass(frozen=True)
 class Copied:
-    """The archive's files of one run, each with records of one partition in order, and what these records were decoded into.
+    """The archive's files of one run, each with records of one partition in order, and the files of their decoded events.
 
     `decoded` is None if the records were copied only.
     """

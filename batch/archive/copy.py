@@ -25,10 +25,10 @@ from views.source.offset_ranges import Interval, Offsets, Partition, Ranges
 
 _FEW_RECORDS: Final = 50_000
 _RECORDS_PER_FILE: Final = 1_000_000
-# What Spark hands to Python at once, beside its bound of 10 000 rows.
+# The bytes that Spark passes to Python at once, besides its limit of 10 000 rows.
 _BATCH_BYTES: Final = 16 << 20
 _FETCH: Final = {
-    # Kafka's client hands over 500 records a poll by default, and asks for a megabyte of a partition at once.
+    # By default Kafka's client returns 500 records per poll, and fetches a megabyte of a partition at once.
     "kafka.max.poll.records": "10000",
     "kafka.max.partition.fetch.bytes": str(4 << 20),
 }
@@ -91,7 +91,7 @@ def _partitions(topics: Sequence[Topic], partitions: Iterable[Partition]) -> dic
 
 
 def doubtful(files: Iterable[FileRange], ranges: Ranges, firsts: Offsets) -> frozenset[str]:
-    """The paths of files that have nothing but records of these ranges, of a partition that the log no longer has.
+    """The paths of files that have only records of these ranges, of a partition that the log no longer has.
 
     `firsts` are the first offsets that the log has now, by partition with the topic's id.
     """
@@ -100,7 +100,7 @@ def doubtful(files: Iterable[FileRange], ranges: Ranges, firsts: Offsets) -> fro
 
 
 def _lies_in(file: FileRange, partition: Partition, interval: Interval) -> bool:
-    """Whether all rows of the file surely are of this interval of the partition."""
+    """Whether all rows of the file are certainly in this interval of the partition."""
     topic, number = partition
     low, high = file.offsets
     return file.topics == (topic, topic) and file.partitions == (number, number) and interval[0] <= low and high <= interval[1]

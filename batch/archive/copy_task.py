@@ -19,7 +19,7 @@ from ledger.files.file_ranges import RECORDS
 from views.source.source import RECORDS_SCHEMA, record_columns
 
 SCHEMA: Final = "copied binary"
-"""What a task's rows are to Spark: one pickled `Copied` each."""
+"""The schema of a task's rows in Spark: one pickled `Copied` each."""
 BOUNDED: Final = (*RECORDS.names, "timestamp")
 """The columns of the archive whose bounds every file has in the table's log."""
 
@@ -48,7 +48,7 @@ def copy_records(work: Decoding, batches: Iterable[pa.RecordBatch], *, typed: bo
 
 def total(rows: pa.Table, *, typed: bool) -> Copied:
     """What all tasks copied, from the rows that they returned."""
-    # Only this run's own tasks make these rows, as they make those of any other Spark job of Python.
+    # Only this run's own tasks create these rows, as in any Spark job in Python.
     done: Sequence[Copied] = [pickle.loads(row) for row in rows["copied"].to_pylist()]  # noqa: S301
     decoded = [one.decoded for one in done if one.decoded is not None]
     return Copied(tuple(file for one in done for file in one.files), decode.total(decoded) if typed else None)

@@ -39,7 +39,7 @@ class Decoding:
 
 @dataclass(frozen=True)
 class Decoded:
-    """What became of some records: `events` and `rejects` are files, `quarantined` counts the rejects by reason.
+    """The outcome of some records: `events` and `rejects` are files, `quarantined` counts the rejects by reason.
 
     `further` are the events that are not the first of their record, `others` the records of other sources.
     """
@@ -53,7 +53,7 @@ class Decoded:
 
     @property
     def event_rows(self) -> int:
-        """How many events the records became."""
+        """The number of events of the records."""
         return sum(file.rows for file in self.events)
 
     @property
@@ -62,7 +62,7 @@ class Decoded:
         return max((file.bounds[APPEND_TIME][1] for file in self.events), default=None)
 
     def event_ranges(self) -> list[FileRange]:
-        """Where in the log the rows of each events file were."""
+        """The ranges of the log that the rows of each events file are from."""
         return [_span(file) for file in self.events]
 
 
@@ -90,11 +90,11 @@ class DecodedFiles:
 
     @property
     def most(self) -> int:
-        """How many records to decode at once, so that their events are about one row group."""
+        """The number of records to decode at once, so that their events are about one row group."""
         return max(1, GROUP_ROWS // (self.source.max_events_per_record or 1))
 
     def write(self, records: pa.Table) -> None:
-        """Decode records with record_columns(source), at most `most`, that follow on those before."""
+        """Decode records with record_columns(source), at most `most`, which follow the earlier ones in the log."""
         decoded = kernel.decode(self.source, records)
         self.events.write(decoded.events)
         self.rejects.write(decoded.rejects)
@@ -105,7 +105,7 @@ class DecodedFiles:
 
     @property
     def decoded(self) -> Decoded:
-        """What became of the records; once the files are closed."""
+        """The outcome of the records, once the files are closed."""
         return Decoded(self.records, self.further, _files(self.events), _files(self.rejects), dict(self.reasons), self.others)
 
 
@@ -120,7 +120,7 @@ def opened(work: Decoding) -> Iterator[DecodedFiles]:
 
 
 def total(done: Sequence[Decoded]) -> Decoded:
-    """What became of the records of all tasks."""
+    """The outcome of the records of all tasks."""
     return Decoded(
         records=sum(one.records for one in done),
         further=sum(one.further for one in done),

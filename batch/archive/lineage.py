@@ -1,4 +1,4 @@
-"""What an archive run reports to OpenLineage: topics into archive, events and quarantine."""
+"""Reports archive runs to OpenLineage: topics into archive, events and quarantine."""
 
 from collections.abc import Mapping
 from typing import TYPE_CHECKING
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 
 def archiving(reporter: "Reporter", batch: BatchRun, release: Release, source: Source) -> "AbstractContextManager[Told | None]":
-    """The run that archives a source: its inputs are the offsets of each topic that came to the archive meanwhile."""
+    """The run that archives a source: its inputs are the offsets of each topic that it archives."""
     tables, name, decoder = batch.tables, source.name, release.sources[source.name]
     start = archive.archived(tables, name) if reporter.sending is not None else LOG_START
 
@@ -46,11 +46,11 @@ def archiving(reporter: "Reporter", batch: BatchRun, release: Release, source: S
 
 
 def table(batch: BatchRun, address: str, schema: pa.Schema, positions: Ranges | None = None) -> DataSet:
-    """A Delta table as a data set, at the version that it has now."""
+    """A Delta table as a data set, at its current version."""
     handle = delta_tables.open_table(batch.tables, address)
     return data_set.table(address, schema, None if handle is None else handle.version(), positions)
 
 
 def _of(position: Position, topic: str, names: Mapping[str, str]) -> Position:
-    """The part of a position that is of one topic; `names` are those of ids."""
+    """The part of a position in one topic; `names` are the topics' names by id."""
     return Position.of({partition: offset for partition, offset in position.items() if names.get(partition[0]) == topic})

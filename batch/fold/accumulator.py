@@ -12,7 +12,7 @@ _MERGE_ROWS: Final = 1 << 18  # States waiting to be merged: fewer merges cost l
 
 @dataclass
 class Accumulator:
-    """Partials of one view, merged so often that they never take much more memory than their merged states."""
+    """Partials of one view, merged often enough that they take little more memory than their merged states."""
 
     view: View
     rejected: dict[str, int] = field(default_factory=dict)

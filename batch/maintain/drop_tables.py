@@ -9,9 +9,10 @@ from ledger.publish.releases import Release
 
 
 def view_tables(tables: Tables, releases: Iterable[Release], states: Iterable[Publication]) -> list[str]:
-    """The addresses of the views of these states and, of releases without a state, the addresses with which they would begin.
+    """The addresses of the views of these states and, for releases without a state, the addresses with which they would begin.
 
-    A state knows better than its release where its views are: a table may have been made for another release or name.
+    A state has the addresses of its views, which may differ from those of its release: a table may have been created for another
+    release or name.
     """
     stated = list(states)
     numbers = {state.release for state in stated}
@@ -29,7 +30,7 @@ def drop_unneeded(
 ) -> list[str]:
     """Drop the tables of these releases and states that no `needed` release and no `kept` state has. Returns their folders.
 
-    A dropped table can be built again from the archive or the log. Each folder goes at one stroke.
+    A dropped table can be built again from the archive or the log. Each folder is dropped by one rename.
     """
     every, keep = list(releases), list(needed)
     numbers = {release.number for release in keep}
@@ -39,7 +40,7 @@ def drop_unneeded(
     for release in every:
         for source, decoder in release.sources.items():
             if (source, decoder) not in decoders:
-                # First the summaries: they say that the tables are complete.
+                # The summaries first: they state that the tables are complete.
                 folders += [tables.control("summaries", source, decoder), tables.decoded(source, decoder)]
         if release.number not in numbers:
             folders.append(tables.realtime_of(release.number))

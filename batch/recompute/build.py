@@ -116,7 +116,7 @@ def _rebuilt(batch: BatchRun, version: NewVersion, step: Step, *, live: bool) ->
     """Rebuild the step's views up to the cut, and compare them with what was served if the release is live."""
     began = time.monotonic()
     cut = step.cut
-    assert cut is not None  # `with_cuts` has taken it
+    assert cut is not None  # `with_cuts` has taken the cut
     source, request = version.definitions.sources[step.source], version.request
     log = LogRange(version.release, source, step.start, cut, request.windows, request.raw)
     ahead = _expected(batch, log, step)
@@ -146,7 +146,7 @@ def _targets(version: NewVersion, step: Step, cut: Position) -> dict[str, Target
 
 
 def _expected(batch: BatchRun, log: LogRange, step: Step) -> Expected:
-    """Report what the step is about to read."""
+    """Report how much the step will read."""
     ahead = estimate.expected(
         batch.tables,
         log.source,

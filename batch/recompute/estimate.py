@@ -1,4 +1,4 @@
-"""What a run is about to read, and how long it will take by the last runs."""
+"""Estimates how much a run will read, and how long it will take, from the last runs."""
 
 from dataclasses import dataclass
 from datetime import datetime
@@ -20,7 +20,7 @@ RAW: Final = "raw"
 
 @dataclass(frozen=True)
 class Expected:
-    """What is folded into this number of `views`: about how many `rows`, and their compressed `bytes`."""
+    """The work of a run: about `rows` rows of `bytes` compressed bytes, folded into `views` views."""
 
     source: str
     kind: str
@@ -40,7 +40,7 @@ class Expected:
         return Rate(at, self.source, self.kind, self.rows, self.bytes, self.views, seconds)
 
     def to_json(self) -> dict[str, Any]:
-        """A JSON object of what is to be read and of the estimate, whose seconds are null if there is no estimate."""
+        """A JSON object of the work and the estimate, whose seconds are null if there is no estimate."""
         about = self.estimate
         return {
             "rows": self.rows,
@@ -61,7 +61,7 @@ def expected(
     start: Position = LOG_START,
     windows: Windows | None = None,
 ) -> Expected:
-    """What a run of this kind reads of `[start, end)`, by the statistics of the table's files. Raises Unreadable.
+    """The work of a run of this kind over `[start, end)`, by the statistics of the table's files. Raises Unreadable.
 
     With `windows` only the files that may have events of these times count.
     """

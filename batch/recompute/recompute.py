@@ -42,7 +42,7 @@ _ALL: Final = Request()
 class Recomputed:
     """The live publication, what was done for it, the gaps that it counts without, and its audits.
 
-    If `done` is empty, nothing was published: nothing was version, or publishing is `paused`.
+    If `done` is empty, nothing was published: nothing was new, or publishing is `paused`.
     """
 
     publication: Publication

@@ -1,1 +1,1 @@
-"""Apply changed definitions beside the live release, compare both, and decide whether the new one may go live."""
+"""Applies changed definitions beside the live release, compares both, and decides whether the new one may go live."""

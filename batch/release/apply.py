@@ -1,9 +1,11 @@
-"""Build a project's definitions as a release beside the live one, until it could go live at once.
+"""Build a project's definitions as a release beside the live one, until the release is ready to go live.
 
-The new release begins at the live cut. Views with the same meaning share their batch states, the others are folded from the log
-below the cut, and the speed layer follows the log from there under the new definitions. Then the answers of both releases are
-compared, key by key, below the cut. Readers see nothing of it. Killed anywhere, the next run continues from what is recorded, or
-starts over.
+1. The new release begins at the live cut. Views with the same meaning share their batch states.
+2. The other views are folded from the log below the cut.
+3. The speed layer follows the log from the cut under the new definitions.
+4. The answers of both releases below the cut are compared, key by key.
+
+Answers do not change meanwhile. If a run is killed at any point, the next run continues from what is recorded, or starts over.
 """
 
 import time
@@ -32,14 +34,14 @@ _STILL_S: Final = 60.0
 
 
 class CannotApply(TandemError):
-    """Definitions that cannot be built beside the live ones; what stands is said."""
+    """The definitions cannot be built beside the live ones; the error states what exists."""
 
 
 @dataclass(frozen=True)
 class Applied:
-    """The release that is ready now, what became of every view, and how its answers differ; none if nothing is to apply.
+    """The ready release, the outcome of every view, and how its answers differ; None if there is nothing to apply.
 
-    `written` is how many bytes of view data this run wrote.
+    `written` is the number of bytes of view data that this run wrote.
     """
 
     live: Publication
@@ -53,10 +55,13 @@ class Applied:
 def run(
     batch: BatchRun, working_tree: Callable[[], Project], terms: Terms, *, sleep: Callable[[float], None] = time.sleep
 ) -> Applied:
-    """Make the working tree a release that stands ready. If nothing is published yet, it is published.
+    """Build the working tree as a release and make it ready. If nothing is published yet, the working tree is published.
 
-    Waits for another run that holds the lock, and until the release's realtime views have caught up. Raises TandemError: a
-    source that would not read what is published of it, a gap or a shorter history that is not accepted, a release that fails.
+    Waits for another run that holds the lock, and until the release's realtime views have caught up. Raises TandemError if
+
+    * a source could not read its published records,
+    * a gap or a shorter history is not accepted,
+    * the release fails.
     """
     tables = batch.tables
     wanted = working_tree()
@@ -79,7 +84,7 @@ def run(
 
 
 def _not_usable(batch: BatchRun) -> set[int]:
-    """The releases that are not ready with a diff: definitions that one of them has become a new release."""
+    """The releases that are not both ready and compared. Equal definitions become a new release instead of one of these."""
     tables, days = batch.tables, batch.settings.keep.release_days
     ready = promotion.ready(tables, days=days, at=batch.now())
     usable = {number for number in ready if kept_diffs.of_release(tables, number) is not None}
@@ -87,7 +92,7 @@ def _not_usable(batch: BatchRun) -> set[int]:
 
 
 def _retire_unpromoted(batch: BatchRun, wanted: Release) -> None:
-    """Definitions that were applied and never went live make room for the next ones."""
+    """Retire the releases that were applied and never went live: the new release replaces them."""
     tables = batch.tables
     published = {each.release for each in publications.history(tables)}
     for number in {one.state.release for one in standing.records(tables)} - published - {wanted.number}:
@@ -111,7 +116,7 @@ def _compare(batch: BatchRun, change: Change, state: Publication) -> ReleaseDiff
 
 
 def _caught_up(batch: BatchRun, number: int, max_lag: int, sleep: Callable[[float], None]) -> dict[str, int]:
-    """Wait until the realtime views are near the live ones. Raises CannotApply if they stand still, or have failed."""
+    """Wait until the realtime views are near the live ones. Raises CannotApply if they do not advance, or have failed."""
     tables = batch.tables
     least: dict[str, int] | None = None
     still = 0.0

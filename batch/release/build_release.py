@@ -1,6 +1,6 @@
-"""Build a release beside the live one: begin at the live cut, decode, keep what stays valid, fold what is missing, record it.
+"""Build a release beside the live one: begin at the live cut, decode, keep valid batch views, fold the others, record the result.
 
-Nothing here is read by anybody before the release is promoted.
+Answers read none of it before the release is promoted.
 """
 
 from collections.abc import Sequence
@@ -22,10 +22,11 @@ from ledger.publish.publications import Publication
 
 @dataclass(frozen=True)
 class Terms:
-    """On what terms a release is built.
+    """The options of a build.
 
-    `accepted` names gaps to count without. With `shorter_history` views are built also where the archive has less than what
-    the live ones counted. It is ready once its realtime views are at most `max_lag` offsets behind the live ones.
+    * `accepted`: the names of accepted gaps.
+    * `shorter_history`: build views even if the archive has fewer records than the live views have counted.
+    * `max_lag`: the release is ready once its realtime views are at most this many offsets behind the live ones.
     """
 
     accepted: tuple[str, ...] = ()
@@ -35,9 +36,9 @@ class Terms:
 
 @dataclass(frozen=True)
 class ReleasePlan:
-    """The state in which a release begins and the steps that it lacks.
+    """The initial state of a release, and the steps to complete it.
 
-    It counts without the `gaps`; `shorter` names sources of which the archive has less than the live views counted.
+    It counts without the `gaps`; `shorter` names the sources of which the archive has fewer records than the live views counted.
     """
 
     base: Publication
@@ -48,16 +49,16 @@ class ReleasePlan:
 
 @dataclass(frozen=True)
 class BuiltRelease:
-    """The state of a release that was built, and the bytes of view data that were written."""
+    """The state of a built release, and the number of written bytes of view data."""
 
     state: Publication
     written: int
 
 
 def build_release(batch: BatchRun, change: Change, terms: Terms) -> BuiltRelease:
-    """Build what the live release does not have at its cut. Killed anywhere, the next run starts over.
+    """Build the views that the live release does not have at its cut. If the run is killed, the next run starts over.
 
-    Raises TandemError: a gap or a shorter history that is not accepted, a step that fails.
+    Raises TandemError if a gap or a shorter history is not accepted, or if a step fails.
     """
     plan = plan_release(batch, change, terms)
     mark_live_cuts(batch, change)
@@ -69,26 +70,26 @@ def build_release(batch: BatchRun, change: Change, terms: Terms) -> BuiltRelease
 
 
 def plan_release(batch: BatchRun, change: Change, terms: Terms) -> ReleasePlan:
-    """Decide what the release begins with, and what is to build."""
+    """Decide the initial state of the release, and what to build."""
     gaps = accepted_gaps(batch.tables, change.live, change.new.sources, terms.accepted)
     base = initial_state(change, by=batch.by, at=batch.now())
     steps = missing_steps(change, base)
     sources = (step.source for step in steps)
     shorter = shorter_histories(batch.tables, change.live, sources, accepted=terms.shorter_history)
-    # The other measures of a view have counted more than the archive has: new ones alone would not fit them.
+    # The other measures of a view have counted records that the archive no longer has: new measures would not match them.
     steps = steps if shorter else only_new_measures(change, steps)
     return ReleasePlan(base, tuple(steps), gaps, shorter)
 
 
 def mark_live_cuts(batch: BatchRun, change: Change) -> None:
-    """Mark the live cut in the release's realtime tables: once it is recorded as applied, its speed layer follows from there."""
+    """Mark the live cut in the release's realtime tables: once it is recorded as applied, the speed layer starts there."""
     for source in change.new.sources:
         if change.live.cut(source).offsets:
             cuts.begin(batch.tables, change.after.number, source, change.live.cut(source), by=batch.by, at=batch.now())
 
 
 def decode(batch: BatchRun, change: Change, steps: Sequence[Step]) -> None:
-    """Decode the archive again for sources that have another decoder. Waits for the lock of archive runs."""
+    """Decode the archive again for sources whose decoder has changed. Waits for the lock of archive runs."""
     for step in steps:
         if change.other_decoder(step.source):
             batch.hold("archive")
@@ -96,7 +97,7 @@ def decode(batch: BatchRun, change: Change, steps: Sequence[Step]) -> None:
 
 
 def keep(batch: BatchRun, change: Change, plan: ReleasePlan) -> ReleasePlan:
-    """Keep the batch views that stay valid although their source's event gained fields."""
+    """Keep the batch views that stay valid although the event type of their source gained fields."""
     base = keep_unread(batch, plan.base, change)
     return replace(plan, base=base, steps=tuple(without_batch_view([*plan.steps], base)))
 

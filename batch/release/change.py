@@ -1,4 +1,4 @@
-"""What differs between the live release and a new one, and the state in which the new one begins. Pure functions."""
+"""The differences between the live release and a new one, and the initial state of the new one. Pure functions."""
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
@@ -21,7 +21,7 @@ Status = Literal["unchanged", "changed", "added", "removed"]
 
 @dataclass(frozen=True)
 class Change:
-    """From release `before`, whose newest publication is `live`, to release `after`."""
+    """The change from release `before`, whose newest publication is `live`, to release `after`."""
 
     live: Publication
     before: Release
@@ -44,7 +44,7 @@ class Change:
 
     @property
     def status(self) -> dict[str, Status]:
-        """What becomes of each view of both releases."""
+        """The outcome of each view of both releases."""
         found: dict[str, Status] = {}
         for name in dict.fromkeys((*self.after.views, *self.before.views)):
             if name not in self.after.views:
@@ -56,14 +56,14 @@ class Change:
         return found
 
     def other_decoder(self, source: str) -> bool:
-        """Whether the new release decodes a source in another way, or is the first to read it."""
+        """Whether the new release decodes a source differently, or is the first to read it."""
         return self.after.sources[source] != self.before.sources.get(source)
 
 
 def initial_state(change: Change, *, by: str, at: datetime) -> Publication:
-    """The state in which the new release begins: at the live cut, with the batch views that both releases share.
+    """The initial state of the new release: at the live cut, with the batch views that both releases share.
 
-    A source whose records now become other events has no cut yet: what was counted of it says nothing.
+    A source whose records now decode into other events has no cut yet: its earlier counts are not valid any more.
     """
     live, after = change.live, change.after
     same = {name: name for name in after.sources if not change.other_decoder(name)}
@@ -95,7 +95,7 @@ def initial_state(change: Change, *, by: str, at: datetime) -> Publication:
 
 
 def missing_steps(change: Change, base: Publication) -> list[Step]:
-    """The steps that build what the state lacks: per source with a cut, the views without a batch view."""
+    """The steps that complete the state: for each source with a cut, the views without a batch view."""
     return list(_missing_steps(change, base))
 
 
@@ -109,7 +109,7 @@ def _missing_steps(change: Change, base: Publication) -> Iterator[Step]:
 
 
 def only_new_measures(change: Change, steps: list[Step]) -> list[Step]:
-    """The steps, of which views that only gained measures fold these alone."""
+    """The steps; views that only gained measures fold only these."""
     added = {one.name: one.added_measures for one in change.views if one.computed_from == "events" and one.added_measures}
 
     def gained(step: Step) -> dict[str, Gained]:
@@ -128,7 +128,7 @@ def without_batch_view(steps: list[Step], base: Publication) -> list[Step]:
 
 
 def _batch_view(live: Publication, release: Release, name: str, was: str | None) -> BatchView:
-    """The batch view with which a view begins: that of the live view `was` that it continues, else an empty one."""
+    """The initial batch view of a view: that of the live view `was` that it continues, else an empty one."""
     fingerprint = release.views[name]
     if was is not None:
         there = live.views[was]

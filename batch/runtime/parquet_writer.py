@@ -105,7 +105,7 @@ class TableFile:
             return
         assert self._upload is not None
         with self._upload:
-            self._writer.close()  # writes the footer, and leaves the stream open: the file exists once that is closed, too
+            self._writer.close()  # writes the footer and leaves the stream open; the file exists once the stream is closed
             if kind is not None:
                 self._upload.abort()
                 return
@@ -115,7 +115,7 @@ class TableFile:
             for name, both in self._bounds.items()
             if name not in self._unbounded and not (isinstance(both[0], str) and max(map(len, both)) > _SHORT)
         }
-        milliseconds = time.time_ns() // 1_000_000  # what the file system says, too
+        milliseconds = time.time_ns() // 1_000_000  # also reports errors of the file system
         self.written = Written(self._path, size, self._rows, bounds, self.partition_values, milliseconds)
 
 

@@ -1,4 +1,4 @@
-"""What every batch run has: settings, tables, clock and logger, a Spark session, and the locks of the tables that it writes."""
+"""The resources of a batch run: settings, tables, clock and logger, a Spark session, and the locks of the tables to write."""
 
 import os
 from collections.abc import Callable, Mapping

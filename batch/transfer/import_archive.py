@@ -142,7 +142,7 @@ def _verify_rows(opened: pq.ParquetFile, stretch: Stretch, path: Path) -> None:
 
 
 def _new(tables: Tables, folder: Path, name: str, exported: Exported) -> _New:
-    """What is new of an export. Raises NotImported if the archive has another history or cannot go on with this one."""
+    """The new records of an export. Raises NotImported if the archive has another history, or cannot continue with the export."""
     held, known = archive.archived(tables, name), archive.firsts(tables, name)
     _refuse_another_order(tables, name, exported)
     parts = dict[Partition, Interval]()

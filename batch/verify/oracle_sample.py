@@ -174,7 +174,7 @@ def _hold(drawn: _Drawn, events: pa.Table, prepared: pa.Table) -> None:
     found = _matching(prepared, keys, drawn.keys, where=where)
     if not found.num_rows:
         return
-    # A source may make several rows of an event, or none: duplicates and counts are a matter of events.
+    # `prepare` may return several rows for an event, or none; duplicates and counts are about events.
     rows = prepared.select(place).take(found[_ROW]).append_column(_KEY, found[_KEY])
     sql = f"SELECT DISTINCT {_ROW}, {_KEY} FROM {_ROWS} JOIN {_OTHERS} USING ({', '.join(place)}) ORDER BY {_ROW}"
     matched = engine.query(sql, {_ROWS: _numbered(events.select(place)), _OTHERS: rows})

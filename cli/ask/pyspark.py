@@ -76,8 +76,8 @@ def _snapshot(
 
 
 def _shell(names: dict[str, Any], at: Frames, registered: list[str]) -> None:
-    with contextlib.suppress(ImportError):  # a Python may be built without it
-        import readline  # noqa: PLC0415  it takes the terminal over as soon as it is imported
+    with contextlib.suppress(ImportError):  # a Python may be built without readline
+        import readline  # noqa: PLC0415  its import changes the terminal's settings
 
         readline.set_completer(rlcompleter.Completer(names).complete)
         readline.parse_and_bind("tab: complete")

@@ -1,4 +1,4 @@
-"""`tandem query`: one view's answer, merged from what the batch layer and the speed layer have counted."""
+"""`tandem query`: one view's answer, merged from the batch layer and the speed layer."""
 
 from collections.abc import Iterator
 from datetime import UTC, datetime
@@ -49,7 +49,7 @@ def run(
     layer: Annotated[
         Layer | None,
         typer.Option(
-            help="batch: events below the cut. realtime: events from the cut on. merged: both. Default merged, with "
+            help="batch: events below the cut. speed: events from the cut on. merged: both. Default merged, with "
             "--publication batch."
         ),
     ] = None,
@@ -116,7 +116,7 @@ def _shown(rows: list[dict[str, Any]]) -> list[dict[str, Any]]:
 
 
 def _provenance(answer: Value | Absent, now: datetime) -> Iterator[str]:
-    """Where the rows come from, in lines for a person."""
+    """The provenance of the rows, in lines for a person."""
     whence = answer.provenance
     seconds = age(whence.newest, now=now)
     above, batch = counted(distance(whence.cut, whence.realtime), "offset"), f"batch version {whence.batch_version}"

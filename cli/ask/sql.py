@@ -42,11 +42,11 @@ def run(
     limits = Limits(seconds=seconds, memory=memory * MIB, rows=rows, bytes=memory * MIB)
     settings = call.settings()
     views = MergedViews(Store(Tables.of(settings), secrets.randbits(64), settings.serving.memory_mb << 20))
-    views.views()  # nothing is published, or cannot be read: said before anything is started
+    views.views()  # fails before anything starts if nothing is published or readable
     if statement is None and sys.stdin.isatty():
         if call.json:
             raise TandemError("--json needs a statement as an argument or on standard input")
-        from cli.ask.sql_prompt import converse, terminal  # noqa: PLC0415  what edits lines is loaded for those who type them
+        from cli.ask.sql_prompt import converse, terminal  # noqa: PLC0415  the line editor is loaded only for a prompt
 
         with Sandbox(limits) as sandbox:
             converse(terminal(views, settings.folder), sandbox, views, format_)

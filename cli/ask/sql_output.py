@@ -20,7 +20,7 @@ FORMATS: Final[tuple[Format, ...]] = ("box", "csv", "json")
 
 
 def document(found: Rows, at: datetime) -> dict[str, Any]:
-    """A result as one JSON document: columns, rows, and where they come from."""
+    """A result as one JSON document: columns, rows and provenance."""
     return {"columns": found.table.column_names, "rows": to_rows(found.table), "_provenance": found.told(now=at)}
 
 
@@ -35,14 +35,14 @@ def shown(found: Rows, how: Format, at: datetime) -> RenderableType:
 
 
 def _below(found: Rows) -> Iterator[str]:
-    """Where the rows come from, in lines for a person."""
+    """The provenance of the rows, in lines for a person."""
     for name, whence in found.provenance.items():
         stands = f"batch version {whence.batch_version} and the events after it" if whence.layer == "merged" else "batch"
         yield f"{name}: publication {whence.publication}, {stands}; {whence.exactness.says}"
 
 
 def _csv(names: Sequence[str], rows: Sequence[dict[str, Any]]) -> str:
-    """RFC 4180 but for its line ends; NULL is an empty field, lists and structs are JSON."""
+    """RFC 4180 except for line ends; NULL is an empty field, lists and structs are JSON."""
     text = io.StringIO()
     writer = csv.writer(text, lineterminator="\n")
     writer.writerow(names)

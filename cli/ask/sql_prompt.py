@@ -45,9 +45,9 @@ _HISTORY: Final = "sql_history"
 def terminal(
     views: MergedViews, state: Path, *, input_: "Input | None" = None, output: "Output | None" = None
 ) -> Callable[[], str]:
-    """What reads one statement or command from a terminal; statements end with a semicolon or an empty line.
+    """The line editor of a terminal, which reads one statement or command; statements end with a semicolon or an empty line.
 
-    The history is in the state folder, for its owner alone.
+    The history is in the state folder, readable only by its owner.
     """
     path = state / _HISTORY
     state.mkdir(parents=True, exist_ok=True)
@@ -67,7 +67,7 @@ def terminal(
 
 
 def converse(read: Callable[[], str], sandbox: Sandbox, views: MergedViews, how: Format) -> None:
-    """Answer what is typed until there is no more; Ctrl-C ends a statement, or what has been typed of it, and nothing else."""
+    """Answer statements and commands until the input ends. Ctrl-C ends a running statement, or discards the typed text."""
     out = Console(soft_wrap=not sys.stdout.isatty())
     while True:
         try:
@@ -95,7 +95,7 @@ def converse(read: Callable[[], str], sandbox: Sandbox, views: MergedViews, how:
 
 
 def words(views: MergedViews) -> WordCompleter:
-    """What completes a word, by its beginning: commands, words of SQL, functions, views and their columns."""
+    """The completions of a word: commands, words of SQL, functions, views and their columns."""
     return WordCompleter(lambda: list(dict.fromkeys(_known(views))), ignore_case=True, pattern=_WORD)
 
 
@@ -128,11 +128,11 @@ def _format(name: str) -> Format:
 
 
 def _known(views: MergedViews) -> Iterator[str]:
-    """What can be completed."""
+    """The words that can be completed."""
     yield from COMMANDS
     yield from _WORDS
     yield from SIGNATURES
-    with suppress(TandemError):  # nothing to complete is not a reason to fail
+    with suppress(TandemError):  # without completions the prompt still works
         for name, view in views.views().items():
             yield name
             yield from table_schema(view).names

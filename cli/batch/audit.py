@@ -1,4 +1,4 @@
-"""`tandem audit`: how merged answers compared with what the next batch then found, run after run."""
+"""`tandem audit`: how served answers compared with the next batch's results, run after run."""
 
 import csv
 import json
@@ -60,7 +60,7 @@ def run(
 
 
 def summary(found: Sequence[Audit]) -> Iterator[str]:
-    """What a recompute says of its audits."""
+    """The lines of a recompute about its audits."""
     for why, what in (
         ("bridge", "the speed layer had not processed any of it"),
         ("damage", "files of the served answers are missing or torn"),
@@ -98,7 +98,7 @@ def _csv(documents: Sequence[Mapping[str, Any]]) -> str:
 
 
 def _plot(newest_first: Sequence[Audit]) -> Iterator[str]:
-    """A bar for each run, the last ones of each view and measure, as high as its error is beside the line's largest."""
+    """A line of bars for each view and measure: one for each of the last runs, scaled by the line's largest error."""
     lines: dict[tuple[str, str], list[float]] = {}
     for audit in reversed(newest_first):
         if audit.figures is not None:

@@ -1,4 +1,4 @@
-"""`tandem maintain`: the upkeep of the tables, and what it freed."""
+"""`tandem maintain`: compact the tables, delete what no retained publication uses, and report the freed space."""
 
 from dataclasses import asdict
 from datetime import UTC, datetime

@@ -1,6 +1,6 @@
 """`tandem verify`: replay the archive through both paths and compare batch, speed and the published answers.
 
-And whether what is published of some keys is what their events mean, said plainly.
+It also compares the published answers of some keys with the plain oracle.
 """
 
 import json
@@ -38,9 +38,9 @@ _REPLAYED: Final = "replayed"
 
 @dataclass(frozen=True)
 class _Verified:
-    """One source below its cut: what the three counted, and how their answers compare; `rejected` by view, then by who.
+    """One source below its cut: the counts of the three sides, and how their answers compare; `rejected` by view, then by side.
 
-    `sampled` is how what is published of some keys compares with the plain oracle.
+    `sampled` compares the published answers of some keys with the plain oracle.
     """
 
     source: str
@@ -53,21 +53,21 @@ class _Verified:
 
     @property
     def counted_alike(self) -> bool:
-        """Whether every record had the same outcome in all three, and batch counts and rejects what is published."""
+        """Whether every record had the same outcome on all three sides, and batch counts and rejects the same as published."""
         batch, speed = self.agreement.counts, self.replayed.counts
         alike = _outcomes(batch) == _outcomes(speed) == _outcomes(self.published) and batch.events == self.published.events
-        # What is published may have been counted with another bound, or by a version that did not count it.
+        # The published state may have been counted with another bound, or by a version that did not count these.
         alike = alike and batch.ahead == speed.ahead
         return alike and all(one["batch"] == one["published"] for one in self.rejected.values())
 
     @property
     def layers_agree(self) -> bool:
-        """Whether batch, speed and what is published differ in nothing but for a known cause."""
+        """Whether all differences between batch, speed and the published answers have a known cause."""
         return self.counted_alike and not any(one.figures.cause == "unexplained" for one in self.agreement.compared)
 
     @property
     def agrees(self) -> bool:
-        """Whether they do, and the plain oracle with them."""
+        """Whether the three sides agree, and the plain oracle with them."""
         return self.layers_agree and not any(one.differ for one in self.sampled)
 
 
@@ -100,12 +100,12 @@ def run(
 
 
 def _every(batch: BatchRun, names: list[str] | None, keys: int) -> tuple[Publication, list[_Verified]]:
-    """What is live, and each source of these views, of all if none is named."""
+    """The live publication, and each source of the named views; of all views if none is named."""
     if publications.latest(batch.tables) is None:
         raise TandemError("nothing is published yet; run `tandem archive` and `tandem recompute` first")
     batch.hold("views")
     live = publications.latest(batch.tables)
-    assert live is not None  # publications are never taken back
+    assert live is not None  # publications are never deleted
     release = releases.load(batch.tables, live.release)
     definitions = project.load_files(release.files)
     verified = list(_verified(batch, live, release, definitions, _chosen(definitions, names), keys=keys))
@@ -171,7 +171,7 @@ def _verify(
 
 
 def _outcomes(counts: Counts) -> tuple[object, ...]:
-    """What became of the records: the same for every way to read them."""
+    """The outcomes of the records, which must be equal on every side."""
     return counts.events + counts.duplicates, counts.further, dict(counts.quarantined), counts.others, counts.holes
 
 

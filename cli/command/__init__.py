@@ -1,4 +1,4 @@
-"""What every command is made with: its call and output, options, messages, progress, logs and exit codes.
+"""Shared by all commands: call and output, options, messages, progress, logs and exit codes.
 
 Nothing here knows a single command; what only one command needs belongs to that command's room.
 """

@@ -1,4 +1,4 @@
-"""Who does something by hand: what the history says beside it."""
+"""The person or token for whom a command runs, as the history shows it."""
 
 import getpass
 from typing import Final
@@ -6,11 +6,11 @@ from typing import Final
 from cli.command.call import Call
 
 VARIABLE: Final = "TANDEM_WHO"
-"""Names for whom a command is run, where that is not the user: `tandem serve` sets it for what a token asks for."""
+"""The variable that names for whom a command runs, if not for the user: `tandem serve` sets it to the token's name."""
 
 
 def who(call: Call, command: str) -> str:
-    """The command, and for whom it is run, or the user if there is a name for one."""
+    """The command, and for whom it runs: the name in the variable, else the user's, if there is one."""
     if named := call.environ.get(VARIABLE):
         return f"{command} ({named})"
     try:

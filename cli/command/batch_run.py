@@ -12,9 +12,9 @@ from cli.command.progress import progress
 
 @contextmanager
 def batch_run(call: Call, command: str, *, by: str | None = None) -> Iterator[BatchRun]:
-    """A run of the project that names itself `by`, else the command, in what it commits; its Spark tasks are shown.
+    """A run of the project. Its commits name `by`, by default the command; stderr shows the progress of its Spark tasks.
 
-    The log has the command's name, because a user's name may not be a valid file name.
+    The log file has the command's name, because a user's name may not be a valid file name.
     """
     settings = call.settings()
     with run_log(call, settings, command) as say, progress(call) as watch:

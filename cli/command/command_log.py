@@ -1,4 +1,4 @@
-"""What a command leaves in the project's logs: everything, if it runs long; its progress and its end, if it is a run."""
+"""The log events of commands: all messages of a long-running process, or the progress and the end of a run."""
 
 import os
 from collections.abc import Callable, Iterator
@@ -19,14 +19,14 @@ def _now() -> datetime:
 
 @contextmanager
 def part_log(call: Call, settings: Settings, part: str) -> Iterator[FilteringBoundLogger]:
-    """The logger of a process that runs until it is stopped; what ends it otherwise is its last event, and raised as Told."""
+    """The logger of a process that runs until it is stopped. An error that ends it is its last event, and raised as Told."""
     log = telling.of_part(settings, part, now=_now)
     log.info("began", pid=os.getpid())
     try:
         yield log
     except Exception as error:
         sentence = worded(error)
-        log.error(sentence, exc_info=error if call.debug else None)  # noqa: TRY400 - a stack for those who asked for it
+        log.error(sentence, exc_info=error if call.debug else None)  # noqa: TRY400 - the stack only with --debug
         raise Told(sentence) from error
     log.info("ended", pid=os.getpid())
 

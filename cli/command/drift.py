@@ -1,4 +1,4 @@
-"""What the working tree defines otherwise than the published release, which is what answers go by."""
+"""Drift: how the working tree's definitions differ from the published release, which answers use."""
 
 from dataclasses import dataclass
 from typing import Any
@@ -15,9 +15,9 @@ from views.project.project import Project, load_files
 
 @dataclass(frozen=True)
 class Drift:
-    """Views by name: those that mean something else in the working tree, those only it has, and those only the release has.
+    """Views by name: those with another meaning in the working tree, those only it has, and those only the release has.
 
-    `sources` are those that differ in any way. `problem` says why nothing could be compared, if it could not.
+    `sources` are those that differ in any way. `problem` is the reason if nothing could be compared.
     """
 
     changed: tuple[str, ...] = ()
@@ -37,7 +37,7 @@ class Drift:
         }
 
     def sentences(self) -> list[str]:
-        """Tell the user how the definitions differ; no sentence if they are equal."""
+        """The sentence for the user on how the definitions differ; none if they are equal."""
         if self.problem:
             return [f"the definitions in the project's folder cannot be read; answers use the published ones: {self.problem}"]
         named = {"changed views": self.changed, "new views": self.added, "removed views": self.removed, "sources": self.sources}
@@ -49,7 +49,7 @@ class Drift:
 
 
 def drift(changes: Changes) -> Drift:
-    """The names of what has changed."""
+    """The names of changed definitions."""
 
     def views(status: Status) -> tuple[str, ...]:
         return tuple(view.name for view in changes.views if view.status == status)
@@ -59,7 +59,7 @@ def drift(changes: Changes) -> Drift:
 
 
 def since_published(tables: Tables, live: Publication | None, wanted: Project) -> Changes:
-    """What the wanted definitions change of what is published; of nothing published everything is new.
+    """The changes from the published definitions to the wanted ones; everything is new if nothing is published.
 
     Raises TandemError if the published definitions cannot be loaded.
     """
@@ -74,9 +74,9 @@ def since_published(tables: Tables, live: Publication | None, wanted: Project) -
 
 
 def working_tree_drift(call: Call, reader: Reader) -> Drift:
-    """Return how the working tree differs from what is published, and print it on stderr.
+    """Return how the working tree differs from the published definitions, and print it on stderr.
 
-    A working tree that cannot be read is a problem of the drift, and does not keep the command from answering.
+    If the working tree cannot be read, the drift has a `problem`, and the command still answers.
     """
     publication = reader.snapshot().publication
     try:

@@ -1,4 +1,4 @@
-"""What went wrong as one sentence, whatever raised it."""
+"""Any error as one sentence."""
 
 import sys
 
@@ -6,11 +6,11 @@ from views.errors import TandemError
 
 
 def foreseen(error: Exception) -> TandemError | None:
-    """The error as one whose sentence says all there is to say; None if its stack says more."""
+    """The error as a TandemError, if one sentence explains it; None if its stack is needed."""
     if isinstance(error, TandemError):
         return error
     if "pyspark" in sys.modules:
-        from infra.spark import errors  # noqa: PLC0415 - what never met Spark need not import it to fail
+        from infra.spark import errors  # noqa: PLC0415 - a command without Spark must not import it to fail
 
         if errors.java_ended(error):
             told = errors.worded(error, "Spark failed")
@@ -19,11 +19,11 @@ def foreseen(error: Exception) -> TandemError | None:
 
 
 def worded(error: BaseException) -> str:
-    """A TandemError says it itself; of others the first line, without a stack."""
+    """The sentence of a TandemError; of other errors the first line, without a stack."""
     if isinstance(error, TandemError):
         return str(error)
     if "pyspark" in sys.modules:
-        from infra.spark import errors  # noqa: PLC0415 - what never met Spark need not import it to fail
+        from infra.spark import errors  # noqa: PLC0415 - a command without Spark must not import it to fail
 
         if isinstance(error, Exception) and (told := errors.worded(error, "Spark failed")):
             return str(told)

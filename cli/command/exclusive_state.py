@@ -1,4 +1,4 @@
-"""State folders of the demo and of benchmarks, each used by one command at a time and apart from every project's."""
+"""State folders of the demo and of benchmarks: separate from every project's, each used by one command at a time."""
 
 import shutil
 from collections.abc import Callable, Iterator, Mapping

@@ -20,7 +20,7 @@ _LINE_S: Final = 15.0
 
 @dataclass(frozen=True)
 class Tasks:
-    """Of the `total` tasks of the stages under way, `done` are done."""
+    """`done` of the `total` tasks of the running stages are done."""
 
     done: int = 0
     total: int = 0
@@ -28,7 +28,7 @@ class Tasks:
 
 @contextmanager
 def progress(call: Call) -> Iterator[Callable[[SparkSession], None]]:
-    """Show the tasks of a session from when it is given until the block ends."""
+    """Show the progress of a session's tasks, from when the session is passed until the block ends."""
     ended = Event()
     threads: list[Thread] = []
 
@@ -47,7 +47,7 @@ def progress(call: Call) -> Iterator[Callable[[SparkSession], None]]:
 
 
 def tasks(tracker: StatusTracker) -> Tasks:
-    """How far the stages under way have come; none of a session that has ended."""
+    """The progress of the running stages; none for a session that has ended."""
     try:
         stages = [tracker.getStageInfo(stage) for stage in tracker.getActiveStageIds()]
     except SPARK_ERRORS:

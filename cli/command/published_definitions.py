@@ -1,4 +1,4 @@
-"""The definitions that the platform runs by: those of the published release, or of the working tree before there is one."""
+"""The definitions that the platform uses: those of the published release, or the working tree's before the first publication."""
 
 from cli.command.call import Call
 from ledger.delta.addresses import Tables
@@ -21,9 +21,9 @@ def published(tables: Tables) -> Project | None:
 
 
 def topic(source: Source, name: str | None) -> str:
-    """The source's topic to send records to: the only one, or that of the name; raises TandemError, naming those that exist.
+    """The source's topic to send records to: the only one, or the named one. Raises TandemError, which lists the valid names.
 
-    Refuses a source that would not know the records as its own, because nothing gives them a header.
+    Refuses a source that selects its records by a header, because the sent records have none.
     """
     if isinstance(source.record_filter, ByHeader):
         raise TandemError(
@@ -39,7 +39,7 @@ def topic(source: Source, name: str | None) -> str:
 
 
 def source(project: Project, name: str) -> Source:
-    """A source by name; raises TandemError, naming those that exist."""
+    """A source by name. Raises TandemError, which lists the valid names."""
     if name not in project.sources:
         raise TandemError(f"no source '{name}'; sources: {listed(name, project.sources)}")
     return project.sources[name]

@@ -1,4 +1,4 @@
-"""What Ctrl-C and a plain kill do while a command is at work."""
+"""The effect of Ctrl-C (SIGINT) and SIGTERM while a command runs."""
 
 import signal
 from collections.abc import Callable, Iterator
@@ -11,7 +11,7 @@ Action = Callable[[int, FrameType | None], object] | signal.Handlers
 
 @contextmanager
 def stopping() -> Iterator[Event]:
-    """An event that both set, so that what is under way ends in order."""
+    """An event that both signals set, so that the command ends cleanly."""
     stop = Event()
     with _acting(lambda *_: stop.set()):
         yield stop
@@ -19,14 +19,14 @@ def stopping() -> Iterator[Event]:
 
 @contextmanager
 def undisturbed() -> Iterator[None]:
-    """Neither has an effect: what tidies up is not to be left half done."""
+    """Ignore both signals, so that a clean-up completes."""
     with _acting(signal.SIG_IGN):
         yield
 
 
 @contextmanager
 def interrupted() -> Iterator[None]:
-    """Both raise KeyboardInterrupt, so that whatever was started is stopped on the way out."""
+    """Both signals raise KeyboardInterrupt, so that the command stops everything that it has started."""
 
     def interrupt(*_: object) -> None:
         raise KeyboardInterrupt

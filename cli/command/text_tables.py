@@ -1,4 +1,4 @@
-"""Rows for people: a table cut to a screenful on a terminal, every row in aligned columns where the output is a pipe."""
+"""Rows as text: a table cut to a screenful on a terminal; all rows in aligned columns in a pipe."""
 
 import sys
 from collections.abc import Mapping, Sequence
@@ -10,7 +10,7 @@ from rich.text import Text
 
 SCREENFUL: Final = 20
 WIDEST: Final = 50
-"""What a column is padded to at most; a longer text pushes the rest of its line to the right."""
+"""The widest padding of a column; a longer text pushes the rest of its line to the right."""
 
 Row = Mapping[str, Any]
 
@@ -18,8 +18,8 @@ Row = Mapping[str, Any]
 def listing(rows: Sequence[Row], *, total: int | None = None, below: Sequence[str] = ()) -> RenderableType:
     """Rows that all have the same columns, and lines below them.
 
-    `total` is how many there are where a limit has already chosen `rows` among them; without it more than a screenful is cut
-    on a terminal. Either way it says of how many.
+    `total` is the number of all rows if a limit has already selected `rows`. Without `total`, a terminal shows a screenful. If
+    rows are left out, the text states how many there are.
     """
     terminal = sys.stdout.isatty()
     # With a limit all its rows are shown; without one, a terminal shows only some.
@@ -32,7 +32,7 @@ def listing(rows: Sequence[Row], *, total: int | None = None, below: Sequence[st
 
 
 def cell(value: Any) -> str:
-    """A value as one line without control characters, which a key may well hold and a terminal would obey."""
+    """A value as one line without control characters: a key may contain some, and a terminal would execute them."""
     if value is None:
         return "NULL"
     if isinstance(value, bool):

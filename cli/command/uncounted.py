@@ -1,4 +1,4 @@
-"""What the log has and answers do not count yet: said on stderr beside an answer, or waited for."""
+"""Records in the log that answers do not count yet: reported on stderr with an answer, or waited for."""
 
 from collections.abc import Iterable, Mapping
 from concurrent.futures import Future, wait
@@ -22,7 +22,7 @@ from views.errors import TandemError
 from views.source.source import Source
 
 PATIENCE_S = 1.0
-"""Seconds that a command waits, beyond its answer, for a broker to tell where the log ends."""
+"""Seconds that a command waits, after its answer, for the broker to report the log's end."""
 
 Wait = Annotated[bool, typer.Option("--wait", help="Wait until the records are counted; exit code 3 if that takes too long.")]
 Within = Annotated[float, typer.Option(min=0.1, metavar="SECONDS", help="Maximum time of --wait.")]
@@ -30,14 +30,14 @@ WITHIN_S = 60.0
 
 
 class LogAsked:
-    """Where the logs of sources end, asked in a thread of its own from now on: a broker that hangs holds up no answer."""
+    """The ends of sources' logs, polled in a separate thread, so that a hanging broker does not delay an answer."""
 
     def __init__(self, settings: Settings, sources: Iterable[Source]) -> None:
         self._found: Future[dict[str, LogEnd]] = Future()
         Thread(target=self._ask, args=(settings, list(sources)), name="log-ends", daemon=True).start()
 
     def ends(self, *, seconds: float = PATIENCE_S) -> dict[str, Position]:
-        """The end of the log by source; waits at most this many seconds, and leaves out what is not known by then."""
+        """The end of the log by source; waits at most this many seconds, and leaves out sources that are unknown by then."""
         wait([self._found], timeout=seconds)
         found = self._found.result() if self._found.done() else {}
         return {source: end.position for source, end in found.items() if end.position is not None}
@@ -45,7 +45,7 @@ class LogAsked:
     def _ask(self, settings: Settings, sources: list[Source]) -> None:
         try:
             self._found.set_result(log_ends(settings, sources))
-        except Exception:  # noqa: BLE001 - whatever the client raises, the answer does without
+        except Exception:  # noqa: BLE001 - whatever the client raises, the answer is given without
             self._found.set_result({})
 
 
@@ -57,7 +57,7 @@ def warning(settings: Settings, snapshot: Snapshot, ends: Mapping[str, Position]
 
 
 class Late(NamedTuple):
-    """How many records are not counted in time, and the sentence that says so."""
+    """The number of records that were not counted in time, and the sentence about it."""
 
     records: int
     sentence: str
@@ -70,7 +70,7 @@ def wait_until_counted(
     left = until_counted(Tables.of(settings), wanted, seconds=seconds)
     if not left:
         return None
-    # Below a position there may be more than what was sent: what others sent, and before the first answer the whole log.
+    # There may be more records below a position than were sent: those of others, and before the first answer the whole log.
     left = left if of is None else min(left, of)
     number = counted(left, "record") if of is None else f"{left} of {counted(of, 'record')}"
     said = f"{number} {'is' if left == 1 else 'are'} not counted after {seconds:g} s"
@@ -78,7 +78,7 @@ def wait_until_counted(
 
 
 def counted_output(call: Call, document: Mapping[str, Any], shown: str, late: Late | None) -> Output:
-    """What a command returns that has sent records and waited for them."""
+    """The output of a command that has sent records and waited for them."""
     if late is None:
         return Output({**document, "uncounted": 0}, f"{shown}, and counted")
     call.say(f"tandem: {late.sentence}")
@@ -86,7 +86,7 @@ def counted_output(call: Call, document: Mapping[str, Any], shown: str, late: La
 
 
 def ends_now(settings: Settings, source: Source) -> Mapping[str, Position]:
-    """Where a source's log ends now. Raises TandemError where the broker does not tell."""
+    """The current end of a source's log. Raises TandemError if the broker does not report it."""
     end = log_ends(settings, [source])[source.name]
     if end.position is None:
         raise TandemError(f"--wait cannot read the end of the log: {end.problem}")

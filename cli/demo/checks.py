@@ -1,4 +1,4 @@
-"""The demo's proof: every merged answer of every exact measure beside the generator's truth."""
+"""The demo's checks: compares every merged answer of every exact measure with the generator's expected answer."""
 
 import json
 from collections.abc import Iterator, Mapping, Sequence
@@ -15,12 +15,12 @@ _SHOWN = 5
 
 
 class NoTruth(TandemError):
-    """A measure that the truth says nothing about cannot be checked."""
+    """The generator has no expected answer for a measure or view, so it cannot be checked."""
 
 
 @dataclass(frozen=True)
 class Check:
-    """How many answers were compared, how many of them differ, and the first of those; an answer is one measure of one row."""
+    """The number of compared answers, how many of them differ, and the first of those; an answer is one measure of one row."""
 
     name: str
     answers: int
@@ -33,16 +33,16 @@ class Check:
         return self.answers > 0 and self.differ == 0
 
     def to_json(self) -> dict[str, Any]:
-        """The check as it stands in the demo's document."""
+        """The check as it is in the demo's document."""
         return {"name": self.name, "answers": self.answers, "differ": self.differ, "examples": list(self.examples)}
 
 
 def compare(
     name: str, views: Mapping[str, View], truth: Mapping[str, Sequence[Row]], found: Mapping[str, Sequence[Row]]
 ) -> Check:
-    """Compare all rows of all views, on both sides: a row that only one side has differs, and so does a row that comes twice.
+    """Compare all rows of all views, on both sides: a row that only one side has differs, and so does a row that occurs twice.
 
-    Raises NoTruth if the truth lacks a view or an exact measure.
+    Raises NoTruth if the expected answers lack a view or an exact measure.
     """
     answers = differ = 0
     examples: list[Mapping[str, Any]] = []
@@ -67,7 +67,7 @@ def _exact(view: View) -> list[str]:
 
 
 def _answers(view: View, rows: Sequence[Row] | None, measures: Sequence[str]) -> dict[tuple[str, str], list[Any]]:
-    """Row, as JSON without its measures, and measure, to the values found there: one, unless something is wrong."""
+    """The values by row (as JSON without its measures) and measure: one value each, unless a row occurs twice."""
     if rows is None:
         raise NoTruth(f"the generator has no expected answers for view '{view.name}', so the view cannot be checked")
     answers: dict[tuple[str, str], list[Any]] = {}
@@ -78,7 +78,7 @@ def _answers(view: View, rows: Sequence[Row] | None, measures: Sequence[str]) ->
 
 def _cells(view: View, rows: Sequence[Row], measures: Sequence[str]) -> Iterator[tuple[tuple[str, str], Any]]:
     for row in rows:
-        # A truth knows no micro-batches, so it cannot know the label of a window, nor what may keep a row from being exact.
+        # Expected answers do not depend on micro-batches, so they have no labels of windows and no reasons against exactness.
         told = {name: value for name, value in row.items() if name not in (*view.measures, WINDOW_STATE.name, MARK)}
         place = json.dumps(told, sort_keys=True)
         for measure in measures:

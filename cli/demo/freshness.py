@@ -1,4 +1,4 @@
-"""How long it takes until answers count what is in the log."""
+"""Freshness: the time until answers count the records that are in the log."""
 
 from collections import deque
 from dataclasses import dataclass, field
@@ -10,9 +10,9 @@ from ledger.log.positions import LOG_START, Position
 
 @dataclass
 class Freshness:
-    """Notes ends of the log, and how many seconds later each of them was counted.
+    """Records ends of the log, and after how many seconds each of them was counted.
 
-    Looked at every so often, it is right to within twice the time between two looks.
+    The error is at most twice the time between two polls.
     """
 
     seconds: list[float] = field(default_factory=list)
@@ -20,7 +20,7 @@ class Freshness:
     _last: Position = LOG_START
 
     def look(self, now: float, log_end: Position, counted: Position) -> None:
-        """What the log held and what answers counted just now."""
+        """Record the current end of the log, and the position of answers."""
         if log_end != self._last:
             self._waiting.append((now, log_end))
             self._last = log_end

@@ -1,4 +1,4 @@
-"""`tandem demo`: the platform at work on a terminal, until Ctrl-C."""
+"""`tandem demo`: shows the running platform on a terminal, until Ctrl-C."""
 
 import time
 from collections import deque
@@ -24,9 +24,9 @@ _LAYERS: tuple[Layer, ...] = ("batch", "speed", "merged")
 
 
 def show(stage: Stage, watcher: Watcher, console: Console, rate: float, runs: Scheduler | None = None) -> None:
-    """Send events without end and run one batch after another, showing what becomes of them. Ends by KeyboardInterrupt.
+    """Send events without end, run one batch after another, and show the progress. Ends by KeyboardInterrupt.
 
-    With a scheduler the batches are its own.
+    With a scheduler, the scheduler runs the batches.
     """
     stage.start("generate", f"--rate={rate}")
     steps = _batches(stage) if runs is None else _scheduled(runs)
@@ -45,7 +45,7 @@ def show(stage: Stage, watcher: Watcher, console: Console, rate: float, runs: Sc
 
 
 def _batches(stage: Stage) -> Iterator[str]:
-    """What the batch layer does just now: archive and recompute, a pause, and again."""
+    """The current work of the batch layer: archive and recompute, then a pause, and so on."""
     while True:
         child: Child = stage.start("recompute", "--archive")
         while child.popen.poll() is None:
@@ -56,7 +56,7 @@ def _batches(stage: Stage) -> Iterator[str]:
 
 
 def _scheduled(runs: Scheduler) -> Iterator[str]:
-    """What Airflow does just now; looked at every few seconds."""
+    """The current work of Airflow, polled every few seconds."""
     while True:
         told = runs.told()
         until = time.monotonic() + _LOOK_S
@@ -96,7 +96,7 @@ def _positions(look: Look) -> Table:
 
 
 def _answer(watcher: Watcher) -> Iterator[Table]:
-    """One view as batch + realtime = merged, all of one snapshot: the first without keys, which is one row, else the first."""
+    """One view as batch + realtime = merged, all at one snapshot: the first view without keys (one row), else the first view."""
     name = next((name for name, view in watcher.views.items() if not view.keys), next(iter(watcher.views)))
     view = watcher.views[name]
     layers = {layer: {_place(row, view.measures): row for row in watcher.answer(name, layer).rows()} for layer in _LAYERS}

@@ -1,8 +1,8 @@
-"""`tandem demo --once`: events flow, layers work, and three times every exact answer is compared with the truth.
+"""`tandem demo --once`: sends events while all layers run, and compares every exact answer with the expected one three times.
 
-tail     two recomputes ran while events were coming in; realtime views cover what came after
-batch    a batch covers everything
-restart  the speed layer was killed with -9 and started again in the middle of more events
+tail     two recomputes ran while events arrived; realtime views cover the later events
+batch    a batch covers all events
+restart  the speed layer was killed with SIGKILL and restarted while more events arrived
 """
 
 import time
@@ -24,7 +24,7 @@ from cli.records import expected_answers
 from views.errors import TandemError
 
 SPEED = "speed"
-# How far into the events each part of the play goes, and how long those last in which something must happen meanwhile.
+# The share of the events at which each part ends, and the duration of the parts during which something must happen.
 _FLOWING, _TAIL = 0.6, 0.8
 _FLOWING_S, _RESTART_S = 40.0, 10.0
 UP_S, AIRFLOW_S, _JOB_S, _CATCH_UP_S = 240.0, 1200.0, 900.0, 600.0
@@ -33,7 +33,7 @@ _GENERATE_S = 600.0
 
 @dataclass
 class Record:
-    """What the demo measured on its way."""
+    """The measurements of the demo."""
 
     checks: list[Check] = field(default_factory=list)
     durations: dict[str, list[float]] = field(default_factory=dict)
@@ -42,7 +42,7 @@ class Record:
 
     @contextmanager
     def timed(self, what: str) -> Iterator[None]:
-        """Note how long the block takes."""
+        """Measure the duration of the block."""
         start = time.monotonic()
         yield
         self.durations.setdefault(what, []).append(round(time.monotonic() - start, 3))
@@ -50,7 +50,7 @@ class Record:
 
 @dataclass(frozen=True)
 class Play:
-    """One run: the stage, who watches, how many events, how fast, and from which event time on."""
+    """One run: the stage, the watcher, the number and rate of events, and the first event time."""
 
     stage: Stage
     watcher: Watcher
@@ -62,18 +62,18 @@ class Play:
     scheduler: Scheduler | None = None
 
     def generate(self, since: int, until: int, *, at_least_s: float = 0.0) -> Child:
-        """Start sending the samples from `since` to `until`, slowly enough to last as long as said."""
+        """Start sending the samples from `since` to `until`, at a rate at which it lasts this long."""
         rate = self.rate if not at_least_s else min(self.rate, max((until - since) / at_least_s, 1.0))
         which = {"events": until, "skip": since, "seed": 1, "base": self.base.isoformat(), "rate": rate}
         options = [f"--{name}={value}" for name, value in which.items()]
         return self.stage.start("generate", *options, f"--truth={self.truth_file(until)}")
 
     def truth_file(self, until: int) -> Path:
-        """Where the truth of all samples before `until` is."""
+        """The file of the expected answers for all samples before `until`."""
         return self.stage.state / "demo" / f"truth-{until}.json"
 
     def batch(self) -> None:
-        """Archive, then recompute; with Airflow, wait for a run of it that begins from now on."""
+        """Archive, then recompute; with Airflow, wait for a run of the DAG that begins after this call."""
         if self.scheduler is not None:
             with self.record.timed("airflow"):
                 since, runs = scheduler.now(), self.scheduler
@@ -86,18 +86,18 @@ class Play:
             self.stage.finish(self.stage.start("recompute", "--archive"), seconds=_JOB_S, meanwhile=self.sample)
 
     def sample_and_check(self) -> None:
-        """Note the state, and that all parts still live."""
+        """Record the positions, and check that all parts are alive."""
         self.stage.check()
         self.sample()
 
     def sample(self) -> None:
-        """Note what the log holds just now and what answers count."""
+        """Record the end of the log and the position of answers."""
         log_end, counted = self.watcher.log_end(), self.watcher.realtime()
         if counted is not None:
             self.record.freshness.look(time.monotonic(), log_end, counted)
 
     def caught_up(self, *, batch: bool = False) -> Look:
-        """Wait until answers count everything in the log; with `batch`, until batch views alone do."""
+        """Wait until answers count everything in the log; with `batch`, until the batch views do."""
         end = self.watcher.log_end()
 
         def look() -> Look | None:
@@ -109,7 +109,7 @@ class Play:
         return wait_for(f"{layer} to reach the end of the log at {end}", look, seconds=_CATCH_UP_S, meanwhile=self.stage.check)
 
     def check(self, name: str, until: int, look: Look) -> None:
-        """Compare every exact answer with the truth of all samples so far."""
+        """Compare every exact answer with the expected one for all samples sent so far."""
         with self.record.timed("check"):
             truth = expected_answers.read(self.truth_file(until))
             check = compare(name, self.watcher.views, truth, self.watcher.answers())
@@ -120,7 +120,7 @@ class Play:
 
 
 def play(play: Play) -> None:
-    """Run the whole of it. Raises TandemError if anything fails or does not come in time."""
+    """Run all parts. Raises TandemError if anything fails or does not finish in time."""
     stage, say = play.stage, play.say
     flowing, tail, every = int(play.events * _FLOWING), int(play.events * _TAIL), play.events
 
@@ -159,7 +159,7 @@ def play(play: Play) -> None:
 
 
 def figures(record: Record, events: int, seconds: float) -> dict[str, Any]:
-    """What was measured, for the demo's document: seconds, events a second, positions at each check."""
+    """The measurements for the demo's document: seconds, events per second, positions at each check."""
     return {
         "seconds": round(seconds, 1),
         "events_per_s": round(events / seconds, 1),
@@ -170,5 +170,5 @@ def figures(record: Record, events: int, seconds: float) -> dict[str, Any]:
 
 
 def base(now: datetime) -> datetime:
-    """Where event time starts: this hour of yesterday, so that event times are not ahead of the clock."""
+    """The first event time: this hour of yesterday, so that event times are not ahead of the clock."""
     return (now.astimezone(UTC) - timedelta(days=1)).replace(minute=0, second=0, microsecond=0)

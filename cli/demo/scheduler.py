@@ -1,4 +1,4 @@
-"""The demo's batch runs, done by Airflow: its scheduler starts `recompute` every minute, and the demo waits for one."""
+"""The demo's batch runs by Airflow: its scheduler starts `recompute` every minute, and the demo waits for a run."""
 
 from dataclasses import dataclass
 from datetime import UTC, datetime
@@ -10,7 +10,7 @@ from views.errors import TandemError
 
 DAG: Final = "recompute"
 ENVIRON: Final = {
-    # What the demo shows is `recompute`; the other DAGs would only take its two cores.
+    # The demo needs only `recompute`; the other DAGs would take its two cores.
     "TANDEM_AIRFLOW_RECOMPUTE": "* * * * *",
     "TANDEM_AIRFLOW_FULL": "",
     "TANDEM_AIRFLOW_VERIFY": "",
@@ -27,12 +27,12 @@ class RunFailed(TandemError):
 
 @dataclass(frozen=True)
 class Scheduler:
-    """The Airflow of the demo's state folder, asked through its REST API."""
+    """The Airflow of the demo's state folder, polled through its REST API."""
 
     settings: Settings
 
     def published(self, since: datetime) -> dict[str, Any] | None:
-        """A scheduled run that began at or after a time and succeeded; None as long as there is none.
+        """A scheduled run that began at or after a time and succeeded; None while there is none.
 
         Raises RunFailed if one failed.
         """
@@ -42,7 +42,7 @@ class Scheduler:
         return next((run for run in begun if run["state"] == "success" and run["run_type"] == "scheduled"), None)
 
     def told(self) -> str:
-        """Its newest run, in a few words, and where to look at it."""
+        """Its newest run in a few words, and the address of its web page."""
         runs = sorted(self._runs(), key=lambda run: str(run["start_date"] or ""))
         last = f"its run {runs[-1]['dag_run_id']}: {runs[-1]['state']}" if runs else "no run yet"
         return f"Airflow at {local_airflow.address(self.settings)}, {last}"
@@ -60,5 +60,5 @@ class Scheduler:
 
 
 def now() -> datetime:
-    """The clock that Airflow's runs are compared with: both are this machine's."""
+    """The clock to compare with the times of Airflow's runs: both are this machine's."""
     return datetime.now(UTC)

@@ -1,4 +1,4 @@
-"""What the demo runs on: a state folder of its own, and real `tandem` commands as its child processes."""
+"""The demo's stage: a state folder of its own, and real `tandem` commands as child processes."""
 
 import json
 import os
@@ -26,12 +26,12 @@ _STOP_S = 15
 
 
 class ChildEnded(TandemError):
-    """A process that the demo started ended when it should not have, or failed."""
+    """A process of the demo ended unexpectedly, or failed."""
 
 
 @dataclass(frozen=True)
 class Child:
-    """A command that was started: its output is a JSON document in `output`, what it says is in `log`."""
+    """A running command: its JSON document goes to `output`, its stderr to `log`."""
 
     name: str
     popen: "subprocess.Popen[bytes]"
@@ -39,7 +39,7 @@ class Child:
     log: Path
 
     def document(self) -> dict[str, Any]:
-        """What the command printed. Raises ChildEnded if that is not a document."""
+        """The document that the command printed. Raises ChildEnded if its output is not a document."""
         try:
             document: dict[str, Any] = json.loads(self.output.read_text("utf-8"))
         except ValueError:
@@ -74,7 +74,7 @@ class Stage:
         return child
 
     def finish(self, child: Child, *, seconds: float, meanwhile: Callable[[], None] | None = None) -> dict[str, Any]:
-        """Wait until a command is done and give its document. Raises ChildEnded, TimedOut, and what `meanwhile` raises."""
+        """Wait until a command ends, and return its document. Raises ChildEnded, TimedOut, and what `meanwhile` raises."""
 
         def look() -> None:
             self.check()
@@ -86,14 +86,14 @@ class Stage:
         return child.document()
 
     def up(self, *options: str, seconds: float) -> None:
-        """Start what of the parts is not running."""
+        """Start the parts that are not running."""
         document = self.finish(self.start("up", *options), seconds=seconds)
         names = [part["name"] for part in document["processes"]]
         found = {name: background.running(self.state, name) for name in names}
         self.parts = {name: process for name, process in found.items() if process is not None}
 
     def kill(self, name: str) -> None:
-        """Kill a part with -9 and wait until it is gone; no command expects it to run before the next `up`."""
+        """Kill a part with SIGKILL and wait until it is gone; no command expects it to run before the next `up`."""
         process = self.parts.pop(name)
         os.kill(process.pid, signal.SIGKILL)
 
@@ -112,7 +112,7 @@ class Stage:
                 raise ChildEnded(f"`tandem {child.name}` failed with exit code {child.popen.returncode}{_said(child.log)}")
 
     def close(self) -> None:
-        """Stop everything that was started, and nothing else."""
+        """Stop everything that the demo started, and nothing else."""
         self.parts = {}
         running = [child for child in self.children if child.popen.poll() is None]
         for child in running:
@@ -137,7 +137,7 @@ def staged(call: Call) -> Iterator[Stage]:
     """
     state = own_state(call.environ, "demo", call.project.name)
     stage = Stage(replace(call, json=True, environ=_environ(call.environ, state)), state)
-    # A demo that was killed has left its processes behind.
+    # A killed demo leaves its processes behind.
     with emptied(state, before=lambda: down.run(stage.call)):
         try:
             yield stage
@@ -147,7 +147,7 @@ def staged(call: Call) -> Iterator[Stage]:
 
 
 def _environ(given: Mapping[str, str], state: Path) -> dict[str, str]:
-    """The environment of the demo's commands: its own state, tables and broker, whatever the project is configured to use."""
+    """The environment of the demo's commands: its own state, tables and broker, whatever the project's settings are."""
     own = {"TANDEM_STATE": str(state), "TANDEM_STORAGE_ROOT": "", "TANDEM_KAFKA_BOOTSTRAP": "", "TANDEM_KAFKA_PORT": "0"}
     return {**folders.child_environment(given), **own}
 

@@ -1,4 +1,4 @@
-"""Waiting, always for something, never for longer than said."""
+"""Wait for a condition, with a timeout."""
 
 import time
 from collections.abc import Callable
@@ -11,13 +11,13 @@ _T = TypeVar("_T")
 
 
 class TimedOut(TandemError):
-    """What was waited for did not come."""
+    """The condition was not met in time."""
 
 
 def wait_for(what: str, look: Callable[[], _T | None], *, seconds: float, meanwhile: Callable[[], None]) -> _T:
-    """Look until there is something to give back; `meanwhile` is called between looks and may raise.
+    """Poll until there is a result, and return it; `meanwhile` is called between polls and may raise.
 
-    Raises TimedOut, saying what was waited for, after this many seconds.
+    Raises TimedOut, which names what was waited for, after this many seconds.
     """
     deadline = time.monotonic() + seconds
     while (found := look()) is None:

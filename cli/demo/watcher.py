@@ -1,4 +1,4 @@
-"""What the demo observes: the position of each layer in the log, and the answers of the merged reader."""
+"""The demo's observations: the position of each layer in the log, and the answers of the merged reader."""
 
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
@@ -20,7 +20,7 @@ from views.project.project import Project
 
 @dataclass(frozen=True)
 class Look:
-    """Where everything stood at one moment: the log's end, and the positions that each layer has reached."""
+    """The positions at one moment: the log's end, and the position of each layer."""
 
     at: datetime
     log_end: Position
@@ -41,14 +41,14 @@ class Look:
         return age(self.newest, now=self.at)
 
     def to_json(self) -> dict[str, Any]:
-        """The positions as they stand in the demo's document."""
+        """The positions as they are in the demo's document."""
         named = {"log_end": self.log_end, "archived": self.archived, "cut": self.cut, "realtime": self.realtime}
         return {name: position.to_json() for name, position in named.items()}
 
 
 @dataclass
 class Watcher:
-    """Looks at one source of a project from outside: a client of its broker and a reader of its tables."""
+    """Observes one source of a project from outside: as a client of its broker and a reader of its tables."""
 
     settings: Settings
     project: Project
@@ -68,7 +68,7 @@ class Watcher:
         return Position.of(kafka.ends(self._connection, kafka.topics(self._connection, self._topics)))
 
     def look(self) -> Look | None:
-        """Pin the newest snapshot and say where everything stands; None while there is no answer."""
+        """Pin the newest snapshot and return all positions; None while there is no answer."""
         snapshot = self.reader.refresh()
         if not isinstance(snapshot, Snapshot) or not isinstance(tail := snapshot.tails.get(self.source), Tail):
             return None

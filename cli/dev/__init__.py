@@ -1,1 +1,1 @@
-"""What developers of Tandem run in a checkout: tests, benchmarks, the wheel, the reference page. No project needs these."""
+"""Commands for developers of Tandem in a checkout: tests, benchmarks, the wheel, the reference page. No project needs these."""

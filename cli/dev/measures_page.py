@@ -1,4 +1,4 @@
-"""docs/measures.md: what the measures keep and cost, as their own code says. `python -m cli.dev.measures_page` prints it."""
+"""docs/measures.md: the states and costs of measures, generated from their code. `python -m cli.dev.measures_page` prints it."""
 
 import inspect
 import sys
@@ -22,7 +22,7 @@ _KNOWN: Final = {
     **dict(zip(POSITION, (TEXT, INTEGER, INTEGER), strict=True)),
     **dict.fromkeys(LOG_ORDER, INTEGER),
 }
-"""The types of inputs that are not the user's."""
+"""The types of inputs that the platform provides."""
 _ARGUMENTS: Final = {
     "expression": "x",
     "by": "x",
@@ -33,25 +33,30 @@ _ARGUMENTS: Final = {
     "fractions": (0.5, 0.99),
     "edges": (10, 100),
 }
-_COLUMNS: Final = ("measure", "of", "state columns", "bytes", "answer", "to be taken out", "a merge costs", "source")
+_COLUMNS: Final = ("measure", "of", "state columns", "bytes", "answer", "subtraction", "a merge costs", "source")
 _HEAD: Final = """\
 # Measures
 
 Written by `python -m cli.dev.measures_page > docs/measures.md` from the measures' code, one file a family in `views/measures/`.
 
-A measure keeps *states*, one row for each key and window. *state columns* are their Arrow types for a typical input: an int64,
-a decimal128(38, 2), a double, a text; what takes texts takes every other type too. A measure with one column has it under its
-own name, one with several under `<measure>__<column>`. *bytes* is what one state takes in memory, beside a bit a column for
-nulls; tables hold it compressed. *answer* says whether it is exact, or how far off with which confidence. *to be taken out*
-says whether the state of some events can be subtracted, column by column, from the state of more; with a count of 0 it is the
-state of nothing then. A `filter=` changes none of this.
+A measure stores *states*, one row for each key and window. The columns of the tables:
+
+* *state columns*: the Arrow types of the state for a typical input: an int64, a decimal128(38, 2), a double, a text. A measure
+  that accepts texts accepts every other type, too. A measure with one state column stores it under its own name, a measure with
+  several under `<measure>__<column>`.
+* *bytes*: the memory of one state, plus a bit per column for nulls; tables store it compressed.
+* *answer*: whether it is exact; for an estimate its error, with the confidence.
+* *subtraction*: whether the state of some events can be subtracted, column by column, from the state of more events. If a count
+  of 0 remains, the result is the state of no events.
+
+A `filter=` changes none of this.
 """
 
 _NAMES: Final = """
 ## Names beside those of other systems
 
-A measure has the name that Spark SQL or DuckDB gives to the same thing. An estimate begins with `approx_`, or names its sketch.
-These names differ from one of them, for the reason beside them:
+A measure has the name of the same function in Spark SQL or DuckDB. The name of an estimate begins with `approx_`, or names its
+sketch. These names differ from those of Spark or DuckDB:
 
 | here | elsewhere | reason |
 | --- | --- | --- |
@@ -103,7 +108,7 @@ def _rows(name: str) -> Iterator[Sequence[str]]:
 
 
 def _typical(measure: Measure) -> Sequence[ValueType]:
-    """One type for what takes any, each kind of number for what takes numbers alone, or a condition."""
+    """The types to show: one if any type is accepted, each kind of number if only numbers are, or a condition."""
     if not measure.inputs or _bound(measure, TEXT) is not None:
         return (TEXT,)
     return (INTEGER, _DECIMAL, FLOAT, BOOLEAN)

@@ -78,7 +78,7 @@ def _entry(name: str, thing: Any, level: str) -> Iterator[str]:
 
 
 def _signature(thing: Any) -> str:
-    """Names and defaults; docstrings say what they take, and annotations are in the code."""
+    """Names and defaults only: docstrings explain the parameters, and annotations are in the code."""
     if inspect.isclass(thing) and issubclass(thing, Exception):
         return ""
     found = inspect.signature(thing)
@@ -122,7 +122,7 @@ def _option(parameter: inspect.Parameter) -> str:
     option = next((one for one in told if hasattr(one, "help")), None)
     if option is None:
         return ""
-    # What comes first of an option is its default, unless it stands in an annotation: then it is a name.
+    # The first argument of an option is its default; within an annotation it is a name.
     names = [one for one in (option.default, *(option.param_decls or ())) if isinstance(one, str) and one.startswith("-")]
     shown = names[0] if names else f"--{parameter.name.strip('_').replace('_', '-')}"
     if type(option).__name__ == "ArgumentInfo":

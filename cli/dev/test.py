@@ -1,4 +1,4 @@
-"""`tandem test`: all that CI checks but the demo: lint, types, the direction of imports, then the tests."""
+"""`tandem test`: everything that CI checks except the demo: lint, types, the direction of imports, then the tests."""
 
 import os
 import subprocess
@@ -23,7 +23,7 @@ _SPREAD = ("-n", "2", "--dist", "loadfile")
 _LONG = ("--timeout", "3000", "--no-loadscope-reorder")
 _PARTS = {"tests": ("--part", "other", "-n", "3"), "examples": ("--part", "computing")}
 _NOTHING = 5
-"""What pytest ends with where its arguments leave no test."""
+"""Pytest's exit code if its arguments select no test."""
 # The tests' Java mostly lives for seconds, in which it would compile itself well for longer than it then runs, and has little to
 # collect.
 _JAVA = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"
@@ -108,7 +108,7 @@ def run(
 
 
 def _program(call: Call, environ: dict[str, str], name: str, arguments: list[str]) -> int:
-    """Run a program of our tests; its exit code, that of a failure if a signal ended it."""
+    """Run a program of our tests and return its exit code; that of a failure if a signal ended it."""
     command = [sys.executable, "-m", name, *arguments]
     done = subprocess.run(  # noqa: S603 - our own tests
         command, cwd=folders.ROOT, env=environ, check=False, stdout=sys.stderr if call.json else None

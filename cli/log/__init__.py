@@ -1,1 +1,1 @@
-"""Records into the log, out of it and back: generate, feed, archive, export, import, replay, and what was quarantined."""
+"""Records into the log, out of it and back: generate, feed, archive, export, import, replay, quarantine."""

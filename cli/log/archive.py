@@ -1,4 +1,4 @@
-"""`tandem archive`: copy what is new in the log into Delta, and decode it."""
+"""`tandem archive`: copy new records of the log into Delta tables, and decode them."""
 
 from collections.abc import Sequence
 from datetime import UTC, datetime
@@ -33,12 +33,12 @@ def run(
 
 
 def archived_document(done: Sequence[archive.Archived]) -> dict[str, Any]:
-    """What was archived, by source."""
+    """The result by source."""
     return {one.source: {"end": one.end.to_json(), **one.counts.to_json(), "gaps": list(one.gaps)} for one in done}
 
 
 def archived_sentence(one: archive.Archived) -> str:
-    """What was archived of a source."""
+    """The line about a source."""
     counts = one.counts
     gaps = f"; gaps found: {', '.join(one.gaps)}" if one.gaps else ""
     return (

@@ -93,7 +93,7 @@ def run(
 
 @dataclass
 class _Waiting:
-    """Lines that are not sent yet, because they share a record, or their keys are computed together."""
+    """Lines that are not sent yet, because they share a record, or because their keys are computed together."""
 
     source: Source
     topic: str
@@ -108,13 +108,13 @@ class _Waiting:
         self.bundles = Bundles.of(self.source)
 
     def add(self, line: bytes) -> None:
-        """Send the line with those before it, if they are enough."""
+        """Add the line, and send all waiting lines if there are enough."""
         self.values += self.bundles.add(line)
         if self.values and (self.source.key is None or len(self.values) >= PIECE):
             self._send()
 
     def flush(self) -> None:
-        """Send all lines there are, and look at what was acknowledged."""
+        """Send all waiting lines, and check for acknowledgements and errors."""
         self.values += self.bundles.rest()
         self._send()
 

@@ -1,11 +1,16 @@
-"""`tandem generate`: a project's own generator, driven against its source's topic.
+"""`tandem generate`: sends the samples of a project's own generator to its source's topic.
 
-A generator belongs to its project: `generator.py` says whose records it makes (`SOURCE`), makes them
-(`generate(seed, n, base=...)` gives samples of key, value, facts) and adds up what every view must answer (`Truth`).
-The command only sends them and keeps the truth beside: `{view: rows as query prints them, exact measures only}`.
-Where the source has a key, it comes in place of the samples'.
-Windows that follow the order of the log tell partitions apart, so a truth may ask which topic its events go to; where in
-it a record lands is known beforehand: `kafka.Sender` goes by its key, and keeps the order.
+A project's `generator.py` defines
+
+* `SOURCE`: the source whose records it generates,
+* `generate(seed, n, base=...)`: samples of key, value and facts,
+* `Truth`: sums up the facts to the expected answers of every view.
+
+The command sends the samples and writes the expected answers to a file: `{view: rows as query prints them, exact measures only}`.
+If the source has a key, it replaces the keys of the samples.
+
+Windows that follow the order of the log differ by partition, so a `Truth` may ask for the topic's id and number of partitions.
+The partition of a record is known before it is sent: `kafka.Sender` chooses it by the key, and keeps the order.
 """
 
 import inspect
@@ -112,24 +117,24 @@ def run(
 
 
 class NoGenerator(TandemError):
-    """The project has no generator that can be used."""
+    """The project has no usable generator."""
 
 
 class Truth(Protocol):
-    """The independent count of a generator's facts."""
+    """The expected answers, computed independently from a generator's facts."""
 
     def add(self, facts: Any) -> None:
         """Count the facts of one well-formed record."""
 
     def manifest(self) -> dict[str, list[dict[str, Any]]]:
-        """View name to its rows, exact measures only."""
+        """The rows by view name, exact measures only."""
 
 
 @dataclass(frozen=True)
 class Generator:
-    """What a project's generator.py offers: the source's name, its samples, and an empty truth.
+    """A project's generator.py: the source's name, its samples, and a `Truth` without facts.
 
-    The truth takes by name what it needs of `topic_id` and `partitions`, the topic's id and its number of partitions.
+    `Truth` may have the parameters `topic_id` and `partitions`, the topic's id and its number of partitions.
     """
 
     source: str
@@ -139,14 +144,14 @@ class Generator:
 
 @dataclass(frozen=True)
 class Driven:
-    """What became of a run: samples handed over, and how many of those were malformed."""
+    """The result of a run: the number of sent samples, and how many of them were malformed."""
 
     sent: int
     malformed: int
 
 
 def load(project: Path) -> Generator:
-    """The generator of the project in this folder. Raises NoGenerator, saying what is missing."""
+    """The generator of the project in this folder. Raises NoGenerator, which names what is missing."""
     file = project / FILE
     if not file.is_file():
         raise NoGenerator(f"{project} has no {FILE}; a generator defines SOURCE, generate and Truth, as in examples/web/{FILE}")
@@ -154,7 +159,7 @@ def load(project: Path) -> Generator:
     module = ModuleType(f"generator_of_{project.name}")
     module.__file__ = str(file)
     try:
-        # Named tuples and dataclasses look their module up while it is read.
+        # Named tuples and dataclasses look up their module while it is executed.
         sys.modules[module.__name__] = module
         python_code.run(file.read_bytes(), str(file), module)
     except Exception as error:
@@ -166,7 +171,7 @@ def load(project: Path) -> Generator:
 
 
 def _provide_examples() -> None:
-    """Let generators import what the examples share as `examples`, also where an installed copy keeps that folder in `tandem`."""
+    """Let generators import `examples`, which the examples share, also if an installed copy has that folder in `tandem`."""
     if "examples" not in sys.modules:
         package = ModuleType("examples")
         package.__path__ = [str(folders.EXAMPLES)]
@@ -174,7 +179,7 @@ def _provide_examples() -> None:
 
 
 def empty_truth(generator: Generator, topic_id: str, partitions: int) -> Truth:
-    """The truth of no events yet of a topic. Raises NoGenerator if it asks for something else."""
+    """A topic's `Truth` without facts. Raises NoGenerator if it has an unknown parameter."""
     known = {"topic_id": topic_id, "partitions": partitions}
     wanted = [*inspect.signature(generator.truth).parameters]
     if unknown := [name for name in wanted if name not in known]:
@@ -183,7 +188,7 @@ def empty_truth(generator: Generator, topic_id: str, partitions: int) -> Truth:
 
 
 def samples(generator: Generator, seed: int, events: int | None, base: datetime, duplicates: float) -> Iterator[Sample]:
-    """The first samples of a seed; without a number, all that there will ever be."""
+    """The first samples of a seed; without a number, an endless sequence."""
     return generator.generate(seed, sys.maxsize if events is None else events, base=base, duplicates=duplicates)
 
 
@@ -197,9 +202,9 @@ def drive(
     stop: Event,
     clock: Callable[[], float] = time.monotonic,
 ) -> Driven:
-    """Send the samples, `rate` a second or as fast as they are taken, until they end or `stop` is set.
+    """Send the samples, `rate` per second or as fast as the broker accepts them, until they end or `stop` is set.
 
-    The first `skip` were sent by an earlier run: they count in the truth and are not sent again.
+    An earlier run has sent the first `skip`: they count in the expected answers and are not sent again.
     """
     remaining = iter(given)
     for _, _, facts in islice(remaining, skip):
@@ -222,7 +227,7 @@ def drive(
 
 
 def _time(text: str) -> datetime:
-    """A time with a zone, now for none. Raises TandemError for anything else."""
+    """The time of a text with a zone; now without a text. Raises TandemError."""
     if not text:
         return datetime.now(UTC).replace(microsecond=0)
     try:

@@ -1,4 +1,4 @@
-"""`tandem quarantine`: the records that are not events, and why; and what the project's folder would make of them."""
+"""`tandem quarantine`: the records that are not events, and why; and how the project's folder would decode them."""
 
 import re
 from collections.abc import Callable, Iterator, Mapping
@@ -63,7 +63,7 @@ def run(
 
 
 def _newest(tables: Tables, source: str, decoder: str, reason: str | None, limit: int | None) -> list[At]:
-    """Where the newest records of a quarantine are."""
+    """The positions of the newest records of a quarantine."""
     most = _RETRIED if limit is None else limit
     if most > _MOST:
         raise TandemError(f"{most} records are too many to decode again at once; at most {_MOST}")
@@ -74,7 +74,7 @@ def _newest(tables: Tables, source: str, decoder: str, reason: str | None, limit
 def _retried(
     call: Call, decoders: Mapping[str, str], source: str | None, at: list[str], newest: Callable[[str], list[At]]
 ) -> Output:
-    """What the definitions in the project's folder make of these records, else of the newest of the quarantine."""
+    """Decode these records, else the newest of the quarantine, with the definitions in the project's folder."""
     if source is None and len(decoders) != 1:
         raise TandemError(f"--retry needs one source: name it with --source; sources: {listed('', decoders)}")
     name, tables, defined = source or next(iter(decoders)), Tables.of(call.settings()), call.definitions().sources
@@ -127,7 +127,7 @@ def _lines(done: Retry, *, changed: bool) -> Iterator[str]:
 
 
 def _decoders(call: Call, tables: Tables) -> dict[str, str]:
-    """The decoder fingerprint of each published source; of a project that has published nothing, its sources without one."""
+    """The decoder fingerprint of each published source; before the first publication, the folder's sources without one."""
     live = publications.latest(tables)
     if live is None:
         return dict.fromkeys(call.definitions().sources, "")

@@ -1,4 +1,4 @@
-"""`tandem check`: what the definitions and the settings say, without Java or broker."""
+"""`tandem check`: check and show the definitions and the settings, without Java or broker."""
 
 from collections.abc import Iterator, Mapping
 from typing import Annotated, Any
@@ -153,7 +153,7 @@ def _lines(document: Mapping[str, Any]) -> Iterator[str]:
 
 
 def _told(unit: str | None, doc: str | None) -> str:
-    """What a unit and a text add to a line."""
+    """The unit and the text as the end of a line."""
     return f"{f' [{unit}]' if unit else ''}{f': {doc}' if doc else ''}"
 
 
@@ -166,12 +166,12 @@ def _settings(values: Mapping[str, Any], prefix: str = "") -> Iterator[str]:
 
 
 def _laws(project: Project) -> tuple[dict[str, dict[str, str | None]], dict[str, str | None]]:
-    """By view and measure of the project's own, the law that it breaks and by which rows; None if none was found.
+    """By view and measure of the project's own, the broken law with a counterexample; None if none was found.
 
-    And by source that prepares, the events that it does not look at by themselves.
+    Also, by source with `prepare`, the events that it does not treat independently.
     """
     try:
-        from views.verify.laws import counterexample, dependent_rows  # noqa: PLC0415  only this needs Hypothesis, which not every machine has
+        from views.verify.laws import counterexample, dependent_rows  # noqa: PLC0415  only this needs Hypothesis, which is optional
     except ModuleNotFoundError as error:
         if error.name != "hypothesis":
             raise

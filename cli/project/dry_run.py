@@ -1,4 +1,4 @@
-"""What a view would answer if a file's lines were its log: the kernel alone, without Kafka, Java or tables."""
+"""The answer of a view if a file's lines were its log: the kernel only, without Kafka, Java or tables."""
 
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
@@ -25,11 +25,13 @@ _LINES = 50_000  # bounds what is in memory at once: these lines, the states, an
 
 @dataclass(frozen=True)
 class Trial:
-    """The states of a view over a file, its watermark, and what became of its lines.
+    """The states of a view over a file, its watermark, and the outcome of its lines.
 
-    They are `records`, one each unless the source's format has it otherwise; of these `decoded` became events and
-    duplicates, `others` are another source's, the rest is `quarantined` by reason. `rejects` are the first of these, as the
-    quarantine table has them; an offset is the number of a record's first line, counted from 0.
+    * `records`: the number of records: one per line, unless the source's format puts several lines into one.
+    * `decoded`: records that became events or duplicates.
+    * `others`: records of other sources.
+    * `quarantined`: all other records, by reason.
+    * `rejects`: the first of these, as in the quarantine table; an offset is the number of a record's first line, from 0 on.
     """
 
     partial: Partial
@@ -44,16 +46,16 @@ class Trial:
 
     @property
     def decoded(self) -> int:
-        """The records that are events, or lists of them."""
+        """The records that are events or lists of events."""
         return self.records - self.others - sum(self.quarantined.values())
 
 
 def trial(view: View, lines: Iterable[bytes], *, at: datetime) -> Trial:
-    """Count lines as the layers would count a topic of one partition that holds them as `tandem feed` sends them.
+    """Count lines as the layers would count a topic of one partition to which `tandem feed` has sent them.
 
-    `at` stands for their append time.
+    `at` is used as their append time.
     """
-    # A line has no headers, by which it could be told from others'.
+    # A line has no headers, so a filter by header is not applied.
     source = replace(view.source, record_filter=None) if isinstance(view.source.record_filter, ByHeader) else view.source
     states, maxima, known = [], [], None
     events = duplicates = others = records = 0

@@ -1,4 +1,4 @@
-"""`tandem explain`: what a view is computed from and how, read from its definition and its tables, without Java or Spark."""
+"""`tandem explain`: how a view is computed, from its definition and its tables, without Java or Spark."""
 
 import os
 from collections.abc import Iterator, Mapping, Sequence
@@ -39,7 +39,7 @@ from views.view import BoundMeasure, View, answer_schema, bind, shared_columns, 
 
 @dataclass(frozen=True)
 class _Live:
-    """A published view, and what its project's tables are at one look."""
+    """A published view, and its project's tables at one snapshot."""
 
     settings: Settings
     tables: Tables
@@ -155,7 +155,7 @@ def _measure(view: View, one: BoundMeasure) -> dict[str, Any]:
 
 
 def _grouped(view: View, groups: Mapping[str, str]) -> list[str]:
-    """The names of what rows of a group share; a window's own numbers have names that begin with _."""
+    """The names of the columns by which rows are grouped; a window's internal columns have names that begin with _."""
     return [*view.keys, *(name.removeprefix("_") for name in groups)]
 
 
@@ -164,7 +164,7 @@ def _types(fields: Sequence[pa.Field] | pa.Schema) -> dict[str, str]:
 
 
 def _batch(live: _Live) -> dict[str, Any]:
-    """What a recompute would read now, and how it would cut that up if Spark ran a task on each processor of this machine."""
+    """The input of a recompute now, and its split into tasks if Spark used each processor of this machine."""
     tables, source = live.tables, live.view.source
     decoder = releases.load(tables, live.publication.release).sources[source.name]
     events, at_once = tables.events(source.name, decoder), os.cpu_count() or 1

@@ -1,4 +1,4 @@
-"""`tandem init`: a new project that works, to be changed into one's own."""
+"""`tandem init`: create a new, working project as a starting point."""
 
 import shlex
 import shutil
@@ -36,7 +36,7 @@ def run(
 
 
 def _next(directory: str, files: list[Path]) -> str:
-    """What to do with it."""
+    """The next steps."""
     return "\n".join(
         [
             f"wrote {', '.join(file.name for file in files)} to {directory}; next:",

@@ -1,4 +1,4 @@
-"""What a measure keeps and how exact it is, in the words of docs/measures.md and `tandem explain`."""
+"""The states and the exactness of a measure, in the words of docs/measures.md and `tandem explain`."""
 
 from typing import Any
 
@@ -18,19 +18,19 @@ def size(aggregate: Aggregate, facts: Facts) -> str:
 
 
 def facts_of(measure: Any, aggregate: Aggregate) -> Facts:
-    """The facts of a measure as it is bound."""
+    """The facts of a bound measure."""
     rounded = aggregate.approximate is not None and aggregate.approximate.kind == "order"
     facts: Facts = getattr(measure, "facts_of_doubles", measure.facts) if rounded else measure.facts
     return facts
 
 
 def said(approximate: Approximation | None) -> str:
-    """How exact an answer is, in the words that answers have for it."""
+    """How exact an answer is, in the words of answers."""
     return "exact" if approximate is None else of_approximation(approximate).says
 
 
 def _width(arrow: pa.DataType) -> int | None:
-    """Bytes of a value; None for a type whose values differ in it."""
+    """The bytes of a value; None for a type whose values have different sizes."""
     try:
         return max(1, int(arrow.bit_width) // 8)
     except ValueError:

@@ -1,4 +1,4 @@
-"""`tandem try`: what a view would answer if a file were its log, from the definitions as they stand in the folder."""
+"""`tandem try`: the answer of a view if a file were its log, with the definitions in the project's folder."""
 
 from collections.abc import Iterator
 from datetime import UTC, datetime
@@ -62,7 +62,7 @@ def _reject(reject: dict[str, Any]) -> dict[str, Any]:
 
 
 def _below(tried: Trial, rejects: list[dict[str, Any]]) -> Iterator[str]:
-    """What became of the lines, for a person."""
+    """The outcome of the lines, for a person."""
     quarantined = sum(tried.quarantined.values())
     copies = f" ({tried.duplicates} of them duplicates)" if tried.duplicates else ""
     others = f", {tried.others} of other sources" if tried.others else ""

@@ -1,4 +1,4 @@
-"""Lines of a file as the values of records: one each, or bundled as the source's format has it."""
+"""Lines of a file as values of records: one line each, or several, by the source's format."""
 
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
@@ -8,7 +8,7 @@ from views.decode.file import Layout, layout
 from views.source.source import Source
 
 _MOST_BYTES: Final = 500_000
-"""The most bytes of a value of several lines: a broker takes one megabyte unless it is configured otherwise."""
+"""The most bytes of a value of several lines: by default a broker accepts one megabyte."""
 
 
 @dataclass(frozen=True)
@@ -22,9 +22,9 @@ class Value:
 
 @dataclass
 class Bundles:
-    """Lines on their way into values. A line that is its record alone may be blank; else blank lines are left out.
+    """Collects lines into values. A blank line is a value if each record has one line; otherwise blank lines are left out.
 
-    A header is the first line; where it stands again, as in a file that replaces another, it is not a row. `seen` counts lines.
+    A header is the first line; a repeated header, as in a file that replaces another, is not a row. `seen` counts lines.
     """
 
     layout: Layout
@@ -36,17 +36,17 @@ class Bundles:
 
     @classmethod
     def of(cls, source: Source) -> "Bundles":
-        """None yet, of the source's format."""
+        """An empty collection, for the source's format."""
         return cls(layout(source))
 
     def values(self, lines: Iterable[bytes]) -> Iterator[Value]:
-        """All that these lines make."""
+        """All values of these lines."""
         for line in lines:
             yield from self.add(line)
         yield from self.rest()
 
     def add(self, line: bytes) -> Iterator[Value]:
-        """One line more: the values that are complete with it."""
+        """Add a line; returns the values that are complete now."""
         self.seen += 1
         if self.layout.as_it_is:
             yield Value(line, self.seen, len(line) + 1)
@@ -63,7 +63,7 @@ class Bundles:
                 yield from self.rest()
 
     def rest(self) -> Iterator[Value]:
-        """What is not in a value yet, as one."""
+        """The value of the lines that are in no value yet, if there are any."""
         if self._lines:
             head = [] if self._header is None else [self._header]
             value = Value(b"\n".join([*head, *self._lines]), self._first, self._bytes)

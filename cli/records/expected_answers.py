@@ -1,4 +1,4 @@
-"""The file of a generator's truth: `{..., "views": {view: rows as query prints them, exact measures only}}`."""
+"""The file of a generator's expected answers: `{..., "views": {view: rows as query prints them, exact measures only}}`."""
 
 import json
 import os
@@ -13,7 +13,7 @@ Row = dict[str, Any]
 
 
 def write(file: Path, document: dict[str, Any]) -> None:
-    """Write the document whole or not at all. Raises TandemError if the file cannot be written."""
+    """Write the document atomically. Raises TandemError if the file cannot be written."""
     try:
         file.parent.mkdir(parents=True, exist_ok=True)
         descriptor, name = tempfile.mkstemp(dir=file.parent, prefix=f".{file.name}.")
@@ -31,7 +31,7 @@ def write(file: Path, document: dict[str, Any]) -> None:
 
 
 def read(file: Path) -> dict[str, list[Row]]:
-    """The views' rows of a truth file. Raises TandemError if it is not one."""
+    """The views' rows in a file of expected answers. Raises TandemError if it is another file."""
     try:
         views: dict[str, list[Row]] = json.loads(file.read_text("utf-8"))["views"]
     except (OSError, ValueError, KeyError, TypeError) as error:

@@ -1,4 +1,4 @@
-"""Records with the keys that their source gives them."""
+"""Records with the keys of their source."""
 
 from collections.abc import Iterable, Iterator
 from itertools import islice
@@ -8,15 +8,15 @@ from views.project.partition_key import record_keys
 from views.source.source import Source
 
 PIECE: Final = 1000
-"""How many keys are computed at once, because a few cost as much as these."""
+"""The number of keys that are computed at once: fewer would cost as much."""
 
 Sample = tuple[bytes | None, bytes, Any]
 
 
 def keyed(source: Source, samples: Iterable[Sample]) -> Iterator[Sample]:
-    """Samples of key, value and facts with the source's keys in place of their own; as they are if the source has none.
+    """Samples of key, value and facts with the source's keys in place of their own; unchanged if the source has no key.
 
-    A piece of them is taken ahead.
+    A batch of samples is read ahead.
     """
     if source.key is None:
         yield from samples

@@ -1,4 +1,4 @@
-"""What records of the archive would be to a decoder: read by their positions and decoded again, without Spark."""
+"""Decodes records of the archive again: reads them by their positions, without Spark."""
 
 import json
 from collections import Counter, defaultdict
@@ -32,9 +32,12 @@ At = tuple[str, int, int]
 
 @dataclass(frozen=True)
 class Retry:
-    """Of `tried` records `others` are another source's; of the rest, by place, the events of each, or its reason and detail.
+    """The outcome of `tried` records.
 
-    Of a record's events `numbers` has how many they are, `events` the first few, with values that are cut where they are long.
+    * `others`: the number of records of other sources.
+    * `numbers`: by position, the number of the record's events.
+    * `events`: by position, the first of these events; long values are cut.
+    * `rejects`: by position, the reason and the detail.
     """
 
     tried: int
@@ -45,7 +48,7 @@ class Retry:
 
     @property
     def reasons(self) -> dict[str, int]:
-        """How many are not events, by reason."""
+        """The number of records that are not events, by reason."""
         return dict(Counter(reason for reason, _ in self.rejects.values()))
 
 
@@ -76,7 +79,7 @@ def _by_partition(places: Iterable[At]) -> Positions:
 
 
 def _records(tables: Tables, source: Source, wanted: Positions) -> Iterator[pa.Table]:
-    """The archived records at these positions, a few at a time; at most one row group is in memory."""
+    """The archived records at these positions, in small tables; at most one row group is in memory."""
     address = tables.archive(source.name)
     handle = open_table(tables, address)
     if handle is None or not wanted:

@@ -1,4 +1,4 @@
-"""A file that grows: its lines as they come, by name, as `tail -F` follows it."""
+"""Follows a growing file by name, as `tail -F` does, and yields its lines."""
 
 import os
 from collections.abc import Callable, Iterator
@@ -22,7 +22,7 @@ def followed(file: Path, stop: Event, *, pause_s: float = _PAUSE_S, idle: Callab
     stream, rest = _opened(file), b""
     try:
         while True:
-            # Looked up before reading: what is read after a file was replaced is the last there is of it.
+            # Checked before reading: data that is read after the file was replaced is its last.
             stopping, replaced = stop.is_set(), stream is not None and _replaced(file, stream)
             if stream and (chunk := stream.read(_CHUNK)):
                 *whole, rest = (rest + chunk).split(b"\n")

@@ -1,4 +1,4 @@
-"""`tandem apply`: build the project's definitions as a release beside the live one, and say how its answers differ."""
+"""`tandem apply`: build the project's definitions as a release beside the live one, and report how its answers differ."""
 
 import os
 from collections.abc import Iterator, Mapping
@@ -71,7 +71,7 @@ def _document(done: Applied) -> dict[str, Any]:
 
 
 def lines(done: Applied) -> Iterator[str]:
-    """What was built, and how its answers differ, for a person."""
+    """The built release, and how its answers differ, for a person."""
     if done.release is None:
         yield f"nothing to apply: publication {done.live.number} of release {done.live.release} already has these definitions"
         return

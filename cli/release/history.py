@@ -1,4 +1,4 @@
-"""`tandem history`: what was live, since when, and why."""
+"""`tandem history`: list the publications, which were live since when and why."""
 
 from collections.abc import Mapping
 from typing import Annotated, Any
@@ -41,7 +41,7 @@ def _row(document: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _changed(view: Mapping[str, Any]) -> str:
-    """How many rows of a view that changed differ; with other keys or windows, and where one side is empty, no row is in both."""
+    """The number of changed rows of a view; if keys or windows differ, or one side is empty, the rows of each side."""
     beside = {"gone": view["only_old"], "new": view["only_new"]}
     told = [f"{number} {what}" for what, number in beside.items() if number]
     if view["matched"]:

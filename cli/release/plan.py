@@ -1,4 +1,4 @@
-"""`tandem plan`: what the definitions in the project's folder change of what is published, and what that takes."""
+"""`tandem plan`: how the definitions in the project's folder differ from the published ones, and the work to apply them."""
 
 from collections import Counter
 from collections.abc import Iterator, Mapping
@@ -19,7 +19,7 @@ from views.fingerprint.schema_evolution import refuse_breaks
 from views.project.project import Project, load_files
 
 CHANGES: Final = 3
-"""The exit code that says that there are some."""
+"""The exit code if there are differences."""
 
 _MARKS: Final = {"unchanged": " ", "added": "+", "removed": "-", "changed": "~"}
 
@@ -78,7 +78,7 @@ def _computes(changes: Changes) -> bool:
 
 
 def _ahead(call: Call, live: Publication | None, wanted: Project, changes: Changes) -> Iterator[tuple[str, Expected]]:
-    """What would be read of each source that has something to compute, of what is archived by now."""
+    """The work for each source that has something to compute, by the records that are archived now."""
     if live is None:
         return
     tables = Tables.of(call.settings())

@@ -1,4 +1,4 @@
-"""`tandem promote`: make a release that is ready live."""
+"""`tandem promote`: make a ready release live."""
 
 from datetime import UTC, datetime
 from typing import Annotated, Any, Final
@@ -15,7 +15,7 @@ from ledger.publish.diffs import ReleaseDiff
 from ledger.publish.publications import Publication
 
 SHUT: Final = 3
-"""The exit code of `--check` that says that the gate is shut."""
+"""The exit code of `--check` if the gate is closed."""
 
 Gate = Annotated[
     str | None,
@@ -57,7 +57,7 @@ def run(
 
 
 def _checked(call: Call, release: int | None, conditions: tuple[Condition, ...]) -> Output:
-    """Whether a release that is ready passes. Raises promotion.NotReady."""
+    """Whether a ready release passes the gate. Raises promotion.NotReady."""
     settings = call.settings()
     tables = Tables.of(settings)
     state = promotion.chosen(tables, release, days=settings.keep.release_days, at=datetime.now(UTC))
@@ -72,7 +72,7 @@ def _checked(call: Call, release: int | None, conditions: tuple[Condition, ...])
 
 
 def _views(compared: ReleaseDiff | None) -> dict[str, Any] | None:
-    """How its answers differ, as `apply` found; None if they were never compared."""
+    """The differences of its answers that `apply` recorded; None if they were never compared."""
     return None if compared is None else {name: dict(view) for name, view in compared.views.items()}
 
 

@@ -1,4 +1,4 @@
-"""`tandem retire`: let a release go that is not live."""
+"""`tandem retire`: retire a release that is not live."""
 
 from datetime import UTC, datetime
 from typing import Annotated

@@ -1,4 +1,4 @@
-"""`tandem down`: stop what `tandem up` has started for this project, and nothing else."""
+"""`tandem down`: stop everything that `tandem up` has started for this project, and nothing else."""
 
 from cli.command.call import Call, Output
 from cli.run import part_processes, supervisor_client
@@ -20,7 +20,7 @@ def run(call: Call) -> Output:
             found = [process for process in part_processes.running(settings) if background.alive(process)]
             stopped = [{"name": process.name, "pid": process.pid} for process in reversed(found)]
             supervisor_client.end(settings)
-            # What is left where no supervisor ran. The broker last: what reads it would only see it vanish.
+            # Parts that run without a supervisor. The broker stops last, because the others read from it.
             for name in reversed(part_processes.in_order(state)):
                 if process := background.recorded(state, name):
                     background.stop(state, process, seconds=_SECONDS)

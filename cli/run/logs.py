@@ -1,4 +1,4 @@
-"""`tandem logs`: what the processes of a project said, merged by time."""
+"""`tandem logs`: the log lines of a project's processes, merged by time."""
 
 import json
 import re
@@ -26,7 +26,7 @@ _UNITS: Final = {"s": "seconds", "m": "minutes", "h": "hours", "d": "days"}
 
 
 class NoSuchPart(TandemError):
-    """A part that has no log here."""
+    """The part has no log in this state folder."""
 
 
 def run(
@@ -61,7 +61,7 @@ def run(
     def only(part: str) -> bool:
         return not chosen or part in chosen
 
-    # Before the existing lines are read: a line that is written meanwhile must not be missed, even if it is shown twice.
+    # Begin before the existing lines are read: a line that is written meanwhile may be read twice, but must not be missed.
     following = Following(state, only) if follow else None
     found = deque((line for line in merged(state, only) if wanted(line)), maxlen=limit or None)
     if following is None:
@@ -79,7 +79,7 @@ def _follow(
     stop: Event,
     worded: Callable[[Line], Any],
 ) -> None:
-    """Print what was found, and what comes until `stop` is set."""
+    """Print the found lines, and new ones until `stop` is set."""
     told = set(found)
     while True:
         for line in found:
@@ -88,7 +88,7 @@ def _follow(
         if stop.wait(_LOOK_S):
             return
         found = [line for line in following.new() if wanted(line) and line not in told]
-        # Only what came between the two looks can be in both.
+        # Only lines that were written between the two reads can be in both.
         told = set()
 
 

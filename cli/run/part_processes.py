@@ -1,4 +1,4 @@
-"""The processes of a project as `up` starts them and `status` shows them."""
+"""The processes of a project that `up` starts and `status` shows."""
 
 import json
 import os
@@ -23,30 +23,30 @@ _ORDER: Final = (broker.NAME, SPEED, SERVER, *local_airflow.NAMES, record.NAME)
 
 
 def running(settings: Settings) -> list[Process]:
-    """The parts that live, in the order in which they are started."""
+    """The running parts, in the order in which they are started."""
     found = (background.running(settings.folder, name) for name in in_order(settings.folder))
     return [process for process in found if process]
 
 
 def in_order(state: Path) -> list[str]:
-    """What has been started here, running or not, the broker first."""
+    """All parts that were started here, running or not, the broker first."""
     return sorted(background.names(state), key=lambda name: (_ORDER.index(name) if name in _ORDER else len(_ORDER), name))
 
 
 def ready_file(state: Path, name: str) -> Path:
-    """What a part writes once it is ready, in one step."""
+    """The file that a part writes once it is ready, atomically."""
     return state / "run" / f"{name}.ready"
 
 
 def announce(state: Path, name: str, **facts: str) -> None:
-    """Say that this process, a part of the project, is ready, and where it is reached; for the supervisor."""
+    """Announce to the supervisor that this process, a part of the project, is ready, and its address."""
     path = ready_file(state, name)
     path.parent.mkdir(parents=True, exist_ok=True)
     atomic_files.replace(path, json.dumps({**facts, "pid": os.getpid()}).encode("utf-8"))
 
 
 def announced(state: Path, name: str, process: Process) -> dict[str, Any] | None:
-    """What this very process of a part has announced; None if it did not yet, or has withdrawn it."""
+    """The announcement of this process of a part; None if it has not announced itself, or has withdrawn it."""
     try:
         facts: dict[str, Any] = json.loads(ready_file(state, name).read_text("utf-8"))
     except (OSError, ValueError):
@@ -55,19 +55,19 @@ def announced(state: Path, name: str, process: Process) -> dict[str, Any] | None
 
 
 def withdraw(state: Path, name: str) -> None:
-    """Take back what this process has announced."""
+    """Withdraw the announcement of this process."""
     if announced(state, name, Process(name, os.getpid(), "", "")) is not None:
         ready_file(state, name).unlink(missing_ok=True)
 
 
 def document(settings: Settings) -> dict[str, Any]:
-    """What `up` prints: every part that runs, and where it is reached."""
+    """The document of `up`: every running part, and its address."""
     parts = [{"name": part.name, "pid": part.pid, "log": part.log} for part in running(settings)]
     return {"processes": parts, "addresses": dict(_addresses(settings))}
 
 
 def sentences(document: dict[str, Any]) -> list[str]:
-    """The same for a person, a line each."""
+    """The same for a person, one line for each part."""
     lines = [f"{part['name']:<17} process {part['pid']:<8} log {part['log']}" for part in document["processes"]]
     lines += [f"{name:<17} {address}" for name, address in document["addresses"].items()]
     return lines or ["nothing is running; start it with `tandem up`"]

@@ -68,7 +68,7 @@ def run(
             def ready() -> None:
                 log.info("serving", url=address)
                 mine = background.running(settings.folder, part_processes.SERVER)
-                if mine is not None and mine.pid == os.getpid():  # another one may be served by hand, at another port
+                if mine is not None and mine.pid == os.getpid():  # another server may have been started by hand, at another port
                     part_processes.announce(settings.folder, part_processes.SERVER, address=address)
                 if call.json:
                     sys.stdout.write(json.dumps({"address": address, "pid": os.getpid()}) + "\n")
@@ -86,12 +86,12 @@ def run(
 
 
 def _tandem(call: Call) -> Tandem:
-    """This very command, for what operators ask for: the same interpreter and copy, whatever PATH and folder are."""
+    """The command that runs for operators: the same interpreter and copy, whatever the PATH and the working folder are."""
     return Tandem([sys.executable, "-u", "-m", "cli"], call.project, folders.child_environment(call.environ))
 
 
 def _refuse_crc32(settings: Settings, server: Server) -> None:
-    """Refuse topics that events could not go into; where no broker answers yet, the first event for a topic finds out."""
+    """Refuse keyed topics that were partitioned by CRC-32. If no broker answers yet, the first event for a topic is checked."""
     live = publications.latest(server.tables)
     project = None if live is None else server.definitions.project(releases.load(server.tables, live.release))
     sources = [] if project is None else [one for one in project.sources.values() if one.key is not None]
@@ -106,7 +106,7 @@ def _now() -> datetime:
 
 
 def _first_token(state: Path) -> Path | None:
-    """Where the secret of a new token is, which is made where there never was one; None if there was."""
+    """Create the first token, if there has never been one, and return the file of its secret; else None."""
     file, now = tokens.file_of(state), _now()
     if file.exists():
         return None

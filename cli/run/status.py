@@ -72,8 +72,8 @@ def run(call: Call) -> Output:
 
     For releases:
 
-    * `standing`: the releases that are kept up to date beside the live one, and how far their realtime views are behind it; if
-      one failed recently, the reason.
+    * `standing`: the releases that are kept up to date beside the live one, and by how many offsets their realtime views are
+      behind it; if one failed recently, the reason.
     """
     settings = call.settings()
     tables, now = Tables.of(settings), datetime.now(UTC)
@@ -91,7 +91,7 @@ def _code(found: Mapping[str, Any]) -> int:
 
 
 def document(call: Call, settings: Settings, tables: Tables, reader: Reader | None, *, now: datetime) -> dict[str, Any]:
-    """What runs, and what is published as the reader reads it; without a reader nothing is."""
+    """The running parts, and the published state at the reader's snapshot; without a reader nothing is published."""
     running = progress.read(settings.folder)
     waiting = [msgspec.to_builtins(one) for one in running.waiting] if running else []
     states = part_states(settings, now=now, snapshot=None if reader is None else reader.snapshot())
@@ -139,7 +139,7 @@ def document(call: Call, settings: Settings, tables: Tables, reader: Reader | No
 
 
 def _patient(settings: Settings, states: Iterable[PartState]) -> Settings:
-    """The settings with which the broker is asked: only for a moment where its state says that it will hardly answer."""
+    """The settings to poll the broker: with a short timeout if its state shows that it will hardly answer."""
     if not any(one.red and one.part == BROKER for one in states):
         return settings
     brief = msgspec.structs.replace(settings.kafka, timeout_s=min(settings.kafka.timeout_s, _MOMENT_S))
@@ -178,7 +178,7 @@ def _source(
 def _losses(
     settings: Settings, tables: Tables, sources: Iterable[Source], ends: Mapping[str, LogEnd], *, now: datetime
 ) -> dict[str, dict[str, Any]]:
-    """How long what is not archived is safe, of each source; null where the broker does not tell."""
+    """How long the unarchived records of each source are safe; null if the broker does not answer."""
     told = unarchived(settings, tables, [source for source in sources if not ends[source.name].problem], now=now)
     return {name: {"until_loss": told[name].to_json() if name in told else None} for name in ends}
 

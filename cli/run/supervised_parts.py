@@ -1,4 +1,4 @@
-"""The parts of a project as its supervisor knows them: how each is started, and what shows that it lives and moves."""
+"""The parts of a project for its supervisor: how each is started, and how to tell that it is alive and makes progress."""
 
 import sys
 import time
@@ -55,7 +55,7 @@ def _answering(
     ready_s: float,
     needs: tuple[str, ...] = (),
 ) -> Part:
-    """A part whose work it is to answer; `ask` tells whether it does."""
+    """A part that answers requests; `ask` checks whether it does."""
 
     def sign(process: Process) -> Sign | None:
         at = time.monotonic()
@@ -83,7 +83,7 @@ def _broker(call: Call, settings: Settings) -> Part:
 
 
 def _command(call: Call, settings: Settings, name: str) -> Child:
-    """Start `tandem NAME`, with the same interpreter and copy of the platform, whatever this process's PATH and folder are."""
+    """Start `tandem NAME` with the same interpreter and copy of the platform, whatever the PATH and the working folder are."""
     environ = {**folders.child_environment(call.environ), "PYTHONUNBUFFERED": "1"}
     command = [sys.executable, "-m", "cli", name, "--project", str(call.project), *(["--debug"] if call.debug else [])]
     part_processes.ready_file(settings.folder, name).unlink(missing_ok=True)
@@ -99,7 +99,7 @@ def _command(call: Call, settings: Settings, name: str) -> Child:
 
 
 def _speed(settings: Settings, process: Process) -> Sign | None:
-    """What its pulse shows: it is ready when `announced`, and up to date when all sources of the live release have looked."""
+    """The state by the pulse: ready once `announced`, and up to date once all sources of the live release have polled."""
     found = pulse.read(settings.folder, part_processes.SPEED)
     if found is None or (found.pid, found.began) != (process.pid, process.started):
         return None
@@ -115,12 +115,12 @@ def _speed(settings: Settings, process: Process) -> Sign | None:
 
 
 def _server(settings: Settings, process: Process) -> bool:
-    """Any answer is a sign of life, also that it is too busy."""
+    """Any answer is a sign of life, even 503."""
     facts = part_processes.announced(settings.folder, part_processes.SERVER, process)
     if facts is None:
         return False
     try:
-        # No proxy: it is this machine.
+        # Without a proxy, because the server is on this machine.
         opener = urllib.request.build_opener(urllib.request.ProxyHandler({}))
         opener.open(f"{facts['address']}/healthz", timeout=_ANSWER_S).close()
     except urllib.error.HTTPError:

@@ -1,6 +1,6 @@
-"""The program that `up` starts and that keeps the parts of a project running: `python -m cli.run.supervisor --project DIR`.
+"""The supervisor, which `up` starts and which keeps a project's parts running: `python -m cli.run.supervisor --project DIR`.
 
-It runs until nothing is wanted any more, or it is asked to end; whatever ends it ends all parts. A hangup changes nothing.
+It runs until no part is wanted any more, or until a signal ends it. All parts end with it, whatever ends it. It ignores SIGHUP.
 """
 
 import argparse
@@ -19,9 +19,9 @@ from infra.supervision.loop import Supervisor
 
 
 def run(call: Call) -> None:
-    """Keep running what `run/supervisor.wanted` of the state folder names."""
+    """Keep the parts running that `run/supervisor.wanted` of the state folder names."""
     settings = call.settings()
-    # A function and not SIG_IGN, which the parts would inherit.
+    # A function instead of SIG_IGN, because the parts would inherit SIG_IGN.
     signal.signal(signal.SIGHUP, lambda *_: None)
     with part_log(call, settings, record.NAME) as log, signals.stopping() as stop:
         Supervisor(

@@ -20,11 +20,11 @@ from views.errors import TandemError
 
 _LOOK_S: Final = 0.1
 _SILENT_S: Final = 2.0 * GRACE_S + 5.0
-"""A supervisor that does not come round for longer than this hangs: it blocks at most while it buries a part."""
+"""A supervisor whose loop has not run for longer than this hangs; the longest step of the loop is to reap a part."""
 
 
 class NotUp(TandemError):
-    """A running part made no progress during the wait, or the supervisor gave it up."""
+    """A running part made no progress during the wait, or the supervisor has given up on it."""
 
 
 @dataclass(frozen=True)
@@ -39,10 +39,10 @@ class Supervised:
     asked: float
 
     def provide(self, names: Sequence[str]) -> None:
-        """Have these parts kept running beside those that are already, and return once each has done its work since `asked`.
+        """Ask the supervisor to keep these parts running too, and return once each has made progress since `asked`.
 
         Raises Crashed, with the last lines of its log, if a part fails to start; parts that were not wanted before are then
-        stopped. Raises NotUp where a part that ran before is given up, or is not up to date in time.
+        stopped. Raises NotUp if a part that ran before is given up, or is not up to date in time.
         """
         state = self.settings.folder
         kept = record.wanted(state) if self._supervisor() else None
@@ -74,9 +74,9 @@ class Supervised:
         return None
 
     def _hung(self, supervisor: Process) -> bool:
-        """Whether a supervisor was stopped by a signal, or did not come round for too long, and was killed for that."""
+        """Whether a supervisor hung, because a signal had stopped it or its loop had not run for too long, and was killed."""
         told = record.read(self.settings.folder)
-        # A process that has just been started has imports to do before it writes.
+        # A process that has just been started runs its imports before it writes.
         heard, bound = (told.at, _SILENT_S) if told and told.pid == supervisor.pid else (self.asked, self.settings.speed.ready_s)
         if time.monotonic() - heard <= bound and not background.stopped(supervisor):
             return False
@@ -116,14 +116,14 @@ class Supervised:
                 raise NotUp("the supervisor hung while `up` waited for it; `tandem up` starts everything again")
             if (told := self._told(supervisor)) and (part := told.part(name)):
                 if failures is None:
-                    # What ran may end once: the next one is to become ready.
+                    # A part that ran before may end once: then its next process must become ready.
                     failures = part.failures + 1 if part.state == "running" else 0
                 if self._is_up(part):
                     return
                 if part.state == "given up" or (part.state == "waiting" and part.failures > failures):
                     raise Crashed(part.why)
                 if part.state != "running":
-                    # The supervisor has bounds of its own for what starts.
+                    # The supervisor has its own limits for starting parts.
                     deadline = max(deadline, time.monotonic() + self.settings.speed.ready_s)
                 elif time.monotonic() > deadline:
                     raise NotUp(_late(part, self.settings.speed.ready_s))

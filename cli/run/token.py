@@ -61,7 +61,7 @@ def run(
 
 
 def _refuse_what_shows_nothing(call: Call, rights: Rights) -> None:
-    """A view that is misspelt, or rows that no view has, would be found out only by who holds the token."""
+    """Refuse unknown views and keys now: otherwise only the holder of the token would notice a spelling mistake."""
     if rights.views is None and not rights.rows:
         return
     views = call.definitions().views

@@ -1,4 +1,4 @@
-"""`tandem up`: start what a project runs on, detached and supervised, and return when all of it works."""
+"""`tandem up`: start the parts of a project, detached and supervised, and return when all of them work."""
 
 import time
 from collections.abc import Collection

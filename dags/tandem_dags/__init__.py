@@ -1,1 +1,1 @@
-"""What the DAGs of this folder share: one way to run `tandem`, what views are called as assets, and one small configuration."""
+"""Shared by the DAGs of this folder: one way to run `tandem`, the names of assets, and one small configuration."""

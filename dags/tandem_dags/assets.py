@@ -1,11 +1,11 @@
-"""What DAGs depend on: a published view is an asset, `tandem://<project>/<view>`.
+"""Assets for DAGs: a published view is an asset, `tandem://<project>/<view>`.
 
-Its events say what was published: `extra` has the publication, its release and its cuts. A DAG that is to run for every
-publication takes `schedule=[view("my_shop", "sales")]`.
+The `extra` of its events has the publication, its release and its cuts. To run a DAG for every publication, set
+`schedule=[view("my_shop", "sales")]`.
 
-`tandem://<project>/<view>/days` is the same view by whole days, for DAGs with partitions: an event for each day all of whose
-hours were published, or that was rebuilt. Airflow keeps the two apart: an event with a partition starts only DAGs with
-partitions, and one without only the others.
+`tandem://<project>/<view>/days` is the same view by whole days, for DAGs with partitions. It has an event for each day that was
+rebuilt, or whose hours are all published. Airflow separates the two: an event with a partition starts only DAGs with partitions,
+an event without a partition starts only the others.
 """
 
 from collections.abc import Mapping
@@ -27,22 +27,22 @@ def view_days(project: str, name: str) -> Asset:
 
 
 def hours(project: str) -> Asset:
-    """The hours of which everything that the log had when they ended was published, in all views."""
+    """The published hours: every view counts all records that the log had at the end of the hour."""
     return _asset(f"tandem://{project}/hours")
 
 
 def any_view(project: str) -> AssetAlias:
-    """Which views there are is known when something was published, not when DAGs are parsed."""
+    """All views of the project. They are known when something is published, not when DAGs are parsed."""
     return AssetAlias(name=f"tandem-{project}-views")
 
 
 def any_view_days(project: str) -> AssetAlias:
-    """The same, by days."""
+    """All views of the project, by whole days."""
     return AssetAlias(name=f"tandem-{project}-days")
 
 
 def published(document: Mapping[str, Any]) -> tuple[dict[str, Any], list[str]]:
-    """The extra of events about a publication, and its views, from what `recompute` or `history` printed."""
+    """The `extra` of events about a publication, and its views, from the document that `recompute` or `history` printed."""
     newest = document["publications"][0] if "publications" in document else document
     return {name: newest[name] for name in ("publication", "release", "cuts")}, sorted(newest["views"])
 

@@ -1,8 +1,12 @@
-"""The one way in which a task runs `tandem`: as a process of its own, which ends with the task.
+"""Runs `tandem` for a task, as a child process that ends with the task.
 
-What the command says goes to the task's log line by line, as it comes; what it prints is one JSON document. Whoever ends the
-task ends the command: a signal to the task's process group reaches both, the kernel kills the command if the task dies alone
-(where it can, on Linux), and a task whose worker died ends itself.
+The lines of the command's stderr go to the task's log as they arrive; its stdout is one JSON document.
+
+The command never outlives its task:
+
+* A signal to the task's process group reaches both.
+* If only the task dies, the kernel kills the command (on Linux).
+* A task whose worker died ends itself.
 """
 
 import json
@@ -27,33 +31,33 @@ _PATIENCE_S: Final = 10.0
 
 
 class Orphaned(Exception):
-    """The worker that this task belonged to has died; another one will do the work."""
+    """The task's worker has died; another worker will run the task again."""
 
 
 @dataclass(frozen=True)
 class Done:
-    """How a command ended: its exit code, negative for a signal, and the document that it printed, empty if none."""
+    """The result of a command: its exit code, negative for a signal, and its document, empty if it printed none."""
 
     code: int
     document: Mapping[str, Any] = field(hash=False)
 
     @property
     def error(self) -> str:
-        """What went wrong, in the command's own words."""
+        """The command's error, in its own words."""
         killed = f"ended by signal {-self.code}" if self.code < 0 else f"exit code {self.code}"
         return str(self.document.get("error", killed))
 
 
 @dataclass
 class Command:
-    """One use of `tandem`, which can be stopped while it runs."""
+    """One run of `tandem`, which can be stopped."""
 
     words: Sequence[str]
     secrets: Sequence[str] = ()
     _process: "subprocess.Popen[bytes] | None" = None
 
     def run(self, say: Callable[[str], object]) -> Done:
-        """Run it to its end, telling `say` each line of its stderr. Raises Orphaned, after it has ended the command."""
+        """Run the command to its end; `say` receives each line of its stderr. Raises Orphaned after it has ended the command."""
         worker = os.getppid()
         with tempfile.TemporaryFile() as out:
             self._process = process = subprocess.Popen(  # noqa: S603 - the command that the configuration names
@@ -76,7 +80,7 @@ class Command:
             return Done(code, masked(_document(out.read()), self.secrets))
 
     def stop(self) -> None:
-        """End it: asked first, killed a little later. Its JVM goes with it."""
+        """End the command: by SIGTERM, and by SIGKILL a little later. Its JVM ends with it."""
         process = self._process
         if process is None or process.poll() is not None:
             return
@@ -108,9 +112,9 @@ def masked(value: Any, secrets: Sequence[str]) -> Any:
 
 
 def _lines(stream: IO[bytes], process: "subprocess.Popen[bytes]") -> Iterable[str]:
-    """The stream's lines as they come; an empty one every second, until the process has ended and nothing is left.
+    """The stream's lines as they arrive, and an empty line every second, until the process has ended and no line is left.
 
-    What the command started and left behind may hold the stream open, and is not waited for.
+    A process that the command left behind may keep the stream open; this does not wait for it.
     """
     left = b""
     with selectors.DefaultSelector() as selector:

@@ -1,6 +1,6 @@
-"""The one thing that is read when DAGs are parsed: a small JSON file, named by $TANDEM_AIRFLOW.
+"""The configuration of the DAGs: a small JSON file, named by $TANDEM_AIRFLOW. Parsing a DAG reads nothing else.
 
-`tandem up --airflow` writes it from `[airflow]` of tandem.toml. In an Airflow of your own it may be as short as
+`tandem up --airflow` writes the file from `[airflow]` of tandem.toml. In an Airflow of your own it may be as short as
 `{"tandem": "/opt/tandem/tandem", "project": "/srv/my_shop"}`.
 """
 
@@ -17,10 +17,11 @@ _ROOT = Path(__file__).resolve().parents[2]
 
 @dataclass(frozen=True)
 class Configuration:
-    """Which command, which project, and when; schedules are cron expressions in UTC, empty for none.
+    """The command, the project and the schedules: cron expressions in UTC, empty for none.
 
-    `name` is what the project is called in the names of assets, its folder's name unless given. `api` and `passwords` are where
-    Airflow's REST API and the file of its users' passwords are, for the notes of runs; without them there are none.
+    * `name`: the project's name in the names of assets; by default the name of its folder.
+    * `api`, `passwords`: the address of Airflow's REST API, and the file of its users' passwords, for the notes of runs. Without
+      them runs have no notes.
     """
 
     # The launcher of a checkout; of an installed copy the script on the PATH.
@@ -44,7 +45,7 @@ class Configuration:
 
 
 def load(environ: Mapping[str, str]) -> Configuration:
-    """The configuration that the variable names; all defaults without one. Raises ValueError for a key that does not exist."""
+    """The configuration in the file that the variable names; all defaults without one. Raises ValueError for an unknown key."""
     file = environ.get(VARIABLE)
     if not file:
         return Configuration()
@@ -57,5 +58,5 @@ def load(environ: Mapping[str, str]) -> Configuration:
 
 @cache
 def configuration() -> Configuration:
-    """What this process was started with."""
+    """The configuration in this process's environment."""
     return load(os.environ)

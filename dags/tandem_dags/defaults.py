@@ -1,4 +1,4 @@
-"""What all of these DAGs have in common."""
+"""Arguments that all of these DAGs share."""
 
 from datetime import timedelta
 from typing import Any
@@ -9,9 +9,9 @@ from tandem_dags.configuration import Configuration
 
 
 def common(configured: Configuration) -> dict[str, Any]:
-    """Arguments of each DAG: one run at a time, and tasks that are tried again, soon first.
+    """Arguments of each DAG: one run at a time, and retries of tasks with growing pauses.
 
-    Nothing is caught up with, since a recompute takes all that is new; without a start the first run waits for its time.
+    There is no catch-up, because one recompute takes all new records. Without a start date the first run waits for its time.
     """
     return {
         "catchup": False,
@@ -28,5 +28,5 @@ def common(configured: Configuration) -> dict[str, Any]:
 
 
 def at(cron: str) -> CronTriggerTimetable | None:
-    """A schedule in UTC, None if there is none. A DAG that is new waits for its time, however short ago the last one was."""
+    """A schedule in UTC, None if there is none. A new DAG waits for its next time, even if the last time has just passed."""
     return CronTriggerTimetable(cron, timezone="UTC", run_immediately=timedelta(0)) if cron else None

@@ -1,6 +1,6 @@
-"""What a task starts, and what becomes its command: `dying_with.py PID WORDS...`, a program that the kernel kills when PID dies.
+"""Runs a task's command so that the kernel kills it when process PID dies: `dying_with.py PID WORDS...`.
 
-A program of its own, and nothing done between fork and exec: a task's process may have threads, and then only exec is safe there.
+It is a separate program because a task's process may have threads: then nothing but exec is safe between fork and exec.
 """
 
 import ctypes
@@ -15,7 +15,7 @@ _PR_SET_PDEATHSIG: Final = 1
 
 
 def become(parent: int, words: Sequence[str]) -> None:
-    """Let the kernel kill this process when its parent dies (on Linux), see that this has not happened yet, and run the words."""
+    """Ask the kernel to kill this process when its parent dies (on Linux), check that the parent lives, and run the words."""
     if sys.platform.startswith("linux"):
         ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
         if os.getppid() != parent:

@@ -1,7 +1,6 @@
-"""The note of a run: what a person sees of it in the list of runs, through Airflow's REST API.
+"""The note of a run, which Airflow shows in the list of runs. Tasks can write it only through Airflow's REST API.
 
-Tasks have no other way to write it. Where the configuration names no `api` and `passwords` there is no note: what it would say
-is in the task's log all the same.
+Without `api` and `passwords` in the configuration there is no note; the task's log has the same text.
 """
 
 import json
@@ -17,7 +16,7 @@ _SECONDS: Final = 20
 
 
 def write(configured: Configuration, dag: str, run: str, text: str) -> bool:
-    """Make this the run's note, cut to what a note holds; False if there is no way to. Raises OSError."""
+    """Set the run's note, cut to the length of a note; False without `api` and `passwords`. Raises OSError."""
     if not configured.api or not configured.passwords:
         return False
     user, password = next(iter(json.loads(Path(configured.passwords).read_text("utf-8")).items()))

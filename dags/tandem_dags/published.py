@@ -1,4 +1,4 @@
-"""A sensor: this view is published past this time, or past this position."""
+"""A sensor that waits until a view is published past a time, or past a position."""
 
 import json
 import os
@@ -17,8 +17,10 @@ from tandem_dags.progress import at_or_below
 class Published(BaseSensorOperator):
     """Wait until the batch view counts events up to a time, or everything below a position, of the configured project.
 
-    `time` is ISO 8601 in UTC, compared with the watermark at the cut.
-    `position` is as answers and asset events have it: topic id, partition, offset; or that as JSON text. Both may be templates.
+    * `time`: ISO 8601 in UTC, compared with the watermark at the cut.
+    * `position`: offsets by topic id and partition, as in answers and asset events; or the same as JSON text.
+
+    Both may be templates.
     """
 
     template_fields: Collection[str] = ("view", "time", "position")
@@ -28,14 +30,14 @@ class Published(BaseSensorOperator):
     ) -> None:
         if (time is None) == (position is None):
             raise ValueError("Published waits for a time or for a position; give exactly one")
-        # A waiting sensor gives its slot back between two looks.
+        # A waiting sensor releases its slot between two polls.
         super().__init__(**{"mode": "reschedule", "poke_interval": 60, **given})
         self.view = view
         self.time = time
         self.position = position
 
     def poke(self, context: Context) -> bool:  # noqa: ARG002 - Airflow's own signature
-        """Whether it is so by now. Raises AirflowException if the view cannot be asked."""
+        """Whether the view is published that far. Raises AirflowException if that cannot be read."""
         configured = configuration()
         words = [configured.tandem, "query", self.view, "--layer", "batch", "--limit", "0"]
         done = Command([*words, "--project", configured.project, "--json"], secrets_of(os.environ)).run(self.log.info)
@@ -49,7 +51,7 @@ class Published(BaseSensorOperator):
         return at_or_below(position or {}, provenance["cut"])
 
     def on_kill(self) -> None:
-        """Nothing outlives a look: the command ends with its task."""
+        """Nothing to do: no command outlives its poll."""
 
 
 def _time(text: str) -> datetime:

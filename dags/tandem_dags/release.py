@@ -1,4 +1,4 @@
-"""The tasks of `reprocess`: each can be done again at any time, and finds what stands."""
+"""The tasks of `reprocess`. Each can be repeated at any time: it continues from the releases that exist."""
 
 from collections.abc import Mapping, Sequence
 from typing import Any, Final, Literal
@@ -13,14 +13,14 @@ from tandem_dags.task import STATUS, Tandem
 
 Approval = Literal["if shut", "always", "never"]
 CHANGES: Final = 3
-"""Exit code of `plan` where something differs, and of `promote --check` where the gate is shut."""
+"""Exit code of `plan` if something differs, and of `promote --check` if the gate is closed."""
 
 
 class Plan(Tandem):
-    """What the project's folder changes of what is published, and which releases stood before; skips if nothing differs."""
+    """Plans the change of the definitions, and notes the releases that exist before it; skips the rest if nothing differs."""
 
     def execute(self, context: Context) -> dict[str, Any]:
-        """Run `plan`, and note it."""
+        """Run `plan`, and write the plan to the run's note."""
         done = self.run_command(_options(self.arguments, context, "accept_gap", "accept_shorter_history"))
         self.judge(done)
         _told(self, context, "plan", planned(done.document))
@@ -30,10 +30,10 @@ class Plan(Tandem):
 
 
 class Apply(Tandem):
-    """Build the release beside the live one, and say how its answers differ."""
+    """Builds the release beside the live one, and reports how its answers differ."""
 
     def execute(self, context: Context) -> dict[str, Any]:
-        """Run `apply`, which goes on from what an earlier try has built, and note the differences."""
+        """Run `apply`, which continues what an earlier try has built, and write the differences to the run's note."""
         done = self.run_command(_options(self.arguments, context, "accept_gap", "accept_shorter_history", "max_lag"))
         self.judge(done)
         diff = differences(done.document)
@@ -42,7 +42,7 @@ class Apply(Tandem):
 
 
 class GateCheck(Tandem):
-    """Whether the release passes the gate; whether a human is to be asked."""
+    """Checks whether the release passes the gate, and whether a person has to approve it."""
 
     def execute(self, context: Context) -> dict[str, Any]:
         """Fail if the gate is closed and no person can open it."""
@@ -53,25 +53,25 @@ class GateCheck(Tandem):
         self.judge(done)
         shut = done.code == CHANGES
         if shut and approval == "never":
-            raise AirflowFailException(f"{done.document['why']}; nobody is asked (approval: never)")
+            raise AirflowFailException(f"{done.document['why']}; no person is asked (approval: never)")
         return {"open": not shut, "why": done.document["why"] or "", "ask": approval == "always" or shut}
 
 
 class Approve(ApprovalOperator):
-    """Ask a human, if the gate asks for one; a rejection fails, so that what was built is released."""
+    """Asks a person, if the gate requires it; a rejection fails, so that the release is retired."""
 
     def execute(self, context: Context) -> Any:
-        """Wait for the answer without holding a slot."""
+        """Wait for the answer without a slot."""
         if not _of(context, "gate").get("ask"):
             return {"chosen_options": [self.APPROVE], "params_input": {}, "by": "the gate"}
         return super().execute(context)
 
 
 class Promote(Tandem):
-    """Make the release live, unless it is."""
+    """Makes the release live, unless it already is."""
 
     def execute(self, context: Context) -> dict[str, Any]:
-        """Run `promote`; a retry after it had its effect finds that."""
+        """Run `promote`; a retry after a successful one finds the release live."""
         release = _release(context)
         status = self.run_command(["status"])
         self.judge(status, STATUS)
@@ -85,10 +85,10 @@ class Promote(Tandem):
 
 
 class Retire(Tandem):
-    """Retire the release that this run has built; does nothing if it built none, or it is live or retired."""
+    """Retires the release that this run has built; does nothing if there is none, or if it is live or retired."""
 
     def execute(self, context: Context) -> dict[str, Any]:
-        """Run `retire` for what stands and did not before, or what `apply` has named."""
+        """Run `retire` for the release that `apply` has named, or for releases that did not exist before this run."""
         release, before = _release(context), _of(context, "plan").get("standing", [])
         standing = _standing(self)
         gone = [one for one in standing if (one == release if release is not None else one not in before)]
@@ -130,7 +130,7 @@ def differences(document: Mapping[str, Any]) -> str:
 
 
 def _options(arguments: Sequence[str], context: Context, *names: str) -> list[str]:
-    """The arguments, with those of the run's params that are given."""
+    """The arguments, with the given params of the run."""
     params = context["params"]
     found = list(arguments)
     if "accept_gap" in names:
@@ -143,7 +143,7 @@ def _options(arguments: Sequence[str], context: Context, *names: str) -> list[st
 
 
 def _told(task: Tandem, context: Context, title: str, text: str) -> None:
-    """Into the task's log, and after what the run's note has of the tasks before."""
+    """Write the text to the task's log, and append it to the run's note."""
     task.log.info("%s\n%s", title, text)
     earlier = _of(context, "plan", key="note") or ""
     note = f"{earlier}\n\n{text}" if earlier else text
@@ -151,7 +151,7 @@ def _told(task: Tandem, context: Context, title: str, text: str) -> None:
     try:
         notes.write(configuration(), context["dag_run"].dag_id, context["run_id"], note)
     except OSError as error:
-        # The note is for the eye; what it says is in the log above.
+        # The note is only a convenience: the log has the same text.
         task.log.warning("the run has no note: %s", error)
 
 
@@ -166,7 +166,7 @@ def _release(context: Context) -> int | None:
 
 
 def _standing(task: Tandem) -> list[int]:
-    """The releases that stand beside the live one and never were live."""
+    """The other releases that never were live."""
     done = task.run_command(["status"])
     task.judge(done, STATUS)
     return [one["release"] for one in done.document["standing"] if one["stage"] in ("being built", "ready")]

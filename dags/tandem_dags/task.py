@@ -2,11 +2,11 @@
 
 | exit code | the task |
 | --- | --- |
-| 0, or an expected code | succeeds; what `keep` names of the document is its result |
-| 2, wrong usage | fails and is not tried again |
-| any other, or a signal | fails and is tried again |
+| 0, or an expected code | succeeds; its result has the fields of the document that `keep` names |
+| 2, wrong usage | fails without a retry |
+| any other, or a signal | fails and is retried |
 
-A retry repeats no effect: the commands themselves go on from what stands, and wait for one another's locks.
+A retry repeats no effect: the commands continue from the last completed step, and wait for each other's locks.
 """
 
 import json
@@ -25,18 +25,20 @@ from tandem_dags.configuration import configuration
 from tandem_dags.progress import ended as ended_hours
 
 STATUS = (0, 3)
-"""The exit codes of `tandem status` with a document: 3 where a part is dead, stuck or given up."""
+"""The exit codes of `tandem status` with a document: 3 if a part is dead, stuck or given up."""
 
 Announced = Literal["views", "days"]
 
 
 class Tandem(BaseOperator):
-    """Run `tandem ARGUMENTS --project ... --json`; see the module for what its exit codes mean.
+    """Runs `tandem ARGUMENTS --project ... --json`; the module's docstring explains its exit codes.
 
-    `keep` names what of the document becomes the task's result (XCom): small things only. With `windows` only those windows
-    are asked for that begin in the run's partition, which lasts as long as said. With `announce` the publication that the
-    document tells of becomes events of its views' assets, and with `hours` also of the hours that ended since the last run; none,
-    and the task is skipped, where publishing is paused.
+    * `keep`: the fields of the document that become the task's result (XCom); small values only.
+    * `windows`: pass only the windows that begin in the run's partition, which has this length.
+    * `announce`: the publication in the document becomes events of its views' assets.
+    * `hours`: also events of the hours that ended since the last run.
+
+    If publishing is paused, there are no events and the task is skipped.
     """
 
     template_fields: Collection[str] = ("arguments",)
@@ -64,7 +66,7 @@ class Tandem(BaseOperator):
         self._command: Command | None = None
 
     def execute(self, context: Context) -> dict[str, Any]:
-        """Run the command and give what is kept of its document."""
+        """Run the command and return the kept fields of its document."""
         done = self.run_command([*self.arguments, *self._bounds(context)])
         self.judge(done)
         if self.announce is not None:
@@ -73,12 +75,12 @@ class Tandem(BaseOperator):
             self._announce(done.document, context)
         return self.result(done, context)
 
-    def result(self, done: Done, context: Context) -> dict[str, Any]:  # noqa: ARG002 - for those that derive from this
-        """What the task passes on."""
+    def result(self, done: Done, context: Context) -> dict[str, Any]:  # noqa: ARG002 - for derived classes
+        """The result of the task."""
         return {name: done.document.get(name) for name in self.keep}
 
     def run_command(self, arguments: Sequence[str]) -> Done:
-        """Run one command of the project, its words streamed to the log."""
+        """Run one command of the project, and copy the lines of its stderr to the log."""
         configured, secrets = configuration(), secrets_of(os.environ)
         for secret in secrets:
             mask_secret(secret)
@@ -90,14 +92,14 @@ class Tandem(BaseOperator):
         return done
 
     def judge(self, done: Done, expected: Collection[int] | None = None) -> None:
-        """Fail unless the exit code is an expected one; for good where another try would say the same."""
+        """Fail unless the exit code is expected; without a retry if another try would fail alike."""
         if done.code == WRONG_USAGE:
             raise AirflowFailException(done.error)
         if done.code not in (self.expected if expected is None else expected):
             raise AirflowException(done.error)
 
     def on_kill(self) -> None:
-        """The task is to end: so is its command."""
+        """End the command, because the task must end."""
         if self._command is not None:
             self._command.stop()
 
@@ -120,7 +122,7 @@ class Tandem(BaseOperator):
             alias, asset = assets.any_view(project), assets.view
         for view in views:
             events[alias].add(asset(project, view), extra=extra)
-        # Not when the run began, which may be past another hour: what `archive` copied before a retry is older.
+        # Not the start of this run: a retry may start after another hour has ended, with records that `archive` copied before.
         since, until = context.get("prev_data_interval_end_success"), context["dag_run"].run_after
         if self.hours and (ended := ended_hours(since, until)):
             event = events[assets.hours(project)]

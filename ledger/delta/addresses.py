@@ -31,15 +31,15 @@ class Tables:
         if self.local:
             object.__setattr__(self, "root", str(Path(self.root).absolute()))
         if self.local and "%" in self.root:
-            # delta-rs decodes such a path twice and then does not find what it has just written.
+            # delta-rs decodes such a path twice, and then does not find its own files.
             raise TandemError(f"the folder {self.root} cannot hold tables: its path contains a '%'; choose a path without it")
 
     @classmethod
     def of(cls, settings: Settings) -> "Tables":
         """The tables of a project: in `storage.root`, else in `tables` of the state folder.
 
-        Earlier versions kept tables in the state folder itself; where there are such, they stay there. Raises TandemError for a
-        root on a network file system, unless the settings say that locks work there.
+        Earlier versions stored tables in the state folder itself; existing ones stay there. Raises TandemError for a root on a
+        network file system, unless `storage.network` declares that locks work there.
         """
         earlier = (settings.folder / _CONTROL).is_dir()
         root = settings.storage.root or str(settings.folder if earlier else settings.folder / _FOLDER)
@@ -51,13 +51,13 @@ class Tables:
         return cls(root)
 
     def make_root(self) -> None:
-        """Make the root, for its owner alone (mode 0700), if it is a folder that does not exist. Raises TandemError."""
+        """Create the root folder if it does not exist, accessible only to its owner (mode 0700). Raises TandemError."""
         if not self.local:
             return
         try:
             private_files.folder(Path(self.root))
         except OSError as error:
-            raise TandemError(f"cannot make the folder {self.root} for tables: {error.strerror or error}") from error
+            raise TandemError(f"cannot create the folder {self.root} for tables: {error.strerror or error}") from error
 
     def below(self, name: str) -> "Tables":
         """Other tables with a root of their own, the folder `name` of this one, such as those of a replay."""
@@ -96,15 +96,15 @@ class Tables:
         return Path(self._at("locks", f"{name}.lock"))
 
     def decoded(self, source: str, decoder: str) -> str:
-        """What holds the events and the quarantine of a decoder, and nothing else."""
+        """The folder of a decoder's events and quarantine, which contains nothing else."""
         return self._at("log", source, decoder)
 
     def storage(self) -> Storage:
-        """All files of the tables, named relative to the root: `name` has a table's."""
+        """The storage of all tables' files, which are named relative to the root; `name` returns a table's name there."""
         return storage_at(self.root)
 
     def name(self, address: str) -> str:
-        """The name of a table, or of what holds several, relative to the root."""
+        """The name of a table, or of a folder of tables, relative to the root."""
         return address.removeprefix(f"{self.root.rstrip('/')}/")
 
     def address(self, name: str) -> str:
@@ -112,7 +112,7 @@ class Tables:
         return self._at(name)
 
     def names(self, *within: str) -> list[str]:
-        """The distinct first parts, sorted, of the names of all files within such as `control("runs")`: a source's each."""
+        """The distinct first parts of the names of all files in a folder of tables, sorted: sources, for `control("runs")`."""
         prefix = "/".join(within)
         return sorted({head.name[len(prefix) + 1 :].partition("/")[0] for head in self.storage().list_after(prefix)})
 

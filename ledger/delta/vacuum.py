@@ -8,7 +8,8 @@ Who may delete
 In what order
     First a commit removes a file from its table, because no retained publication needs it (ledger/publish/standing.py:
     `Followed.retained`) or other files hold its rows. Hours later `vacuum` deletes it from the disk, so that a reader of an
-    older version can finish. A whole table goes at one stroke: its folder moves to the scratch folder (batch/runtime/scratch.py).
+    older version can finish. A whole table is dropped by one rename: its folder moves to the scratch folder
+    (batch/runtime/scratch.py).
 
 What is never deleted
     Rows of the archive, of publications and of other journals. Their small files become larger ones with the same rows. The one

@@ -60,7 +60,7 @@ class Watched(Generic[T]):
         return handle
 
     def _entry(self, version: int) -> Head | None:
-        """The entry of a version, whose tag differs if another file has replaced it; None if it is missing or cannot be asked."""
+        """The entry of a version, whose tag differs if another file has replaced it; None if it is missing or cannot be read."""
         try:
             return self._files.head(f"_delta_log/{version:020}.json")
         except OSError:

@@ -176,7 +176,7 @@ def runs(tables: Tables, source: str) -> list[ArchiveRun]:
 
 
 def progress(tables: Tables, source: str, decoder: str) -> Progress:
-    """How far the archive, and events and quarantine under this decoder fingerprint, have come. Raises Unreadable."""
+    """The progress of the archive, and of events and quarantine under this decoder fingerprint. Raises Unreadable."""
     return Progress(
         archive=_reached(tables, tables.archive(source)),
         events=_reached(tables, tables.events(source, decoder)),

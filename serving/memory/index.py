@@ -90,7 +90,7 @@ class Index:
         low, most = (self.buckets[place].astype(np.int64) for place in (bucket, bucket + np.uint64(1)))
         low = self._bound(hashes, starts, low, most, after=False)
         high = low + self._is(low, hashes, starts)
-        # Most are alone.
+        # Most hashes have one row.
         more = np.flatnonzero(self._is(high, hashes, starts) & (high > low))
         if len(more):
             some = None if starts is None else starts[more]

@@ -89,7 +89,7 @@ class Store:
         with self._looks:
             found = self._following.refresh()
             if isinstance(found, Snapshot):
-                self.definitions.live(found.publication.release)  # at each look: a release ends a while after it was live
+                self.definitions.live(found.publication.release)  # at each poll: a release ends a while after it was live
                 if isinstance(self._pinned, Pinned) and self._pinned.snapshot == found:
                     return self._pinned
                 try:

@@ -138,7 +138,7 @@ class Reader:
         except ReadFailed as error:
             return Failed(str(error))
         except Unreadable:
-            # An older publication's files may have been removed: perhaps another one is live.
+            # Files of an older publication may have been deleted: another one may be live.
             self.refresh()
         try:
             return self._answer(view, selected, layer, limit)

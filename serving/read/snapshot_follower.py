@@ -51,7 +51,7 @@ class SnapshotFollower:
                     return Failed(self._stepped_back(found))
                 found = self._at(self._held.publication)
         except TandemError as error:
-            self._begin()  # a table that was damaged or replaced under a follower is read again once it is well
+            self._begin()  # a table that was damaged or replaced while it was followed is read again once it is complete
             return Failed(str(error))
         self._hold(found, live)
         return found

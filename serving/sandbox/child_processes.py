@@ -75,7 +75,7 @@ class Zygote:
 
     @classmethod
     def started(cls, trade: str, told: str, *, paths: Sequence[str]) -> "Zygote":
-        """A new one, with nothing of this process but one socket, which imports from `paths` first. Raises CannotStart."""
+        """A new zygote, which inherits only one socket, and imports from `paths` first. Raises CannotStart."""
         ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_STREAM)
         with theirs:
             process = subprocess.Popen(  # noqa: S603  this interpreter, with arguments of our own
@@ -104,7 +104,7 @@ class Zygote:
             process.stderr.close()
 
     def lives(self) -> bool:
-        """Whether it can start children."""
+        """Whether the zygote can start children."""
         return self.process.poll() is None
 
     def fork(self) -> Child:
@@ -125,14 +125,14 @@ class Zygote:
         self._say(encode(Kill(child.number)))
 
     def _say(self, body: bytes, files: Sequence[int] = ()) -> None:
-        """Raises Broken, also if it does not listen."""
+        """Send a message to the zygote. Raises Broken, also if it does not listen."""
         try:
             frames.send(self.control, body, files=files)
         except TimeoutError as error:
             raise frames.Broken("does not listen") from error
 
     def end(self) -> None:
-        """End it; children that wait end with their sockets."""
+        """End the zygote; waiting children end when their sockets close."""
         self.control.close()
         self.process.kill()
         self.process.wait()

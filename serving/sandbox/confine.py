@@ -128,7 +128,7 @@ class CannotConfine(Exception):
 
 
 def confine(readable: Iterable[str], *, parent: int) -> None:
-    """Leave this process nothing but computing, its socket and files below `readable`; it ends with its parent.
+    """Restrict this process to computation, its socket and files below `readable`; it ends with its parent.
 
     Only for a process of one thread. Raises CannotConfine.
     """
@@ -163,7 +163,7 @@ def _hide_paths(kernel: ctypes.CDLL, readable: Iterable[str]) -> None:
         try:
             folder = os.open(path, os.O_PATH | os.O_CLOEXEC | os.O_DIRECTORY)
         except OSError:
-            continue  # nothing is there to be read
+            continue  # there is nothing to read
         rule = struct.pack("=Qi", _READ_FILE | _READ_FOLDER, folder)
         _call(kernel.syscall, "Landlock", _ADD_RULE, rules, _PATH_BENEATH, ctypes.c_char_p(rule), 0)
         os.close(folder)

@@ -33,7 +33,7 @@ def send(to: socket.socket, body: bytes, payload: bytes | memoryview = b"", file
         sent = socket.send_fds(to, [said], list(files)) if files else 0
         if sent < len(said):
             to.sendall(said[sent:])
-        if payload:  # to send nothing fails where the other side has read all and ended
+        if payload:  # sending no bytes fails if the other side has read everything and ended
             to.sendall(payload)
     except TimeoutError:
         raise

@@ -1,8 +1,10 @@
 """The zygote that confined processes are forked from: it has imported what they need, and nothing else.
 
-It has one thread, an empty environment, and no file but two sockets. A fork of it is ready at once and shares its memory until
-it writes. What its children do is a trade, a module with a function `ready`: it prepares what all of them share and returns what
-each does with its socket. The zygote itself runs none of that.
+It has one thread, an empty environment, and no open file except two sockets. A fork of it is ready at once and shares its memory
+until it writes.
+
+The work of its children is a *trade*: a module with a function `ready`, which prepares what all children share and returns the
+function that each child runs with its socket. The zygote itself does none of this work.
 """
 
 import gc
@@ -28,7 +30,7 @@ def main(arguments: Sequence[str]) -> NoReturn:
     serve: Callable[[socket.socket], None] = import_module(arguments[1]).ready(arguments[2])
     _look_away()
     gc.collect()
-    gc.freeze()  # what children share is not written to by looking for garbage
+    gc.freeze()  # garbage collection must not write to memory that children share
     children: dict[int, int] = {}
     try:
         frames.send(parent, encode(Ready()))
@@ -43,7 +45,7 @@ def main(arguments: Sequence[str]) -> NoReturn:
                 os.kill(children[message.number], signal.SIGKILL)
             _forget_ended(children)
     except frames.Broken:
-        os._exit(0)  # the parent has ended; children that wait see that too, and those that work have their time
+        os._exit(0)  # the parent has ended; waiting children notice that too, and working children may finish
 
 
 def _forget_ended(children: dict[int, int]) -> None:

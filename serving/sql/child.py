@@ -35,7 +35,7 @@ def ready(told: str) -> Callable[[socket.socket], None]:
 def serve_one(connection: duckdb.DuckDBPyConnection, parent: socket.socket, limits: Limits) -> None:
     """Wait for a statement, answer it, and end; the process also ends with its parent."""
     try:
-        # Processes that are forked from one have its dice: without this all of them would throw the same.
+        # Forked processes inherit the random state: without a new seed all of them would draw the same numbers.
         connection.execute("SELECT setseed(?)", [int.from_bytes(os.urandom(4), "big") / 2**32]).fetchall()
         rehearse(connection, limits)
         arm(limits)

@@ -14,7 +14,7 @@ from serving.sql.sketch_functions import register
 from serving.sql.statement import worded
 
 _CLOSED: Final[dict[str, str | bool | int | float | list[str]]] = {
-    # None but the process's own thread: what is forked from a process with others may never get on.
+    # Only the process's own thread: a fork of a process with several threads may deadlock.
     "threads": 1,
     "async_threads": 0,
     "enable_external_access": "false",
@@ -86,7 +86,7 @@ def _collected(reader: pa.RecordBatchReader, limits: Limits) -> tuple[int, pa.Bu
 
 
 def _refuse_other_times(batch: pa.RecordBatch) -> None:
-    """Raise Refused for the one time that Arrow cannot hold: 24:00:00."""
+    """Raise Refused for 24:00:00, the only time that Arrow cannot hold."""
     try:
         batch.validate(full=True)
     except pa.ArrowInvalid:

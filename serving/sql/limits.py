@@ -9,7 +9,7 @@ import msgspec
 from serving.sandbox.bounds import MIB, bound_files, bound_memory
 
 _BEYOND_DUCKDB: Final = 128 * MIB
-"""What a process uses besides what DuckDB counts against its limit: lists and sketches in Python, and rows on their way out."""
+"""Memory of a process that DuckDB does not count against its limit: lists and sketches in Python, and rows being sent."""
 
 
 class Limits(msgspec.Struct, frozen=True, kw_only=True):

@@ -85,7 +85,7 @@ class MergedViews:
         except ReadFailed as error:
             raise Refused(str(error), "failed") from error
         except Unreadable:
-            # An older publication's files may have been removed: perhaps another one is live.
+            # Files of an older publication may have been deleted: another one may be live.
             self.store.refresh()
         try:
             return self._at_one_snapshot(names)

@@ -1,7 +1,7 @@
 """Checks of a foreign statement, parsed by DuckDB's own parser: one SELECT, over views, with functions of their arguments only.
 
-DuckDB writes the syntax tree of a statement as JSON; any node that is not known to be harmless is refused. It is one of several
-walls: the database is empty and closed off, and the process cannot open anything.
+DuckDB writes the syntax tree of a statement as JSON; any node that is not known to be harmless is refused. This is one of several
+barriers: the database is empty and has no access to anything outside, and the process cannot open anything.
 """
 
 import json
@@ -47,7 +47,7 @@ def views_named(connection: duckdb.DuckDBPyConnection, statement: str) -> list[s
         raise Refused("this kind of statement is refused; expected exactly one SELECT", "statement") from None
     if kind != duckdb.StatementType.SELECT:
         raise Refused(f"{kind.name} is refused; expected exactly one SELECT", "statement")
-    # Not by DuckDB's get_table_names, which knows no columns: it refuses USING, NATURAL and COLUMNS('n.*').
+    # Not by DuckDB's get_table_names, which does not know columns: it refuses USING, NATURAL and COLUMNS('n.*').
     read = set()
     for node, own in _nodes(_tree(connection, statement)):
         _check(node)
@@ -66,7 +66,8 @@ def worded(error: BaseException) -> str:
     text = re.sub(r'[.,;] (Use|You can) "?(SET|PRAGMA).*$', "", text, flags=re.DOTALL)
     text = re.sub(r"Python exception occurred while executing the UDF: \w+: ", "", text)
     line = " ".join(text.split())[:600] or type(error).__name__
-    return "".join(one if one.isprintable() else repr(one)[1:-1] for one in line)  # values may hold what a terminal obeys
+    # Values may contain control sequences of terminals.
+    return "".join(one if one.isprintable() else repr(one)[1:-1] for one in line)
 
 
 def _tree(connection: duckdb.DuckDBPyConnection, statement: str) -> Node:
@@ -100,7 +101,7 @@ def _nodes(tree: Any) -> Iterator[tuple[Node, frozenset[str]]]:
                 waiting.append((named.get("value"), own))
                 own |= {str(named.get("key")).casefold()}
             recursive = own
-            if one.get("type") == "RECURSIVE_CTE_NODE":  # which reads itself on the right alone
+            if one.get("type") == "RECURSIVE_CTE_NODE":  # a recursive one reads itself only on its right side
                 recursive |= {str(one.get("cte_name")).casefold()}
             waiting += [(part, recursive if name == "right" else own) for name, part in one.items() if name != "cte_map"]
 

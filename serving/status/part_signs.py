@@ -48,7 +48,7 @@ def _committed(snapshot: Snapshot | None) -> datetime | None:
 def _all(settings: Settings, now: datetime, counting: Counting) -> list[Signs]:
     state, own = settings.folder, () if settings.kafka.bootstrap else (BROKER,)
     supervisor = supervision.read(state)
-    # What a supervisor that was ended wrote last is over; a killed one leaves the records of what it had started.
+    # The last report of an ended supervisor is void; a killed supervisor leaves the records of the parts that it had started.
     living = supervisor if supervisor is not None and supervisor.lives else None
     supervised = [part.name for part in living.parts] if living is not None else []
     return [

@@ -17,7 +17,7 @@ from views.instant import nearest_time
 from views.source.offset_ranges import Partition
 from views.source.source import Source
 
-# This many records tell how large the others are.
+# The mean size of this many records stands for all records.
 _SAMPLE = 20
 
 
@@ -48,7 +48,7 @@ def _waiting(
     *,
     now: datetime,
 ) -> tuple[int, list[Waiting]]:
-    """How many offsets are lost, and what each partition has that is neither archived nor kept for ever."""
+    """The number of lost offsets, and the part of each partition that is neither archived nor retained without limit."""
     name, topics = source.name, kafka.topics(connection, source.topics)
     reached, known, names = archive.accounted(tables, name), archive.firsts(tables, name), archive.topic_names(tables, name)
     by_id = {topic.id: kept[topic.name] for topic in topics}

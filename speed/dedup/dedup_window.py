@@ -18,7 +18,7 @@ from speed.dedup.identity_runs import SECOND, Numbers, Run, merged, run_of
 from speed.dedup.keys import Keys, Mask
 
 BYTES: Final = 96
-"""What an identity takes at most, while runs are filtered and merged."""
+"""The most bytes of an identity, while runs are filtered and merged."""
 _ROOM: Final = 8
 """Eviction frees one part in N, so that not every commit has to evict."""
 
@@ -154,7 +154,7 @@ def _bounded(horizon: Horizon) -> Horizon:
     runs = [run for run in asked if run is not None]
     if sum(len(run) for run in runs) <= most:
         return replace(horizon, runs=tuple(runs))
-    # What its timestamp alone keeps is older than every commit that is numbered here.
+    # Identities that only their timestamp keeps are of commits before those numbered here.
     counts = np.zeros(len(horizon.times), np.int64)
     for run in runs:
         counts += np.bincount(np.maximum(run.numbers - base, 0), minlength=len(counts))

@@ -24,10 +24,10 @@ from views.sql.engine import query, quoted
 
 Times = npt.NDArray[np.int64]
 Drops = dict[Partition, Places]
-"""Where copies are by partition: `views.source.log_order.places`."""
+"""Positions of duplicates by partition: `views.source.log_order.places`."""
 
 NO_SECRET: Final = bytes(16)
-"""The key of digests where no producer is who might look for two identities with one digest."""
+"""The key of digests where no producer could search for two identities with one digest."""
 SCHEMA: Final = pa.schema(
     [
         ("_topic_id", pa.dictionary(pa.int32(), pa.string())),
@@ -90,7 +90,7 @@ def identified(source: Source, events: pa.Table, generations: Sequence[str] = ()
     order, again = by_word(keys)
     if not len(again):
         return Identified(events, keys, single, order)
-    # Equal identities have equal words: the kernel decides among the few events whose word is not theirs alone.
+    # Equal identities have equal words: the kernel decides only among the few events that share a word.
     repeated = events.take(pa.array(again))
     single[again] = unique(source, repeated, generations=generations).kept
     again = again[log_order(repeated, generations)]
@@ -142,7 +142,7 @@ def joined(tables: Sequence[pa.Table]) -> pa.Table:
 
 
 def _comparable(value: str, kind: pa.DataType) -> str:
-    """SQL for what DuckDB hashes of a column: of lists and structs a text, since some that differ have the same hash."""
+    """SQL for the value that DuckDB hashes: for lists and structs a text, because different ones may have equal hashes."""
     return _text(value, kind) if pa.types.is_nested(kind) else value
 
 

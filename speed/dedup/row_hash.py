@@ -20,7 +20,7 @@ _ROWS: Final = 16_384
 """Rows that are hashed at once: their states stay in the processor's cache."""
 _WORD: Final = 8
 _LONGEST: Final = 16 * _WORD
-"""Longer values count by a hash of their own: otherwise one long value would make as many passes over few rows."""
+"""Longer values are replaced by their own hash: otherwise one long value would need many passes over few rows."""
 _HASHED: Final = np.uint64(1 << 63)
 """Marks the length of such a value."""
 

@@ -1,3 +1,3 @@
-"""One micro-batch: tasks fold its records, the driver drops duplicates and unites partials, one commit takes them into the
-realtime table, which nothing else of this layer writes.
+"""One micro-batch: tasks fold its records, the driver drops duplicates and unites partials, one commit adds them to the realtime
+table. Nothing else in this layer writes that table.
 """

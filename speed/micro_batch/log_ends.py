@@ -1,6 +1,6 @@
-"""Until when everything that the log received is counted: by the ends of the log when the layer polled it, in the layer's time.
+"""The time until which all received records are counted, from polls of the log's end, by the layer's clock.
 
-No record's timestamp matters: records beyond an end of the log were received after that poll.
+Timestamps of records do not matter: the log received records beyond a polled end after that poll.
 """
 
 from collections import deque
@@ -37,7 +37,7 @@ class LogEnds:
             found = self._ahead.popleft().asked
         if end.position.at_or_below(reached):
             return end.asked
-        # Also where the clock was set back.
+        # Also if the clock was set back.
         if not self._ahead or abs(end.asked - self._ahead[-1].asked) >= _EVERY:
             self._ahead.append(end)
         return found

@@ -48,7 +48,7 @@ class Tail:
     watermark: int | None = None
     caught_up: datetime | None = None
     known: Position | None = None
-    """Where the horizon stands: it holds what was counted below. Not the table's end once another run has bridged the log."""
+    """The position up to which the dedup window holds identities; below the table's end after another run has bridged the log."""
     ends: LogEnds = field(default_factory=LogEnds, repr=False)
 
     def extend(self, records: DataFrame, end: Position, *, still_there: Callable[[], Position | None]) -> Commit:

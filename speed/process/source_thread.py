@@ -56,7 +56,7 @@ class Worker:
         self.ask_to_stop()
         while self._thread is not None and self._thread.is_alive():
             self._thread.join(_LOOK_S)
-            # A micro-batch under way may take as long as any; its source's own pulse bounds that.
+            # A running micro-batch is waited for without a limit; the pulse of its source bounds its time.
             self.around.recorder.heart.beat()
 
     def _run(self) -> None:
@@ -90,7 +90,7 @@ class Worker:
                         wait.through(self._follow.begin)
                     if told is not None:
                         told.running()
-        except BaseException as error:  # noqa: BLE001 - the layer raises it, or says so
+        except BaseException as error:  # noqa: BLE001 - the layer raises or reports it
             self.error = error
         try:
             if self._follow is not None:

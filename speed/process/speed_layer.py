@@ -42,7 +42,7 @@ _LOOKS_PER_PUBLICATION = 5
 _LOOKS_UNTIL_ALONE = 25
 _TELL_S = 60.0
 _OF_THE_LAYER = (Fenced, Unwritable, kafka.NoBroker)
-"""What is not a fault of one release: another layer runs, or storage or broker fail."""
+"""The fault of the whole layer, not of one release: another layer runs, or storage or broker fail."""
 
 
 def run(
@@ -136,7 +136,7 @@ class _Team:
         for release, error in ended.items():
             if release == self._live or isinstance(error, _OF_THE_LAYER):
                 raise error
-            # What ends all of them, such as a Spark that dies, need not end the live one first.
+            # A fault of all of them, such as Spark's death, need not end the live one first.
             self._looks_ended[release] = self._looks_ended.get(release, 0) + 1
             if self._looks_ended[release] > _LOOKS_UNTIL_ALONE:
                 self._give_up(release, error)
@@ -171,7 +171,7 @@ class _Team:
         why = str(worded(error, "it cannot be followed") or error)
         state = next(worker.state for (of, _), worker in self._workers.items() if of == release)
         self._dismiss(release)
-        with suppress(NotPublishable):  # it has gone live just now, and the next look ends the layer
+        with suppress(NotPublishable):  # it has just gone live, and the next poll ends the layer
             standing.record(self.around.tables, "failed", replace(state, by=self.around.by, at=self.around.now(), why=why))
             self.around.warn(f"release {release}, which is kept beside the live one, is no longer kept up to date: {why}")
 

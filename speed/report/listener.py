@@ -28,7 +28,7 @@ class _Listener:
         """Nothing."""
 
     class Java:
-        """What py4j is told."""
+        """The interface that py4j implements."""
 
         implements = ("org.apache.spark.sql.streaming.PythonStreamingQueryListener",)
 

@@ -16,7 +16,7 @@ from infra.process.pulse import Heart
 PART: Final = "speed"
 NAME: Final = "speed.progress"
 _WHOLE: Final = "triggerExecution"
-"""What Spark calls the time of all phases together."""
+"""Spark's name for the time of all phases together."""
 
 
 class MicroBatches(msgspec.Struct):
@@ -146,7 +146,8 @@ class Recorder:
             Progress(self.pid, self._began, tuple(self._sources.values()), tuple(self._waiting.values()))
         )
         path = file(self.state)
-        with suppress(OSError):  # a full disk is told where data is written: figures alone must not end a layer
+        # A full disk is reported where data is written; a failure to write metrics must not end the layer.
+        with suppress(OSError):
             path.parent.mkdir(parents=True, exist_ok=True)
             atomic_files.replace(path, content)
 

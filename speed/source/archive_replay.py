@@ -51,9 +51,10 @@ def replay(
 ) -> Replayed:
     """Fold the archive from its start to `end` as the speed layer folds the log, and commit to a realtime table under `into`.
 
-    `views` are the source's by name. A micro-batch has about `most` events. The times of the commits that counted the log, and
-    below them those of archive runs, decide which copies lie further apart than the source's dedup window: these count, as they
-    do in the log's tail. Raises what `Tail.extend` raises.
+    `views` are the source's by name. A micro-batch has about `most` events.
+
+    The times of commits, and below them those of archive runs, decide which duplicates lie further apart than the source's dedup
+    window. These duplicates count, as they do in the log's tail. Raises what `Tail.extend` raises.
     """
     fingerprints = {name: release.views[name] for name in views}
     generations, firsts = archive.generations(tables, source.name), archive.firsts(tables, source.name)
@@ -62,7 +63,7 @@ def replay(
         source=source,
         views={fingerprints[name]: view for name, view in views.items()},
         writer=Writer.claim(into, release.number, source.name, by=by, at=now()),
-        # Nothing is known of the log before its start.
+        # The log has no events before its start.
         live=replace(live, maxima={}, watermarks={}),
         by=by,
         now=now,

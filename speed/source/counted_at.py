@@ -1,4 +1,4 @@
-"""When each stretch of the log was counted, by commits and archive runs: for restarts and replays."""
+"""The time at which each stretch of the log was counted, by commits and archive runs: for restarts and replays."""
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -18,15 +18,15 @@ from ledger.realtime.follower import Follower
 from views.source.offset_ranges import Offsets
 
 _ASKED: Final = timedelta(minutes=1)
-"""How long before its run is recorded the archive may have asked for the log's end."""
+"""The longest time between an archive run's poll of the log's end and the record of that run."""
 
 
 @dataclass(frozen=True)
 class Stretch:
-    """`[start, end)` of the log, counted by one commit at `at`, or archived by then where no commit is known.
+    """`[start, end)` of the log, counted by one commit at `at`, or archived by then if no commit is known.
 
-    `newest` is the newest timestamp of its events, None without events; `at` where nobody knows. All that the log had received
-    until `caught_up` lies below `end`; None where nobody knows.
+    * `newest`: the newest timestamp of its events; None without events, `at` if it is unknown.
+    * `caught_up`: all records that the log had received until then lie below `end`; None if it is unknown.
     """
 
     start: Position
@@ -40,7 +40,7 @@ class Stretch:
 class Counted:
     """The log below a position as stretches in order, whose times never descend.
 
-    `caught_up` and `newest` are what the last commit below it left: see `speed.dedup_window.Horizon`.
+    `caught_up` and `newest` are those of the last commit below it; see `speed.dedup.dedup_window.Horizon`.
     """
 
     stretches: tuple[Stretch, ...] = ()
@@ -48,7 +48,7 @@ class Counted:
     newest: datetime | None = None
 
     def within(self, horizon: timedelta) -> tuple[Stretch, ...]:
-        """The stretches whose identities a source with this horizon may still need, from the first such on."""
+        """The stretches from the first one on whose identities a source with this dedup window may still need."""
         for number, one in enumerate(self.stretches):
             stamped = self.newest is not None and one.newest is not None and min(one.newest, one.at) >= self.newest - horizon
             if stamped or self.caught_up is None or one.at >= self.caught_up - horizon:
@@ -57,9 +57,9 @@ class Counted:
 
 
 def counted(tables: Tables, release: Release, source: str, end: Position, *, now: datetime) -> Counted:
-    """What the ledger says of a source's log below `end`, which the release has counted, or begins at. Raises Unreadable.
+    """The stretches of a source's log below `end`, up to which the release has counted, or where it begins. Raises Unreadable.
 
-    A release that has not counted anything yet goes by the commits of the live one.
+    For a release that has not counted anything yet, the commits of the live release decide.
     """
     commits: Sequence[Commit] = Follower(tables, release.number, source).poll()
     live = publications.latest(tables)
@@ -72,10 +72,10 @@ def counted(tables: Tables, release: Release, source: str, end: Position, *, now
 def of_ledger(
     commits: Iterable[Commit], runs: Iterable[ArchiveRun], newest: Mapping[int, datetime | None], end: Position, *, now: datetime
 ) -> Counted:
-    """The same of commits and runs; `newest` has the newest timestamps of runs that are decoded.
+    """The same from commits and runs; `newest` has the newest timestamps of decoded runs.
 
-    Commits say when they counted. What lies before them is as old as the first run that archived it, or the first commit
-    after it; what neither has counts as counted `now`.
+    A commit has the time at which it counted. A stretch before all commits has the time of the first run that archived it, or of
+    the first commit after it. A stretch that neither has counts as counted `now`.
     """
     own = [commit for commit in in_order(commits) if not commit.mark and commit.end.at_or_below(end)]
     found = list(_archived(runs, newest, own[0].start if own else end))
@@ -84,7 +84,7 @@ def of_ledger(
         at = commit.at or now
         if commit.start != reached:
             found.append(Stretch(reached, commit.start, at, at))
-        # A bridge has a time, but whoever made it has not looked at the events that it goes past.
+        # A bridge has a time, but its maker has not read the events that it skips.
         newest_of = commit.newest if commit.kind == "fold" else at
         found.append(Stretch(commit.start, commit.end, at, newest_of, commit.caught_up))
     reached = found[-1].end if found else LOG_START
@@ -102,8 +102,7 @@ def of_ledger(
 def divided(stretches: Iterable[Stretch], firsts: Offsets, *, most: int) -> Iterator[Stretch]:
     """The same log in stretches of at most about `most` offsets each, on which all partitions advance alike.
 
-    `firsts` are the first offsets of partitions, where they are not 0. Of a stretch that is divided, only the last part says
-    when the log was caught up.
+    `firsts` are the first offsets of partitions, if not 0. If a stretch is divided, only its last part has `caught_up`.
     """
     for one in stretches:
         ends = list(evenly(one.start, one.end, firsts, most=most)) or [one.end]
@@ -132,7 +131,7 @@ def evenly(start: Position, end: Position, firsts: Offsets, *, most: int) -> Ite
     number = -(-sum(offset - starts[partition] for partition, offset in end.items()) // most)
     for step in range(1, number + 1):
         position = {p: starts[p] + (offset - starts[p]) * step // number for p, offset in end.items()}
-        if position != reached:  # several partitions of a few records each may have to wait for the next step together
+        if position != reached:  # partitions with few records may all have to wait for the next step
             reached = position
             yield Position.of(position)
 
@@ -142,14 +141,14 @@ def _archived(runs: Iterable[ArchiveRun], newest: Mapping[int, datetime | None],
     for run in runs:
         to = lower(run.end, end)
         if to != reached:
-            # What an import brought was received when and by whom nobody here knows.
+            # It is unknown when the records of an import were received, and by which broker.
             caught_up = None if run.imported or to != run.end else run.at - _ASKED
             yield Stretch(reached, to, run.at, newest.get(run.number, run.at), caught_up)
             reached = to
 
 
 def _least(one: Stretch, own: Sequence[Commit]) -> datetime:
-    """The stretch's time: what lies before the first commit was received before it was made."""
+    """The stretch's time: records before the first commit were received before that commit."""
     first = own[0] if own else None
     before = first is not None and first.at is not None and one.end.at_or_below(first.start)
     return min(one.at, first.at) if before and first is not None and first.at is not None else one.at

@@ -44,11 +44,15 @@ from views.view import View
 
 @dataclass(frozen=True)
 class Surroundings:
-    """What all sources of a speed layer share.
+    """The resources that all sources of a speed layer share.
 
-    `connection` and `options` reach the log, `checkpoints` is a folder of this process, `now` is the clock. `warn` tells the
-    user a sentence, `reporter` tells runs to whoever keeps lineage; `stopping` says that the layer is to end, which ends a long
-    catching up early. `recorder` keeps what status says of micro-batches and of sources that wait.
+    * `connection`, `options`: the connection to the log.
+    * `checkpoints`: a folder of this process.
+    * `now`: the clock.
+    * `warn`: prints a sentence for the user.
+    * `reporter`: reports runs to the lineage server.
+    * `stopping`: is set when the layer must end; it also ends a long catch-up early.
+    * `recorder`: records micro-batches and waiting sources for `status`.
     """
 
     spark: SparkSession
@@ -87,7 +91,7 @@ class Follow:
         self._followed = Followed(self.around.tables, self.around.settings.keep.release_days)
 
     def begin(self) -> None:
-        """Catch up from the archive with what Kafka no longer has, then start the query. Raises Gap, LogChanged, Fenced."""
+        """Read records that Kafka no longer has from the archive, then start the query. Raises Gap, LogChanged, Fenced."""
         around, tail = self.around, self.tail
         while True:
             begun = beginning(around.tables, self.source, tail.writer.end, around.connection, at=tail.now())
@@ -112,7 +116,7 @@ class Follow:
         around.recorder.follows(self._streaming.id, self.release.number, self.source.name)
 
     def check(self) -> None:
-        """Restart the query if it ended for a reason that allows it; else raise the reason in a sentence.
+        """Restart the query if it ended for a reason that allows a restart; else raise the reason in a sentence.
 
         Raises NoBroker if a later `begin` may succeed, BrokerRefused if it cannot.
         """
@@ -137,7 +141,7 @@ class Follow:
 
     @property
     def _most(self) -> int:
-        """How many records surely hold no more events than a micro-batch may have."""
+        """The number of records that certainly have no more events than a micro-batch may have."""
         return max(1, self.around.settings.speed.max_events // (self.source.max_events_per_record or 1))
 
     def _catch_up(self, begun: Beginning) -> None:

@@ -1,4 +1,4 @@
-"""Ask Kafka for a source's log, before a query starts and before each of its commits."""
+"""Polls Kafka for a source's log, before a query starts and before each of its commits."""
 
 from dataclasses import dataclass
 
@@ -21,7 +21,7 @@ class Log:
         return [(topic.id, number) for topic in self.topics for number in range(topic.partitions)]
 
     def now(self) -> tuple[kafka.Topic, ...]:
-        """The topics that have these names now. Raises NoBroker, NoTopic."""
+        """The topics that now have these names. Raises NoBroker, NoTopic."""
         return kafka.topics(self.connection, [topic.name for topic in self.topics])
 
     def require(self, start: Position, firsts: Offsets) -> Position:

@@ -22,15 +22,15 @@ CONF: Final = {
     "spark.sql.adaptive.enabled": "false",
     # Releases that are followed side by side share the executors evenly (speed/process/source_thread.py).
     "spark.scheduler.mode": "FAIR",
-    # So often a query that finds nothing new reports that it looked (infra/process/pulse.py).
+    # The interval at which a query without new records reports that it has polled (infra/process/pulse.py).
     "spark.sql.streaming.noDataProgressEventInterval": "1000",
 }
 """Spark properties of a session in which queries run."""
 
 _PATIENCE: Final = {
-    # How long a fetch waits for more: latency where there is little to fetch, nothing where there is much.
+    # The longest wait of a fetch for more records: it adds latency if there are few records, and nothing if there are many.
     "kafka.fetch.max.wait.ms": "20",
-    # A broker that is away for less than this is waited for.
+    # The query waits for a broker that is away for less than this.
     "kafka.request.timeout.ms": "15000",
     "kafka.default.api.timeout.ms": "30000",
     "kafkaConsumer.pollTimeoutMs": "30000",
@@ -41,8 +41,8 @@ _PATIENCE: Final = {
 class Query:
     """A query of a source; `error` is what ended its last micro-batch, if any.
 
-    Each query has a new checkpoint, which only tells what Spark planned: a query continues from the ledger. `committed` is called
-    after each commit, before the next micro-batch.
+    Each query has a new checkpoint, which only records what Spark planned: a query continues from the ledger. `committed` is
+    called after each commit, before the next micro-batch.
     """
 
     name: str

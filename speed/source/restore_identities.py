@@ -84,7 +84,7 @@ def seen(
 
 
 def numbered(found: pa.Table, group: Sequence[Stretch], *, first: int) -> Numbers:
-    """The number of the stretch that each row lies in, of rows that lie in these; `first` is that of the first one."""
+    """The number of the stretch of each row; all rows lie in these stretches, of which the first has the number `first`."""
     numbers = np.zeros(found.num_rows, np.int32)
     topics, partitions = found["_topic_id"].cast(pa.string()).to_numpy(), found["_partition"].to_numpy()
     for topic, partition in group[-1].end:
@@ -96,7 +96,7 @@ def numbered(found: pa.Table, group: Sequence[Stretch], *, first: int) -> Number
 
 @dataclass(frozen=True)
 class _Reading:
-    """What records are read with and of; `lows` are the first offsets that the log still has."""
+    """How to read records: the session, the source, and `lows`, the first offsets that the log still has."""
 
     spark: SparkSession
     tables: Tables
@@ -107,7 +107,7 @@ class _Reading:
 
 
 def _records(reading: _Reading, start: Position, end: Position) -> Iterator[DataFrame]:
-    """The records of `[start, end)`: of the log, and of the archive where the log no longer has them."""
+    """The records of `[start, end)`: from the log, or from the archive if the log no longer has them."""
     firsts, lows, topics = reading.beginning.firsts, reading.lows, reading.beginning.log.topics
     ends = {p: max(end.get(p, 0), low) for p, low in lows.items()}
     starts = {p: min(max(start.get(p, firsts.get(p, 0)), low), ends[p]) for p, low in lows.items()}

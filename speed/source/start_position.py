@@ -43,7 +43,7 @@ def beginning(tables: Tables, source: Source, start: Position, connection: kafka
     lows, ends = kafka.starts(connection, now), kafka.ends(connection, now)
     refuse_changed_log({p: at for p, at in start.items() if p in ends}, firsts=dict.fromkeys(ends, 0), ends=ends)
     held = archive.accounted(tables, source.name)
-    # Which topic is the log is decided in one place, the archive.
+    # Only the archive decides which topic is the log.
     recorded = archive.topic_names(tables, source.name)
     refuse_new_topic(topics, upper(start, held), recorded)
     known = archive.firsts(tables, source.name)

@@ -1,4 +1,4 @@
-"""Tandem's fixtures for the tests beside this file; a `pip install` of Tandem brings them by itself, a checkout does not."""
+"""Tandem's fixtures for the tests in this folder. A checkout needs this file; after `pip install` pytest finds them itself."""
 
 from tandem.pytest_plugin import tandem_answer, tandem_at_every_cut, tandem_checked_answer
 

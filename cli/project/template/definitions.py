@@ -1,4 +1,4 @@
-"""What flows in, and what is counted: every number of this project is defined here, once."""
+"""The sources and views of this project: every number is defined here, once."""
 
 from datetime import datetime
 from decimal import Decimal

@@ -1,4 +1,4 @@
-"""The definitions on events small enough to add up in the head; runs without Java or Kafka."""
+"""Tests of the definitions with a few small events, without Java or Kafka."""
 
 from datetime import UTC, datetime
 from decimal import Decimal
@@ -36,7 +36,7 @@ def test_free_orders_are_no_sales_of_a_channel() -> None:
 
 
 def test_sales_are_the_same_wherever_batch_and_speed_layer_meet(tandem_checked_answer: Answer) -> None:
-    """The fixture compares with a plain oracle before it gives the rows: the events whole, and in two at every cut."""
+    """The fixture compares the rows with a plain oracle before it returns them: for all events, and split at every cut."""
     first, second, third = order(1, 5, "Oslo", "10.00"), order(2, 50, "OSLO", "0.50"), order(3, 20, "Bergen", "7.25")
     rows = tandem_checked_answer(sales, [first, second, third, first])
     assert [(row["city"], row["orders"], row["revenue"]) for row in rows] == [("BERGEN", 1, "7.25"), ("OSLO", 2, "10.50")]

@@ -40,7 +40,7 @@ AsOf = Annotated[str | None, Query(description="Answer from the batch views of t
 LayerName = Annotated[
     Layer | None,
     Query(
-        description="batch: events below the cut. realtime: events from the cut on. merged: both. Default merged; batch for a "
+        description="batch: events below the cut. speed: events from the cut on. merged: both. Default merged; batch for a "
         "past publication."
     ),
 ]

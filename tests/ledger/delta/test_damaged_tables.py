@@ -111,7 +111,7 @@ def test_a_full_disk_is_one_sentence_and_nothing_is_lost(tables: Tables) -> None
 
 def test_a_folder_that_cannot_be_made_is_one_sentence(tmp_path: Path) -> None:
     (tmp_path / "state").write_text("a file")
-    with pytest.raises(TandemError, match=r"cannot make the folder .*/state for tables: File exists"):
+    with pytest.raises(TandemError, match=r"cannot create the folder .*/state for tables: File exists"):
         first(Tables(str(tmp_path / "state")))
 
 
