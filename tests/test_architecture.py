@@ -69,7 +69,7 @@ def test_each_room_is_in_the_map() -> None:
     assert sorted({name for name in names if names.count(name) > 1}) == []
 
 
-def test_each_room_says_what_it_is_for() -> None:
+def test_each_room_has_a_docstring() -> None:
     """In one to three lines, and more only after an empty one."""
     docstrings = {room: ast.get_docstring(ast.parse((ROOT / room / "__init__.py").read_text("utf-8"))) for room in rooms()}
     assert [room for room, text in docstrings.items() if text is None] == []
@@ -77,7 +77,7 @@ def test_each_room_says_what_it_is_for() -> None:
     assert [room for room, first in firsts.items() if len(first.splitlines()) > 3] == []
 
 
-def test_no_folder_is_a_list_that_nobody_can_scan() -> None:
+def test_no_folder_has_too_many_entries() -> None:
     entries: dict[str, set[str]] = {}
     for name in tracked():
         if name.startswith(tuple(f"{package}/" for package in PACKAGES)):
@@ -89,18 +89,18 @@ def test_no_folder_is_a_list_that_nobody_can_scan() -> None:
     assert [folder for folder in SIBLINGS if folder not in sizes] == []
 
 
-def test_no_room_and_no_module_has_a_name_that_holds_anything() -> None:
+def test_no_room_and_no_module_has_a_generic_name() -> None:
     inside = [Path(name) for name in tracked() if name.startswith(tuple(f"{package}/" for package in PACKAGES))]
     assert [str(path) for path in inside if {path.stem, *path.parts} & NO_NAME_OF_A_ROOM] == []
 
 
-def test_links_inside_the_text_lead_somewhere() -> None:
+def test_links_inside_the_text_have_targets() -> None:
     headings = re.findall(r"^#+ (.*)$", TEXT, flags=re.MULTILINE)
     anchors = {re.sub(r"[^\w -]", "", heading.lower()).replace(" ", "-") for heading in headings}
     assert [link for link in re.findall(r"\]\(#([^)]+)\)", TEXT) if link not in anchors] == []
 
 
-def test_tables_are_made_from_settings_by_one_constructor() -> None:
+def test_one_constructor_creates_tables_from_settings() -> None:
     """A second place that decides where tables are would read others than the commands write."""
     sources = [name for name in tracked() if name.endswith(".py") and name.partition("/")[0] in PACKAGES]
     made = [name for name in sources if re.search(r"\bTables\(", (ROOT / name).read_text("utf-8"))]
@@ -132,7 +132,7 @@ def imported(name: str) -> set[str]:
     return froms | {alias.name for node in ast.walk(tree) if isinstance(node, ast.Import) for alias in node.names}
 
 
-def test_files_of_tables_are_touched_through_the_port_alone() -> None:
+def test_files_of_tables_are_accessed_only_through_the_port() -> None:
     """What works on a folder alone, such as a rename or a walk, would work nowhere else."""
     sources = [name for name in tracked() if name.endswith(".py") and name.partition("/")[0] in PACKAGES]
     other = {"pyarrow.fs", "pyarrow.dataset", "deltalake.fs"}

@@ -85,7 +85,7 @@ def tandem(tree: Path, *words: str) -> Any:
     return json.loads(run(tree, ["-m", "cli", *words, "--project", "project", "--json"]))
 
 
-def test_the_text_names_each_command_that_is_run_here() -> None:
+def test_the_text_names_each_command_of_this_test() -> None:
     (shell,) = re.findall(r"^```sh\n(tandem check .*?)^```$", TEXT, re.MULTILINE | re.DOTALL)
     named = [line.removesuffix(" --project project") for line in shell.splitlines()]
     assert named == ["tandem check", "tandem check --laws", "tandem topics", "tandem try doors events.txt"]
@@ -115,7 +115,7 @@ def test_a_query_answers_with_both_measures_over_the_new_format(tree: Path) -> N
     assert [reject["reason"] for reject in document["rejects"]] == ["format"]
 
 
-def test_the_measure_answers_the_same_at_every_cut_and_by_the_plain_oracle(tree: Path) -> None:
+def test_the_measure_equals_the_oracle_at_every_cut(tree: Path) -> None:
     code = (
         "from datetime import UTC, datetime; from pathlib import Path; from views.project.project import load\n"
         "from views.verify.every_cut import checked_answer\n"

@@ -44,7 +44,7 @@ def renamed(files: dict[str, bytes], old: str, new: str) -> dict[str, bytes]:
     return {path: re.sub(rf"from {old} import".encode(), f"from {new} import".encode(), text) for path, text in files.items()}
 
 
-def test_it_offers_what_views_offers() -> None:
+def test_tandem_offers_the_names_of_views() -> None:
     assert tandem.__all__ == views.__all__
     assert all(getattr(tandem, name) is getattr(views, name) for name in tandem.__all__)
     for module in (tandem.client, tandem.testing):
@@ -81,7 +81,7 @@ def test_the_packages_of_tandem_are_those_of_the_wheel() -> None:
     assert found == PLATFORM
 
 
-def test_check_refuses_it_by_name(tmp_path) -> None:
+def test_check_refuses_such_a_module_by_name(tmp_path) -> None:
     (tmp_path / "tandem.toml").touch()
     (tmp_path / "definitions.py").write_text("SOURCES, VIEWS = (), ()\n")
     (tmp_path / "batch").mkdir()

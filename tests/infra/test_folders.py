@@ -20,7 +20,7 @@ def installed(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Path:
     return tmp_path
 
 
-def test_a_checkout_keeps_all_in_its_own_folder() -> None:
+def test_a_checkout_writes_only_to_its_own_folder() -> None:
     assert folders.CHECKOUT
     assert folders.cache(HOME) == folders.state(HOME) == folders.ROOT / ".tandem"
     assert environment(HOME).folder == folders.ROOT / ".venv-airflow"
@@ -39,7 +39,7 @@ def test_a_checkout_keeps_all_in_its_own_folder() -> None:
         ({**HOME, "XDG_CACHE_HOME": "/c", "TANDEM_CACHE": "/mine", "TANDEM_STATE": "/own"}, "/mine", "/own"),
     ],
 )
-def test_an_installed_copy_uses_the_home_or_what_it_is_told(environ: dict[str, str], cache: str, state: str) -> None:
+def test_an_installed_copy_uses_the_home_or_the_variables(environ: dict[str, str], cache: str, state: str) -> None:
     assert (str(folders.cache(environ)), str(folders.state(environ))) == (cache, state)
     assert environment(environ).folder == Path(cache) / "airflow"
     assert java_home.packaged_home(environ) == Path(cache) / "jre"

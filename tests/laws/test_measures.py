@@ -151,7 +151,7 @@ def test_merge_is_associative(first: list[dict[str, Any]], second: list[dict[str
 
 @share(8, quick=10)
 @given(events)
-def test_the_merge_of_nothing_is_the_identity(batch: list[dict[str, Any]]) -> None:
+def test_the_empty_state_is_the_identity(batch: list[dict[str, Any]]) -> None:
     nothing, folded = merge(VIEW, []), fold(batch)
     assert nothing.states.num_rows == 0
     assert nothing.ranges == EMPTY
@@ -162,7 +162,7 @@ def test_the_merge_of_nothing_is_the_identity(batch: list[dict[str, Any]]) -> No
 
 @share(12, quick=15)
 @given(st.lists(rows, max_size=30), st.data())
-def test_any_split_gives_what_one_fold_gives(batch: list[dict[str, Any]], data: st.DataObject) -> None:
+def test_any_split_equals_one_fold(batch: list[dict[str, Any]], data: st.DataObject) -> None:
     cuts = sorted(data.draw(st.lists(st.integers(0, len(batch)), max_size=5), label="cuts"))
     bounds = [0, *cuts, len(batch)]
     pieces = [fold(batch[start:to], start) for start, to in pairwise(bounds)]
@@ -178,7 +178,7 @@ def test_the_order_of_events_does_not_matter(batch: list[dict[str, Any]], random
 
 @share(8, quick=10)
 @given(events)
-def test_states_survive_the_wire(batch: list[dict[str, Any]]) -> None:
+def test_states_survive_serialisation(batch: list[dict[str, Any]]) -> None:
     folded = fold(batch)
     states = from_ipc(to_ipc(folded.states))
     assert states.equals(folded.states, check_metadata=True)

@@ -194,7 +194,7 @@ def _broken(*, after: bool):  # type: ignore[no-untyped-def]
     return append
 
 
-def test_any_schedule_gives_what_the_log_holds() -> None:
+def test_any_schedule_gives_the_answers_of_the_log() -> None:
     run_state_machine_as_test(
         Schedules, settings=settings(settings(), max_examples=max(20, settings().max_examples // 5), stateful_step_count=30)
     )

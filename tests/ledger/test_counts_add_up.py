@@ -35,7 +35,7 @@ def test_counts_are_added_field_by_field(several: list[Counts]) -> None:
     assert Counts.from_json(whole.to_json()) == whole
 
 
-def test_what_is_not_counted_is_0() -> None:
+def test_a_missing_count_is_0() -> None:
     assert Counts.from_json({}) == NOTHING == plus()
     assert {getattr(NOTHING, name) for name in COUNTED} == {0}
     assert NOTHING.offsets == 0

@@ -76,7 +76,7 @@ def test_a_cut_is_chosen_across_bridges_too(
     assert choose(spans, cut=cut, archive_end=archive_end, patience=patience) == expected
 
 
-def test_no_cut_is_looked_for_beyond_what_a_topic_that_is_gone_has_left(tables: Tables) -> None:
+def test_no_cut_lies_beyond_the_archived_part_of_a_deleted_topic(tables: Tables) -> None:
     archive.name_topics(tables, SOURCE, {"numbers": "T"}, at=AT)
     archive.intend(tables, SOURCE, start=LOG_START, end=at(2, 3), by="test", at=AT)
     writer = claim(tables)
@@ -164,7 +164,7 @@ def test_a_reservation_that_comes_during_a_compaction_wins(tables: Tables, monke
     assert boundary(spans_of(tables, 1, SOURCE), at(3, 3))
 
 
-def test_a_bridge_brings_the_chain_to_where_the_archive_is(tables: Tables) -> None:
+def test_a_bridge_extends_the_chain_to_the_archives_end(tables: Tables) -> None:
     first(tables)
     writer = claim(tables)
     commit_each(writer, at(2, 1))

@@ -69,7 +69,7 @@ def kept(tables: Tables) -> list[Position]:
     return [publication.cut(SOURCE) for publication in retained(history(tables), keep=2, since=AT)]
 
 
-def test_whenever_processes_are_killed_what_is_merged_is_what_the_log_holds(tmp_path: Path) -> None:
+def test_after_any_kill_merged_answers_equal_the_log(tmp_path: Path) -> None:
     FORKS.set_forkserver_preload([__name__])
     for seed in range(SCHEDULES):
         roll, tables = random.Random(seed), Tables(str(tmp_path / str(seed)))

@@ -31,7 +31,7 @@ def test_a_gap_touches_a_range_that_has_one_of_its_offsets(held: dict, one: dict
 
 
 @given(st.lists(st.sampled_from("abc"), unique=True), st.lists(st.sampled_from("abcd"), unique=True))
-def test_a_run_goes_on_where_exactly_the_gaps_that_there_are_were_accepted(names: list[str], accepted: list[str]) -> None:
+def test_a_run_continues_only_if_exactly_the_existing_gaps_are_accepted(names: list[str], accepted: list[str]) -> None:
     found = [Gap(name, "s", Ranges.of({("T", 0): (0, 1)}), "lost", AT) for name in names]
     if set(accepted) == set(names):
         refuse_unaccepted(found, tuple(accepted))
@@ -40,7 +40,7 @@ def test_a_run_goes_on_where_exactly_the_gaps_that_there_are_were_accepted(names
         refuse_unaccepted(found, tuple(accepted))
 
 
-def test_first_offsets_are_those_that_were_recorded() -> None:
+def test_recorded_first_offsets_stay() -> None:
     starts = {("T", 0): 7, ("T", 1): 8, ("T", 2): 9, ("U", 0): 5}
     topics = {"first": "T", "second": "U"}
     # Nobody has looked before: what the topics had deleted by then is no part of the log.
@@ -53,7 +53,7 @@ def test_first_offsets_are_those_that_were_recorded() -> None:
     assert anew == {**starts, ("U", 0): 0}
 
 
-def test_lost_is_what_the_log_no_longer_has_beyond_the_archive() -> None:
+def test_offsets_beyond_the_archive_that_the_log_lacks_are_lost() -> None:
     starts, firsts = {("T", 0): 7, ("T", 1): 10, ("T", 2): 2}, {("T", 0): 0, ("T", 1): 0, ("T", 2): 2, ("O", 0): 3}
     found = lost(starts, firsts=firsts, archived=Position.of({("T", 0): 9}), former=Position.of({("O", 0): 5}))
     assert found == Ranges.of({("T", 1): (0, 10), ("O", 0): (3, 5)})

@@ -18,7 +18,7 @@ from tests.ledger.tiny import AT, SOURCE, at, claim, commit_each, decode, merge,
 NINE = [at(n, n) for n in range(1, 10)]
 
 
-def test_what_a_retained_cut_needs_stays(tables: Tables) -> None:
+def test_commits_that_a_retained_cut_needs_stay(tables: Tables) -> None:
     writer = claim(tables)
     commit_each(writer, *NINE)
     assert writer.expire([at(3, 3), at(6, 6)], at=AT) == 4
@@ -29,7 +29,7 @@ def test_what_a_retained_cut_needs_stays(tables: Tables) -> None:
     assert not any(span.end == at(2, 2) for span in spans)
 
 
-def test_nothing_goes_without_a_retained_cut(tables: Tables) -> None:
+def test_without_a_retained_cut_nothing_expires(tables: Tables) -> None:
     writer = claim(tables)
     commit_each(writer, *NINE)
     assert writer.expire([], at=AT) == 0
@@ -50,7 +50,7 @@ def test_a_cut_inside_a_commit_keeps_it(tables: Tables) -> None:
     assert chain(spans_of(tables, 1, SOURCE), at(2, 2)).end == at(4, 4)
 
 
-def test_a_reader_in_mid_read_goes_on_over_compaction_and_expiry(tables: Tables) -> None:
+def test_a_running_read_survives_compaction_and_expiry(tables: Tables) -> None:
     writer = claim(tables)
     commit_each(writer, *NINE)
     handle = open_table(tables, tables.realtime(1, SOURCE))

@@ -8,18 +8,18 @@ from ledger.log.positions import LOG_START
 from tests.ledger.tiny import AT, SOURCE, at, claim, commit_each, first, publish_cut
 
 
-def test_the_logs_start_when_nothing_was_ever_published(tables: Tables) -> None:
+def test_a_writer_starts_at_the_logs_start_before_the_first_publication(tables: Tables) -> None:
     assert claim(tables).end == LOG_START
 
 
-def test_the_tables_end_when_it_has_one(tables: Tables) -> None:
+def test_a_writer_continues_at_the_tables_end(tables: Tables) -> None:
     first(tables)
     commit_each(claim(tables), at(1, 1), at(4, 2))
     publish_cut(tables, at(1, 1))
     assert claim(tables).end == at(4, 2)
 
 
-def test_the_live_cut_when_the_table_is_empty(tables: Tables) -> None:
+def test_a_writer_of_an_empty_table_starts_at_the_live_cut(tables: Tables) -> None:
     """Its table may have been lost or moved away: nothing below the cut is wanted again."""
     first(tables)
     bridge(tables, 1, SOURCE, to=at(5, 5), by="test", at=AT)

@@ -9,7 +9,7 @@ from views.arrow.ipc import from_ipc
 
 
 @given(st.lists(st.tuples(st.text(max_size=2) | st.none(), st.integers(0, 3))), st.integers(1, 5), st.booleans())
-def test_each_state_is_in_one_bucket_and_those_that_agree_in_the_same(
+def test_each_state_is_in_one_bucket_with_all_states_of_its_key(
     rows: list[tuple[str | None, int]],
     buckets: int,
     keyed: bool,  # noqa: FBT001  drawn
@@ -25,7 +25,7 @@ def test_each_state_is_in_one_bucket_and_those_that_agree_in_the_same(
     assert keyed or len(found) <= 1, "without a key all may have to do with each other"
 
 
-def test_many_keys_are_spread() -> None:
+def test_many_keys_are_spread_over_the_buckets() -> None:
     states = pa.table({"name": [str(number) for number in range(400)]})
     sizes = [from_ipc(each).num_rows for _, each in by_bucket(states, ["name"], 4)]
     assert len(sizes) == 4

@@ -6,10 +6,10 @@
 import sys
 from dataclasses import dataclass
 
-SIMULATION = "tests/simulation/test_any_seed.py::test_any_seed_gives_what_the_log_holds"
-LOSSES = "tests/simulation/test_no_loss_without_a_name.py::test_what_the_log_ever_had_is_in_the_archive_or_in_a_gap"
+SIMULATION = "tests/simulation/test_any_seed.py::test_any_seed_gives_the_answers_of_the_log"
+LOSSES = "tests/simulation/test_no_loss_without_a_name.py::test_every_offset_of_the_log_is_in_the_archive_or_in_a_gap"
 STILL = "tests/simulation/test_one_stands_still.py"
-NAMED = "tests/simulation/test_nothing_named_is_deleted.py::test_what_may_still_be_read_is_there"
+NAMED = "tests/simulation/test_nothing_named_is_deleted.py::test_files_that_may_still_be_read_exist"
 
 
 @dataclass(frozen=True)
@@ -39,7 +39,7 @@ MUTANTS = (
         "serving/status/part_state.py",
         "    if silent > SILENT:",
         "    if silent > timedelta.max:",
-        "tests/serving/status/test_part_state.py::test_what_does_not_move_is_red_and_what_is_red_says_what_to_do",
+        "tests/serving/status/test_part_state.py::test_a_part_without_progress_is_red_and_states_the_fix",
     ),
     Mutant(
         "any-record-will-do",
@@ -50,7 +50,7 @@ MUTANTS = (
         "        max(0, sum(position.values()) - sum(counted.get(source, Position()).values()))\n"
         "        for source, position in wanted.items()\n"
         "    )",
-        "tests/serving/read/test_until_counted.py::test_it_waits_for_these_positions_alone",
+        "tests/serving/read/test_until_counted.py::test_only_the_given_positions_are_waited_for",
     ),
     Mutant(
         "at-the-cut",
@@ -115,7 +115,7 @@ MUTANTS = (
         "ledger/publish/publications.py",
         "        if parent.views.get(view) != started_from.views.get(view):",
         "        if view not in parent.views:",
-        "tests/ledger/publish/test_publications.py::test_what_a_run_started_from_must_still_be_live",
+        "tests/ledger/publish/test_publications.py::test_the_release_that_a_run_started_from_must_still_be_live",
     ),
     Mutant(
         "windows-at-a-newer-cut",
@@ -166,7 +166,7 @@ MUTANTS = (
         "ledger/realtime/compaction.py",
         "all(span.end.at_or_below(cut) for cut in retained)",
         "any(span.end.at_or_below(cut) for cut in retained)",
-        "tests/ledger/realtime/test_compaction.py::test_expired_is_only_what_lies_below_every_cut",
+        "tests/ledger/realtime/test_compaction.py::test_only_commits_below_every_cut_expire",
     ),
     Mutant(
         "ahead-moves-the-watermark",
@@ -185,7 +185,7 @@ MUTANTS = (
         "        times = events[source.event_time].cast(pa.int64()).to_numpy()\n"
         "        events = events.filter(pa.array(times >= task.watermark))\n"
         "    prepared = prepare(source, events, task.generations)\n",
-        "tests/speed/test_any_split_counts_what_batch_counts.py::test_within_the_horizon_any_split_counts_the_same",
+        "tests/speed/test_any_split_counts_what_batch_counts.py::test_within_the_dedup_window_any_split_counts_the_same",
     ),
     Mutant(
         "merge-by-arrival",
@@ -212,7 +212,7 @@ MUTANTS = (
         "                if isinstance(error, delta.Unwritable):\n"
         "                    raise\n"
         "                self._look()\n",
-        "tests/ledger/delta/test_conditional_commits.py::test_a_commit_that_landed_in_spite_of_an_error_is_not_repeated",
+        "tests/ledger/delta/test_conditional_commits.py::test_a_commit_that_landed_despite_an_error_is_not_repeated",
     ),
     Mutant(
         "cut-steps-back",
@@ -228,7 +228,7 @@ MUTANTS = (
         "ledger/publish/standing.py",
         'one.stage == "built" and one.state.parent >= live)',
         'one.stage == "built" and one.state.parent > live)',
-        "tests/simulation/test_a_promotion_rests.py::test_what_goes_live_is_all_there",
+        "tests/simulation/test_a_promotion_rests.py::test_every_file_of_a_promoted_release_exists",
     ),
     Mutant(
         "shared-table-dropped",
@@ -260,7 +260,7 @@ MUTANTS = (
         "serving/read/touched_rows.py",
         "        found[engine.query(sql, tables)[_ROW].to_numpy()] = True",
         "        pass",
-        "tests/serving/read/test_exact_is_exact.py::test_every_way_marks_just_the_rows_that_the_tail_is_part_of",
+        "tests/serving/read/test_exact_is_exact.py::test_every_interface_marks_exactly_the_rows_with_realtime_states",
     ),
     Mutant(
         "lists-told-as-one-event",
@@ -276,7 +276,7 @@ MUTANTS = (
         "speed/dedup/dedup_window.py",
         "self.caught_up - self.span))",
         "self.caught_up - self.span + 1))",
-        "tests/speed/dedup/test_identities.py::test_an_identity_is_held_to_the_end_of_its_span",
+        "tests/speed/dedup/test_identities.py::test_an_identity_is_kept_to_the_end_of_its_span",
     ),
     Mutant(
         "collision-believed",
@@ -284,7 +284,7 @@ MUTANTS = (
         "speed/dedup/identity_runs.py",
         "        identity[one] = self.rest[at, 0] == keys[one, 1]\n",
         "        identity[one] = True\n",
-        "tests/speed/test_any_split_counts_what_batch_counts.py::test_a_collision_is_not_believed",
+        "tests/speed/test_any_split_counts_what_batch_counts.py::test_a_hash_collision_is_not_a_duplicate",
     ),
     Mutant(
         "stamped-ahead",
@@ -292,7 +292,7 @@ MUTANTS = (
         "speed/dedup/dedup_window.py",
         "        after = replace(self, times=times, caught_up=caught_up, newest=max(stamps, default=None))\n",
         "        after = replace(self, times=times, caught_up=max(stamps, default=None), newest=max(stamps, default=None))\n",
-        "tests/speed/test_hostile_clocks.py::test_what_the_law_keeps_is_held",
+        "tests/speed/test_hostile_clocks.py::test_identities_that_the_rule_keeps_are_kept",
     ),
     Mutant(
         "never-behind",
@@ -300,7 +300,7 @@ MUTANTS = (
         "speed/micro_batch/log_ends.py",
         "        if end.position.at_or_below(reached):\n",
         "        if True:\n",
-        "tests/speed/test_hostile_clocks.py::test_a_copy_received_within_the_horizon_never_counts",
+        "tests/speed/test_hostile_clocks.py::test_a_duplicate_received_within_the_dedup_window_never_counts",
     ),
     Mutant(
         "times-lost-in-compaction",
@@ -308,7 +308,7 @@ MUTANTS = (
         "ledger/realtime/compaction.py",
         "at=max((commit.at for commit in folds if commit.at), default=None)",
         "at=min((commit.at for commit in folds if commit.at), default=None)",
-        "tests/speed/test_hostile_clocks.py::test_a_copy_received_within_the_horizon_never_counts",
+        "tests/speed/test_hostile_clocks.py::test_a_duplicate_received_within_the_dedup_window_never_counts",
     ),
     Mutant(
         "recalled-by-timestamp",
@@ -324,7 +324,7 @@ MUTANTS = (
         "serving/memory/answers.py",
         "            if low < high or (not layout.by_window and reader.knows(found)):",
         "            if False:",
-        "tests/serving/memory/test_memory_equals_the_reader.py::test_a_session_that_became_part_of_another_is_no_more",
+        "tests/serving/memory/test_memory_equals_the_reader.py::test_a_merged_session_no_longer_exists",
     ),
     Mutant(
         "lost-in-compaction",
@@ -332,8 +332,7 @@ MUTANTS = (
         "serving/memory/cached_view.py",
         "            held, after = replace(held, end=held.cut, tail=(), alone=()), 0",
         "            after = len(tail.commits)",
-        "tests/serving/memory/test_memory_equals_the_reader.py"
-        "::test_what_compaction_made_one_across_a_readers_position_counts_once",
+        "tests/serving/memory/test_memory_equals_the_reader.py::test_commits_compacted_across_a_readers_position_count_once",
     ),
     Mutant(
         "hash-believed",
@@ -341,7 +340,7 @@ MUTANTS = (
         "serving/memory/answers.py",
         "                if reader.key(place) == key:",
         "                if reader.key(place) is not None:",
-        "tests/serving/memory/test_memory_equals_the_kernel.py::test_rows_by_key_by_range_and_all_are_the_kernels",
+        "tests/serving/memory/test_memory_equals_the_kernel.py::test_rows_by_key_by_range_and_all_equal_the_kernels",
     ),
     Mutant(
         "present-first",
@@ -357,7 +356,7 @@ MUTANTS = (
         "ledger/log/archive.py",
         "found[partition] = min(offset, found.get(partition, offset))",
         "found[partition] = offset",
-        "tests/ledger/log/test_archive_ledger.py::test_a_later_look_does_not_move_a_first_offset",
+        "tests/ledger/log/test_archive_ledger.py::test_a_later_poll_does_not_move_a_first_offset",
     ),
     Mutant(
         "looked-and-forgot",
@@ -389,8 +388,7 @@ MUTANTS = (
         "batch/archive/archive.py",
         "    if start != end:\n",
         "    if ranges(start, end, fresh).length:\n",
-        "tests/simulation/test_no_loss_without_a_name.py"
-        "::test_a_topic_is_made_anew_that_the_log_had_emptied_before_the_first_look",
+        "tests/simulation/test_no_loss_without_a_name.py::test_a_topic_emptied_before_the_first_poll_and_recreated_has_a_gap",
     ),
     Mutant(
         "former-forgotten",
@@ -412,7 +410,7 @@ MUTANTS = (
         "    kept = followed.retained(at, publications=keep.publications, since=at - timedelta(days=keep.days))\n"
         "    cuts = [state.cut(source) for state in kept if state.release == release.number]\n"
         "    live = cut_of(tables, release.number, source)\n",
-        "tests/simulation/test_upkeep_rests.py::test_what_is_published_between_two_reads_of_upkeep_can_be_read",
+        "tests/simulation/test_upkeep_rests.py::test_a_publication_between_two_reads_of_maintenance_is_readable",
     ),
     Mutant(
         "committed-unasked",
@@ -420,7 +418,7 @@ MUTANTS = (
         "speed/source/query.py",
         "still_there=lambda: self.log.require(start, self.tail.firsts)",
         "still_there=lambda: None",
-        f"{STILL}::test_no_record_counts_as_one_of_the_topic_that_had_the_name_before",
+        f"{STILL}::test_no_record_counts_for_an_earlier_topic_of_the_same_name",
     ),
     Mutant(
         "copied-unasked",
@@ -428,7 +426,7 @@ MUTANTS = (
         "batch/archive/archive.py",
         "doubtful = copy.doubtful(files, whole, starts)",
         "doubtful = frozenset[str]()",
-        f"{STILL}::test_no_record_counts_as_one_of_the_topic_that_had_the_name_before",
+        f"{STILL}::test_no_record_counts_for_an_earlier_topic_of_the_same_name",
     ),
     Mutant(
         "taken-out-but-typed",
@@ -436,7 +434,7 @@ MUTANTS = (
         "batch/archive/archive.py",
         "            decoded = decoded if whole else None\n",
         "",
-        "tests/simulation/test_no_loss_without_a_name.py::test_what_a_run_takes_out_of_the_archive_is_in_no_other_table",
+        "tests/simulation/test_no_loss_without_a_name.py::test_records_that_a_run_removes_from_the_archive_are_in_no_other_table",
     ),
     Mutant(
         "typed-and-unchecked",
@@ -476,7 +474,7 @@ MUTANTS = (
         "ledger/cuts.py",
         "            reserve(tables, release, source, choice.cut, by=by, at=at)\n",
         "            pass\n",
-        f"{STILL}::test_a_cut_stays_a_boundary_while_a_batch_folds_below_it",
+        f"{STILL}::test_a_cut_stays_a_boundary_while_a_batch_folds_below",
     ),
     Mutant(
         "newest-state-unknown",
@@ -484,7 +482,7 @@ MUTANTS = (
         "speed/process/speed_layer.py",
         "                self._workers[state.release, source].know(state)\n",
         "                pass\n",
-        "tests/simulation/test_workers_know_their_release.py::test_a_state_that_a_batch_has_published_is_known",
+        "tests/simulation/test_workers_know_their_release.py::test_workers_get_the_state_that_a_batch_published",
     ),
     Mutant(
         "gap-before-untold",
@@ -500,7 +498,7 @@ MUTANTS = (
         "speed/source/counted_at.py",
         "None if run.imported or to != run.end else",
         "None if to != run.end else",
-        "tests/speed/test_hostile_clocks.py::test_a_run_says_until_when_all_is_counted_unless_another_installation_brought_it",
+        "tests/speed/test_hostile_clocks.py::test_only_runs_of_this_installation_know_when_the_log_was_caught_up",
     ),
     Mutant(
         "parts-are-caught-up",
@@ -508,7 +506,7 @@ MUTANTS = (
         "speed/source/counted_at.py",
         "caught_up=one.caught_up if end == one.end else None",
         "caught_up=one.caught_up",
-        "tests/speed/test_hostile_clocks.py::test_of_a_divided_stretch_the_last_part_alone_says_that_all_is_counted",
+        "tests/speed/test_hostile_clocks.py::test_only_the_last_part_of_a_divided_stretch_is_caught_up",
     ),
     Mutant(
         "restored-by-the-wrong-commit",
@@ -541,7 +539,7 @@ MUTANTS = (
         "serving/memory/store.py",
         "            except Unreadable:\n                continue\n",
         "            except Unreadable:\n                pass\n",
-        "tests/serving/memory/test_memory_equals_the_reader.py::test_a_view_whose_files_are_gone_has_no_other_views_answers",
+        "tests/serving/memory/test_memory_equals_the_reader.py::test_a_view_without_files_never_gets_another_views_answers",
     ),
     Mutant(
         "finished-runs-decoded-again",

@@ -33,11 +33,11 @@ def test_every_test_that_is_named_exists() -> None:
         assert name in names, f"{mutant.name}: {mutant.test}"
 
 
-def test_names_are_one_bugs_own() -> None:
+def test_names_are_unique() -> None:
     assert len({mutant.name for mutant in MUTANTS}) == len(MUTANTS)
 
 
-def test_the_page_shows_them() -> None:
+def test_the_page_lists_all_mutants() -> None:
     assert Path(__file__).with_name("README.md").read_text() == table(), "python -m tests.mutants.mutants writes it"
 
 

@@ -40,7 +40,7 @@ def test_numbers_comparisons_and_sql_are_changed_where_an_answer_depends_on_them
     assert ('raise ValueError(f"{value} < 2")', "pass") in shown
 
 
-def test_docstrings_and_what_an_error_says_stay() -> None:
+def test_docstrings_and_error_texts_stay() -> None:
     for change in changes("code.py", _CODE):
         begin = _CODE.rfind("\n", 0, change.start) + 1
         line = _CODE[begin : _CODE.index("\n", change.start)]
@@ -48,7 +48,7 @@ def test_docstrings_and_what_an_error_says_stay() -> None:
         assert "raise" not in line or change.new == "pass"
 
 
-def test_a_change_is_seen_by_those_who_run_its_lines() -> None:
+def test_a_change_is_tested_by_the_tests_that_run_its_lines() -> None:
     lines = {(change.old, change.new): change.lines for change in changes("code.py", _CODE)}
     assert list(lines["and", "or"]) == [11]
     assert list(lines["False", "True"]) == list(range(9, 14)), "a default is used by whoever runs the function"
@@ -85,9 +85,9 @@ for number, test in enumerate([*tests, None]):
 """
 
 
-def test_what_a_test_sees_is_caught_and_what_none_sees_survives(tmp_path: Path) -> None:
+def test_a_mutant_that_a_test_notices_is_caught_and_others_survive(tmp_path: Path) -> None:
     place = "tests/ledger/log/test_positions.py::"
-    tests = [place + "test_comparison_is_a_partial_order", place + "test_a_negative_offset_is_no_position"]
+    tests = [place + "test_comparison_is_a_partial_order", place + "test_a_negative_offset_is_refused"]
     # In a process of its own, since a trial is a fork of it.
     command = [sys.executable, "-c", _TRIALS, "ledger/log/positions.py", str(tmp_path), *tests]
     done = subprocess.run(command, cwd=ROOT, env=dict(os.environ), capture_output=True, text=True, check=False)
@@ -96,7 +96,7 @@ def test_what_a_test_sees_is_caught_and_what_none_sees_survives(tmp_path: Path) 
 
 @pytest.mark.slow
 @pytest.mark.timeout(3600)  # it runs most of the tests that need no Spark once, and some of them for each mutant
-def test_a_sample_of_the_day_is_caught() -> None:
+def test_the_sample_of_the_day_is_caught() -> None:
     command = [sys.executable, "-m", "tests.mutation", "--sample", "24", "--seconds", "30"]
     done = subprocess.run(command, cwd=ROOT, env=dict(os.environ), capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stdout + done.stderr

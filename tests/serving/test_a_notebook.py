@@ -66,7 +66,7 @@ def unordered(rows: list[dict[str, Any]]) -> list[dict[str, Any]]:
 
 
 @pytest.mark.spark
-def test_it_has_what_query_and_delta_rs_have(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_notebook_gets_the_rows_of_query_and_delta_rs(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     project, found = tmp_path / "project", tmp_path / "found"
     for folder in (project, found):
         folder.mkdir()

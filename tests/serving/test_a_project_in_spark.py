@@ -70,7 +70,7 @@ def registered(spark: SparkSession, world: World, **of: Any) -> Frames:
     return at
 
 
-def test_everything_is_read_at_one_snapshot_in_the_middle_of_a_feed(spark: SparkSession, tmp_path: Path) -> None:
+def test_everything_is_read_at_one_snapshot_during_a_feed(spark: SparkSession, tmp_path: Path) -> None:
     world = fed(tmp_path)
     at = registered(spark, world)
     check_views(world, at)
@@ -91,7 +91,7 @@ def test_everything_is_read_at_one_snapshot_in_the_middle_of_a_feed(spark: Spark
     assert (found[0].n, found[0].events) == (49, 49)
 
 
-def test_the_past_has_what_is_below_its_cut(spark: SparkSession, tmp_path: Path) -> None:
+def test_a_past_publication_has_the_events_below_its_cut(spark: SparkSession, tmp_path: Path) -> None:
     world = fed(tmp_path)
     world.file_in_archive(position(31))
     world.trigger()
@@ -113,7 +113,7 @@ def test_the_past_has_what_is_below_its_cut(spark: SparkSession, tmp_path: Path)
         snapshot(world.folder, session=spark, publication=9)
 
 
-def test_what_is_not_there_is_said(spark: SparkSession, tmp_path: Path) -> None:
+def test_absent_views_and_sources_are_reported(spark: SparkSession, tmp_path: Path) -> None:
     world = World(tmp_path)
     world.append(0, hit("/", 1))
     world.trigger()

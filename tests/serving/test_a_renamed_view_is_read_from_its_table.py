@@ -14,7 +14,7 @@ from serving.read.reader import Reader
 from tests.serving.world import NOON, World, hit
 
 
-def test_reader_memory_and_upkeep_go_by_the_table_that_is_named(tmp_path: Path) -> None:
+def test_reader_memory_and_maintenance_use_the_named_table(tmp_path: Path) -> None:
     world = World(tmp_path)
     world.append(0, *(hit("/a", n) for n in range(30)))
     world.trigger()

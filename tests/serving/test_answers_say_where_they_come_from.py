@@ -41,19 +41,19 @@ def value(world: World, view: str = "per_page", **question: object) -> Value:
     return answer
 
 
-def test_rows_come_by_window_start_then_keys_null_last(world: World) -> None:
+def test_rows_are_ordered_by_window_start_then_keys_null_last(world: World) -> None:
     places = [(row["window_start"][11:13], row["page"]) for row in value(world).rows()]
     assert places == [("08", "/b"), ("12", "/a"), ("12", "/b"), ("12", "/c"), ("12", None), ("13", "/a")]
 
 
-def test_a_limit_keeps_the_first_rows_and_tells_how_many_there_are(world: World) -> None:
+def test_a_limit_keeps_the_first_rows_and_the_total(world: World) -> None:
     every = value(world).rows()
     some = value(world, limit=2)
     assert (some.rows(), some.total) == (every[:2], len(every))
     assert value(world, limit=0).rows() == []
 
 
-def test_keys_and_bounds_choose_among_the_rows_of_both_layers(world: World) -> None:
+def test_keys_and_bounds_select_from_the_rows_of_both_layers(world: World) -> None:
     every = value(world).rows()
     assert value(world, keys={"page": "/a"}).rows() == [row for row in every if row["page"] == "/a"]
     assert value(world, keys={"page": None}).rows() == [row for row in every if row["page"] is None]
@@ -62,7 +62,7 @@ def test_keys_and_bounds_choose_among_the_rows_of_both_layers(world: World) -> N
     assert value(world, "inverse", keys={"odd": True}).rows() == oracle.inverse(world.values(position(), world.end))[1:]
 
 
-def test_the_document_is_what_query_prints(world: World) -> None:
+def test_the_document_equals_the_output_of_query(world: World) -> None:
     newest = APPENDED + timedelta(seconds=5)  # append times of the test's log are seconds by offset
     found = document(value(world, "inverse"), now=newest + timedelta(seconds=2.5))
     assert found == {
@@ -117,12 +117,12 @@ def test_no_event_is_newer_than_the_commit_that_counted_it(tmp_path: Path) -> No
     assert document(value(world, "ever"), now=NOON + timedelta(minutes=5))["provenance"]["age_s"] == 300
 
 
-def test_an_append_clock_ahead_of_ours_is_no_negative_age(world: World) -> None:
+def test_an_append_clock_ahead_of_ours_gives_no_negative_age(world: World) -> None:
     found = document(value(world), now=APPENDED)
     assert found["provenance"]["age_s"] == 0
 
 
-def test_measures_that_are_not_exact_say_how(world: World) -> None:
+def test_inexact_measures_have_their_reasons(world: World) -> None:
     ((name, reasons),) = value(world, "ever").provenance.exactness.columns.items()
     assert (name, [reason.label for reason in reasons]) == ("pages", ["estimate"])
     assert reasons[0].figures["kind"] == "hll"
@@ -130,7 +130,7 @@ def test_measures_that_are_not_exact_say_how(world: World) -> None:
     assert reasons[0].figures["confidence"]
 
 
-def test_no_answer_of_less_than_every_event_is_called_exact(world: World) -> None:
+def test_no_incomplete_answer_is_labelled_exact(world: World) -> None:
     whole = value(world, "inverse").provenance
     gap = Gap("g", "hits", Ranges.of({("T", 0): (0, 1)}), "lost", NOON)
     view = world.project.views["inverse"]
@@ -171,7 +171,7 @@ def test_a_large_version_is_filtered_in_its_files(world: World, monkeypatch: pyt
     assert (value(world).rows(), value(world, keys={"page": None}).rows()) == expected
 
 
-def test_a_version_of_several_files_beside_others_is_read_whole(tmp_path: Path) -> None:
+def test_a_version_of_several_files_is_read_whole(tmp_path: Path) -> None:
     made = World(tmp_path)
     made.append(0, *(hit(f"/{n}", n) for n in range(1, 30)))
     made.trigger()
@@ -193,7 +193,7 @@ def test_a_gap_is_shown_in_every_answer_that_it_touches(tmp_path: Path) -> None:
     assert shown == {"batch": ["hits-gap-2"], "speed": ["hits-gap-1"], "merged": ["hits-gap-1", "hits-gap-2"]}
 
 
-def test_a_python_program_asks_with_three_words(world: World) -> None:
+def test_a_python_program_connects_names_a_view_and_asks(world: World) -> None:
     with connect(world.folder) as connection:
         view = connection.view("per_page")
         assert view.rows() == value(world).rows()

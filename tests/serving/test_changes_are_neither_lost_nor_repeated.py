@@ -47,7 +47,7 @@ def pending(connection: Connection, name: str, token: str) -> list[Changes]:
 
 @settings(max_examples=8)
 @given(steps, st.integers(0, 2**64 - 1))
-def test_what_was_known_and_the_changes_are_what_is_now(steps: list[tuple[Any, ...]], seed: int) -> None:
+def test_earlier_rows_plus_changes_equal_the_current_rows(steps: list[tuple[Any, ...]], seed: int) -> None:
     with TemporaryDirectory() as folder:
         world = World(Path(folder), definitions=MORE)
         played, connection = Played(world), Connection(Store(world.tables, seed))
@@ -101,7 +101,7 @@ def test_a_reader_of_changes_waits_for_them_until_the_connection_closes(tmp_path
     assert all(change.provenance.publication == 1 for change in found)
 
 
-def test_a_token_before_what_compaction_made_one_is_gone_and_says_what_to_do(tmp_path: Path) -> None:
+def test_a_token_before_a_compaction_has_expired_with_the_fix(tmp_path: Path) -> None:
     world = World(tmp_path)
     tokens = []
     for number in range(6):
@@ -122,13 +122,13 @@ def test_a_token_before_what_compaction_made_one_is_gone_and_says_what_to_do(tmp
 
 
 @pytest.mark.parametrize("text", ["", "x", "bnVsbA==", "WzFd", "ä", str(Token.__doc__)])
-def test_what_is_no_token_is_refused(tmp_path: Path, text: str) -> None:
+def test_an_invalid_token_is_refused(tmp_path: Path, text: str) -> None:
     world = World(tmp_path)
     with pytest.raises(TandemError, match=r"use ViewAt.token or Changes.token"):
         Connection(Store(world.tables, 1)).view("ever").changes(text)
 
 
-def test_a_token_is_a_text_that_says_where_it_stands(tmp_path: Path) -> None:
+def test_a_token_is_a_text_of_its_position(tmp_path: Path) -> None:
     world = World(tmp_path)
     world.append(0, hit("/a", 1))
     world.trigger()

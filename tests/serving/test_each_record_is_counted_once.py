@@ -28,7 +28,7 @@ def total(stands: Standing) -> int:
     return stands.decoded + sum(stands.counts.quarantined.values())
 
 
-def test_right_after_a_feed_the_speed_layer_counts_all() -> None:
+def test_right_after_a_feed_the_speed_layer_counts_all_records() -> None:
     stands = standing(NOTHING, tail_of(LOG_START, position(10), position(20)), Archived())
     assert (total(stands), stands.reached) == (20, position(20))
 
@@ -38,7 +38,7 @@ def test_an_archive_that_lags_behind_changes_nothing() -> None:
     assert total(stands) == 20
 
 
-def test_an_archive_that_has_come_as_far_or_further_says_the_same() -> None:
+def test_an_archive_at_or_past_the_position_gives_the_same_counts() -> None:
     same = standing(NOTHING, tail_of(LOG_START, position(10)), Archived(position(10), records(9)))
     further = standing(NOTHING, tail_of(LOG_START, position(10)), Archived(position(30), records(29)))
     assert (total(same), total(further)) == (10, 30)
@@ -49,12 +49,12 @@ def test_after_a_recompute_the_batch_counts_below_the_cut() -> None:
     assert total(stands) == 30
 
 
-def test_copies_are_decoded_records_too() -> None:
+def test_duplicates_are_decoded_records_too() -> None:
     stands = standing(records(15, duplicates=4), tail_of(position(20)), Archived())
     assert (stands.decoded, stands.counts.duplicates, total(stands)) == (19, 4, 20)
 
 
-def test_positions_that_cross_are_no_reason_to_take_the_archive() -> None:
+def test_incomparable_positions_do_not_select_the_archive() -> None:
     archive = Archived(position(5, 100), records(104))
     assert total(standing(NOTHING, tail_of(LOG_START, position(10)), archive)) == 10
 
@@ -63,7 +63,7 @@ def run(number: int, start: Position, end: Position) -> ArchiveRun:
     return ArchiveRun(number, start, end, {}, NOON, "test")
 
 
-def test_an_archive_run_counts_once_it_is_finished_and_all_before_it_are() -> None:
+def test_an_archive_run_counts_once_it_and_all_earlier_runs_are_complete() -> None:
     runs = [run(1, LOG_START, position(10)), run(2, position(10), position(20)), run(3, position(20), position(30))]
     first, third = Summary(1, records(9), NOON, NOON), Summary(3, records(9), NOON, NOON)
     assert archived_by(runs, [first, third]) == Archived(position(10), records(9))

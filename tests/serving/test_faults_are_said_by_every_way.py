@@ -103,7 +103,7 @@ def every_way(world: World, sandbox: Sandbox) -> dict[str, Any]:
     return found
 
 
-def test_without_a_fault_every_way_counts_all(world: World, sandbox: Sandbox) -> None:
+def test_without_a_fault_every_interface_counts_all_events(world: World, sandbox: Sandbox) -> None:
     found = every_way(world, sandbox)
     assert set(found.values()) == {9}
     assert len(found) == 9
@@ -119,7 +119,7 @@ def test_without_a_fault_every_way_counts_all(world: World, sandbox: Sandbox) ->
         (tear_the_log, "cannot "),
     ],
 )
-def test_what_is_missing_or_torn_is_a_failure_with_its_reason_in_every_way(
+def test_missing_or_torn_files_fail_with_the_reason_in_every_interface(
     world: World, sandbox: Sandbox, fault: Callable[[World], None], said: str
 ) -> None:
     fault(world)
@@ -129,7 +129,7 @@ def test_what_is_missing_or_torn_is_a_failure_with_its_reason_in_every_way(
         assert "\n" not in told, way
 
 
-def test_offsets_that_the_log_lost_are_a_number_with_its_hole_in_every_way(world: World, sandbox: Sandbox) -> None:
+def test_lost_offsets_are_reported_with_the_number_in_every_interface(world: World, sandbox: Sandbox) -> None:
     gaps.record(world.tables, SOURCE, Ranges.of({("T", 0): (4, 6)}), reason="retention", at=NOON)
     assert set(every_way(world, sandbox).values()) == {9}
     answer = Reader(world.tables).answer("per_page")
@@ -152,7 +152,7 @@ def test_offsets_that_the_log_lost_are_a_number_with_its_hole_in_every_way(world
         assert (one["gaps"], one["exactness"]["label"]) == ([hole], "incomplete")
 
 
-def test_a_speed_layer_that_stands_still_is_a_number_and_its_position_in_every_way(world: World, sandbox: Sandbox) -> None:
+def test_a_stuck_speed_layer_gives_a_number_and_its_position_in_every_interface(world: World, sandbox: Sandbox) -> None:
     """The log goes on, the realtime table does not."""
     world.append(0, b"{}")
     assert set(every_way(world, sandbox).values()) == {9}

@@ -83,7 +83,7 @@ def check(world: World, reader: Reader, cut: Position) -> None:
         assert rejected.provenance.rejected == oracle.rejected_by_inverse(counted)
 
 
-def test_a_batch_covers_all_and_nothing_is_left_for_the_realtime_side(tmp_path: Path) -> None:
+def test_after_a_full_batch_the_realtime_side_is_empty(tmp_path: Path) -> None:
     world = World(tmp_path)
     world.append(0, *(hit("/", n) for n in range(10)))
     world.trigger()

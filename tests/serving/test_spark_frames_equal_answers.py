@@ -45,7 +45,7 @@ def rows(spark: SparkSession, at: AtOneSnapshot, view: str, layer: Layer) -> lis
     return sorted(to_rows(at.pinned.view(view), found), key=repr)
 
 
-def test_rows_are_those_of_the_reader(spark: SparkSession, tmp_path: Path) -> None:
+def test_rows_equal_the_readers(spark: SparkSession, tmp_path: Path) -> None:
     world = World(tmp_path, definitions=EVERY)
     reader, connection = Reader(world.tables), connect(tmp_path, every_s=None)
     for part in range(4):
@@ -66,7 +66,7 @@ def test_rows_are_those_of_the_reader(spark: SparkSession, tmp_path: Path) -> No
     assert schema["n"].metadata == {"kind": "integer", "unit": "hits", "doc": "How many."}
 
 
-def test_it_stays_at_the_snapshot_that_was_pinned(spark: SparkSession, tmp_path: Path) -> None:
+def test_a_frame_stays_at_its_pinned_snapshot(spark: SparkSession, tmp_path: Path) -> None:
     world = forty_hits(tmp_path)
     connection = connect(tmp_path, every_s=None)
     frame = dataframe(spark, connection.snapshot(), "ever")

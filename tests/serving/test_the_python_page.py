@@ -13,7 +13,7 @@ BLOCK = re.compile(r"^```python(?: session)?\n(.*?)^```$", re.MULTILINE | re.DOT
 
 
 @pytest.mark.spark
-def test_every_example_holds(spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_every_example_gives_its_output(spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     (tmp_path / "site").mkdir()
     world = forty_hits(tmp_path / "site")
     monkeypatch.chdir(tmp_path)

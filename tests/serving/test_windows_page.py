@@ -71,7 +71,7 @@ def test_the_page_names_only_tests_that_exist() -> None:
 
 
 @pytest.mark.parametrize("name", WINDOWS)
-def test_what_may_be_pruned_by_time(name: str) -> None:
+def test_the_page_states_what_may_be_pruned_by_time(name: str) -> None:
     *_, by_time, as_one = cells(name)
     windowed = view(WINDOWS[name])
     if name == "all_time":
@@ -84,7 +84,7 @@ def test_what_may_be_pruned_by_time(name: str) -> None:
 
 
 @pytest.mark.parametrize("name", WINDOWS)
-def test_how_many_states_there_are(name: str) -> None:
+def test_the_page_states_the_number_of_states(name: str) -> None:
     """Six events of one key, ten seconds apart."""
     events = [Sample(at=EPOCH + timedelta(seconds=10 * number), i=0, flag=False) for number in range(6)]
     states = partial(view(WINDOWS[name]), events_table(SAMPLES, events), EMPTY).states.num_rows

@@ -109,7 +109,7 @@ def maintained(one: Directed) -> None:
 @pytest.mark.parametrize(
     ("becomes", "upkeep"), [(moved, kept_up), (moved, maintained), (retired, maintained), (replaced, maintained)]
 )
-def test_what_goes_live_is_all_there(
+def test_every_file_of_a_promoted_release_exists(
     directed: Directed, becomes: Callable[[Directed], None], upkeep: Callable[[Directed], None]
 ) -> None:
     world = directed.world

@@ -39,7 +39,7 @@ def run(seed: int) -> Simulation:
 
 
 @pytest.mark.parametrize("least", range(0, SCHEDULES, _IN_A_ROW))
-def test_any_seed_gives_what_the_log_holds(least: int, request: pytest.FixtureRequest) -> None:
+def test_any_seed_gives_the_answers_of_the_log(least: int, request: pytest.FixtureRequest) -> None:
     seed = request.config.getoption("--seed")
     if seed is not None:
         if least == 0:
@@ -50,7 +50,7 @@ def test_any_seed_gives_what_the_log_holds(least: int, request: pytest.FixtureRe
     refuse_wrong(range(least, least + _IN_A_ROW))
 
 
-def test_seeds_of_the_day_give_what_the_log_holds(request: pytest.FixtureRequest) -> None:
+def test_seeds_of_the_day_give_the_answers_of_the_log(request: pytest.FixtureRequest) -> None:
     """Others each day, beyond those that run every day."""
     if request.config.getoption("--seed") is None:
         first = datetime.now(UTC).date().toordinal() * 1000

@@ -109,7 +109,7 @@ def _plan(folder: Path, batch: int, end: int) -> None:
 
 @pytest.mark.parametrize("change", [nothing, grows, loses_what_is_counted])
 @pytest.mark.parametrize("late", [False, True])
-def test_what_was_planned_is_committed_while_the_log_has_it(
+def test_a_planned_range_is_committed_while_the_log_has_it(
     change: Callable[[World], None], tmp_path: Path, monkeypatch: pytest.MonkeyPatch, *, late: bool
 ) -> None:
     with surroundings():

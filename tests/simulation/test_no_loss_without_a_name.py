@@ -75,7 +75,7 @@ def run(seed: int) -> Losses:
     return one
 
 
-def test_a_topic_is_made_anew_that_the_log_had_emptied_before_the_first_look() -> None:
+def test_a_topic_emptied_before_the_first_poll_and_recreated_has_a_gap() -> None:
     """The layer stood at the first offset of a partition, above which nothing has ever come."""
     one = Losses()
     one.produce(1, [True, False])
@@ -89,7 +89,7 @@ def test_a_topic_is_made_anew_that_the_log_had_emptied_before_the_first_look() -
     assert one.gaps == []
 
 
-def test_nobody_counts_on_over_what_the_log_lost_before_it_was_archived() -> None:
+def test_nobody_counts_past_records_lost_before_they_were_archived() -> None:
     """The layer refuses and names the offsets; once an archive run has made a gap of them, it goes on behind it."""
     one = Losses()
     one.produce(0, [True] * 3)
@@ -106,7 +106,7 @@ def test_nobody_counts_on_over_what_the_log_lost_before_it_was_archived() -> Non
     assert len(one.gaps) == 1
 
 
-def test_what_a_run_takes_out_of_the_archive_is_in_no_other_table() -> None:
+def test_records_that_a_run_removes_from_the_archive_are_in_no_other_table() -> None:
     """The topic is created again between the run's look and its fetch: its tasks copy and decode another log."""
     one = Losses()
     one.produce(0, [True] * 3)
@@ -140,7 +140,7 @@ class _Killed(BaseException):
 
 @pytest.mark.parametrize("decoder", ["live", "beside"])
 @pytest.mark.parametrize("at", ["record", "check"])
-def test_an_archive_run_is_killed_between_its_commit_and_its_gaps(at: str, decoder: str) -> None:
+def test_an_archive_run_killed_between_its_commit_and_its_gaps_loses_no_name(at: str, decoder: str) -> None:
     """Until the next run, nobody counts beyond what is named; then the gap is there, also for a release that decoded the run."""
     one = Losses()
     one.produce(0, [True] * 3)
@@ -173,7 +173,7 @@ _REQUESTS = 12
 
 
 @pytest.mark.parametrize("request_", range(_REQUESTS))
-def test_a_topic_is_made_anew_before_any_request_of_an_archive_run(request_: int) -> None:
+def test_a_topic_recreated_before_any_request_of_an_archive_run_has_a_gap(request_: int) -> None:
     """The run began with a topic that had lost records. Whichever topic its answers are of, the loss is named."""
     one = Losses()
     one.produce(0, [True] * 2)
@@ -201,7 +201,7 @@ def test_a_topic_is_made_anew_before_any_request_of_an_archive_run(request_: int
     one.settle()
 
 
-def test_what_the_log_ever_had_is_in_the_archive_or_in_a_gap(request: pytest.FixtureRequest) -> None:
+def test_every_offset_of_the_log_is_in_the_archive_or_in_a_gap(request: pytest.FixtureRequest) -> None:
     seed = request.config.getoption("--seed")
     if seed is not None:
         print("\n".join(run(seed).world.trace))  # noqa: T201  # what was asked for

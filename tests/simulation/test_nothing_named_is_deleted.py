@@ -60,7 +60,7 @@ def _surrounded() -> Iterator[None]:
         yield
 
 
-def test_what_may_still_be_read_is_there() -> None:
+def test_files_that_may_still_be_read_exist() -> None:
     sharing = 0
     for seed in range(SCHEDULES):
         simulation = Evolving(seed)

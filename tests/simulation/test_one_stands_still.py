@@ -36,17 +36,17 @@ def _asked(name: str, meanwhile: str, *, first: int = 0, one_in: int = 1) -> lis
 
 @pytest.mark.parametrize("meanwhile", MEANWHILE)
 @pytest.mark.parametrize("name", STANDING)
-def test_what_happens_between_two_steps_of_a_process_does_no_harm(name: str, meanwhile: str) -> None:
+def test_any_run_between_two_steps_of_a_process_is_harmless(name: str, meanwhile: str) -> None:
     _asked(name, meanwhile, first=datetime.now(UTC).date().toordinal() % _ONE_IN, one_in=_ONE_IN)
 
 
-def test_a_cut_stays_a_boundary_while_a_batch_folds_below_it() -> None:
+def test_a_cut_stays_a_boundary_while_a_batch_folds_below() -> None:
     asked = _asked("recompute", "the archive and the realtime views go on")
     assert any("commit to" in call and "realtime" in call for call in asked), "a cut is reserved"
 
 
 @pytest.mark.parametrize("name", ["speed", "archive", "archive new"])
-def test_no_record_counts_as_one_of_the_topic_that_had_the_name_before(name: str) -> None:
+def test_no_record_counts_for_an_earlier_topic_of_the_same_name(name: str) -> None:
     """Records are fetched by a topic's name, and positions speak of its id."""
     asked = _asked(name, "the topic is created again, and nobody looks")
     assert {*asked} >= LOG_CALLS

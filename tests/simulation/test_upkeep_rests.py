@@ -117,7 +117,7 @@ def _rests(at: int, published: tuple[int, ...]) -> bool:
 
 
 @pytest.mark.parametrize("published", [(3,), (3, 6), (2, 3, 5), (3, 5, 9)])
-def test_what_is_published_between_two_reads_of_upkeep_can_be_read(published: tuple[int, ...]) -> None:
+def test_a_publication_between_two_reads_of_maintenance_is_readable(published: tuple[int, ...]) -> None:
     with surroundings():
         rested = 0
         while _rests(rested, published):

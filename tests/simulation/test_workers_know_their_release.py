@@ -103,7 +103,7 @@ def layer(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Layer]:
         team.stop()
 
 
-def test_a_state_that_a_batch_has_published_is_known(layer: Layer) -> None:
+def test_workers_get_the_state_that_a_batch_published(layer: Layer) -> None:
     live = layer.look()
     workers = dict(layer.team._workers)
     for _ in range(3):
@@ -116,7 +116,7 @@ def test_a_state_that_a_batch_has_published_is_known(layer: Layer) -> None:
         assert layer.team._workers[live, SOURCE].state == newest
 
 
-def test_every_release_that_is_followed_goes_by_its_own_state(layer: Layer) -> None:
+def test_every_followed_release_uses_its_own_state(layer: Layer) -> None:
     world = layer.world
     world.keep = Keep(release_days=1)
     world.definitions = Choice(fields=0, least=1, names=0).number

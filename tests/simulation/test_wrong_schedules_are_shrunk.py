@@ -45,14 +45,14 @@ def test_right_schedules_are_not_shrunk() -> None:
         assert shrink(0) is None
 
 
-def test_schedules_that_many_processes_run_are_counted_once() -> None:
+def test_schedules_of_several_processes_are_counted_once() -> None:
     *_, whole = many(0, schedules=12, seconds=None, processes=2)
     alone = ran(range(12))
     assert (whole.schedules, whole.calls, whole.pairs) == (12, alone.calls, alone.pairs)
     assert not whole.wrong
 
 
-def test_steps_are_named_by_what_is_done_to_which_kind_of_table() -> None:
+def test_steps_are_named_by_operation_and_kind_of_table() -> None:
     assert step_name("read /simulated/control/runs/numbers/file-7") == "read runs"
     assert step_name("commit to /simulated/views/every/abc") == "commit to batch views"
     assert step_name("open /simulated/log/numbers/abc/events") == "open events"
@@ -60,7 +60,7 @@ def test_steps_are_named_by_what_is_done_to_which_kind_of_table() -> None:
     assert step_name("fetch from the log") == "fetch from the log"
 
 
-def test_coverage_tells_which_pairs_never_met() -> None:
+def test_coverage_lists_the_pairs_that_never_met() -> None:
     met = Coverage({("a: x", "b: y"): 3, ("a: x", "b: z"): 1, ("b: y", "a: x"): 2})
     assert met.never == [("a: x", "a: x"), ("b: y", "b: y"), ("b: y", "b: z")]
     assert met.table().splitlines()[2:] == ["| a | 1 | 0 | 100 |", "| b | 1 | 100 | 0 |"]

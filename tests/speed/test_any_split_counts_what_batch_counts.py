@@ -68,7 +68,7 @@ def colliding() -> Iterator[None]:
 
 
 @given(logs(), st.integers(0, 5), st.sampled_from([0, 1, 2]), st.sampled_from([None, 1]))
-def test_within_the_horizon_any_split_counts_the_same(
+def test_within_the_dedup_window_any_split_counts_the_same(
     log: list[list[list[bytes]]], cut: int, restart: int, behind: int | None
 ) -> None:
     """`restart` is before which micro-batch the layer forgets, and loads what was counted from the log again.
@@ -79,7 +79,7 @@ def test_within_the_horizon_any_split_counts_the_same(
 
 
 @given(logs(), st.integers(0, 5), st.sampled_from([0, 1, 2]))
-def test_a_collision_is_not_believed(log: list[list[list[bytes]]], cut: int, restart: int) -> None:
+def test_a_hash_collision_is_not_a_duplicate(log: list[list[list[bytes]]], cut: int, restart: int) -> None:
     """The same where the first words of different identities are equal: all of the digest tells them apart."""
     with colliding():
         counts_the_same(log, cut, restart, None)

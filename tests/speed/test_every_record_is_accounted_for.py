@@ -20,7 +20,7 @@ TASKS = st.lists(st.lists(st.sampled_from(PLACES), unique=True), max_size=4)
 
 
 @given(TASKS, st.lists(st.integers(0, 3), min_size=24, max_size=24))
-def test_counts_of_tasks_add_up_and_what_was_not_read_is_a_hole(tasks: list[list[Place]], drawn: list[int]) -> None:
+def test_counts_of_tasks_add_up_and_unread_offsets_are_holes(tasks: list[list[Place]], drawn: list[int]) -> None:
     once: set[Place] = set()
     shares, numbers = [], iter(drawn)
     for places in tasks:
@@ -54,12 +54,12 @@ def _fields(share: Share) -> dict[str, object]:
         (("T", 0), 1, 5, 4),
     ],
 )
-def test_a_record_beyond_the_plan_tears_the_micro_batch(record: tuple[tuple[str, int], int, int, int]) -> None:
+def test_a_record_beyond_the_plan_fails_the_micro_batch(record: tuple[tuple[str, int], int, int, int]) -> None:
     with pytest.raises(Torn, match="was planned; this micro-batch was not committed"):
         _counts([_reading(record)], PLANNED)
 
 
-def test_more_records_than_were_planned_tear_the_micro_batch() -> None:
+def test_more_records_than_planned_fail_the_micro_batch() -> None:
     whole = [_reading((("T", 0), 4, 3, 6)), _reading((("T", 1), 2, 0, 1)), _reading((("U", 0), 1, 5, 5))]
     assert _counts(whole, PLANNED) == Counts()
     with pytest.raises(Torn, match="8 records were read from a range of 7 offsets"):

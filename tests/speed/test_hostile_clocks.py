@@ -85,7 +85,7 @@ batches = st.lists(
 )
 @example([([-HOUR], 0, 0, True), ([0], 5 * HOUR, 0, False)])  # the same, and the layer has lagged ever since
 @given(batches)
-def test_what_the_law_keeps_is_held(drawn: list[tuple[list[int], int, int, bool]]) -> None:
+def test_identities_that_the_rule_keeps_are_kept(drawn: list[tuple[list[int], int, int, bool]]) -> None:
     """Each identity is new; the plain model says which are kept, whatever the clocks of producers and layer say."""
     horizon, plain, now, number, caught_up = Horizon(SPAN), Plain(), BEGIN, 0, None
     for commits, (wrong, pause, clock, drained) in enumerate(drawn):
@@ -211,7 +211,7 @@ steps = st.lists(
     ]
 )  # fmt: skip
 @given(steps)
-def test_a_copy_received_within_the_horizon_never_counts(drawn: list[tuple[str, int, int]]) -> None:
+def test_a_duplicate_received_within_the_dedup_window_never_counts(drawn: list[tuple[str, int, int]]) -> None:
     """However late the layer is, and whatever is stamped: two events of one identity that count lie further apart."""
     layer, now = Layer(), BEGIN
     for what, number, off in drawn:
@@ -257,7 +257,9 @@ def test_one_wrong_clock_among_20_000_records_changes_nothing(off: int) -> None:
 
 
 @given(batches, st.integers(2, 30))
-def test_memory_is_bounded_and_the_oldest_go(drawn: list[tuple[list[int], int, int, bool]], most: int) -> None:
+def test_memory_is_bounded_and_the_oldest_identities_are_evicted(
+    drawn: list[tuple[list[int], int, int, bool]], most: int
+) -> None:
     """What the law keeps of the commits since `since` is held; there are at most `most` identities, or one commit's."""
     horizon, plain, now, number, commits, last = Horizon(SPAN, most), Plain(), BEGIN, 0, [], 0
     for wrong, pause, clock, _ in drawn:
@@ -354,7 +356,7 @@ schedules = st.lists(
     [("fold", [HOUR], 0, 0), ("fold", [-40 * DAY], 5 * HOUR, 0), ("restart", [], 0, 0)], 5
 )
 @given(schedules, st.integers(1, 5))
-def test_a_restart_loads_what_the_law_keeps(drawn: list[tuple[str, list[int], int, int]], most: int) -> None:
+def test_a_restart_loads_the_identities_that_the_rule_keeps(drawn: list[tuple[str, list[int], int, int]], most: int) -> None:
     """Over compaction, commits that are gone, bridges and clocks that are set back: by positions of commits and runs alone."""
     ledger, plain, now, horizon = Ledger(), Plain(), BEGIN, Horizon(SPAN)
     for what, wrong, pause, clock in drawn:
@@ -379,7 +381,7 @@ def test_a_restart_loads_what_the_law_keeps(drawn: list[tuple[str, list[int], in
 
 
 @given(schedules, st.integers(1, 7))
-def test_stretches_tile_what_is_counted(drawn: list[tuple[str, list[int], int, int]], most: int) -> None:
+def test_stretches_tile_the_counted_log(drawn: list[tuple[str, list[int], int, int]], most: int) -> None:
     """However they are divided and grouped; the times never descend."""
     ledger, now = Ledger(), BEGIN
     for what, wrong, pause, clock in drawn:
@@ -401,7 +403,7 @@ def test_stretches_tile_what_is_counted(drawn: list[tuple[str, list[int], int, i
 
 
 @given(schedules)
-def test_a_stretch_is_as_old_as_the_ledger_can_tell(drawn: list[tuple[str, list[int], int, int]]) -> None:
+def test_the_time_of_a_stretch_comes_from_the_ledger(drawn: list[tuple[str, list[int], int, int]]) -> None:
     """A commit's as the commit; what came before all commits as the first of them at most, whoever archived it later."""
     ledger, now = Ledger(), BEGIN
     for what, wrong, pause, clock in drawn:
@@ -427,7 +429,7 @@ def test_a_stretch_is_as_old_as_the_ledger_can_tell(drawn: list[tuple[str, list[
         assert one.at == reached
 
 
-def test_a_run_says_until_when_all_is_counted_unless_another_installation_brought_it() -> None:
+def test_only_runs_of_this_installation_know_when_the_log_was_caught_up() -> None:
     """Up to a minute before it was recorded, and only if all of it lies below the position."""
     copied = ArchiveRun(1, LOG_START, place(9), {}, START, "archive")
     minute = timedelta(minutes=1)
@@ -436,13 +438,13 @@ def test_a_run_says_until_when_all_is_counted_unless_another_installation_brough
     assert of_ledger([], [replace(copied, by="import")], {}, place(9), now=START).caught_up is None
 
 
-def test_who_bridged_the_log_did_not_look_at_its_timestamps() -> None:
+def test_a_bridge_has_no_timestamps_of_its_events() -> None:
     bridge = Commit(LOG_START, place(9), 1, "bridge", at=START)
     (stretch,) = of_ledger([bridge], [], {}, place(9), now=START + timedelta(hours=9)).stretches
     assert (stretch.at, stretch.newest, stretch.caught_up) == (START, START, None)
 
 
-def test_a_stretch_is_kept_to_the_end_of_the_horizon() -> None:
+def test_a_stretch_is_kept_to_the_end_of_the_dedup_window() -> None:
     """By the time of its commit, and by its newest timestamp: at exactly the horizon, not after it."""
     at = [START, START + timedelta(hours=1), START + timedelta(hours=2)]
     stretches = tuple(Stretch(place(n), place(n + 1), each, each) for n, each in enumerate(at))
@@ -452,7 +454,7 @@ def test_a_stretch_is_kept_to_the_end_of_the_horizon() -> None:
         assert Counted(stretches, at[2] + 9 * hour, at[2]).within(horizon) == stretches[-kept:], "by timestamps alone"
 
 
-def test_of_a_divided_stretch_the_last_part_alone_says_that_all_is_counted() -> None:
+def test_only_the_last_part_of_a_divided_stretch_is_caught_up() -> None:
     """Its parts are as many as its offsets need, of which those below the log's first offset are none."""
     whole = Stretch(LOG_START, place(1010), START, START, caught_up=START)
     parts = list(divided([whole], {("T", 0): 1000}, most=5))

@@ -172,7 +172,7 @@ def test_each_event_counts_once_whatever_happens_in_between(
     assert answered(layer.settings) == per_minute(numbers)
 
 
-def test_where_memory_is_too_small_the_newest_identities_are_loaded_and_the_others_named(
+def test_with_too_little_memory_the_newest_identities_are_loaded_and_the_rest_reported(
     layer: Layer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Copies of what did not fit count twice until a recompute; each commit says from when on all identities are known."""
@@ -241,7 +241,7 @@ def test_a_replay_of_the_archive_counts_what_the_layer_counted(layer: Layer, mos
     assert max(lengths) <= most + 2, "of three partitions, each may be one further"
 
 
-def test_a_replay_goes_past_what_is_lost_and_has_fewer_records_where_they_hold_several_events(
+def test_a_replay_skips_lost_records_and_bounds_events_per_micro_batch(
     layer: Layer, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     files = {
@@ -262,7 +262,7 @@ def test_a_replay_goes_past_what_is_lost_and_has_fewer_records_where_they_hold_s
     assert (found.batches, found.counts.events, found.counts.duplicates) == (4, 12, 12)
 
 
-def test_a_bridge_is_gone_on_from_and_its_events_are_known(layer: Layer) -> None:
+def test_the_layer_continues_after_a_bridge_and_knows_its_events(layer: Layer) -> None:
     layer.start()
     layer.topic.append(some(range(10)))
     layer.drain()
@@ -295,7 +295,7 @@ def test_partitions_that_are_added_begin_a_query_and_another_topic_ends_it(layer
     assert total(layer.settings, "events") == 20
 
 
-def test_what_else_ends_a_query_is_raised_in_a_sentence(layer: Layer) -> None:
+def test_any_other_end_of_a_query_is_raised_in_one_sentence(layer: Layer) -> None:
     layer.start()
     layer.topic.append(some(range(10)))
     layer.streaming.fails(PySparkException("no such class"))
@@ -306,7 +306,7 @@ def test_what_else_ends_a_query_is_raised_in_a_sentence(layer: Layer) -> None:
         layer.follow.check()
 
 
-def test_what_is_lost_is_no_broker_that_is_away(layer: Layer) -> None:
+def test_a_loss_is_not_mistaken_for_an_absent_broker(layer: Layer) -> None:
     layer.start()
     layer.topic.append(some(range(10)))
     layer.streaming.trigger()
@@ -317,7 +317,7 @@ def test_what_is_lost_is_no_broker_that_is_away(layer: Layer) -> None:
         layer.follow.check()
 
 
-def test_a_layer_that_is_to_end_begins_no_query_and_leaves_no_checkpoints(layer: Layer) -> None:
+def test_a_stopping_layer_begins_no_query_and_leaves_no_checkpoints(layer: Layer) -> None:
     layer.topic.append(some(range(60)))
     layer.start()
     first = layer.streaming

@@ -51,7 +51,7 @@ def test_other_versions_are_skipped_for_the_packaged_one(tmp_path: Path, nothing
     )
 
 
-def test_none_that_fits_is_one_sentence_that_names_what_was_found(tmp_path: Path) -> None:
+def test_without_a_suitable_java_one_sentence_names_the_found_ones(tmp_path: Path) -> None:
     old = home(tmp_path / "old", "11.0.2")
     with pytest.raises(java_home.NoJava) as refused:
         java_home.find({"JAVA_HOME": str(tmp_path / "nothing"), "PATH": str(old / "bin")})

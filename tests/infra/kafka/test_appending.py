@@ -10,7 +10,7 @@ from tests.stack import new_topic
 pytestmark = pytest.mark.broker
 
 
-def test_each_record_of_each_batch_is_told_where_it_is(broker: kafka.Connection, client: Client) -> None:
+def test_each_record_of_each_batch_gets_its_position(broker: kafka.Connection, client: Client) -> None:
     topic = new_topic(broker)
     told: dict[int, list[Outcome]] = {}
     appender = client.appender(broker.address, seconds=20)
@@ -32,7 +32,7 @@ def test_each_record_of_each_batch_is_told_where_it_is(broker: kafka.Connection,
     assert not appender.broken
 
 
-def test_one_that_is_refused_takes_no_other_along(broker: kafka.Connection, client: Client) -> None:
+def test_a_refused_record_does_not_fail_others(broker: kafka.Connection, client: Client) -> None:
     topic = new_topic(broker, partitions=1)
     told: list[Outcome] = []
     appender = client.appender(broker.address, seconds=20)
@@ -46,7 +46,7 @@ def test_one_that_is_refused_takes_no_other_along(broker: kafka.Connection, clie
     assert "too large" in refused.why
 
 
-def test_where_no_broker_is_every_record_is_given_up(client: Client) -> None:
+def test_without_a_broker_every_record_is_given_up(client: Client) -> None:
     """None is claimed to be in the log; kafka-python, which has sent nothing, says that none is."""
     told: list[Outcome] = []
     appender = client.appender(kafka.Address("127.0.0.1:1", {}, 1), seconds=0.3)

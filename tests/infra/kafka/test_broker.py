@@ -50,7 +50,7 @@ def test_a_restart_keeps_topics_data_and_address(tmp_path: Path, monkeypatch: py
         stop(settings)
 
 
-def test_a_taken_port_is_said_before_anything_starts(tmp_path: Path) -> None:
+def test_a_port_in_use_is_reported_before_anything_starts(tmp_path: Path) -> None:
     with closing(socket.create_server(("127.0.0.1", 0))) as other:
         port = other.getsockname()[1]
         settings = Settings(state=str(tmp_path), kafka=Kafka(port=port))
@@ -59,7 +59,7 @@ def test_a_taken_port_is_said_before_anything_starts(tmp_path: Path) -> None:
     assert background.names(tmp_path) == []
 
 
-def test_it_listens_on_loopback_alone(broker: kafka.Connection) -> None:
+def test_the_broker_listens_only_on_loopback(broker: kafka.Connection) -> None:
     port = int(broker.address.bootstrap.rpartition(":")[2])
     with closing(socket.create_server(("127.0.0.2", port))):
         # Nothing holds the port on another address, which it would if it were bound to all.

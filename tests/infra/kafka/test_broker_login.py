@@ -31,7 +31,7 @@ def started(folder: Path) -> tuple[Settings, str]:
     return settings, begun(settings, port=9092, pid=os.getpid()).options["sasl.password"]
 
 
-def test_one_password_for_all_clients_until_the_file_changes(tmp_path: Path) -> None:
+def test_all_clients_use_one_password_until_the_file_changes(tmp_path: Path) -> None:
     settings, password = started(tmp_path)
     assert broker_login.fault(settings) == ""
     assert broker_login.address(settings, AT).options["sasl.password"] == password
@@ -39,7 +39,7 @@ def test_one_password_for_all_clients_until_the_file_changes(tmp_path: Path) -> 
 
 
 @pytest.mark.parametrize("damage", DAMAGE.values(), ids=DAMAGE)
-def test_a_damaged_file_is_told_and_replaced_by_the_next_start(tmp_path: Path, damage: Callable[[Path], object]) -> None:
+def test_a_damaged_file_is_reported_and_replaced_by_the_next_start(tmp_path: Path, damage: Callable[[Path], object]) -> None:
     settings, password = started(tmp_path)
     file = tmp_path / "broker" / "password"
     damage(file)
@@ -54,7 +54,7 @@ def test_a_damaged_file_is_told_and_replaced_by_the_next_start(tmp_path: Path, d
     assert made in (tmp_path / "broker" / "java.properties").read_text()
 
 
-def test_a_replaced_password_is_told_and_is_that_of_the_next_start(tmp_path: Path) -> None:
+def test_a_replaced_password_is_reported_and_used_by_the_next_start(tmp_path: Path) -> None:
     settings, _ = started(tmp_path)
     file = tmp_path / "broker" / "password"
     file.write_text(OTHER)

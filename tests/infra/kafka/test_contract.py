@@ -41,7 +41,7 @@ def tools(broker: kafka.Connection) -> Tools:
     return Tools(broker.address)
 
 
-def test_what_the_log_may_hold_can_be_sent_and_read(broker: kafka.Connection, tools: Tools, client: Client) -> None:
+def test_every_valid_record_can_be_sent_and_read(broker: kafka.Connection, tools: Tools, client: Client) -> None:
     topic = new_topic(broker)
     with client.sender(broker.address) as sender:
         for record in HARD:
@@ -51,7 +51,7 @@ def test_what_the_log_may_hold_can_be_sent_and_read(broker: kafka.Connection, to
     assert kafka.records(broker, [topic], {(topic.id, 1): 0}, most=99) == {(topic.id, 1): HARD}
 
 
-def test_offsets_are_of_the_topics_that_were_described(broker: kafka.Connection) -> None:
+def test_offsets_belong_to_the_described_topics(broker: kafka.Connection) -> None:
     """Kafka answers by a topic's name, whichever topic has it: one deleted and created again meanwhile is not the one meant."""
     former, other = new_topic(broker, partitions=2), new_topic(broker)
     delete_topic(broker, former.name)
@@ -91,7 +91,7 @@ def test_every_compression_is_read(broker: kafka.Connection, codec: str) -> None
     assert [one.value for one in found] == values[100:450]
 
 
-def test_offsets_are_the_tools_over_transactions_and_deletion(broker: kafka.Connection, tools: Tools) -> None:
+def test_offsets_equal_those_of_kafkas_tools_after_transactions_and_deletions(broker: kafka.Connection, tools: Tools) -> None:
     """Aborted records, markers at the end, a deleted beginning, a partition that is empty and one that was added."""
     topic = new_topic(broker)
     # No more requests under way than an idempotent producer may have.
@@ -124,7 +124,7 @@ def test_offsets_are_the_tools_over_transactions_and_deletion(broker: kafka.Conn
     producer.close()
 
 
-def test_a_topic_made_again_is_another_with_its_own_offsets(broker: kafka.Connection, tools: Tools, client: Client) -> None:
+def test_a_recreated_topic_is_another_topic_with_its_own_offsets(broker: kafka.Connection, tools: Tools, client: Client) -> None:
     topic = new_topic(broker)
     with client.sender(broker.address) as sender:
         for number in range(50):
@@ -139,7 +139,7 @@ def test_a_topic_made_again_is_another_with_its_own_offsets(broker: kafka.Connec
     assert [one.value for one in consumed(broker, again)] == [b"new"]
 
 
-def test_four_threads_ask_and_send_at_once(broker: kafka.Connection, client: Client) -> None:
+def test_four_threads_poll_and_send_at_once(broker: kafka.Connection, client: Client) -> None:
     topic, wrong = new_topic(broker), list[BaseException]()
 
     def work(number: int) -> None:
@@ -222,7 +222,7 @@ def own(tmp_path: Path) -> Iterator[tuple[kafka.Address, int]]:
         yield connection.address, pid
 
 
-def test_a_question_to_a_paused_broker_waits_and_is_given_up_in_time(own: tuple[kafka.Address, int]) -> None:
+def test_a_request_to_a_paused_broker_times_out(own: tuple[kafka.Address, int]) -> None:
     address, pid = own
     connection = kafka.connect(address)
     topic = kafka.create(connection, ["x"], Settings())["x"]
@@ -239,7 +239,9 @@ def test_a_question_to_a_paused_broker_waits_and_is_given_up_in_time(own: tuple[
 
 @pytest.mark.slow
 @pytest.mark.parametrize("pause", [2, 45])
-def test_what_is_acknowledged_is_in_the_log_once_and_in_order(own: tuple[kafka.Address, int], client: Client, pause: int) -> None:
+def test_acknowledged_records_are_in_the_log_once_and_in_order(
+    own: tuple[kafka.Address, int], client: Client, pause: int
+) -> None:
     """The broker is stopped in the middle of a feed, for less and for more than a record is waited for."""
     address, pid = own
     connection = kafka.connect(address)
@@ -286,7 +288,7 @@ def everything(connection: kafka.Connection, topic: kafka.Topic) -> dict[tuple[s
 
 
 @pytest.mark.slow
-def test_an_appender_goes_on_after_a_pause_and_says_what_is_not_known(own: tuple[kafka.Address, int], client: Client) -> None:
+def test_an_appender_continues_after_a_pause_and_reports_unknown_outcomes(own: tuple[kafka.Address, int], client: Client) -> None:
     address, pid = own
     connection = kafka.connect(address)
     topic = kafka.create(connection, ["x"], Settings())["x"]

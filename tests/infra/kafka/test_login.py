@@ -109,7 +109,7 @@ def refused(options: Mapping[str, str], bootstrap: str, topic: kafka.Topic) -> N
     assert outcomes[0] is not None
 
 
-def test_without_the_login_nobody_is_let_in(broker: kafka.Connection) -> None:
+def test_without_the_login_the_broker_refuses_everybody(broker: kafka.Connection) -> None:
     """Neither at the port of clients nor at the controller's, with either client; nothing is read and nothing written."""
     topic = new_topic(broker)
     ports = (broker.address.bootstrap, f"127.0.0.1:{controller(broker)}")
@@ -125,7 +125,7 @@ def test_without_the_login_nobody_is_let_in(broker: kafka.Connection) -> None:
 @pytest.mark.parametrize(
     "login", ["none", "wrong password", "unknown user", "its own password by PLAIN", "setup without its password"]
 )
-def test_a_wrong_login_is_named_as_the_cause(broker: kafka.Connection, login: str) -> None:
+def test_a_wrong_login_is_reported_as_the_cause(broker: kafka.Connection, login: str) -> None:
     """At once where the broker refuses it; without a login the broker closes the connection and says nothing."""
     options = logins(broker.address.options)[login]
     began = time.monotonic()
@@ -141,13 +141,13 @@ def test_a_wrong_login_is_named_as_the_cause(broker: kafka.Connection, login: st
         assert told.endswith("it may ask for another login, or for TLS: check kafka.security, kafka.username and kafka.password")
 
 
-def test_the_controller_takes_no_clients_login_either(broker: kafka.Connection) -> None:
+def test_the_controller_refuses_the_login_of_clients(broker: kafka.Connection) -> None:
     right = replace(broker.address, bootstrap=f"127.0.0.1:{controller(broker)}", timeout_s=2)
     with pytest.raises(kafka.NoBroker):
         kafka.connect(right)
 
 
-def test_another_user_of_the_machine_reads_and_asks_in_vain(broker: kafka.Connection, tmp_path: Path) -> None:
+def test_another_user_of_the_machine_can_neither_read_nor_connect(broker: kafka.Connection, tmp_path: Path) -> None:
     """As another user where this one is root; else what he meets is looked at: modes of files, and a client without a login."""
     folder, port = home(broker), int(broker.address.bootstrap.rpartition(":")[2])
     secret = [folder / name for name in ("password", "java.properties", "librdkafka.properties", "server.properties")]

@@ -38,7 +38,7 @@ KEYS = st.lists(st.binary(min_size=1, max_size=9), min_size=1, max_size=50)
 
 
 @given(KEYS, st.integers(1, 9))
-def test_what_crc32_explains_and_murmur2_does_not_is_crc32(keys: list[bytes], partitions: int) -> None:
+def test_keys_placed_by_crc32_are_recognized(keys: list[bytes], partitions: int) -> None:
     by_crc32 = [(crc32(key) % partitions, key) for key in keys]
     by_murmur2 = [((murmur2(key) & 0x7FFFFFFF) % partitions, key) for key in keys]
     assert placed_by_crc32(by_crc32, partitions) == (set(by_crc32) != set(by_murmur2))
@@ -81,7 +81,7 @@ def placed(connection: kafka.Connection, topic: kafka.Topic) -> dict[bytes | Non
 
 @pytest.mark.broker
 @pytest.mark.spark
-def test_java_spark_and_both_clients_place_keys_alike(broker: kafka.Connection, spark: SparkSession) -> None:
+def test_java_spark_and_both_clients_choose_the_same_partitions(broker: kafka.Connection, spark: SparkSession) -> None:
     """Java's console producer sends text alone, Spark's sink any bytes; a null key belongs nowhere, and is not the empty one."""
     texts, keys = keys_of_text(), [*map(str.encode, keys_of_text()), *keys_of_bytes()]
     assert {len(key) for key in keys} == set(range(9))

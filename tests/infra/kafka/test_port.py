@@ -34,7 +34,7 @@ def settled_ends(connection: kafka.Connection, topic: kafka.Topic, expected: int
     return ends
 
 
-def test_topics_are_made_as_the_settings_say_and_only_once(broker: kafka.Connection) -> None:
+def test_topics_are_created_once_by_the_settings(broker: kafka.Connection) -> None:
     name = new_topic(broker).name + "-made"
     first = kafka.create(broker, [name], Settings(kafka=Kafka(partitions=3)))
     assert first[name].partitions == 3
@@ -44,7 +44,7 @@ def test_topics_are_made_as_the_settings_say_and_only_once(broker: kafka.Connect
         kafka.topic(broker, "no-such-topic")
 
 
-def test_a_topic_may_have_the_time_of_the_log(broker: kafka.Connection) -> None:
+def test_a_topic_may_have_append_time(broker: kafka.Connection) -> None:
     names = [f"{new_topic(broker).name}-{kind}" for kind in ("own", "producer")]
     kafka.create(broker, names, Settings(), own_time=names[:1])
     told = kafka.configurations(broker, names)
@@ -54,7 +54,7 @@ def test_a_topic_may_have_the_time_of_the_log(broker: kafka.Connection) -> None:
 @pytest.mark.parametrize(
     ("ahead", "written"), [(timedelta(hours=1), "3600000"), (timedelta(minutes=5), "300000"), (None, str(2**63 - 1))]
 )
-def test_a_topic_takes_no_record_from_further_ahead(broker: kafka.Connection, ahead: timedelta | None, written: str) -> None:
+def test_a_topic_refuses_records_from_further_ahead(broker: kafka.Connection, ahead: timedelta | None, written: str) -> None:
     """What bounds what one fast clock of a producer can do is the broker's clock, whatever the broker's own default is."""
     name, now = f"{new_topic(broker).name}-bounded", datetime.now(UTC)
     kafka.create(broker, [name], Settings(), ahead=ahead)
@@ -72,7 +72,7 @@ def test_a_topic_takes_no_record_from_further_ahead(broker: kafka.Connection, ah
             send(now + ahead + timedelta(seconds=60))
 
 
-def test_a_key_has_one_partition_that_its_hash_names_and_keeps_its_order(broker: kafka.Connection, client: Client) -> None:
+def test_a_keys_hash_selects_one_partition_which_keeps_the_order(broker: kafka.Connection, client: Client) -> None:
     topic = new_topic(broker, partitions=3)
     with client.sender(broker.address) as sender:
         for number in range(300):
@@ -85,13 +85,13 @@ def test_a_key_has_one_partition_that_its_hash_names_and_keeps_its_order(broker:
         assert [int(record.value) for record in ours] == list(range(int(key[4:]), 300, 20))
 
 
-def test_a_topic_made_again_has_another_id(broker: kafka.Connection) -> None:
+def test_a_recreated_topic_has_another_id(broker: kafka.Connection) -> None:
     topic = new_topic(broker)
     delete_topic(broker, topic.name)
     assert kafka.create(broker, [topic.name], Settings())[topic.name].id != topic.id
 
 
-def test_what_is_sent_arrives_byte_for_byte_with_the_time_of_sending(broker: kafka.Connection, client: Client) -> None:
+def test_sent_records_arrive_byte_for_byte_with_the_time_of_sending(broker: kafka.Connection, client: Client) -> None:
     topic, before = new_topic(broker, partitions=1), int(time.time() * 1000)
     values = [b"", b"\x00\xff\xfe", b"line\r", b"x" * 100_000]
     with client.sender(broker.address) as sender:
@@ -124,13 +124,13 @@ def test_starts_and_ends_are_those_of_committed_records(broker: kafka.Connection
     assert settled_ends(broker, topic, 6)[topic.id, 0] == 6
 
 
-def test_topics_keep_what_they_have_however_old_its_timestamp(broker: kafka.Connection) -> None:
+def test_topics_keep_records_with_old_timestamps(broker: kafka.Connection) -> None:
     name = new_topic(broker).name
     configuration = kafka.configurations(broker, [name])[name]
     assert (configuration["retention.ms"], configuration["message.timestamp.type"]) == ("-1", "CreateTime")
 
 
-def test_a_record_too_large_is_said_and_nothing_hangs(broker: kafka.Connection, client: Client) -> None:
+def test_a_record_that_is_too_large_is_reported(broker: kafka.Connection, client: Client) -> None:
     topic = new_topic(broker)
     with client.sender(broker.address) as sender:
         sender.send(topic.name, b"small")
@@ -139,7 +139,7 @@ def test_a_record_too_large_is_said_and_nothing_hangs(broker: kafka.Connection, 
             sender.send(topic.name, b"x" * 3_000_000)
 
 
-def test_no_broker_is_one_sentence_at_once(broker: kafka.Connection) -> None:
+def test_an_absent_broker_is_reported_at_once_in_one_sentence(broker: kafka.Connection) -> None:
     with closing(socket.socket()) as unused:
         unused.bind(("127.0.0.1", 0))
         nowhere = f"127.0.0.1:{unused.getsockname()[1]}"
@@ -151,7 +151,7 @@ def test_no_broker_is_one_sentence_at_once(broker: kafka.Connection) -> None:
     assert time.monotonic() - began < 5
 
 
-def test_one_that_listens_and_says_nothing_is_given_up_in_time_and_without_noise() -> None:
+def test_a_port_that_does_not_answer_times_out_without_log_noise() -> None:
     with closing(socket.create_server(("127.0.0.1", 0))) as silent:
         script = (
             "from infra import kafka; import sys; address = kafka.Address(sys.argv[1], {}, 1)\n"

@@ -27,7 +27,7 @@ def made(kind: type[errors.KafkaError]) -> errors.KafkaError:
 
 
 @pytest.mark.parametrize("kind", KINDS, ids=lambda kind: kind.__name__)
-def test_a_retriable_error_is_asked_again_and_no_other(kind: type[errors.KafkaError]) -> None:
+def test_only_retriable_errors_are_retried(kind: type[errors.KafkaError]) -> None:
     asked = 0
 
     def question() -> str:
@@ -46,12 +46,12 @@ def test_a_retriable_error_is_asked_again_and_no_other(kind: type[errors.KafkaEr
         assert asked == 1
 
 
-def test_those_of_a_broker_that_was_frozen_are_among_them() -> None:
+def test_errors_of_a_frozen_broker_are_retriable() -> None:
     kinds = {kind.__name__.removesuffix("Error"): kind for kind in KINDS}
     assert all(heals(kinds[name]()) for name in ALWAYS)
 
 
-def test_waiting_ends_and_says_why() -> None:
+def test_waiting_ends_with_the_reason() -> None:
     connection = Silent()
     connection.address = replace(connection.address, timeout_s=0)
 

@@ -63,7 +63,7 @@ def to_file(state: Path) -> Settings:
     return Settings(state=str(state), lineage=Lineage(file="lineage.jsonl", namespace="shop", token="t0ken"))
 
 
-def test_a_run_is_told_from_start_to_end(tmp_path: Path) -> None:
+def test_a_run_is_reported_from_start_to_end(tmp_path: Path) -> None:
     assert told(to_file(tmp_path)) == []
     start, complete = written(tmp_path)
     assert (start["eventType"], complete["eventType"]) == ("START", "COMPLETE")
@@ -85,13 +85,13 @@ def test_a_run_is_told_from_start_to_end(tmp_path: Path) -> None:
     assert {field["name"] for field in view["facets"]["schema"]["fields"]} == set(made)
 
 
-def test_a_run_that_fails_is_told_without_a_secret(tmp_path: Path) -> None:
+def test_a_failed_run_is_reported_without_a_secret(tmp_path: Path) -> None:
     told(to_file(tmp_path), fails=OSError("t0ken was refused"))
     assert [event["eventType"] for event in written(tmp_path)] == ["START", "FAIL"]
     assert written(tmp_path)[1]["run"]["facets"]["errorMessage"]["message"] == "******** was refused"
 
 
-def test_data_sets_that_cannot_be_looked_up_are_said_and_fail_nothing(tmp_path: Path) -> None:
+def test_data_sets_that_cannot_be_read_are_logged_and_fail_nothing(tmp_path: Path) -> None:
     def look() -> DataSets:
         raise OSError("torn")
 
@@ -100,7 +100,7 @@ def test_data_sets_that_cannot_be_looked_up_are_said_and_fail_nothing(tmp_path: 
     assert [event["inputs"] for event in written(tmp_path)] == [[], []]
 
 
-def test_the_schema_refuses_what_is_no_event(tmp_path: Path) -> None:
+def test_the_schema_refuses_invalid_events(tmp_path: Path) -> None:
     told(to_file(tmp_path))
     event = written(tmp_path)[1]
     for spoil in (
@@ -117,7 +117,7 @@ def test_the_schema_refuses_what_is_no_event(tmp_path: Path) -> None:
             VALID(spoilt)
 
 
-def test_nothing_is_told_unless_it_is_asked_for(tmp_path: Path) -> None:
+def test_nothing_is_reported_by_default(tmp_path: Path) -> None:
     def look() -> DataSets:
         raise AssertionError
 
@@ -149,7 +149,7 @@ def server() -> Iterator[tuple[str, list[Any]]]:
             thread.join()
 
 
-def test_a_server_takes_events_in_order_and_one_that_it_refuses_is_said(tmp_path: Path) -> None:
+def test_events_are_sent_in_order_and_refused_ones_are_logged(tmp_path: Path) -> None:
     warned: list[str] = []
     with server() as (url, taken):
         settings = Settings(state=str(tmp_path), lineage=Lineage(url=url, token="t0ken"))
@@ -163,7 +163,7 @@ def test_a_server_takes_events_in_order_and_one_that_it_refuses_is_said(tmp_path
     assert warned[1:] == [f"{url} accepts lineage events again"]
 
 
-def test_a_server_that_is_not_there_or_never_answers_delays_a_run_no_longer_than_agreed(tmp_path: Path) -> None:
+def test_an_absent_or_silent_server_delays_a_run_only_up_to_the_limit(tmp_path: Path) -> None:
     with closing(socket.create_server(("127.0.0.1", 0))) as silent:
         port = silent.getsockname()[1]
         settings = Settings(state=str(tmp_path), lineage=Lineage(url=f"http://127.0.0.1:{port}", timeout_s=1))

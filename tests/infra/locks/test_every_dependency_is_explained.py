@@ -37,7 +37,7 @@ LICENCES = rows("What the platform imports") | rows("What development needs")
 
 
 @pytest.mark.parametrize("name", LICENCES)
-def test_the_licence_is_the_packages_own(name: str) -> None:
+def test_the_licence_is_that_of_the_package(name: str) -> None:
     found, licence = metadata(name), LICENCES[name]
     classifiers = [one for one in found.get_all("Classifier") or [] if one.startswith("License ::")]
     said = " ".join([found.get("License-Expression") or "", found.get("License") or "", *classifiers]).casefold()
@@ -47,7 +47,7 @@ def test_the_licence_is_the_packages_own(name: str) -> None:
     assert any(family in licence for family in families), f"{name}: {licence} and {said[:80]}"
 
 
-def test_what_is_written_by_hand_is_there() -> None:
+def test_texts_written_by_hand_exist() -> None:
     paths = re.findall(r"^\| `([a-z_/.]+)`", SECTIONS["Written here although a package has it"], re.MULTILINE)
     assert paths
     assert [path for path in paths if not (ROOT / path).exists()] == []

@@ -26,7 +26,7 @@ def locked(name: str) -> dict[str, list[Version]]:
 
 
 @pytest.mark.parametrize("name", INPUTS)
-def test_the_inputs_are_what_is_written_from_pyproject(name: str) -> None:
+def test_the_inputs_are_generated_from_pyproject(name: str) -> None:
     written = (ROOT / "infra" / "locks" / f"{name}.in").read_text("utf-8")
     assert written == write_inputs.text(name, INPUTS[name]), "run `python -m infra.locks.write_inputs`"
 

@@ -113,7 +113,7 @@ def checkout(tmp_path: Path) -> Checkout:
     return Checkout(tmp_path)
 
 
-def test_the_first_use_sets_up_and_later_ones_need_nothing(checkout: Checkout) -> None:
+def test_the_first_use_sets_up_and_later_ones_do_nothing(checkout: Checkout) -> None:
     code, out, err = checkout.run("one", "two  words")
     assert (code, out) == (0, "ran one two  words\n")
     assert sorted(checkout.log) == ["classes", "ivy", "requirements.lock", "spark.lock"]
@@ -133,7 +133,7 @@ def test_it_runs_from_anywhere_by_a_link(checkout: Checkout, tmp_path: Path) -> 
     assert (done.returncode, done.stdout, done.stderr) == (0, "ran x\n", "")
 
 
-def test_a_changed_lock_is_met_and_lost_jars_are_fetched_again(checkout: Checkout) -> None:
+def test_a_changed_lock_is_installed_and_lost_jars_are_fetched_again(checkout: Checkout) -> None:
     checkout.run()
     shutil.rmtree(checkout.root / ".tandem")
     assert checkout.run()[0] == 0
@@ -144,7 +144,7 @@ def test_a_changed_lock_is_met_and_lost_jars_are_fetched_again(checkout: Checkou
     assert checkout.log.count("requirements.lock") == 3
 
 
-def test_what_was_interrupted_or_failed_goes_on_where_it_was(checkout: Checkout) -> None:
+def test_an_interrupted_or_failed_set_up_continues(checkout: Checkout) -> None:
     checkout.files["FAIL"].touch()
     code, out, err = checkout.run()
     assert (code, out) == (1, "")
@@ -160,7 +160,7 @@ def test_what_was_interrupted_or_failed_goes_on_where_it_was(checkout: Checkout)
     assert "making .venv" not in err
 
 
-def test_without_an_archive_of_spark_s_classes_it_says_so_and_all_else_is_there(checkout: Checkout) -> None:
+def test_set_up_without_an_archive_of_sparks_classes_reports_it_and_completes(checkout: Checkout) -> None:
     checkout.files["BARE"].touch()
     code, out, err = checkout.run("now")
     assert (code, out) == (0, "ran now\n")
@@ -168,7 +168,7 @@ def test_without_an_archive_of_spark_s_classes_it_says_so_and_all_else_is_there(
     assert checkout.run("again") == (0, "ran again\n", "")
 
 
-def test_two_at_once_set_up_once(checkout: Checkout) -> None:
+def test_two_set_ups_at_once_install_once(checkout: Checkout) -> None:
     both = [checkout.start("x"), checkout.start("x")]
     ends = [process.communicate(timeout=120) for process in both]
     assert [out for out, _ in ends] == ["ran x\n", "ran x\n"]
@@ -197,7 +197,7 @@ esac
 """
 
 
-def test_another_python_alone_is_one_sentence(checkout: Checkout) -> None:
+def test_without_a_supported_python_there_is_one_sentence(checkout: Checkout) -> None:
     (checkout.tools / OWN).unlink()
     checkout.put("python3", says("3.14"))
     code, out, err = checkout.run()
@@ -206,7 +206,7 @@ def test_another_python_alone_is_one_sentence(checkout: Checkout) -> None:
     assert err == f"tandem: {needed}; found Python 3.14.7: install one, or name it in TANDEM_PYTHON.\n"
 
 
-def test_the_newest_that_runs_is_taken_and_named(checkout: Checkout) -> None:
+def test_the_newest_working_python_is_used_and_named(checkout: Checkout) -> None:
     (checkout.tools / OWN).unlink()
     checkout.put("python3.13", says("3.13", runs=False))
     checkout.put("python3.11", says("3.11"))
@@ -216,7 +216,7 @@ def test_the_newest_that_runs_is_taken_and_named(checkout: Checkout) -> None:
     assert f"making .venv with Python 3.12.7, {checkout.tools / 'python3'}\n" in err
 
 
-def test_a_python_that_is_named_is_taken(checkout: Checkout) -> None:
+def test_a_named_python_is_used(checkout: Checkout) -> None:
     checkout.put("python3.13", says("3.13"))
     checkout.put("my python", says("3.11"))
     checkout.variables["TANDEM_PYTHON"] = str(checkout.tools / "my python")
@@ -228,7 +228,7 @@ def test_a_python_that_is_named_is_taken(checkout: Checkout) -> None:
     assert checkout.run()[0] == 1
 
 
-def test_an_environment_of_a_python_that_still_serves_is_kept(checkout: Checkout) -> None:
+def test_an_environment_of_a_supported_python_is_kept(checkout: Checkout) -> None:
     assert checkout.run()[0] == 0
     checkout.put("python3.13", says("3.13"))
     with (checkout.root / "infra" / "locks" / "spark.lock").open("a") as lock:
@@ -239,7 +239,7 @@ def test_an_environment_of_a_python_that_still_serves_is_kept(checkout: Checkout
 
 
 @pytest.mark.spark
-def test_java_reads_the_trust_store_that_is_made_for_it(tmp_path: Path) -> None:
+def test_java_reads_the_created_trust_store(tmp_path: Path) -> None:
     certificates = ssl.create_default_context().get_ca_certs(binary_form=True)
     if not certificates:
         pytest.skip("this Python trusts no certificates")
@@ -256,7 +256,7 @@ def test_java_reads_the_trust_store_that_is_made_for_it(tmp_path: Path) -> None:
     assert f"Your keystore contains {len(certificates)} entr" in done.stdout
 
 
-def test_java_takes_the_proxy_that_python_takes(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_java_uses_the_same_proxy_as_python(monkeypatch: pytest.MonkeyPatch) -> None:
     for name in list(os.environ):
         if name.lower().endswith("_proxy"):
             monkeypatch.delenv(name)

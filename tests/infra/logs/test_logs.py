@@ -30,7 +30,7 @@ def files_of(path: Path) -> list[Path]:
     return [*reversed(files.earlier(path)), path]
 
 
-def test_an_event_is_a_json_object_with_all_that_is_known() -> None:
+def test_an_event_is_a_json_object_with_all_fields() -> None:
     written: list[str] = []
     with bound(release=3, source="hits"):
         log_to(written).bind(run="recompute-1").warning("going on", position=7)
@@ -44,14 +44,14 @@ def test_an_event_is_a_json_object_with_all_that_is_known() -> None:
     assert second == {"time": at, "level": "info", "part": "speed", "event": "done"}
 
 
-def test_a_terminal_gets_words_and_not_json() -> None:
+def test_a_terminal_gets_text_instead_of_json() -> None:
     written: list[str] = []
     log_to(written, readable=True).info("going on", source="hits")
     assert "going on" in written[0]
     assert not written[0].startswith("{")
 
 
-def test_no_secret_is_in_a_log_whatever_says_it() -> None:
+def test_no_log_contains_a_secret() -> None:
     said = 'pa"ss'
     settings = Settings(
         kafka=Kafka(password=said),
@@ -67,7 +67,7 @@ def test_no_secret_is_in_a_log_whatever_says_it() -> None:
     assert not [secret for secret in secrets(settings) if secret in whole]
 
 
-def test_a_file_begins_anew_at_its_bound_and_so_many_earlier_ones_stay(tmp_path: Path) -> None:
+def test_a_full_file_is_rotated_and_the_configured_number_stays(tmp_path: Path) -> None:
     file = LogFile(tmp_path / "logs" / "speed.log", SMALL)
     for number in range(100):
         file.write(f"{number:09}")
@@ -88,7 +88,7 @@ for number in range(2000):
 """
 
 
-def test_processes_that_write_one_log_lose_no_line_and_tear_none(tmp_path: Path) -> None:
+def test_processes_that_share_a_log_neither_lose_nor_tear_lines(tmp_path: Path) -> None:
     path = tmp_path / "archive.log"
     writers = [
         subprocess.Popen([sys.executable, "-c", WRITERS, str(path), name], env={**os.environ, "PYTHONPATH": PYTHONPATH})
@@ -111,7 +111,7 @@ for number in range(30):
 """
 
 
-def test_what_a_process_prints_follows_its_log_when_that_begins_anew(tmp_path: Path) -> None:
+def test_output_of_a_process_follows_its_log_after_a_rotation(tmp_path: Path) -> None:
     path = tmp_path / "speed.log"
     with path.open("ab") as sink:
         command = [sys.executable, "-c", OWN, str(path)]
@@ -122,7 +122,7 @@ def test_what_a_process_prints_follows_its_log_when_that_begins_anew(tmp_path: P
     assert lines == [f"{what} {number:04}" for number in range(30) for what in ("event", "print", "child")]
 
 
-def test_output_of_another_process_is_kept_in_bounds_while_that_writes(tmp_path: Path) -> None:
+def test_output_of_another_process_is_bounded_while_it_writes(tmp_path: Path) -> None:
     path = tmp_path / "spark-speed.log"
     with path.open("ab") as sink:
         for number in range(100):
@@ -134,7 +134,7 @@ def test_output_of_another_process_is_kept_in_bounds_while_that_writes(tmp_path:
     assert path.read_text().endswith("99\n")
 
 
-def test_a_line_that_no_logger_wrote_is_read_too() -> None:
+def test_a_line_without_a_logger_is_read() -> None:
     def read(text: str):
         line = parse(text.encode(), "spark-speed", at=NOON)
         assert line is not None
@@ -183,7 +183,7 @@ def following(tmp_path: Path) -> Callable[[], list[str]]:
     return lambda: [line.text for line in follow.new()]
 
 
-def test_following_sees_each_new_line_once_and_parts_that_begin_later(tmp_path: Path, following) -> None:
+def test_following_reads_each_new_line_once_also_of_later_parts(tmp_path: Path, following) -> None:
     speed, broker = tmp_path / "logs" / "speed.log", tmp_path / "logs" / "broker.log"
     assert following() == []
     appended(speed, event(2, "b") + event(3, "c")[:20])
@@ -194,7 +194,7 @@ def test_following_sees_each_new_line_once_and_parts_that_begin_later(tmp_path: 
     assert following() == []
 
 
-def test_following_goes_on_in_the_next_file(tmp_path: Path, following) -> None:
+def test_following_continues_in_the_next_file(tmp_path: Path, following) -> None:
     speed = tmp_path / "logs" / "speed.log"
     appended(speed, event(1, "a"))
     speed.rename(speed.with_name("speed.log.1"))
@@ -208,7 +208,7 @@ def test_following_goes_on_in_the_next_file(tmp_path: Path, following) -> None:
     assert following() == ["d"]
 
 
-def test_a_part_logs_to_its_file_and_a_stderr_that_is_another(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
+def test_a_part_logs_to_its_file_and_to_another_stderr(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
     log = telling.of_part(Settings(state=str(tmp_path)), "speed", now=lambda: NOON)
     log.info("ready")
     (line,) = merged(tmp_path)
@@ -216,7 +216,7 @@ def test_a_part_logs_to_its_file_and_a_stderr_that_is_another(tmp_path: Path, ca
     assert json.loads(capfd.readouterr().err)["event"] == "ready"
 
 
-def test_a_part_goes_on_when_nobody_listens_at_its_stderr(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_part_continues_if_its_stderr_is_closed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     reads, writes = os.pipe()
     os.close(reads)
     with os.fdopen(writes, "w") as nobody:

@@ -51,7 +51,7 @@ def test_a_process_is_found_again_by_its_name(tmp_path: Path, spawn) -> None:
     assert (background.names(tmp_path), background.running(tmp_path, "other")) == (["sleeper"], None)
 
 
-def test_it_belongs_to_no_terminal_and_writes_to_its_log(tmp_path: Path, spawn) -> None:
+def test_a_background_process_has_no_terminal_and_writes_to_its_log(tmp_path: Path, spawn) -> None:
     script = "import os, sys; print(os.getsid(0) == os.getpid(), sys.stdin.read() == '', flush=True); open('up', 'w')"
     child = spawn("speaker", script)
     child.popen.wait(20)
@@ -68,7 +68,7 @@ def test_another_process_under_an_old_pid_is_neither_found_nor_ended(tmp_path: P
     assert background.alive(innocent.process)
 
 
-def test_waiting_gives_what_ready_gives(tmp_path: Path, spawn) -> None:
+def test_waiting_returns_the_result_of_ready(tmp_path: Path, spawn) -> None:
     child = spawn("quick", "import time; open('ready', 'w'); time.sleep(60)")
     assert background.wait(child, lambda: is_there(tmp_path / "ready"), seconds=20) is True
 
@@ -83,19 +83,19 @@ def test_a_crash_while_starting_shows_the_last_lines_of_this_start(tmp_path: Pat
     assert "the start before" not in str(crash.value)
 
 
-def test_a_kill_while_starting_is_named(spawn) -> None:
+def test_a_kill_while_starting_is_reported(spawn) -> None:
     child = spawn("victim", "import time; time.sleep(60)")
     os.kill(child.process.pid, signal.SIGKILL)
     with pytest.raises(Crashed, match="killed by SIGKILL"):
         background.wait(child, lambda: None, seconds=20)
 
 
-def test_one_that_does_not_become_ready_in_time_is_named(spawn) -> None:
+def test_a_process_that_is_not_ready_in_time_is_reported(spawn) -> None:
     with pytest.raises(Crashed, match=r"slow was not ready after 0 s; .* is empty"):
         background.wait(spawn("slow", "import time; time.sleep(60)"), lambda: None, seconds=0.2)
 
 
-def test_stop_asks_first(tmp_path: Path, spawn) -> None:
+def test_stop_sends_sigterm_first(tmp_path: Path, spawn) -> None:
     script = "import signal, sys, time; signal.signal(signal.SIGTERM, lambda *_: (open('asked', 'w'), sys.exit())); "
     child = spawn("polite", script + "open('ready', 'w'); time.sleep(60)")
     background.wait(child, lambda: is_there(tmp_path / "ready"), seconds=20)
@@ -104,7 +104,7 @@ def test_stop_asks_first(tmp_path: Path, spawn) -> None:
     assert background.names(tmp_path) == []
 
 
-def test_stop_ends_what_will_not_hear_and_its_children(tmp_path: Path, spawn) -> None:
+def test_stop_kills_a_process_that_ignores_sigterm_and_its_children(tmp_path: Path, spawn) -> None:
     script = (
         "import signal, subprocess, sys, time; signal.signal(signal.SIGTERM, signal.SIG_IGN); "
         "child = subprocess.Popen([sys.executable, '-c', 'import time; time.sleep(60)']); "
@@ -117,7 +117,7 @@ def test_stop_ends_what_will_not_hear_and_its_children(tmp_path: Path, spawn) ->
     assert gone(int((tmp_path / "ready").read_text()))
 
 
-def test_stop_ends_the_children_that_a_killed_leader_left(tmp_path: Path, spawn) -> None:
+def test_stop_ends_the_children_of_a_killed_leader(tmp_path: Path, spawn) -> None:
     script = (
         "import subprocess, sys, time; child = subprocess.Popen([sys.executable, '-c', 'import time; time.sleep(60)']); "
         "open('ready', 'w').write(str(child.pid)); time.sleep(60)"
@@ -130,7 +130,7 @@ def test_stop_ends_the_children_that_a_killed_leader_left(tmp_path: Path, spawn)
     assert gone(orphan)
 
 
-def test_a_starter_killed_before_it_gave_the_word_leaves_nothing_behind(tmp_path: Path) -> None:
+def test_a_starter_killed_too_early_leaves_no_process(tmp_path: Path) -> None:
     # The starter dies between making the process and recording it: what it made sees its pipe close, and ends.
     script = (
         "import os, pathlib, sys; from infra.process import background; background._write = lambda *_: os.kill(os.getpid(), 9); "
@@ -143,7 +143,7 @@ def test_a_starter_killed_before_it_gave_the_word_leaves_nothing_behind(tmp_path
     assert background.names(tmp_path) == []
 
 
-def test_the_fallback_by_ps_agrees_on_who_lives(spawn) -> None:
+def test_the_fallback_by_ps_finds_the_same_processes(spawn) -> None:
     if not Path("/bin/ps").exists():
         pytest.skip("this machine has no ps")
     child = spawn("seen", "import time; time.sleep(60)")

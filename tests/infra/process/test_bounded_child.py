@@ -63,7 +63,7 @@ class Heard:
         return self.ended[0].code
 
 
-def test_it_is_heard_and_has_the_environment_that_it_was_given() -> None:
+def test_a_childs_output_is_read_and_its_environment_is_the_given_one() -> None:
     lines: list[str] = []
     code = "import os, sys; print(sorted(os.environ)); print('a\\n\\n' + 'b' * 5000, file=sys.stderr); sys.exit(3)"
     found = made(code, LC_ALL="C", A="1").run(lines.append)
@@ -71,18 +71,18 @@ def test_it_is_heard_and_has_the_environment_that_it_was_given() -> None:
     assert [len(line) for line in lines] == [1, 4096, 904]
 
 
-def test_what_is_larger_than_is_taken_is_not_held() -> None:
+def test_output_beyond_the_limit_is_not_kept() -> None:
     assert made("print('x' * 999)").run(print).printed == b"x" * 999 + b"\n"
     assert made("print('x' * 1000)").run(print) == Ended(0, None)
 
 
-def test_a_command_that_there_is_not_says_so() -> None:
+def test_a_missing_command_is_reported() -> None:
     lines: list[str] = []
     assert Child(["/no/such/command"], {}, Path("/"), 1).run(lines.append).code == 127
     assert lines == ["/no/such/command: No such file or directory"]
 
 
-def test_it_ends_when_it_is_asked() -> None:
+def test_a_child_ends_on_request() -> None:
     heard = Heard(made(WAITS))
     assert heard.pid
     heard.child.stop()
@@ -90,20 +90,20 @@ def test_it_ends_when_it_is_asked() -> None:
     heard.child.stop()
 
 
-def test_what_does_not_listen_is_killed() -> None:
+def test_a_child_that_ignores_sigterm_is_killed() -> None:
     heard = Heard(made(DEAF))
     assert heard.pid
     heard.child.stop(seconds=0.1)
     assert heard.code() == -signal.SIGKILL
 
 
-def test_one_that_is_stopped_before_it_began_ends() -> None:
+def test_a_child_that_is_stopped_before_it_began_ends() -> None:
     child = made(WAITS)
     child.stop()
     assert child.run(print).code == -signal.SIGTERM
 
 
-def test_what_it_leaves_behind_ends_with_it(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_processes_that_a_child_leaves_behind_end_with_it(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(children, "_GRACE_S", 0.5)
     heard = Heard(made(LEAVES))
     assert heard.code() == 0
@@ -112,7 +112,7 @@ def test_what_it_leaves_behind_ends_with_it(monkeypatch: pytest.MonkeyPatch) -> 
 
 
 @pytest.mark.skipif(not sys.platform.startswith("linux"), reason="the kernel kills it on Linux alone")
-def test_it_ends_with_a_parent_that_is_killed() -> None:
+def test_a_child_ends_with_a_killed_parent() -> None:
     code = f"""
 import sys
 from pathlib import Path

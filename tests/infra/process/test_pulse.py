@@ -22,7 +22,7 @@ def heart(tmp_path: Path, clock: list[float]) -> Heart:
     return Heart(tmp_path, "speed", lambda: clock[0])
 
 
-def test_a_beat_is_of_the_process_that_wrote_it(tmp_path: Path, heart: Heart) -> None:
+def test_a_beat_names_the_process_that_wrote_it(tmp_path: Path, heart: Heart) -> None:
     assert pulse.read(tmp_path, "speed") is None
     heart.beat(3)
     found = pulse.read(tmp_path, "speed")
@@ -42,7 +42,7 @@ def test_beats_are_written_at_most_twice_a_second(tmp_path: Path, heart: Heart, 
     assert clock[0] - max(seen) < 0.5
 
 
-def test_each_source_moves_by_itself(tmp_path: Path, heart: Heart, clock: list[float]) -> None:
+def test_each_source_has_its_own_progress(tmp_path: Path, heart: Heart, clock: list[float]) -> None:
     heart.begins(1, "sales")
     heart.begins(1, "visits")
     clock[0] = 110
@@ -60,7 +60,7 @@ def test_each_source_moves_by_itself(tmp_path: Path, heart: Heart, clock: list[f
     assert found.loops == (Loop(1, "sales", 130, 130),)
 
 
-def test_what_is_reported_after_the_end_of_a_source_does_not_bring_it_back(tmp_path: Path, heart: Heart) -> None:
+def test_a_report_after_the_end_of_a_source_is_ignored(tmp_path: Path, heart: Heart) -> None:
     heart.begins(1, "sales")
     heart.ends(1, "sales")
     heart.looked(1, "sales")
@@ -70,7 +70,7 @@ def test_what_is_reported_after_the_end_of_a_source_does_not_bring_it_back(tmp_p
     assert found.loops == ()
 
 
-def test_the_pulse_of_a_dead_process_stays_and_says_so(tmp_path: Path) -> None:
+def test_the_pulse_of_a_dead_process_stays_and_shows_that_it_ended(tmp_path: Path) -> None:
     script = f"from pathlib import Path; from infra.process.pulse import Heart; Heart(Path({str(tmp_path)!r}), 'speed').beat()"
     subprocess.run([sys.executable, "-c", script], check=True, env={**os.environ, "PYTHONPATH": str(ROOT)})
     found = pulse.read(tmp_path, "speed")
@@ -78,7 +78,7 @@ def test_the_pulse_of_a_dead_process_stays_and_says_so(tmp_path: Path) -> None:
     assert not found.lives
 
 
-def test_a_folder_that_cannot_be_written_ends_nothing(tmp_path: Path, heart: Heart) -> None:
+def test_a_read_only_folder_does_not_end_the_process(tmp_path: Path, heart: Heart) -> None:
     (tmp_path / "run").touch()
     heart.beat()
     heart.begins(1, "sales")

@@ -17,7 +17,7 @@ PAGE = (ROOT / "docs" / "runbook.md").read_text("utf-8")
 ALERTS = re.findall(r"- alert: (\w+)", RULES)
 
 
-def test_rules_and_run_book_name_figures_that_there_are() -> None:
+def test_rules_and_runbook_name_existing_metrics() -> None:
     names = {family.name for family in FAMILIES}
     assert set(re.findall(r"\btandem_\w+", RULES)) <= names
     assert set(re.findall(r"\btandem_\w+", PAGE)) <= names
@@ -29,7 +29,7 @@ def test_every_alert_has_its_section_and_every_section_its_alert() -> None:
     assert set(re.findall(r"\(#(\w+)\)", PAGE)) <= {alert.lower() for alert in ALERTS}
 
 
-def test_the_run_book_names_commands_and_settings_that_there_are() -> None:
+def test_the_runbook_names_existing_commands_and_settings() -> None:
     assert set(re.findall(r"`tandem (\w+)", PAGE)) <= set(COMMANDS)
     settings = {key.name for key in keys()}
     sections = {name.partition(".")[0] for name in settings}
@@ -37,7 +37,7 @@ def test_the_run_book_names_commands_and_settings_that_there_are() -> None:
     assert {"speed.max_events"} <= named <= settings
 
 
-def test_every_alert_is_tried_on_figures() -> None:
+def test_every_alert_is_tested_on_metrics() -> None:
     tried = (ROOT / "tests" / "infra" / "prometheus" / "alerts.yml").read_text("utf-8")
     for alert in ALERTS:
         assert re.search(rf"alertname: {alert}\n\s+exp_alerts:\n", tried), f"{alert} never fires"
@@ -53,7 +53,7 @@ def test_every_alert_is_tried_on_figures() -> None:
     ],
     ids=lambda arguments: " ".join(arguments[:2]),
 )
-def test_prometheus_own_tool_takes_them(arguments: tuple[str, ...]) -> None:
+def test_promtool_accepts_the_rules(arguments: tuple[str, ...]) -> None:
     if not (tool := shutil.which("promtool")):
         pytest.skip("needs promtool, which comes with Prometheus")
     done = subprocess.run([tool, *arguments], cwd=ROOT, capture_output=True, text=True, check=False)

@@ -24,7 +24,7 @@ def test_every_key_has_a_default(tmp_path: Path, text: str | None) -> None:
     assert (settings.kafka.bootstrap, settings.kafka.partitions) == ("", 2)
 
 
-def test_a_file_changes_what_it_names(tmp_path: Path) -> None:
+def test_a_file_changes_the_settings_that_it_names(tmp_path: Path) -> None:
     settings = load(written(tmp_path, '[kafka]\npartitions = 7\n[spark.conf]\n"spark.x" = "y"\n'), {})
     assert (settings.kafka.partitions, settings.kafka.memory, settings.spark.conf) == (7, "512m", {"spark.x": "y"})
 
@@ -54,12 +54,12 @@ def test_choices_and_tables_have_variables_too(tmp_path: Path) -> None:
     assert (settings.kafka.security, settings.spark.conf) == ("sasl_ssl", {"spark.x": "y"})
 
 
-def test_the_state_folder_counts_from_the_project(tmp_path: Path) -> None:
+def test_the_state_folder_is_relative_to_the_project(tmp_path: Path) -> None:
     assert load(written(tmp_path, 'state = "data/here"\n'), {}).folder == tmp_path / "data" / "here"
     assert load(tmp_path, {"TANDEM_STATE": str(tmp_path / "elsewhere")}).folder == tmp_path / "elsewhere"
 
 
-def test_the_folder_of_the_tables_counts_from_the_project(tmp_path: Path) -> None:
+def test_the_folder_of_the_tables_is_relative_to_the_project(tmp_path: Path) -> None:
     project = written(tmp_path, '[storage]\nroot = "data/tables"\n')
     assert load(project, {}).storage.root == str(tmp_path / "data" / "tables")
     assert load(project, {"TANDEM_STORAGE_ROOT": "/elsewhere"}).storage.root == "/elsewhere"
@@ -95,20 +95,20 @@ def test_the_folder_of_the_tables_counts_from_the_project(tmp_path: Path) -> Non
         ("", {"TANDEM_SPARK_CONF": "x=y"}, "variable TANDEM_SPARK_CONF: 'x=y' is not a JSON object"),
     ],
 )
-def test_what_cannot_be_used_is_one_sentence(tmp_path: Path, text: str, environ: dict[str, str], sentence: str) -> None:
+def test_an_invalid_setting_is_one_sentence(tmp_path: Path, text: str, environ: dict[str, str], sentence: str) -> None:
     with pytest.raises(SettingsError) as refused:
         load(written(tmp_path, text), environ)
     assert sentence.format(file=tmp_path / "tandem.toml") in str(refused.value)
     assert "\n" not in str(refused.value)
 
 
-def test_a_file_that_is_no_text_is_refused(tmp_path: Path) -> None:
+def test_a_file_that_is_not_utf8_is_refused(tmp_path: Path) -> None:
     (tmp_path / "tandem.toml").write_bytes(b"state = '\xff'\n")
     with pytest.raises(SettingsError, match="byte 9 is not UTF-8"):
         load(tmp_path, {})
 
 
-def test_variables_of_others_are_left_alone(tmp_path: Path) -> None:
+def test_other_variables_are_ignored(tmp_path: Path) -> None:
     load(tmp_path, {"TANDEM_BICYCLE_GEARS": "21", "PATH": "x"})
 
 
@@ -124,7 +124,7 @@ def test_secrets_are_masked_wherever_they_are_shown(tmp_path: Path) -> None:
         assert not re.search("hush|17", str(refused.value).removeprefix(str(tmp_path)))
 
 
-def test_the_documentation_lists_every_key_as_it_is() -> None:
+def test_the_documentation_lists_every_key() -> None:
     def row(key) -> str:
         default = f"`{key.default}`" if key.default not in ("", {}) else "empty"
         return f"| `{key.name}` | `{key.variable}` | {key.type} | {default} | {key.meaning} |"
@@ -160,7 +160,7 @@ def test_no_default_is_a_secret(tmp_path: Path) -> None:
     assert secrets(load(written(tmp_path, ""), {})) == frozenset()
 
 
-def test_a_secret_among_javas_options_is_one(tmp_path: Path) -> None:
+def test_a_secret_among_javas_options_is_masked(tmp_path: Path) -> None:
     conf = '"spark.driver.extraJavaOptions" = "-XX:-UsePerfData -Djavax.net.ssl.trustStorePassword=hush -Duser.name=ann"\n'
     found = load(written(tmp_path, f"[spark.conf]\n{conf}"), {})
     assert secrets(found) == {"hush"}

@@ -15,7 +15,7 @@ from views.errors import TandemError
 
 
 @pytest.mark.spark
-def test_the_sentence_of_a_task_is_the_users(spark: SparkSession) -> None:
+def test_the_sentence_of_a_task_reaches_the_user(spark: SparkSession) -> None:
     def broken(batches: object) -> object:
         raise TandemError("offset 7 is no event: it has no time")
 
@@ -27,7 +27,7 @@ def test_the_sentence_of_a_task_is_the_users(spark: SparkSession) -> None:
 
 
 @pytest.mark.spark
-def test_of_java_the_root_cause_is_told(spark: SparkSession) -> None:
+def test_a_java_error_is_reported_by_its_root_cause(spark: SparkSession) -> None:
     with pytest.raises(Exception) as caught:  # noqa: PT011
         spark.read.parquet("/no/such/folder").count()
     assert (
@@ -39,7 +39,7 @@ def test_of_java_the_root_cause_is_told(spark: SparkSession) -> None:
 
 
 @pytest.mark.spark
-def test_what_kafka_marks_as_retriable_is_waited_for(spark: SparkSession) -> None:
+def test_errors_that_kafka_marks_as_retriable_are_waited_for(spark: SparkSession) -> None:
     """Every error of the jar that Spark reads with, raised in Java, and each as the innermost of several."""
     jvm: Any = spark._jvm
     (jar,) = [path for path in jars.paths("spark", environ=environ()) if path.name.startswith("kafka-clients")]
@@ -61,7 +61,7 @@ def test_what_kafka_marks_as_retriable_is_waited_for(spark: SparkSession) -> Non
     assert not broker_away(ValueError("org.apache.kafka.common.errors.TimeoutException"))
 
 
-def test_a_timestamp_that_spark_cannot_read_is_told_with_its_record() -> None:
+def test_a_timestamp_that_spark_cannot_read_is_reported_with_its_record() -> None:
     """As Spark 4.2 writes it, for nanoseconds that a producer has taken for milliseconds."""
     printed = (
         "org.apache.spark.SparkException: Job aborted due to stage failure\n"
@@ -77,7 +77,7 @@ def test_a_timestamp_that_spark_cannot_read_is_told_with_its_record() -> None:
     )
 
 
-def test_a_dead_java_is_told_apart() -> None:
+def test_a_dead_java_is_recognized() -> None:
     assert java_ended(Py4JNetworkError("Error while sending or receiving"))
     assert java_ended(ConnectionRefusedError(111, "refused"))
     assert str(worded(EOFError(), "it failed")) == "it failed: Spark's Java process has ended: it was killed, or has crashed"
@@ -98,5 +98,5 @@ def test_a_dead_java_is_told_apart() -> None:
         ("", "RuntimeError"),
     ],
 )
-def test_the_innermost_cause_without_its_package(message: str, words: str) -> None:
+def test_the_innermost_cause_is_reported_without_its_package(message: str, words: str) -> None:
     assert sentence(RuntimeError(message)) == words

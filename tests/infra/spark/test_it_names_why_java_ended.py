@@ -61,7 +61,7 @@ def started(folder: Path, *, home: Path | None = None, options: str = "") -> str
         ([], "it ended without an error message"),
     ],
 )
-def test_a_warning_is_never_the_culprit(tmp_path: Path, printed: list[str], said: str) -> None:
+def test_a_warning_is_never_the_cause(tmp_path: Path, printed: list[str], said: str) -> None:
     log = tmp_path / "spark.log"
     log.write_text("of an earlier start\n" + "\n".join(printed))
     found = _culprit(log, len("of an earlier start\n"))
@@ -85,7 +85,7 @@ def test_a_bad_option_is_named(tmp_path: Path) -> None:
         ("kill -9 $$", "it may have been killed"),
     ],
 )
-def test_a_java_that_ends_after_its_warning_is_told_by_its_end(tmp_path: Path, end: str, said: str) -> None:
+def test_a_java_that_ends_after_a_warning_is_reported_by_its_last_error(tmp_path: Path, end: str, said: str) -> None:
     (tmp_path / "bin").mkdir()
     shim = tmp_path / "bin" / "java"
     shim.write_text(SHIM.format(java=java_home.find(os.environ).command, warning=WARNING, end=end))

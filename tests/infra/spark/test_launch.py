@@ -33,7 +33,7 @@ public class Show {
 """
 
 
-def test_java_reads_what_was_given(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_java_reads_the_given_options(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """By Java's own readers of properties and of argument files, with a folder whose name has a blank."""
     monkeypatch.setenv("PYSPARK_SUBMIT_ARGS", "--verbose pyspark-shell")
     folder = tmp_path / "a folder"

@@ -68,7 +68,7 @@ def test_tasks_see_the_platform(spark: SparkSession) -> None:
     assert found == [{"file": str(ROOT / "views" / "__init__.py"), "python": sys.executable}]
 
 
-def test_the_jvm_maps_the_classes_that_set_up_archived(spark: SparkSession) -> None:
+def test_the_jvm_uses_the_class_archive_of_set_up(spark: SparkSession) -> None:
     archive = java_home.class_archive(java_home.find(environ()), environ())
     assert archive.exists(), "set-up makes it: remove .venv/ready and run ./tandem"
     jvm = spark._jvm.java.lang.ProcessHandle.current().pid()  # type: ignore[union-attr]
@@ -78,7 +78,7 @@ def test_the_jvm_maps_the_classes_that_set_up_archived(spark: SparkSession) -> N
 
 
 @pytest.mark.slow
-def test_an_archive_takes_the_place_of_those_of_other_jars_and_javas(tmp_path: Path) -> None:
+def test_an_archive_replaces_those_of_other_jars_and_javas(tmp_path: Path) -> None:
     folder = tmp_path / "jars"
     shutil.copytree(jars.folder(environ()), folder, symlinks=True, ignore=shutil.ignore_patterns("*.jsa", "*.new", "ready"))
     known = sorted(folder.iterdir())
@@ -129,7 +129,7 @@ def test_a_lock_is_held_until_the_jvm_ends_not_the_driver(spark: SparkSession, t
     assert (tmp_path / "state" / "logs" / "spark-driver.log").exists()
 
 
-def test_an_outside_broker_is_spoken_to_in_sparks_words() -> None:
+def test_an_outside_broker_is_configured_by_sparks_options() -> None:
     kafka = Kafka(
         bootstrap="a:1", security="sasl_ssl", username="me", password='x"y\\', ca_file="/ca.pem", mechanism="SCRAM-SHA-256"
     )

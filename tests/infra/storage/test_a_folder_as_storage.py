@@ -31,7 +31,7 @@ def test_an_object_stores_address_is_refused() -> None:
         storage_at("s3://bucket/prefix")
 
 
-def test_a_file_where_a_folder_should_be_is_an_error_of_the_writer_alone(tmp_path: Path) -> None:
+def test_a_file_in_place_of_a_folder_fails_only_the_writer(tmp_path: Path) -> None:
     (tmp_path / "root").write_text("a file")
     storage = Local(str(tmp_path / "root"))
     assert storage.head("a") is None

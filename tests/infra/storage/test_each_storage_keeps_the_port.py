@@ -72,7 +72,7 @@ def test_a_name_that_could_leave_the_root_is_refused(storage: Storage, name: str
             use(name)
 
 
-def test_what_is_absent_is_absent_and_no_error(storage: Storage) -> None:
+def test_an_absent_file_is_not_an_error(storage: Storage) -> None:
     assert storage.head("a/b") is None
     assert names(storage, "a") == []
     storage.delete(["a/b", "c"])
@@ -81,14 +81,14 @@ def test_what_is_absent_is_absent_and_no_error(storage: Storage) -> None:
         storage.open("a/b")
 
 
-def test_a_folder_is_no_file(storage: Storage) -> None:
+def test_a_folder_is_not_a_file(storage: Storage) -> None:
     put(storage, "a/b", b"x")
     assert storage.head("a") is None
     assert storage.head("a/b/c") is None
     assert names(storage, "a/b") == []
 
 
-def test_close_gives_the_size_and_the_file_is_there_for_parquet(storage: Storage) -> None:
+def test_close_returns_the_size_and_parquet_can_read_the_file(storage: Storage) -> None:
     rows = pa.table({"n": range(1000)})
     with storage.create("t/part.parquet") as upload:
         pq.write_table(rows, upload.stream)
@@ -113,7 +113,7 @@ def test_a_file_whose_writer_failed_does_not_exist(storage: Storage) -> None:
     assert storage.head("a") is None
 
 
-def test_abort_after_close_takes_nothing_back(storage: Storage) -> None:
+def test_abort_after_close_changes_nothing(storage: Storage) -> None:
     upload = storage.create("a")
     upload.stream.write(b"x")
     upload.close()
@@ -121,7 +121,7 @@ def test_abort_after_close_takes_nothing_back(storage: Storage) -> None:
     assert read(storage, "a") == b"x"
 
 
-def test_of_many_who_put_one_name_at_once_one_succeeds_and_its_content_stays(storage: Storage) -> None:
+def test_of_many_concurrent_puts_one_succeeds_and_its_content_stays(storage: Storage) -> None:
     writers = 8
     for number in range(25):
         together = Barrier(writers)
@@ -137,7 +137,7 @@ def test_of_many_who_put_one_name_at_once_one_succeeds_and_its_content_stays(sto
     assert names(storage, "log") == [f"log/{number:020}.json" for number in range(25)]
 
 
-def test_put_if_absent_leaves_what_is_there(storage: Storage) -> None:
+def test_put_if_absent_leaves_an_existing_file(storage: Storage) -> None:
     put(storage, "a", b"first")
     assert storage.put_if_absent("a", b"second") is False
     assert read(storage, "a") == b"first"
@@ -167,7 +167,7 @@ def test_a_prefix_ends_at_a_part_of_the_name(storage: Storage) -> None:
     assert names(storage) == ["a.b", "ab/x"]
 
 
-def test_delete_below_takes_what_is_nested_and_no_more(storage: Storage) -> None:
+def test_delete_below_deletes_only_nested_files(storage: Storage) -> None:
     for name in ("s/1/2/3", "s/4", "t"):
         put(storage, name, b"")
     storage.delete_below("s")

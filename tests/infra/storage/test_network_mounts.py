@@ -42,9 +42,9 @@ def test_a_link_is_followed(mounts: Path, tmp_path: Path) -> None:
     assert network_file_system(tmp_path / "link" / "tables", mounts) == "nfs4"
 
 
-def test_without_a_list_of_mounts_nothing_is_known(tmp_path: Path) -> None:
+def test_without_a_list_of_mounts_the_kind_is_unknown(tmp_path: Path) -> None:
     assert network_file_system(Path("/srv/data"), tmp_path / "none") is None
 
 
-def test_this_machines_temporary_folder_is_no_network_file_system(tmp_path: Path) -> None:
+def test_the_temporary_folder_is_not_a_network_file_system(tmp_path: Path) -> None:
     assert network_file_system(tmp_path) is None

@@ -146,7 +146,7 @@ def session(leader: int) -> list[int]:
 
 
 @pytest.mark.parametrize("how", [signal.SIGKILL, signal.SIGSTOP])
-def test_a_part_that_is_killed_or_stopped_comes_back_alone(supervised, how: signal.Signals) -> None:
+def test_only_the_killed_or_stopped_part_is_restarted(supervised, how: signal.Signals) -> None:
     one = supervised({"a": beating("a"), "b": beating("b")})
     one.start()
     a, b = one.running("a"), one.running("b")
@@ -166,7 +166,7 @@ def test_a_part_that_is_killed_or_stopped_comes_back_alone(supervised, how: sign
     assert one.popen.poll() is None
 
 
-def test_a_part_that_lives_and_does_not_move_is_restarted(supervised, tmp_path: Path) -> None:
+def test_a_part_without_progress_is_restarted(supervised, tmp_path: Path) -> None:
     one = supervised({"a": beating("a")})
     one.start()
     first = one.running("a")
@@ -177,7 +177,7 @@ def test_a_part_that_lives_and_does_not_move_is_restarted(supervised, tmp_path: 
     wait_for(lambda: one.running("a") != first)
 
 
-def test_it_fails_since_it_worked_the_last_time(supervised, tmp_path: Path) -> None:
+def test_a_failing_part_reports_since_when_it_failed(supervised, tmp_path: Path) -> None:
     """However often it is restarted in vain meanwhile: whoever asks since when answers stand still wants to know that."""
     failing = "import os, time\nif os.path.exists('a.fails'):\n    time.sleep(1.2)\n    raise SystemExit(3)\n"
     one = supervised({"a": failing + beating("a")})
@@ -191,7 +191,7 @@ def test_it_fails_since_it_worked_the_last_time(supervised, tmp_path: Path) -> N
     assert 0 <= datetime.fromisoformat(at).timestamp() - before < 2
 
 
-def test_a_part_that_fails_again_and_again_is_given_up_with_its_last_words(supervised) -> None:
+def test_a_part_that_fails_repeatedly_is_given_up_with_its_last_lines(supervised) -> None:
     one = supervised({"a": beating("a"), "b": "print('a bad day', flush=True); raise SystemExit(7)"})
     one.start()
     part = wait_for(lambda: (found := one.part("b")) and found.state == "given up" and found)
@@ -222,7 +222,7 @@ def test_a_part_that_never_becomes_ready_is_ended(supervised) -> None:
 
 
 @pytest.mark.slow
-def test_a_part_waits_for_what_it_needs(supervised, tmp_path: Path) -> None:
+def test_a_part_waits_for_the_parts_that_it_needs(supervised, tmp_path: Path) -> None:
     late = "import os, time\nwhile not os.path.exists('go'): time.sleep(0.05)\n" + beating("a")
     one = supervised({"a": late, "b": beating("b")})
     one.start()
@@ -235,7 +235,7 @@ def test_a_part_waits_for_what_it_needs(supervised, tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("how", [signal.SIGTERM, signal.SIGKILL])
-def test_the_end_of_the_supervisor_is_the_end_of_all(supervised, how: signal.Signals) -> None:
+def test_all_parts_end_with_the_supervisor(supervised, how: signal.Signals) -> None:
     one = supervised({"a": beating("a"), "b": beating("b")})
     popen = one.start()
     leaders = [one.running("a"), one.running("b")]
@@ -266,7 +266,7 @@ def test_the_supervisor_outlives_its_terminal(supervised) -> None:
     wait_for(lambda: one.running("a") != here)
 
 
-def test_to_want_nothing_during_a_restart_ends_all(supervised) -> None:
+def test_down_during_a_restart_ends_all_parts(supervised) -> None:
     one = supervised({"a": beating("a"), "b": beating("b")}, first=0.5)
     popen = one.start()
     a, b = one.running("a"), one.running("b")
@@ -279,7 +279,7 @@ def test_to_want_nothing_during_a_restart_ends_all(supervised) -> None:
 
 
 @pytest.mark.slow
-def test_a_part_that_is_wanted_later_is_started_beside_the_others(supervised) -> None:
+def test_a_part_that_is_requested_later_is_started_too(supervised) -> None:
     one = supervised({"a": beating("a"), "b": beating("b")})
     popen = one.start("a")
     a = one.running("a")
@@ -296,7 +296,7 @@ def test_a_part_that_is_wanted_later_is_started_beside_the_others(supervised) ->
 
 
 @pytest.mark.slow
-def test_a_machine_that_paused_is_no_fault_of_its_parts(supervised) -> None:
+def test_a_pause_of_the_machine_is_not_a_failure_of_its_parts(supervised) -> None:
     """Whoever stops the supervisor with its parts, as a paused virtual machine does, finds all of them as they were."""
     one = supervised({"a": beating("a")})
     popen = one.start()
@@ -311,7 +311,7 @@ def test_a_machine_that_paused_is_no_fault_of_its_parts(supervised) -> None:
     assert (one.running("a"), one.part("a").failures) == (a, 0)
 
 
-def test_a_part_that_cannot_even_be_started_ends_nothing_else(supervised, tmp_path: Path) -> None:
+def test_a_part_that_cannot_be_started_ends_no_other(supervised, tmp_path: Path) -> None:
     one = supervised({"a": beating("a"), "b": beating("b")})
     (tmp_path / "logs" / "b.log").mkdir(parents=True)
     one.start()
@@ -322,7 +322,7 @@ def test_a_part_that_cannot_even_be_started_ends_nothing_else(supervised, tmp_pa
 
 
 @pytest.mark.slow
-def test_what_is_wanted_and_cannot_be_read_ends_nothing(supervised, tmp_path: Path) -> None:
+def test_an_unreadable_list_of_parts_ends_nothing(supervised, tmp_path: Path) -> None:
     one = supervised({"a": beating("a")})
     popen = one.start()
     a = one.running("a")

@@ -31,7 +31,7 @@ def test_pauses_double_up_to_the_bound(terms: Terms, failures: int) -> None:
 
 
 @given(TERMS)
-def test_a_part_that_never_runs_long_is_given_up_after_exactly_so_many_failures(terms: Terms) -> None:
+def test_a_part_that_always_fails_is_given_up_after_exactly_the_limit(terms: Terms) -> None:
     standing, now, starts = Standing(), 0.0, []
     while standing.state != "given up":
         now = max(now, standing.due)
@@ -57,7 +57,7 @@ def test_a_part_that_runs_long_each_time_is_never_given_up(terms: Terms, times: 
 
 
 @given(TERMS, st.lists(st.tuples(st.floats(0, 1000), st.booleans()), max_size=30))
-def test_failures_in_a_row_are_counted_as_a_plain_list_would(terms: Terms, runs: list[tuple[float, bool]]) -> None:
+def test_consecutive_failures_are_counted_exactly(terms: Terms, runs: list[tuple[float, bool]]) -> None:
     """Against an oracle: the run lengths, of which the last ones that did not settle are in a row."""
     standing, now, row = Standing(), 0.0, 0
     for seconds, became_ready in runs:
@@ -78,7 +78,7 @@ def test_failures_in_a_row_are_counted_as_a_plain_list_would(terms: Terms, runs:
         assert (standing.state, standing.due) == ("waiting", now + restarts.pause(row, terms))
 
 
-def test_asking_again_tries_again_at_once_and_only_what_failed_before() -> None:
+def test_a_new_request_retries_only_failed_parts_at_once() -> None:
     terms = Terms(first_s=50, longest_s=50, failures=2, settled_s=10)
     waits = restarts.failed(restarts.started(Standing(), now=0), terms, now=1)
     gone = restarts.failed(restarts.started(waits, now=60), terms, now=61)
@@ -93,5 +93,5 @@ def test_asking_again_tries_again_at_once_and_only_what_failed_before() -> None:
     assert restarts.asked(runs, at=65, now=70) == runs
 
 
-def test_the_settings_are_the_terms() -> None:
+def test_the_settings_are_used() -> None:
     assert restarts.terms(Supervisor()) == Terms(first_s=1, longest_s=60, failures=5, settled_s=120)

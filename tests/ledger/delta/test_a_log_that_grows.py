@@ -51,7 +51,7 @@ def opened(tables: Tables, table: Path) -> DeltaTable:
 
 @pytest.mark.parametrize("way", ["refresh", "open", "reopen"])
 @pytest.mark.parametrize("times", [1, 2, 3])
-def test_a_look_that_lacks_an_entry_is_no_damage_unless_the_next_lack_it_too(
+def test_a_listing_that_lacks_an_entry_once_is_not_damage(
     tables: Tables, table: Path, monkeypatch: pytest.MonkeyPatch, way: str, times: int
 ) -> None:
     handle = opened(tables, table)

@@ -62,7 +62,7 @@ def test_a_commit_of_another_epoch_is_not_this_writers(tables: Tables) -> None:
         writer.append(fold(at(0, 0), at(1, 1), epoch=7))
 
 
-def test_a_commit_that_landed_in_spite_of_an_error_is_not_repeated(tables: Tables, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_commit_that_landed_despite_an_error_is_not_repeated(tables: Tables, monkeypatch: pytest.MonkeyPatch) -> None:
     writer = claim(tables)
     with monkeypatch.context() as patch:
         patch.setattr(delta_tables, "conditional_append", _failing_after(delta_tables.conditional_append))
@@ -83,7 +83,7 @@ def test_a_commit_that_did_not_land_is_an_error_and_can_be_repeated(tables: Tabl
     assert ends(tables) == [1]
 
 
-def test_an_equal_range_of_another_writer_is_not_taken_for_ones_own(tables: Tables) -> None:
+def test_an_equal_range_of_another_writer_is_not_mistaken_for_our_commit(tables: Tables) -> None:
     """The look-up is by epoch and range: the same range by a newer writer must not hide that this one is fenced."""
     older = claim(tables)
     commit_each(claim(tables), at(1, 1))
@@ -91,14 +91,14 @@ def test_an_equal_range_of_another_writer_is_not_taken_for_ones_own(tables: Tabl
         older.append(fold(at(0, 0), at(1, 1), older.epoch))
 
 
-def test_a_bridge_over_the_same_range_is_not_taken_for_ones_own(tables: Tables) -> None:
+def test_a_bridge_over_the_same_range_is_not_mistaken_for_our_commit(tables: Tables) -> None:
     writer = claim(tables)
     bridge(tables, 1, SOURCE, to=at(1, 1), by="test", at=AT)
     with pytest.raises(NotContiguous):
         writer.append(fold(at(0, 0), at(1, 1), writer.epoch))
 
 
-def test_a_mark_in_between_costs_only_a_second_attempt(tables: Tables) -> None:
+def test_a_mark_in_between_only_needs_a_second_attempt(tables: Tables) -> None:
     writer = claim(tables)
     commit_each(writer, at(1, 1))
     reserve(tables, 1, SOURCE, at(1, 1), by="test", at=AT)

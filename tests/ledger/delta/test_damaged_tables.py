@@ -69,7 +69,7 @@ def test_a_damaged_table_is_one_sentence_with_its_path(tables: Tables, damage: C
         assert "\n" not in str(raised.value)
 
 
-def test_a_damaged_table_is_not_made_anew(tables: Tables) -> None:
+def test_a_damaged_table_is_not_created_again(tables: Tables) -> None:
     first(tables)
     _garbage_entry(Path(tables.control("publications")))
     with pytest.raises(Unreadable):
@@ -109,7 +109,7 @@ def test_a_full_disk_is_one_sentence_and_nothing_is_lost(tables: Tables) -> None
     commit_each(writer, at(3, 3))
 
 
-def test_a_folder_that_cannot_be_made_is_one_sentence(tmp_path: Path) -> None:
+def test_a_folder_that_cannot_be_created_is_one_sentence(tmp_path: Path) -> None:
     (tmp_path / "state").write_text("a file")
     with pytest.raises(TandemError, match=r"cannot create the folder .*/state for tables: File exists"):
         first(Tables(str(tmp_path / "state")))
@@ -136,7 +136,7 @@ def test_a_relative_folder_is_made_absolute_and_a_uri_stays(tmp_path: Path, monk
     assert Tables("s3://bucket/t/").realtime(3, "s") == "s3://bucket/t/realtime/3/s"
 
 
-def test_the_tables_of_a_project_are_where_its_settings_say(tmp_path: Path) -> None:
+def test_the_settings_name_the_folder_of_the_tables(tmp_path: Path) -> None:
     state = Settings(state=str(tmp_path / "state"))
     assert Tables.of(state).root == str(tmp_path / "state" / "tables")
     assert Tables.of(structs.replace(state, storage=Storage(root="/elsewhere"))).root == "/elsewhere"
@@ -158,7 +158,7 @@ def test_a_root_on_a_network_file_system_is_refused_unless_declared(tmp_path: Pa
     assert Tables.of(structs.replace(state, storage=Storage(root="/elsewhere"))).root == "/elsewhere"
 
 
-def test_a_root_that_is_made_is_its_owners_alone(tmp_path: Path) -> None:
+def test_a_created_root_is_private(tmp_path: Path) -> None:
     tables = Tables(str(tmp_path / "disk" / "shop"))
     first(tables)
     assert Path(tables.root).stat().st_mode & 0o777 == 0o700
@@ -178,7 +178,7 @@ def test_control_tables_are_plain(tables: Tables) -> None:
     assert handle.metadata().configuration["delta.enableExpiredLogCleanup"] == "false"
 
 
-def test_a_row_that_landed_in_spite_of_an_error_is_found(tables: Tables, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_row_that_landed_despite_an_error_is_found(tables: Tables, monkeypatch: pytest.MonkeyPatch) -> None:
     journal = Journal(tables, tables.control("notes"), pa.schema([("text", pa.string())]))
     real = delta_tables.conditional_append
 

@@ -40,7 +40,7 @@ def test_every_row_is_derived_from_all_before_it(notes: Journal) -> None:
     assert all(row["seen"] == list(range(1, row["number"])) for row in rows)
 
 
-def test_nothing_is_added_when_nothing_is_derived(notes: Journal) -> None:
+def test_nothing_is_added_if_nothing_is_derived(notes: Journal) -> None:
     assert notes.add(lambda _: None) is None
     assert notes.read().rows() == []
 
@@ -58,7 +58,7 @@ def test_many_files_become_one_and_every_row_stays(notes: Journal, monkeypatch: 
     assert len(delta_tables.files(handle)) <= 4
 
 
-def test_the_newest_row_is_one_files_read(notes: Journal, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_reading_the_newest_row_reads_one_file(notes: Journal, monkeypatch: pytest.MonkeyPatch) -> None:
     for _ in range(5):
         notes.add(seen)
     real, read = delta_tables.read_file, []

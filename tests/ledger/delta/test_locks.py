@@ -41,7 +41,7 @@ def take(path: Path, said: list[str], *, what: str = "archive", patience: float 
     hold(path, System(), what=what, pid=4711, at=AT, patience=patience, say=said.append, every=0.01)
 
 
-def test_a_free_lock_is_taken_in_silence(tmp_path: Path) -> None:
+def test_a_free_lock_is_taken_without_a_message(tmp_path: Path) -> None:
     said: list[str] = []
     path = tmp_path / "state" / "locks" / "log.lock"  # of a state folder that does not exist yet
     take(path, said)
@@ -49,13 +49,13 @@ def test_a_free_lock_is_taken_in_silence(tmp_path: Path) -> None:
     assert str(owner(path)) == "archive (pid 4711, since 2026-11-01T12:00:00+00:00)"
 
 
-def test_a_lock_that_cannot_be_made_is_no_lock(tmp_path: Path) -> None:
+def test_a_lock_file_that_cannot_be_created_is_an_error(tmp_path: Path) -> None:
     (tmp_path / "locks").touch()
     with pytest.raises(TandemError, match=r"cannot use the lock .*log.lock: "):
         take(tmp_path / "locks" / "log.lock", [])
 
 
-def test_who_waits_is_told_for_whom_and_gives_up(tmp_path: Path) -> None:
+def test_a_waiting_process_names_the_holder_and_times_out(tmp_path: Path) -> None:
     said: list[str] = []
     take(tmp_path / "log.lock", [], what="recompute")
     with pytest.raises(LockTimeout, match=r"recompute \(pid 4711, since .*\) still holds .*log.lock"):
@@ -63,7 +63,7 @@ def test_who_waits_is_told_for_whom_and_gives_up(tmp_path: Path) -> None:
     assert said == ["waiting for recompute (pid 4711, since 2026-11-01T12:00:00+00:00), at most 0 s"]
 
 
-def test_a_killed_holder_holds_no_more(tmp_path: Path) -> None:
+def test_a_killed_holder_releases_the_lock(tmp_path: Path) -> None:
     path = tmp_path / "log.lock"
     with subprocess.Popen([sys.executable, "-c", _HOLDER, str(path)], stdout=subprocess.PIPE) as holder:
         assert holder.stdout is not None
@@ -81,6 +81,6 @@ def test_a_killed_holder_holds_no_more(tmp_path: Path) -> None:
     assert said == ["waiting for another process, at most 0 s", "waiting for another process, at most 5 s"]
 
 
-def test_an_owner_file_that_cannot_be_read_is_nobody(tmp_path: Path) -> None:
+def test_an_unreadable_owner_file_means_an_unknown_holder(tmp_path: Path) -> None:
     (tmp_path / "log.lock.owner").write_text("{")
     assert owner(tmp_path / "log.lock") is None

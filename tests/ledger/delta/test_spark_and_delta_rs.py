@@ -31,7 +31,7 @@ def test_spark_reads_realtime_and_control_tables(tables: Tables, spark: SparkSes
     assert [(row["number"], row["kind"]) for row in publications.collect()] == [(1, "initial")]
 
 
-def test_what_spark_writes_under_a_runs_number_is_progress(tables: Tables, spark: SparkSession) -> None:
+def test_sparks_transaction_version_is_the_progress(tables: Tables, spark: SparkSession) -> None:
     run = archive.intend(tables, SOURCE, start=LOG_START, end=at(3, 1), by="test", at=AT)
     for address in (tables.archive(SOURCE), tables.events(SOURCE, "d1"), tables.quarantine(SOURCE, "d1")):
         assert archive.progress(tables, SOURCE, "d1").least == 0

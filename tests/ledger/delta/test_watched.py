@@ -58,7 +58,7 @@ def quiet(monkeypatch: pytest.MonkeyPatch, look: Callable[[], object]) -> object
         return look()
 
 
-def test_a_table_is_there_once_it_is_made(tables: Tables, table: str) -> None:
+def test_a_table_exists_once_it_is_created(tables: Tables, table: str) -> None:
     watched = Watched(tables, table, numbers)
     assert watched.read() == []
     assert watched.read() == []
@@ -66,7 +66,7 @@ def test_a_table_is_there_once_it_is_made(tables: Tables, table: str) -> None:
     assert watched.read() == [1]
 
 
-def test_without_news_nothing_of_it_is_read(tables: Tables, table: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_unchanged_table_is_not_read(tables: Tables, table: str, monkeypatch: pytest.MonkeyPatch) -> None:
     watched = Watched(tables, table, numbers)
     for n in range(3):
         append(table, n)
@@ -75,7 +75,7 @@ def test_without_news_nothing_of_it_is_read(tables: Tables, table: str, monkeypa
         assert quiet(monkeypatch, watched.read) is first
 
 
-def test_a_file_system_that_fails_for_a_moment_breaks_nothing(
+def test_a_temporary_failure_of_the_file_system_breaks_nothing(
     tables: Tables, table: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def stale(path: Path) -> object:
@@ -90,14 +90,14 @@ def test_a_file_system_that_fails_for_a_moment_breaks_nothing(
     assert watched.read() == [1, 2]
 
 
-def test_many_commits_at_once_are_all_seen(tables: Tables, table: str) -> None:
+def test_many_commits_at_once_are_all_read(tables: Tables, table: str) -> None:
     watched = watching(tables, table, 0)
     for n in range(1, 8):
         append(table, n)
     assert watched.read() == [*range(8)]
 
 
-def test_a_table_that_takes_the_place_of_another_is_read_anew(tables: Tables, table: str, tmp_path: Path) -> None:
+def test_a_replaced_table_is_read_again(tables: Tables, table: str, tmp_path: Path) -> None:
     watched = watching(tables, table, 1, 2)
     other = tmp_path / "other"
     append(str(other), 3)
@@ -107,20 +107,20 @@ def test_a_table_that_takes_the_place_of_another_is_read_anew(tables: Tables, ta
     assert watched.read() == [3, 4]
 
 
-def test_a_shorter_table_that_takes_the_place_of_another_is_read_anew(tables: Tables, table: str) -> None:
+def test_a_table_replaced_by_a_shorter_one_is_read_again(tables: Tables, table: str) -> None:
     watched = watching(tables, table, 1, 2)
     shutil.rmtree(table)
     append(table, 5)
     assert watched.read() == [5]
 
 
-def test_a_table_that_is_gone_is_gone(tables: Tables, table: str) -> None:
+def test_a_deleted_table_is_absent(tables: Tables, table: str) -> None:
     watched = watching(tables, table, 1)
     shutil.rmtree(table)
     assert watched.read() == []
 
 
-def test_one_who_was_away_until_entries_expired_sees_the_newest(tables: Tables, table: str) -> None:
+def test_a_reader_that_missed_expired_entries_reads_the_newest_version(tables: Tables, table: str) -> None:
     watched = watching(tables, table, 0)
     for n in range(1, 4):
         append(table, n)
@@ -130,7 +130,7 @@ def test_one_who_was_away_until_entries_expired_sees_the_newest(tables: Tables, 
     assert watched.read() == [0, 1, 2, 3]
 
 
-def test_a_torn_entry_is_said_until_it_is_whole(tables: Tables, table: str) -> None:
+def test_a_torn_entry_is_reported_until_it_is_complete(tables: Tables, table: str) -> None:
     watched = watching(tables, table, 1)
     append(table, 2)
     entry = Path(table) / "_delta_log" / f"{1:020}.json"
@@ -143,7 +143,7 @@ def test_a_torn_entry_is_said_until_it_is_whole(tables: Tables, table: str) -> N
     assert watched.read() == [1, 2]
 
 
-def test_what_could_not_be_made_is_tried_again(tables: Tables, table: str) -> None:
+def test_a_failed_computation_is_tried_again(tables: Tables, table: str) -> None:
     append(table, 1)
     wrong = [delta_tables.Vanished("a file is gone")]
 
@@ -158,7 +158,7 @@ def test_what_could_not_be_made_is_tried_again(tables: Tables, table: str) -> No
     assert watched.read() == [1]
 
 
-def test_what_is_made_of_a_journal_is_made_anew_only_of_new_rows(tables: Tables) -> None:
+def test_a_cached_value_of_a_journal_is_computed_only_for_new_rows(tables: Tables) -> None:
     journal, made = Journal(tables, tables.control("names"), pa.schema([("name", pa.string())])), []
 
     def names(snapshot: Snapshot) -> list[str]:

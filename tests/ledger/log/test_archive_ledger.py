@@ -47,7 +47,7 @@ def test_runs_are_contiguous(tables: Tables) -> None:
     assert [(run.start, run.end) for run in archive.runs(tables, SOURCE)] == [(LOG_START, at(3, 1)), (at(3, 1), at(3, 4))]
 
 
-def test_topics_are_in_the_order_in_which_they_were_first_read_of_and_then_of_the_source(tables: Tables) -> None:
+def test_topics_are_in_the_order_of_their_first_read_then_of_the_source(tables: Tables) -> None:
     assert archive.generations(tables, SOURCE) == ()
     archive.name_topics(tables, SOURCE, {"second": "z", "first": "m"}, at=AT)
     # Which of them has records first changes nothing.
@@ -73,7 +73,7 @@ def test_every_source_has_its_own_runs(tables: Tables) -> None:
     assert archive.intend(tables, "other", start=LOG_START, end=at(1), by="test", at=AT).number == 1
 
 
-def test_what_is_there_after_a_kill_at_any_point(tables: Tables) -> None:
+def test_progress_is_known_after_a_kill_at_any_point(tables: Tables) -> None:
     """Killed after the intent, or after any of the three writes: exactly the tables that hold the run are told."""
     run = intend(tables, LOG_START, at(3, 1))
     addresses = [tables.archive(SOURCE), tables.events(SOURCE, DECODER), tables.quarantine(SOURCE, DECODER)]
@@ -87,7 +87,7 @@ def test_what_is_there_after_a_kill_at_any_point(tables: Tables) -> None:
     assert archive.end(tables, SOURCE, DECODER) == at(3, 1)
 
 
-def test_the_end_is_where_everything_is_written_and_counted(tables: Tables) -> None:
+def test_the_end_is_where_all_tables_are_complete_and_counted(tables: Tables) -> None:
     intend(tables, LOG_START, at(3, 1))
     intend(tables, at(3, 1), at(5, 5))
     write_all(tables, 1)
@@ -108,7 +108,7 @@ def test_a_changed_decoder_fills_new_tables_from_the_first_run(tables: Tables) -
     assert archive.end(tables, SOURCE, "d2") == LOG_START
 
 
-def test_a_run_is_summed_up_once_and_only_when_it_is_finished(tables: Tables) -> None:
+def test_a_run_is_counted_once_and_only_when_complete(tables: Tables) -> None:
     counts = Counts(events=2, quarantined={"json": 1}, holes=1)
     intend(tables, LOG_START, at(3, 1))
     write(tables.archive(SOURCE), 1)
@@ -123,13 +123,13 @@ def test_a_run_is_summed_up_once_and_only_when_it_is_finished(tables: Tables) ->
     assert archive.summaries(tables, SOURCE, "d2") == []
 
 
-def test_the_logs_first_offsets_are_remembered(tables: Tables) -> None:
+def test_the_logs_first_offsets_are_recorded(tables: Tables) -> None:
     archive.intend(tables, SOURCE, start=LOG_START, end=at(9), firsts={("T", 0): 7}, by="test", at=AT)
     archive.intend(tables, SOURCE, start=at(9), end=at(9, 5), firsts={("T", 1): 0}, by="test", at=AT)
     assert archive.firsts(tables, SOURCE) == {("T", 0): 7, ("T", 1): 0}
 
 
-def test_a_later_look_does_not_move_a_first_offset(tables: Tables) -> None:
+def test_a_later_poll_does_not_move_a_first_offset(tables: Tables) -> None:
     """The log starts further on by now: what it had before is archived or lost, and no look may forget it."""
     archive.intend(tables, SOURCE, start=LOG_START, end=at(9), firsts={("T", 0): 7, ("T", 1): 0}, by="test", at=AT)
     archive.intend(tables, SOURCE, start=at(9), end=at(9, 15), firsts={("T", 1): 10}, by="test", at=AT)

@@ -16,7 +16,7 @@ def test_events_quarantine_duplicates_and_explained_holes_make_the_length() -> N
     refuse_unclosed(TEN, Counts(events=5, quarantined={"json": 1, "time": 1}, duplicates=1, holes=2, late=4, conflicts=1))
 
 
-def test_of_a_records_events_one_counts_for_it() -> None:
+def test_a_record_of_several_events_counts_once() -> None:
     counts = Counts(events=9, duplicates=2, further=4, quarantined={"json": 1}, holes=2)
     assert counts.records == 7
     refuse_unclosed(TEN, counts)
@@ -27,7 +27,7 @@ def test_of_a_records_events_one_counts_for_it() -> None:
 
 
 @pytest.mark.parametrize("events", [9, 11])
-def test_a_range_that_does_not_close_is_refused(events: int) -> None:
+def test_a_range_with_unexplained_offsets_is_refused(events: int) -> None:
     with pytest.raises(Unclosed, match=f"{events} outcomes were counted for 10 offsets"):
         refuse_unclosed(TEN, Counts(events=events))
 
@@ -36,7 +36,7 @@ def test_a_log_that_only_grew_is_the_same_log() -> None:
     refuse_changed_log({P: 5, Q: 0}, firsts={P: 5, Q: 0}, ends={P: 12, Q: 0})
 
 
-def test_a_log_that_lost_offsets_under_the_fetch_is_refused() -> None:
+def test_a_log_that_lost_offsets_during_the_fetch_is_refused() -> None:
     with pytest.raises(LogChanged, match="partition 0 of topic T now begins at 6, after 5"):
         refuse_changed_log({P: 5}, firsts={P: 6}, ends={P: 12})
     with pytest.raises(LogChanged, match="now begins at 1, after 0"):
@@ -48,12 +48,12 @@ def test_a_log_that_ends_below_what_was_read_is_another_log() -> None:
         refuse_changed_log({P: 5}, firsts={P: 0}, ends={P: 4})
 
 
-def test_a_topic_made_anew_is_refused() -> None:
+def test_a_recreated_topic_is_refused() -> None:
     with pytest.raises(LogChanged, match="partition 0 of topic T no longer exists"):
         refuse_changed_log({P: 5}, firsts={("U", 0): 0}, ends={("U", 0): 9})
 
 
-def test_a_topic_of_which_nothing_was_read_is_another() -> None:
+def test_a_topic_that_was_never_read_may_be_new() -> None:
     refuse_new_topic({"sales": "b"}, [], {})
     refuse_new_topic({"sales": "b"}, [("a", 0), ("b", 0)], {})
     # Accepted before it had a record.
@@ -62,7 +62,7 @@ def test_a_topic_of_which_nothing_was_read_is_another() -> None:
         refuse_new_topic({"sales": "b"}, [("a", 0)], {})
 
 
-def test_each_of_several_topics_is_known_by_its_name() -> None:
+def test_each_of_several_topics_is_recognized_by_its_name() -> None:
     """Another topic's former records say nothing of one that is added, taken away, or still empty."""
     known = {"a1": "a", "b1": "b"}
     refuse_new_topic({"a": "a1", "b": "b1"}, [("a1", 0)], {"a1": "a"})

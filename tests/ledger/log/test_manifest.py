@@ -33,7 +33,7 @@ def sales(document: dict[str, Any]) -> Any:
     return document["sources"]["sales"]
 
 
-def test_it_is_read_as_it_was_written() -> None:
+def test_a_manifest_is_read_as_it_was_written() -> None:
     assert read(write(GOOD), "here") == GOOD
     assert GOOD.sources["sales"].ranges == Ranges.of({("z", 0): (0, 40), ("z", 1): (5, 9), ("a", 0): (0, 3)})
 
@@ -60,7 +60,7 @@ def test_it_is_read_as_it_was_written() -> None:
         (lambda one: sales(one)["gaps"][0]["ranges"]["z"].update({"0": [[-1, 3]]}), "has an invalid range"),
     ],
 )
-def test_what_contradicts_itself_is_refused(change: Callable[[Any], Any], sentence: str) -> None:
+def test_a_contradictory_manifest_is_refused(change: Callable[[Any], Any], sentence: str) -> None:
     document = json.loads(write(GOOD))
     change(document)
     with pytest.raises(BadManifest, match=rf"^here.*{sentence}"):
@@ -82,6 +82,6 @@ def test_a_path_that_leaves_the_folder_is_refused(path: str) -> None:
 
 
 @pytest.mark.parametrize("document", [b"", b"[]", b"\xff", b'{"format": "1"}', b"x" * 100])
-def test_what_is_no_manifest_is_refused(document: bytes) -> None:
+def test_an_invalid_manifest_is_refused(document: bytes) -> None:
     with pytest.raises(BadManifest, match=r"^here is not the manifest of an export"):
         read(document, "here")

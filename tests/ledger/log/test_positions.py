@@ -22,7 +22,7 @@ def test_comparison_is_a_partial_order(a: Position, b: Position, c: Position) ->
 
 
 @given(positions, positions, positions)
-def test_upper_and_lower_bound_and_are_the_tightest(a: Position, b: Position, c: Position) -> None:
+def test_upper_and_lower_are_the_tightest_bounds(a: Position, b: Position, c: Position) -> None:
     assert (a.at_or_below(c) and b.at_or_below(c)) == upper(a, b).at_or_below(c)
     assert (c.at_or_below(a) and c.at_or_below(b)) == c.at_or_below(lower(a, b))
 
@@ -39,39 +39,39 @@ def test_a_partition_that_is_added_later_starts_at_the_logs_first_offset() -> No
     assert hash(at(5, 0)) == hash(at(5))
 
 
-def test_a_topic_made_anew_is_another_log() -> None:
+def test_a_recreated_topic_is_another_log() -> None:
     assert not Position.of({("T", 0): 5}).at_or_below(Position.of({("U", 0): 9}))
 
 
 @given(positions)
-def test_json_and_back(position: Position) -> None:
+def test_positions_survive_json(position: Position) -> None:
     assert Position.from_json(position.to_json()) == position
 
 
-def test_ranges_start_at_the_first_offset_where_it_is_known() -> None:
+def test_ranges_start_at_a_known_first_offset() -> None:
     assert ranges(at(5), at(7, 9)) == Ranges.of({("T", 0): (5, 7), ("T", 1): (0, 9)})
     assert ranges(at(5), at(7, 9), {("T", 1): 4}) == Ranges.of({("T", 0): (5, 7), ("T", 1): (4, 9)})
     assert ranges(at(5), at(5)) == EMPTY
 
 
-def test_an_end_below_the_start_is_no_range() -> None:
+def test_an_end_below_the_start_is_refused() -> None:
     with pytest.raises(TandemError, match=r"\[\{T/0: 5\}, \{T/0: 4, T/1: 1\}\) is not a range"):
         ranges(at(5), at(4, 1))
 
 
-def test_a_negative_offset_is_no_position() -> None:
+def test_a_negative_offset_is_refused() -> None:
     with pytest.raises(TandemError, match="offset -1 of partition 0 of topic T"):
         at(-1)
 
 
 @given(positions, positions)
-def test_distance_counts_the_offsets_at_which_it_is_ahead(start: Position, end: Position) -> None:
+def test_distance_sums_the_offsets_by_which_it_is_ahead(start: Position, end: Position) -> None:
     ahead = {(partition, at) for partition, offset in end.items() for at in range(offset)}
     assert distance(start, end) == len(ahead - {(partition, at) for partition, offset in start.items() for at in range(offset)})
 
 
 @given(positions, positions, st.dictionaries(partitions, st.integers(0, 3)))
-def test_ranges_hold_what_lies_between_two_positions(a: Position, b: Position, firsts: dict[tuple[str, int], int]) -> None:
+def test_ranges_cover_the_offsets_between_two_positions(a: Position, b: Position, firsts: dict[tuple[str, int], int]) -> None:
     start, end = lower(a, b), upper(a, b)
     expected = {p: set(range(start.get(p, firsts.get(p, 0)), offset)) for p, offset in end.items()}
     found = {

@@ -23,7 +23,7 @@ LIMITED = {"cleanup.policy": "delete", "retention.ms": "604800000", "retention.b
         ({"retention.ms": "0", "retention.bytes": "0"}, Retention(timedelta(0), 0)),
     ],
 )
-def test_a_topics_configuration_says_what_it_keeps(change: dict[str, str], expected: Retention) -> None:
+def test_retention_is_read_from_a_topics_configuration(change: dict[str, str], expected: Retention) -> None:
     assert Retention.of(LIMITED | change) == expected
 
 
@@ -35,7 +35,7 @@ def of_age(age: timedelta, retention: Retention = WEEK) -> Waiting:
     return Waiting(retention, 5, AT - age, 30)
 
 
-def test_nothing_that_waits_and_nothing_that_is_limited_is_null() -> None:
+def test_without_a_backlog_or_a_limit_the_value_is_null() -> None:
     assert left() == left(of_age(99 * DAY, Retention())) == UntilLoss()
     assert UntilLoss().to_json() == {"seconds": None, "offsets": None, "lost": 0, "warning": None}
 
@@ -63,7 +63,7 @@ def test_it_warns_below_the_threshold_or_half_of_the_retention(days: float, kept
     assert (found.warning is not None) is short
 
 
-def test_what_a_partition_may_still_take_before_its_size_reaches_the_oldest() -> None:
+def test_the_size_limit_gives_the_offsets_until_a_loss() -> None:
     """100 bytes a record: 30 of its own and what Kafka may add."""
     full = Retention(None, 10_000)
     found = left(Waiting(full, 40, AT - 99 * DAY, 30), Waiting(full, 20, AT, 30))
@@ -75,13 +75,13 @@ def test_what_a_partition_may_still_take_before_its_size_reaches_the_oldest() ->
     assert left(Waiting(full, 999, AT, 30)).offsets == 0
 
 
-def test_both_limits_are_told() -> None:
+def test_both_limits_are_reported() -> None:
     found = left(Waiting(Retention(7 * DAY, 10_000), 10, AT - 6.5 * DAY, 30))
     assert (found.seconds, found.offsets) == (43200, 90)
     assert found.warning == "in 12.0 hours or 90 offsets the log may lose records that are not archived; run `tandem archive`"
 
 
-def test_a_timestamp_beyond_the_retention_is_told_as_what_it_is() -> None:
+def test_a_timestamp_older_than_the_retention_is_reported() -> None:
     """A producer's clock, or an event time as timestamp: the broker goes by it, and may delete the record at any time."""
     found = left(of_age(3 * DAY), of_age(20_000 * DAY), of_age(8 * DAY))
     assert (found.seconds, found.expired) == (0, AT - 20_000 * DAY)
@@ -92,10 +92,10 @@ def test_a_timestamp_beyond_the_retention_is_told_as_what_it_is() -> None:
 
 
 @pytest.mark.parametrize("written", ["9223372036854775807", "31536000000000000"])
-def test_a_thousand_years_are_for_ever(written: str) -> None:
+def test_a_thousand_years_count_as_unlimited(written: str) -> None:
     assert Retention.of(LIMITED | {"retention.ms": written}) == Retention()
 
 
-def test_what_is_lost_is_told_first() -> None:
+def test_losses_are_reported_first() -> None:
     found = left(of_age(9 * DAY), lost=3)
     assert found.warning == "3 offsets were lost before they were archived; `tandem archive` records them as a gap"

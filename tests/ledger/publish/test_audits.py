@@ -11,7 +11,7 @@ FIGURES = Figures(9, 2, 1, 4.5, 0.5, 0.25, 0.0, "duplicate", ({"row": {"s": None
 ONE = Audit(AT, 7, 1, 1, "v", "n", at(0, 0), at(3, 4), figures=FIGURES)
 
 
-def test_what_is_recorded_is_found(tables: Tables) -> None:
+def test_recorded_audits_are_read_back(tables: Tables) -> None:
     other = replace(ONE, measure="m", figures=replace(FIGURES, cause="none", examples=()))
     bridged = replace(ONE, view="w", measure="", figures=None, obstacle="bridge")
     audits.record(tables, [ONE, other, bridged])

@@ -6,7 +6,7 @@ from ledger.delta.addresses import Tables
 from ledger.publish import documents
 
 
-def test_the_newest_document_of_each_release(tmp_path: Path) -> None:
+def test_each_release_has_its_newest_document(tmp_path: Path) -> None:
     tables = Tables(str(tmp_path))
     assert documents.of(tables, 1) == b""
     for release, document in ((1, b"first"), (2, b"other"), (1, b"second"), (1, b"second")):

@@ -33,7 +33,7 @@ def below(tables: Tables, parent: Publication | None, cut: Position, *, time: in
     )
 
 
-def test_what_lies_below_the_cut_is_carried_and_nothing_else(tables: Tables) -> None:
+def test_labels_of_exactly_the_commits_below_the_cut_are_added(tables: Tables) -> None:
     parent, writer = first(tables), claim(tables)
     writer.append(labelled(at(), at(2, 2), writer.epoch, 1))
     writer.append(labelled(at(2, 2), at(4, 4), writer.epoch, 2))
@@ -52,7 +52,7 @@ def test_what_lies_below_the_cut_is_carried_and_nothing_else(tables: Tables) -> 
     assert counted(replace(parent, cuts={}), at(6, 6)) == (0, 0)
 
 
-def test_a_speed_layer_that_lags_adds_nothing_of_what_it_has_not_read(tables: Tables) -> None:
+def test_a_speed_layer_that_lags_adds_no_labels(tables: Tables) -> None:
     parent = first(tables)
     commit_each(claim(tables), at(2, 2))
     assert below(tables, parent, at(9, 9)).late == 0
@@ -67,7 +67,7 @@ def test_the_watermark_is_that_of_the_commits_up_to_the_cut(tables: Tables) -> N
     assert below(tables, parent, at(4, 4), time=80).watermark == 90
 
 
-def test_without_commits_up_to_the_cut_the_maxima_tell_the_watermark(tables: Tables) -> None:
+def test_without_commits_up_to_the_cut_the_maxima_give_the_watermark(tables: Tables) -> None:
     parent, writer = first(tables), claim(tables)
     assert below(tables, None, at(4, 4), time=80).watermark == 80
     writer.append(labelled(at(), at(2, 2), writer.epoch, 0, 70))
@@ -77,7 +77,7 @@ def test_without_commits_up_to_the_cut_the_maxima_tell_the_watermark(tables: Tab
     assert below(tables, parent, at(4, 4), time=60).watermark == 70
 
 
-def test_where_nobody_has_said_a_watermark_the_maxima_tell_it(tables: Tables) -> None:
+def test_without_a_known_watermark_the_maxima_give_it(tables: Tables) -> None:
     """As in a release that began without, under another bound on clocks, recomputed at the cut where it began."""
     parent = replace(first(tables), cuts={SOURCE: at(4, 4)})
     assert below(tables, parent, at(4, 4), time=80).watermark == 80

@@ -38,19 +38,19 @@ def batch(fingerprint: str, version: int) -> BatchView:
     return BatchView(fingerprint, (Part(version, 1, LOG_START),))
 
 
-def test_nothing_is_live_before_the_first(tables: Tables) -> None:
+def test_nothing_is_live_before_the_first_publication(tables: Tables) -> None:
     assert latest(tables) is None
     assert cut_of(tables, 1, SOURCE) == LOG_START
 
 
-def test_the_first_is_an_empty_batch_at_the_logs_start(tables: Tables) -> None:
+def test_the_first_publication_is_an_empty_batch_at_the_logs_start(tables: Tables) -> None:
     live = first(tables)
     assert (live.number, live.parent, live.kind, live.cut(SOURCE)) == (1, 0, "initial", LOG_START)
     assert live.views == {"numbers_total": BatchView(VIEW)}
     assert first(tables) == live == latest(tables)
 
 
-def test_two_who_make_the_first_at_once_find_the_same(tables: Tables) -> None:
+def test_two_concurrent_first_publications_are_one(tables: Tables) -> None:
     made: list[Publication] = []
     threads = [threading.Thread(target=lambda: made.append(first(tables))) for _ in range(4)]
     for thread in threads:
@@ -62,7 +62,7 @@ def test_two_who_make_the_first_at_once_find_the_same(tables: Tables) -> None:
     assert all(publication == made[0] for publication in made)
 
 
-def test_who_sees_no_publication_yet_finds_the_one_of_another(tables: Tables, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_process_that_saw_no_publication_finds_anothers(tables: Tables, monkeypatch: pytest.MonkeyPatch) -> None:
     """By now the release's oldest commits were deleted, so none begins at the log's start, where a first publication's cut is."""
     first(tables)
     commit_each(claim(tables), at(1, 1))
@@ -104,7 +104,7 @@ def test_a_publication_reads_back_as_it_was(tables: Tables) -> None:
     assert latest(tables) == replace(full, number=2, parent=1)
 
 
-def test_on_conflict_it_is_derived_anew_from_the_new_parent(tables: Tables) -> None:
+def test_on_conflict_a_publication_is_derived_again_from_the_new_parent(tables: Tables) -> None:
     first(tables)
     commit_each(claim(tables), at(1, 1), at(2, 2))
     parents: list[int] = []
@@ -160,7 +160,7 @@ def test_a_cut_in_a_release_without_commits_is_refused(tables: Tables) -> None:
     assert publish_cut(tables, at(3, 3), release=2, kind="promote").release == 2
 
 
-def test_what_a_run_started_from_must_still_be_live(tables: Tables) -> None:
+def test_the_release_that_a_run_started_from_must_still_be_live(tables: Tables) -> None:
     started = replace(first(tables), views={"a": batch("x", 1), "b": batch("y", 1)})
     refuse_stale(replace(started, number=2, views={**started.views, "b": batch("y", 2)}), started, extends=["a"])
     with pytest.raises(NotPublishable, match="another version"):
@@ -171,7 +171,7 @@ def test_what_a_run_started_from_must_still_be_live(tables: Tables) -> None:
         refuse_stale(None, started)
 
 
-def test_retained_is_what_was_live_since_a_time(tables: Tables) -> None:
+def test_publications_that_were_live_since_a_time_are_retained(tables: Tables) -> None:
     one = first(tables)
     line = [replace(one, number=n, at=AT + timedelta(hours=n)) for n in range(1, 6)]
 

@@ -31,13 +31,13 @@ def test_only_runs_of_the_source_and_kind_that_read_something_count() -> None:
 
 
 @pytest.mark.parametrize(("rows", "views", "seconds"), [(1000, 1, 10), (2000, 1, 20), (1000, 3, 20), (10, 1, 10)])
-def test_runs_that_are_alike_say_what_is_in_proportion(rows: int, views: int, seconds: float) -> None:
+def test_similar_runs_give_a_proportional_estimate(rows: int, views: int, seconds: float) -> None:
     about = estimate([ONE, ONE], "hits", "full", rows=rows, views=views)
     assert about == Estimate(seconds, 2, 1000)
 
 
 @given(st.floats(0, 60), st.floats(1e-6, 1e-2), st.integers(0, 10**9))
-def test_a_fixed_part_and_a_rate_are_found(fixed: float, each: float, rows: int) -> None:
+def test_a_fixed_time_and_a_rate_are_found(fixed: float, each: float, rows: int) -> None:
     """Of runs that take exactly so long, beyond the shortest of them."""
     sizes = (1000, 50_000, 4000, 700_000)
     runs = [replace(ONE, rows=size, seconds=fixed + each * size * 2) for size in sizes]
@@ -48,7 +48,7 @@ def test_a_fixed_part_and_a_rate_are_found(fixed: float, each: float, rows: int)
 
 
 @given(st.lists(st.builds(replace, st.just(ONE), rows=st.integers(0, 10**6), seconds=st.floats(0, 1e4)), max_size=8))
-def test_more_work_is_never_said_to_take_less(runs: list[Rate]) -> None:
+def test_more_work_is_never_estimated_shorter(runs: list[Rate]) -> None:
     about = [estimate(runs, "hits", "full", rows=rows, views=2) for rows in (0, 10, 1000, 10**6, 10**9)]
     found = [each.seconds for each in about if each is not None]
     assert len(found) in (0, len(about))

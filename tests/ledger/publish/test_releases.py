@@ -9,7 +9,7 @@ from tests.ledger.tiny import AT
 FILES = {"definitions.py": b"VIEWS = ()\n", "tandem.toml": b"", "data/\xc3\xa4.bin": bytes(range(256))}
 
 
-def test_files_come_back_byte_for_byte(tables: Tables) -> None:
+def test_files_are_stored_byte_for_byte(tables: Tables) -> None:
     stored = store(tables, FILES, sources={"s": "d1"}, views={"v": "f1"}, by="test", at=AT)
     loaded = load(tables, 1)
     assert loaded == stored
@@ -25,7 +25,7 @@ def test_the_same_files_again_are_the_same_release(tables: Tables) -> None:
     assert [release.number for release in every(tables)] == [1, 2, 3]
 
 
-def test_the_same_files_that_mean_something_else_are_another_release(tables: Tables) -> None:
+def test_the_same_files_with_another_meaning_are_another_release(tables: Tables) -> None:
     """As under a Tandem whose kernel computes otherwise, which has to be able to adopt them."""
     store(tables, FILES, sources={"s": "d1"}, views={"v": "f1"}, by="test", at=AT)
     assert store(tables, FILES, sources={"s": "d1"}, views={"v": "f2"}, by="test", at=AT).number == 2

@@ -20,7 +20,7 @@ def found(tables: Tables, parent: Publication | None, cut: Position, below: Coun
     return repaired(tables, parent, release, SOURCE, cut=cut, below=below)
 
 
-def test_copies_that_the_tail_counted_and_the_batch_did_not(tables: Tables) -> None:
+def test_duplicates_that_only_the_speed_layer_counted_are_repaired(tables: Tables) -> None:
     parent, writer = first(tables), claim(tables)
     commit(writer, at(3, 3), Counts(events=5, duplicates=1))
     commit(writer, at(6, 6), Counts(events=5, quarantined={"json": 1}))
@@ -32,7 +32,7 @@ def test_copies_that_the_tail_counted_and_the_batch_did_not(tables: Tables) -> N
     assert found(tables, later, at(6, 6), below) == 1
 
 
-def test_nobody_can_tell_where_the_tail_did_not_count_the_same_records(tables: Tables) -> None:
+def test_the_number_is_unknown_if_the_layers_processed_different_records(tables: Tables) -> None:
     parent, writer = first(tables), claim(tables)
     commit(writer, at(3, 3), Counts(events=6))
     assert found(tables, None, at(3, 3), Counts(events=6)) is None

@@ -65,7 +65,7 @@ def writer(tables: Tables) -> Writer:
     return writer
 
 
-def test_of_several_that_are_ready_the_newest_goes_live(tables: Tables, writer: Writer) -> None:
+def test_the_newest_ready_release_goes_live(tables: Tables, writer: Writer) -> None:
     for release in (2, 3, 4):
         applied(tables, release)
         commit_each(claim(tables, release), at(9, 9))
@@ -103,7 +103,7 @@ def test_a_promotion_waits_for_the_realtime_views(tables: Tables, writer: Writer
         promote(tables, 2)
 
 
-def test_what_was_live_comes_back_where_it_stands_by_now(tables: Tables, writer: Writer) -> None:
+def test_a_former_release_comes_back_at_its_current_position(tables: Tables, writer: Writer) -> None:
     applied(tables, 2)
     commit_each(claim(tables, 2), at(9, 9))
     promote(tables)
@@ -139,7 +139,7 @@ def test_a_publication_of_the_same_release_comes_back_as_it_was(tables: Tables, 
     assert publish_cut(tables, at(9, 9)).number == 6
 
 
-def test_nothing_goes_back_over_what_no_speed_layer_counted(tables: Tables, writer: Writer) -> None:
+def test_no_rollback_crosses_a_range_without_commits(tables: Tables, writer: Writer) -> None:
     cuts.bridge(tables, 1, SOURCE, to=at(20, 20), by="test", at=AT)
     publish_cut(tables, at(20, 20))
     with pytest.raises(NotPublishable, match=r"cannot move back from .* to .*: the realtime views do not cover the range"):
@@ -149,7 +149,7 @@ def test_nothing_goes_back_over_what_no_speed_layer_counted(tables: Tables, writ
     assert live.number == 3
 
 
-def test_nothing_goes_back_to_batch_views_that_are_gone(tables: Tables, writer: Writer) -> None:
+def test_no_rollback_goes_to_deleted_batch_views(tables: Tables, writer: Writer) -> None:
     live = latest(tables)
     assert live is not None
     gone = {"numbers_total": BatchView("f00d", (Part(7, 3, at(5, 5)),))}
@@ -159,7 +159,7 @@ def test_nothing_goes_back_to_batch_views_that_are_gone(tables: Tables, writer: 
         rollback(tables, 3)
 
 
-def test_nothing_goes_back_to_what_upkeep_may_be_taking_out(tables: Tables, writer: Writer) -> None:
+def test_no_rollback_goes_to_a_publication_that_maintenance_may_delete(tables: Tables, writer: Writer) -> None:
     """It looked before the rollback and takes out after it: then the live publication would have lost its tail."""
     publish_cut(tables, at(9, 9))
     cuts_before = [each.cut(SOURCE) for each in publications.retained(publications.history(tables), keep=1, since=AT)]
@@ -218,7 +218,7 @@ def retired(tables: Tables) -> None:
 
 
 @pytest.mark.parametrize("becomes", [moved, retired])
-def test_upkeep_leaves_what_may_go_live_any_moment(
+def test_maintenance_keeps_states_that_may_go_live(
     tables: Tables, writer: Writer, monkeypatch: pytest.MonkeyPatch, becomes: Callable[[Tables], None]
 ) -> None:
     """A recompute, or who retires it, may come between what a promotion says and its publication."""
@@ -242,7 +242,7 @@ def test_upkeep_leaves_what_may_go_live_any_moment(
     assert answer(tables) == (18, at(9, 9))
 
 
-def test_what_did_not_go_live_is_needed_until_the_next_publication(
+def test_a_state_that_did_not_go_live_is_kept_until_the_next_publication(
     tables: Tables, writer: Writer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Nobody can tell a promotion that takes long from one that was killed; from then on it comes too late."""
@@ -296,7 +296,7 @@ def test_a_release_that_failed_is_not_followed(tables: Tables, writer: Writer) -
         promote(tables, 2)
 
 
-def test_a_release_that_was_live_is_kept_up_for_days(tables: Tables, writer: Writer) -> None:
+def test_a_former_release_is_kept_up_to_date_for_days(tables: Tables, writer: Writer) -> None:
     applied(tables, 2)
     commit_each(claim(tables, 2), at(9, 9))
     promote(tables)
@@ -306,7 +306,7 @@ def test_a_release_that_was_live_is_kept_up_for_days(tables: Tables, writer: Wri
         rollback(tables, 2, when=AT + timedelta(days=8))
 
 
-def test_what_stands_is_retained(tables: Tables, writer: Writer) -> None:
+def test_standing_states_are_retained(tables: Tables, writer: Writer) -> None:
     def retained(*, publications: int) -> list[tuple[int, Position]]:
         states = Followed(tables, DAYS).retained(AT, publications=publications, since=AT + timedelta(days=1))
         return [(state.release, state.cut(SOURCE)) for state in states]
@@ -317,7 +317,7 @@ def test_what_stands_is_retained(tables: Tables, writer: Writer) -> None:
     assert retained(publications=2) == [(1, at(5, 5)), (1, at(9, 9)), (2, at(5, 5))]
 
 
-def test_one_who_asks_again_sees_what_is_new(tables: Tables) -> None:
+def test_a_second_poll_reads_new_records(tables: Tables) -> None:
     known = Followed(tables, DAYS)
     assert known.states(AT) == []
     first(tables)

@@ -49,7 +49,7 @@ cuts = st.lists(st.integers(0, 40).map(place), max_size=3)
 
 
 @given(tables(), st.integers(0, 12).map(place), cuts, st.integers(2, 5))
-def test_no_protected_boundary_goes_and_every_reader_reads_the_same(
+def test_protected_boundaries_stay_and_every_reader_reads_the_same(
     spans: list[Span], live: Position, protect: list[Position], fanout: int
 ) -> None:
     after = compacted(spans, plan(spans, live=live, protect=protect, fanout=fanout))
@@ -107,7 +107,7 @@ def test_restarts_that_commit_nothing_do_not_pile_up() -> None:
     assert max(span.epoch for span in compacted(marks, groups)) == 100
 
 
-def test_a_merged_commit_holds_what_its_parts_held() -> None:
+def test_a_merged_commit_has_the_content_of_its_parts() -> None:
     first = Commit(
         at(0, 0),
         at(2, 0),
@@ -162,7 +162,7 @@ def test_commits_with_different_views_do_not_become_one() -> None:
         merged([fold(at(0), at(1)), Commit(at(1), at(2), 1, "fold")], merge)
 
 
-def test_expired_is_only_what_lies_below_every_cut() -> None:
+def test_only_commits_below_every_cut_expire() -> None:
     spans = [Span(place(n), place(n + 1), 1, "fold") for n in range(5)]
     assert in_order(reversed(spans)) == spans
     assert expired(spans, [place(3), place(2)]) == spans[:2]

@@ -25,14 +25,14 @@ def ends(commits: tuple[Commit, ...], since: tuple[Commit, ...] = ()) -> list[Po
     return [commit.end for commit in new]
 
 
-def test_no_table_is_no_commits(tables: Tables) -> None:
+def test_a_missing_table_has_no_commits(tables: Tables) -> None:
     follower = follow(tables)
     assert follower.poll() == ()
     commit_each(claim(tables), at(1, 1))
     assert ends(follower.poll()) == [at(1, 1)]
 
 
-def test_each_poll_gives_what_is_new_in_order(tables: Tables) -> None:
+def test_each_poll_returns_new_commits_in_order(tables: Tables) -> None:
     writer, follower = claim(tables), follow(tables)
     commit_each(writer, at(1, 1), at(2, 2))
     before = follower.poll()
@@ -56,7 +56,7 @@ def test_no_file_is_read_twice(tables: Tables, monkeypatch: pytest.MonkeyPatch) 
     assert len(read) == len(set(read)) == 6
 
 
-def test_without_news_the_commits_are_not_gone_through_again(tables: Tables) -> None:
+def test_an_unchanged_table_is_not_processed_again(tables: Tables) -> None:
     writer, follower = claim(tables), follow(tables)
     commit_each(writer, at(1, 1), at(2, 2))
     first = follower.poll()
@@ -76,7 +76,7 @@ def test_a_compaction_adds_nothing(tables: Tables) -> None:
     assert decode([data for commit in found for data in commit.partials.values()]) == partial(LOG_START, at(8, 8))
 
 
-def test_a_compaction_over_old_and_new_has_a_reader_begin_again(tables: Tables) -> None:
+def test_a_compaction_across_old_and_new_commits_restarts_a_reader(tables: Tables) -> None:
     writer, follower = claim(tables), follow(tables)
     commit_each(writer, at(1, 1), at(2, 2))
     before = follower.poll()
@@ -87,7 +87,7 @@ def test_a_compaction_over_old_and_new_has_a_reader_begin_again(tables: Tables) 
     assert chain(found, LOG_START).end == at(3, 3)
 
 
-def test_a_reader_that_lacks_only_recent_commits_never_begins_again(tables: Tables) -> None:
+def test_a_reader_that_lacks_only_recent_commits_never_restarts(tables: Tables) -> None:
     writer, follower = claim(tables), follow(tables)
     found: tuple[Commit, ...] = ()
     for number in range(1, 40):
@@ -118,7 +118,7 @@ def test_a_mark_is_not_new(tables: Tables) -> None:
     assert ends(follower.poll(), before) == []
 
 
-def test_a_reader_who_was_away_while_the_log_was_cleaned_up_comes_back(tables: Tables) -> None:
+def test_a_reader_that_missed_expired_entries_continues(tables: Tables) -> None:
     """Its handle's next log entries are gone: it opens the table anew and still reads only what is new."""
     writer, follower = claim(tables), follow(tables)
     commit_each(writer, at(1, 1))
@@ -132,7 +132,7 @@ def test_a_reader_who_was_away_while_the_log_was_cleaned_up_comes_back(tables: T
     assert ends(follower.poll(), before) == [at(2, 2), at(3, 3), at(4, 4)]
 
 
-def test_a_file_that_is_gone_for_good_is_said(tables: Tables) -> None:
+def test_a_missing_file_is_reported(tables: Tables) -> None:
     commit_each(claim(tables), at(1, 1))
     handle = delta_tables.open_table(tables, tables.realtime(1, SOURCE))
     assert handle is not None

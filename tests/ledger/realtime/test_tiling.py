@@ -22,7 +22,7 @@ def test_the_chain_runs_from_the_cut_to_the_last_commit() -> None:
     assert (found.commits, found.end, found.problem) == ((B, C), at(5, 4), None)
 
 
-def test_nothing_beyond_the_cut_is_an_answer_at_the_cut() -> None:
+def test_without_commits_after_the_cut_the_answer_ends_at_the_cut() -> None:
     for spans in ([], [A, B, C]):
         assert chain(spans, at(5, 4)).end == at(5, 4)
         assert chain(spans, at(5, 4)).problem is None
@@ -56,7 +56,7 @@ def test_overlap_is_refused() -> None:
     assert chain([A, B, fold(at(2, 2), at(2, 4))], LOG_START).problem
 
 
-def test_a_bridge_is_where_the_answer_ends_for_now() -> None:
+def test_the_answer_ends_at_a_bridge() -> None:
     bridge = Span(at(2, 4), at(5, 4), 1, "bridge")
     beyond = fold(at(5, 4), at(6, 6))
     stopped = chain([A, B, bridge, beyond], LOG_START)
@@ -65,12 +65,12 @@ def test_a_bridge_is_where_the_answer_ends_for_now() -> None:
     assert chain([A, B, bridge, beyond], at(5, 4)).commits == (beyond,)
 
 
-def test_marks_have_no_part_in_it() -> None:
+def test_marks_do_not_count() -> None:
     marks = [Span(at(1, 1), at(1, 1), 2, "epoch"), Span(at(2, 1), at(2, 1), 2, "cut")]
     assert chain([A, B, *marks], LOG_START).commits == (A, B)
 
 
-def test_a_partition_added_later_goes_on_from_its_first_offset() -> None:
+def test_a_partition_added_later_starts_at_its_first_offset() -> None:
     assert chain([fold(at(0), at(4)), fold(at(4), at(5, 3))], LOG_START).end == at(5, 3)
 
 

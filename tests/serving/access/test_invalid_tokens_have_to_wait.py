@@ -17,7 +17,7 @@ class Clock:
 
 
 @given(st.lists(st.tuples(st.sampled_from(["192.0.2.1", "192.0.2.2"]), st.floats(0, 2)), max_size=60))
-def test_in_any_stretch_of_time_a_network_fails_at_most_burst_and_rate(steps: list[tuple[str, float]]) -> None:
+def test_in_any_period_a_network_fails_at_most_burst_plus_rate(steps: list[tuple[str, float]]) -> None:
     clock = Clock()
     failures = Failures(rate=2, burst=3, clock=clock)
     seen: dict[str, list[float]] = {"192.0.2.1": [], "192.0.2.2": []}

@@ -75,7 +75,7 @@ async def followed(server: KeyServer, *, refresh_s: float = 600, stale_s: float 
 
 
 @pytest.mark.anyio
-async def test_a_start_fetches_once_and_questions_never_do(server: KeyServer) -> None:
+async def test_a_start_fetches_once_and_requests_never_fetch(server: KeyServer) -> None:
     async with followed(server) as found:
         assert all(found.taken(found.issuing.signed()) for _ in range(20))
         await asyncio.sleep(0)
@@ -83,7 +83,7 @@ async def test_a_start_fetches_once_and_questions_never_do(server: KeyServer) ->
 
 
 @pytest.mark.anyio
-async def test_a_key_that_was_withdrawn_under_its_id_is_refused_by_age_alone(server: KeyServer) -> None:
+async def test_a_key_that_was_withdrawn_under_its_id_is_refused_by_age(server: KeyServer) -> None:
     async with followed(server, refresh_s=0.1) as found:
         old = found.issuing.signed()
         assert found.taken(old)
@@ -93,7 +93,7 @@ async def test_a_key_that_was_withdrawn_under_its_id_is_refused_by_age_alone(ser
 
 
 @pytest.mark.anyio
-async def test_a_signature_that_does_not_fit_has_the_keys_fetched(server: KeyServer) -> None:
+async def test_an_invalid_signature_fetches_the_keys(server: KeyServer) -> None:
     for kid in ("k1", "k2"):  # another key under the same id, and under another
         async with followed(server) as found:
             old = found.issuing.signed()
@@ -105,7 +105,7 @@ async def test_a_signature_that_does_not_fit_has_the_keys_fetched(server: KeySer
 
 
 @pytest.mark.anyio
-async def test_any_number_of_tokens_that_do_not_fit_cost_few_fetches(server: KeyServer, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_many_invalid_tokens_cause_few_fetches(server: KeyServer, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(oidc_keys, "SPACING_S", 0.5)
     strangers = [new_key(), new_key("k9")]
     async with followed(server) as found:
@@ -120,7 +120,7 @@ async def test_any_number_of_tokens_that_do_not_fit_cost_few_fetches(server: Key
 
 @pytest.mark.anyio
 @pytest.mark.parametrize("how", FAULTS)
-async def test_while_the_address_fails_the_keys_at_hand_count_until_they_are_stale(server: KeyServer, how: str) -> None:
+async def test_cached_keys_count_until_stale_while_fetches_fail(server: KeyServer, how: str) -> None:
     async with followed(server, refresh_s=0.05, stale_s=60) as found:
         good, bogus = found.issuing.signed(), found.issuing.signed(key=new_key("k9"))
         server.how = how
@@ -140,7 +140,7 @@ async def test_while_the_address_fails_the_keys_at_hand_count_until_they_are_sta
 
 @pytest.mark.anyio
 @pytest.mark.parametrize("how", ["hang", "page"])
-async def test_a_start_does_not_wait_for_long_and_says_that_nobody_can_be_told(
+async def test_a_start_waits_briefly_and_reports_missing_keys(
     server: KeyServer, how: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(oidc_keys, "START_S", 0.05)
@@ -155,7 +155,7 @@ async def test_a_start_does_not_wait_for_long_and_says_that_nobody_can_be_told(
 
 
 @pytest.mark.anyio
-async def test_no_key_left_refuses_all_tokens(server: KeyServer) -> None:
+async def test_an_empty_key_set_refuses_all_tokens(server: KeyServer) -> None:
     async with followed(server, refresh_s=0.05) as found:
         good = found.issuing.signed()
         assert found.taken(good)
@@ -164,7 +164,7 @@ async def test_no_key_left_refuses_all_tokens(server: KeyServer) -> None:
         await found.until(lambda: not found.taken(good))
 
 
-def test_what_hangs_is_left_when_the_server_ends(server: KeyServer) -> None:
+def test_a_hanging_fetch_does_not_delay_the_end_of_the_server(server: KeyServer) -> None:
     async def once() -> float:
         async with followed(server, refresh_s=0.05) as found:
             server.how = "hang"
@@ -174,7 +174,7 @@ def test_what_hangs_is_left_when_the_server_ends(server: KeyServer) -> None:
     assert time.monotonic() - asyncio.run(once()) < 20
 
 
-def test_keys_for_other_uses_are_not_kept() -> None:
+def test_keys_for_other_uses_are_ignored() -> None:
     key = new_key().as_dict(private=False)
     others = [
         {**key, "use": "enc"},
@@ -190,6 +190,6 @@ def test_keys_for_other_uses_are_not_kept() -> None:
 
 
 @pytest.mark.anyio
-async def test_an_address_where_nobody_listens_is_said() -> None:
+async def test_an_unreachable_address_is_reported() -> None:
     with pytest.raises(OidcError, match=r"http://127\.0\.0\.1:9/keys cannot be fetched"):
         await fetch("http://127.0.0.1:9/keys")

@@ -17,7 +17,7 @@ class Clock:
 
 
 @given(st.lists(st.tuples(st.sampled_from(["a", "b"]), st.floats(0, 3)), max_size=60))
-def test_in_any_stretch_of_time_a_principal_begins_at_most_burst_and_rate(steps: list[tuple[str, float]]) -> None:
+def test_in_any_period_a_principal_begins_at_most_burst_plus_rate(steps: list[tuple[str, float]]) -> None:
     clock = Clock()
     limits = Limits(rate=2, burst=3, concurrent=100, clock=clock)
     begun: dict[str, list[float]] = {"a": [], "b": []}
@@ -38,7 +38,7 @@ def test_in_any_stretch_of_time_a_principal_begins_at_most_burst_and_rate(steps:
                 assert last - first + 1 <= 3 + 2 * (times[last] - start) + 1e-3
 
 
-def test_what_runs_at_a_time_is_bounded_and_comes_back() -> None:
+def test_concurrent_requests_are_bounded_and_released() -> None:
     limits = Limits(rate=100, burst=100, concurrent=2, clock=Clock())
     assert [limits.enter("a") for _ in range(3)] == [None, None, 1.0]
     assert limits.enter("b") is None
@@ -46,7 +46,7 @@ def test_what_runs_at_a_time_is_bounded_and_comes_back() -> None:
     assert limits.enter("a") is None
 
 
-def test_those_who_are_gone_are_forgotten_and_those_who_run_are_not() -> None:
+def test_idle_principals_are_forgotten_and_active_ones_are_not() -> None:
     clock = Clock()
     limits = Limits(rate=1, burst=1, concurrent=1, clock=clock)
     assert limits.enter("running") is None

@@ -48,7 +48,7 @@ def whose(issuing: Issuing, shown: str) -> Principal | None:
     return known(issuing).whose(shown, now=NOON)
 
 
-def test_a_token_that_fits_has_the_rights_of_its_claim(issuing: Issuing) -> None:
+def test_a_valid_token_has_the_rights_of_its_claim(issuing: Issuing) -> None:
     found = whose(issuing, issuing.signed())
     assert found is not None
     assert (str(found), found.rights.rows, found.expires) == ("oidc:ann", ("page=/a",), NOON + timedelta(minutes=5))
@@ -80,7 +80,7 @@ def test_a_token_that_fits_has_the_rights_of_its_claim(issuing: Issuing) -> None
     ],
     ids=str,
 )
-def test_a_token_whose_claims_do_not_fit_is_nobodys(issuing: Issuing, claims) -> None:
+def test_a_token_with_other_claims_is_refused(issuing: Issuing, claims) -> None:
     assert whose(issuing, issuing.signed(**claims)) is None
 
 
@@ -89,7 +89,7 @@ def test_clocks_may_differ_a_little(issuing: Issuing) -> None:
     assert whose(issuing, issuing.signed(nbf=int(NOON.timestamp()) + 29)) is not None
 
 
-def test_another_keys_signature_is_nobodys(issuing: Issuing) -> None:
+def test_another_keys_signature_is_refused(issuing: Issuing) -> None:
     assert whose(issuing, issuing.signed(key=new_key())) is None
     shown = issuing.signed()
     assert whose(issuing, shown[:-4] + "AAAA") is None
@@ -114,18 +114,18 @@ def test_the_algorithm_is_the_configured_one_whatever_the_header_says(issuing: I
     assert whose(issuing, jwt.encode({"alg": "ES384", "kid": "k1"}, claims, other, algorithms=["ES384"])) is None
 
 
-def test_a_key_that_a_token_brings_is_not_looked_at(issuing: Issuing) -> None:
+def test_a_key_inside_a_token_is_ignored(issuing: Issuing) -> None:
     own = new_key()
     for header in ({"jwk": own.as_dict(private=False)}, {"jku": "https://evil.example/keys"}):
         assert whose(issuing, issuing.signed(key=own, header=header)) is None
 
 
 @pytest.mark.parametrize("shown", ["", "a", "a.b.c", "....", "é", "e30.e30.e30", "x" * 50_000])
-def test_what_is_no_token_is_nobodys(issuing: Issuing, shown: str) -> None:
+def test_an_invalid_token_is_refused(issuing: Issuing, shown: str) -> None:
     assert whose(issuing, shown) is None
 
 
-def test_without_keys_nobody_can_be_told(issuing: Issuing) -> None:
+def test_without_keys_no_token_can_be_checked(issuing: Issuing) -> None:
     found = provider(SETTINGS)
     assert found is not None
     with pytest.raises(OidcError, match="have not been fetched yet; try again"):
@@ -133,16 +133,16 @@ def test_without_keys_nobody_can_be_told(issuing: Issuing) -> None:
 
 
 @pytest.mark.parametrize("typ", ["JWT", "jwt", "at+jwt", "AT+JWT", "application/at+jwt", None])
-def test_access_tokens_are_of_a_type_that_providers_send(issuing: Issuing, typ: str | None) -> None:
+def test_access_tokens_have_a_type_that_providers_send(issuing: Issuing, typ: str | None) -> None:
     assert whose(issuing, issuing.signed(header={"typ": typ})) is not None
 
 
 @pytest.mark.parametrize("typ", ["logout+jwt", "dpop+jwt", "secevent+jwt", "application/logout+jwt", "", "none ", "application/"])
-def test_tokens_of_other_types_are_nobodys(issuing: Issuing, typ: str) -> None:
+def test_tokens_of_other_types_are_refused(issuing: Issuing, typ: str) -> None:
     assert whose(issuing, issuing.signed(header={"typ": typ})) is None
 
 
-def test_the_types_can_be_those_of_rfc_9068_alone(issuing: Issuing) -> None:
+def test_the_types_can_be_restricted_to_rfc_9068(issuing: Issuing) -> None:
     strict = known(issuing, typ="application/at+jwt")
     shown = {typ: issuing.signed(header={"typ": typ}) for typ in ("at+jwt", "application/at+jwt", "JWT", "none", None)}
     taken = [typ for typ, text in shown.items() if strict.whose(text, now=NOON) is not None]

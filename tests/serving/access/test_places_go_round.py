@@ -76,9 +76,7 @@ TestTurns = Turns.TestCase
 
 
 @given(st.lists(st.sampled_from("bcd"), max_size=200), st.integers(1, 4))
-def test_who_asks_for_one_place_waits_for_one_turn_of_each_other_however_many_they_asked_for(
-    flood: list[str], places: int
-) -> None:
+def test_a_request_waits_for_at_most_one_turn_of_each_other_principal(flood: list[str], places: int) -> None:
     queue: FairQueue[str] = FairQueue(places)
     running = deque(name for name in flood if queue.enter(name, name))
     if queue.enter("a", "a"):
@@ -94,7 +92,7 @@ def test_who_asks_for_one_place_waits_for_one_turn_of_each_other_however_many_th
         assert turns[found[0]] <= 1
 
 
-def test_who_is_alone_has_all_places_and_the_next_one_gets_the_first_that_is_free() -> None:
+def test_a_single_principal_gets_all_slots_and_the_next_gets_the_first_free_one() -> None:
     queue: FairQueue[int] = FairQueue(4)
     assert [queue.enter("a", n) for n in range(6)] == [True] * 4 + [False] * 2
     assert not queue.enter("b", 7)
@@ -113,7 +111,7 @@ def test_who_is_alone_has_all_places_and_the_next_one_gets_the_first_that_is_fre
         max_size=60,
     )
 )
-def test_there_is_always_room_for_the_next_one(steps: list[tuple[str, int]]) -> None:
+def test_there_is_always_room_for_another_principal(steps: list[tuple[str, int]]) -> None:
     shares, held = Shares(1024), {name: deque[int]() for name in NAMES}
     for name, amount in steps:
         if amount and amount <= 512 and shares.take(name, amount):
@@ -129,7 +127,7 @@ def test_there_is_always_room_for_the_next_one(steps: list[tuple[str, int]]) -> 
             shares.give_back("newcomer", free // 2)
 
 
-def test_what_was_granted_may_turn_out_to_be_another_amount() -> None:
+def test_a_granted_amount_may_change() -> None:
     shares = Shares(10)
     assert shares.take("a", 4)
     shares.resize("a", 4, 20)

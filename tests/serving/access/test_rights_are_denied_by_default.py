@@ -11,7 +11,7 @@ def views(tmp_path_factory: pytest.TempPathFactory):
     return World(tmp_path_factory.mktemp("world")).project.views
 
 
-def test_rights_are_about_the_views_that_they_name(views) -> None:
+def test_rights_apply_to_the_views_that_they_name(views) -> None:
     assert Rights().verbs == frozenset()
     some = Rights.of(may=["read"], views=["ever"])
     assert some.bound(views["ever"]) == {}
@@ -35,7 +35,7 @@ def test_a_rule_whose_value_a_key_cannot_have_shows_nothing(views) -> None:
     assert Rights.of(may=["read"], rows=["odd=perhaps"]).bound(views["inverse"]) is None
 
 
-def test_words_of_settings_are_rights() -> None:
+def test_settings_give_rights() -> None:
     assert parse_rights(["read", "view:a", "sql", "view:b", "row:city=OSLO"]) == Rights.of(
         may=["read", "sql"], views=["a", "b"], rows=["city=OSLO"]
     )
@@ -53,6 +53,6 @@ def test_words_of_settings_are_rights() -> None:
         (["ingest", "row:a=b"], "cannot include ingest"),
     ],
 )
-def test_what_cannot_be_meant_is_refused(words: list[str], sentence: str) -> None:
+def test_contradictory_rights_are_refused(words: list[str], sentence: str) -> None:
     with pytest.raises(BadRights, match=sentence):
         parse_rights(words)

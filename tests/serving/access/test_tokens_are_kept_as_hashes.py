@@ -25,7 +25,7 @@ def made(path: Path, name: str = "one", *, rights: Rights = READ) -> str:
     return tokens.create(path, name, rights, expires=LATER, now=NOON, random=os.urandom)[1]
 
 
-def test_the_file_holds_no_secret_and_is_the_owners_alone(tmp_path: Path) -> None:
+def test_the_file_has_no_secret_and_is_private(tmp_path: Path) -> None:
     path = tokens.file_of(tmp_path)
     secret = made(path)
     assert secret.removeprefix(tokens.PREFIX) not in path.read_text()
@@ -34,7 +34,7 @@ def test_the_file_holds_no_secret_and_is_the_owners_alone(tmp_path: Path) -> Non
     assert len(secret) - len(tokens.PREFIX) == 43  # 256 bits in base64
 
 
-def test_a_secret_is_its_holder_until_it_expires(tmp_path: Path) -> None:
+def test_a_secret_authenticates_until_it_expires(tmp_path: Path) -> None:
     path = tokens.file_of(tmp_path)
     rights = Rights.of(may=["read", "sql"], views=["per_page"], rows=["page=/a"])
     secret, other = made(path, rights=rights), made(path, "other")
@@ -49,7 +49,7 @@ def test_a_secret_is_its_holder_until_it_expires(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("change", [lambda text: text[:-1], lambda text: text + "A", str.upper, lambda _: tokens.PREFIX])
-def test_anything_else_is_nobody(tmp_path: Path, change) -> None:
+def test_any_other_secret_is_refused(tmp_path: Path, change) -> None:
     path = tokens.file_of(tmp_path)
     secret = made(path)
     assert Tokens(path).whose(change(secret), now=NOON) is None
@@ -57,7 +57,7 @@ def test_anything_else_is_nobody(tmp_path: Path, change) -> None:
     assert Tokens(tmp_path / "none").whose(secret, now=NOON) is None
 
 
-def test_a_change_is_seen_at_the_next_look(tmp_path: Path) -> None:
+def test_a_change_counts_at_the_next_check(tmp_path: Path) -> None:
     path = tokens.file_of(tmp_path)
     known = Tokens(path)
     secret = made(path)
@@ -69,9 +69,7 @@ def test_a_change_is_seen_at_the_next_look(tmp_path: Path) -> None:
     assert known.whose(secret, now=NOON) is None
 
 
-def test_a_look_that_began_before_a_token_was_revoked_gives_it_to_nobody_later(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_check_that_began_before_a_revocation_is_not_reused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """It ends in another thread, with the file as it was, at any moment of a look that began afterwards."""
     path = tokens.file_of(tmp_path)
     secret, known = made(path), Tokens(path)
@@ -101,7 +99,7 @@ def test_a_look_that_began_before_a_token_was_revoked_gives_it_to_nobody_later(
         assert known.whose(secret, now=NOON) is None
 
 
-def test_names_are_told_apart_and_errors_name_what_there_is(tmp_path: Path) -> None:
+def test_names_are_unique_and_errors_list_the_tokens(tmp_path: Path) -> None:
     path = tokens.file_of(tmp_path)
     made(path)
     with pytest.raises(TokenError, match="token 'one' already exists"):
@@ -115,7 +113,7 @@ def test_names_are_told_apart_and_errors_name_what_there_is(tmp_path: Path) -> N
 
 
 @pytest.mark.parametrize("content", [b"", b"[{}]", b"{", b'[{"name": "x", "sha256": "", "may": []}]'])
-def test_with_a_damaged_file_nobody_is_anybody(tmp_path: Path, content: bytes) -> None:
+def test_a_damaged_file_refuses_everybody(tmp_path: Path, content: bytes) -> None:
     path = tokens.file_of(tmp_path)
     secret = made(path)
     known = Tokens(path)
@@ -149,7 +147,7 @@ tokens.revoke(Path(sys.argv[1]), f"{sys.argv[2]}-0", now=now)
 """
 
 
-def test_no_process_loses_anothers_change(tmp_path: Path) -> None:
+def test_concurrent_processes_lose_no_change(tmp_path: Path) -> None:
     path = tokens.file_of(tmp_path)
     running = [subprocess.Popen([sys.executable, "-c", MANY, str(path), str(n)], cwd=ROOT) for n in range(3)]
     assert [process.wait() for process in running] == [0, 0, 0]

@@ -67,7 +67,7 @@ def test_views_without_functions_start_no_process(asker: Asker, served: Served) 
     assert served.server.code_lane.if_open is None
 
 
-def test_functions_reach_nothing(asker: Asker, world: World) -> None:
+def test_functions_have_no_access_to_anything(asker: Asker, world: World) -> None:
     folder = world.folder.parent
     before = files(folder)
     for row, total in zip(rows(asker, "coded"), (5, 7, 9), strict=True):
@@ -105,7 +105,7 @@ def test_a_function_that_fails_is_one_problem(asker: Asker, view: str, why: str)
     assert refused_for_a_while == (view in {"crashes", "hangs"})
 
 
-def test_others_go_on_while_a_function_hangs(served: Served) -> None:
+def test_other_requests_are_answered_while_a_function_hangs(served: Served) -> None:
     async def told() -> tuple[int, int]:
         async with served.client() as client:
             await client.get("/views/coded/rows")  # the process is there
@@ -123,7 +123,7 @@ def test_others_go_on_while_a_function_hangs(served: Served) -> None:
     assert answered >= 20
 
 
-def test_a_follower_is_held_up_by_no_function(tmp_path: Path) -> None:
+def test_no_function_delays_the_follower(tmp_path: Path) -> None:
     (tmp_path / "project").mkdir()
     moved = coded(tmp_path)
     served = Served(moved, change={"timeout_s": 20})

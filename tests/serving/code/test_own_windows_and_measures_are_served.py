@@ -111,14 +111,14 @@ def canonical(found: list[dict[str, Any]]) -> list[str]:
 
 
 @pytest.mark.parametrize("pair", PAIRS)
-def test_rows_are_those_of_the_platforms_own(asker: Asker, pair: str) -> None:
+def test_custom_windows_and_measures_give_the_platforms_rows(asker: Asker, pair: str) -> None:
     expected = rows(asker, f"{pair}_plain")
     assert len(expected) > 0
     assert canonical(rows(asker, f"{pair}_own")) == canonical(expected)
 
 
 @pytest.mark.parametrize("pair", PAIRS)
-def test_statements_and_rows_of_one_key_too(asker: Asker, pair: str) -> None:
+def test_statements_and_rows_of_one_key_work(asker: Asker, pair: str) -> None:
     said = [asker.post("/sql", json={"statement": f"SELECT * FROM {pair}_{kind}"}) for kind in ("plain", "own")]
     assert [one.status_code for one in said] == [200, 200], said[1].text
     plain, own = (canonical(one.json()["rows"]) for one in said)
@@ -127,7 +127,7 @@ def test_statements_and_rows_of_one_key_too(asker: Asker, pair: str) -> None:
     assert described[0]["measures"] == described[1]["measures"]
 
 
-def test_one_row_and_one_range(asker: Asker) -> None:
+def test_one_row_and_one_range_work(asker: Asker) -> None:
     for path in (
         "/views/tumbling_{}/row?key.page=/1&window=2026-11-01T12:05:00Z",
         "/views/measures_{}/row?key.page=/1&window=2026-11-01T12:05:00Z",
@@ -139,7 +139,7 @@ def test_one_row_and_one_range(asker: Asker) -> None:
         assert [plain.json().get(name) for name in ("row", "rows")] == [own.json().get(name) for name in ("row", "rows")]
 
 
-def test_their_code_ran_in_the_process_of_the_release_alone(served: Served, world: World, asker: Asker) -> None:
+def test_their_code_ran_only_in_the_process_of_the_release(served: Served, world: World, asker: Asker) -> None:
     rows(asker, "session_own")
     assert served.server.definitions.nursery.pid is not None
     live = served.server.lane.cache.store.pinned().project

@@ -49,7 +49,7 @@ def started(world: World, *options: str) -> Iterator[tuple[subprocess.Popen[str]
         process.communicate()
 
 
-def test_the_first_start_makes_a_token_and_a_plain_kill_ends_in_order(world: World) -> None:
+def test_the_first_start_creates_a_token_and_sigterm_ends_cleanly(world: World) -> None:
     file = world.folder / ".tandem" / "access" / "first.token"
     with started(world) as (process, told):
         assert file.stat().st_mode & 0o777 == 0o600
@@ -74,7 +74,7 @@ def test_the_first_start_makes_a_token_and_a_plain_kill_ends_in_order(world: Wor
     assert [(line["who"], line["status"]) for line in lines] == [("token:first", 200), ("token:first", 200), (None, 401)]
 
 
-def test_what_is_under_way_is_finished_before_the_end(world: World) -> None:
+def test_running_requests_finish_before_the_end(world: World) -> None:
     served = Served(world, {"wait_s": 2})
     headers = {"Authorization": f"Bearer {served.token('under way')}"}
     found: list[httpx.Response] = []
@@ -89,7 +89,7 @@ def test_what_is_under_way_is_finished_before_the_end(world: World) -> None:
     assert [answer.status_code for answer in found] == [504]
 
 
-def test_connections_are_kept_and_send_small_answers_at_once(world: World) -> None:
+def test_connections_stay_open_and_send_small_answers_at_once(world: World) -> None:
     served = Served(world)
     with serving(served) as address, httpx.Client(base_url=address) as client:
         assert [client.get("/healthz").status_code for _ in range(3)] == [200, 200, 200]
@@ -102,7 +102,7 @@ def test_connections_are_kept_and_send_small_answers_at_once(world: World) -> No
             assert accepted.getsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY)
 
 
-def test_a_head_that_does_not_end_ends_its_connection(world: World) -> None:
+def test_an_incomplete_head_ends_its_connection(world: World) -> None:
     begun = b"GET /healthz HTTP/1.1\r\nHost: served\r\n"
     with serving(Served(world, {"head_s": 1})) as address:
         url = httpx.URL(address)
@@ -127,7 +127,7 @@ def test_a_head_that_does_not_end_ends_its_connection(world: World) -> None:
             assert kept.recv(1) == b""
 
 
-def test_a_certificate_is_used_where_there_is_one(world: World, tls: Tls) -> None:
+def test_a_given_certificate_is_used(world: World, tls: Tls) -> None:
     with serving(Served(world), tls) as address:
         assert address.startswith("https://127.0.0.1:")
         trusting = ssl.create_default_context(cafile=str(tls.certificate))
@@ -137,7 +137,7 @@ def test_a_certificate_is_used_where_there_is_one(world: World, tls: Tls) -> Non
 
 
 @pytest.mark.parametrize("host", ["0.0.0.0", "::", "192.0.2.1", "example.com", ""])
-def test_without_tls_only_loopback_is_listened_at(host: str) -> None:
+def test_without_tls_the_server_listens_only_on_loopback(host: str) -> None:
     with pytest.raises(CannotServe, match="needs --tls-cert and --tls-key; 127"):
         listener.listening(host, 0, tls=None)
 
@@ -148,7 +148,7 @@ def test_loopback_needs_no_tls(host: str) -> None:
         assert listener.address_of(bound, tls=None).startswith("http://127.0.0.")
 
 
-def test_what_cannot_be_served_is_one_sentence(world: World, tls: Tls, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_refused_start_is_one_sentence(world: World, tls: Tls, capsys: pytest.CaptureFixture[str]) -> None:
     def refused(*options: str) -> str:
         assert main(["serve", "--project", str(world.folder), "--json", *options]) == 1
         sentence: str = json.loads(capsys.readouterr().out)["error"]
@@ -169,6 +169,6 @@ def test_what_cannot_be_served_is_one_sentence(world: World, tls: Tls, capsys: p
         ("serving.client", ("fastapi", "uvicorn", "joserfc", "pandas", "polars")),
     ],
 )
-def test_who_only_reads_imports_no_server(module: str, heavy: tuple[str, ...]) -> None:
+def test_a_reader_imports_no_server(module: str, heavy: tuple[str, ...]) -> None:
     code = f"import sys, {module}; print([name for name in {heavy} if name in sys.modules])"
     assert subprocess.run([sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True, check=True).stdout == "[]\n"

@@ -30,7 +30,7 @@ def client(world: World) -> Iterator[Client]:
         yield found
 
 
-def test_rows_are_the_readers_however_they_are_asked_for(world: World, client: Client) -> None:
+def test_rows_equal_the_readers_by_every_call(world: World, client: Client) -> None:
     reader = Reader(world.tables)
     whole = reader.answer("per_page")
     assert isinstance(whole, Value)
@@ -51,7 +51,7 @@ def test_rows_are_the_readers_however_they_are_asked_for(world: World, client: C
     assert client.rows("ever", publication=2).provenance["layer"] == "batch"
 
 
-def test_one_row_and_many_keys(client: Client) -> None:
+def test_one_row_and_many_keys_work(client: Client) -> None:
     zone = timezone(timedelta(hours=5))
     row = client.row("per_page", {"page": "/03"}, window=NOON.astimezone(zone))
     assert row is not None
@@ -78,7 +78,7 @@ def test_you_read_what_you_wrote(world: World, client: Client) -> None:
     assert (found.rows, found.total) == ([{"n": row["n"]}], 1)
 
 
-def test_what_is_refused_is_raised_with_its_sentence(client: Client) -> None:
+def test_a_refusal_is_raised_with_its_sentence(client: Client) -> None:
     with pytest.raises(Refused, match="no view 'evr'; views: ever") as refused:
         client.rows("evr")
     assert (refused.value.status, refused.value.retry_after) == (404, None)
@@ -97,7 +97,7 @@ def test_what_is_refused_is_raised_with_its_sentence(client: Client) -> None:
         assert (stale.value.status, stale.value.retry_after) == (504, 1.0)
 
 
-def test_what_another_answered_is_no_sentence_of_ours() -> None:
+def test_an_answer_of_another_server_is_reported_as_such() -> None:
     def answer(_: httpx.Request) -> httpx.Response:
         return httpx.Response(429, headers={"Retry-After": "3"}, text="<html>")
 

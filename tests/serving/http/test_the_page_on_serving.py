@@ -77,7 +77,7 @@ def asked_as_curl(line: str, token: str) -> str:
     return answer.text
 
 
-def test_what_is_asked_is_answered(world: World) -> None:
+def test_the_requests_in_the_page_are_answered(world: World) -> None:
     for state in ("tokens.json", "first.token"):
         (world.folder / ".tandem" / "access" / state).unlink(missing_ok=True)
     command = [sys.executable, "-m", "cli", "serve", "--project", str(world.folder), "--port", "0", "--json"]
@@ -115,7 +115,7 @@ def test_what_is_asked_is_answered(world: World) -> None:
         process.communicate()
 
 
-def test_its_python_runs(world: World) -> None:
+def test_the_python_in_the_page_runs(world: World) -> None:
     code, _ = PYTHON
     served = Served(world)
     with serving(served) as address:
@@ -124,7 +124,7 @@ def test_its_python_runs(world: World) -> None:
 
 
 @pytest.mark.broker
-def test_what_is_sent_is_in_the_log(broker: kafka.Connection, tmp_path: Path) -> None:
+def test_events_that_the_page_sends_are_in_the_log(broker: kafka.Connection, tmp_path: Path) -> None:
     """To the source of a new project, whose speed layer is not there: an answer is not as fresh as asked."""
     topic, address = new_topic(broker), broker.address
     definitions = (
@@ -150,7 +150,7 @@ def test_what_is_sent_is_in_the_log(broker: kafka.Connection, tmp_path: Path) ->
     assert sum(kafka.ends(broker, [topic]).values()) == 2
 
 
-def test_its_settings_are_settings(tmp_path: Path) -> None:
+def test_the_settings_in_the_page_exist(tmp_path: Path) -> None:
     (toml,) = re.findall(r"^```toml\n(.*?)^```$", PAGE, re.MULTILINE | re.DOTALL)
     (tmp_path / "tandem.toml").write_text(toml)
     found = provider(settings.load(tmp_path, {}).serving.oidc)
@@ -158,6 +158,6 @@ def test_its_settings_are_settings(tmp_path: Path) -> None:
     assert found.rights["oslo"].rows == ("city=OSLO",)
 
 
-def test_its_table_has_every_route(world: World) -> None:
+def test_the_table_of_the_page_has_every_route(world: World) -> None:
     for route in gated(Served(world).app):
         assert route.path_format.replace("{view}", "VIEW").replace("{source}", "SOURCE").replace("{id}", "RUN") in PAGE

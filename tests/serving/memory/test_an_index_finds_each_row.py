@@ -25,7 +25,7 @@ def index(there: list[Row], *, timed: bool) -> Index:
 @example([(hash_, 0) for hash_ in HASHES], [(hash_, 0) for hash_ in HASHES], True)
 @example([(hash_, 0) for hash_ in HASHES], [(hash_, 1) for hash_ in HASHES], True)
 @given(rows, st.lists(st.tuples(hashes, starts), max_size=6), st.booleans())
-def test_the_rows_of_a_hash_and_of_a_start(there: list[Row], asked: list[Row], timed: bool) -> None:  # noqa: FBT001  drawn
+def test_the_rows_of_a_hash_and_of_a_start_are_found(there: list[Row], asked: list[Row], timed: bool) -> None:  # noqa: FBT001  drawn
     own = index(there, timed=timed)
     wanted = np.array([one for one, _ in asked], np.uint64)
     low, high = own.find(wanted)
@@ -43,7 +43,7 @@ def test_the_rows_of_a_hash_and_of_a_start(there: list[Row], asked: list[Row], t
 @example([(hash_, 0) for hash_ in HASHES], [(hash_, 0, 1) for hash_ in HASHES])
 @example([(hash_, 0) for hash_ in HASHES], [(hash_, 1, 2) for hash_ in HASHES])
 @given(rows, st.lists(st.tuples(hashes, starts, starts), max_size=6))
-def test_whether_a_window_starts_within_bounds(there: list[Row], asked: list[tuple[int, int, int]]) -> None:
+def test_windows_within_bounds_are_found(there: list[Row], asked: list[tuple[int, int, int]]) -> None:
     own = index(there, timed=True)
     wanted, low, high = (np.array([one[place] for one in asked], kind) for place, kind in enumerate((np.uint64, int, int)))
     found = own.any_within(wanted, low, high).tolist()

@@ -67,7 +67,7 @@ def test_a_new_connection_fails_as_a_new_reader_does(world: World, damage: Calla
 
 
 @pytest.mark.parametrize("damage", DAMAGES[3:5])
-def test_a_damaged_commit_fails_its_view_until_another_is_in_its_place(world: World, damage: Callable[[World], None]) -> None:
+def test_a_damaged_commit_fails_its_view_until_it_is_replaced(world: World, damage: Callable[[World], None]) -> None:
     connection = Connection(Store(world.tables, 1))
     pages, ever = connection.view("per_page"), connection.view("ever")
     before = pages.now()
@@ -86,7 +86,7 @@ def test_a_damaged_commit_fails_its_view_until_another_is_in_its_place(world: Wo
     assert ever.get() == fresh.connection.view("ever").get()
 
 
-def test_a_source_that_cannot_be_tiled_for_a_moment_goes_on_from_memory(world: World) -> None:
+def test_a_source_that_cannot_be_tiled_briefly_continues_from_memory(world: World) -> None:
     connection = Connection(Store(world.tables, 1))
     view = connection.view("per_page")
     before = view.now()
@@ -103,7 +103,7 @@ def test_a_source_that_cannot_be_tiled_for_a_moment_goes_on_from_memory(world: W
     assert view.rows() == before.scan().rows()
 
 
-def test_a_snapshot_that_is_held_answers_for_views_that_nobody_had_asked(world: World) -> None:
+def test_a_held_snapshot_answers_for_views_that_were_never_queried(world: World) -> None:
     connection = Connection(Store(world.tables, 1))
     before = connection.snapshot()
     expected = Reader(world.tables).answer("ever")
@@ -118,7 +118,7 @@ def test_a_snapshot_that_is_held_answers_for_views_that_nobody_had_asked(world: 
     assert connection.view("ever").get() != expected.rows()[0]
 
 
-def test_a_publication_of_the_past_answers_what_is_below_its_cut(world: World) -> None:
+def test_a_past_publication_answers_from_below_its_cut(world: World) -> None:
     view = Connection(Store(world.tables, 1)).view("per_page")
     past = view.at(publication=2)
     expected = Reader(world.tables, 2).answer("per_page", layer="batch")
@@ -133,7 +133,7 @@ def test_a_publication_of_the_past_answers_what_is_below_its_cut(world: World) -
         view.at(publication=7)
 
 
-def test_a_question_without_a_meaning_raises_one_sentence(tmp_path: Path) -> None:
+def test_an_invalid_question_raises_one_sentence(tmp_path: Path) -> None:
     more = DEFINITIONS.replace("import Event,", "import count_window, hopping, calendar, Event,").replace(
         "VIEWS = (per_page,",
         """

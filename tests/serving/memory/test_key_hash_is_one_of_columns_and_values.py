@@ -55,7 +55,7 @@ def test_columns_and_single_keys_have_the_same_hashes(
 
 
 @given(tables, st.integers(0, 2**64 - 1))
-def test_what_arrow_gives_back_has_the_hash_of_what_was_asked(
+def test_values_from_arrow_have_the_hash_of_the_given_value(
     drawn: tuple[list[pa.DataType], list[tuple[Any, ...]]], seed: int
 ) -> None:
     types, rows = drawn
@@ -69,7 +69,7 @@ def test_zeros_of_either_sign_are_one_key() -> None:
     assert own.of_key((0.0,)) == own.of_key((-0.0,)) == own.of_columns([pa.array([-0.0])])[0]
 
 
-def test_pieces_of_columns_join_without_a_seam(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_chunks_of_columns_hash_like_one_column(monkeypatch: pytest.MonkeyPatch) -> None:
     values = pa.array([None if n % 7 == 0 else "ab\0" * (n % 11) for n in range(100)])
     own = KeyHash(1, (pa.string(),))
     whole = own.of_columns([values])
@@ -77,7 +77,7 @@ def test_pieces_of_columns_join_without_a_seam(monkeypatch: pytest.MonkeyPatch) 
     assert np.array_equal(own.of_columns([values]), whole)
 
 
-def test_hashes_of_similar_keys_spread_over_all_bits_and_hang_on_the_seed() -> None:
+def test_hashes_of_similar_keys_spread_over_all_bits_and_depend_on_the_seed() -> None:
     keys = pa.array([f"/page/{n}" for n in range(20_000)])
     found = KeyHash(3, (pa.string(),)).of_columns([keys])
     assert len(np.unique(found)) == len(found)

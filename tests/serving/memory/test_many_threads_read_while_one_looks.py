@@ -17,7 +17,7 @@ from tests.serving.world import NOON, World, hit
 THREADS, COMMITS = 4, 24
 
 
-def test_answers_of_many_threads_are_of_one_position_and_never_step_back(tmp_path: Path) -> None:
+def test_answers_of_many_threads_never_mix_or_step_back(tmp_path: Path) -> None:
     """Each event counts for its own page and for all of them: within a snapshot both views say the same number."""
     world = World(tmp_path)
     world.append(0, hit("/0", 1))
@@ -87,7 +87,7 @@ def expected() -> dict[str, object]:
     return {"window_start": None, "window_end": None, "window_state": "open", "pages": 1}
 
 
-def test_the_thread_of_a_connection_that_nobody_has_any_more_ends(tmp_path: Path) -> None:
+def test_the_thread_of_an_unreferenced_connection_ends(tmp_path: Path) -> None:
     World(tmp_path)
     connection = connect(tmp_path, every_s=0.01)
     view, thread = connection.view("ever"), connection._thread
@@ -101,7 +101,7 @@ def test_the_thread_of_a_connection_that_nobody_has_any_more_ends(tmp_path: Path
     assert not thread.is_alive()
 
 
-def test_a_fault_of_the_thread_is_told_to_whoever_asks_next(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_error_of_the_thread_is_raised_at_the_next_question(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     world = World(tmp_path)
     with connect(tmp_path, every_s=0.01) as connection:
         assert connection.view("ever").get() is None

@@ -50,7 +50,7 @@ def any_hash(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) ->
 @pytest.mark.parametrize("kind", WINDOWS)
 @share(20, quick=5)
 @given(st.data())
-def test_rows_by_key_by_range_and_all_are_the_kernels(kind: str, data: st.DataObject) -> None:
+def test_rows_by_key_by_range_and_all_equal_the_kernels(kind: str, data: st.DataObject) -> None:
     log = data.draw(logs(), label="log")
     view = drawn(data, kind).view
     end = {partition: len(events) for partition, events in log.items()}
@@ -136,7 +136,7 @@ def by_row(view: View, table: pa.Table) -> list[dict[str, Any]]:
 @pytest.mark.parametrize("kind", ["tumbling", "session"])
 @share(20, quick=5)
 @given(st.data())
-def test_pieces_of_states_join_without_a_seam(kind: str, data: st.DataObject) -> None:
+def test_states_in_pieces_equal_states_in_one_table(kind: str, data: st.DataObject) -> None:
     log = data.draw(logs(), label="log")
     view = drawn(data, kind).view
     whole = vector(dict.fromkeys(log, 0), {partition: len(events) for partition, events in log.items()})

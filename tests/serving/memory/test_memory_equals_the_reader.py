@@ -89,9 +89,7 @@ steps = st.lists(
 
 @settings(max_examples=10)
 @given(steps, st.integers(0, 2**64 - 1), st.sampled_from([MORE, KNOWN]))
-def test_after_every_step_memory_reader_and_oracle_say_the_same(
-    steps: list[tuple[Any, ...]], seed: int, definitions: str
-) -> None:
+def test_after_every_step_memory_reader_and_oracle_agree(steps: list[tuple[Any, ...]], seed: int, definitions: str) -> None:
     with TemporaryDirectory() as folder:
         world = World(Path(folder), definitions=definitions)
         played = Played(world)
@@ -286,7 +284,7 @@ def test_a_view_that_outgrows_memory_is_read_from_its_files_with_the_same_answer
 
 
 @pytest.mark.parametrize("looks", [(), (3,), (1, 4)])
-def test_what_compaction_made_one_across_a_readers_position_counts_once(world: World, looks: tuple[int, ...]) -> None:
+def test_commits_compacted_across_a_readers_position_count_once(world: World, looks: tuple[int, ...]) -> None:
     connection = Connection(Store(world.tables, 1))
     before = connection.view("per_page").now()
     assert before.memory is not None
@@ -342,7 +340,7 @@ def test_of_another_release_nothing_is_reused_that_is_not_the_same(world: World,
     assert connection.view("per_page").rows() != before
 
 
-def test_of_views_that_do_not_fit_together_the_one_asked_last_stays(world: World) -> None:
+def test_the_last_used_view_stays_in_memory(world: World) -> None:
     probe = Connection(Store(world.tables, 1))
     sizes = {}
     for name in ("per_page", "inverse"):
@@ -385,7 +383,7 @@ def test_a_view_that_outgrew_memory_is_tried_again_with_its_next_batch_view(worl
     assert not store.outgrown
 
 
-def test_a_view_whose_files_are_gone_has_no_other_views_answers(world: World) -> None:
+def test_a_view_without_files_never_gets_another_views_answers(world: World) -> None:
     """A look advances the views in memory. A view that cannot be read is tried again, and the others go on."""
     connection = Connection(Store(world.tables, 1))
     for name in ("per_page", "ever"):
@@ -400,7 +398,7 @@ def test_a_view_whose_files_are_gone_has_no_other_views_answers(world: World) ->
         connection.view("ever").now().scan()
 
 
-def test_one_snapshot_answers_twice_with_the_same_bytes_whatever_comes(tmp_path: Path) -> None:
+def test_one_snapshot_answers_twice_with_the_same_bytes(tmp_path: Path) -> None:
     quantiles = DEFINITIONS.replace("import Event,", "import approx_quantiles, Event,").replace(
         '"pages": approx_count_distinct("page")', '"pages": approx_count_distinct("page"), "q": approx_quantiles("bytes", (0.5,))'
     )
@@ -434,7 +432,7 @@ def test_without_states_all_rows_are_those_of_any_answer(tmp_path: Path) -> None
     assert answers.with_states({}).equals(answers.select(select(view.view, {}, ALWAYS)).table)
 
 
-def test_a_commit_is_merged_with_what_it_touches_alone(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_commit_is_merged_only_with_the_units_that_it_touches(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
     world.append(1, *(hit(f"/{n}", n) for n in range(1, 200)))
     world.trigger()
     world.recompute(world.end)
@@ -452,7 +450,7 @@ def test_a_commit_is_merged_with_what_it_touches_alone(world: World, monkeypatch
     assert (row["n"], row["bytes"]) == (2, 8)
 
 
-def test_a_session_that_became_part_of_another_is_no_more(tmp_path: Path) -> None:
+def test_a_merged_session_no_longer_exists(tmp_path: Path) -> None:
     world = World(tmp_path, definitions=MORE)
     world.append(0, hit("/a", 1, minute=0), hit("/a", 1, minute=4))
     world.trigger()

@@ -60,7 +60,7 @@ def answer(address: str, secret: str, path: str, **parameters: object) -> httpx.
     return httpx.get(f"{address}{path}", params=parameters, headers=headers, timeout=60)  # type: ignore[arg-type]
 
 
-def test_a_token_is_typed_in_and_stands_in_no_address(open_page: Open, secret: str) -> None:
+def test_a_typed_token_is_in_no_address(open_page: Open, secret: str) -> None:
     page = open_page(shown=None)
     asked: list[str] = []
     page.on("request", lambda request: asked.append(request.url))
@@ -103,7 +103,7 @@ def test_a_view_shows_the_rows_of_the_answer(open_page: Open, address: str, secr
     assert len(rows(page)) == found["total"] - 100
 
 
-def test_choices_are_in_the_address_and_a_reload_is_the_same_page(open_page: Open, address: str, secret: str) -> None:
+def test_choices_are_in_the_address_and_a_reload_shows_the_same_page(open_page: Open, address: str, secret: str) -> None:
     page = settled(open_page("#/views/page_traffic"))
     page.get_by_role("link", name="/docs").first.click()
     page.get_by_label("realtime part").check()
@@ -129,7 +129,7 @@ def test_choices_are_in_the_address_and_a_reload_is_the_same_page(open_page: Ope
     expect(page.get_by_label("range")).to_have_value("")
 
 
-def test_a_chart_has_both_parts_of_what_adds_up(open_page: Open, address: str, secret: str) -> None:
+def test_a_chart_of_values_that_add_up_has_both_parts(open_page: Open, address: str, secret: str) -> None:
     """The chart's columns are those of the answers of the layers, window by window."""
     page = settled(open_page("#/views/page_traffic"))
     expect(page.locator(".chart figcaption")).not_to_be_empty()
@@ -172,7 +172,7 @@ def test_an_estimate_has_its_band_and_its_error(open_page: Open) -> None:
     assert band == [[[95], [105]], 1793491200]
 
 
-def test_a_commit_is_seen_at_once(open_page: Open, served: Served, record_property: Callable[[str, object], None]) -> None:
+def test_a_commit_is_shown_at_once(open_page: Open, served: Served, record_property: Callable[[str, object], None]) -> None:
     """A row changes where it stands, and the page's title stays; how long that took is told and not judged."""
     page = settled(open_page("#/views/site"))
     expect(page.locator(".heading .badge")).to_have_text("live")
@@ -191,7 +191,9 @@ def test_a_commit_is_seen_at_once(open_page: Open, served: Served, record_proper
     expect(page.get_by_role("status").filter(has_text="changed")).to_contain_text("1 row changed.")
 
 
-def test_it_loads_soon(browser: Browser, address: str, secret: str, record_property: Callable[[str, object], None]) -> None:
+def test_the_page_loads_quickly(
+    browser: Browser, address: str, secret: str, record_property: Callable[[str, object], None]
+) -> None:
     """How long it takes until rows are there is told and not judged; by the browser's clock, which `open_page` holds still."""
     context = browser.new_context()
     context.add_init_script(f"sessionStorage.setItem('tandem.token', '{secret}')")
@@ -267,7 +269,7 @@ def test_numbers_keep_all_their_digits(open_page: Open, hostile_address: tuple[s
     }
 
 
-def test_what_is_shown_can_be_saved(open_page: Open, address: str, secret: str, tmp_path: Path) -> None:
+def test_the_shown_rows_can_be_saved(open_page: Open, address: str, secret: str, tmp_path: Path) -> None:
     page = settled(open_page("#/views/page_traffic?key.page=%2Fdocs"))
     headers = {"Authorization": f"Bearer {secret}", "Accept": "text/csv"}
     parameters = {"key.page": "/docs", "order": "-window_start", "limit": 10_000, "escape_formulas": "true"}
@@ -282,7 +284,7 @@ def test_what_is_shown_can_be_saved(open_page: Open, address: str, secret: str, 
     assert pa.ipc.open_stream(files["Arrow"].read_bytes()).read_all()["page"].to_pylist()[0] == "/docs"
 
 
-def test_without_a_server_it_says_so_and_comes_back(open_page: Open) -> None:
+def test_without_a_server_the_page_reports_it_and_recovers(open_page: Open) -> None:
     page = settled(open_page())
     page.context.set_offline(True)
     expect(page.locator(".banner")).to_contain_text("The server does not answer. What is shown is as it was.")
@@ -292,7 +294,7 @@ def test_without_a_server_it_says_so_and_comes_back(open_page: Open) -> None:
     expect(page.locator(".banner")).to_be_hidden()
 
 
-def test_a_part_that_stands_still_is_red_until_it_moves(open_page: Open, served: Served) -> None:
+def test_a_stuck_part_is_red_until_it_makes_progress(open_page: Open, served: Served) -> None:
     state = served.world.state
     heart = Heart(state, "speed")
     banner, connection = ".banner", ".connection"
@@ -324,7 +326,7 @@ def test_a_part_that_stands_still_is_red_until_it_moves(open_page: Open, served:
         pulse.file(state, "speed").unlink(missing_ok=True)
 
 
-def test_a_token_that_is_revoked_is_asked_for_again(open_page: Open, served: Served) -> None:
+def test_a_revoked_token_is_requested_again(open_page: Open, served: Served) -> None:
     shown = served.token("soon revoked", may=VERBS)
     page = settled(open_page("#/views/site", shown=shown))
     tokens.revoke(served.file, "soon revoked", now=NOON)
@@ -333,7 +335,7 @@ def test_a_token_that_is_revoked_is_asked_for_again(open_page: Open, served: Ser
     assert page.evaluate("() => sessionStorage.getItem('tandem.token')") is None
 
 
-def test_a_token_sees_what_it_may(open_page: Open, served: Served) -> None:
+def test_a_token_sees_only_what_it_may(open_page: Open, served: Served) -> None:
     shown = served.token("docs only", may=("read",), rows=["page=/docs"])
     page = settled(open_page("#/views/totals", shown=shown))
     assert [cells[0] for cells in rows(page)] == ["/docs"]
@@ -347,7 +349,7 @@ def test_a_token_sees_what_it_may(open_page: Open, served: Served) -> None:
     expect(page.get_by_role("table", name="Publications, the newest first")).to_contain_text("first")
 
 
-def test_sql_is_asked_and_sorted(open_page: Open) -> None:
+def test_sql_results_are_shown_and_sorted(open_page: Open) -> None:
     page = settled(open_page("#/sql"))
     page.get_by_label("One SELECT").fill(
         "SELECT page, sum(hits) AS n, 2::HUGEINT ** 70 AS big FROM totals GROUP BY ALL ORDER BY page"
@@ -399,7 +401,7 @@ def test_values_of_every_type_of_sql_are_shown(open_page: Open) -> None:
     assert asked(nested) == [["a b 1NULLc x2026-11-01", "trueempty list", "empty list"]]
 
 
-def test_of_a_view_of_estimates_no_row_is_called_exact(open_page: Open, address: str) -> None:
+def test_no_row_of_a_view_of_estimates_is_labelled_exact(open_page: Open, address: str) -> None:
     page = open_page("#/sql")
     page.goto(f"{address}/#/views/totals")
     expect(page.locator(".answered")).to_contain_text("Rows")
@@ -410,7 +412,7 @@ def test_of_a_view_of_estimates_no_row_is_called_exact(open_page: Open, address:
     expect(page.locator(".answered")).not_to_contain_text("Rows")
 
 
-def test_accuracy_is_told_over_time(open_page: Open, served: Served) -> None:
+def test_accuracy_is_shown_over_time(open_page: Open, served: Served) -> None:
     history = [audit for audit in audits.history(served.world.tables) if audit.view == "page_traffic"]
     page = settled(open_page("#/accuracy"))
     page.get_by_role("combobox", name="view").select_option("page_traffic")
@@ -446,7 +448,7 @@ def test_each_source_has_its_own_views_counted(open_page: Open, address: str) ->
     expect(page.locator(".box.answers strong")).to_have_text(["4 views", "1 view"])
 
 
-def test_a_view_of_which_no_rows_were_compared_has_no_figures(open_page: Open, address: str) -> None:
+def test_a_view_without_compared_rows_has_no_figures(open_page: Open, address: str) -> None:
     none = {"status": "added", "matched": None, "changed": None, "only_old": None, "only_new": None}
     page = open_page("#/sql")
     changed(page, "**/history*", lambda found: found["publications"][0].update(diff={"fresh": none}))
@@ -478,7 +480,7 @@ def test_one_run_is_drawn_around_its_moment(open_page: Open, address: str) -> No
     assert drawn == [[-800, 2800], [0, 120], [0, 1]]
 
 
-def test_rows_that_may_have_a_late_duplicate_say_so(open_page: Open, tmp_path: Path) -> None:
+def test_rows_that_may_have_a_late_duplicate_are_marked(open_page: Open, tmp_path: Path) -> None:
     known = DEFINITIONS.replace('event_time="moment"', 'event_time="moment", identity=("user", "bytes")')
     world = World(tmp_path, definitions=known)
     world.append(0, *(hit(page, minute, size=n) for n, (page, minute) in enumerate([("/a", -120), ("/b", -120), ("/a", -60)])))
@@ -500,7 +502,7 @@ def test_rows_that_may_have_a_late_duplicate_say_so(open_page: Open, tmp_path: P
         expect(page.locator(".rows .badge")).to_have_text("exact")
 
 
-def test_quarantine_shows_why_and_what_would_be(open_page: Open) -> None:
+def test_quarantine_shows_reasons_and_retries(open_page: Open) -> None:
     page = settled(open_page("#/quarantine"))
     expect(page.get_by_role("table")).to_contain_text("{broken <b>⟨U+001B⟩[31m\\xff")
     page.get_by_role("button", name="missing_field 1").click()
@@ -510,7 +512,7 @@ def test_quarantine_shows_why_and_what_would_be(open_page: Open) -> None:
     expect(page.get_by_text("0 of 1 record would be read")).to_be_visible()
 
 
-def test_a_plan_is_run_and_told(open_page: Open, served: Served) -> None:
+def test_a_plan_is_run_and_shown(open_page: Open, served: Served) -> None:
     file = served.world.folder / "definitions.py"
     before = file.read_text()
     file.write_text(before.replace('"slowest": maximum("ms")', '"slowest": minimum("ms")'))
@@ -524,7 +526,7 @@ def test_a_plan_is_run_and_told(open_page: Open, served: Served) -> None:
         file.write_text(before)
 
 
-def test_a_release_is_made_live_left_and_let_go(open_page: Open, tmp_path: Path) -> None:
+def test_a_release_is_promoted_rolled_back_and_retired(open_page: Open, tmp_path: Path) -> None:
     world = one_ready(tmp_path)
     world.writer = Writer.claim(world.tables, 2, SOURCE, by="test", at=NOON)
     world.trigger(position(30))
@@ -581,7 +583,7 @@ def test_the_keyboard_is_enough(open_page: Open) -> None:
     expect(page.get_by_role("heading", name="SQL")).to_be_focused()
 
 
-def test_pictures_are_made_where_they_are_asked_for(open_page: Open, request: pytest.FixtureRequest) -> None:
+def test_pictures_are_created_on_request(open_page: Open, request: pytest.FixtureRequest) -> None:
     folder = request.config.getoption("screenshots")
     if folder is None:
         pytest.skip("pictures are made with --screenshots DIR")

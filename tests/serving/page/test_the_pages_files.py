@@ -21,7 +21,7 @@ MARKUP = (
 
 
 @pytest.mark.parametrize("path", OURS, ids=lambda path: path.relative_to(FOLDER).as_posix())
-def test_no_text_is_ever_read_as_markup(path: Path) -> None:
+def test_no_text_becomes_markup(path: Path) -> None:
     text = path.read_text("utf-8")
     assert not re.findall(MARKUP, text)
     # Nothing comes from elsewhere, and nothing is styled or run by an attribute.
@@ -29,7 +29,7 @@ def test_no_text_is_ever_read_as_markup(path: Path) -> None:
     assert not re.findall(r"<[a-z][^>]*\s(style|on[a-z]+)=", text)
 
 
-def test_what_is_not_ours_is_as_it_was() -> None:
+def test_vendored_files_are_unchanged() -> None:
     folder = FOLDER / "vendor" / "uplot"
     told = dict(re.findall(r"^\| `(\S+)` \| `([0-9a-f]{64})` \|$", (folder / "README.md").read_text("utf-8"), re.MULTILINE))
     found = {path.name: sha256(path.read_bytes()).hexdigest() for path in folder.iterdir() if path.name != "README.md"}
@@ -44,7 +44,7 @@ def test_every_import_names_a_file() -> None:
 
 
 @pytest.mark.anyio
-async def test_files_are_open_and_nothing_else_is(tmp_path: Path) -> None:
+async def test_only_the_pages_files_are_open(tmp_path: Path) -> None:
     served = Served(World(tmp_path))
     async with served.server.open(), served.another(None) as client:
         index = await client.get("/")
@@ -71,7 +71,7 @@ async def test_files_are_open_and_nothing_else_is(tmp_path: Path) -> None:
 
 
 @pytest.mark.anyio
-async def test_me_says_what_a_token_may(tmp_path: Path) -> None:
+async def test_me_lists_the_rights_of_a_token(tmp_path: Path) -> None:
     served = Served(World(tmp_path), {"max_rows": 7})
     secret = served.token("desk", may=("sql", "read"), views=["per_page"], rows=["page=/a"])
     async with served.client(secret) as client:

@@ -215,7 +215,7 @@ TOUCHED = {
 
 
 @pytest.mark.parametrize("name", TOUCHED)
-def test_every_way_marks_just_the_rows_that_the_tail_is_part_of(half: Deduplicating, name: str) -> None:
+def test_every_interface_marks_exactly_the_rows_with_realtime_states(half: Deduplicating, name: str) -> None:
     view = half.project.views[name]
     ways = dict(every_way(half, name))
     assert len(ways) >= 7
@@ -265,7 +265,7 @@ def every_way(world: World, name: str) -> Iterator[tuple[str, tuple[list[Row], M
         yield "sql", (found["rows"], told["views"][name]["exactness"])
 
 
-def test_commands_say_what_answers_say(half: Deduplicating, capsys: pytest.CaptureFixture[str]) -> None:
+def test_commands_use_the_words_of_answers(half: Deduplicating, capsys: pytest.CaptureFixture[str]) -> None:
     def ran(*command: str) -> dict[str, Any]:
         assert main([*command, "--json", "--project", str(half.folder)]) == 0
         found: dict[str, Any] = json.loads(capsys.readouterr().out)
@@ -311,7 +311,7 @@ def test_rows_that_changed_are_marked_like_any(half: Deduplicating, tmp_path: Pa
     assert all(MARK not in row for row in now.scan().rows())
 
 
-def test_an_answer_without_a_row_of_the_tail_is_exact_by_every_way(half: Deduplicating) -> None:
+def test_an_answer_without_realtime_rows_is_exact_in_every_interface(half: Deduplicating) -> None:
     at = Connection(Store(half.tables, 7)).snapshot().view("hourly")
     reader = Reader(half.tables)
     told = {
@@ -354,7 +354,7 @@ def _rows_label(said: Mapping[str, Any]) -> str:
     return next((reason["label"] for reason in [*said["every"], *said["marked"]]), "exact")
 
 
-def test_query_says_how_many_of_its_rows_may_have_a_duplicate(half: Deduplicating, capsys: pytest.CaptureFixture[str]) -> None:
+def test_query_counts_the_rows_that_may_have_a_duplicate(half: Deduplicating, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["query", "hourly", "--project", str(half.folder)]) == 0
     printed = capsys.readouterr().out
     assert f"exact unless a duplicate arrived later than {HORIZON_S} s after the first copy" in printed
@@ -366,7 +366,7 @@ def test_query_says_how_many_of_its_rows_may_have_a_duplicate(half: Deduplicatin
     assert "\nexact\n" in printed
 
 
-def test_copies_that_differ_in_several_partitions_leave_no_row_exact(tmp_path: Path) -> None:
+def test_conflicting_duplicates_in_several_partitions_leave_no_row_exact(tmp_path: Path) -> None:
     world = Deduplicating(tmp_path, definitions=KNOWN)
     world.append(1, visit("/a", 0))
     world.trigger()

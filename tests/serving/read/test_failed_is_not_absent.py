@@ -45,7 +45,7 @@ def handle_and_paths(world: World) -> tuple[delta_tables.DeltaTable, dict[int, s
     return handle, paths
 
 
-def test_before_the_first_publication_an_answer_fails_and_says_what_makes_one(tmp_path: Path) -> None:
+def test_before_the_first_publication_an_answer_fails_with_the_fix(tmp_path: Path) -> None:
     answer = Reader(Tables(str(tmp_path))).answer("per_page")
     assert isinstance(answer, Failed)
     assert answer.reason.startswith("nothing is published yet")
@@ -53,7 +53,7 @@ def test_before_the_first_publication_an_answer_fails_and_says_what_makes_one(tm
         given(answer)
 
 
-def test_a_view_that_has_counted_nothing_is_absent(tmp_path: Path) -> None:
+def test_a_view_without_events_is_absent(tmp_path: Path) -> None:
     answer = Reader(World(tmp_path).tables).answer("per_page")
     assert isinstance(answer, Absent)
     assert answer.rows() == []
@@ -66,7 +66,7 @@ def test_a_key_that_no_event_has_is_absent(world: World) -> None:
     assert isinstance(reader.answer("per_page", keys={"page": "/"}), Value)
 
 
-def test_a_question_without_a_meaning_raises(world: World) -> None:
+def test_an_invalid_question_raises(world: World) -> None:
     reader = Reader(world.tables)
     with pytest.raises(UnknownView, match="no view 'per_pag' is published; views: per_page, ever, inverse"):
         reader.answer("per_pag")
@@ -98,7 +98,7 @@ def test_a_commit_across_the_cut_fails(world: World) -> None:
     assert "straddles the cut {T/0: 3}" in reason(world)
 
 
-def test_only_the_source_that_cannot_be_tiled_is_lost(world: World) -> None:
+def test_only_the_source_that_cannot_be_tiled_fails(world: World) -> None:
     reader = Reader(world.tables)
     handle, paths = handle_and_paths(world)
     delta_tables.conditional_replace(handle, [paths[3]], [], at=NOON)
@@ -148,7 +148,7 @@ def test_a_batch_version_whose_log_entry_is_lost_fails(world: World) -> None:
     assert "rows of batch version 1" in reason(world, "inverse")
 
 
-def test_a_realtime_table_that_is_gone_fails(world: World) -> None:
+def test_a_missing_realtime_table_fails(world: World) -> None:
     world.recompute(position(6))
     shutil.rmtree(world.tables.realtime(1, SOURCE))
     assert "no commit starts or ends at the cut" in reason(world)

@@ -67,7 +67,7 @@ VIEWS = ("fours", "large", "hops", "sessions", "pairs", "ever")
 
 @settings(max_examples=8)
 @given(steps)
-def test_a_final_row_is_final_ever_after_and_changes_only_by_what_is_counted(steps: list[tuple[Any, ...]]) -> None:
+def test_a_final_row_stays_final_and_changes_only_by_counted_events(steps: list[tuple[Any, ...]]) -> None:
     """Of any reader, at any moment, with partitions that are idle and come back, recomputes and compaction."""
     with TemporaryDirectory() as folder:
         world, reader = World(Path(folder), definitions=DEFINITIONS), None
@@ -160,7 +160,7 @@ def states(world: World, view: str, **question: Any) -> list[str]:
     return [row["window_state"] for row in answer.rows()]
 
 
-def test_each_layer_labels_by_the_watermark_where_it_stands(world: World) -> None:
+def test_each_layer_labels_by_the_watermark_at_its_position(world: World) -> None:
     world.append(0, hit("/a", 1, minute=1), hit("/a", 1, minute=5))
     world.trigger()
     world.recompute(position(2))
@@ -186,7 +186,7 @@ def test_a_range_as_one_window_and_the_order_of_the_log_have_labels_too(world: W
     assert states(world, "ever") == ["open"]
 
 
-def test_what_comes_after_final_is_counted_in_the_layer_that_counts_it(world: World) -> None:
+def test_events_after_final_are_counted_in_their_layer(world: World) -> None:
     world.append(0, hit("/a", 1, minute=9))
     world.trigger()
     world.append(0, hit("/a", 1, minute=0), hit("/a", 2, minute=1), hit("/a", 2, minute=7))
@@ -203,7 +203,7 @@ def test_what_comes_after_final_is_counted_in_the_layer_that_counts_it(world: Wo
     assert look(Reader(world.tables), "large")[1] == 1
 
 
-def test_a_publication_holds_what_a_new_speed_layer_starts_from(world: World) -> None:
+def test_a_publication_has_the_initial_labels_of_a_new_speed_layer(world: World) -> None:
     world.append(0, hit("/a", 1, minute=9))
     world.append(1, hit("/a", 1, minute=4), hit("/a", 1, minute=3))
     world.trigger()

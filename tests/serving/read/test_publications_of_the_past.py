@@ -43,13 +43,13 @@ def test_the_first_publication_has_counted_nothing(world: World) -> None:
     assert isinstance(Reader(world.tables, 1).answer("per_page", layer="batch"), Absent)
 
 
-def test_another_layer_has_no_meaning(world: World) -> None:
+def test_another_layer_is_refused(world: World) -> None:
     for layer in ("speed", "merged"):
         with pytest.raises(BadSelection, match=f"publication 1 .* not {layer}"):
             Reader(world.tables, 1).answer("per_page", layer=layer)
 
 
-def test_one_that_is_not_there_is_refused_with_those_that_are(world: World) -> None:
+def test_an_absent_publication_is_refused_with_the_retained_ones(world: World) -> None:
     failed = Reader(world.tables, 7).refresh()
     assert failed == Failed("cannot answer from publication 7: it does not exist; retained: 1")
     world.append(0, hit("/a", 1))

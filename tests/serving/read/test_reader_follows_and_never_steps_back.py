@@ -52,7 +52,7 @@ def test_only_new_files_are_read_and_only_new_commits_decoded(world: World, monk
     assert len(set(read)) == len(read)
 
 
-def test_a_tail_is_made_anew_where_commits_or_the_cut_are_others(world: World) -> None:
+def test_a_tail_is_rebuilt_if_commits_or_the_cut_changed(world: World) -> None:
     reader = SnapshotFollower(world.tables)
 
     def made() -> Tail:
@@ -152,7 +152,7 @@ def adopt(world: World, cut: Position) -> int:
     return release
 
 
-def test_a_release_that_lies_behind_is_followed_only_once_it_has_caught_up(world: World) -> None:
+def test_a_release_that_is_behind_is_followed_only_once_it_has_caught_up(world: World) -> None:
     world.trigger(position(20))
     reader = Reader(world.tables)
     assert counted(reader) == 20

@@ -75,7 +75,7 @@ def chains(draw: st.DrawFn) -> list[tuple[int, ...]]:
 
 @settings(max_examples=25)
 @given(chains())
-def test_every_look_counts_what_one_merge_counts(looks: list[tuple[int, ...]]) -> None:
+def test_every_poll_equals_one_merge(looks: list[tuple[int, ...]]) -> None:
     runs: Runs = ()
     for start, *ends in looks:
         runs = follow(per_page, runs, commits(ends, start), Decoding())
@@ -93,14 +93,14 @@ def test_only_new_commits_are_decoded() -> None:
     assert counted(runs) == oracle(0, 30)
 
 
-def test_a_rewritten_tail_is_reused_where_it_ends_where_a_commit_ends() -> None:
+def test_a_rewritten_tail_is_reused_if_it_ends_at_a_commit() -> None:
     runs = follow(per_page, (), commits([10, 20]), Decoding())
     decoding = Decoding()
     follow(per_page, runs, commits([20, 30]), decoding)
     assert decoding.asked == [(20, 30)]
 
 
-def test_a_commit_that_compaction_drew_across_the_held_end_is_read_anew() -> None:
+def test_a_commit_compacted_across_the_cached_end_is_read_again() -> None:
     runs = follow(per_page, (), commits([10, 20]), Decoding())
     decoding = Decoding()
     runs = follow(per_page, runs, commits([10, 30]), decoding)
@@ -108,7 +108,7 @@ def test_a_commit_that_compaction_drew_across_the_held_end_is_read_anew() -> Non
     assert counted(runs) == oracle(0, 30)
 
 
-def test_a_new_cut_starts_anew() -> None:
+def test_a_new_cut_starts_again() -> None:
     runs = follow(per_page, (), commits([10, 20, 30]), Decoding())
     runs = follow(per_page, runs, commits([20, 30], start=10), Decoding())
     assert runs[0].start == at(10)

@@ -50,13 +50,13 @@ def states(*rows: tuple[str | None, int]) -> pa.Table:
     )
 
 
-def test_without_keys_and_bounds_it_takes_every_row() -> None:
+def test_without_keys_and_bounds_every_row_is_selected() -> None:
     table = states(("OSLO", 0), (None, 1))
     assert select(by_site, {}, NOTHING).expression() is None
     assert select(by_site, {}, NOTHING).filter(table) == table
 
 
-def test_null_is_a_key_like_any_other() -> None:
+def test_null_is_an_ordinary_key() -> None:
     table = states(("OSLO", 0), (None, 1), ("", 2))
     assert select(by_site, {"site": None}, NOTHING).filter(table)["window_start"].to_pylist() == [EIGHT + timedelta(hours=1)]
     assert select(by_site, parse_keys(by_site, ["site"]), NOTHING).filter(table).num_rows == 1
@@ -107,7 +107,7 @@ def test_a_text_is_read_as_its_keys_type(text: str, value: Any) -> None:
         ("k_raw=xyz", "bytes in base64"),
     ],
 )
-def test_a_text_that_its_type_cannot_hold_is_refused_with_what_would_be_valid(text: str, valid: str) -> None:
+def test_a_text_that_its_type_cannot_hold_is_refused_with_a_valid_example(text: str, valid: str) -> None:
     name, _, value = text.partition("=")
     with pytest.raises(BadSelection, match=f"'{value}' of key '{name}' of view 'by_all'; expected {valid}"):
         parse_keys(by_all, [text])
@@ -125,7 +125,7 @@ def test_a_decimal_loses_no_digit(value: str) -> None:
         select(by_all, {"k_price": Decimal(value)}, NOTHING)
 
 
-def test_an_unknown_key_is_answered_with_the_nearest() -> None:
+def test_an_unknown_key_gets_the_nearest() -> None:
     with pytest.raises(BadSelection, match="no key 'sit'; keys: site"):
         parse_keys(by_site, ["sit=OSLO"])
     with pytest.raises(BadSelection, match="view 'ever' has no keys"):
@@ -153,6 +153,6 @@ def test_a_date_alone_is_its_first_instant() -> None:
     assert parse_time("2026-11-01T00:00:00-02:00").astimezone(timezone(timedelta(hours=-2))).hour == 0
 
 
-def test_what_is_no_time_is_refused_with_examples() -> None:
+def test_an_invalid_time_is_refused_with_examples() -> None:
     with pytest.raises(BadSelection, match="invalid time 'yesterday'; write 2026-11-01"):
         parse_time("yesterday")

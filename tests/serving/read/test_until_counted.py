@@ -35,7 +35,7 @@ class Clock:
             happens()
 
 
-def test_it_waits_for_these_positions_alone(world: World) -> None:
+def test_only_the_given_positions_are_waited_for(world: World) -> None:
     """Others send all the time, to both partitions, so that there always is a lag."""
     world.append(0, hit("/a", 1), hit("/a", 2))
     mine = {"hits": position(2)}
@@ -50,7 +50,7 @@ def test_it_waits_for_these_positions_alone(world: World) -> None:
     assert world.end == position(4, 2)
 
 
-def test_after_the_limit_it_gives_how_many_are_not_counted(world: World) -> None:
+def test_after_the_limit_the_number_of_uncounted_offsets_is_returned(world: World) -> None:
     world.append(0, hit("/a", 1), hit("/a", 2), hit("/a", 3))
     world.trigger(position(1))
     clock = Clock()
@@ -59,11 +59,11 @@ def test_after_the_limit_it_gives_how_many_are_not_counted(world: World) -> None
     assert until_counted(world.tables, {"another": position(3, 1)}, seconds=0.5, clock=clock, pause=clock.pause) == 4
 
 
-def test_nothing_is_counted_where_nothing_is_published() -> None:
+def test_nothing_is_counted_before_the_first_publication() -> None:
     assert uncounted(Failed("nothing is published yet"), {"hits": position(3), "more": position(1)}) == 4
 
 
-def test_it_is_what_the_positions_lack(tmp_path: Path) -> None:
+def test_the_number_is_the_offsets_below_the_positions_that_answers_lack(tmp_path: Path) -> None:
     """Nine are counted in the first partition, none in the others."""
     found = SnapshotFollower(nine_hits(tmp_path).tables).refresh()
     for offsets in product(range(12), (0, 1, 7), (0, 3)):

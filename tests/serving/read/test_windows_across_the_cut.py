@@ -71,7 +71,7 @@ def test_a_range_keeps_sessions_whole(world: World) -> None:
     assert rows(world, "sessions", between=(minute(10), minute(20))) == []
 
 
-def test_windows_of_two_go_on_across_the_cut(world: World) -> None:
+def test_count_windows_continue_across_the_cut(world: World) -> None:
     found = [(row["page"], row["window_number"], row["bytes"]) for row in rows(world, "pairs", keys={"page": "/a"})]
     assert sorted(found) == [("/a", 0, 3), ("/a", 1, 16 + 8), ("/a", 2, 4 + 64)]
 
@@ -117,18 +117,18 @@ def test_the_last_span_ends_with_the_slice_that_is_now(world: World) -> None:
         ("minutes", (minute(0), minute(1) + timedelta(seconds=1)), "slices of 0:01:00, and none begins at"),
     ],
 )
-def test_a_range_that_is_no_window_is_refused(world: World, view: str, between: Any, sentence: str) -> None:
+def test_a_range_that_is_not_made_of_slices_is_refused(world: World, view: str, between: Any, sentence: str) -> None:
     with pytest.raises(BadSelection, match=sentence):
         Reader(world.tables).answer(view, between=between, one=True)
 
 
 @pytest.mark.parametrize("text", ["", "37", "m", "-1m", "1.5h", "1w", "9999999999d"])
-def test_what_is_no_span_is_refused(text: str) -> None:
+def test_an_invalid_duration_is_refused(text: str) -> None:
     with pytest.raises(BadSelection, match=r"invalid duration .*; write 90s, 37m, 2h or 7d"):
         parse_span(text)
 
 
-def test_an_answer_says_within_which_time_duplicates_are_dropped(world: World, tmp_path: Path) -> None:
+def test_an_answer_states_the_dedup_window(world: World, tmp_path: Path) -> None:
     horizons: dict[str, list[float]] = {}
     for layer in ("batch", "speed", "merged"):
         answer = Reader(world.tables).answer("ever", layer=layer)  # type: ignore[arg-type]

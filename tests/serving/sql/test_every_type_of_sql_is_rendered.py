@@ -227,13 +227,13 @@ def assert_rendered(table: pa.Table, rows: list[dict[str, Any]]) -> None:
     Console(file=io.StringIO()).print(shown(found, "box", at), markup=False, highlight=False)
 
 
-def test_every_type_of_this_duckdb_is_looked_at() -> None:
+def test_every_type_of_this_duckdb_is_tested() -> None:
     known = set(result("SELECT DISTINCT logical_type AS name FROM duckdb_types()")["name"].to_pylist())
     assert known == {type_.partition("(")[0] for type_ in TEXTS} - {"JSON"} | COMPOSITE | OTHERS
 
 
 @pytest.mark.parametrize("type_", TEXTS)
-def test_the_limits_of_a_type(type_: str) -> None:
+def test_the_limits_of_a_type_are_rendered(type_: str) -> None:
     drawn = [scalar(type_, text) for text in (*TEXTS[type_], None)]
     every = f"[{', '.join(one.sql for one in drawn)}]"
     values = [one.value for one in drawn]
@@ -241,7 +241,7 @@ def test_the_limits_of_a_type(type_: str) -> None:
     assert_rendered(result(f"SELECT unnest({every}) AS one, {every} AS every"), rows)
 
 
-def test_results_of_several_pieces() -> None:
+def test_results_in_several_pieces_are_rendered() -> None:
     drawn = {f"c{n}": [scalar(type_, texts[0]), scalar(type_, None)] for n, (type_, texts) in enumerate(TEXTS.items())}
     both = ", ".join(f"[{some[0].sql}, {some[1].sql}][1 + range % 2] AS {name}" for name, some in drawn.items())
     of = "[range] AS n, array_value(range, 7) AS a, MAP {'k': range} AS m, {'s': [range]} AS s, union_value(u := range) AS u"
@@ -255,7 +255,7 @@ def test_results_of_several_pieces() -> None:
 
 
 @given(drawn=columns())
-def test_types_in_types(drawn: list[list[Drawn]]) -> None:
+def test_nested_types_are_rendered(drawn: list[list[Drawn]]) -> None:
     rows = [", ".join(f"{column[row].sql} AS c{place}" for place, column in enumerate(drawn)) for row in range(3)]
     table = result(f"FROM ({' UNION ALL '.join(f'SELECT {row}, {n} AS n' for n, row in enumerate(rows))}) ORDER BY n")
     assert_rendered(
@@ -276,7 +276,7 @@ def test_types_in_types(drawn: list[list[Drawn]]) -> None:
         ("(INTERVAL (9223372036854775) MICROSECOND)", "2562047:47:16.854776"),
     ],
 )
-def test_values_that_no_text_is_cast_to(sql: str, value: Any) -> None:
+def test_values_that_cannot_be_cast_from_text_are_rendered(sql: str, value: Any) -> None:
     assert_rendered(result(f"SELECT {sql} AS n, {sql} AS m"), [{"n": value, "m": value}])
 
 
@@ -287,7 +287,7 @@ def test_columns_of_one_name_stay_apart() -> None:
 
 
 @pytest.mark.parametrize("sql", REFUSED)
-def test_what_no_format_holds_is_refused(sql: str) -> None:
+def test_values_that_no_format_supports_are_refused(sql: str) -> None:
     with pytest.raises(Refused, match=re.escape(REFUSED[sql])):
         result(f"SELECT {sql} AS v")
 
@@ -298,7 +298,7 @@ def asker(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Asker]:
         yield found
 
 
-def test_a_server_gives_every_type_in_every_format(asker: Asker) -> None:
+def test_a_server_returns_every_type_in_every_format(asker: Asker) -> None:
     drawn = {f"c{n}": [scalar(type_, text) for text in texts] for n, (type_, texts) in enumerate(TEXTS.items())}
     statement = "SELECT " + ", ".join(f"[{', '.join(one.sql for one in some)}] AS {name}" for name, some in drawn.items())
     for media in MEDIA:
@@ -309,7 +309,7 @@ def test_a_server_gives_every_type_in_every_format(asker: Asker) -> None:
 
 
 @pytest.mark.parametrize("media", MEDIA)
-def test_a_server_says_why_it_refuses(asker: Asker, media: str) -> None:
+def test_a_refusal_of_a_server_has_its_reason(asker: Asker, media: str) -> None:
     for sql, said in REFUSED.items():
         answer = asker.post("/sql", json={"statement": f"SELECT {sql} AS v"}, headers={"Accept": media})
         assert (answer.status_code, answer.headers["content-type"]) == (400, "application/problem+json"), answer.text

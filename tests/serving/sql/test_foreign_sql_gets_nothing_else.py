@@ -120,36 +120,38 @@ def children(sandbox: Sandbox) -> int:
 
 
 @pytest.mark.parametrize("statement", [*attacks.FILES, *attacks.INDIRECT, *attacks.CATALOGUE, *attacks.STATEMENTS])
-def test_what_is_no_select_over_views_is_refused(sandbox: Sandbox, caller: Caller, place: Place, statement: str) -> None:
+def test_only_a_select_over_views_is_accepted(sandbox: Sandbox, caller: Caller, place: Place, statement: str) -> None:
     assert outcome(sandbox, caller, place, statement) in ("statement", "view")
     honest(sandbox, caller)
 
 
 @pytest.mark.parametrize("statement", attacks.OTHERS)
-def test_views_of_others_and_python_objects_are_not_there(sandbox: Sandbox, caller: Caller, place: Place, statement: str) -> None:
+def test_forbidden_views_and_python_objects_are_not_visible(
+    sandbox: Sandbox, caller: Caller, place: Place, statement: str
+) -> None:
     assert outcome(sandbox, caller, place, statement) in ("statement", "view")
     honest(sandbox, caller)
 
 
 @pytest.mark.parametrize("statement", attacks.BOMBS)
-def test_what_takes_too_much_ends(tight: Sandbox, caller: Caller, place: Place, statement: str) -> None:
+def test_a_statement_beyond_its_limits_ends(tight: Sandbox, caller: Caller, place: Place, statement: str) -> None:
     assert outcome(tight, caller, place, statement) in ("limit", "statement")
     honest(tight, caller)
 
 
 @pytest.mark.parametrize("statement", attacks.DEEP, ids=range(len(attacks.DEEP)))
-def test_what_is_hard_to_read_ends(tight: Sandbox, caller: Caller, place: Place, statement: str) -> None:
+def test_a_statement_that_is_hard_to_parse_ends(tight: Sandbox, caller: Caller, place: Place, statement: str) -> None:
     outcome(tight, caller, place, statement)
     honest(tight, caller)
 
 
 @pytest.mark.parametrize("statement", attacks.HARMLESS)
-def test_what_may_be_asked_tells_no_secret(sandbox: Sandbox, caller: Caller, place: Place, statement: str) -> None:
+def test_allowed_statements_reveal_no_secret(sandbox: Sandbox, caller: Caller, place: Place, statement: str) -> None:
     outcome(sandbox, caller, place, statement)
     honest(sandbox, caller)
 
 
-def test_a_view_that_is_forbidden_and_one_that_is_absent_look_the_same(sandbox: Sandbox, caller: Caller) -> None:
+def test_a_forbidden_view_and_an_absent_one_look_the_same(sandbox: Sandbox, caller: Caller) -> None:
     said = {}
     for name in ("hidden", "absent"):
         with pytest.raises(Refused) as refused:

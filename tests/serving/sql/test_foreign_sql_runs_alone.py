@@ -127,7 +127,7 @@ def test_columns_of_one_name_are_told_apart(sandbox: Sandbox) -> None:
     assert [column.to_pylist() for column in found.columns] == [[1], [2], [3], [4]]
 
 
-def test_dice_are_thrown_anew_by_each_statement(sandbox: Sandbox) -> None:
+def test_each_statement_draws_new_random_numbers(sandbox: Sandbox) -> None:
     thrown = {sandbox.run("SELECT random() AS r, uuid() AS u", Numbers()).to_pylist()[0]["u"] for _ in range(4)}
     assert len(thrown) == 4
 
@@ -150,7 +150,7 @@ def test_statements_run_side_by_side_and_none_sees_another_end(sandbox: Sandbox)
     assert sorted(outcomes) == ["[{'n': 999}]"] * 4 + ["limit"] * 4 + ["view"] * 4
 
 
-def test_it_goes_on_when_all_its_processes_have_been_killed() -> None:
+def test_statements_work_after_all_processes_were_killed() -> None:
     with Sandbox(Limits(seconds=30)) as sandbox:
         for process in [*zygote(sandbox).children(), zygote(sandbox)]:
             process.send_signal(signal.SIGKILL)
@@ -159,14 +159,14 @@ def test_it_goes_on_when_all_its_processes_have_been_killed() -> None:
         assert sandbox.run("SELECT sum(n) AS n FROM numbers", Numbers()).to_pylist() == [{"n": 499_500}]
 
 
-def test_no_end_of_a_process_interrupts_the_one_that_all_are_forked_from(sandbox: Sandbox) -> None:
+def test_the_end_of_a_child_does_not_interrupt_the_zygote(sandbox: Sandbox) -> None:
     # Two that ended at once made its handler run within itself, of which it died now and then.
     status = Path(f"/proc/{zygote(sandbox).pid}/status").read_text()
     handled = int(status.split("SigCgt:")[1].split()[0], 16)
     assert not handled & 1 << signal.SIGCHLD - 1
 
 
-def test_who_ignores_its_children_does_not_have_them_forgotten() -> None:
+def test_children_are_reaped_even_if_the_parent_ignores_sigchld() -> None:
     ignored = signal.signal(signal.SIGCHLD, signal.SIG_IGN)
     try:
         with Sandbox(Limits(seconds=30)) as sandbox:
@@ -178,20 +178,20 @@ def test_who_ignores_its_children_does_not_have_them_forgotten() -> None:
         signal.signal(signal.SIGCHLD, ignored)
 
 
-def test_processes_that_have_ended_do_not_pile_up(sandbox: Sandbox) -> None:
+def test_ended_processes_do_not_accumulate(sandbox: Sandbox) -> None:
     for _ in range(20):
         sandbox.run("SELECT sum(n) AS n FROM numbers", Numbers())
     assert len(zygote(sandbox).children()) <= sandbox.ready + 2, "those of the last statements may not be reaped yet"
 
 
-def test_nothing_is_left_when_it_is_closed() -> None:
+def test_nothing_is_left_after_close() -> None:
     with Sandbox(Limits(seconds=30)) as sandbox:
         processes = [zygote(sandbox), *waiting(sandbox, 2)]
     gone, alive = psutil.wait_procs(processes, timeout=30)
     assert (len(gone), alive) == (3, [])
 
 
-def test_a_process_ends_by_itself_when_its_time_is_over_and_nobody_asks() -> None:
+def test_a_process_ends_by_itself_after_its_time() -> None:
     with Sandbox(Limits(seconds=1)) as sandbox:
         child = sandbox._waiting.popleft()
         waiting(sandbox, 2)

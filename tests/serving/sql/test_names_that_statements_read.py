@@ -31,7 +31,7 @@ AS_DUCKDB_SAYS = (
 
 
 @pytest.mark.parametrize("statement", AS_DUCKDB_SAYS)
-def test_names_are_those_that_duckdb_says(statement: str) -> None:
+def test_names_equal_those_of_duckdb(statement: str) -> None:
     connection = duckdb.connect()
     found = {name.casefold() for name in views_named(connection, statement)}
     assert found == {name.casefold() for name in connection.get_table_names(statement)}

@@ -172,7 +172,7 @@ def test_a_join_is_at_one_snapshot_and_the_next_statement_at_the_next(sandbox: S
     assert (told["publication"], label, sorted(told["views"])) == (2, "estimate", ["ever", "inverse", "per_page"])
 
 
-def test_functions_over_states_say_what_is_presented(sandbox: Sandbox, tmp_path: Path) -> None:
+def test_functions_over_states_equal_the_presented_values(sandbox: Sandbox, tmp_path: Path) -> None:
     world = World(tmp_path, definitions=SKETCHES)
     for part in range(3):
         world.append(0, *(hit(f"/{n % 3}", n, minute=n % 240) for n in range(part * 300, part * 300 + 500)))
@@ -214,7 +214,7 @@ def test_functions_over_states_say_what_is_presented(sandbox: Sandbox, tmp_path:
     assert common == {"common": len(range(0, 1100, 3)), "alone": 0}
 
 
-def test_only_readable_views_are_there(sandbox: Sandbox, tmp_path: Path) -> None:
+def test_only_readable_views_are_visible(sandbox: Sandbox, tmp_path: Path) -> None:
     views = MergedViews(Store(forty_hits(tmp_path).tables, 1))
     assert to_rows(ask(sandbox, views, "SELECT n FROM ever", readable={"ever"}).table) == [{"n": 39}]
     for name in ("per_page", "nowhere"):
@@ -222,7 +222,7 @@ def test_only_readable_views_are_there(sandbox: Sandbox, tmp_path: Path) -> None
             ask(sandbox, views, f"FROM {name}", readable={"ever"})
 
 
-def test_a_view_that_cannot_be_told_is_a_failure_and_no_empty_table(sandbox: Sandbox, tmp_path: Path) -> None:
+def test_a_view_without_an_answer_is_a_failure_and_not_an_empty_table(sandbox: Sandbox, tmp_path: Path) -> None:
     world = forty_hits(tmp_path)
     for file in (tmp_path / ".tandem" / "tables" / "views" / "per_page").rglob("*.parquet"):
         file.unlink()
@@ -241,7 +241,7 @@ def test_rows_are_those_of_plain_python(sandbox: Sandbox, tmp_path: Path) -> Non
 
 
 @pytest.mark.parametrize("memory", [MEMORY, 10])
-def test_a_table_is_made_once_for_all_statements_of_a_snapshot(
+def test_a_table_is_built_once_for_all_statements_of_a_snapshot(
     sandbox: Sandbox, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, memory: int
 ) -> None:
     world = forty_hits(tmp_path)

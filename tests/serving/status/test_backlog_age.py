@@ -30,7 +30,7 @@ STEPS = st.lists(st.tuples(*[st.tuples(st.integers(0, 4), st.integers(0, 4)) for
 
 
 @given(STEPS)
-def test_it_is_when_the_oldest_end_was_seen_that_is_not_counted(steps: list[tuple[tuple[int, int], ...]]) -> None:
+def test_the_backlog_dates_from_the_oldest_uncounted_end(steps: list[tuple[tuple[int, int], ...]]) -> None:
     """Against a plain scan of all looks; each step lets the logs grow, and then counts some of them."""
     ends, counted = [0, 0], [0, 0]
     seen: list[tuple[int, list[int]]] = []
@@ -67,7 +67,7 @@ def commit(made: float, caught_up: float | None) -> Commit:
     )
 
 
-def test_who_commits_and_does_not_reach_the_end_is_behind() -> None:
+def test_a_source_that_commits_without_reaching_the_end_is_behind() -> None:
     lately = timedelta(seconds=15)
 
     def behind(*commits: Commit) -> datetime | None:

@@ -51,7 +51,7 @@ def near(found: datetime | None, seconds: float) -> bool:
     return found is not None and abs((NOW - found).total_seconds() - seconds) < 2
 
 
-def test_where_nothing_was_started_nothing_is_red(tmp_path: Path) -> None:
+def test_without_started_parts_nothing_is_red(tmp_path: Path) -> None:
     found = part_states(Settings(state=str(tmp_path)), now=NOW)
     assert [(one.part, one.state, one.red) for one in found] == [
         ("broker", "not_started", False),
@@ -60,7 +60,7 @@ def test_where_nothing_was_started_nothing_is_red(tmp_path: Path) -> None:
     assert list(tmp_path.iterdir()) == []
 
 
-def test_a_process_is_seen_to_move_to_be_stopped_and_to_be_killed(tmp_path: Path, process: "subprocess.Popen[bytes]") -> None:
+def test_progress_a_stop_and_a_kill_of_a_process_are_recognized(tmp_path: Path, process: "subprocess.Popen[bytes]") -> None:
     assert (state_of(tmp_path).state, state_of(tmp_path).red) == ("starting", False)
     beat(tmp_path, process.pid, looked=1)
     assert (state_of(tmp_path).state, state_of(tmp_path).age) == ("running", pytest.approx(1, abs=2))
@@ -90,7 +90,7 @@ def test_a_process_is_seen_to_move_to_be_stopped_and_to_be_killed(tmp_path: Path
     assert (state_of(tmp_path).state, state_of(tmp_path).red) == ("not_started", False)
 
 
-def test_one_that_was_started_by_hand_is_known_by_its_pulse(tmp_path: Path) -> None:
+def test_a_part_started_by_hand_is_known_by_its_pulse(tmp_path: Path) -> None:
     heart = Heart(tmp_path, "speed")
     heart.beat(1)
     heart.begins(1, "hits")
@@ -109,7 +109,7 @@ def test_one_that_was_started_by_hand_is_known_by_its_pulse(tmp_path: Path) -> N
     assert state_of(tmp_path).state == "not_started"  # it ended in order
 
 
-def test_a_pulse_of_another_machine_is_judged_by_when_it_was_written(tmp_path: Path) -> None:
+def test_a_pulse_of_another_machine_is_dated_by_its_file(tmp_path: Path) -> None:
     """Its monotonic clock is another one."""
     (tmp_path / "run").mkdir()
     path = pulse.file(tmp_path, "speed")

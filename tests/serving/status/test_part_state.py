@@ -144,7 +144,7 @@ SIGNS = st.builds(
 
 
 @given(SIGNS)
-def test_what_does_not_move_is_red_and_what_is_red_says_what_to_do(signs: Signs) -> None:
+def test_a_part_without_progress_is_red_and_states_the_fix(signs: Signs) -> None:
     """The demands, each said on its own, whatever the other signs are."""
     found = decided(signs)
     assert found.state in STATES
@@ -177,13 +177,13 @@ def test_what_does_not_move_is_red_and_what_is_red_says_what_to_do(signs: Signs)
 
 
 @given(SIGNS.filter(lambda signs: signs.alive or (signs.recorded and signs.alive is False)), st.integers(0, 5000))
-def test_without_a_new_sign_nothing_heals(signs: Signs, later: int) -> None:
+def test_without_a_new_sign_no_part_recovers(signs: Signs, later: int) -> None:
     """A part that is there, or has to be, stays red however much later somebody looks again."""
     if decided(signs).red:
         assert decided(signs, NOW + timedelta(seconds=later)).red
 
 
-def test_the_document_says_what_the_state_does() -> None:
+def test_the_document_equals_the_state() -> None:
     for signs, *_ in CASES.values():
         found = decided(signs)
         told = found.to_json()

@@ -51,7 +51,7 @@ def pages(tables: Tables, size: int, reason: str | None = None) -> Iterator[pa.T
         page = rejects(tables, SOURCE, DECODER, reason=reason, limit=size, after=after)
 
 
-def test_all_pages_are_the_whole_in_order(tables: Tables) -> None:
+def test_all_pages_together_are_the_whole_list_in_order(tables: Tables) -> None:
     whole = rejects(tables, SOURCE, DECODER).to_pylist()
     order = [(EPOCH - one["timestamp"], one["topic_id"], one["partition"], -one["offset"]) for one in whole]
     assert (len(whole), order) == (50, sorted(order))
@@ -63,11 +63,11 @@ def test_all_pages_are_the_whole_in_order(tables: Tables) -> None:
     assert of_one == [one for one in whole if one["reason"] == "utf8"]
 
 
-def test_there_is_none_before_the_first_run(tables: Tables) -> None:
+def test_there_is_no_list_before_the_first_run(tables: Tables) -> None:
     assert rejects(tables, "another", DECODER, limit=3).num_rows == 0
 
 
 @pytest.mark.parametrize("text", ["", "1", "1.2.3", "x.2.3.T", "1.-2.3.T", "1.2.²3.T", f"{'9' * 19}.1.1.T"])
-def test_what_is_no_place_is_refused(text: str) -> None:
+def test_an_invalid_cursor_is_refused(text: str) -> None:
     with pytest.raises(BadSelection, match=r"invalid cursor .*; use `next` from the previous page"):
         After.parse(text)

@@ -32,6 +32,6 @@ def test_the_first_record_that_is_not_from_the_future_decides(stamps: list[datet
 
 
 @pytest.mark.parametrize("stamp", [1_800_000_000_000_000, 2**63 - 1])
-def test_a_time_that_no_calendar_has_is_of_the_future(stamp: int) -> None:
+def test_a_time_outside_the_calendar_counts_as_future(stamp: int) -> None:
     """Microseconds that a producer has taken for milliseconds."""
     assert _oldest([Record(stamp, None, b"x"), Record(milliseconds(BEFORE), None, b"x")], NOW) == BEFORE

@@ -49,7 +49,7 @@ ROWS = st.fixed_dictionaries(
         (1, "3b62a9ba6258f5610f83e264f31497b4"),
     ],
 )
-def test_siphash_gives_what_its_authors_publish(words: int, digest: str) -> None:
+def test_siphash_gives_the_published_values(words: int, digest: str) -> None:
     """`vectors_sip128` of the reference implementation: the key is 00 to 0f, the message 00, 01, and so on."""
     state = SipHash(3, SECRET)
     for word in range(words):
@@ -92,7 +92,7 @@ def plain(words: list[int]) -> tuple[int, int]:
 
 
 @given(st.lists(st.lists(st.integers(0, 2**64 - 1), max_size=40), min_size=1, max_size=5))
-def test_many_rows_of_any_length_are_hashed_as_each_by_itself(messages: list[list[int]]) -> None:
+def test_many_rows_of_any_length_hash_like_single_ones(messages: list[list[int]]) -> None:
     state = SipHash(len(messages), SECRET)
     for place in range(max(map(len, messages))):
         rows = np.array([row for row, words in enumerate(messages) if place < len(words)], np.int64)

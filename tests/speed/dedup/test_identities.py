@@ -81,7 +81,7 @@ def test_another_value_is_another_identity(changed: dict[str, object]) -> None:
     assert len({tuple(key[:2]) for key in values(found).keys.tolist()}) == 2
 
 
-def test_of_copies_in_several_shares_the_first_in_the_log_stays() -> None:
+def test_the_first_duplicate_in_the_log_stays_across_shares() -> None:
     shares = [
         table(move(5, partition=1), move(9, partition=1, a="other")),
         table(move(7, topic="S")),
@@ -93,7 +93,7 @@ def test_of_copies_in_several_shares_the_first_in_the_log_stays() -> None:
 
 
 @pytest.mark.parametrize(("contents", "conflicts"), [((1, 1, 1), 0), ((1, 2, 1), 1), ((1, 2, 3), 2), ((2, 1, 2), 1)])
-def test_copies_in_several_shares_conflict_once_for_each_other_content(contents: tuple[int, ...], conflicts: int) -> None:
+def test_duplicates_across_shares_conflict_once_for_each_other_content(contents: tuple[int, ...], conflicts: int) -> None:
     """Equal ones add one key, and are no conflict, whichever tasks have read them."""
     source = Source(topic="moves", event=Move, event_time="at", identity=("a",))
     shares = [table(move(offset, n=n)) for offset, n in enumerate(contents)]
@@ -135,7 +135,7 @@ CONTENTS: list[dict[str, object]] = [
 ]  # fmt: skip
 
 
-def test_a_content_has_a_key_of_its_own_and_equal_ones_share_it() -> None:
+def test_equal_contents_share_a_key_and_different_ones_do_not() -> None:
     rows = [PLACED | {"_offset": offset} | content for offset, content in enumerate([*CONTENTS, *CONTENTS])]
     events = pa.Table.from_pylist(rows, schema=events_schema(NOTES))
     found = identities(NOTES, identified(NOTES, events))
@@ -146,7 +146,7 @@ def test_a_content_has_a_key_of_its_own_and_equal_ones_share_it() -> None:
     assert (kept.duplicates, kept.conflicts) == (2 * len(CONTENTS) - 1, len(CONTENTS) - 1)
 
 
-def test_a_source_without_identity_has_none() -> None:
+def test_a_source_without_identity_has_no_identities() -> None:
     source = Source(topic="moves", event=Move, event_time="at")
     found = identities(source, identified(source, table(move(0), move(0))))
     assert found.num_rows == 0
@@ -165,7 +165,7 @@ def keys_made(*identities: bytes) -> Keys:
 
 @pytest.mark.parametrize("order", ["little", "big"], ids=["first words differ", "first words are equal"])
 @given(runs)
-def test_the_horizon_holds_what_was_counted_within_its_span(
+def test_the_dedup_window_has_identities_counted_within_its_span(
     order: Literal["little", "big"], added: list[tuple[set[int], int]]
 ) -> None:
     """Against a plain dictionary of the time at which each identity was last added; hostile clocks have tests of their own."""
@@ -184,7 +184,7 @@ def test_the_horizon_holds_what_was_counted_within_its_span(
     assert len(horizon.runs) <= 1 + np.log2(1 + held)
 
 
-def test_an_identity_is_held_to_the_end_of_its_span() -> None:
+def test_an_identity_is_kept_to_the_end_of_its_span() -> None:
     """By the time of its commit, to the microsecond; by its timestamp, to the second."""
     span, begin = 600_000_000, 10**15
     first, second = (keys_made(name.ljust(16)) for name in (b"first", b"second"))
@@ -196,6 +196,6 @@ def test_an_identity_is_held_to_the_end_of_its_span() -> None:
             assert after.holds(first).all() == held
 
 
-def test_a_horizon_of_no_span_holds_nothing() -> None:
+def test_a_dedup_window_of_zero_length_is_empty() -> None:
     found = values(told(table(move(0))))
     assert Horizon(0).extended(found, at=0, caught_up=0).holds(found.keys).tolist() == [False]

@@ -75,7 +75,7 @@ def test_a_micro_batch_folds_every_view_in_one_job(spark: SparkSession, project:
 
 
 @pytest.mark.spark
-def test_copies_are_dropped_across_tasks_and_micro_batches(spark: SparkSession, project: Project) -> None:
+def test_duplicates_are_dropped_across_tasks_and_micro_batches(spark: SparkSession, project: Project) -> None:
     views = {"f2": project.views["per_shop"]}
     task = Task(FILES, "sales", {"per_shop": "f2"})
     first = [[sale(1), sale(2), sale(1)], [sale(2), sale(3)]]
@@ -91,7 +91,7 @@ def test_copies_are_dropped_across_tasks_and_micro_batches(spark: SparkSession, 
 
 
 @pytest.mark.spark
-def test_copies_inside_one_value_are_dropped_by_their_index(spark: SparkSession) -> None:
+def test_duplicates_inside_one_value_are_dropped_by_their_index(spark: SparkSession) -> None:
     """By the task alone, across tasks and across micro-batches; each record closes the range once."""
     definitions = FILES["definitions.py"].replace(b'identity=("id",)', b'identity=("id",), max_events_per_record=3')
     files = FILES | {"definitions.py": definitions}
@@ -160,7 +160,7 @@ VIEWS = (per_shop,)
 
 
 @pytest.mark.spark
-def test_a_source_prepares_after_copies_are_dropped(spark: SparkSession) -> None:
+def test_prepare_runs_after_duplicates_are_dropped(spark: SparkSession) -> None:
     """Counts are of events; the rows made of them are what views answer, and what fails is rejected alone."""
     files = {"definitions.py": PREPARED.encode(), "tandem.toml": b""}
     project = load_files(files)
@@ -175,7 +175,7 @@ def test_a_source_prepares_after_copies_are_dropped(spark: SparkSession) -> None
 
 
 @pytest.mark.spark
-def test_what_was_read_outside_the_plan_is_refused(spark: SparkSession, project: Project) -> None:
+def test_records_outside_the_plan_are_refused(spark: SparkSession, project: Project) -> None:
     views = {"f2": project.views["per_shop"]}
     task = Task(FILES, "sales", {"per_shop": "f2"})
     partitions = [[sale(1), sale(2)]]

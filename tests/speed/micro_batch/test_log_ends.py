@@ -29,7 +29,7 @@ def at(offsets: list[int]) -> Position:
     [((1, 0), (0, 0), 0), ((1, 0), (0, 0), 5), ((1, 0), (0, 0), 1), ((1, 0), (3, 0), 1)]
 )
 @given(steps)
-def test_it_is_the_latest_end_that_was_remembered_and_is_reached(drawn: list[Step]) -> None:
+def test_caught_up_is_the_time_of_the_latest_reached_end(drawn: list[Step]) -> None:
     """Each end is remembered that is five seconds or more from the one before, whichever way the clock was set."""
     ends, log, counted, now = LogEnds(), [0, 0], [0, 0], START
     remembered: list[End] = []

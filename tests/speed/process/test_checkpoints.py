@@ -8,7 +8,7 @@ from pathlib import Path
 from speed.process.checkpoints import folders, own_folder
 
 
-def test_what_ended_processes_left_goes_and_what_others_use_stays(tmp_path: Path) -> None:
+def test_checkpoints_of_ended_processes_are_deleted_and_others_stay(tmp_path: Path) -> None:
     with subprocess.Popen([sys.executable, "-c", "input()"], stdin=subprocess.PIPE) as other:
         theirs = tmp_path / "speed" / f"{other.pid}-abc"
         theirs.mkdir(parents=True)

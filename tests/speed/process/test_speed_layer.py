@@ -78,7 +78,7 @@ def test_answers_follow_the_log_and_a_restart(broker: kafka.Connection, spark: S
     assert total(settings, "events") == len(set(numbers))
 
 
-def test_what_transactions_leave_in_the_log_are_holes(broker: kafka.Connection, spark: SparkSession, tmp_path: Path) -> None:
+def test_transaction_markers_and_aborted_records_are_holes(broker: kafka.Connection, spark: SparkSession, tmp_path: Path) -> None:
     settings, topic = settings_for(broker, tmp_path), new_topic(broker, partitions=1)
     producer = Producer({**librdkafka(broker), "transactional.id": topic.name})
     producer.init_transactions()
@@ -110,7 +110,7 @@ def test_of_two_layers_the_older_is_fenced(broker: kafka.Connection, spark: Spar
     assert total(settings, "events") == 120
 
 
-def test_a_bridge_is_gone_on_from(broker: kafka.Connection, spark: SparkSession, tmp_path: Path) -> None:
+def test_the_layer_continues_after_a_bridge(broker: kafka.Connection, spark: SparkSession, tmp_path: Path) -> None:
     settings, topic = settings_for(broker, tmp_path, trigger_ms=3000), new_topic(broker)
     with running(spark, settings, topic) as layer:
         produce(broker, topic, some(range(10)))
@@ -126,7 +126,9 @@ def test_a_bridge_is_gone_on_from(broker: kafka.Connection, spark: SparkSession,
     assert (total(settings, "events"), total(settings, "duplicates")) == (20, 15)
 
 
-def test_copies_of_what_a_bridge_went_past_are_known(broker: kafka.Connection, spark: SparkSession, tmp_path: Path) -> None:
+def test_duplicates_of_events_below_a_bridge_are_recognized(
+    broker: kafka.Connection, spark: SparkSession, tmp_path: Path
+) -> None:
     """Also where nothing but the bridge says that there was anything before: no micro-batch, no publication but the first."""
     settings, topic = settings_for(broker, tmp_path), new_topic(broker)
     tables, project = Tables.of(settings), load_files(project_files(topic.name))
@@ -139,7 +141,9 @@ def test_copies_of_what_a_bridge_went_past_are_known(broker: kafka.Connection, s
     assert (total(settings, "events"), total(settings, "duplicates"), total(settings, "conflicts")) == (5, 6, 1)
 
 
-def test_what_the_log_lost_is_read_from_the_archive(broker: kafka.Connection, spark: SparkSession, tmp_path: Path) -> None:
+def test_records_that_the_log_lost_are_read_from_the_archive(
+    broker: kafka.Connection, spark: SparkSession, tmp_path: Path
+) -> None:
     settings, topic = settings_for(broker, tmp_path, max_events=20), new_topic(broker)
     project = load_files(project_files(topic.name))
     produce(broker, topic, some(range(50)))
@@ -162,7 +166,7 @@ def test_what_the_log_lost_is_read_from_the_archive(broker: kafka.Connection, sp
     assert "offsets 90 to 94 of partition 0" in str(stopped.error)
 
 
-def test_copies_of_what_was_counted_before_a_restart_are_known(
+def test_duplicates_of_events_counted_before_a_restart_are_recognized(
     broker: kafka.Connection, spark: SparkSession, tmp_path: Path
 ) -> None:
     settings, topic = settings_for(broker, tmp_path), new_topic(broker)
@@ -182,7 +186,9 @@ def test_copies_of_what_was_counted_before_a_restart_are_known(
     assert (per_shop.provenance.after_final, {row["window_state"] for row in per_shop.rows()}) == (0, {"open"})
 
 
-def test_copies_are_dropped_wherever_they_come(broker: kafka.Connection, spark: SparkSession, tmp_path: Path) -> None:
+def test_duplicates_are_dropped_in_any_partition_and_micro_batch(
+    broker: kafka.Connection, spark: SparkSession, tmp_path: Path
+) -> None:
     """In a micro-batch, in another, after the cut, after a restart, in another release; beyond the dedup window by the batch.
 
     Everywhere some copies differ from their event, and both layers count as many conflicts.
@@ -246,7 +252,7 @@ def test_copies_are_dropped_wherever_they_come(broker: kafka.Connection, spark: 
         assert answered(settings) == per_minute(range(121))
 
 
-def test_a_topic_made_anew_ends_the_layer(broker: kafka.Connection, spark: SparkSession, tmp_path: Path) -> None:
+def test_a_recreated_topic_ends_the_layer(broker: kafka.Connection, spark: SparkSession, tmp_path: Path) -> None:
     settings, topic = settings_for(broker, tmp_path), new_topic(broker)
     produce(broker, topic, some(range(10)))
     layer = Running(settings)

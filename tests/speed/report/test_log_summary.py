@@ -6,7 +6,7 @@ from speed.report.log_summary import Telling
 from speed.report.progress import Folded
 
 
-def test_sums_are_said_at_most_once_in_so_many_seconds() -> None:
+def test_sums_are_logged_at_most_once_per_period() -> None:
     said: list[tuple[str, dict[str, object]]] = []
     now = [0.0]
     telling = Telling(lambda text: said.append((text, get_contextvars())), every_s=60, clock=lambda: now[0])

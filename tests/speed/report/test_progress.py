@@ -32,7 +32,7 @@ def test_micro_batches_are_summed_up_by_release_and_source(tmp_path: Path) -> No
     ]
 
 
-def test_what_a_process_left_that_has_ended_is_nothing(tmp_path: Path) -> None:
+def test_progress_of_an_ended_process_is_ignored(tmp_path: Path) -> None:
     with subprocess.Popen([sys.executable, "-c", "input()"], stdin=subprocess.PIPE) as process:
         Recorder(tmp_path, process.pid).add(told(query_name(1, "sales", "x"), addBatch=1))
         assert progress.read(tmp_path) is not None
@@ -42,6 +42,6 @@ def test_what_a_process_left_that_has_ended_is_nothing(tmp_path: Path) -> None:
     assert progress.read(tmp_path) is None
 
 
-def test_a_folder_that_cannot_be_written_ends_nothing(tmp_path: Path) -> None:
+def test_a_read_only_folder_does_not_end_the_layer(tmp_path: Path) -> None:
     (tmp_path / "run").touch()
     Recorder(tmp_path, os.getpid()).add(told(query_name(1, "sales", "x"), addBatch=1))

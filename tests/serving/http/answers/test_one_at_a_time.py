@@ -62,7 +62,7 @@ async def counted(asker: Asker) -> int:
     return int((await asker.client.get(ROW)).json()["row"]["n"])
 
 
-def test_what_is_asked_during_a_look_counts_what_that_finds(
+def test_a_question_during_a_poll_counts_its_result(
     served: Served, world: World, asker: Asker, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     came, settled = asyncio.Event(), Lane.settled
@@ -85,7 +85,7 @@ def test_what_is_asked_during_a_look_counts_what_that_finds(
     assert asker.runner.run(asked()) == 2
 
 
-def test_a_look_that_takes_long_holds_nobody_up(served: Served, asker: Asker, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_slow_poll_delays_no_question(served: Served, asker: Asker, monkeypatch: pytest.MonkeyPatch) -> None:
     async def asked() -> list[int]:
         await looks.at_work()
         found = [await counted(asker) for _ in range(3)]
@@ -96,7 +96,7 @@ def test_a_look_that_takes_long_holds_nobody_up(served: Served, asker: Asker, mo
     assert asker.runner.run(asked()) == [1, 1, 1]
 
 
-def test_a_question_that_takes_long_holds_no_row_up(served: Served, asker: Asker, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_slow_question_delays_no_row(served: Served, asker: Asker, monkeypatch: pytest.MonkeyPatch) -> None:
     async def asked() -> int:
         rows = asyncio.create_task(asker.client.get("/views/per_page/rows"))
         await questions.at_work()

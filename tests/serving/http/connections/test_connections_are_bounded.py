@@ -21,7 +21,7 @@ ADDRESSES = st.sampled_from("abc")
 
 
 @given(st.lists(st.tuples(ADDRESSES, st.sampled_from((True, True, True, False))), max_size=60), st.sets(st.integers(0, 120)))
-def test_an_address_with_few_connections_is_let_in_whatever_others_hold(steps: Steps, busy: set[int]) -> None:
+def test_an_address_with_few_connections_is_accepted_whatever_others_hold(steps: Steps, busy: set[int]) -> None:
     admission: Admission[int] = Admission(5, 4, busy=busy.__contains__)
     held: dict[int, str] = {}
     for number, (address, enters) in enumerate(steps):
@@ -51,7 +51,7 @@ def test_an_address_with_few_connections_is_let_in_whatever_others_hold(steps: S
         assert max(Counter(held.values()).values(), default=0) <= 4
 
 
-def test_who_may_replace_loses_its_own_longest_unused_one() -> None:
+def test_an_address_that_may_replace_loses_its_own_oldest_connection() -> None:
     admission: Admission[int] = Admission(10, 2, busy=lambda _: False, replace=True)
     assert [admission.enter("a", number).let_in for number in (1, 2)] == [True, True]
     admission.used("a", 1)
@@ -59,7 +59,9 @@ def test_who_may_replace_loses_its_own_longest_unused_one() -> None:
 
 
 @given(st.integers(1, 10**6), st.integers(0, 60), st.lists(st.tuples(st.integers(1, 60), st.integers(0, 10**7)), max_size=30))
-def test_what_keeps_the_rate_is_never_too_slow_and_what_stops_is(rate: int, grace: int, steps: list[tuple[int, int]]) -> None:
+def test_a_transfer_at_the_rate_is_never_too_slow_and_a_stopped_one_is(
+    rate: int, grace: int, steps: list[tuple[int, int]]
+) -> None:
     pace, now, done = Pace(rate, grace), 0, 0
     for seconds, size in steps:
         now, done = now + seconds, done + size
@@ -71,7 +73,7 @@ def test_what_keeps_the_rate_is_never_too_slow_and_what_stops_is(rate: int, grac
 
 
 @given(st.lists(st.sampled_from("bcd"), min_size=1, max_size=100), st.integers(1, 8))
-def test_a_request_begins_after_at_most_one_of_each_other_address(flood: list[str], each_turn: int) -> None:
+def test_a_request_waits_for_at_most_one_of_each_other_address(flood: list[str], each_turn: int) -> None:
     order: list[str] = []
 
     async def begun() -> list[int]:
@@ -113,7 +115,7 @@ def answer(sock: socket.socket) -> bytes:
     return found
 
 
-def test_beyond_the_bound_of_an_address_only_health_is_answered(world: World) -> None:
+def test_beyond_the_limit_of_an_address_only_health_checks_are_answered(world: World) -> None:
     served = Served(world, {"connections_per_address": 2})
     with serving(served) as address:
         kept = [connected(address) for _ in range(2)]
@@ -135,7 +137,7 @@ def test_beyond_the_bound_of_an_address_only_health_is_answered(world: World) ->
             one.close()
 
 
-def test_a_refusal_is_read_although_the_rest_of_the_body_is_not(world: World) -> None:
+def test_a_client_reads_the_refusal_of_an_unfinished_body(world: World) -> None:
     with serving(Served(world)) as address, connected(address) as sock:
         sock.sendall(b"POST /sql HTTP/1.1\r\nHost: served\r\nContent-Length: 1000000\r\n\r\n" + b"x" * 200_000)
         found = answer(sock)
@@ -143,7 +145,7 @@ def test_a_refusal_is_read_although_the_rest_of_the_body_is_not(world: World) ->
         assert b"connection: close" in found
 
 
-def test_a_body_that_trickles_ends_its_connection_and_one_that_does_not_is_answered(world: World) -> None:
+def test_a_body_that_is_too_slow_ends_its_connection(world: World) -> None:
     served = Served(world, {"grace_s": 1, "least_bytes_s": 1000})
     head = f"POST /sql HTTP/1.1\r\nHost: served\r\nAuthorization: Bearer {served.token('trickles', may=('sql',))}\r\n".encode()
     head += b"Content-Type: application/json\r\nConnection: close\r\n"
@@ -157,7 +159,7 @@ def test_a_body_that_trickles_ends_its_connection_and_one_that_does_not_is_answe
             assert b"200 OK" in answer(quick)
 
 
-def test_a_response_that_is_not_read_ends_its_connection_and_gives_back_what_it_held(world: World) -> None:
+def test_an_unread_response_ends_its_connection_and_releases_its_share(world: World) -> None:
     served = Served(world, {"grace_s": 1})
     secret = served.token("deaf", may=("sql",))
     body = b'{"statement": "SELECT repeat(\'x\', 30000000)"}'
@@ -186,7 +188,7 @@ def test_a_response_that_is_not_read_ends_its_connection_and_gives_back_what_it_
     ],
     ids=["headers", "head", "tls", "h2", "upgrade", "chunks"],
 )
-def test_noise_is_refused_and_its_connection_ends(world: World, sent: bytes, status: bytes) -> None:
+def test_bytes_that_are_not_http_end_their_connection(world: World, sent: bytes, status: bytes) -> None:
     with serving(Served(world)) as address, connected(address) as sock:
         try:
             sock.sendall(sent)

@@ -22,7 +22,7 @@ VALUES = st.recursive(
 
 
 @given(VALUES)
-def test_what_is_json_has_its_value(value: object) -> None:
+def test_valid_json_has_its_value(value: object) -> None:
     assert parsed(json.dumps(value).encode()) == value
     assert parsed(json.dumps(value, ensure_ascii=False).encode("utf-8", "surrogatepass")) == value
 
@@ -45,7 +45,7 @@ def test_what_is_json_has_its_value(value: object) -> None:
     ],
     ids=lambda given: None if isinstance(given, bytes) else given,
 )
-def test_what_is_not_is_refused_with_the_reason(body: bytes, why: str) -> None:
+def test_invalid_json_is_refused_with_the_reason(body: bytes, why: str) -> None:
     with pytest.raises(Problem) as refused:
         parsed(body)
     assert refused.value.status_code == 400
@@ -124,7 +124,7 @@ LOOKUP = "POST /views/per_page/lookup"
     ],
     ids=lambda given: str(given)[:40],
 )
-def test_each_has_its_answer(
+def test_each_pipelined_request_has_its_answer(
     served: Served, address: str, secret: str, *, what: str | bytes, headers: tuple[str | bytes, ...], body: bytes, status: int
 ) -> None:
     if isinstance(what, str):
@@ -138,7 +138,7 @@ def test_each_has_its_answer(
 
 
 @pytest.mark.parametrize("version", ["1.0", "1.1"])
-def test_a_half_of_a_request_is_answered_by_nobody(served: Served, address: str, secret: str, version: str) -> None:
+def test_half_a_request_gets_no_answer(served: Served, address: str, secret: str, version: str) -> None:
     whole = request("POST /sql", secret, JSON, "Content-Length: 1000", body=b"{", version=version)
     assert sent(address, whole, ends=True) == b""
     assert not [line for line in served.lines if line["event"] == "a request failed"]

@@ -63,7 +63,7 @@ def sent(address: str, content: bytes, *, ends: bool = False) -> bytes:
     ],
     ids=str,
 )
-def test_a_request_has_one_host(address: str, version: str, hosts: list[str], status: int) -> None:
+def test_a_request_has_exactly_one_host(address: str, version: str, hosts: list[str], status: int) -> None:
     head = "".join(f"Host: {host}\r\n" for host in hosts)
     answer = sent(address, f"GET /healthz HTTP/{version}\r\n{head}Connection: close\r\n\r\n".encode())
     assert answer.startswith(f"HTTP/1.1 {status} ".encode()), answer
@@ -80,7 +80,7 @@ def test_a_request_has_one_host(address: str, version: str, hosts: list[str], st
     ],
     ids=["tls", "header"],
 )
-def test_what_is_not_http_is_refused_and_in_the_access_log(served: Served, address: str, content: bytes) -> None:
+def test_bytes_that_are_not_http_are_refused_and_logged(served: Served, address: str, content: bytes) -> None:
     served.lines.clear()
     assert sent(address, content).startswith(b"HTTP/1.1 400 ")
     (line,) = served.lines

@@ -233,11 +233,11 @@ def test_a_model_has_the_fields_of_its_dataclass(mirror: Mirror) -> None:
     assert not differences(mirror)
 
 
-def test_every_model_is_a_mirror_or_says_what_it_shows() -> None:
+def test_every_model_mirrors_a_dataclass_or_says_what_it_shows() -> None:
     assert set(models()) == {one.model.__name__ for one in MIRRORS} | set(ALONE)
 
 
-def test_a_field_that_is_missing_or_of_another_type_is_seen() -> None:
+def test_a_missing_field_or_another_type_is_found() -> None:
     @dataclass(frozen=True)
     class Half:
         start: datetime

@@ -77,7 +77,7 @@ not_a_server_error.expected-statuses = ["2xx", "3xx", "4xx", 503, 504]
 """
 
 
-def test_no_answer_is_one_that_the_document_does_not_have(
+def test_every_answer_is_described_by_the_document(
     tmp_path: Path, address: str, secret: str, document: dict[str, Any], under_way: str
 ) -> None:
     """All phases of schemathesis: examples, each bound of each parameter, random requests, and sequences of them."""
@@ -115,7 +115,7 @@ def test_no_answer_is_one_that_the_document_does_not_have(
     assert told.returncode == 0, f"{told.stdout}\n{told.stderr}"
 
 
-def test_the_document_has_every_route_with_who_may_and_every_status(served: Served, document: dict[str, Any]) -> None:
+def test_the_document_has_every_route_with_its_right_and_every_status(served: Served, document: dict[str, Any]) -> None:
     found = {
         (method.upper(), path): operation
         for path, operations in document["paths"].items()

@@ -11,10 +11,10 @@ from tests.serving.world import World
 FILE = ROOT / "docs" / "openapi.json"
 
 
-def test_the_file_is_what_is_generated() -> None:
+def test_the_file_equals_the_generated_document() -> None:
     assert FILE.read_text("utf-8") == openapi.page(), "run `python -m serving.http.openapi > docs/openapi.json`"
 
 
-def test_a_server_gives_the_document_of_the_file(tmp_path: Path) -> None:
+def test_a_server_returns_the_document_of_the_file(tmp_path: Path) -> None:
     with Served(World(tmp_path)).asker() as asker:
         assert asker.get("/openapi.json").json() == json.loads(FILE.read_text("utf-8"))

@@ -48,7 +48,7 @@ def printed(world: World, capsys: pytest.CaptureFixture[str], *arguments: str) -
 
 
 @pytest.mark.anyio
-async def test_history_is_what_the_command_prints(served: Served, capsys: pytest.CaptureFixture[str]) -> None:
+async def test_history_equals_the_commands_output(served: Served, capsys: pytest.CaptureFixture[str]) -> None:
     expected = printed(served.world, capsys, "history")["publications"]
     found = await got(served, "/history")
     shown = [
@@ -67,7 +67,7 @@ def _given(view: dict[str, Any]) -> dict[str, Any]:
 
 
 @pytest.mark.anyio
-async def test_history_has_only_what_may_be_read(served: Served) -> None:
+async def test_history_has_only_readable_views(served: Served) -> None:
     one = (await got(served, "/history", views=["ever"]))["publications"][0]
     assert (list(one["views"]), list(one["diff"]), list(one["cuts"])) == (["ever"], ["ever"], [SOURCE])
     bound = (await got(served, "/history", rows=["page=/a"]))["publications"][0]
@@ -77,7 +77,7 @@ async def test_history_has_only_what_may_be_read(served: Served) -> None:
 
 
 @pytest.mark.anyio
-async def test_audits_are_what_the_command_prints(served: Served, capsys: pytest.CaptureFixture[str]) -> None:
+async def test_audits_equal_the_commands_output(served: Served, capsys: pytest.CaptureFixture[str]) -> None:
     expected = printed(served.world, capsys, "audit")["audits"]
     assert (await got(served, "/audits"))["audits"] == expected
     assert [(one["version"], one["view"]) for one in expected] == [(2, "per_page"), (1, "gone"), (1, "ever"), (1, "per_page")]
@@ -87,7 +87,7 @@ async def test_audits_are_what_the_command_prints(served: Served, capsys: pytest
 
 
 @pytest.mark.anyio
-async def test_audits_are_only_of_what_may_be_read(served: Served) -> None:
+async def test_audits_are_only_of_readable_views(served: Served) -> None:
     found = await got(served, "/audits", views=["ever"])
     assert [one["view"] for one in found["audits"]] == ["ever"]
     async with served.client(served.token("of ever", views=["ever"])) as client:
@@ -100,7 +100,7 @@ async def test_audits_are_only_of_what_may_be_read(served: Served) -> None:
 
 
 @pytest.mark.anyio
-async def test_status_tells_the_archive_and_why_the_log_does_not(tmp_path: Path) -> None:
+async def test_status_reports_the_archive_and_why_the_log_is_unknown(tmp_path: Path) -> None:
     served = Served(forty_hits(tmp_path))
     source = (await got(served, "/status"))["sources"][SOURCE]
     assert source["archive"] == {"end": {"T": {"0": 31}}, "records": 31}
@@ -117,7 +117,7 @@ async def test_status_has_the_releases_beside_the_live_one(tmp_path: Path) -> No
 
 
 @pytest.mark.anyio
-async def test_a_broker_that_is_silent_holds_nothing_up(served: Served) -> None:
+async def test_a_silent_broker_delays_nothing(served: Served) -> None:
     """It takes connections and never says anything."""
     with socket.create_server(("127.0.0.1", 0)) as silent:
         kafka = Kafka(bootstrap=f"127.0.0.1:{silent.getsockname()[1]}", timeout_s=2)
@@ -132,7 +132,7 @@ async def test_a_broker_that_is_silent_holds_nothing_up(served: Served) -> None:
 
 
 @pytest.mark.anyio
-async def test_one_looks_for_all_and_what_it_found_is_kept_for_a_while() -> None:
+async def test_one_poll_serves_all_and_is_cached() -> None:
     seconds, looked, go = 0.0, list[int](), threading.Event()
     recent = TtlCache[int](3, lambda: seconds)
 
@@ -151,7 +151,7 @@ async def test_one_looks_for_all_and_what_it_found_is_kept_for_a_while() -> None
 
 
 @pytest.mark.anyio
-async def test_what_is_found_when_nobody_waits_any_more_is_known() -> None:
+async def test_a_result_that_arrives_too_late_is_cached() -> None:
     recent, go = TtlCache[int](3, lambda: 0.0), threading.Event()
 
     def look() -> int:
@@ -164,7 +164,7 @@ async def test_what_is_found_when_nobody_waits_any_more_is_known() -> None:
 
 
 @pytest.mark.anyio
-async def test_what_a_look_raises_is_raised_and_not_kept() -> None:
+async def test_an_error_of_a_poll_is_raised_and_not_cached() -> None:
     recent = TtlCache[int](3, lambda: 0.0)
     with pytest.raises(ZeroDivisionError):
         await recent.get(lambda: 1 // 0)

@@ -60,7 +60,7 @@ def process_of(run: dict[str, Any]) -> int:
 
 
 @pytest.mark.anyio
-async def test_a_plan_says_what_changes(served: Served) -> None:
+async def test_a_plan_lists_the_changes(served: Served) -> None:
     (served.world.folder / "definitions.py").write_text(DEFINITIONS.replace("bytes > 0", "bytes > 1"))
     async with served.client() as client:
         run = await done(client, "plan")
@@ -77,7 +77,7 @@ async def test_a_plan_says_what_changes(served: Served) -> None:
 
 
 @pytest.mark.anyio
-async def test_promoting_and_going_back_is_the_tokens_doing(served: Served) -> None:
+async def test_promotions_and_rollbacks_name_the_token(served: Served) -> None:
     world = served.world
     world.writer = Writer.claim(world.tables, 2, SOURCE, by="test", at=NOON)
     world.trigger(position(30))
@@ -101,7 +101,7 @@ async def test_promoting_and_going_back_is_the_tokens_doing(served: Served) -> N
 
 
 @pytest.mark.anyio
-async def test_one_with_effect_runs_at_a_time_and_one_without_beside_it(served: Served) -> None:
+async def test_one_run_with_an_effect_and_one_without_are_active_at_a_time(served: Served) -> None:
     (served.world.folder / "definitions.py").write_text(WAITING)
     async with served.client() as client:
         applying, planning = await begun(client, "apply"), await begun(client, "plan")
@@ -124,7 +124,7 @@ async def test_one_with_effect_runs_at_a_time_and_one_without_beside_it(served: 
 
 
 @pytest.mark.anyio
-async def test_a_run_has_nothing_of_the_servers_environment_that_it_does_not_need(served: Served) -> None:
+async def test_a_run_gets_only_the_environment_that_it_needs(served: Served) -> None:
     (served.world.folder / "definitions.py").write_text(OPEN)
     async with served.client() as client:
         (names,) = [line for line in (await done(client, "plan"))["lines"] if "PATH" in line]
@@ -134,7 +134,7 @@ async def test_a_run_has_nothing_of_the_servers_environment_that_it_does_not_nee
 
 
 @pytest.mark.anyio
-async def test_what_no_command_takes_starts_none(served: Served) -> None:
+async def test_invalid_options_start_no_command(served: Served) -> None:
     refused: dict[tuple[str, str], str] = {
         ("plan", '{"gate": "x"}'): "gate: extra inputs",
         ("apply", '{"why": "two\\nlines"}'): "why: value error, it has unprintable characters",
@@ -183,7 +183,7 @@ def test_secrets_are_shown_in_no_line_and_no_document(tmp_path: Path) -> None:
     assert (list(run.lines), run.document, run.state) == (["a ********"], {"a": ["********"]}, "done")
 
 
-def test_what_cannot_be_kept_or_started_is_said(tmp_path: Path) -> None:
+def test_output_that_is_too_large_and_failed_starts_are_reported(tmp_path: Path) -> None:
     run = runs_of(tmp_path, f"print('9' * {MOST_BYTES + 1})").start("resume", [], by=DESK)
     assert run.over.wait(60)
     assert (run.document, run.state) == (None, "done")
@@ -195,7 +195,7 @@ def test_what_cannot_be_kept_or_started_is_said(tmp_path: Path) -> None:
     runs.start("resume", [], by=DESK)
 
 
-def test_who_is_told_in_characters_that_a_terminal_takes(tmp_path: Path) -> None:
+def test_the_caller_is_named_in_printable_characters(tmp_path: Path) -> None:
     code = "import os, json; print(json.dumps(os.environ['TANDEM_WHO']))"
     odd = Principal("oidc", "a\0b\ud800\x1b" + "c" * 500, DESK.rights, DESK.expires)
     run = runs_of(tmp_path, code).start("resume", [], by=odd)
@@ -203,7 +203,7 @@ def test_who_is_told_in_characters_that_a_terminal_takes(tmp_path: Path) -> None
     assert run.document == ("oidc:a?b??" + "c" * 500)[:200]
 
 
-def test_a_second_one_waits(tmp_path: Path) -> None:
+def test_a_second_run_waits(tmp_path: Path) -> None:
     runs = runs_of(tmp_path, "import threading; threading.Event().wait()")
     first = runs.start("apply", [], by=DESK)
     with pytest.raises(Busy, match=f"run {first.id} .apply, by token:desk. is active; wait for it, or stop it"):

@@ -87,7 +87,7 @@ def test_every_answer_has_the_header_and_the_same_bytes(world: World) -> None:
             assert "speed=dead" in answer.headers[HEADER], answer.url
 
 
-def test_readiness_ends_once_a_part_has_stood_still_for_the_bound(world: World) -> None:
+def test_readiness_ends_once_a_part_is_stuck_for_stale_s(world: World) -> None:
     for bound, ready in ((3600, 200), (0, 503)):
         served = Served(world, {"stale_s": bound})
         log = world.state / "speed.log"
@@ -113,7 +113,7 @@ def test_readiness_ends_once_a_part_has_stood_still_for_the_bound(world: World) 
 
 
 @pytest.mark.broker
-def test_a_server_that_sees_the_tables_alone_knows_by_the_log(broker: kafka.Connection, tmp_path: Path) -> None:
+def test_a_server_with_only_the_tables_decides_by_the_log(broker: kafka.Connection, tmp_path: Path) -> None:
     """Nothing in the state folder tells of a speed layer: the log has a record, and nobody counts it."""
     log = Log.made(broker, "alone")
     here = sending.served(tmp_path, log, shared_kafka(broker.address))
@@ -141,7 +141,7 @@ def test_a_server_that_sees_the_tables_alone_knows_by_the_log(broker: kafka.Conn
         assert speed["why"].startswith("the log has records that are not counted")
 
 
-def test_where_the_states_cannot_be_read_nobody_is_told_that_all_is_well(world: World) -> None:
+def test_unreadable_states_are_never_reported_as_healthy(world: World) -> None:
     served = Served(world)
     run = world.state / "run"
     with served.asker() as asker, beating(world.state):

@@ -40,7 +40,7 @@ texts = st.one_of(st.none(), st.text(max_size=3), st.builds(str.__add__, st.samp
 
 
 @given(st.lists(st.tuples(texts, st.none() | st.integers(-5, 5), st.none() | st.decimals(-5, 5, places=2)), max_size=8))
-def test_only_an_apostrophe_is_added_and_only_where_a_text_begins_like_a_formula(rows: list[tuple[Any, ...]]) -> None:
+def test_only_texts_that_begin_like_a_formula_get_an_apostrophe(rows: list[tuple[Any, ...]]) -> None:
     columns = list(zip(*rows, strict=True)) or [(), (), ()]
     types = [pa.string(), pa.int64(), pa.decimal128(9, 2)]
     table = pa.table([pa.array(column, of) for column, of in zip(columns, types, strict=True)], ["=t", "i", "d"])
@@ -56,7 +56,7 @@ def test_only_an_apostrophe_is_added_and_only_where_a_text_begins_like_a_formula
         assert after[2] == "" if number is None else Decimal(after[2]) == number
 
 
-def test_every_route_of_rows_escapes_on_request_alone(asker: Asker) -> None:
+def test_every_route_of_rows_escapes_only_on_request(asker: Asker) -> None:
     keys = {"keys": [{"page": page} for page in PAGES]}
     statement = {"statement": 'SELECT page AS "=page", bytes, price FROM per_page'}
     csv_ = {"Accept": CSV}
@@ -92,7 +92,7 @@ def test_other_formats_refuse_to_escape(asker: Asker, media: str) -> None:
         assert json.loads(answer.content)["detail"].endswith("send Accept: text/csv")
 
 
-def test_the_page_asks_for_it_wherever_it_saves_csv() -> None:
+def test_the_page_requests_escaping_wherever_it_saves_csv() -> None:
     folder = Path(__file__).parents[4] / "serving" / "page"
     saving = {path.name: path.read_text("utf-8") for path in folder.rglob("*.js") if "text/csv" in path.read_text("utf-8")}
     assert set(saving) == {"downloads.js", "sql.js"}

@@ -57,7 +57,7 @@ def said(asker: Asker, path: str) -> tuple[Any, ...]:
         "/views/never/row?key.page=/a",
     ],
 )
-def test_both_ways_say_the_same(asker: Asker, monkeypatch: pytest.MonkeyPatch, path: str) -> None:
+def test_both_paths_give_the_same_bytes(asker: Asker, monkeypatch: pytest.MonkeyPatch, path: str) -> None:
     usual = said(asker, f"{path}&{SAME}")
     with monkeypatch.context() as patch:
         if usual[0] == 200:
@@ -68,7 +68,7 @@ def test_both_ways_say_the_same(asker: Asker, monkeypatch: pytest.MonkeyPatch, p
         assert asker.get(path, headers={"If-None-Match": entity}).status_code == 304
 
 
-def test_who_is_bound_sees_what_they_may(served: Served, asker: Asker) -> None:
+def test_a_restricted_caller_sees_only_permitted_rows(served: Served, asker: Asker) -> None:
     del asker  # it has the views in memory
     with served.asker(served.token("bound", rows=["page=/a"])) as bound:
         assert bound.get("/views/per_page/rows").status_code == 200
@@ -81,7 +81,7 @@ def test_who_is_bound_sees_what_they_may(served: Served, asker: Asker) -> None:
         assert said(bound, "/views/ever/row?")[0] == 404
 
 
-def test_a_view_that_is_in_no_memory_goes_the_usual_way(served: Served) -> None:
+def test_a_view_that_is_not_in_memory_takes_the_usual_path(served: Served) -> None:
     other = Served(served.world)
     other.server.lane.cache.store.memory = 1
     with other.asker() as asker:

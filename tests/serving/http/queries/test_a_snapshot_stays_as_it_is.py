@@ -53,7 +53,7 @@ def test_pages_stay_on_their_snapshot_while_commits_land(world: World) -> None:
         assert oracle.unlabelled(rows) == sorted(expected, key=lambda row: -row["bytes"])
 
 
-def test_a_snapshot_that_is_not_held_any_more_is_gone(world: World) -> None:
+def test_an_expired_snapshot_is_gone(world: World) -> None:
     served = Served(world)
     served.server.lane.cache.budget = 0  # the latest answer stays, whatever it takes
     with served.asker() as asker:
@@ -80,7 +80,7 @@ def test_a_cursor_belongs_to_its_question(world: World) -> None:
 
 
 @pytest.mark.parametrize("cursor", ["", "x", "é", "WzFd", "a" * 400, "WyJhIiwiYiIsLTFd", "WyJhIiwiYiIsMSwyXQ"])
-def test_what_is_no_cursor_is_refused(world: World, cursor: str) -> None:
+def test_an_invalid_cursor_is_refused(world: World, cursor: str) -> None:
     with Served(world).asker() as asker:
         refused = asker.get("/views/per_page/rows", params={"cursor": cursor})
         assert refused.status_code == 400
@@ -125,7 +125,7 @@ def test_sketches_are_merged_once_for_all_questions_of_a_snapshot(tmp_path: Path
         assert every == some == [one] == looked
 
 
-def test_who_has_the_answer_is_told_so(world: World) -> None:
+def test_a_client_with_the_answer_gets_304(world: World) -> None:
     with Served(world).asker() as asker:
         path = "/views/per_page/rows?limit=5"
         answer = asker.get(path)
@@ -142,7 +142,7 @@ def test_who_has_the_answer_is_told_so(world: World) -> None:
         assert asker.get(path, headers={"If-None-Match": entity}).status_code == 200
 
 
-def test_a_tag_of_who_is_bound_is_another_one(world: World) -> None:
+def test_a_restricted_caller_gets_another_tag(world: World) -> None:
     served = Served(world)
     bound = served.token("bound", rows=["page=/01"])
     with served.asker() as asker:
@@ -153,7 +153,7 @@ def test_a_tag_of_who_is_bound_is_another_one(world: World) -> None:
         assert kept.json()["rows"] == free.json()["rows"]
 
 
-def test_large_answers_are_compressed_for_who_takes_that(world: World) -> None:
+def test_large_answers_are_compressed_on_request(world: World) -> None:
     with Served(world).asker() as asker:
         plain = asker.get("/views/per_page/rows", headers={"Accept-Encoding": "identity"})
         packed = asker.get("/views/per_page/rows", headers={"Accept-Encoding": "gzip"})

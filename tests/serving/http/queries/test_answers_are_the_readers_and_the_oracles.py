@@ -191,7 +191,7 @@ def test_answers_by_http_equal_the_readers_while_commits_land_and_releases_chang
             agree()
 
 
-def test_one_row_and_many_keys_are_the_same_rows(world: World) -> None:
+def test_single_rows_and_lookups_give_the_same_rows(world: World) -> None:
     for seed in (0, 1):
         world.recompute(world.end)
         batch(world, seed)

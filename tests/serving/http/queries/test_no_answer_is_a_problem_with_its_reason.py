@@ -71,7 +71,7 @@ def problem(answer: Any, status: int, *said: str) -> str:
         ("/views/", 404, ["no route /views/"]),
     ],
 )
-def test_a_question_without_a_meaning_says_what_has_one(world: World, path: str, status: int, said: list[str]) -> None:
+def test_an_invalid_question_gets_the_valid_ones(world: World, path: str, status: int, said: list[str]) -> None:
     with Served(world).asker() as asker:
         problem(asker.get(path), status, *said)
 
@@ -90,20 +90,20 @@ def test_a_question_without_a_meaning_says_what_has_one(world: World, path: str,
         (b'{"keys": [{"page": "/"}], "from": "soon"}', "invalid time"),
     ],
 )
-def test_a_lookup_without_a_meaning_says_what_has_one(world: World, body: bytes, said: str) -> None:
+def test_an_invalid_lookup_gets_the_valid_form(world: World, body: bytes, said: str) -> None:
     with Served(world).asker() as asker:
         answer = asker.post("/views/per_page/lookup", content=body, headers={"Content-Type": "application/json"})
         assert said in problem(answer, 400).lower()
 
 
-def test_a_method_that_is_not_for_a_path_names_the_one_that_is(world: World) -> None:
+def test_a_wrong_method_gets_the_right_one(world: World) -> None:
     with Served(world).asker() as asker:
         answer = asker.post("/views")
         assert answer.headers["allow"] == "GET"
         problem(answer, 405, "POST is not allowed for /views; use GET")
 
 
-def test_before_the_first_publication_nothing_is_answered_but_that(tmp_path: Path) -> None:
+def test_before_the_first_publication_every_answer_says_so(tmp_path: Path) -> None:
     world = World(tmp_path)
     shutil.rmtree(world.tables.root)
     with Served(world).asker() as asker:
@@ -166,7 +166,7 @@ def test_an_answer_that_is_not_fresh_in_time_is_a_504(world: World) -> None:
         problem(asker.get("/views/ever/rows?max_age=10s"), 504, "appended at 2026-11-01")  # as the test's log has it
 
 
-def test_an_event_is_as_old_as_since_it_was_appended(world: World) -> None:
+def test_the_age_of_an_event_counts_from_its_append(world: World) -> None:
     served = Served(world, HASTY)
     with served.asker() as asker:
         newest = asker.get("/status").json()["sources"]["hits"]["newest"]
@@ -192,18 +192,18 @@ def test_an_event_is_as_old_as_since_it_was_appended(world: World) -> None:
         ("text/html, */*;q=0.1", media_types.JSON),
     ],
 )
-def test_the_format_is_the_one_that_the_client_likes_best(accept: str | None, best: str) -> None:
+def test_the_format_is_the_clients_preferred_one(accept: str | None, best: str) -> None:
     assert formats.accepted(accept) == best
 
 
 @pytest.mark.parametrize("accept", ["text/html", "application/json;q=0", "application/json;q=x", ";", ","])
-def test_no_format_that_is_accepted_is_a_406_which_lists_them(accept: str) -> None:
+def test_without_an_accepted_format_a_406_lists_the_supported_ones(accept: str) -> None:
     with pytest.raises(Problem, match="application/json, application/x-ndjson, text/csv") as refused:
         formats.accepted(accept)
     assert refused.value.status_code == 406
 
 
-def test_a_defect_tells_nothing_of_itself(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_internal_error_reveals_nothing(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
     def broken(*_: object) -> None:
         raise RuntimeError("the inside")
 
@@ -214,14 +214,14 @@ def test_a_defect_tells_nothing_of_itself(world: World, monkeypatch: pytest.Monk
     assert any("exc_info" in line for line in served.lines)
 
 
-def test_a_view_that_this_server_computes_otherwise_makes_it_not_ready(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_server_that_computes_a_view_differently_is_not_ready(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(reader, "meaning_of", lambda _: "of another kernel")
     with Served(world).asker() as asker:
         problem(asker.get("/views/ever/rows"), 503, "was published by a version of Tandem that computes it differently")
         problem(asker.get("/readyz"), 503)
 
 
-def test_nothing_is_answered_once_nobody_looks_any_longer(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_server_that_no_longer_polls_answers_nothing(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
     served = Served(world)
 
     def broken(_: object, __: float) -> None:
@@ -236,7 +236,7 @@ def test_nothing_is_answered_once_nobody_looks_any_longer(world: World, monkeypa
         )
 
 
-def test_the_log_says_once_when_looks_begin_to_fail_and_when_they_no_longer_do(world: World) -> None:
+def test_the_log_has_one_line_when_polls_fail_and_one_when_they_succeed(world: World) -> None:
     served = Served(world)
     log = Path(world.tables.realtime(1, SOURCE), "_delta_log")
     with served.asker() as asker:

@@ -45,7 +45,7 @@ def attacked(served: Served, address: str, bogus: list[str]) -> Iterator[list[in
 
 
 @pytest.mark.parametrize("known", [True, False], ids=["after keys were fetched", "before"])
-def test_others_are_answered_while_the_provider_hangs(tmp_path: Path, *, known: bool) -> None:
+def test_requests_are_answered_while_the_provider_hangs(tmp_path: Path, *, known: bool) -> None:
     issuing = Issuing()
     with key_server(issuing) as provider:
         served = Served(forty_hits(tmp_path), {"oidc": msgspec.structs.replace(SETTINGS, keys=provider.address)})

@@ -16,7 +16,7 @@ def world(tmp_path_factory: pytest.TempPathFactory) -> World:
     return forty_hits(tmp_path_factory.mktemp("world"))
 
 
-def test_more_than_the_rate_is_refused_until_it_says(world: World) -> None:
+def test_requests_beyond_the_rate_are_refused_with_retry_after(world: World) -> None:
     served = Served(world, {"rate": 2, "burst": 3})
     other = {"Authorization": f"Bearer {served.token('other')}"}
     with served.asker() as asker:
@@ -31,7 +31,7 @@ def test_more_than_the_rate_is_refused_until_it_says(world: World) -> None:
 
 
 @pytest.mark.anyio
-async def test_more_at_a_time_are_refused(world: World) -> None:
+async def test_too_many_concurrent_requests_are_refused(world: World) -> None:
     served = Served(world, {"concurrent": 1, "wait_s": 1})
     async with served.client() as client:
         waiting = asyncio.create_task(client.get('/views/ever/rows?min_position={"T":{"0":99}}'))
@@ -58,7 +58,7 @@ def test_streams_of_one_token_are_bounded_and_count_among_its_requests(world: Wo
 
 
 @pytest.mark.anyio
-async def test_statements_of_one_token_leave_a_place_to_another(world: World) -> None:
+async def test_statements_of_one_token_leave_a_slot_to_another(world: World) -> None:
     served = Served(world, {"statements": 2, "timeout_s": 4})
     headers = [{"Authorization": f"Bearer {served.token(name, may=('sql',))}"} for name in ("stating one", "stating other")]
     endless = {"statement": "SELECT count(*) FROM range(100000000000)"}
@@ -79,7 +79,7 @@ async def test_statements_of_one_token_leave_a_place_to_another(world: World) ->
         await asyncio.gather(*long, return_exceptions=True)
 
 
-def test_responses_that_are_not_read_are_bounded_for_each_token(world: World) -> None:
+def test_unread_responses_are_bounded_for_each_token(world: World) -> None:
     served = Served(world, {"unread_mb": 1})
     large = {"statement": "SELECT repeat('x', 600000)"}
     one, other = (served.token(name, may=("sql",)) for name in ("reading one", "reading other"))
@@ -102,7 +102,7 @@ def test_a_request_that_takes_too_long_ends(world: World) -> None:
         assert answer.json()["detail"] == "no answer within 1 s; narrow the request"
 
 
-def test_what_is_sent_is_bounded(world: World) -> None:
+def test_requests_are_bounded(world: World) -> None:
     with Served(world, {"body_kb": 1}).asker() as asker:
         assert asker.get("/views?" + "x" * (17 << 10)).status_code == 414
         assert asker.get("/views", headers={"X-Large": "x" * (33 << 10)}).status_code == 431
@@ -117,7 +117,7 @@ async def iter_bytes():
         yield b" " * 200
 
 
-def test_what_is_answered_is_bounded(world: World) -> None:
+def test_responses_are_bounded(world: World) -> None:
     with Served(world, {"max_rows": 5}).asker() as asker:
         assert asker.get("/views/per_page/rows?limit=5").status_code == 200
         assert "the maximum is 5" in asker.get("/views/per_page/rows?limit=6").json()["detail"]
@@ -142,7 +142,7 @@ class _Small:
         return getattr(self._settings, name)
 
 
-def test_figures_name_routes_and_nobodys_keys(world: World) -> None:
+def test_metrics_name_routes_and_no_keys(world: World) -> None:
     with Served(world).asker() as asker:
         asker.get("/views/per_page/rows?key.page=/secret")
         asker.get("/views/nobody_knows")
@@ -155,7 +155,7 @@ def test_figures_name_routes_and_nobodys_keys(world: World) -> None:
         assert 'tandem_http_refresh_seconds_count{outcome="read"}' in text
 
 
-def test_nothing_is_written_where_only_questions_are_asked(world: World) -> None:
+def test_questions_write_nothing(world: World) -> None:
     def files() -> set[Path]:
         return {path for path in world.state.rglob("*") if "access" not in path.parts}
 

@@ -101,7 +101,7 @@ def plain(answer: httpx.Response) -> bytes:
 
 
 @pytest.mark.parametrize("fails", [False, True], ids=["answers", "fails"])
-def test_every_answer_is_the_same_whatever_the_other_rows_are(tmp_path: Path, *, fails: bool) -> None:
+def test_no_answer_depends_on_hidden_rows(tmp_path: Path, *, fails: bool) -> None:
     worlds = [made(tmp_path / str(others), others) for others in OTHERS]
     for world in worlds if fails else ():
         cut_off(world)
@@ -144,7 +144,7 @@ class Running:
         return answer
 
 
-def test_a_stream_goes_on_from_a_token_that_tells_nothing(tmp_path: Path) -> None:
+def test_a_stream_continues_from_an_opaque_token(tmp_path: Path) -> None:
     world = made(tmp_path / "w", 1)
     served = Served(world)
     secret, whole = served.token("bound", rows=["page=/a"]), served.token("whole")
@@ -172,7 +172,7 @@ def test_a_stream_goes_on_from_a_token_that_tells_nothing(tmp_path: Path) -> Non
         Token.parse(mine["id"])
 
 
-def test_a_token_is_as_long_whatever_it_holds(tmp_path: Path) -> None:
+def test_tokens_have_one_length_whatever_they_contain(tmp_path: Path) -> None:
     seal = Served(made(tmp_path / "w", 1)).server.seal
     assert len({len(seal.close("x" * size)) for size in (1, 20, 200)}) == 1
     assert seal.open(seal.close("x")) == "x"
@@ -188,7 +188,7 @@ def test_a_token_is_as_long_whatever_it_holds(tmp_path: Path) -> None:
     ],
     ids=["late duplicate", "conflicting duplicate", "gap"],
 )
-def test_reasons_are_said_without_what_counts_all_rows(reasons: list[exactness.Reason]) -> None:
+def test_reasons_contain_no_counts_of_all_rows(reasons: list[exactness.Reason]) -> None:
     one, other = (reason.without_counts() for reason in reasons)
     assert one.to_json() == other.to_json()
     assert one.says

@@ -46,7 +46,7 @@ def ask(asker: Asker, method: str, path: str, **how: Any) -> int:
     return int(asker.runner.run(asker.client.request(method, path, **how)).status_code)
 
 
-def test_each_route_that_asks_leaves_one_line_without_a_value(served: Served, asker: Asker) -> None:
+def test_each_question_leaves_one_line_without_a_value(served: Served, asker: Asker) -> None:
     assert {route.path_format for route in gated(served.app) if route.asks} == set(ROUTES)
     for route, (method, path, how, rows) in ROUTES.items():
         served.questions.clear()
@@ -67,7 +67,7 @@ def test_each_route_that_asks_leaves_one_line_without_a_value(served: Served, as
         assert "tandem_" not in str(line)
 
 
-def test_the_same_question_has_the_same_digest_and_another_one_another(served: Served, asker: Asker) -> None:
+def test_equal_questions_have_equal_digests_and_others_differ(served: Served, asker: Asker) -> None:
     for method, path, how, _ in ROUTES.values():
         ask(asker, method, path, **how)
         ask(asker, method, path, **how)
@@ -82,7 +82,7 @@ def test_the_same_question_has_the_same_digest_and_another_one_another(served: S
     assert first == again != other
 
 
-def test_refusals_and_failures_are_told_apart_and_others_ask_nothing(served: Served, asker: Asker) -> None:
+def test_refusals_and_failures_are_distinguished_and_other_routes_leave_no_line(served: Served, asker: Asker) -> None:
     for path, params in (
         ("/views/per_page/rows", {"order": "nothing"}),
         ("/views/nothing/rows", {}),

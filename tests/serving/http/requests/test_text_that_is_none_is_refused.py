@@ -69,7 +69,7 @@ def post(asker: Asker, path: str, body: Any) -> httpx.Response:
 
 
 @pytest.mark.parametrize("sent", BYTES, ids=repr)
-def test_in_the_path_and_in_each_parameter(asker: Asker, document: dict[str, Any], sent: bytes) -> None:
+def test_invalid_text_in_the_path_and_in_each_parameter_is_refused(asker: Asker, document: dict[str, Any], sent: bytes) -> None:
     for path, method, described in routes(document):
         if method != "GET":
             continue
@@ -85,14 +85,14 @@ def test_in_the_path_and_in_each_parameter(asker: Asker, document: dict[str, Any
 
 
 @pytest.mark.parametrize("text", LONE, ids=ascii)
-def test_in_parameters_that_are_json(asker: Asker, text: str) -> None:
+def test_invalid_text_in_json_parameters_is_refused(asker: Asker, text: str) -> None:
     written = quote(json.dumps({text: {"0": 1}}))
     no_failure(asker.get(f"/views/per_page/rows?min_position={written}"), written)
     no_failure(asker.get(f"/views/per_page/changes?since={written}"), written)
 
 
 @pytest.mark.parametrize("sent", BYTES, ids=repr)
-def test_in_each_header(asker: Asker, sent: bytes) -> None:
+def test_invalid_text_in_each_header_is_refused(asker: Asker, sent: bytes) -> None:
     for name in HEADERS:
         values = [sent, b"Bearer " + sent, b"Bearer tdm_" + sent, b'W/"' + sent, b"application/json; charset=" + sent]
         for value in values:
@@ -103,7 +103,7 @@ def test_in_each_header(asker: Asker, sent: bytes) -> None:
 
 
 @pytest.mark.parametrize("text", LONE[1:2], ids=ascii)
-def test_in_bodies(asker: Asker, document: dict[str, Any], text: str) -> None:
+def test_invalid_text_in_bodies_is_refused(asker: Asker, document: dict[str, Any], text: str) -> None:
     """In each field of each body, as a value, within one and as a name."""
     for path, method, described in routes(document):
         content = described.get("requestBody", {}).get("content", {})
@@ -124,7 +124,7 @@ def test_in_bodies(asker: Asker, document: dict[str, Any], text: str) -> None:
 
 
 @pytest.mark.parametrize("text", LONE, ids=ascii)
-def test_in_keys_that_are_looked_up(asker: Asker, text: str) -> None:
+def test_invalid_text_in_looked_up_keys_is_refused(asker: Asker, text: str) -> None:
     """Refused with the number of the key, as any other value that the key cannot have."""
     bodies = [{"keys": [{"page": "/01"}, {"page": text}]}, {"keys": [{"page": "/01"}, {text: "/01"}]}]
     for body in bodies:
@@ -133,7 +133,7 @@ def test_in_keys_that_are_looked_up(asker: Asker, text: str) -> None:
 
 
 @pytest.mark.parametrize("text", LONE, ids=ascii)
-def test_in_sql(asker: Asker, text: str) -> None:
+def test_invalid_text_in_sql_is_refused(asker: Asker, text: str) -> None:
     for statement in (text, f"SELECT '{text}'", f'SELECT 1 AS "{text}"', f"SELECT * FROM {text}"):
         answer = post(asker, "/sql", {"statement": statement})
         assert (answer.status_code, answer.headers["content-type"]) == (400, MEDIA), answer.text

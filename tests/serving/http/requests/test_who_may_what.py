@@ -147,7 +147,7 @@ def test_every_route_has_a_rule_and_a_request(served: Served) -> None:
 
 
 @pytest.mark.anyio
-async def test_everybody_gets_of_every_route_what_they_may(served: Served, authorizations: dict[str, str | None]) -> None:
+async def test_every_caller_gets_exactly_the_permitted_routes(served: Served, authorizations: dict[str, str | None]) -> None:
     wrong = []
     async with served.server.open(), served.another(None) as client:
         for method, path in REQUESTS:
@@ -161,7 +161,7 @@ async def test_everybody_gets_of_every_route_what_they_may(served: Served, autho
 
 
 @pytest.mark.anyio
-async def test_who_is_refused_is_told_nothing_of_why(served: Served, authorizations: dict[str, str | None]) -> None:
+async def test_a_refusal_does_not_reveal_its_reason(served: Served, authorizations: dict[str, str | None]) -> None:
     shown = [who for who in NOBODY if who not in ("nobody", "basic", "no token")]
     async with served.server.open(), served.another(None) as client:
         answers = [await asked(client, "GET", "/views", authorizations[who]) for who in shown]
@@ -169,7 +169,7 @@ async def test_who_is_refused_is_told_nothing_of_why(served: Served, authorizati
 
 
 @pytest.mark.anyio
-async def test_a_forbidden_view_looks_like_one_that_there_is_not(served: Served, authorizations: dict[str, str | None]) -> None:
+async def test_a_forbidden_view_looks_absent(served: Served, authorizations: dict[str, str | None]) -> None:
     async with served.server.open(), served.another(None) as client:
         for who in ("other view", "bound"):
             for method, path in REQUESTS:
@@ -186,9 +186,7 @@ async def test_a_forbidden_view_looks_like_one_that_there_is_not(served: Served,
 
 
 @pytest.mark.anyio
-async def test_a_source_that_is_closed_looks_like_one_that_there_is_not(
-    served: Served, authorizations: dict[str, str | None]
-) -> None:
+async def test_a_forbidden_source_looks_absent(served: Served, authorizations: dict[str, str | None]) -> None:
     async with served.server.open(), served.another(None) as client:
         for method, path in (("GET", "/sources/{source}"), ("POST", "/sources/{source}/events")):
             closed = await asked(client, method, path, authorizations["misled sender"])
@@ -208,7 +206,7 @@ async def test_a_source_that_is_closed_looks_like_one_that_there_is_not(
 
 
 @pytest.mark.anyio
-async def test_who_is_bound_to_rows_sees_these_and_no_others(served: Served, authorizations: dict[str, str | None]) -> None:
+async def test_a_token_restricted_to_rows_sees_only_these(served: Served, authorizations: dict[str, str | None]) -> None:
     for who in ("bound", "staff"):
         headers = {"Authorization": str(authorizations[who])}
         async with served.server.open(), served.another(None) as client:
@@ -241,7 +239,7 @@ async def test_who_is_bound_to_rows_sees_these_and_no_others(served: Served, aut
 
 
 @pytest.mark.anyio
-async def test_a_cursor_of_another_token_gives_nothing(served: Served, authorizations: dict[str, str | None]) -> None:
+async def test_a_cursor_of_another_token_grants_nothing(served: Served, authorizations: dict[str, str | None]) -> None:
     async with served.server.open(), served.another(None) as client:
         of_reader = {"Authorization": str(authorizations["reader"])}
         cursor = (await client.get(f"/views/{VIEW}/rows?limit=1", headers=of_reader)).json()["next"]
@@ -252,7 +250,7 @@ async def test_a_cursor_of_another_token_gives_nothing(served: Served, authoriza
 
 
 @pytest.mark.anyio
-async def test_a_revoked_token_is_out_at_the_next_request(served: Served) -> None:
+async def test_a_revoked_token_is_refused_at_the_next_request(served: Served) -> None:
     async with served.client(served.token("soon gone")) as client:
         assert (await client.get("/views")).status_code == 200
         tokens.revoke(served.file, "soon gone", now=NOON)
@@ -260,7 +258,7 @@ async def test_a_revoked_token_is_out_at_the_next_request(served: Served) -> Non
 
 
 @pytest.mark.anyio
-async def test_while_tokens_cannot_be_read_nobody_is_let_in(served: Served) -> None:
+async def test_unreadable_tokens_refuse_everybody(served: Served) -> None:
     async with served.client(served.token("unread")) as client:
         served.file.chmod(0o644)
         try:
@@ -272,7 +270,7 @@ async def test_while_tokens_cannot_be_read_nobody_is_let_in(served: Served) -> N
 
 
 @pytest.mark.anyio
-async def test_the_access_log_says_who_and_nothing_that_is_secret(served: Served) -> None:
+async def test_the_access_log_names_the_caller_and_no_secret(served: Served) -> None:
     secret = served.token("logged")
     served.lines.clear()
     async with served.client(secret) as client:
@@ -289,7 +287,7 @@ async def test_the_access_log_says_who_and_nothing_that_is_secret(served: Served
     assert not any(text in str(served.lines) for text in (secret, "private", "tandem_wrong"))
 
 
-def test_a_route_without_a_rule_cannot_be_made() -> None:
+def test_a_route_without_a_rule_cannot_be_created() -> None:
     router = APIRouter(route_class=Gated)
     with pytest.raises(TandemError, match="route /new says None of who may use it; x-verb is one of read"):
         router.get("/new")(lambda: None)

@@ -54,7 +54,7 @@ def pages(event: dict[str, Any]) -> dict[str, int]:
     return {row["page"]: row["n"] for row in event["data"]["rows"]}
 
 
-def test_each_change_comes_once_and_goes_on_from_any_token(world: World) -> None:
+def test_each_change_arrives_once_and_any_token_continues(world: World) -> None:
     served = Served(world)
     secret = served.token("reader")
     with serving(served) as address:
@@ -75,7 +75,7 @@ def test_each_change_comes_once_and_goes_on_from_any_token(world: World) -> None
             assert pages(next(found)) == {"/late": 1}
 
 
-def test_who_is_bound_to_rows_sees_the_changes_of_these_alone(world: World) -> None:
+def test_a_token_restricted_to_rows_sees_only_their_changes(world: World) -> None:
     served = Served(world)
     with serving(served) as address, stream(address, served.token("bound", rows=["page=/b"])) as found:
         more(world, hit("/a", 5), hit("/c", 1))
@@ -92,7 +92,7 @@ def test_a_stream_ends_with_the_rights_of_its_token(world: World) -> None:
         assert next(found, None) is None
 
 
-def test_a_token_that_tells_nothing_is_refused(world: World) -> None:
+def test_an_invalid_token_is_refused(world: World) -> None:
     served = Served(world)
     headers = {"Authorization": f"Bearer {served.token('reader')}"}
     with serving(served) as address:

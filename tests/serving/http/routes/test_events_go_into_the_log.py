@@ -39,7 +39,7 @@ def asker(server: Served) -> Iterator[Asker]:
         yield found
 
 
-def test_a_record_is_written_as_it_is_and_its_place_told(asker: Asker, log: Log) -> None:
+def test_a_record_is_written_unchanged_and_its_position_returned(asker: Asker, log: Log) -> None:
     before = log.ends()
     value = b" " + hit("/a", 3) + b"\n\n"
     answer = asker.post("/sources/hits/events", content=value, headers={"Content-Type": "application/json; charset=utf-8"})
@@ -67,7 +67,7 @@ def test_lines_are_records_in_their_order(asker: Asker, log: Log) -> None:
     )
 
 
-def test_any_decoder_takes_bytes(asker: Asker, log: Log) -> None:
+def test_any_decoder_accepts_bytes(asker: Asker, log: Log) -> None:
     row = f'{NOON.isoformat()},"/a,b",7,0.10'.encode()
     for media, body, expected in (
         ("application/octet-stream", row + b"\r\n", [row + b"\r\n"]),
@@ -79,7 +79,7 @@ def test_any_decoder_takes_bytes(asker: Asker, log: Log) -> None:
         assert [found[one["partition"], one["offset"]].value for one in answer.json()["records"]] == expected
 
 
-def test_a_retry_with_its_key_writes_copies_and_counts_once(asker: Asker, log: Log, server: Served) -> None:
+def test_a_retry_with_its_key_writes_duplicates_and_counts_once(asker: Asker, log: Log, server: Served) -> None:
     """Also beside records that came without one, each of which counts; and the key travels as a header."""
     values = [hit("/a", n % 2) for n in range(4)]
     source = server.world.project.sources["keyed"]
@@ -97,7 +97,7 @@ def test_a_retry_with_its_key_writes_copies_and_counts_once(asker: Asker, log: L
     assert log.counted(source, "keyed") == (20, 16)
 
 
-def test_values_of_several_events_and_topics(asker: Asker, log: Log, server: Served) -> None:
+def test_values_of_several_events_and_sources_of_several_topics_work(asker: Asker, log: Log, server: Served) -> None:
     value = b"[" + hit("/a", 1) + b"," + hit("/a", 1) + b"]"
     refused = asker.post("/sources/bundles/events", content=value, headers={"Content-Type": "application/json"})
     assert (refused.status_code, "several topics: choose one by topic=; topics: " in refused.text) == (400, True)
@@ -115,7 +115,7 @@ def test_values_of_several_events_and_topics(asker: Asker, log: Log, server: Ser
     )
 
 
-def test_records_get_the_header_that_tells_them(asker: Asker, log: Log, server: Served) -> None:
+def test_records_get_the_header_that_selects_them(asker: Asker, log: Log, server: Served) -> None:
     assert (
         "of several kinds: choose one with kind=; kinds: order, refund"
         in asker.post("/sources/told/events", **ndjson([hit("/", 1)])).text
@@ -132,7 +132,7 @@ def test_records_get_the_header_that_tells_them(asker: Asker, log: Log, server: 
     assert "by_field('price', '0.10')" in fault["detail"]
 
 
-def test_all_or_nothing_where_one_is_no_event(asker: Asker, log: Log) -> None:
+def test_one_invalid_event_writes_nothing(asker: Asker, log: Log) -> None:
     before = log.ends()
     values = [hit("/a", 1), hit("/a", 2).replace(b'"bytes": 2', b'"bytes": "2"'), b"{", hit("/a", 3, minute=60 * 24 * 365 * 200)]
     answer = asker.post("/sources/hits/events", **ndjson(values))
@@ -152,7 +152,7 @@ def test_all_or_nothing_where_one_is_no_event(asker: Asker, log: Log) -> None:
     assert log.ends() == before
 
 
-def test_what_cannot_be_meant_is_one_sentence(asker: Asker, log: Log) -> None:
+def test_an_invalid_request_is_one_sentence(asker: Asker, log: Log) -> None:
     before = log.ends()
 
     def refused(status: int, path: str, body: bytes = b"", **headers: str | bytes) -> str:
@@ -201,7 +201,7 @@ def test_sources_are_described(asker: Asker, log: Log) -> None:
     }
 
 
-def test_figures_tell_what_was_taken_and_what_refused(asker: Asker) -> None:
+def test_metrics_count_written_and_refused_records(asker: Asker) -> None:
     asker.post("/sources/hits/events", **ndjson([hit("/a", 1)]))
     asker.post("/sources/hits/events", **ndjson([b"{"]))
     text = asker.get("/metrics").text
@@ -231,7 +231,7 @@ def test_the_client_sends_and_reads_what_it_wrote(server: Served, log: Log) -> N
             client.rows("of_keyed", min_position=again.min_position or "")
 
 
-def test_a_topic_whose_keys_crc32_placed_takes_no_events(broker: kafka.Connection, tmp_path: Path) -> None:
+def test_a_topic_partitioned_by_crc32_accepts_no_events(broker: kafka.Connection, tmp_path: Path) -> None:
     """It is refused by name and with the way out; other topics take theirs."""
     log = Log.made(broker, "crc32")
     old = log.topics["hits"]

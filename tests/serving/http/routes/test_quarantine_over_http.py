@@ -73,7 +73,7 @@ async def test_the_newest_come_first_with_reasons_and_counts(served: Served) -> 
 
 
 @pytest.mark.anyio
-async def test_what_another_decoder_would_make_of_them(served: Served, capsys: pytest.CaptureFixture[str]) -> None:
+async def test_records_are_decoded_with_the_folders_decoder(served: Served, capsys: pytest.CaptureFixture[str]) -> None:
     async with served.client() as client:
         before = (await client.post("/quarantine/hits/retry", json={})).json()
         assert (before["decoder_changed"], before["tried"], before["events"], len(before["would_fail"])) == (False, 4, 0, 4)
@@ -100,7 +100,7 @@ async def test_what_another_decoder_would_make_of_them(served: Served, capsys: p
 
 
 @pytest.mark.anyio
-async def test_definitions_that_cannot_be_read_are_the_answer(served: Served) -> None:
+async def test_invalid_definitions_are_the_answer(served: Served) -> None:
     (served.world.folder / "definitions.py").write_text(DEFINITIONS.replace("hits", "visits"))
     async with served.client() as client:
         gone = await client.post("/quarantine/hits/retry", json={})
@@ -111,7 +111,7 @@ async def test_definitions_that_cannot_be_read_are_the_answer(served: Served) ->
 
 
 @pytest.mark.anyio
-async def test_who_waits_no_longer_ends_it(served: Served) -> None:
+async def test_a_client_that_leaves_ends_the_command(served: Served) -> None:
     told = served.world.folder / "told"
     os.mkfifo(told)
     (served.world.folder / "definitions.py").write_text(
@@ -126,7 +126,7 @@ async def test_who_waits_no_longer_ends_it(served: Served) -> None:
         assert await asyncio.to_thread(ended, process)
 
 
-def test_what_the_command_cannot_do_is_one_sentence(world: World, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_failed_command_is_one_sentence(world: World, capsys: pytest.CaptureFixture[str]) -> None:
     (world.folder / "definitions.py").write_text(DEFINITIONS)
     refused = {
         ("--at", "T/0:1"): "--at needs --retry",

@@ -27,7 +27,7 @@ def asker(served: Served) -> Iterator[Asker]:
         yield found
 
 
-def test_rows_come_with_where_they_come_from(asker: Asker) -> None:
+def test_rows_have_their_provenance(asker: Asker) -> None:
     answer = asker.post("/sql", json={"statement": SUM})
     assert answer.status_code == 200, answer.text
     document = answer.json()
@@ -94,13 +94,13 @@ def test_every_format_has_the_same_rows(asker: Asker, media: str) -> None:
         ("SELECT * FROM range(1000000)", 400, "rows"),
     ],
 )
-def test_what_is_refused_says_why(asker: Asker, statement: str, status: int, said: str) -> None:
+def test_a_refusal_has_its_reason(asker: Asker, statement: str, status: int, said: str) -> None:
     answer = asker.post("/sql", json={"statement": statement})
     assert (answer.status_code, answer.headers["content-type"]) == (status, "application/problem+json"), answer.text
     assert said in answer.json()["detail"]
 
 
-def test_a_view_that_is_forbidden_is_as_one_that_is_not_there(served: Served) -> None:
+def test_a_forbidden_view_looks_absent(served: Served) -> None:
     with served.asker(served.token("narrow", may=("sql",), views=["ever"])) as narrow:
         assert narrow.post("/sql", json={"statement": "SELECT n FROM ever"}).status_code == 200
         answers = [narrow.post("/sql", json={"statement": f"SELECT * FROM {name}"}) for name in ("per_page", "nowhere_")]

@@ -76,7 +76,7 @@ async def send(client: httpx.AsyncClient, source: str, values: list[bytes], key:
 
 
 @pytest.mark.anyio
-async def test_while_as_much_is_under_way_as_is_taken_more_is_told_when_to_come(
+async def test_beyond_the_limit_of_unacknowledged_events_429_says_when_to_retry(
     project: tuple[Broker, Log, Path], server: Served
 ) -> None:
     broker, log, _ = project
@@ -100,7 +100,7 @@ async def test_while_as_much_is_under_way_as_is_taken_more_is_told_when_to_come(
 
 
 @pytest.mark.anyio
-async def test_what_was_taken_is_written_before_the_server_ends(project: tuple[Broker, Log, Path], server: Served) -> None:
+async def test_accepted_records_are_written_before_the_server_ends(project: tuple[Broker, Log, Path], server: Served) -> None:
     broker, log, _ = project
     before = sum(log.ends().values())
     async with server.client() as client:
@@ -148,7 +148,7 @@ async def test_a_record_whose_acknowledgement_is_lost_is_unknown_and_its_retry_c
 
 @pytest.mark.slow
 @pytest.mark.anyio
-async def test_a_broker_that_is_killed_is_said_and_comes_back(project: tuple[Broker, Log, Path], server: Served) -> None:
+async def test_a_killed_broker_is_reported_and_comes_back(project: tuple[Broker, Log, Path], server: Served) -> None:
     broker, log, _ = project
     values = [hit("/b", n) for n in range(5)]
     source = server.world.project.sources["keyed"]
