@@ -14,7 +14,7 @@ NAMED = "tests/simulation/test_nothing_named_is_deleted.py::test_files_that_may_
 
 @dataclass(frozen=True)
 class Mutant:
-    """In `file`, which holds `old` once, it is replaced by `new`; `test` is then red. `bug` says what that would do."""
+    """A bug: `new` in place of `old`, which occurs once in `file`. `bug` describes its effect, `test` catches it."""
 
     name: str
     bug: str
@@ -27,7 +27,8 @@ class Mutant:
 MUTANTS = (
     Mutant(
         "alias-for-import",
-        "code is hashed by the name that it gives an import, not by what it imports",
+        "a fingerprint hashes the local name of an import instead of the imported object, so another import under the "
+        "same name goes unnoticed",
         "views/fingerprint/references.py",
         '            return Reference(Foreign(tuple(submodule.split("."))))',
         '            return Reference(Foreign((origin.split(".")[0], alias.asname or alias.name)))',
@@ -35,7 +36,7 @@ MUTANTS = (
     ),
     Mutant(
         "alive-is-well",
-        "a speed layer whose process lives passes for one that moves",
+        "a speed layer whose process lives is reported as running, even if it makes no progress",
         "serving/status/part_state.py",
         "    if silent > SILENT:",
         "    if silent > timedelta.max:",
@@ -43,7 +44,7 @@ MUTANTS = (
     ),
     Mutant(
         "any-record-will-do",
-        "records of others, in another partition, pass for those that somebody waits for",
+        "`--wait` returns once as many records of other partitions are counted as the caller waits for",
         "serving/read/position_wait.py",
         "return sum(distance(counted.get(source, Position()), position) for source, position in wanted.items())",
         "return sum(\n"
@@ -54,7 +55,7 @@ MUTANTS = (
     ),
     Mutant(
         "at-the-cut",
-        "a commit that ends at the cut is taken for one above it: `<` for `<=`",
+        "a commit that ends exactly at the cut counts as above it (`<` instead of `<=`), so its events count twice",
         "ledger/realtime/tiling.py",
         "if span.mark or span.end.at_or_below(cut):",
         "if span.mark or (span.end.at_or_below(cut) and span.end != cut):",
@@ -62,7 +63,7 @@ MUTANTS = (
     ),
     Mutant(
         "published-before-written",
-        "a publication names batch versions whose files are not part of any table yet",
+        "a publication names batch versions before their files are committed, so readers find no rows",
         "batch/recompute/recompute.py",
         "    commit(tables, version, built)\n\n    def following(parent: Publication | None) -> Publication:\n"
         "        publications.refuse_stale(parent, live, extends=version.definitions.views)\n"
@@ -78,7 +79,7 @@ MUTANTS = (
     ),
     Mutant(
         "commits-rebased",
-        "delta-rs retries a commit on versions that nobody has looked at, as it does by itself",
+        "delta-rs retries a stale commit on a newer version that the writer has not read, so fencing fails",
         "ledger/delta/delta_tables.py",
         "_ONCE: Final = CommitProperties(max_commit_retries=0)",
         "_ONCE: Final = CommitProperties()",
@@ -86,7 +87,7 @@ MUTANTS = (
     ),
     Mutant(
         "ranges-from-rows",
-        "a micro-batch covers the partitions that had events, not what was planned",
+        "a micro-batch covers only the partitions with events instead of the whole plan, so other offsets stay uncovered",
         "speed/micro_batch/realtime_writer.py",
         "        there = still_there()\n",
         "        there = still_there()\n"
@@ -95,7 +96,8 @@ MUTANTS = (
     ),
     Mutant(
         "mixed-cut",
-        "a cut of components of two boundaries: as far as both speed and archive have come on each partition",
+        "a cut takes for each partition the smaller position of speed and archive, so it mixes two boundaries and commits "
+        "straddle it",
         "ledger/cuts.py",
         "    return Choice(reached[-1] if reached else cut, bridge=False)",
         "    return Choice(Position.of({p: min(at, whole.end.get(p, 0)) for p, at in archive_end.items()}), bridge=False)",
@@ -103,7 +105,7 @@ MUTANTS = (
     ),
     Mutant(
         "bridge-crossed",
-        "a reader goes on beyond a bridge that no batch view covers",
+        "a reader crosses a bridge before a batch view covers it, so events are missing from answers",
         "ledger/realtime/tiling.py",
         "bridge = None if across_bridges else next(",
         "bridge = None if across_bridges is not None else next(",
@@ -111,7 +113,7 @@ MUTANTS = (
     ),
     Mutant(
         "parent-unchecked",
-        "a run extends a batch version that is no longer the live one",
+        "a run extends a batch version that is no longer live, so events count twice or not at all",
         "ledger/publish/publications.py",
         "        if parent.views.get(view) != started_from.views.get(view):",
         "        if view not in parent.views:",
@@ -119,7 +121,7 @@ MUTANTS = (
     ),
     Mutant(
         "windows-at-a-newer-cut",
-        "a recompute of some windows folds what lies above the published cut too",
+        "a recompute of some windows also folds events above the published cut, which realtime views count again",
         "batch/recompute/plan.py",
         '        return Step(source, "windows", LOG_START, published, parts)',
         '        return Step(source, "windows", LOG_START, None, parts)',
@@ -127,7 +129,7 @@ MUTANTS = (
     ),
     Mutant(
         "partial-drops-copies",
-        "equal events count once, within what is folded together",
+        "`partial` drops equal events that are folded together, although only `unique` may drop duplicates",
         "views/kernel/partial.py",
         "    prepare = bind(view).placement.steps.fold.prepare\n",
         '    fields = [name for name in events.column_names if not name.startswith("_")]\n'
@@ -138,7 +140,7 @@ MUTANTS = (
     ),
     Mutant(
         "compacted-across-a-reservation",
-        "compaction makes one commit of two on either side of a cut that a batch run has reserved",
+        "compaction merges commits across a cut that a batch run has reserved, so the cut is no longer a boundary",
         "ledger/realtime/compaction.py",
         "for position in (live, *protect, *(span.start for span in reserved))}",
         "for position in (live, *protect)}",
@@ -146,7 +148,7 @@ MUTANTS = (
     ),
     Mutant(
         "stale-handle",
-        "a commit that was decided on an old version lands on the newest",
+        "a commit that was decided on an old version of the table is accepted on the newest version",
         "ledger/delta/delta_tables.py",
         "    with committing(handle):\n        write_deltalake(\n",
         "    with committing(handle):\n        handle.update_incremental()\n        write_deltalake(\n",
@@ -154,7 +156,7 @@ MUTANTS = (
     ),
     Mutant(
         "epoch-unchecked",
-        "a writer goes on after another one has claimed the table",
+        "a writer continues after another writer has claimed the table, so both count the same events",
         "ledger/realtime_writer.py",
         "        if newest > self.epoch:",
         "        if newest > self.epoch and not self._spans:",
@@ -162,7 +164,7 @@ MUTANTS = (
     ),
     Mutant(
         "expired-below-the-newest-cut",
-        "what an older retained publication needs goes with what lies below the newest one's cut",
+        "maintenance expires commits below the newest cut, although an older retained publication still needs them",
         "ledger/realtime/compaction.py",
         "all(span.end.at_or_below(cut) for cut in retained)",
         "any(span.end.at_or_below(cut) for cut in retained)",
@@ -170,7 +172,7 @@ MUTANTS = (
     ),
     Mutant(
         "ahead-moves-the-watermark",
-        "one event with a far event time makes everybody's windows final",
+        "one event with a time in the far future labels the windows of all others final",
         "views/source/watermark.py",
         "    events = not_ahead(source, events)\n",
         "",
@@ -178,7 +180,7 @@ MUTANTS = (
     ),
     Mutant(
         "late-events-dropped",
-        "events behind the watermark are not counted",
+        "events behind the watermark are dropped instead of labelled",
         "speed/micro_batch/task.py",
         "    prepared = prepare(source, events, task.generations)\n",
         "    if task.watermark is not None:\n"
@@ -189,7 +191,7 @@ MUTANTS = (
     ),
     Mutant(
         "merge-by-arrival",
-        "the extreme of two states is whichever comes first",
+        "the merge of two extremes keeps the first one instead of the smaller or larger",
         "views/measures/extremes.py",
         "fold=aggregate, merge=aggregate)",
         'fold=aggregate, merge="first({0})")',
@@ -197,7 +199,7 @@ MUTANTS = (
     ),
     Mutant(
         "minus-zero",
-        "-0.0 stays, so that equal numbers are two keys",
+        "-0.0 is not normalised to 0.0, so equal numbers become two keys",
         "views/source/fields/columns.py",
         "        return pc.add(numbers, 0.0)  # -0.0 becomes 0.0",
         "        return numbers",
@@ -205,7 +207,7 @@ MUTANTS = (
     ),
     Mutant(
         "unacknowledged-is-failed",
-        "a commit whose acknowledgement was lost is taken for one that did not land",
+        "a commit whose acknowledgement was lost counts as failed, so its events are committed again",
         "ledger/realtime_writer.py",
         "            except (delta_tables.Conflict, delta_tables.Unwritable) as error:\n                self._look()\n",
         "            except (delta_tables.Conflict, delta_tables.Unwritable) as error:\n"
@@ -216,7 +218,7 @@ MUTANTS = (
     ),
     Mutant(
         "cut-steps-back",
-        "a publication whose cut lies behind that of the one before",
+        "a publication may have an earlier cut than the one before, so answers go back in time",
         "ledger/publish/publications.py",
         "        if not cut.at_or_below(candidate.cut(source)):",
         "        if source not in candidate.cuts:",
@@ -224,7 +226,7 @@ MUTANTS = (
     ),
     Mutant(
         "gone-before-it-is-live",
-        "upkeep takes out what a promotion is about to publish, if its release is recomputed or retired at that moment",
+        "maintenance deletes files that a promotion is about to publish, if the release is recomputed or retired at that moment",
         "ledger/publish/standing.py",
         'one.stage == "built" and one.state.parent >= live)',
         'one.stage == "built" and one.state.parent > live)',
@@ -232,7 +234,7 @@ MUTANTS = (
     ),
     Mutant(
         "shared-table-dropped",
-        "maintenance drops a table that another release shares, or that another view has by now: it looks at names only",
+        "maintenance drops a table by its name alone, although another release or a renamed view still uses it",
         "batch/maintain/drop_tables.py",
         "views = set(view_tables(tables, keep, kept))",
         "views = set(view_tables(tables, keep, ()))",
@@ -240,7 +242,7 @@ MUTANTS = (
     ),
     Mutant(
         "shared-version-expired",
-        "maintenance expires a batch version of a shared table: it asks only the view that the table was made for",
+        "maintenance expires a batch version that another view uses, because it checks only the view that created the table",
         "batch/maintain/expire_versions.py",
         "        if live.address(tables, name) == address",
         "        if tables.view(name, live.fingerprint) == address",
@@ -248,7 +250,7 @@ MUTANTS = (
     ),
     Mutant(
         "first-by-arrival",
-        "of events of one time the first that is folded is the first",
+        "`first` takes the first folded event of several with one time, instead of the first in the log",
         "views/measures/first_last.py",
         'fold=f"{self.end}({packed}) FILTER ({{0}} IS NOT NULL)",',
         'fold=f"arg_{self.end}({packed}, {{1}}) FILTER ({{0}} IS NOT NULL)",',
@@ -256,7 +258,7 @@ MUTANTS = (
     ),
     Mutant(
         "tail-called-exact",
-        "rows that realtime states are part of carry no reason, so what a late duplicate may be in is called exact",
+        "rows with realtime states have no reason against exactness, so rows that may count a late duplicate are labelled exact",
         "serving/read/touched_rows.py",
         "        found[engine.query(sql, tables)[_ROW].to_numpy()] = True",
         "        pass",
@@ -264,7 +266,7 @@ MUTANTS = (
     ),
     Mutant(
         "lists-told-as-one-event",
-        "what a run is about to read is told by offsets, of which a list of events has one",
+        "the estimate of a run counts offsets instead of events, so a record with a list counts as one event",
         "ledger/files/file_ranges.py",
         '        each=1 + (row.get(f"max.{INDEX}") or 0),',
         "        each=1,",
@@ -272,7 +274,7 @@ MUTANTS = (
     ),
     Mutant(
         "horizon-off-by-one",
-        "an identity is forgotten a microsecond too early: at the end of its span, not after it",
+        "the dedup window evicts an identity a microsecond too early: at the end of its span instead of after it",
         "speed/dedup/dedup_window.py",
         "self.caught_up - self.span))",
         "self.caught_up - self.span + 1))",
@@ -280,7 +282,7 @@ MUTANTS = (
     ),
     Mutant(
         "collision-believed",
-        "an event is taken for a copy because the first word of its identity's digest is that of another",
+        "an event whose digest shares its first word with another counts as a duplicate, although the other words differ",
         "speed/dedup/identity_runs.py",
         "        identity[one] = self.rest[at, 0] == keys[one, 1]\n",
         "        identity[one] = True\n",
@@ -288,7 +290,7 @@ MUTANTS = (
     ),
     Mutant(
         "stamped-ahead",
-        "one record that is stamped ahead moves the time by which all identities are judged",
+        "one record with a timestamp in the future evicts the identities of all others",
         "speed/dedup/dedup_window.py",
         "        after = replace(self, times=times, caught_up=caught_up, newest=max(stamps, default=None))\n",
         "        after = replace(self, times=times, caught_up=max(stamps, default=None), newest=max(stamps, default=None))\n",
@@ -296,7 +298,8 @@ MUTANTS = (
     ),
     Mutant(
         "never-behind",
-        "a commit's own time is taken for the time until which the log was counted, also by a layer that lags",
+        "the dedup window uses a commit's own time as the time until which the log was counted, also if the layer lags, "
+        "so duplicates count",
         "speed/micro_batch/log_ends.py",
         "        if end.position.at_or_below(reached):\n",
         "        if True:\n",
@@ -304,7 +307,7 @@ MUTANTS = (
     ),
     Mutant(
         "times-lost-in-compaction",
-        "commits that become one count as made at the time of the first",
+        "a compacted commit has the time of its first part, so its identities are evicted too early",
         "ledger/realtime/compaction.py",
         "at=max((commit.at for commit in folds if commit.at), default=None)",
         "at=min((commit.at for commit in folds if commit.at), default=None)",
@@ -312,7 +315,7 @@ MUTANTS = (
     ),
     Mutant(
         "recalled-by-timestamp",
-        "a restart loads what its timestamps say, and not what was counted lately",
+        "a restart loads identities by the records' timestamps instead of the commits' times, so duplicates count",
         "speed/source/counted_at.py",
         "            if stamped or self.caught_up is None or one.at >= self.caught_up - horizon:\n",
         "            if stamped:\n",
@@ -320,7 +323,7 @@ MUTANTS = (
     ),
     Mutant(
         "stale-session",
-        "memory gives a session that has become part of another, from an older layer that knows no better",
+        "memory answers with a session that has become part of another, from a layer that a newer one replaces",
         "serving/memory/answers.py",
         "            if low < high or (not layout.by_window and reader.knows(found)):",
         "            if False:",
@@ -328,7 +331,7 @@ MUTANTS = (
     ),
     Mutant(
         "lost-in-compaction",
-        "a commit that holds what memory has counted and what it has not is taken for known",
+        "memory skips a compacted commit that has both counted and new events, so the new events are missing",
         "serving/memory/cached_view.py",
         "            held, after = replace(held, end=held.cut, tail=(), alone=()), 0",
         "            after = len(tail.commits)",
@@ -336,7 +339,7 @@ MUTANTS = (
     ),
     Mutant(
         "hash-believed",
-        "a row is taken for the asked one because the hashes of their keys are the same",
+        "memory returns a row whose key has the same hash as the requested key, without comparing the keys",
         "serving/memory/answers.py",
         "                if reader.key(place) == key:",
         "                if reader.key(place) is not None:",
@@ -344,7 +347,8 @@ MUTANTS = (
     ),
     Mutant(
         "present-first",
-        "an archive run begins where a partition starts by now, which was empty when it was looked at",
+        "an archive run begins at a partition's current start, although records were deleted since an earlier poll found "
+        "it empty, so they are lost without a gap",
         "batch/archive/archive.py",
         "for partition, offset in {**known, **firsts}.items() if",
         "for partition, offset in starts.items() if",
@@ -352,7 +356,7 @@ MUTANTS = (
     ),
     Mutant(
         "later-first-wins",
-        "a first offset that is found later takes the place of an earlier one",
+        "a first offset that is recorded later replaces an earlier one, so a loss is no longer recognised",
         "ledger/log/archive.py",
         "found[partition] = min(offset, found.get(partition, offset))",
         "found[partition] = offset",
@@ -360,7 +364,7 @@ MUTANTS = (
     ),
     Mutant(
         "looked-and-forgot",
-        "the speed layer counts without recording where the log began",
+        "the speed layer counts without recording the log's first offsets, so a later loss is not recognised",
         "speed/source/start_position.py",
         "    archive.record_firsts(tables, source.name, firsts, at=at)\n",
         "",
@@ -368,7 +372,8 @@ MUTANTS = (
     ),
     Mutant(
         "first-as-if-new",
-        "the speed layer reads a partition that the archive has nothing of as if it had always begun where it starts by now",
+        "the speed layer takes the current start of a partition that the archive lacks as its first offset, so it skips "
+        "lost records without a name",
         "speed/source/start_position.py",
         "firsts = first_offsets(lows, topics, known=known, names=recorded)",
         "firsts = {p: known.get(p, 0) if p in held else low for p, low in lows.items()}",
@@ -376,7 +381,7 @@ MUTANTS = (
     ),
     Mutant(
         "lost-unseen",
-        "what is lost of a partition that the archive has nothing of is not told",
+        "losses in a partition that the archive lacks are not reported",
         "ledger/losses.py",
         "    for partition, end in begins.items():\n",
         "    for partition, end in ((p, e) for p, e in begins.items() if p in archived):\n",
@@ -384,7 +389,7 @@ MUTANTS = (
     ),
     Mutant(
         "behind-an-empty-range",
-        "the archive stays behind a partition's first offset, at which the speed layer stands already",
+        "the archive stays below a partition's first offset although the speed layer is there already, so no cut passes it",
         "batch/archive/archive.py",
         "    if start != end:\n",
         "    if ranges(start, end, fresh).length:\n",
@@ -392,7 +397,7 @@ MUTANTS = (
     ),
     Mutant(
         "former-forgotten",
-        "what was counted of a topic that is gone is no part of the log any more",
+        "counted records of a deleted topic are not part of the archive run's range, so they are lost without a gap",
         "ledger/losses.py",
         "    if archive.topic_names(tables, source).keys() <= set(present):",
         "    if present:",
@@ -400,7 +405,7 @@ MUTANTS = (
     ),
     Mutant(
         "live-cut-read-last",
-        "upkeep reads the live cut after the cuts that it retains, and compacts across one that was published in between",
+        "maintenance reads the live cut after the retained cuts, so it compacts across a cut that was published in between",
         "speed/micro_batch/maintenance.py",
         "    live = cut_of(tables, release.number, source)\n"
         "    end = archive.end(tables, source, release.sources[source])\n"
@@ -414,7 +419,7 @@ MUTANTS = (
     ),
     Mutant(
         "committed-unasked",
-        "a micro-batch is committed without asking whether the log still is the one that was fetched",
+        "a micro-batch is committed without a check that the log is still the fetched one",
         "speed/source/query.py",
         "still_there=lambda: self.log.require(start, self.tail.firsts)",
         "still_there=lambda: None",
@@ -422,7 +427,7 @@ MUTANTS = (
     ),
     Mutant(
         "copied-unasked",
-        "records of a topic created again stay in the archive as the former one's, if they were copied just then",
+        "records of a recreated topic stay in the archive under the deleted topic, if they were copied during the change",
         "batch/archive/archive.py",
         "doubtful = copy.doubtful(files, whole, starts)",
         "doubtful = frozenset[str]()",
@@ -430,7 +435,7 @@ MUTANTS = (
     ),
     Mutant(
         "taken-out-but-typed",
-        "records that a run takes out of the archive again stay in the events table, where the same tasks had decoded them",
+        "records that a run removes from the archive stay in the events table, where the same tasks have decoded them",
         "batch/archive/archive.py",
         "            decoded = decoded if whole else None\n",
         "",
@@ -438,7 +443,7 @@ MUTANTS = (
     ),
     Mutant(
         "typed-and-unchecked",
-        "a run whose records are decoded already goes on without looking for what the log lost",
+        "a run whose records are already decoded skips the check for lost offsets",
         "batch/archive/archive.py",
         "            names, whole = _gaps(batch, log, run)\n",
         "            names, whole = _gaps(batch, log, run) if decoded is None else ([], True)\n",
@@ -446,7 +451,7 @@ MUTANTS = (
     ),
     Mutant(
         "copied-twice",
-        "two files of one run with the same offsets become part of the archive",
+        "two files of one run with the same offsets are both committed to the archive",
         "batch/archive/copied.py",
         "        if low < start or rows",
         "        if rows",
@@ -454,7 +459,7 @@ MUTANTS = (
     ),
     Mutant(
         "copied-but-not-typed",
-        "records that were copied without decoding are taken for decoded ones that came to nothing",
+        "records that were copied without decoding count as decoded into no events",
         "batch/archive/copy_task.py",
         "decode.total(decoded) if typed else None",
         "decode.total(decoded)",
@@ -470,7 +475,7 @@ MUTANTS = (
     ),
     Mutant(
         "nothing-reserved",
-        "a batch run takes a cut without reserving it, so compaction makes one commit of two on either side",
+        "a batch run does not reserve its cut, so compaction merges commits on both sides of it",
         "ledger/cuts.py",
         "            reserve(tables, release, source, choice.cut, by=by, at=at)\n",
         "            pass\n",
@@ -478,7 +483,7 @@ MUTANTS = (
     ),
     Mutant(
         "newest-state-unknown",
-        "workers of the speed layer keep the state of their release that they began with",
+        "workers of the speed layer keep the initial state of their release and ignore newer publications",
         "speed/process/speed_layer.py",
         "                self._workers[state.release, source].know(state)\n",
         "                pass\n",
@@ -486,7 +491,7 @@ MUTANTS = (
     ),
     Mutant(
         "gap-before-untold",
-        "a gap that begins before a range is not taken for one in it",
+        "a gap that begins before a range and reaches into it is not reported for the range",
         "ledger/log/gaps.py",
         "            first < end.get(partition, 0) and to > start.get(partition, 0)",
         "            start.get(partition, 0) <= first < end.get(partition, 0)",
@@ -494,7 +499,8 @@ MUTANTS = (
     ),
     Mutant(
         "imported-is-caught-up",
-        "what another installation archived passes for what this log had received until then, so a restart forgets identities",
+        "an imported archive run counts as proof that this log was counted up to its time, so a restart evicts identities "
+        "too early",
         "speed/source/counted_at.py",
         "None if run.imported or to != run.end else",
         "None if to != run.end else",
@@ -502,7 +508,7 @@ MUTANTS = (
     ),
     Mutant(
         "parts-are-caught-up",
-        "each part of a divided stretch says that all is counted, which only the last one can",
+        "each part of a divided stretch claims that the whole log is counted, which only the last part can",
         "speed/source/counted_at.py",
         "caught_up=one.caught_up if end == one.end else None",
         "caught_up=one.caught_up",
@@ -510,7 +516,7 @@ MUTANTS = (
     ),
     Mutant(
         "restored-by-the-wrong-commit",
-        "after a restart an identity belongs to the commit before its own",
+        "after a restart an identity belongs to the commit before its own, so it is evicted too early",
         "speed/source/restore_identities.py",
         'side="right")\n    return numbers',
         'side="left")\n    return numbers',
@@ -518,7 +524,7 @@ MUTANTS = (
     ),
     Mutant(
         "moving-layer-not-waited-for",
-        "a recompute bridges a speed layer that is advancing, as if there was none",
+        "a recompute bridges a speed layer that is still advancing instead of waiting for it",
         "batch/recompute/cut.py",
         "        still = still + _EVERY_S if now == reached else 0.0\n",
         "        still = still + _EVERY_S\n",
@@ -527,7 +533,7 @@ MUTANTS = (
     ),
     Mutant(
         "two-topics-counted-whole",
-        "a file with records of two topics counts by its rows where only one of them is asked for",
+        "a file with records of two topics counts with all its rows, although only one topic is requested",
         "ledger/files/scan.py",
         "span.topics[0] != span.topics[1]:",
         "span.topics[1] != span.topics[1]:",
@@ -535,7 +541,7 @@ MUTANTS = (
     ),
     Mutant(
         "another-views-rows",
-        "a view whose files are gone is answered with the rows of the view before it",
+        "a view without files is answered with the rows of the previously queried view",
         "serving/memory/store.py",
         "            except Unreadable:\n                continue\n",
         "            except Unreadable:\n                pass\n",
@@ -543,7 +549,7 @@ MUTANTS = (
     ),
     Mutant(
         "finished-runs-decoded-again",
-        "each archive run decodes all earlier ones, and tells of their records as new ones",
+        "each archive run decodes all earlier runs again and reports their records as new",
         "batch/archive/archive.py",
         "if run.number not in finished]",
         "if run.number]",
@@ -551,7 +557,7 @@ MUTANTS = (
     ),
     Mutant(
         "full-is-incremental",
-        "--mode full adds to what is published instead of folding all events",
+        "`--mode full` adds to the published views instead of folding all events",
         "batch/recompute/plan.py",
         'if request.mode == "full" or request.raw or not published.offsets:',
         "if request.raw or not published.offsets:",
@@ -566,13 +572,13 @@ HEAD = f"""\
 `./tandem test --all -- tests/mutants` plants them all; every run checks that each still fits the code. Written by
 `python -m tests.mutants.mutants > tests/mutants/README.md` from `mutants.py`, which holds the changes.
 
-| bug | what it would do | in | caught by |
+| bug | effect | in | caught by |
 | --- | --- | --- | --- |
 """
 
 
 def table() -> str:
-    """The page that shows them."""
+    """The page that lists all mutants."""
     rows = [f"| {each.name} | {each.bug} | `{each.file}` | `{each.test.replace('::', ' ')}` |\n" for each in MUTANTS]
     return HEAD + "".join(rows)
 
