@@ -1,10 +1,11 @@
 """The storage of an address."""
 
+from collections.abc import Mapping
 from urllib.parse import unquote, urlparse
 
 from infra.storage.local import Local
+from infra.storage.object_store import ObjectStore
 from infra.storage.storage import Storage
-from views.errors import TandemError
 
 
 def is_local(address: str) -> bool:
@@ -12,9 +13,9 @@ def is_local(address: str) -> bool:
     return len(urlparse(address).scheme) < 2 or address.startswith("file:")
 
 
-def storage_at(address: str) -> Storage:
-    """The storage whose root is this address: a folder's path, or its `file` URL as delta-rs prints it. Raises TandemError."""
+def storage_at(address: str, options: Mapping[str, str]) -> Storage:
+    """The storage whose root is this address: a folder's path, its `file` URL as delta-rs prints it, or an object store's URL."""
     if not is_local(address):
-        raise TandemError(f"{address} is an address; expected a folder of this machine")
+        return ObjectStore(address, options)
     # A path is literal; a URL is percent-encoded.
     return Local(unquote(urlparse(address).path).rstrip("/") if address.startswith("file:") else address.rstrip("/"))

@@ -101,7 +101,7 @@ class Tables:
 
     def storage(self) -> Storage:
         """The storage of all tables' files, which are named relative to the root; `name` returns a table's name there."""
-        return storage_at(self.root)
+        return storage_at(self.root, self.options)
 
     def name(self, address: str) -> str:
         """The name of a table, or of a folder of tables, relative to the root."""

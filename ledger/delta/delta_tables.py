@@ -240,7 +240,7 @@ def read_file(handle: DeltaTable, path: str, columns: list[str] | None = None) -
 
 def storage(handle: DeltaTable) -> Storage:
     """The storage of the table's files, which are named relative to the table."""
-    return storage_at(handle.table_uri)
+    return storage_at(handle.table_uri, _options(handle) or {})
 
 
 def reason(error: BaseException) -> str:

@@ -22,4 +22,4 @@ class Location:
 
     def storage(self) -> Storage:
         """The storage that is rooted here."""
-        return storage_at(self.address)
+        return storage_at(self.address, self.options)

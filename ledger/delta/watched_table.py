@@ -27,7 +27,7 @@ class Watched(Generic[T]):
     _made: tuple[DeltaTable, int, T] | None = field(default=None, init=False, repr=False)
 
     def __post_init__(self) -> None:
-        self._files = storage_at(self.address)
+        self._files = storage_at(self.address, self.tables.options)
 
     def read(self) -> T:
         """The value for the table's newest version, or for None if there is no table; the same object if nothing changed.

@@ -5,8 +5,7 @@ from pathlib import Path
 import pytest
 
 from infra.storage.local import Local
-from infra.storage.resolve import is_local, storage_at
-from views.errors import TandemError
+from infra.storage.resolve import storage_at
 
 
 def test_a_folder_is_moved_whole_or_not_at_all(tmp_path: Path) -> None:
@@ -21,14 +20,8 @@ def test_an_address_is_a_path_or_the_url_that_delta_rs_prints(tmp_path: Path) ->
     folder = tmp_path / "my stäte"
     Local(str(folder)).put_if_absent("a", b"x")
     for address in (str(folder), f"{folder}/", folder.as_uri(), f"{folder.as_uri()}/"):
-        assert storage_at(address).head("a") is not None
-    assert storage_at(str(folder)).head("b") is None
-
-
-def test_an_object_stores_address_is_refused() -> None:
-    assert not is_local("s3://bucket/prefix")
-    with pytest.raises(TandemError, match=r"s3://bucket/prefix is an address; expected a folder of this machine"):
-        storage_at("s3://bucket/prefix")
+        assert storage_at(address, {}).head("a") is not None
+    assert storage_at(str(folder), {}).head("b") is None
 
 
 def test_a_file_in_place_of_a_folder_fails_only_the_writer(tmp_path: Path) -> None:

@@ -1,7 +1,9 @@
 """One suite for each implementation of the port of `infra.storage`: names, writes that end or are abandoned, races, listings."""
 
+from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
+from itertools import count
 from pathlib import Path
 from threading import Barrier
 
@@ -11,7 +13,9 @@ import pytest
 from hypothesis import HealthCheck, given, settings, strategies
 
 from infra.storage.local import Local
+from infra.storage.object_store import ObjectStore
 from infra.storage.storage import InvalidName, Storage
+from tests.infra.storage.moto import bucket_of_moto
 
 HOSTILE = (
     *("%2E", "50%25", "a b", "a+b", "ä/ß.parquet", "x?y=z&w", "#1", "~", "'\"", "\\"),
@@ -20,10 +24,18 @@ HOSTILE = (
 """Names that somebody might decode, encode, or take for a query, a fragment or a folder."""
 
 
-@pytest.fixture(params=["local"])
+@pytest.fixture(scope="module")
+def bucket() -> Iterator[Callable[[], Storage]]:
+    """A maker of empty storages in a bucket of moto's server."""
+    with bucket_of_moto() as (url, options):
+        numbers = count()
+        yield lambda: ObjectStore(f"{url}/{next(numbers)}", options)
+
+
+@pytest.fixture(params=["a folder", "a bucket"])
 def storage(request: pytest.FixtureRequest, tmp_path: Path) -> Storage:
     """An empty storage of each kind."""
-    return {"local": lambda: Local(str(tmp_path / "root"))}[request.param]()
+    return Local(str(tmp_path / "root")) if request.param == "a folder" else request.getfixturevalue("bucket")()
 
 
 def put(storage: Storage, name: str, content: bytes) -> int:

@@ -1,0 +1,204 @@
+"""A bucket, or a prefix of one, as storage: S3 and what speaks its protocol, Google Cloud Storage and Azure, through obstore.
+
+obstore wraps the client that delta-rs is built on, so both take the same options and find the same credentials. Conditional puts
+are the store's own (`If-None-Match: *` on S3): a store without them must not be used.
+"""
+
+import io
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass, field
+from types import TracebackType
+from typing import Any, Final, Self
+
+import obstore
+import pyarrow as pa
+from obstore.exceptions import AlreadyExistsError, BaseError
+from obstore.store import from_url
+
+from infra.storage.storage import Head, checked
+
+_PART_BYTES: Final = 8 << 20
+"""Bytes of one part of an upload. A smaller file is put by one request."""
+
+_CLIENT: Final = {"aws_allow_http": "allow_http", "allow_http": "allow_http"}
+"""Options of delta-rs that obstore has as options of its HTTP client."""
+
+
+class _Reader(io.RawIOBase):
+    """An object, by one request for each range that is read."""
+
+    def __init__(self, store: Any, name: str, size: int) -> None:
+        super().__init__()
+        self._store, self._name, self._size, self._at = store, name, size, 0
+
+    def readable(self) -> bool:
+        return True
+
+    def seekable(self) -> bool:
+        return True
+
+    def seek(self, offset: int, whence: int = io.SEEK_SET) -> int:
+        self._at = max(0, offset + {io.SEEK_SET: 0, io.SEEK_CUR: self._at, io.SEEK_END: self._size}[whence])
+        return self._at
+
+    def tell(self) -> int:
+        return self._at
+
+    def read(self, size: int | None = -1) -> bytes:
+        left = max(0, self._size - self._at)
+        length = left if size is None or size < 0 else min(size, left)
+        if not length:
+            return b""
+        with _as_os_errors():
+            content = bytes(obstore.get_range(self._store, self._name, start=self._at, length=length))
+        self._at += len(content)
+        return content
+
+
+class _Writer(io.RawIOBase):
+    """The stream of an upload; closing it is not completing the upload."""
+
+    def __init__(self, upload: Any) -> None:
+        super().__init__()
+        self._upload, self.size = upload, 0
+
+    def writable(self) -> bool:
+        return True
+
+    def tell(self) -> int:
+        return self.size
+
+    def write(self, content: Any) -> int:
+        whole = bytes(content)
+        with _as_os_errors():
+            self._upload.write(whole)
+        self.size += len(whole)
+        return len(whole)
+
+
+@dataclass
+class ObjectUpload:
+    """An object that exists when `close` has completed its upload.
+
+    The parts of an abandoned upload of more than 8 MB stay in the bucket, invisible, until a lifecycle rule of it removes them.
+    """
+
+    store: Any = field(repr=False)
+    name: str
+    stream: pa.NativeFile = field(init=False)
+
+    def __post_init__(self) -> None:
+        self._upload = obstore.open_writer(self.store, self.name, buffer_size=_PART_BYTES)
+        self._writer = _Writer(self._upload)
+        self.stream = pa.PythonFile(self._writer, "w")
+        self._open = True
+
+    def close(self) -> int:
+        """Complete the upload; the object's size in bytes."""
+        self.stream.close()
+        self._open = False
+        with _as_os_errors():
+            self._upload.close()
+        return self._writer.size
+
+    def abort(self) -> None:
+        """Abandon the upload."""
+        self.stream.close()
+        self._open = False
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
+        if not self._open:
+            return
+        if kind is None:
+            self.close()
+        else:
+            self.abort()
+
+
+@dataclass(frozen=True)
+class ObjectStore:
+    """The objects below a URL such as `s3://bucket/prefix`; `options` are delta-rs's, credentials the environment's, too."""
+
+    url: str
+    options: Mapping[str, str] = field(default_factory=dict, hash=False, repr=False)
+    _store: Any = field(init=False, repr=False, compare=False)
+
+    def __post_init__(self) -> None:
+        own = {name: value for name, value in self.options.items() if name not in _CLIENT}
+        client = {_CLIENT[name]: value for name, value in self.options.items() if name in _CLIENT}
+        object.__setattr__(self, "_store", from_url(self.url, config=own, client_options=client))  # type: ignore[call-overload]
+
+    def open(self, name: str) -> pa.NativeFile:
+        """The object, for reading at any position."""
+        head = self.head(name)
+        if head is None:
+            raise FileNotFoundError(f"{self.url}/{name}")
+        return pa.PythonFile(_Reader(self._store, name, head.size), "r")
+
+    def head(self, name: str) -> Head | None:
+        """Size, time and entity tag of an object; None if it does not exist."""
+        try:
+            with _as_os_errors():
+                return _head(obstore.head(self._store, checked(name)))
+        except FileNotFoundError:
+            return None
+
+    def list_after(self, prefix: str, after: str = "") -> Iterator[Head]:
+        """The objects below a prefix, in the order of their names."""
+        if prefix:
+            checked(prefix)
+        with _as_os_errors():
+            for page in obstore.list(self._store, prefix or None, offset=after or None):
+                yield from (_head(found) for found in page)
+
+    def create(self, name: str) -> ObjectUpload:
+        """A new object."""
+        return ObjectUpload(self._store, checked(name))
+
+    def put_if_absent(self, name: str, content: bytes) -> bool:
+        """Put a whole object unless the name exists, by one conditional request."""
+        try:
+            with _as_os_errors():
+                obstore.put(self._store, checked(name), content, mode="create", use_multipart=False)
+        except FileExistsError:
+            return False
+        return True
+
+    def delete_below(self, prefix: str) -> None:
+        """Delete all objects below a prefix."""
+        self.delete([head.name for head in self.list_after(prefix)])
+
+    def delete(self, names: Iterable[str]) -> None:
+        """Delete objects, many with a request where the store can."""
+        listed = [checked(name) for name in names]
+        with suppress(FileNotFoundError), _as_os_errors():
+            obstore.delete(self._store, listed)
+            return
+        for name in listed:  # a store that minds an object that does not exist
+            with suppress(FileNotFoundError), _as_os_errors():
+                obstore.delete(self._store, name)
+
+
+def _head(found: Any) -> Head:
+    return Head(found["path"], found["size"], int(found["last_modified"].timestamp() * 1000), found["e_tag"] or "")
+
+
+@contextmanager
+def _as_os_errors() -> Iterator[None]:
+    """Raise obstore's errors as those that a folder raises: FileNotFoundError, FileExistsError, OSError with the first line."""
+    try:
+        yield
+    except AlreadyExistsError as error:
+        raise FileExistsError(_line(error)) from error
+    except FileNotFoundError:
+        raise
+    except BaseError as error:
+        raise OSError(_line(error)) from error
+
+
+def _line(error: BaseException) -> str:
+    return next(iter(str(error).splitlines()), type(error).__name__)

@@ -1,0 +1,71 @@
+"""What a bucket does beside the port: ranges of large objects, credentials of the environment, errors of one line."""
+
+import random
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+from infra.storage.object_store import ObjectStore
+from infra.storage.resolve import is_local, storage_at
+from tests.infra.storage.moto import bucket_of_moto
+
+CREDENTIALS = ("aws_access_key_id", "aws_secret_access_key")
+
+
+def test_an_upload_of_many_parts_is_one_object_when_it_is_closed() -> None:
+    content = random.Random(1).randbytes(20 << 20)
+    with bucket_of_moto() as (url, options):
+        storage = ObjectStore(url, options)
+        upload = storage.create("large")
+        for start in range(0, len(content), 3 << 20):
+            upload.stream.write(content[start : start + (3 << 20)])
+            assert storage.head("large") is None
+        assert upload.close() == len(content)
+        with storage.open("large") as file:
+            assert file.read() == content
+            file.seek(-5, 2)
+            assert (file.read(), file.read()) == (content[-5:], b"")
+            file.seek(9 << 20)
+            assert file.read(7) == content[9 << 20 : (9 << 20) + 7]
+
+
+def test_an_upload_of_many_parts_that_is_aborted_leaves_no_object() -> None:
+    with bucket_of_moto() as (url, options):
+        upload = ObjectStore(url, options).create("large")
+        upload.stream.write(bytes(20 << 20))
+        upload.abort()
+        assert list(ObjectStore(url, options).list_after("")) == []
+
+
+def test_some_columns_of_a_parquet_file_are_read_without_the_others() -> None:
+    with bucket_of_moto() as (url, options):
+        storage = ObjectStore(url, options)
+        rows = pa.table({"n": range(100_000), "text": [f"{n}" * 20 for n in range(100_000)]})
+        with storage.create("t/part.parquet") as upload:
+            pq.write_table(rows, upload.stream, use_dictionary=False, compression="none")
+        with storage.open("t/part.parquet") as file:
+            assert pq.ParquetFile(file).read(["n"]) == rows.select(["n"])
+
+
+def test_credentials_come_from_the_environment_and_are_never_shown(monkeypatch: pytest.MonkeyPatch) -> None:
+    with bucket_of_moto() as (url, options):
+        for name in CREDENTIALS:
+            monkeypatch.setenv(name.upper(), f"hush-{options[name]}")
+        storage = storage_at(url, {name: value for name, value in options.items() if name not in CREDENTIALS})
+        assert storage.put_if_absent("a", b"x")
+    shown = f"{storage!r} {ObjectStore(url, {**options, 'aws_secret_access_key': 'hush-b'})!r}"
+    assert "hush" not in shown
+
+
+def test_a_store_that_is_gone_is_an_os_error_of_one_line() -> None:
+    with bucket_of_moto() as (url, options):
+        storage = ObjectStore(url, {**options, "aws_endpoint_url": "http://127.0.0.1:1"})
+        with pytest.raises(OSError, match="error") as told:
+            storage.head("a")
+    assert "\n" not in str(told.value)
+
+
+def test_a_path_is_local_and_a_url_is_not() -> None:
+    assert all(map(is_local, ("/a", "a", "file:///a")))
+    assert not any(map(is_local, ("s3://b/c", "gs://b", "abfss://c@d/e")))
