@@ -10,6 +10,7 @@
 """
 
 import os
+import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
@@ -23,6 +24,7 @@ from pyspark.sql import Column, DataFrame, SparkSession, functions
 
 from infra import settings as settings_of_project
 from infra.settings import Settings
+from infra.spark.errors import SPARK_ERRORS, sentence
 from infra.spark.session import get_or_create_session
 from ledger.delta.addresses import Tables
 from ledger.delta.delta_tables import open_table
@@ -164,8 +166,22 @@ class Frames:
             )
         if not there:
             return self.session.createDataFrame([], schema_of(schema))
-        names = schema.names
-        return self.session.read.format("delta").load(address).select(*names).where(_before(end, place))
+        return _opened(self.session, address).select(*schema.names).where(_before(end, place))
+
+
+def _opened(session: SparkSession, address: str) -> DataFrame:
+    """A table by delta-spark, which needs Hadoop's file system for the address of an object store. Raises ReadFailed."""
+    try:
+        # Hadoop's client of S3 has a scheme of its own.
+        return session.read.format("delta").load(re.sub("^s3://", "s3a://", address))
+    except SPARK_ERRORS as error:
+        scheme, separator, _ = address.partition("://")
+        if not separator:
+            raise
+        raise ReadFailed(
+            f"Spark cannot open {address}: {sentence(error)}; give its session Hadoop's file system for {scheme} "
+            "(docs/object-store.md)"
+        ) from error
 
 
 def _before(end: Position, place: tuple[str, str, str]) -> Column:

@@ -3,7 +3,7 @@
 import time
 from dataclasses import replace
 from datetime import UTC, datetime
-from typing import Annotated, Any
+from typing import Annotated, Any, Literal
 
 import typer
 
@@ -27,6 +27,9 @@ def run(
     with_airflow: Annotated[
         bool, typer.Option("--airflow", help="Let Airflow's scheduler archive and recompute every minute.")
     ] = False,
+    storage: Annotated[
+        Literal["folder", "s3"], typer.Option(help="Where the tables are: the demo's folder, or a bucket of its own S3 server.")
+    ] = "folder",
 ) -> Output:
     """Run broker, generator, speed layer, batch layer and merged reader together, in a state folder of its own.
 
@@ -37,7 +40,8 @@ def run(
     * after a batch run over all events
     * after the speed layer was killed and restarted
 
-    The demo succeeds only if all answers agree. With --airflow the DAG `recompute` makes the batch runs.
+    The demo succeeds only if all answers agree. With --airflow the DAG `recompute` makes the batch runs. With --storage s3 the
+    demo starts an S3 server on loopback and keeps all tables there.
     """
     console = call.console()
     if not once and (call.json or not console.is_terminal):
@@ -49,7 +53,7 @@ def run(
         call.say(f"[{time.monotonic() - start:6.1f} s] {text}")
 
     call = replace(call, environ={**call.environ, **scheduler.ENVIRON}) if with_airflow else call
-    with interrupted(), staged(call) as stage:
+    with interrupted(), staged(call, s3=storage == "s3") as stage:
         record = Record()
         say(f"starting broker and speed layer in {stage.state}")
         with record.timed("up"):

@@ -7,7 +7,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager, suppress
+from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
@@ -15,6 +15,7 @@ from typing import Any
 from cli.command.call import Call
 from cli.command.exclusive_state import emptied, own_state
 from cli.command.signals import undisturbed
+from cli.demo.bucket import own_bucket
 from cli.demo.wait_for import wait_for
 from cli.run import down
 from infra import folders
@@ -129,16 +130,19 @@ class Stage:
 
 
 @contextmanager
-def staged(call: Call) -> Iterator[Stage]:
+def staged(call: Call, *, s3: bool = False) -> Iterator[Stage]:
     """A stage with an empty state folder, for one demo of a project at a time; everything on it is stopped at the end.
 
-    The folder is `demo/<project>` in the platform's own state folder, not in the project's. Raises TandemError if another
-    demo of the project runs.
+    The folder is `demo/<project>` in the platform's own state folder, not in the project's. With `s3` all tables are in a bucket
+    of the stage's own. Raises TandemError if another demo of the project runs.
     """
     state = own_state(call.environ, "demo", call.project.name)
     stage = Stage(replace(call, json=True, environ=_environ(call.environ, state)), state)
     # A killed demo leaves its processes behind.
-    with emptied(state, before=lambda: down.run(stage.call)):
+    with emptied(state, before=lambda: down.run(stage.call)), ExitStack() as around:
+        if s3:
+            variables = around.enter_context(own_bucket(stage.call.environ, state / "logs" / "s3.log"))
+            stage.call = replace(stage.call, environ={**stage.call.environ, **variables})
         try:
             yield stage
         finally:
@@ -148,7 +152,13 @@ def staged(call: Call) -> Iterator[Stage]:
 
 def _environ(given: Mapping[str, str], state: Path) -> dict[str, str]:
     """The environment of the demo's commands: its own state, tables and broker, whatever the project's settings are."""
-    own = {"TANDEM_STATE": str(state), "TANDEM_STORAGE_ROOT": "", "TANDEM_KAFKA_BOOTSTRAP": "", "TANDEM_KAFKA_PORT": "0"}
+    own = {
+        "TANDEM_STATE": str(state),
+        "TANDEM_STORAGE_ROOT": "",
+        "TANDEM_STORAGE_OPTIONS": "{}",
+        "TANDEM_KAFKA_BOOTSTRAP": "",
+        "TANDEM_KAFKA_PORT": "0",
+    }
     return {**folders.child_environment(given), **own}
 
 

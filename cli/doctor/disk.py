@@ -35,13 +35,23 @@ def _state(subject: Subject) -> Iterator[Finding]:
         if not os.access(existing, os.W_OK):
             raise TandemError(f"cannot write to {folder}: {existing} is not writable")
         found.append(f"{folder}" if existing == folder else f"{folder}, not created yet")
+    if not subject.tables.local:
+        found.append(_object_store(subject.tables))
     yield ok("; tables in ".join(found))
+
+
+def _object_store(tables: Tables) -> str:
+    try:
+        tables.storage().head("control")
+    except OSError as error:
+        raise TandemError(f"cannot reach {tables.root}: {error}") from error
+    return tables.root
 
 
 def _disk(subject: Subject) -> Iterator[Finding]:
     fine = []
     for folder in _folders(subject):
-        tables = Path(subject.tables.root).is_relative_to(folder)
+        tables = subject.tables.local and Path(subject.tables.root).is_relative_to(folder)
         sizes = _table_sizes(subject.tables) if tables else {}
         taken = sum(size for name, size in sizes.items() if name[0] in ("log", "views"))
         grows = _growth(subject.tables, sizes)
@@ -60,9 +70,9 @@ def _disk(subject: Subject) -> Iterator[Finding]:
 
 
 def _folders(subject: Subject) -> list[Path]:
-    """Return the state folder and, if it is not in that, the folder of the tables."""
+    """Return the state folder and, if it is another one of this machine, the folder of the tables."""
     state, root = subject.settings.folder, Path(subject.tables.root)
-    return [state] if root.is_relative_to(state) else [state, root]
+    return [state] if not subject.tables.local or root.is_relative_to(state) else [state, root]
 
 
 def _growth(tables: Tables, sizes: Mapping[tuple[str, str], int]) -> int:

@@ -16,6 +16,7 @@ from infra import folders
 from infra.settings.documented_keys import PREFIX, Key, keys
 from infra.settings.masking import masked
 from infra.settings.settings import Settings
+from infra.settings.tables.storage import OBJECT_STORES, Storage
 from views.errors import TandemError, listed
 
 FILE: Final = "tandem.toml"
@@ -24,6 +25,7 @@ FILE: Final = "tandem.toml"
 OTHER_VARIABLES = frozenset(
     f"{PREFIX}{name}" for name in ("PROJECT", "CACHE", "PYTHON", "IVY_SETTINGS", "HYPOTHESIS", "AIRFLOW", "WHO")
 )
+_CREDENTIAL: Final = re.compile(r"(secret|token|password|access_key|account_key|sas)(?!.*(_file|_path|_uri)$)")
 
 
 class SettingsError(TandemError):
@@ -50,13 +52,33 @@ def load(project: Path, environ: Mapping[str, str]) -> Settings:
         settings = msgspec.convert(document, Settings, strict=True)
     except msgspec.ValidationError as error:
         raise SettingsError(_invalid(error, document, file, environ)) from None
-    for name, value in (("state", settings.state), ("storage.root", settings.storage.root)):
-        if "://" in value:
-            raise SettingsError(f"{file}: {name} = {value!r} is an address; expected a folder of this machine")
-    if settings.storage.root:
-        root = str((project / Path(settings.storage.root).expanduser()).resolve())
-        settings = msgspec.structs.replace(settings, storage=msgspec.structs.replace(settings.storage, root=root))
+    if "://" in settings.state:
+        raise SettingsError(f"{file}: state = {settings.state!r} is an address; expected a folder of this machine")
+    settings = msgspec.structs.replace(settings, storage=_storage(settings.storage, project, file))
     return msgspec.structs.replace(settings, state=str(folders.state_of(project, settings.state, environ)))
+
+
+def _storage(storage: Storage, project: Path, file: Path) -> Storage:
+    """The same with an absolute root. Raises SettingsError for an address that no client knows, and for credentials."""
+    for name in storage.options:
+        if _CREDENTIAL.search(name.lower()):
+            raise SettingsError(
+                f"{file}: storage.options: '{name}' is a credential; set the environment variable {name.upper()} instead, "
+                "or give the machine a role"
+            )
+    scheme, separator, place = storage.root.partition("://")
+    if separator:
+        if scheme not in OBJECT_STORES or not place.partition("/")[0]:
+            raise SettingsError(
+                f"{file}: storage.root = {storage.root!r} is not an address of an object store; expected a folder, or an address "
+                f"such as s3://bucket/prefix, with one of {', '.join(OBJECT_STORES)}"
+            )
+        return msgspec.structs.replace(storage, root=storage.root.rstrip("/"))
+    if storage.options:
+        raise SettingsError(f"{file}: storage.options are of object stores; storage.root = {storage.root!r} is a folder")
+    if not storage.root:
+        return storage
+    return msgspec.structs.replace(storage, root=str((project / Path(storage.root).expanduser()).resolve()))
 
 
 def _read(file: Path) -> dict[str, Any]:

@@ -4,7 +4,6 @@ from collections.abc import Mapping
 from urllib.parse import unquote, urlparse
 
 from infra.storage.local import Local
-from infra.storage.object_store import ObjectStore
 from infra.storage.storage import Storage
 
 
@@ -16,6 +15,8 @@ def is_local(address: str) -> bool:
 def storage_at(address: str, options: Mapping[str, str]) -> Storage:
     """The storage whose root is this address: a folder's path, its `file` URL as delta-rs prints it, or an object store's URL."""
     if not is_local(address):
+        from infra.storage.object_store import ObjectStore  # noqa: PLC0415 - most projects have no object store
+
         return ObjectStore(address, options)
     # A path is literal; a URL is percent-encoded.
     return Local(unquote(urlparse(address).path).rstrip("/") if address.startswith("file:") else address.rstrip("/"))

@@ -14,6 +14,7 @@ from views.errors import TandemError
 
 _FOLDER: Final = "tables"
 _CONTROL: Final = "control"
+_LOCKS: Final = "locks"
 
 
 @dataclass(frozen=True)
@@ -21,11 +22,13 @@ class Tables:
     """The addresses of all tables under `root`, a folder (made absolute) or a URI; `options` are delta-rs storage options.
 
     Both delta-rs and Spark accept an address: an absolute path for a folder, else the URI itself. Nothing is read or created
-    here; a table exists from its first commit on.
+    here; a table exists from its first commit on. `locks` is the folder of lock files on this machine, by default `locks` in a
+    root that is a folder.
     """
 
     root: str
     options: Mapping[str, str] = field(default_factory=dict, hash=False)
+    locks: str = ""
 
     def __post_init__(self) -> None:
         if self.local:
@@ -38,9 +41,12 @@ class Tables:
     def of(cls, settings: Settings) -> "Tables":
         """The tables of a project: in `storage.root`, else in `tables` of the state folder.
 
-        Earlier versions stored tables in the state folder itself; existing ones stay there. Raises TandemError for a root on a
-        network file system, unless `storage.network` declares that locks work there.
+        Earlier versions stored tables in the state folder itself; existing ones stay there. The lock files of tables on an object
+        store are in the state folder. Raises TandemError for a root on a network file system, unless `storage.network` declares
+        that locks work there.
         """
+        if not is_local(settings.storage.root):
+            return cls(settings.storage.root, settings.storage.options, str(settings.folder / _LOCKS))
         earlier = (settings.folder / _CONTROL).is_dir()
         root = settings.storage.root or str(settings.folder if earlier else settings.folder / _FOLDER)
         if settings.storage.network == "refuse" and (kind := network_file_system(Path(root))):
@@ -61,7 +67,7 @@ class Tables:
 
     def below(self, name: str) -> "Tables":
         """Other tables with a root of their own, the folder `name` of this one, such as those of a replay."""
-        return Tables(self._at(name), self.options)
+        return Tables(self._at(name), self.options, str(Path(self.locks, name)) if self.locks else "")
 
     def archive(self, source: str) -> str:
         """The source's records byte for byte; written by Spark."""
@@ -92,8 +98,8 @@ class Tables:
         return self._at(_CONTROL, *names)
 
     def lock(self, name: str) -> Path:
-        """The file whose OS lock the one writer of the named tables holds; local roots only."""
-        return Path(self._at("locks", f"{name}.lock"))
+        """The file whose OS lock the one writer of the named tables holds."""
+        return Path(self.locks or self._at(_LOCKS), f"{name}.lock")
 
     def decoded(self, source: str, decoder: str) -> str:
         """The folder of a decoder's events and quarantine, which contains nothing else."""

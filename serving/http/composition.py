@@ -63,7 +63,8 @@ def of_project(
     serving, metrics = settings.serving, Metrics()
     tables, hidden = Tables.of(settings), secrets_of(settings)
     seconds = min(_SECONDS, serving.timeout_s) / 2  # so that the caller gets the reason before the request times out
-    shown = readable([settings.folder, Path(tables.root), Path.home()])
+    folders = [settings.folder, Path.home(), *([Path(tables.root)] if tables.local else [])]
+    shown = readable(folders)
     definitions = DescribedDefinitions(tables, CodeLimits(seconds=seconds, readable=shown))
     store, coded = (Store(tables, secrets.randbits(64), serving.memory_mb << 20, definitions) for _ in range(2))
     lane = Lane(AnswerCache(store, serving.held_mb << 20), serving.poll_ms / 1000, clock, PollMetrics(metrics, log).polled)

@@ -1,18 +1,25 @@
 """Read records of Kafka and of the archive as Spark DataFrames with the columns that tasks need."""
 
-from collections.abc import Mapping, Sequence
-from functools import reduce
-from operator import or_
+from collections.abc import Iterator, Mapping, Sequence
+from functools import partial
+from typing import Final
 
-from pyspark.sql import Column, DataFrame, SparkSession
-from pyspark.sql.functions import col
+import pyarrow as pa
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql.pandas.types import from_arrow_schema
 
 from infra.kafka import Topic
 from infra.spark.kafka_source import topic_ids, topic_offsets
-from ledger.delta import delta_tables
 from ledger.delta.addresses import Tables
+from ledger.delta.location import Location
+from ledger.files import scan
+from ledger.files.file_ranges import RECORDS, log_table, rows_within
+from ledger.files.splits import Slice, cut, even_rows
 from views.source.offset_ranges import Offsets, Ranges
 from views.source.source import RECORDS_SCHEMA, Source, record_columns
+
+_FEWEST_ROWS: Final = 1 << 14
+_MOST_ROWS: Final = 1 << 17
 
 
 def of_kafka(records: DataFrame, topics: Sequence[Topic], source: Source) -> DataFrame:
@@ -44,11 +51,17 @@ def headers_option(source: Source) -> dict[str, str]:
 
 
 def of_archive(spark: SparkSession, tables: Tables, source: Source, ranges: Ranges) -> DataFrame:
-    """The archive's records of these ranges, which must not be empty; no records if nothing is archived yet."""
-    address, within = tables.archive(source.name), reduce(or_, [_within(*each) for each in ranges.intervals])
-    there = delta_tables.open_table(tables, address) is not None
-    records = spark.read.format("delta").load(address) if there else spark.createDataFrame(RECORDS_SCHEMA.empty_table())
-    return records.where(within).select(*record_columns(source))
+    """The archive's records of these ranges, which must not be empty; no records if nothing is archived yet.
+
+    Its tasks read the files themselves, wherever these are: Spark needs no file system of its own for them. The partitions of the
+    frame are always the same parts of the ranges.
+    """
+    archive, columns = log_table(tables, tables.archive(source.name), RECORDS), record_columns(source)
+    count = rows_within(archive.files, ranges)
+    rows = even_rows(count, spark.sparkContext.defaultParallelism, least=_FEWEST_ROWS, most=_MOST_ROWS)
+    slices = cut(archive.files, ranges, rows=rows)
+    schema = from_arrow_schema(pa.schema([RECORDS_SCHEMA.field(name) for name in columns]))
+    return spark.range(0, len(slices), 1, len(slices)).mapInArrow(partial(_of_slices, archive.place, slices, columns), schema)
 
 
 def subscription(topics: Sequence[Topic]) -> dict[str, str]:
@@ -56,7 +69,11 @@ def subscription(topics: Sequence[Topic]) -> dict[str, str]:
     return {"subscribe": ",".join(topic.name for topic in topics)}
 
 
-def _within(partition: tuple[str, int], intervals: tuple[tuple[int, int], ...]) -> Column:
-    start, end = intervals[0][0], intervals[-1][1]
-    same = (col("topic_id") == partition[0]) & (col("partition") == partition[1])
-    return same & (col("offset") >= start) & (col("offset") < end)
+def _of_slices(
+    archive: Location, slices: Sequence[Slice], columns: Sequence[str], numbers: Iterator[pa.RecordBatch]
+) -> Iterator[pa.RecordBatch]:
+    """The function of mapInArrow: numbers of slices in, the records of these slices out."""
+    for batch in numbers:
+        for number in batch.column(0).to_pylist():
+            for table in scan.scan(archive, slices[number], RECORDS, columns, rows=_FEWEST_ROWS):
+                yield from table.to_batches()

@@ -128,3 +128,22 @@ def test_every_exact_answer_agrees_three_times(tmp_path: Path, project: str) -> 
     assert positions["batch"]["cut"] == positions["batch"]["log_end"]
     assert positions["restart"]["realtime"] == positions["restart"]["log_end"]
     assert_nothing_is_left(tmp_path)
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(1800)
+def test_tables_in_a_bucket_agree_and_leave_neither_tables_nor_credentials_on_the_disk(tmp_path: Path) -> None:
+    with demo(tmp_path, "--once", "--json", "--events=8000", "--storage=s3") as child:
+        wait_until_said(tmp_path, "sending the last", child)
+        speed = json.loads((tmp_path / "demo" / "web" / "run" / "speed.json").read_text())
+        secret = psutil.Process(speed["pid"]).environ()["AWS_SECRET_ACCESS_KEY"]
+        told = [word for process in psutil.process_iter(["cmdline"]) for word in process.info["cmdline"] or ()]
+        out, _ = child.communicate(timeout=1700)
+    assert child.returncode == 0, (tmp_path / "said").read_text()
+    assert [check["differ"] for check in json.loads(out)["checks"]] == [0, 0, 0]
+    files = [path for path in tmp_path.rglob("*") if path.is_file()]
+    assert [path for path in files if path.suffix == ".parquet" or "_delta_log" in path.parts] == []
+    assert len(secret) == 32
+    assert [path for path in files if secret.encode() in path.read_bytes()] == []
+    assert [word for word in told if secret in word] == []
+    assert_nothing_is_left(tmp_path)

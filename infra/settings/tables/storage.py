@@ -1,7 +1,10 @@
-from typing import Annotated, Literal
+from typing import Annotated, Final, Literal
 
 import msgspec
 from msgspec import Meta
+
+OBJECT_STORES: Final = ("s3", "gs", "az", "abfss")
+"""The schemes of addresses of object stores."""
 
 
 class Storage(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -9,8 +12,18 @@ class Storage(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
     root: Annotated[
         str,
-        Meta(description="Folder of all tables, relative to the project's folder; empty is `tables` in the state folder."),
+        Meta(
+            description="Where all tables are: a folder, relative to the project's folder, or an object store, such as "
+            "`s3://bucket/prefix`; empty is `tables` in the state folder."
+        ),
     ] = ""
+    options: Annotated[
+        dict[str, str],
+        Meta(
+            description="Options of the object store's client as delta-rs names them, such as `aws_endpoint_url`; "
+            "never a credential."
+        ),
+    ] = {}
     network: Annotated[
         Literal["refuse", "locks"],
         Meta(

@@ -9,6 +9,11 @@ import pytest
 from infra.folders import ROOT
 from infra.settings import SettingsError, effective, keys, load, secrets, without_secrets
 
+CREDENTIALS = (
+    *("aws_secret_access_key", "AWS_ACCESS_KEY_ID", "aws_session_token", "secret_access_key", "token"),
+    *("google_service_account_key", "azure_storage_account_key", "azure_storage_sas_token", "azure_client_secret", "sas_key"),
+)
+
 
 def written(folder: Path, text: str) -> Path:
     (folder / "tandem.toml").write_text(text, "utf-8")
@@ -66,15 +71,41 @@ def test_the_folder_of_the_tables_is_relative_to_the_project(tmp_path: Path) -> 
     assert load(project, {"TANDEM_STORAGE_ROOT": ""}).storage.root == ""  # as the demo asks for tables of its own
 
 
+@pytest.mark.parametrize("name", CREDENTIALS)
+def test_a_credential_is_no_option(tmp_path: Path, name: str) -> None:
+    text = f"[storage]\nroot = 's3://bucket'\n[storage.options]\n{name} = 'hush'\n"
+    with pytest.raises(SettingsError, match=f"'{name}' is a credential; set the environment variable {name.upper()} ") as refused:
+        load(written(tmp_path, text), {})
+    assert "hush" not in str(refused.value)
+
+
+def test_tables_in_a_bucket_have_an_address_and_options(tmp_path: Path) -> None:
+    options = {"aws_endpoint_url": "http://127.0.0.1:9", "google_application_credentials_path": "key.json", "aws_region": "r"}
+    text = "[storage]\nroot = 's3://bucket/prefix/'\n[storage.options]\n" + "".join(f"{k} = '{v}'\n" for k, v in options.items())
+    storage = load(written(tmp_path, text), {}).storage
+    assert (storage.root, storage.options) == ("s3://bucket/prefix", options)
+
+
 @pytest.mark.parametrize(
     ("text", "environ", "sentence"),
     [
         ("[kafka]\nbootstap = 'x'\n", {}, "[kafka] of {file}:2: unknown key 'bootstap'; keys: bootstrap, "),
         ("state = 's3://bucket/x'\n", {}, "{file}: state = 's3://bucket/x' is an address; expected a folder of this machine"),
+        ("[storage]\nroot = 's3:///x'\n", {}, "{file}: storage.root = 's3:///x' is not an address of an object store; expected "),
         (
-            "[storage]\nroot = 's3://bucket/x'\n",
+            "[storage]\nroot = 'ftp://h/x'\n",
             {},
-            "{file}: storage.root = 's3://bucket/x' is an address; expected a folder of this ",
+            "root = 'ftp://h/x' is not an address of an object store; expected a folder, or ",
+        ),
+        (
+            "[storage.options]\naws_region = 'x'\n",
+            {},
+            "{file}: storage.options are of object stores; storage.root = '' is a folder",
+        ),
+        (
+            "[storage]\nroot = 's3://b'\n[storage.options]\naws_secret_access_key = 'hush'\n",
+            {},
+            "{file}: storage.options: 'aws_secret_access_key' is a credential; set the environment variable AWS_SECRET",
         ),
         ("stat = 'x'\n", {}, "{file}:1: unknown key 'stat'; keys: state, "),
         ("# so far\n[kafk]\nport = 1\n", {}, "{file}:2: unknown key 'kafk'; keys: kafka, "),

@@ -8,14 +8,14 @@ import pytest
 
 from infra.storage.object_store import ObjectStore
 from infra.storage.resolve import is_local, storage_at
-from tests.infra.storage.moto import bucket_of_moto
+from tests.infra.storage.s3 import a_bucket
 
 CREDENTIALS = ("aws_access_key_id", "aws_secret_access_key")
 
 
 def test_an_upload_of_many_parts_is_one_object_when_it_is_closed() -> None:
     content = random.Random(1).randbytes(20 << 20)
-    with bucket_of_moto() as (url, options):
+    with a_bucket() as (url, options):
         storage = ObjectStore(url, options)
         upload = storage.create("large")
         for start in range(0, len(content), 3 << 20):
@@ -31,7 +31,7 @@ def test_an_upload_of_many_parts_is_one_object_when_it_is_closed() -> None:
 
 
 def test_an_upload_of_many_parts_that_is_aborted_leaves_no_object() -> None:
-    with bucket_of_moto() as (url, options):
+    with a_bucket() as (url, options):
         upload = ObjectStore(url, options).create("large")
         upload.stream.write(bytes(20 << 20))
         upload.abort()
@@ -39,7 +39,7 @@ def test_an_upload_of_many_parts_that_is_aborted_leaves_no_object() -> None:
 
 
 def test_some_columns_of_a_parquet_file_are_read_without_the_others() -> None:
-    with bucket_of_moto() as (url, options):
+    with a_bucket() as (url, options):
         storage = ObjectStore(url, options)
         rows = pa.table({"n": range(100_000), "text": [f"{n}" * 20 for n in range(100_000)]})
         with storage.create("t/part.parquet") as upload:
@@ -49,7 +49,7 @@ def test_some_columns_of_a_parquet_file_are_read_without_the_others() -> None:
 
 
 def test_credentials_come_from_the_environment_and_are_never_shown(monkeypatch: pytest.MonkeyPatch) -> None:
-    with bucket_of_moto() as (url, options):
+    with a_bucket() as (url, options):
         for name in CREDENTIALS:
             monkeypatch.setenv(name.upper(), f"hush-{options[name]}")
         storage = storage_at(url, {name: value for name, value in options.items() if name not in CREDENTIALS})
@@ -59,7 +59,7 @@ def test_credentials_come_from_the_environment_and_are_never_shown(monkeypatch: 
 
 
 def test_a_store_that_is_gone_is_an_os_error_of_one_line() -> None:
-    with bucket_of_moto() as (url, options):
+    with a_bucket() as (url, options):
         storage = ObjectStore(url, {**options, "aws_endpoint_url": "http://127.0.0.1:1"})
         with pytest.raises(OSError, match="error") as told:
             storage.head("a")

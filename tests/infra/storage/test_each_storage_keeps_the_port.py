@@ -15,7 +15,7 @@ from hypothesis import HealthCheck, given, settings, strategies
 from infra.storage.local import Local
 from infra.storage.object_store import ObjectStore
 from infra.storage.storage import InvalidName, Storage
-from tests.infra.storage.moto import bucket_of_moto
+from tests.infra.storage.s3 import a_bucket
 
 HOSTILE = (
     *("%2E", "50%25", "a b", "a+b", "ä/ß.parquet", "x?y=z&w", "#1", "~", "'\"", "\\"),
@@ -27,7 +27,7 @@ HOSTILE = (
 @pytest.fixture(scope="module")
 def bucket() -> Iterator[Callable[[], Storage]]:
     """A maker of empty storages in a bucket of moto's server."""
-    with bucket_of_moto() as (url, options):
+    with a_bucket() as (url, options):
         numbers = count()
         yield lambda: ObjectStore(f"{url}/{next(numbers)}", options)
 

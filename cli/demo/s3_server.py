@@ -1,0 +1,54 @@
+"""An S3 server on loopback with one empty bucket, for the demo and for tests: moto's, in memory.
+
+python -m cli.demo.s3_server    print the bucket's address and options as JSON, and serve until standard input ends
+"""
+
+import json
+import logging
+import sys
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from threading import Lock, Thread
+from typing import Any
+from uuid import uuid4
+
+import httpx
+from moto.moto_server.werkzeug_app import DomainDispatcherApplication, MotoRequestHandler, create_backend_app
+from werkzeug.serving import make_server
+
+
+@contextmanager
+def bucket() -> Iterator[tuple[str, Mapping[str, str]]]:
+    """The address of a prefix of an empty bucket, and the options with which a client reaches it.
+
+    The server takes any credentials. moto looks whether a key exists, works, and then stores: of two conditional puts both may
+    win. So puts take turns here, as they do in a store that keeps its word.
+    """
+    logging.getLogger("werkzeug").setLevel(logging.ERROR)
+    moto, turn = DomainDispatcherApplication(create_backend_app), Lock()
+
+    def in_turn(environ: Any, start: Any) -> Any:
+        if environ["REQUEST_METHOD"] != "PUT":
+            return moto(environ, start)
+        with turn:
+            return moto(environ, start)
+
+    server = make_server("127.0.0.1", 0, in_turn, threaded=True, request_handler=MotoRequestHandler)
+    thread = Thread(target=server.serve_forever, daemon=True)
+    thread.start()
+    try:
+        address = f"http://127.0.0.1:{server.server_port}"
+        name = f"tandem-{uuid4().hex}"  # every server of the process has the same buckets
+        httpx.put(f"{address}/{name}").raise_for_status()
+        yield f"s3://{name}/tables", {"aws_endpoint_url": address, "aws_region": "us-east-1", "aws_allow_http": "true"}
+    finally:
+        server.shutdown()
+        thread.join()
+        server.server_close()
+
+
+if __name__ == "__main__":
+    with bucket() as (url, options):
+        sys.stdout.write(f"{json.dumps({'root': url, 'options': dict(options)})}\n")
+        sys.stdout.flush()
+        sys.stdin.read()
