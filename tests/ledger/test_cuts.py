@@ -14,7 +14,7 @@ from ledger.log.positions import LOG_START, Position, distance, upper
 from ledger.realtime.commit_files import spans_of
 from ledger.realtime.commits import Kind, Span
 from ledger.realtime.tiling import boundary, chain
-from ledger.realtime_writer import NotContiguous
+from ledger.realtime_writer import Fenced, NotContiguous
 from tests.ledger.tiny import AT, SOURCE, at, claim, commit_each, first, fold, merge, publish_cut
 from views.errors import TandemError
 
@@ -184,6 +184,25 @@ def test_readers_do_not_cross_a_bridge_before_a_batch_covers_it(tables: Tables) 
     writer = claim(tables)
     commit_each(writer, at(8, 8))
     assert chain(spans_of(tables, 1, SOURCE), LOG_START).end == at(2, 1)
+
+
+def test_a_table_of_which_a_bridge_is_left_keeps_its_newest_epoch(tables: Tables) -> None:
+    """The next writer continues from it, and its epoch must fence those that were fenced, or stand still, before."""
+    first(tables)
+    writers = [claim(tables) for _ in range(3)]
+    commit_each(writers[-1], at(1, 1), at(2, 2))
+    bridge(tables, at(6, 6))
+    publish_cut(tables, at(6, 6))
+    writers[-1].expire([at(6, 6)], at=AT)
+    assert [(span.kind, span.epoch) for span in spans_of(tables, 1, SOURCE)] == [("bridge", 3)]
+    newest = claim(tables)
+    assert newest.epoch == 4
+    for writer in writers:
+        with pytest.raises((Fenced, NotContiguous)):
+            commit_each(writer, at(7, 7))
+        with pytest.raises(Fenced):
+            writer.expire([], at=AT)
+    commit_each(newest, at(8, 8))
 
 
 def test_a_bridge_is_committed_once_and_never_backwards(tables: Tables) -> None:

@@ -41,3 +41,4 @@ def test_the_number_is_unknown_if_the_layers_processed_different_records(tables:
     assert found(tables, replace(parent, release=2), at(3, 3), Counts(events=6)) is None
     bridge(tables, 1, SOURCE, to=at(5, 5), by="test", at=AT)
     assert found(tables, parent, at(5, 5), Counts(events=10)) is None
+    assert found(tables, parent, at(5, 5), Counts(events=6)) is None, "also where the archive lacks as many as were bridged"

@@ -1,6 +1,8 @@
 """Compaction changes how many commits there are, and nothing that anyone could read from them."""
 
+from dataclasses import replace
 from datetime import timedelta
+from typing import Any
 
 import pytest
 from hypothesis import given
@@ -155,6 +157,23 @@ def test_a_merged_commit_has_the_content_of_its_parts() -> None:
         at=AT + timedelta(seconds=1),
         by="two",
     )
+
+
+times = st.none() | st.integers(0, 9).map(lambda hours: AT + timedelta(hours=hours))
+
+
+@given(st.lists(st.tuples(times, times, times), min_size=1, max_size=5))
+def test_a_merged_commit_is_as_new_and_lacks_as_much_as_the_newest_of_its_parts(parts: list[tuple[Any, Any, Any]]) -> None:
+    """The log counts as caught up where the last of them that knew was; identities are missing up to the latest eviction."""
+    commits = [
+        replace(fold(at(n), at(n + 1)), newest=newest, caught_up=caught_up, identities_since=since)
+        for n, (newest, caught_up, since) in enumerate(parts)
+    ]
+    newest, caught_up, since = ([time for time in column if time is not None] for column in zip(*parts, strict=True))
+    one = merged(commits, merge)
+    assert one.newest == max(newest, default=None)
+    assert one.identities_since == max(since, default=None)
+    assert one.caught_up == (caught_up[-1] if caught_up else None)
 
 
 def test_commits_with_different_views_do_not_become_one() -> None:
