@@ -398,3 +398,29 @@ def test_copies_that_differ_in_one_partition_have_one_that_counts(tmp_path: Path
     assert commit.counts.conflicts == 1
     assert answer.provenance.exactness.every == ()
     assert [row[MARK] for row in answer.rows()] == [["late_duplicate"]]
+
+
+def test_a_session_that_begins_where_another_ends_touches_only_itself(tmp_path: Path) -> None:
+    world = Deduplicating(tmp_path, definitions=KNOWN)
+    world.append(0, visit("/a", 0))
+    world.trigger()
+    world.recompute(position(1))
+    world.append(0, visit("/a", 10))
+    world.trigger()
+    answer = Reader(world.tables).answer("visits")
+    assert isinstance(answer, Value)
+    assert [(row["window_end"][11:16], MARK in row) for row in answer.rows()] == [("12:10", False), ("12:20", True)]
+    assert Connection(Store(world.tables, 7)).view("visits").now().scan().rows() == answer.rows()
+
+
+def test_a_limit_of_no_row_says_what_all_rows_say(half: Deduplicating) -> None:
+    reader, at = Reader(half.tables), Connection(Store(half.tables, 7)).snapshot().view("hourly")
+    whole = reader.answer("hourly")
+    assert isinstance(whole, Value)
+    assert whole.provenance.exactness.marked
+    for none in (reader.answer("hourly", limit=0), at.scan(limit=0)):
+        assert isinstance(none, Value)
+        assert (none.rows(), none.total, none.provenance) == ([], whole.total, whole.provenance)
+    first = reader.answer("hourly", limit=1)
+    assert isinstance(first, Value)
+    assert (MARK in first.rows()[0], first.provenance.exactness.marked) == (False, ())

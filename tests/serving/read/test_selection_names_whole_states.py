@@ -7,8 +7,10 @@ from uuid import UUID
 
 import pyarrow as pa
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
-from serving.read.selection import BadSelection, parse_keys, parse_time, select
+from serving.read.selection import BadSelection, last, parse_keys, parse_time, parse_window, select
 from views.measures.count import count
 from views.source.event import Event, Scale
 from views.source.source import Source
@@ -156,3 +158,23 @@ def test_a_date_alone_is_its_first_instant() -> None:
 def test_an_invalid_time_is_refused_with_examples() -> None:
     with pytest.raises(BadSelection, match="invalid time 'yesterday'; write 2026-11-01"):
         parse_time("yesterday")
+
+
+@given(st.integers(-(10**15), 4 * 10**15), st.integers(1, 50))
+def test_the_last_hours_end_with_the_one_that_has_begun(instant: int, hours: int) -> None:
+    """Whole slices, however little of the last one has passed."""
+    moment = EIGHT + instant * timedelta(microseconds=1)
+    for now in (moment, moment.replace(minute=0, second=0, microsecond=0)):
+        start, end = last(by_site, timedelta(hours=hours), now=now)
+        assert start is not None
+        assert end is not None
+        assert end - start == timedelta(hours=hours)
+        assert end - timedelta(hours=1) <= now < end
+        assert (end.minute, end.second, end.microsecond) == (0, 0, 0)
+
+
+def test_a_window_is_named_by_its_start_alone() -> None:
+    """Windows of sessions may start a microsecond apart."""
+    assert parse_window(by_site, "2026-11-01T08:00") == (EIGHT, EIGHT + timedelta(microseconds=1))
+    assert parse_window(by_site, "9999-12-31T23:59:59.999999") == (datetime.max.replace(tzinfo=UTC), None)
+    assert parse_window(ever, None) == NOTHING

@@ -1,0 +1,34 @@
+"""Answers count a position once every source that counts a topic has come as far on it."""
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from ledger.log.positions import Position
+from ledger.publish.publications import Publication
+from serving.http.requests.freshness import _lacking
+from serving.read.snapshot import Snapshot, Tail
+from tests.ledger.tiny import AT
+from views.source.offset_ranges import Partition
+
+PUBLICATION = Publication(1, 0, AT, "test", "recompute", 1, {}, {})
+places: list[Partition] = [("T", 0), ("T", 1), ("U", 0)]
+positions = st.dictionaries(st.sampled_from(places), st.integers(1, 4)).map(Position.of)
+
+
+@given(st.dictionaries(st.sampled_from(["one", "two", "three"]), positions), positions)
+def test_nothing_is_lacking_if_each_source_has_come_as_far(ends: dict[str, Position], wanted: Position) -> None:
+    tails = {name: Tail(Position(), end) for name, end in ends.items()}
+    found = _lacking(Snapshot(PUBLICATION, tails), ends.keys(), wanted)
+    far = []
+    for place, offset in wanted.items():
+        reading = [end for end in ends.values() if any(topic == place[0] for topic, _ in end)]
+        far.append(bool(reading) and all(end.get(place, 0) >= offset for end in reading))
+    assert (found == 0) == all(far)
+    assert found <= sum(wanted.values())
+
+
+@given(positions)
+def test_a_source_without_an_answer_keeps_nobody_waiting(wanted: Position) -> None:
+    """The answer says what is wrong with it."""
+    tails = {"one": Tail(Position(), wanted), "torn": Tail(Position(), Position(), problem="a gap")}
+    assert _lacking(Snapshot(PUBLICATION, tails), tails.keys(), wanted) == 0
