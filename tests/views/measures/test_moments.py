@@ -83,13 +83,17 @@ def one_by_one(view: View, events: Sequence[dict[str, Any]]) -> Partial:
 @given(st.lists(st.none() | thousandths, min_size=1, max_size=8))
 def test_events_without_a_value_are_never_seen(values: list[float | None]) -> None:
     """Of a group without any value the states are null, however often they are merged; then they change no later value."""
-    every = one_by_one(DOUBLES, [{"f": value, "i": 3} for value in values])
-    valued = [{"f": value, "i": 3} for value in values if value is not None]
-    if valued:
-        assert every.states.equals(one_by_one(DOUBLES, valued).states)
-    else:
+    every = one_by_one(DOUBLES, [{"f": value, "i": number} for number, value in enumerate(values)])
+    (row,) = present(DOUBLES, every).to_pylist()
+    valued = [{"f": value, "i": number} for number, value in enumerate(values) if value is not None]
+    if not valued:
         assert [column.null_count for column in every.states.columns[2:]] == [1] * (every.states.num_columns - 2)
-        assert set(present(DOUBLES, every).to_pylist()[0].values()) <= {None, "open"}
+        assert [row[name] for name in DOUBLES.measures] == [None] * len(DOUBLES.measures)
+        return
+    expected, spread = in_pieces(valued, len(valued)), max(abs(event["f"]) for event in valued) ** 2
+    for name, least in (("variance", spread * 1e-14), ("covariance", math.sqrt(spread) * 1e-10)):
+        known = expected[name]
+        assert row[name] == (None if known is None else pytest.approx(known, rel=1e-9, abs=least)), name
 
 
 def test_a_small_spread_far_from_zero_does_not_cancel() -> None:
