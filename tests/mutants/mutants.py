@@ -9,6 +9,7 @@ from dataclasses import dataclass
 SIMULATION = "tests/simulation/test_any_seed.py::test_any_seed_gives_the_answers_of_the_log"
 LOSSES = "tests/simulation/test_no_loss_without_a_name.py::test_every_offset_of_the_log_is_in_the_archive_or_in_a_gap"
 STILL = "tests/simulation/test_one_stands_still.py"
+MEMORY = "tests/serving/memory/test_memory_equals_the_reader.py"
 NAMED = "tests/simulation/test_nothing_named_is_deleted.py::test_files_that_may_still_be_read_exist"
 
 
@@ -562,6 +563,70 @@ MUTANTS = (
         'if request.mode == "full" or request.raw or not published.offsets:',
         "if request.raw or not published.offsets:",
         "tests/batch/recompute/test_steps_of_a_request.py::test_a_request_is_one_step_for_each_source",
+    ),
+    Mutant(
+        "another-releases-tail",
+        "memory goes on with what the speed layer of a release counted that is no longer live",
+        "serving/memory/cached_view.py",
+        "    if (held.release, held.batch, held.cut) == (origin.release, batch, tail.cut):",
+        "    if (held.batch, held.cut) == (batch, tail.cut):",
+        f"{MEMORY}::test_of_another_release_nothing_is_reused_that_is_not_the_same",
+    ),
+    Mutant(
+        "layout-of-former-definitions",
+        "memory adds states to columns in the order of definitions that are no longer live",
+        "serving/memory/store.py",
+        " and held.layout.fits(layout):",
+        ":",
+        f"{MEMORY}::test_of_another_release_nothing_is_reused_that_is_not_the_same",
+    ),
+    Mutant(
+        "marked-for-a-later-window",
+        "a single row of a hopping window carries a reason because a later window that overlaps it has realtime states",
+        "serving/memory/answers.py",
+        "        end = end if held.layout.sessions else start + 1",
+        "        pass",
+        "tests/serving/read/test_exact_is_exact.py::test_memory_marks_the_rows_that_the_reader_marks",
+    ),
+    Mutant(
+        "session-final-too-early",
+        "a single row calls a session final that an event may still join, without the session's gap",
+        "serving/memory/answers.py",
+        "final_until(view.source, self.watermark, bind(view).placement.timing.grace)",
+        "final_until(view.source, self.watermark)",
+        "tests/serving/memory/test_memory_equals_the_kernel.py::test_rows_by_key_by_range_and_all_equal_the_kernels",
+    ),
+    Mutant(
+        "bridge-forgets-the-epoch",
+        "a table of which only a bridge is left has epoch 0, so the next writer does not fence those before it",
+        "ledger/cuts.py",
+        '        return Commit(start, to, _epoch(spans), "bridge", by=by, at=at)',
+        '        return Commit(start, to, 0, "bridge", by=by, at=at)',
+        "tests/ledger/test_cuts.py::test_a_table_of_which_a_bridge_is_left_keeps_its_newest_epoch",
+    ),
+    Mutant(
+        "sources-without-views-left-out",
+        "a new release that decodes a source anew gets no cut of it if no view reads it",
+        "batch/release/change.py",
+        "if cut.offsets and (views or source not in base.cuts):",
+        "if cut.offsets and views:",
+        "tests/batch/release/test_missing_steps.py::test_a_source_without_views_is_built_as_well",
+    ),
+    Mutant(
+        "fastest-source-is-enough",
+        "SQL over several sources of one topic waits for the fastest of them only",
+        "serving/http/requests/freshness.py",
+        "lacking += max(distance(",
+        "lacking += min(distance(",
+        "tests/serving/http/requests/test_what_answers_lack.py::test_nothing_is_lacking_if_each_source_has_come_as_far",
+    ),
+    Mutant(
+        "nothing-becomes-no-number",
+        "the moments of a group without values are not a number once it was merged three times, and spoil later values",
+        "views/measures/states/float_moments.py",
+        "    some = lengths > 0\n    groups",
+        "    some = lengths >= 0\n    groups",
+        "tests/views/measures/test_moments.py::test_events_without_a_value_are_never_seen",
     ),
 )
 
