@@ -1,7 +1,7 @@
-"""The platform's folders: its code, which is only read, its cache and its state, which are written.
+"""The platform's folders: its code, which is only read, and its cache and its state, which are written.
 
-A checkout, which has the launcher `tandem` at its root, keeps cache and state in its own `.tandem`. An installed copy keeps them
-in the user's home, as the XDG base directory specification says, and writes nothing beside its code.
+A checkout, which has the launcher `tandem` at its root, writes cache and state to its own `.tandem`. An installed copy writes
+them to the user's home, by the XDG base directory specification, and never to the folder of its code.
 """
 
 import os
@@ -17,7 +17,7 @@ ROOT: Final = Path(__file__).resolve().parent.parent
 """The folder of the platform's packages: the checkout, or `site-packages`."""
 CHECKOUT: Final = (ROOT / "tandem").is_file()
 IMPORTED: Final = (ROOT, ROOT / "src") if CHECKOUT else (ROOT,)
-"""The folders that Python imports the platform from."""
+"""The folders from which Python imports the platform."""
 _FILES: Final = ROOT if CHECKOUT else ROOT / "tandem"
 EXAMPLES: Final = _FILES / "examples"
 DAGS: Final = _FILES / "dags"
@@ -28,7 +28,7 @@ STATE_VARIABLE: Final = "TANDEM_STATE"
 
 
 def cache(environ: Mapping[str, str]) -> Path:
-    """The folder of what can be fetched or built again: jars, Airflow's packages, a packaged Java."""
+    """The cache folder: jars, Airflow's packages, a packaged Java. All of it can be fetched or built again."""
     return _own(environ, CACHE_VARIABLE, "XDG_CACHE_HOME", ".cache")
 
 

@@ -1,7 +1,7 @@
 """A local Airflow: its configuration, and the three processes that it needs here.
 
-State is in the state folder: SQLite, two tasks at a time, everything on 127.0.0.1. The log of a task is read from its file, so
-no process serves logs; what waits for a human waits in the database, so there is no triggerer.
+State is in the state folder: SQLite, two tasks at a time, everything on 127.0.0.1. The log of a task is read from its file, so no
+process serves logs. A task that waits for a person waits in the database, so there is no triggerer.
 """
 
 import json
@@ -39,12 +39,12 @@ _COMMANDS: Final[Mapping[str, tuple[str, ...]]] = {
     SCHEDULER: ("scheduler", "--skip-serve-logs"),
 }
 _HEALTH: Final = {API: "metadatabase", DAGS: "dag_processor", SCHEDULER: "scheduler"}
-"""What Airflow's health says of each."""
+"""The name of each process in Airflow's health document."""
 READY_S: Final = 240.0
 OUR_DAGS: Final = frozenset(
     {"maintain", "published_days", "recompute", "recompute_days", "recompute_full", "reprocess", "verify", "watch_log"}
 )
-"""Those of `dags/`, which are read one by one, in no order."""
+"""The DAGs of `dags/`, which Airflow reads one by one, in any order."""
 
 
 class PortTaken(TandemError):
@@ -52,12 +52,12 @@ class PortTaken(TandemError):
 
 
 class NotPrepared(TandemError):
-    """Airflow's database could not be made."""
+    """Airflow's database could not be created."""
 
 
 @dataclass(frozen=True)
 class Prepared:
-    """Where Airflow is; the password is given by the call that made it, and never again."""
+    """The address of Airflow; only the call that created the password returns it."""
 
     address: str
     password: str | None
@@ -74,30 +74,30 @@ def passwords(settings: Settings) -> Path:
 
 
 def address(settings: Settings) -> str | None:
-    """Where its pages and its API are, while they run."""
+    """The address of its pages and its API, while they run."""
     if background.running(settings.folder, API) is None:
         return None
     return f"http://{HOST}:{_remembered(settings)}"
 
 
 def environment(settings: Settings, environ: Mapping[str, str]) -> dict[str, str]:
-    """What Airflow's processes and its command line are started with: none of the platform's own packages."""
+    """The environment of Airflow's processes and command line, without the platform's own packages."""
     dropped = ("PYTHONSAFEPATH", "VIRTUAL_ENV")
     kept = {name: value for name, value in environ.items() if name not in dropped}
     folder, installed = home(settings), packages.environment(environ)
     return kept | {
         "AIRFLOW_HOME": str(folder),
         "TANDEM_AIRFLOW": str(folder / "tandem.json"),
-        # What users' own DAGs import of ours; a bundle's folder is importable to its own DAGs only.
+        # Users' own DAGs import from our folder; a bundle's folder is importable only to its own DAGs.
         "PYTHONPATH": str(folders.DAGS),
         "PATH": os.pathsep.join([str(installed.command("airflow").parent), environ.get("PATH", os.defpath)]),
     }
 
 
 def prepare(settings: Settings, project: Path, *, environ: Mapping[str, str], say: Callable[[str], None]) -> Prepared:
-    """Install, configure and migrate what is missing for a start of Airflow; the caller holds `background.starting`.
+    """Install, configure and migrate Airflow as far as needed for its start; the caller holds `background.starting`.
 
-    While its API runs nothing is changed. Raises NotInstalled, PortTaken, NotPrepared.
+    Changes nothing while its API runs. Raises NotInstalled, PortTaken, NotPrepared.
     """
     installed = packages.environment(environ)
     installed.provide(say, environ=environ)
@@ -128,7 +128,7 @@ def healthy(settings: Settings, name: str, *, since: datetime) -> bool:
 
 
 def parsed(settings: Settings) -> bool:
-    """Whether our own DAGs are there, which the DAG processor reads after it has started."""
+    """Whether the DAG processor has read our own DAGs, which it does after its start."""
     try:
         for dag in OUR_DAGS:
             rest_api.ask(f"http://{HOST}:{_remembered(settings)}", passwords(settings), f"/dags/{dag}")
@@ -138,7 +138,7 @@ def parsed(settings: Settings) -> bool:
 
 
 def _configure(settings: Settings, project: Path, port: int, environ: Mapping[str, str]) -> str | None:
-    """Write airflow.cfg, the configuration of our DAGs and, the first time, the password, which it gives."""
+    """Write airflow.cfg and the configuration of our DAGs. The first call creates the password and returns it."""
     folder = home(settings)
     folder.mkdir(parents=True, exist_ok=True, mode=0o700)
     password = None
@@ -250,7 +250,7 @@ def _migrate(settings: Settings, installed: Environment, variables: Mapping[str,
 
 
 def _port(settings: Settings) -> int:
-    """The configured port, which must be free; else the remembered one; else, or if that is taken by now, a free one."""
+    """The configured port, which must be free; else the port of the last start, if it is free; else a free one."""
     configured, remembered = settings.airflow.port, _remembered(settings)
     if configured:
         if not free(configured):

@@ -1,6 +1,7 @@
-"""Airflow's packages, in an environment of their own.
+"""Airflow's packages, in their own environment.
 
-Airflow holds back packages that the platform needs newer, and most who use the platform do without it.
+Airflow needs older versions of packages that the platform needs in newer ones, and most users of the platform do not need
+Airflow.
 """
 
 from collections.abc import Mapping

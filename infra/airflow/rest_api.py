@@ -1,4 +1,4 @@
-"""The REST API of a local Airflow, asked as its one user."""
+"""The REST API of a local Airflow, with the login of its only user."""
 
 import json
 import urllib.request
@@ -9,14 +9,14 @@ _SECONDS: Final = 60
 
 
 def ask(address: str, passwords: Path, path: str) -> Any:
-    """What the API says to a GET. Raises OSError, of which urllib's HTTPError is one."""
+    """The API's answer to a GET. Raises OSError, also urllib's HTTPError."""
     user, password = next(iter(json.loads(passwords.read_text("utf-8")).items()))
     token = _request(f"{address}/auth/token", {"username": user, "password": password})["access_token"]
     return _request(f"{address}/api/v2{path}", token=token)
 
 
 def health(address: str) -> dict[str, Any]:
-    """How each part says that it is, which needs no password. Raises OSError."""
+    """The health that each part reports; needs no password. Raises OSError."""
     found: dict[str, Any] = _request(f"{address}/api/v2/monitor/health")
     return found
 

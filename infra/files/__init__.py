@@ -1,1 +1,1 @@
-"""Files that are replaced in one step, files that only their owner may read, and locks that are files."""
+"""Files that are replaced atomically, files that only their owner may read, and lock files."""

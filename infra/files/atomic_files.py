@@ -1,11 +1,11 @@
-"""Files that are replaced in one step: a reader sees the old content or the new, whatever ends the writer."""
+"""Files that are replaced atomically: a reader gets the old content or the new, whatever ends the writer."""
 
 import os
 from pathlib import Path
 
 
 def replace(path: Path, content: bytes, *, private: bool = False, durable: bool = False) -> None:
-    """Put the content in the place of a file, by way of a new file beside it. The folder must exist. Raises OSError.
+    """Replace a file by a new file with this content. The folder must exist. Raises OSError.
 
     Args:
         private: the file has mode 0600; else the process's umask decides.

@@ -1,4 +1,4 @@
-"""A lock that one process at a time has, as a file that stays where it is."""
+"""A lock file that one process at a time holds; the file is never deleted."""
 
 import fcntl
 from collections.abc import Iterator

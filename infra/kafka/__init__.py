@@ -1,7 +1,7 @@
 """The platform's Kafka client: one port, two clients behind it.
 
-kafka-python asks, makes topics, and reads single records; librdkafka sends many (`bulk`), and kafka-python where that is not
-installed. Callers know this package's names alone.
+kafka-python makes requests, creates topics, and reads single records. librdkafka sends many records (`bulk`); kafka-python does
+so if librdkafka is not installed. Callers use only the names of this package.
 """
 
 from infra.kafka.address import Address, jaas, java_options, login, outside

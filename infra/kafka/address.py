@@ -1,4 +1,4 @@
-"""Where a broker is and how a client logs in to it."""
+"""The address of a broker, and the login of a client."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -8,9 +8,9 @@ from infra.settings import Settings
 
 @dataclass(frozen=True)
 class Address:
-    """Where a broker is and how it is spoken to: `options` by librdkafka's names, without the bootstrap servers.
+    """The address of a broker and the client's `options`, by librdkafka's names, without the bootstrap servers.
 
-    A question that is not answered within `timeout_s` is given up.
+    A request without an answer within `timeout_s` times out.
     """
 
     bootstrap: str
@@ -29,7 +29,7 @@ def login(security: str, mechanism: str, username: str, password: str) -> dict[s
 
 
 def outside(settings: Settings) -> Address:
-    """How to reach the broker that `kafka.bootstrap` names."""
+    """The address of the broker that `kafka.bootstrap` names."""
     kafka = settings.kafka
     options: dict[str, str] = {}
     if kafka.security.startswith("sasl"):
@@ -55,7 +55,7 @@ def java_options(address: Address) -> dict[str, str]:
 
 
 def jaas(mechanism: str, username: str, password: str) -> str:
-    """A login as Java's own configuration of logins has it."""
+    """A login in the form of Java's login configuration (JAAS)."""
     module = "plain.PlainLoginModule" if mechanism == "PLAIN" else "scram.ScramLoginModule"
     quoted = (f"{name}={_quoted(value)}" for name, value in (("username", username), ("password", password)))
     return f"org.apache.kafka.common.security.{module} required {' '.join(quoted)};"

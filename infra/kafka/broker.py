@@ -2,8 +2,8 @@
 
 Only programs that can read the project's state folder can log in to it (`infra/kafka/broker_login.py`).
 
-It keeps its port over restarts, so that what was told its address finds it again; nothing but the process itself holds it up,
-so that the death of its pid is its end.
+It keeps its port over restarts, so that programs with its address find it again. It has no launcher process: it ends when the
+process with its pid ends.
 """
 
 import secrets
@@ -30,10 +30,10 @@ from views.errors import TandemError
 
 NAME = "broker"
 READY_S: Final = 180
-# Whoever speaks to it logs in. SCRAM, by which clients do, needs a record in the broker's metadata, and KRaft's controller knows
-# PLAIN alone; so a user `setup`, with another password at each start, is the controller's and makes that record.
-# Retention is off for topics that do not say otherwise, and one partition holds the platform's own bookkeeping: this is one
-# node. A record's timestamp is when it was sent, unless its producer says otherwise.
+# Every client logs in by SCRAM, which needs a record in the broker's metadata. KRaft's controller supports only PLAIN: so a user
+# `setup`, with another password at each start, logs in to the controller and creates that record.
+# Topics without their own retention have none, and Kafka's internal topics have one partition, because this is one node. A
+# record's timestamp is the time at which it was sent, unless its producer sets another.
 _PROPERTIES = """\
 process.roles=broker,controller
 node.id=1
@@ -81,7 +81,7 @@ class _Ports(msgspec.Struct, frozen=True):
 
 
 def address(settings: Settings) -> kafka.Address:
-    """How to reach the project's broker, outside or embedded; raises NoBroker if the embedded one does not run."""
+    """The address of the project's broker, outside or embedded; raises NoBroker if the embedded one does not run."""
     if settings.kafka.bootstrap:
         return kafka.outside(settings)
     ports = _remembered(settings)
@@ -111,8 +111,8 @@ def start(settings: Settings, *, environ: Mapping[str, str]) -> Process:
 def begin(settings: Settings, *, environ: Mapping[str, str], dies_with_us: bool = False) -> tuple[Child, str]:
     """Start the embedded broker, which does not run, and return at once; `dies_with_us` as in `background.spawn`.
 
-    With it comes the password of the user `setup`, which `answers` needs until the broker has answered once.
-    Raises PortTaken, Crashed where its data folder cannot be prepared, NoJava or MissingJar.
+    Also returns the password of the user `setup`, which `answers` needs until the broker has answered once.
+    Raises PortTaken, Crashed if its data folder cannot be prepared, NoJava or MissingJar.
     """
     private_files.folder(settings.folder)
     home = private_files.folder(broker_login.home(settings))
@@ -133,10 +133,10 @@ def begin(settings: Settings, *, environ: Mapping[str, str], dies_with_us: bool 
 
 
 def answers(settings: Settings, *, setup: str = "") -> bool:
-    """Whether the broker that was begun last answers, knows the project's login and lets it in.
+    """Whether the broker that was started last answers and accepts the project's login.
 
-    With `setup`, the password that `begin` gave, the login is recorded first: until the broker has answered once. Without it
-    BrokerRefused is raised.
+    With `setup`, the password that `begin` returned, the login is recorded first; pass it until the broker has answered once.
+    Without it, a broker that refuses the login raises BrokerRefused.
     """
     bootstrap = _bootstrap(_remembered(settings))
     try:
@@ -176,14 +176,14 @@ def _bootstrap(ports: _Ports) -> str:
 
 
 def refuse_taken_port(settings: Settings) -> None:
-    """Raise PortTaken if a port is configured that is not free; for a broker that does not run."""
+    """Raise PortTaken if the configured port is in use. Only for a broker that does not run."""
     configured = settings.kafka.port
     if configured and not free(configured):
         raise PortTaken(_taken(configured, settings))
 
 
 def _choose_ports(settings: Settings) -> _Ports:
-    """The configured port, which must be free; else the remembered one; else, or if that is taken by now, a free one."""
+    """The configured port, which must be free; else the port of the last start, if it is free; else a free one."""
     refuse_taken_port(settings)
     configured, remembered = settings.kafka.port, _remembered(settings)
     port = configured or (remembered.port if remembered.port and free(remembered.port) else 0)
@@ -192,7 +192,7 @@ def _choose_ports(settings: Settings) -> _Ports:
 
 
 def _remembered(settings: Settings) -> _Ports:
-    """Those of the last start; 0 where there was none."""
+    """The ports of the last start; 0 if there was none."""
     try:
         return msgspec.json.decode((settings.folder / NAME / "ports.json").read_bytes(), type=_Ports)
     except (FileNotFoundError, msgspec.DecodeError):

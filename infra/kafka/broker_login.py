@@ -1,4 +1,4 @@
-"""The login to a project's embedded broker: generated once, kept where only the project's user reads it.
+"""The login to a project's embedded broker: generated once, and stored where only the project's user can read it.
 
 `broker/password` in the state folder is the password; two files beside it give the whole login to other Kafka clients:
 `java.properties` for Kafka's own tools, `librdkafka.properties` for kcat and the clients built on librdkafka. Clients log in by
@@ -28,9 +28,9 @@ def home(settings: Settings) -> Path:
 
 
 def address(settings: Settings, bootstrap: str) -> kafka.Address:
-    """How to reach the embedded broker as it was started last.
+    """The address and login of the embedded broker since its last start.
 
-    Raises NoBroker if that was before it asked for a login, and BrokerRefused if the password's file is not as it was then.
+    Raises NoBroker if an older version started it without a login, and BrokerRefused if the password's file has changed since.
     """
     password = _password(settings)
     if password is None and MECHANISM not in _started_with(settings):
@@ -45,7 +45,7 @@ def address(settings: Settings, bootstrap: str) -> kafka.Address:
 
 
 def fault(settings: Settings) -> str:
-    """Why nobody can log in to the broker that was started last with what the password's file holds now; empty if they can."""
+    """Why the password in the file does not fit the broker that was started last; empty if it fits."""
     password, started = _password(settings), _started_with(settings)
     if password is None:
         return f"the password of the broker is missing from {_file(settings)}, or damaged"
@@ -55,17 +55,17 @@ def fault(settings: Settings) -> str:
 
 
 def configured(password: str) -> str:
-    """The login as the broker's own configuration has it."""
+    """The login in the form of the broker's configuration."""
     return kafka.jaas(MECHANISM, USER, password)
 
 
 def java_properties(settings: Settings) -> Path:
-    """The file with which Kafka's own tools log in."""
+    """The file for the login of Kafka's own tools."""
     return home(settings) / "java.properties"
 
 
 def provide(settings: Settings, bootstrap: str) -> str:
-    """The password for the next start, made where its file has none; the files of other clients are written with it."""
+    """The password for the next start, created if its file has none. Also writes the files for other clients."""
     password = _password(settings)
     if password is None:
         password = secrets.token_urlsafe(32)
@@ -77,9 +77,9 @@ def provide(settings: Settings, bootstrap: str) -> str:
 
 
 def record(settings: Settings, bootstrap: str, *, setup: str) -> bool:
-    """Have the broker know the login, whatever it knew before; False if it has to be asked again. Raises NoBroker.
+    """Record the login at the broker, in place of an earlier one; False if it has to be called again. Raises NoBroker.
 
-    `setup` is the password of the user `setup`, whom the broker knows for one start; it is worthless elsewhere.
+    `setup` is the password of the user `setup`, which is valid only for one start of this broker.
     """
     once = kafka.login(_SECURITY, "PLAIN", SETUP, setup)
     connection = kafka.connect(kafka.Address(bootstrap, once, settings.kafka.timeout_s))
@@ -100,7 +100,7 @@ def _password(settings: Settings) -> str | None:
 
 
 def _started_with(settings: Settings) -> str:
-    """The configuration of the broker's last start; empty where there was none."""
+    """The configuration of the broker's last start; empty if there was none."""
     try:
         return (home(settings) / "server.properties").read_text("utf-8")
     except FileNotFoundError:

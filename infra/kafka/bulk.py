@@ -1,7 +1,7 @@
-"""The bulk sender: librdkafka, the only module that imports `confluent_kafka`; what needs many records sent uses it.
+"""The bulk sender, for many records: librdkafka. No other module imports `confluent_kafka`.
 
-It sends a record for a fraction of the CPU that kafka-python takes (ARCHITECTURE.md has the figures). Nothing else depends on
-it: `infra.kafka.sending` takes kafka-python where it is not installed.
+It needs a fraction of kafka-python's CPU per record (ARCHITECTURE.md has the figures). Nothing else depends on it: if it is not
+installed, `infra.kafka.sending` uses kafka-python.
 """
 
 import contextlib
@@ -19,13 +19,13 @@ from infra.kafka.errors import NotSent
 from infra.kafka.outcome import Appended, NotAppended, Outcome, Told
 from infra.kafka.record import Record
 
-# A record that no broker has acknowledged for so long is given up: the sender says so instead of trying on for minutes.
+# A record that no broker has acknowledged for this long is given up: the sender reports it instead of retrying for minutes.
 _DELIVERY_S: Final = 30
 _POLL_S: Final = 0.2
 _LATE_S: Final = 10.0
-"""How long after its time a record may be given up: the client looks once a second, if the machine lets it."""
+"""The longest delay until a record whose time is over is given up: the client checks about once a second."""
 _RECONNECT_MS: Final = 1_000
-# The broker has not taken the record, and no earlier attempt of it can have been taken.
+# The broker has refused the record, and no earlier attempt of it can be in the log.
 _REFUSALS: Final = frozenset(
     {
         KafkaError.MSG_SIZE_TOO_LARGE,
@@ -42,7 +42,7 @@ _REFUSALS: Final = frozenset(
 
 @dataclass
 class _Batch:
-    """Records under way; `told` is called once all outcomes are there. Only the thread that hears writes after the hand-over."""
+    """Records in flight; `told` is called once all outcomes are known. After the hand-over only the polling thread writes."""
 
     told: Told
     outcomes: list[Outcome | None]
@@ -59,7 +59,7 @@ class _Batch:
 
 
 class BulkAppender:
-    """A `kafka.Appender` by librdkafka, idempotent; what becomes of records is heard by a thread of its own."""
+    """A `kafka.Appender` by librdkafka, idempotent; its own thread polls for the outcomes of records."""
 
     def __init__(self, address: Address, *, seconds: float, most_bytes: int) -> None:
         self.address = address
@@ -72,7 +72,7 @@ class BulkAppender:
 
     @property
     def broken(self) -> bool:
-        """Whether it takes nothing any more."""
+        """Whether it no longer accepts records."""
         return self._broken.is_set()
 
     def append(self, topic: str, records: Sequence[Record], told: Told) -> None:
@@ -111,7 +111,7 @@ class BulkAppender:
             self._heard(batch, number, NotAppended(str(error.str()), sure=error.code() in _REFUSALS))
 
     def _heard(self, batch: _Batch, number: int, outcome: Outcome) -> None:
-        # Callbacks come to whoever polls: the thread that hears, and the thread that flushes at the end.
+        # Callbacks run in the thread that polls: the polling thread, and the thread that flushes at the end.
         with self._lock:
             batch.heard(number, outcome)
 
@@ -155,7 +155,7 @@ class BulkSender:
             except BufferError:
                 self._producer.poll(0.1)
             except KafkaException as error:
-                # What was handed over before is sent all the same, so that the number of acknowledged ones is true.
+                # Records that were handed over before are still sent, so that the number of acknowledged records is correct.
                 self._producer.flush(_DELIVERY_S)
                 complaint = self._complaint(error.args[0])
                 raise NotSent(f"{complaint}; the record has {len(value or b'')} bytes") from None
@@ -195,10 +195,10 @@ class BulkSender:
 
 
 def _producing(address: Address, *, most_bytes: int) -> dict[str, str | int | Callable[[KafkaError], None]]:
-    """What a producer is configured with: acks=all, each once and in order, partitions as Java's producer has them."""
+    """The configuration of a producer: acks=all, each record once and in order, partitions as in Java's producer."""
     return {
         "bootstrap.servers": address.bootstrap,
-        # What concerns the caller arrives as an exception; librdkafka's own log would go to the terminal.
+        # Errors reach the caller as exceptions; librdkafka's own log would go to the terminal.
         "log_level": 0,
         "error_cb": lambda _: None,
         "acks": "all",

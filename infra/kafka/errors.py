@@ -1,4 +1,4 @@
-"""What goes wrong between this program and Kafka, and which of it heals when it is asked again."""
+"""Errors between this program and Kafka, and which of them are retriable."""
 
 import re
 from typing import Final
@@ -9,11 +9,11 @@ from views.errors import TandemError
 
 
 class NoBroker(TandemError):
-    """No Kafka broker answers at the address, in time: a broker that comes back answers the next question."""
+    """No Kafka broker answers at the address in time; a later request may succeed."""
 
 
 class BrokerRefused(NoBroker):
-    """The broker answers and refuses: a login, a right or a value is wrong, and asking again changes nothing."""
+    """The broker answers and refuses: a login, a right or a value is wrong. A retry does not help."""
 
 
 class NoTopic(TandemError):
@@ -21,23 +21,23 @@ class NoTopic(TandemError):
 
 
 class NotSent(TandemError):
-    """A record was not acknowledged by all that must hold it."""
+    """A record was not acknowledged by all required replicas."""
 
 
 _GONE: Final = UnknownTopicOrPartitionError
-"""The client would ask again for a topic that was deleted; whoever asks here has just seen it."""
+"""The client treats a missing topic as retriable; here the topic has just been seen, so it was deleted."""
 
 
 _LEADERLESS: Final = UnknownBrokerIdError
-"""What the client raises, and does not mark as retriable, where nobody leads a partition yet: after a pause of the broker."""
+"""The client's error for a partition without a leader, as after a pause of the broker, which it does not mark as retriable."""
 
 
 def heals(error: KafkaError) -> bool:
-    """Whether the same question may be answered when it is asked again: what the client marks as retriable, about."""
+    """Whether a retry of the request may succeed: mostly the errors that the client marks as retriable."""
     return isinstance(error, _LEADERLESS) or (bool(error.retriable) and not isinstance(error, _GONE))
 
 
 def reason(error: BaseException) -> str:
-    """What went wrong, in Kafka's words, or else the name's: MessageSizeTooLargeError is "message size too large"."""
+    """The error in Kafka's words, or else by its name: MessageSizeTooLargeError is "message size too large"."""
     said = next((str(one) for one in error.args if one), "")
     return said or re.sub(r"(?<=[a-z])(?=[A-Z])", " ", type(error).__name__.removesuffix("Error")).lower()

@@ -1,4 +1,4 @@
-"""Which errors of Kafka's Java clients, that Spark reads with, heal when the same is asked again."""
+"""The retriable errors of Kafka's Java clients, with which Spark reads."""
 
 import re
 from typing import Final
@@ -47,10 +47,10 @@ RETRIABLE: Final = frozenset(
 
 _NAMED: Final = re.compile(r"org\.apache\.kafka\.common\.errors\.(\w+)")
 _SPARK_WAITED: Final = re.compile(r"java\.util\.concurrent\.TimeoutException: Cannot fetch record for offset")
-"""What Spark's own reader raises for a broker that gave no records in time."""
+"""The error of Spark's own reader for a broker that returned no records in time."""
 
 
 def heals(text: str) -> bool:
-    """Whether the innermost error of Kafka's that a stack names is marked by the client as retriable."""
+    """Whether the innermost error of Kafka in a stack is retriable."""
     named = _NAMED.findall(text)
     return named[-1] in RETRIABLE if named else _SPARK_WAITED.search(text) is not None

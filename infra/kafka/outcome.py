@@ -1,4 +1,4 @@
-"""What became of records that were appended to the log."""
+"""The outcomes of records that were appended to the log."""
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True)
 class Appended:
-    """All replicas hold the record, at this place of its topic; no offset where the broker knows only that it has it already."""
+    """All replicas have the record, at this position; without an offset if the broker only reports that it has it already."""
 
     partition: int
     offset: int | None
@@ -14,7 +14,7 @@ class Appended:
 
 @dataclass(frozen=True)
 class NotAppended:
-    """No acknowledgement came; `sure` where the record is not in the log, else it may be there or not. Kafka's words on it."""
+    """No acknowledgement arrived. With `sure` the record is not in the log; else that is unknown. Has Kafka's reason."""
 
     why: str
     sure: bool

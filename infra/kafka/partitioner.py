@@ -1,4 +1,4 @@
-"""Which partition a record's key belongs to: murmur2, as Java's producer, kafka-python and Spark's sink have it."""
+"""The partition of a record's key, by murmur2 as in Java's producer, kafka-python and Spark's sink."""
 
 from kafka.partitioner.default import murmur2
 

@@ -1,7 +1,7 @@
-"""Whether the keys of a topic's records are placed as this platform's producers place them.
+"""Checks that the keys of a topic's records are partitioned as by this platform's producers.
 
-Older versions placed keys by CRC-32. One key in two partitions has no order, so nobody adds to such a topic: it is found by its
-newest records and not by a note somewhere, so a topic that others fill by CRC-32 is found too.
+Older versions partitioned keys by CRC-32. A key in two partitions has no order, so the platform refuses to write to such a topic.
+The newest records of the topic decide, so that a topic which other programs partition by CRC-32 is found, too.
 """
 
 from collections.abc import Iterable, Mapping
@@ -16,11 +16,11 @@ from infra.kafka.partitioner import partition_of
 from views.errors import TandemError
 
 _SAMPLE: Final = 100
-"""Newest offsets of each partition that are looked at."""
+"""The number of newest offsets of each partition that are checked."""
 
 
 class OtherPartitioner(TandemError):
-    """A topic whose keys are in other partitions than new records of the same keys would be."""
+    """The keys of a topic are in other partitions than new records of the same keys would be."""
 
 
 def refuse_crc32(connection: Connection, names: Mapping[str, str]) -> None:
@@ -44,7 +44,7 @@ def refuse_crc32(connection: Connection, names: Mapping[str, str]) -> None:
 
 
 def placed_by_crc32(keys: Iterable[tuple[int, bytes]], partitions: int) -> bool:
-    """Whether partitions and their keys, none of them empty, show CRC-32: it explains all of them, and murmur2 does not."""
+    """Whether these keys, none of them empty, were partitioned by CRC-32: it fits all of them, and murmur2 does not."""
     other = False
     for number, key in keys:
         if crc32(key) % partitions != number:

@@ -1,11 +1,11 @@
-"""A record as a producer gives it and a consumer gets it."""
+"""A record as a producer sends it and a consumer receives it."""
 
 from dataclasses import dataclass
 
 
 @dataclass(frozen=True)
 class Record:
-    """What a producer says of a record: `milliseconds` since 1970 are its timestamp; a header's value may be None."""
+    """A record for a producer: `milliseconds` since 1970 are its timestamp; a header's value may be None."""
 
     milliseconds: int
     key: bytes | None

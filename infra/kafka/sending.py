@@ -1,4 +1,4 @@
-"""Sending to the log, whichever client does it: librdkafka where it is installed, kafka-python otherwise."""
+"""Sending to the log: by librdkafka if it is installed, by kafka-python otherwise."""
 
 from collections.abc import Sequence
 from importlib.util import find_spec
@@ -11,7 +11,7 @@ from infra.kafka.outcome import Told
 from infra.kafka.record import Record
 
 MOST_BYTES: Final = 1_000_000
-"""Of one record, which Kafka's brokers take unless they are told otherwise; some are for what Kafka writes around it."""
+"""The most bytes of a record that Kafka's brokers accept by default, less those that Kafka adds."""
 
 SLOWER: Final = "confluent-kafka is not installed; sending with kafka-python, which uses several times the CPU per record"
 
@@ -39,17 +39,17 @@ class Sender(Protocol):
         """As `send`, to this very partition, with the record's headers and timestamp, which must not be 0."""
 
     def poll(self) -> None:
-        """Look at what was acknowledged while nothing is sent; raises NotSent if a record was refused."""
+        """Process acknowledgements while nothing is sent; raises NotSent if a record was refused."""
 
     def finish(self) -> None:
         """Wait until every record is acknowledged; raises NotSent if one is not."""
 
 
 class Appender(Protocol):
-    """Appends with acks=all, each record once and in order, with partitions as a Sender has them; for one thread at a time.
+    """Appends with acks=all, each record once and in order, with the partitions of a Sender; for one thread at a time.
 
-    A record that is not acknowledged within `seconds` is given up. `told` is called in a thread of the appender's: it must not
-    raise, nor wait for anything. `broken` says that another one has to be made.
+    A record that is not acknowledged within `seconds` is given up. `told` is called in a thread of the appender: it must neither
+    raise nor block. If `broken` is true, create another appender.
     """
 
     address: Address
@@ -59,22 +59,22 @@ class Appender(Protocol):
         """Whether it takes nothing any more."""
 
     def append(self, topic: str, records: Sequence[Record], told: Told) -> None:
-        """Hand over records, one at the least; `told` gets an outcome for each, in their order, whatever happens.
+        """Hand over at least one record; `told` receives an outcome for each, in their order, in any case.
 
         A record's own milliseconds are left out: its timestamp is the time of its sending, or the log's.
         """
 
     def close(self) -> None:
-        """Wait until all that was handed over is acknowledged or given up, then end."""
+        """Wait until all records are acknowledged or given up, then end."""
 
 
 def bulk_installed() -> bool:
-    """Whether librdkafka is there to send."""
+    """Whether librdkafka is installed."""
     return find_spec("confluent_kafka") is not None
 
 
 def sender(address: Address, *, most_bytes: int = MOST_BYTES) -> Sender:
-    """A sender to this address. Raises NoBroker where it has to connect first."""
+    """A sender to this address. Raises NoBroker if it has to connect first and cannot."""
     if not bulk_installed():
         return PythonSender(address, most_bytes=most_bytes)
     from infra.kafka.bulk import BulkSender  # noqa: PLC0415 - of a package that need not be installed

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True)
 class Topic:
-    """A topic as it is now: a topic deleted and made again has the same name and another id."""
+    """A topic as it is now: a recreated topic has the same name and another id."""
 
     name: str
     id: str

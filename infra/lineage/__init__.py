@@ -1,1 +1,1 @@
-"""OpenLineage events: which run made which data sets of which, told to a server or a file where the settings ask for it."""
+"""OpenLineage events: which run read and wrote which data sets, sent to a server or a file if the settings name one."""

@@ -20,7 +20,7 @@ class Field:
 
 @dataclass(frozen=True)
 class Made:
-    """How the columns of a data set are made of those of another."""
+    """How the columns of a data set are computed from those of another."""
 
     of: "DataSet"
     lineage: Lineage
@@ -28,10 +28,10 @@ class Made:
 
 @dataclass(frozen=True)
 class DataSet:
-    """What a run reads or writes.
+    """A data set that a run reads or writes.
 
-    `version` is a Delta table's, or a publication's number; `positions` are the offsets of a log that the run read or wrote of
-    it, by topic id.
+    `version` is that of a Delta table, or the number of a publication; `positions` are the offsets that the run read or wrote of
+    a log, by topic id.
     """
 
     namespace: str
@@ -44,7 +44,7 @@ class DataSet:
 
 @dataclass(frozen=True)
 class DataSets:
-    """What a run reads and what it writes."""
+    """The data sets that a run reads and writes."""
 
     inputs: tuple[DataSet, ...] = ()
     outputs: tuple[DataSet, ...] = ()
@@ -70,6 +70,6 @@ def table(address: str, schema: pa.Schema, version: int | None, positions: Range
 
 
 def view(namespace: str, name: str, made: Made, version: int | None = None) -> DataSet:
-    """A view as it is asked, of which batch and speed each make a part; its version is a publication's number."""
+    """A view as readers query it, of which batch and speed each compute a part; its version is a publication's number."""
     columns = tuple(Field(column.name, column.type) for column in made.lineage.columns)
     return DataSet(namespace, name, columns, None if version is None else str(version), made=made)

@@ -1,4 +1,4 @@
-"""A run's events in OpenLineage's own words (https://openlineage.io/spec)."""
+"""A run's events in OpenLineage's format (https://openlineage.io/spec)."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -39,7 +39,7 @@ class PositionsFacet(facet_v2.DatasetFacet):
 
 @attr.define
 class RunFacet(facet_v2.RunFacet):
-    """What Tandem knows of a run: the release whose definitions it follows, and its process."""
+    """Tandem's facts about a run: the release whose definitions it uses, and its process."""
 
     release: int
     pid: int

@@ -1,4 +1,4 @@
-"""Runs as they are told: START, now and then RUNNING, COMPLETE or FAIL at the end. Telling fails no run and delays none."""
+"""Reports runs: START, RUNNING at intervals, and COMPLETE or FAIL at the end. A report neither fails nor delays a run."""
 
 import os
 import time
@@ -18,12 +18,12 @@ if TYPE_CHECKING:
 
 NOTHING: Final = DataSets()
 Look = Callable[[], DataSets]
-"""What a run reads and writes, looked up when it is told."""
+"""Returns the data sets that a run reads and writes, at the time of a report."""
 
 
 @dataclass
 class Told:
-    """A run that is told: `look` is asked for its data sets each time."""
+    """A reported run: each report calls `look` for its data sets."""
 
     reporter: "Reporter"
     named: "Named"
@@ -31,20 +31,20 @@ class Told:
     _next: float = field(default=0.0, init=False, repr=False)
 
     def running(self) -> None:
-        """Tell that it goes on, unless that was told a moment ago."""
+        """Report that the run continues, unless that was reported a moment ago."""
         if (now := time.monotonic()) >= self._next:
             if self._next:
                 self.tell("RUNNING")
             self._next = now + self.reporter.settings.lineage.every_s
 
     def tell(self, state: "State", error: str | None = None) -> None:
-        """Hand on an event with what the run's data sets are now."""
+        """Send an event with the run's current data sets."""
         from infra.lineage.events import event  # noqa: PLC0415 - what is off need not be loaded
 
         reporter = self.reporter
         try:
             told = event(self.named, state, self.look(), at=reporter.now(), error=error)
-        except Exception as fault:  # noqa: BLE001 - whatever is wrong with tables or broker, the run itself will say
+        except Exception as fault:  # noqa: BLE001 - the run itself reports faults of tables or broker
             reporter.warn(f"a lineage event of {self.named.job} was sent without data sets: {fault}")
             told = event(self.named, state, NOTHING, at=reporter.now(), error=error)
         if reporter.sending is not None:
@@ -53,7 +53,7 @@ class Told:
 
 @dataclass(frozen=True)
 class Reporter:
-    """Tells runs, where the settings ask for it; else it does nothing."""
+    """Reports runs if the settings ask for it; else it does nothing."""
 
     settings: Settings
     now: Callable[[], datetime]
@@ -62,7 +62,7 @@ class Reporter:
 
     @contextmanager
     def run(self, job: str, kind: "Kind", look: Look, *, release: int) -> Iterator[Told | None]:
-        """A run of a job from here to the block's end; None if nothing is told."""
+        """A run of a job from here to the block's end; None if nothing is reported."""
         if self.sending is None:
             yield None
             return
@@ -83,7 +83,7 @@ class Reporter:
 
 @contextmanager
 def reporting(settings: Settings, *, now: Callable[[], datetime], warn: Callable[[str], object]) -> Iterator[Reporter]:
-    """A reporter until the block ends, which then waits, at most as long as the settings say, for its events to be taken."""
+    """A reporter until the block ends, which then waits for the delivery of its events, at most as long as the settings allow."""
     if not (settings.lineage.url or settings.lineage.file):
         yield Reporter(settings, now, warn)
         return

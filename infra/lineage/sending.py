@@ -1,4 +1,4 @@
-"""Events on their way: a thread of their own takes them where the settings say, so that a run waits for them at its end only."""
+"""Delivers lineage events in a separate thread, so that a run waits for them only at its end."""
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
@@ -18,7 +18,7 @@ _WAITING: Final = 200
 
 @dataclass
 class Sending:
-    """Takes events, in order, to a server and a file. What is not taken is told by `warn` and dropped: it is not data."""
+    """Delivers events, in order, to a server and a file. An event that is not accepted is reported by `warn` and dropped."""
 
     settings: Settings
     warn: Callable[[str], object]
@@ -31,14 +31,14 @@ class Sending:
         self._thread.start()
 
     def send(self, event: RunEvent) -> None:
-        """Hand an event on; returns at once. Where very many wait already, it is dropped and counted."""
+        """Queue an event; returns at once. If the queue is full, the event is dropped and counted."""
         try:
             self._queue.put_nowait(event)
         except Full:
             self._dropped += 1
 
     def close(self) -> None:
-        """Wait until all are taken, at most as long as the settings say."""
+        """Wait until all events are delivered, at most as long as the settings allow."""
         waits = self.settings.lineage.timeout_s
         try:
             self._queue.put_nowait(None)
@@ -55,22 +55,22 @@ class Sending:
                 self._deliver(event, where, deliver)
 
     def _targets(self) -> Iterator[tuple[str, Callable[[RunEvent], object]]]:
-        """Where events go, and what takes one there or raises."""
+        """Each destination, and the function that delivers an event to it or raises."""
         lineage = self.settings.lineage
         if lineage.file:
             file = LogFile(self.settings.folder / lineage.file, bounds(self.settings.logs))
             yield str(file.path), lambda event: file.append(Serde.to_json(event))
         if lineage.url:
             auth = ApiKeyTokenProvider({"api_key": lineage.token}) if lineage.token else TokenProvider({})
-            # No second try: the next event is one, and nothing may wait for long.
+            # No retry: the next event is the next try, and nothing may wait for long.
             server = HttpTransport(HttpConfig(lineage.url, timeout=lineage.timeout_s, auth=auth, retry={"total": 0}))
             yield lineage.url, server.emit
 
     def _deliver(self, event: RunEvent, where: str, deliver: Callable[[RunEvent], object]) -> None:
-        """Told once when it begins to fail, and once when it goes on."""
+        """Warn once when deliveries begin to fail, and once when they succeed again."""
         try:
             deliver(event)
-        except Exception as error:  # noqa: BLE001 - whatever a server or a disk does: this is telling, and the run goes on
+        except Exception as error:  # noqa: BLE001 - whatever a server or a disk raises, the run continues
             if not self._down.get(where):
                 self.warn(f"{where} does not accept lineage events; they are dropped until it does: {error}")
             self._down[where] = True

@@ -1,4 +1,4 @@
-"""Environments of packages beside the platform's own, each made from a hashed lock when it is first asked for."""
+"""Environments of packages besides the platform's own, each built from a hashed lock at its first use."""
 
 import hashlib
 import os
@@ -14,19 +14,19 @@ from views.errors import TandemError
 
 
 class NotInstalled(TandemError):
-    """The packages of an environment are not there, or could not be installed."""
+    """The packages of an environment are missing and could not be installed."""
 
 
 @dataclass(frozen=True)
 class Environment:
-    """What is installed (for messages), where, and from which lock."""
+    """The name of the packages (for messages), their folder, and their lock."""
 
     name: str
     folder: Path
     lock: Path
 
     def command(self, name: str) -> Path:
-        """One of its programs."""
+        """The path of one of its programs."""
         return self.folder / "bin" / name
 
     def stamp(self) -> str:
@@ -34,14 +34,14 @@ class Environment:
         return hashlib.sha256(self.lock.read_bytes()).hexdigest()
 
     def installed(self) -> bool:
-        """Whether the environment holds what the lock lists."""
+        """Whether the environment has the packages of the lock."""
         try:
             return (self.folder / "ready").read_text("ascii") == self.stamp()
         except OSError:
             return False
 
     def provide(self, say: Callable[[str], None], *, environ: Mapping[str, str]) -> None:
-        """Install what the lock lists, unless that is there; needs no network then.
+        """Install the packages of the lock. If they are installed already, this needs no network.
 
         One process at a time: others wait, then find the work done. An interrupted installation is resumed. Raises NotInstalled.
         """
@@ -57,7 +57,7 @@ class Environment:
             say(f"{self.name} is installed")
 
     def _install(self, environ: Mapping[str, str]) -> None:
-        """As infra/set-up does it: by uv where it is found, else by pip, every file checked against the lock's hash."""
+        """Install as infra/set-up does: by uv if it is found, else by pip, with every file checked against the lock's hash."""
         python = self.command("python")
         options = ["--quiet", "--require-hashes", "-r", str(self.lock)]
         if uv := shutil.which("uv", path=environ.get("PATH", os.defpath)):
@@ -90,5 +90,5 @@ def _works(words: list[str], environ: Mapping[str, str]) -> bool:
 
 
 def _clean(environ: Mapping[str, str]) -> dict[str, str]:
-    """Without what points Python at the platform's own packages."""
+    """The environment without the variables that point Python at the platform's own packages."""
     return {name: value for name, value in environ.items() if name not in ("PYTHONPATH", "PYTHONSAFEPATH", "VIRTUAL_ENV")}

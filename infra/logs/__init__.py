@@ -1,1 +1,1 @@
-"""What the project's processes say: a file of JSON lines for each part in `logs` of the state folder, bounded, read again."""
+"""Logs of the project's processes: bounded files of JSON lines for each part in `logs` of the state folder, and a reader."""

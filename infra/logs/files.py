@@ -1,4 +1,4 @@
-"""The files of a part's log: `logs/<part>.log`, earlier ones `.log.1` and so on; what else the part prints is in `.out`."""
+"""The files of a part's log: `logs/<part>.log`, earlier ones `.log.1` and so on. Other output of the part goes to `.out`."""
 
 import fcntl
 import os
@@ -19,41 +19,41 @@ _MB: Final = 1 << 20
 
 @dataclass(frozen=True)
 class Bounds:
-    """A file is started over before it has more than N `bytes`; `kept` are the earlier ones that stay."""
+    """A file is rotated before it has more than `bytes` bytes; `kept` earlier files stay."""
 
     bytes: int
     kept: int
 
 
 def bounds(logs: Logs) -> Bounds:
-    """What the settings say."""
+    """The bounds in the settings."""
     return Bounds(logs.file_mb * _MB, logs.kept_files)
 
 
 def log_of(state: Path, part: str) -> Path:
-    """Where a part logs."""
+    """The path of a part's log."""
     return state / "logs" / f"{part}{LOG}"
 
 
 def earlier(path: Path) -> Sequence[Path]:
-    """The files that stood at this place before, the newest first."""
+    """The earlier files of this path, the newest first."""
     found = (one for one in path.parent.glob(f"{path.name}.*") if one.name[len(path.name) + 1 :].isdigit())
     return sorted(found, key=lambda one: int(one.name.rpartition(".")[2]))
 
 
 def begin_anew(path: Path, bounds: Bounds) -> None:
-    """Move the file on to `.1`, where it has reached its bound; for a file that nobody has open."""
+    """Rename the file to `.1` if it has reached its bound; for a file that no process has open."""
     if path.exists() and path.stat().st_size >= bounds.bytes:
         _make_room(path, bounds)
         path.rename(_numbered(path, 1))
 
 
 def empty(path: Path, bounds: Bounds) -> None:
-    """The same for a file that another process appends to and never opens again: its content is copied, then cut off.
+    """The same for a file that another process appends to and never reopens: its content is copied, then truncated.
 
-    What is written between the two is lost, so this is for output that says nothing which is not said elsewhere.
+    Lines that are written between the two steps are lost, so use this only for output that is also logged elsewhere.
     """
-    with suppress(OSError):  # a full disk or a file that is gone is not a reason to stop
+    with suppress(OSError):  # a full disk or a deleted file must not stop the process
         if path.stat().st_size >= bounds.bytes:
             _make_room(path, bounds)
             shutil.copyfile(path, _numbered(path, 1))
@@ -64,7 +64,7 @@ def empty(path: Path, bounds: Bounds) -> None:
 class LogFile:
     """A file that lines are appended to, each with one write, by any number of threads and processes.
 
-    With `standard` the file is what this process's stdout and stderr go to, and they follow it when it is started over.
+    With `standard` this process's stdout and stderr go to the file, also after a rotation.
     """
 
     path: Path
@@ -74,7 +74,7 @@ class LogFile:
     _lock: threading.Lock = field(default_factory=threading.Lock, init=False, repr=False)
 
     def write(self, line: str) -> None:
-        """Append a line. A disk that is full is told where data are written: what is only said must not end a run."""
+        """Append a line. A full disk is reported where data are written; a failure to log must not end a run."""
         with suppress(OSError):
             self.append(line)
 
@@ -88,7 +88,7 @@ class LogFile:
         if self._descriptor is None:
             self._descriptor = 2 if self.standard else self._opened()
         if os.fstat(self._descriptor).st_size + more > self.bounds.bytes:
-            # Held until the old file is closed, so that of several processes only one moves it.
+            # Held until the old file is closed, so that only one of several processes renames it.
             fcntl.flock(self._descriptor, fcntl.LOCK_EX)
             if self.path.exists() and os.path.samestat(self.path.stat(), os.fstat(self._descriptor)):
                 _make_room(self.path, self.bounds)
@@ -107,7 +107,7 @@ class LogFile:
 
 
 def _make_room(path: Path, bounds: Bounds) -> None:
-    """Number the earlier files one higher and delete those that are then too many."""
+    """Renumber the earlier files and delete those beyond the configured number."""
     for one in reversed(earlier(path)):
         number = int(one.name.rpartition(".")[2])
         if number >= bounds.kept:

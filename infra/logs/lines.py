@@ -1,4 +1,4 @@
-"""A line of a log, as it was written by whichever part, and as a person reads it."""
+"""A line of a log, as a part wrote it, and as text for a person."""
 
 import json
 import re
@@ -24,7 +24,7 @@ _HEAD: Final = 80
 
 @dataclass(frozen=True)
 class Line:
-    """What a part said at a time; `known` is what else the event names, such as its source."""
+    """A message of a part at a time; `known` has the event's other fields, such as its source."""
 
     time: datetime
     part: str
@@ -39,9 +39,9 @@ class Line:
 
 
 def parse(written: bytes, part: str, *, at: datetime) -> Line | None:
-    """The line; `at` is when it was written, for a line that does not say. None of a blank line.
+    """The parsed line; None for a blank line. `at` is the time of writing, for a line without a time.
 
-    What no logger wrote, such as the last words of a JVM, is its own text; its level is the level that it names.
+    A line that no logger wrote, such as the last output of a JVM, is plain text; its level is the level that it names.
     """
     text = written.decode("utf-8", "replace").rstrip()
     if not text.strip():
@@ -65,7 +65,7 @@ def shown(line: Line) -> str:
 
 
 def spoken(written: str) -> str:
-    """A raw line of a log in few words: of an event its text."""
+    """A raw line of a log in short: for an event its text."""
     event = _event(written, "") if written.startswith("{") else None
     return written if event is None else event.text
 

@@ -1,4 +1,4 @@
-"""What log4j is told, so that a JVM's log is events like every other: JSON lines with `time`, `level`, `logger` and `event`."""
+"""The configuration of log4j, so that a JVM's log is JSON lines like any other: `time`, `level`, `logger`, `event`."""
 
 from pathlib import Path
 from typing import Final

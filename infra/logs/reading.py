@@ -1,4 +1,4 @@
-"""What the parts of a project said, merged by time: what is there, and what comes."""
+"""Reads the logs of a project's parts, merged by time: existing lines, and new ones."""
 
 import heapq
 import os
@@ -15,7 +15,7 @@ _CHUNK: Final = 1 << 20
 
 
 def parts(state: Path) -> list[str]:
-    """The parts that have a log here."""
+    """The parts that have a log in this folder."""
     return sorted({path.stem for path in _files(state)})
 
 
@@ -27,7 +27,7 @@ def merged(state: Path, only: Callable[[str], bool] = lambda _: True) -> Iterato
 
 @dataclass
 class Following:
-    """Lines that come after those that are there now, of parts that begin later, too, and through the changes of their files."""
+    """New lines after the existing ones, also of parts that start later, and across rotations."""
 
     state: Path
     only: Callable[[str], bool] = lambda _: True
@@ -38,7 +38,7 @@ class Following:
             self._tails[path] = _Tail(path, at_end=True)
 
     def new(self) -> list[Line]:
-        """What has come since the last look, by time; returns at once."""
+        """The lines since the last poll, by time; returns at once."""
         for path in _files(self.state):
             self._tails.setdefault(path, _Tail(path, at_end=False))
         found = [line for path, tail in self._tails.items() if self.only(path.stem) for line in tail.new()]
@@ -47,7 +47,7 @@ class Following:
 
 @dataclass
 class _Tail:
-    """A file that grows, and is now and then moved away for a new one of its name, or cut off."""
+    """A growing file, which may be renamed and replaced by a new one, or truncated."""
 
     path: Path
     at_end: bool
@@ -80,7 +80,7 @@ def _files(state: Path) -> list[Path]:
 
 
 def _lines(path: Path) -> Iterator[Line]:
-    """A part's lines, the oldest file first; what has no time was said when the line before it was."""
+    """A part's lines, the oldest file first; a line without a time has that of the line before it."""
     for one in (*reversed(earlier(path)), path):
         try:
             with one.open("rb") as stream:

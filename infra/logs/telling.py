@@ -1,4 +1,4 @@
-"""A logger of structured events: readable on a terminal, a JSON object a line elsewhere, never with a secret in it."""
+"""A logger of structured events: readable on a terminal, JSON lines elsewhere, and without secrets."""
 
 import os
 import sys
@@ -18,14 +18,14 @@ from infra.settings import MASK, Settings, secrets
 
 @dataclass(frozen=True)
 class Output:
-    """Somewhere that lines go: for people, or for programs."""
+    """A destination of lines: for people, or for programs."""
 
     write: Callable[[str], object]
     readable: bool = False
 
     @property
     def renderer(self) -> Processor:
-        """What makes a line of an event."""
+        """The function that renders an event as a line."""
         if self.readable:
             return structlog.dev.ConsoleRenderer(timestamp_key="time")
         return structlog.processors.JSONRenderer(default=str, ensure_ascii=False)
@@ -33,7 +33,7 @@ class Output:
 
 @contextmanager
 def bound(**known: object) -> Iterator[None]:
-    """Whatever this thread logs until the block ends says this too: a source, a view, a run, a release, a publication."""
+    """Adds fields to all events that this thread logs until the block ends: a source, a view, a run, a release, a publication."""
     with structlog.contextvars.bound_contextvars(**known):
         yield
 
@@ -61,7 +61,7 @@ def logger(outputs: Sequence[Output], *, part: str, hidden: frozenset[str], now:
 
 
 def without(value: Any, hidden: frozenset[str]) -> Any:
-    """A value with a mask in the place of every secret in its texts, at whatever depth."""
+    """A value with every secret in its texts masked, at any depth."""
     if isinstance(value, dict):
         return {name: without(inner, hidden) for name, inner in value.items()}
     if isinstance(value, list | tuple):
@@ -75,7 +75,7 @@ def without(value: Any, hidden: frozenset[str]) -> Any:
 
 
 def of_part(settings: Settings, part: str, *, now: Callable[[], datetime]) -> FilteringBoundLogger:
-    """The logger of a process that runs long: to its file in `logs` and, unless that is the same file, to stderr."""
+    """The logger of a long-running process: writes to its file in `logs` and, unless that is the same file, to stderr."""
     path = log_of(settings.folder, part)
     standard = _is_stderr(path)
     file = Output(LogFile(path, bounds(settings.logs), standard=standard).write)
@@ -84,13 +84,13 @@ def of_part(settings: Settings, part: str, *, now: Callable[[], datetime]) -> Fi
 
 
 def filed(settings: Settings, part: str, *, now: Callable[[], datetime]) -> FilteringBoundLogger:
-    """The logger of a command that ends by itself: to its file alone; what a person is to see of it the command prints."""
+    """The logger of a command that ends by itself: writes only to its file; the command prints its messages for a person."""
     file = Output(LogFile(log_of(settings.folder, part), bounds(settings.logs)).write)
     return logger([file], part=part, hidden=secrets(settings), now=now)
 
 
 def _to_stderr(line: str) -> None:
-    with suppress(OSError):  # whoever listened is gone; what is only said must not end a run
+    with suppress(OSError):  # the reader of the output is gone; a failure to log must not end a run
         sys.stderr.write(f"{line}\n")
         sys.stderr.flush()
 

@@ -1,7 +1,7 @@
 """A project's background processes: started detached, found again, and stopped, each known by pid and start time.
 
-`run/<name>.json` in the state folder names the process whose death ends that part. A pid alone may by now belong to somebody
-else; pid and start time together belong to nobody else for as long as the machine runs.
+`run/<name>.json` in the state folder names the process whose death ends that part. A pid may be reused by another process; pid
+and start time together are unique for as long as the machine runs.
 """
 
 import os
@@ -25,7 +25,7 @@ from views.errors import TandemError
 
 _BOUNDS = Bounds(bytes=8 << 20, kept=3)
 _SHOWN_LINES = 15
-_PROC = Path("/proc/self/stat")  # where there is none, ps tells
+_PROC = Path("/proc/self/stat")  # without it, use ps
 _T = TypeVar("_T")
 
 
@@ -38,7 +38,7 @@ class NotStopped(TandemError):
 
 
 class Process(msgspec.Struct, frozen=True):
-    """One background process: what it is called, its pid and start time, and where it writes."""
+    """One background process: its name, its pid and start time, and its log."""
 
     name: str
     pid: int
@@ -48,14 +48,14 @@ class Process(msgspec.Struct, frozen=True):
 
 @dataclass(frozen=True)
 class Child:
-    """A process that this one has just started: its record, and where in each of its files this start begins."""
+    """A process that this one has just started: its record, and the position in each of its files at which this start begins."""
 
     process: Process
     popen: "subprocess.Popen[bytes]"
     starts: Mapping[Path, int]
 
     def last_lines(self) -> list[str]:
-        """The last lines that it wrote, whatever file they are in."""
+        """The last lines that it wrote, in any of its files."""
         return [line for path, start in self.starts.items() for line in last_lines(path, start=start)][-_SHOWN_LINES:]
 
 
@@ -70,11 +70,13 @@ def spawn(
     logs_itself: bool = False,
     dies_with_us: bool = False,
 ) -> Child:
-    """Start a process of its own session, its output appended to `logs/<name>.log`, recorded before it does anything.
+    """Start a process in its own session, and record it before it does anything. Its output is appended to `logs/<name>.log`.
 
-    A process that `logs_itself` keeps that file in its bounds, and what else it prints goes to `logs/<name>.out`. A process that
-    `dies_with_us` is killed by the kernel when the calling thread ends (`pdeathsig.py`). Nobody else starts one of this name
-    meanwhile: the caller holds `starting`, or is the supervisor. Nothing here waits; see `wait`.
+    * `logs_itself`: the process bounds that file itself; its other output goes to `logs/<name>.out`.
+    * `dies_with_us`: the kernel kills the process when the calling thread ends (`pdeathsig.py`).
+
+    The caller holds `starting`, or is the supervisor, so that no other process starts one of this name meanwhile. Returns at
+    once; see `wait`.
     """
     if dies_with_us:
         command = [sys.executable, "-I", "-S", pdeathsig.__file__, str(os.getpid()), *command]
@@ -86,8 +88,8 @@ def spawn(
         starts = {output: sink.tell()}
         if logs_itself:
             starts[log] = log.stat().st_size if log.exists() else 0
-        # The shell waits for one line, so that the process is on record before it runs: were this process killed in between,
-        # the line would never come and nothing would be left behind. exec keeps pid and start time.
+        # The shell waits for one line, so that the process is recorded before it runs: if this process is killed in between,
+        # the line never arrives and nothing is left behind. exec keeps pid and start time.
         popen = subprocess.Popen(  # noqa: S603 - our own command
             ["/bin/sh", "-c", 'read -r go && exec "$@" </dev/null', "sh", *command],
             stdin=subprocess.PIPE,
@@ -107,13 +109,13 @@ def spawn(
 
 
 def running(state: Path, name: str) -> Process | None:
-    """The process of this name that this state folder's owner started, if it still lives."""
+    """The process of this name that was started for this state folder; None if it has ended."""
     process = recorded(state, name)
     return process if process is not None and alive(process) else None
 
 
 def recorded(state: Path, name: str) -> Process | None:
-    """The process of this name that was started last, alive or not; None if there is no record that can be read."""
+    """The process of this name that was started last, alive or not; None without a readable record."""
     try:
         return msgspec.json.decode(_record(state, name).read_bytes(), type=Process)
     except (FileNotFoundError, msgspec.DecodeError):
@@ -121,22 +123,22 @@ def recorded(state: Path, name: str) -> Process | None:
 
 
 def names(state: Path) -> list[str]:
-    """What has been started here, running or not."""
+    """All processes that were started for this state folder, running or not."""
     return sorted(path.stem for path in (state / "run").glob("*.json"))
 
 
 def alive(process: Process) -> bool:
-    """Whether this very process lives, and not another one under its old pid."""
+    """Whether this process lives, and not another one with its pid."""
     return start_time(process.pid) == process.started
 
 
 def stopped(process: Process) -> bool:
-    """Whether a process that lives was stopped by a signal, as far as this system tells."""
+    """Whether a living process was stopped by a signal, if this system reports that."""
     return _stat(process.pid)[:1] in (["T"], ["t"])
 
 
 def wait(child: Child, ready: Callable[[], _T | None], *, seconds: float) -> _T:
-    """Wait until `ready` gives something; raises Crashed, with the last lines of the log, if the process ends or time is up."""
+    """Wait until `ready` returns a result; raises Crashed, with the log's last lines, if the process ends or time is up."""
     deadline = time.monotonic() + seconds
     while True:
         ended = child.popen.poll()
@@ -150,7 +152,7 @@ def wait(child: Child, ready: Callable[[], _T | None], *, seconds: float) -> _T:
 
 
 def outcome(code: int) -> str:
-    """How a process ended, by the exit code that Popen gives."""
+    """How a process ended, in words, by the exit code of Popen."""
     return f"killed by {signal.Signals(-code).name}" if code < 0 else f"exit code {code}"
 
 
@@ -163,7 +165,7 @@ def said(child: Child) -> str:
 
 
 def stop(state: Path, process: Process, *, seconds: float) -> None:
-    """End a process and all of its session that it leaves behind: first asked, then, after this many seconds, killed."""
+    """End a process and all processes of its session: by SIGTERM, and by SIGKILL after this many seconds."""
     deadline = time.monotonic() + seconds
     _signal(process.pid, signal.SIGTERM, only_if=alive(process))
     while alive(process) and time.monotonic() < deadline:
@@ -182,25 +184,25 @@ def stop(state: Path, process: Process, *, seconds: float) -> None:
 
 
 def ask_to_end(process: Process) -> None:
-    """Send a process the signal that ends it in order; returns at once."""
+    """Send SIGTERM to a process; returns at once."""
     _signal(process.pid, signal.SIGTERM, only_if=alive(process))
 
 
 def kill(process: Process) -> None:
-    """Kill a process and all of its session, also those that are stopped; returns at once."""
+    """Kill a process and all processes of its session, also stopped ones; returns at once."""
     if not _PROC.exists():
         if leaves(process):
             with suppress(ProcessLookupError):
                 os.killpg(process.pid, signal.SIGKILL)
         return
-    # Twice, for what the first ones started while they were listed.
+    # Twice, for processes that were started while the first ones were listed.
     for _ in range(2):
         for pid in _session(process):
             _signal(pid, signal.SIGKILL, only_if=True)
 
 
 def leaves(process: Process) -> bool:
-    """Whether the process, or one of the session that it led, lives; the dead that nobody has waited for do not count."""
+    """Whether the process, or a process of the session that it led, lives; zombies do not count."""
     if alive(process):
         return True
     if start_time(process.pid):
@@ -217,7 +219,7 @@ def leaves(process: Process) -> bool:
 def _session(process: Process) -> list[int]:
     """The living members of the session that a process leads or led.
 
-    A session keeps its number for as long as it has members, so it is nobody else's while one of them lives.
+    A session keeps its number while it has members, so the number is not reused while one of them lives.
     """
     if (now := start_time(process.pid)) and now != process.started:
         return []
@@ -226,14 +228,14 @@ def _session(process: Process) -> list[int]:
 
 
 def forget(state: Path, name: str) -> None:
-    """Drop the record of a process that has ended, and what it wrote of its pulse: nobody is to miss it."""
+    """Delete the record of an ended process and its pulse, so that it is not reported as dead."""
     _record(state, name).unlink(missing_ok=True)
     _record(state, name).with_suffix(".pulse").unlink(missing_ok=True)
 
 
 @contextmanager
 def starting(state: Path) -> Iterator[None]:
-    """Held while processes of a state folder are started or stopped, so that two commands do not do so at once."""
+    """The lock for starting and stopping processes of a state folder, so that two commands do not do so at once."""
     path = private_files.folder(state) / "run" / "lock"
     path.parent.mkdir(exist_ok=True)
     with file_lock.held(path):
@@ -241,7 +243,7 @@ def starting(state: Path) -> Iterator[None]:
 
 
 def last_lines(log: Path, *, start: int = 0, count: int = _SHOWN_LINES) -> list[str]:
-    """The last lines that are not blank, from a byte of the log on; of events their text."""
+    """The last lines that are not blank, from this byte of the log on; for events their text."""
     try:
         with log.open("rb") as file:
             end = file.seek(0, os.SEEK_END)
@@ -253,14 +255,14 @@ def last_lines(log: Path, *, start: int = 0, count: int = _SHOWN_LINES) -> list[
 
 
 def start_time(pid: int) -> str:
-    """When a process started, as text that is the same for its whole life; empty if there is none or it has ended."""
+    """The start time of a process, as text that is constant for its whole life; empty if it has ended or never existed."""
     if not _PROC.exists():
         return _start_time_by_ps(pid)
     return f"{_boot()}:{fields[19]}" if (fields := _stat(pid)) else ""
 
 
 def same_boot(started: str) -> bool:
-    """Whether a start time is of this machine since it was booted; where nothing tells, it is taken to be."""
+    """Whether a start time is of this machine since its boot; true if that is unknown."""
     return not _PROC.exists() or started.partition(":")[0] == _boot()
 
 
@@ -293,18 +295,18 @@ def _signal(pid: int, number: signal.Signals, *, only_if: bool) -> None:
 
 
 def _stat(pid: int) -> list[str]:
-    """State, parent, group and so on of a process that lives, as Linux gives them; empty for a process that has ended."""
+    """State, parent, group and further fields of a living process from Linux's /proc; empty for an ended process."""
     try:
         text = Path(f"/proc/{pid}/stat").read_text("utf-8", "replace")
     except (FileNotFoundError, ProcessLookupError):
         return []
-    # The name, in parentheses, may hold anything; the state and the rest follow the last of them.
+    # The name, in parentheses, may contain any character; the state and the other fields follow the last parenthesis.
     fields = text.rpartition(")")[2].split()
     return [] if fields[0] in "ZX" else fields
 
 
 def _reap(pid: int) -> None:
-    """A child of this very process stays in the table until it is waited for; others are not ours to wait for."""
+    """Reap a child of this process, which stays in the process table until then; other processes cannot be waited for."""
     try:
         os.waitpid(pid, os.WNOHANG)
     except ChildProcessError:

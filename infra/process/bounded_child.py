@@ -1,4 +1,4 @@
-"""One command as a child that ends with this process: in a session of its own, what it says and prints bounded in memory."""
+"""A command as a child that ends with this process: in its own session, with bounded output in memory."""
 
 import os
 import signal
@@ -20,7 +20,7 @@ _LINE: Final = 4096
 
 @dataclass(frozen=True)
 class Ended:
-    """The exit code, negative for a signal, and what was printed; None if that was more than is taken."""
+    """The exit code, negative for a signal, and the output; None if it exceeded the limit."""
 
     code: int
     printed: bytes | None
@@ -28,7 +28,7 @@ class Ended:
 
 @dataclass
 class Child:
-    """A command to run once: `words` in `folder`, with no environment but `environ`, of whose output `most` bytes are taken."""
+    """A command to run once: `words` in `folder`, with exactly the environment `environ`, and at most `most` bytes of output."""
 
     words: Sequence[str]
     environ: Mapping[str, str] = field(repr=False)
@@ -39,9 +39,9 @@ class Child:
     _lock: threading.Lock = field(default_factory=threading.Lock, init=False, repr=False)
 
     def run(self, say: Callable[[str], object]) -> Ended:
-        """Run it to its end, in the calling thread; `say` is told each line of its stderr, in another one.
+        """Run the command to its end, in the calling thread; another thread passes each line of its stderr to `say`.
 
-        Whatever it leaves behind in its session ends a little later. Raises OSError where no process can be made.
+        Processes that it leaves in its session end a little later. Raises OSError if no process can be started.
         """
         with tempfile.TemporaryFile() as out:
             with self._lock:
@@ -70,7 +70,7 @@ class Child:
             return Ended(code, out.read() if size <= self.most else None)
 
     def stop(self, seconds: float = _GRACE_S) -> None:
-        """Let it end: asked at once, killed with its session after this many seconds; returns at once. From any thread."""
+        """Send SIGTERM now, and SIGKILL to the session after this many seconds. Returns at once; for any thread."""
         self._stopped.set()
         with self._lock:
             process = self._process

@@ -1,8 +1,8 @@
-"""What becomes a child that must not outlive its parent: `pdeathsig.py PID WORDS...`, which the kernel kills when PID dies.
+"""Runs a command that must not outlive its parent: `pdeathsig.py PID WORDS...`; the kernel kills it when process PID dies.
 
-A program of its own, and nothing done between fork and exec: the parent has threads, and then only exec is safe there. The kernel
-looks at the thread that started it, so that one has to wait for it. What orders commands from elsewhere has its own copy of this
-(dags/): it imports nothing of the platform.
+It is a separate program because the parent has threads: then nothing but exec is safe between fork and exec. The kernel watches
+the thread that started the child, so that thread must wait for it. dags/ has its own copy of this module, because it imports
+nothing of the platform.
 """
 
 import ctypes
@@ -17,7 +17,7 @@ _PR_SET_PDEATHSIG: Final = 1
 
 
 def become(parent: int, words: Sequence[str]) -> None:
-    """Let the kernel kill this process when its parent dies (on Linux), see that this has not happened yet, and run the words."""
+    """Ask the kernel to kill this process when its parent dies (on Linux), check that the parent lives, and run the words."""
     if sys.platform.startswith("linux"):
         ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
         if os.getppid() != parent:

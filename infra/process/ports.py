@@ -1,4 +1,4 @@
-"""Ports of this machine, for those that listen on it alone."""
+"""Ports of this machine, for programs that listen on loopback."""
 
 import socket
 from contextlib import closing
@@ -8,9 +8,9 @@ HOST: Final = "127.0.0.1"
 
 
 def free(port: int) -> bool:
-    """Whether one could listen on the port."""
+    """Whether a program can listen on the port."""
     with closing(socket.socket()) as probe:
-        # As servers do: a connection of the one before, still closing, does not count as taken.
+        # As servers do: a closing connection of an earlier program does not occupy the port.
         probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         try:
             probe.bind((HOST, port))
@@ -20,7 +20,7 @@ def free(port: int) -> bool:
 
 
 def unused() -> int:
-    """A port that nobody listens on."""
+    """A free port."""
     with closing(socket.socket()) as probe:
         probe.bind((HOST, 0))
         return int(probe.getsockname()[1])

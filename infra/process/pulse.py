@@ -1,4 +1,4 @@
-"""The pulse of a part: `run/<part>.pulse` in the state folder, written by the loop that does the part's work, never beside it.
+"""The pulse of a part: `run/<part>.pulse` in the state folder, written by the very loop that does the part's work.
 
 Times are seconds of the machine's monotonic clock (`time.monotonic`), which all of its processes share until it restarts.
 """
@@ -23,8 +23,9 @@ _EVERY_S: Final = 0.5
 class Loop(msgspec.Struct, frozen=True):
     """One source of one release in the speed layer.
 
-    `looked` is when it last saw the end of the log or committed; None before the first time. `moved` is the newest time at which
-    it did either, began, or asked a broker that it waits for, and `waits` is then what the broker answered, else empty.
+    * `looked`: when it last reached the end of the log or committed; None before the first time.
+    * `moved`: the newest time at which it did either, began, or polled a broker that it waits for.
+    * `waits`: the broker's error while it waits for a broker, else empty.
     """
 
     release: int
@@ -35,7 +36,7 @@ class Loop(msgspec.Struct, frozen=True):
 
 
 class Pulse(msgspec.Struct, frozen=True):
-    """Of the process `pid` that started at `began`: `at` is when its main loop last came round, `loops` are its others.
+    """The pulse of the process `pid` that started at `began`: `at` is when its main loop last ran, `loops` are its other loops.
 
     `live` is the release that was live then, 0 before the first time.
     """
@@ -48,17 +49,17 @@ class Pulse(msgspec.Struct, frozen=True):
 
     @property
     def lives(self) -> bool:
-        """Whether that process still runs; it may be stopped or hung."""
+        """Whether the process still exists; it may be stopped or hung."""
         return background.start_time(self.pid) == self.began
 
 
 def file(state: Path, part: str) -> Path:
-    """Where a part of a state folder leaves its pulse."""
+    """The path of a part's pulse."""
     return state / "run" / f"{part}.pulse"
 
 
 def read(state: Path, part: str) -> Pulse | None:
-    """The last pulse of a part, whether or not it still lives; None if it never left a readable one."""
+    """The last pulse of a part, alive or not; None without a readable one."""
     try:
         return msgspec.json.decode(file(state, part).read_bytes(), type=Pulse)
     except (OSError, msgspec.DecodeError):
@@ -67,7 +68,7 @@ def read(state: Path, part: str) -> Pulse | None:
 
 @dataclass
 class Heart:
-    """Writes the pulse of this process, of any number of threads, at most twice a second for the main loop."""
+    """Writes the pulse of this process, for any number of threads; for the main loop at most twice a second."""
 
     state: Path
     part: str
@@ -82,7 +83,7 @@ class Heart:
         self._began = background.start_time(os.getpid())
 
     def beat(self, live: int | None = None) -> None:
-        """The main loop has come round, and knows which release is live, or nothing new of it."""
+        """The main loop has run; `live` is the live release, if it is known."""
         now = self.clock()
         with self._lock:
             self._live = self._live if live is None else live
@@ -97,7 +98,7 @@ class Heart:
     def looked(self, release: int, source: str) -> None:
         """A source that is followed has seen the end of the log, or committed."""
         now = self.clock()
-        if (release, source) in self._loops:  # Spark reports a query's last look after its end
+        if (release, source) in self._loops:  # Spark reports a query's last poll after its end
             self._set(Loop(release, source, now, now))
 
     def waits(self, release: int, source: str, why: str) -> None:

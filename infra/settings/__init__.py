@@ -1,5 +1,5 @@
-"""A project's settings: `tables/` says what each means, a file a table; docs/configuration.md and `tandem check` are made from
-there. Callers use the names of this package alone.
+"""A project's settings: `tables/` defines each, one file per table, also for docs/configuration.md and `tandem check`.
+Callers use only the names of this package.
 """
 
 from infra.settings.documented_keys import PREFIX, Key, keys

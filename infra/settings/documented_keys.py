@@ -1,4 +1,4 @@
-"""Every setting as docs, checks and variables name it."""
+"""Every setting with its name in docs, checks and variables."""
 
 from collections.abc import Iterator
 from typing import Final, NamedTuple

@@ -108,7 +108,7 @@ def _refuse_unknown(document: Mapping[str, Any], struct: type[msgspec.Struct], f
 def _refuse_unknown_variables(environ: Mapping[str, str]) -> None:
     known = {key.variable for key in keys()} | OTHER_VARIABLES
     for name in sorted(environ):
-        # A misspelt override that is silently ignored is the worst kind of setting.
+        # A misspelt variable must not be ignored silently.
         if name.startswith(PREFIX) and name not in known and (near := difflib.get_close_matches(name, known, 1, 0.8)):
             raise SettingsError(f"unknown environment variable {name}; did you mean {near[0]}?")
 

@@ -23,7 +23,7 @@ def effective(settings: Settings) -> dict[str, Any]:
 
 
 def secrets(settings: Settings) -> frozenset[str]:
-    """The values that `effective` masks, also as JSON writes them: what no log may hold."""
+    """The values that `effective` masks, also in the form of JSON: no log may contain them."""
     found = {text for text in _secret(msgspec.to_builtins(settings)) if text}
     return frozenset(found | {json.dumps(text)[1:-1] for text in found})
 
@@ -31,7 +31,7 @@ def secrets(settings: Settings) -> frozenset[str]:
 def without_secrets(content: bytes) -> bytes:
     """A settings file with every secret masked, so that it can be stored; empty if that cannot be done.
 
-    A file without secrets, and a file that is not TOML, is given back as it is.
+    A file without secrets is returned unchanged, and so is a file that is not TOML.
     """
     try:
         text = content.decode("utf-8")

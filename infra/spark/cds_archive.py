@@ -1,6 +1,6 @@
 """Java's archive of the classes that Spark's jobs load: a JVM that maps it starts in half the time.
 
-An archive holds for one Java and one class path, which the JVM checks itself: where it does not hold, Spark starts without.
+An archive is valid for one Java and one class path, which the JVM checks itself: Spark starts without an invalid archive.
 https://docs.oracle.com/en/java/javase/17/vm/class-data-sharing.html
 """
 
@@ -20,7 +20,7 @@ from infra.spark import errors
 from infra.spark.session import get_or_create_session
 from views.errors import TandemError
 
-# What only a job with a broker at hand would load.
+# Classes that only a job with a broker would load.
 _OF_KAFKA = (
     "org.apache.kafka.clients.admin.KafkaAdminClient",
     "org.apache.kafka.clients.consumer.KafkaConsumer",
@@ -32,9 +32,9 @@ _END_S = 300
 
 
 def make() -> None:
-    """Run a small job of every kind and write down what the JVM loaded, in the place of what was written of other jars or Javas.
+    """Run a small job of every kind and archive the classes that the JVM loaded; replaces archives of other jars or Javas.
 
-    One at a time, as set-up calls it. Raises TandemError, and what Spark raises; there is no archive then.
+    Call it once at a time, as set-up does. Raises TandemError, and what Spark raises; then there is no archive.
     """
     archive = java_home.class_archive(java_home.find(os.environ), os.environ)
     folder = archive.with_name("classes.new")

@@ -1,4 +1,4 @@
-"""What a Spark failure says, as one sentence: Spark wraps the cause several times and prints stacks of both languages."""
+"""A Spark failure as one sentence: Spark wraps the cause several times and prints stacks of both languages."""
 
 import re
 from typing import Final
@@ -17,15 +17,15 @@ _OURS = ("views.", "ledger.", "infra.", "batch.", "speed.")
 
 
 SPARK_ERRORS: Final = (Py4JJavaError, PySparkException)
-"""What PySpark raises for what failed in Java, or in a task."""
+"""The exceptions of PySpark for failures in Java or in a task."""
 
 
 class JavaEnded(TandemError):
-    """Spark's Java process has ended under a Python process that still needed it."""
+    """Spark's Java process has ended while the Python process still needed it."""
 
 
 def worded(error: BaseException, what: str) -> TandemError | None:
-    """What Spark, or the loss of its JVM, raised, as a sentence that begins with `what`; None if it was neither."""
+    """An error of Spark, or of the loss of its JVM, as a sentence that begins with `what`; None for any other error."""
     if java_ended(error):
         return JavaEnded(f"{what}: Spark's Java process has ended: it was killed, or has crashed")
     if isinstance(error, SPARK_ERRORS):
@@ -34,12 +34,12 @@ def worded(error: BaseException, what: str) -> TandemError | None:
 
 
 def broker_away(error: BaseException) -> bool:
-    """Whether Spark failed because of a broker that may answer the next time."""
+    """Whether Spark failed because of a retriable error of the broker."""
     return isinstance(error, SPARK_ERRORS) and java_errors.heals(_text(error))
 
 
 def sentence(error: BaseException) -> str:
-    """The root cause of what Spark raised, without a stack."""
+    """The root cause of an error of Spark, without a stack."""
     text = _text(error)
     if _PYTHON in text:
         return _raised_in_python(text.splitlines())
@@ -61,7 +61,7 @@ def _text(error: BaseException) -> str:
 
 
 def java_ended(error: BaseException) -> bool:
-    """Whether the error says that the JVM is gone, rather than that it has raised something."""
+    """Whether the error means that the JVM has ended, rather than that it raised an exception."""
     if isinstance(error, Py4JJavaError):
         return False
     return isinstance(error, Py4JNetworkError | Py4JError | ConnectionError | EOFError)

@@ -1,4 +1,4 @@
-"""A lock on a file that Spark's JVM holds, so that it is free only once nothing of a run can write any more."""
+"""A lock on a file that Spark's JVM holds, so that it is free only when no process of a run can write any more."""
 
 from functools import partial
 from pathlib import Path
@@ -10,8 +10,8 @@ from pyspark.sql import SparkSession
 def try_lock(spark: SparkSession, path: Path) -> bool:
     """Take the operating system's lock on a file for as long as this session's JVM lives; False if another process has it.
 
-    The JVM outlives a killed Python driver by a moment in which it may still write; a lock of the driver's own would be
-    free too early. Taking it twice in one JVM gives True.
+    The JVM outlives a killed Python driver briefly and may still write, so a lock of the driver would be released too early. A
+    second call in one JVM returns True.
     """
     jvm: Any = spark.sparkContext._jvm  # noqa: SLF001 - the only way to the JVM that py4j offers
     path.parent.mkdir(parents=True, exist_ok=True)

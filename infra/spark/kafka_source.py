@@ -1,4 +1,4 @@
-"""What Spark's Kafka source and sink are given: where the log is, and topics and offsets in their words."""
+"""The options of Spark's Kafka source and sink: the broker, topics and offsets."""
 
 import json
 from collections.abc import Iterable
@@ -10,12 +10,12 @@ from views.source.offset_ranges import Offsets
 
 
 def topic_ids(topics: Iterable[Topic]) -> Column:
-    """The id of the topic of each record that Spark's Kafka source gives, which knows topics by their names alone."""
+    """The topic id of each record of Spark's Kafka source, which has only the topics' names."""
     return functions.coalesce(*(functions.when(functions.col("topic") == one.name, functions.lit(one.id)) for one in topics))
 
 
 def topic_offsets(topics: Iterable[Topic], offsets: Offsets) -> str:
-    """Offsets of these topics as the options of Spark's Kafka source take them."""
+    """Offsets of these topics in the form of the options of Spark's Kafka source."""
     names = {topic.id: topic.name for topic in topics}
     by_topic: dict[str, dict[str, int]] = {}
     for (topic, number), offset in sorted(offsets.items()):
@@ -24,5 +24,5 @@ def topic_offsets(topics: Iterable[Topic], offsets: Offsets) -> str:
 
 
 def kafka_options(address: Address) -> dict[str, str]:
-    """What Spark's Kafka source and sink need: where the log is, how to log in, and committed records only."""
+    """The options that Spark's Kafka source and sink need: the broker, the login, and only committed records."""
     return {f"kafka.{name}": value for name, value in java_options(address).items()} | {"kafka.isolation.level": "read_committed"}

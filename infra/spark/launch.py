@@ -1,4 +1,4 @@
-"""Start Spark's JVM with its properties in files: every user of a machine can read command lines, and properties hold secrets."""
+"""Starts Spark's JVM with its properties in files: all users of a machine can read command lines, and properties have secrets."""
 
 import os
 import shlex
@@ -19,9 +19,9 @@ _KEY_ESCAPES: Final = _ESCAPES | str.maketrans({one: f"\\{one}" for one in " :=#
 
 
 def launch(properties: Mapping[str, str], folder: Path, output: Mapping[str, Any]) -> Any:
-    """The gateway of a new JVM, whose driver has these properties; `output` is where it prints, as subprocess takes it.
+    """The gateway of a new JVM, whose driver has these properties; `output` is its stdout and stderr, as for subprocess.
 
-    They are in a folder of its own below `folder`, for this user alone, until the JVM has read them.
+    The properties are in a private folder below `folder` until the JVM has read them.
     """
     with tempfile.TemporaryDirectory(prefix="launch-", dir=folder) as own, _submitting(dict(properties), Path(own)):
         return launch_gateway(popen_kwargs=dict(output))  # type: ignore[no-untyped-call]  # PySpark has no types for it
@@ -49,7 +49,7 @@ def _submitting(properties: dict[str, str], folder: Path) -> Iterator[None]:
 def _without_properties(text: str, file: Path) -> str:
     """The options of a JVM with their system properties moved to an argument file, which the launcher `java` reads.
 
-    Flags stay, so that Spark goes on refusing those that it sets itself.
+    Flags stay, so that Spark still refuses those that it sets itself.
     """
     options = shlex.split(text)
     hidden = [option for option in options if option.startswith("-D")]
@@ -62,5 +62,5 @@ def _quoted(option: str) -> str:
 
 
 def _line(name: str, value: str) -> str:
-    """A property as java.util.Properties reads it, which takes off blanks before a value."""
+    """A property in the form of java.util.Properties, which strips spaces before a value."""
     return f"{name.translate(_KEY_ESCAPES)}={value.translate(_ESCAPES)}\n"

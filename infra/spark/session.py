@@ -1,4 +1,4 @@
-"""The only place that builds a Spark session, and what the rest of the platform needs of the JVM behind it."""
+"""The only place that builds a Spark session, with the access to its JVM that the rest of the platform needs."""
 
 import io
 import logging
@@ -29,7 +29,7 @@ from infra.spark.errors import SPARK_ERRORS, java_ended, sentence
 from infra.spark.launch import launch
 from views.errors import TandemError
 
-# What a worker on another machine needs of this checkout to run a task.
+# The packages that a worker on another machine needs to run a task.
 SHIPPED = ("views", "ledger", "infra", "batch", "speed", "serving", "tandem")
 _CHECKPOINTS = "org.apache.spark.sql.execution.streaming.checkpointing.FileSystemBasedCheckpointFileManager"
 # The REPL's logger is named because Spark otherwise announces the level that it gives it.
@@ -62,11 +62,11 @@ class NoSession(TandemError):
 def get_or_create_session(
     settings: Settings, app: str, *, environ: Mapping[str, str], conf: Mapping[str, str] | None = None, debug: bool = False
 ) -> SparkSession:
-    """This process's session, started where there is none; a process has one JVM and one master for its whole life.
+    """This process's session, started if there is none; a process has one JVM and one master for its whole life.
 
-    `conf` are further properties of this use; the user's `[spark] conf` wins over both. What the JVM and its Python workers
-    print goes to `logs/spark-<app>.log` in the state folder, or to the terminal with `debug`; what goes wrong in a job arrives
-    as an exception. Raises NoJava, MissingJar, or NoSession with the JVM's last words.
+    `conf` are further properties of this use; the user's `[spark] conf` overrides both. The output of the JVM and its Python
+    workers goes to `logs/spark-<app>.log` in the state folder, or to the terminal with `debug`; an error of a job is raised as an
+    exception. Raises NoJava, MissingJar, or NoSession with the JVM's last lines.
     """
     properties = _defaults(settings, environ) | dict(conf or {}) | settings.spark.conf
     if SparkSession.getActiveSession() is None:
@@ -114,7 +114,7 @@ def _launch(
         said = "" if debug else f": {_culprit(log, start)}"
         raise NoSession(f"Java ended while Spark started on {found.home}{said}") from error
     if threading.current_thread() is threading.main_thread():
-        # Spark takes the handler of Ctrl-C for itself.
+        # Spark replaces the handler of Ctrl-C.
         signal.signal(signal.SIGINT, interrupted)
     if not debug:
         _hush(context)
@@ -123,7 +123,7 @@ def _launch(
 
 
 def _hush(context: SparkContext) -> None:
-    """Keep PySpark's own threads from writing to the terminal: what they have to say arrives as an exception too."""
+    """Keep PySpark's own threads from writing to the terminal: their errors are raised as exceptions, too."""
     PySparkLogger.getLogger("SQLQueryContextLogger").setLevel(logging.CRITICAL + 1)
     # py4j logs a lost connection through the root logger, which without a handler prints it.
     logging.getLogger().addHandler(logging.NullHandler())
@@ -156,10 +156,10 @@ def _defaults(settings: Settings, environ: Mapping[str, str]) -> dict[str, str]:
         "spark.sql.streaming.checkpointFileManagerClass": _CHECKPOINTS,
         "spark.sql.streaming.checkpoint.fileChecksum.enabled": "false",
         "spark.sql.streaming.noDataMicroBatches.enabled": "false",
-        # So often the log's ends are asked for while nothing is new; by default it is a hundred times a second, which keeps Spark
-        # and the broker busy.
+        # The interval of polls for the log's ends while nothing is new; the default of a hundred polls per second keeps Spark and
+        # the broker busy.
         "spark.sql.streaming.pollingDelay": "100ms",
-        # Delta asks its tables' protocol of these: plain tables that any reader opens.
+        # Delta takes the protocol of new tables from these: plain tables that any reader opens.
         "spark.databricks.delta.properties.defaults.enableDeletionVectors": "false",
         "spark.databricks.delta.snapshotPartitions": "1",
     }
@@ -171,7 +171,7 @@ def _local(settings: Settings) -> bool:
 
 
 def _keep_bounded(log: Path, bounds: Bounds) -> None:
-    """Keep in bounds, for as long as this process lives, what the JVM and the project's own code in its Python workers print."""
+    """Bound, for as long as this process lives, the output of the JVM and of the project's code in its Python workers."""
 
     def look() -> None:
         never = threading.Event()
@@ -192,17 +192,17 @@ def _log4j(folder: Path, *, readable: bool) -> Path:
 
 
 def _set_environment(settings: Settings, found: java_home.Java) -> None:
-    """What the JVM and its Python workers take from the environment, which is the only way to reach them at their start."""
+    """The environment variables of the JVM and its Python workers: the only way to configure them at their start."""
     os.environ["JAVA_HOME"] = str(found.home)
     os.environ["PYSPARK_PYTHON"] = os.environ["PYSPARK_DRIVER_PYTHON"] = sys.executable
     if _local(settings):
         os.environ["SPARK_LOCAL_IP"] = "127.0.0.1"
-    # Else a worker imports what lies in the folder from where the command was called before what is meant.
+    # Otherwise a worker would import modules from the current folder first.
     os.environ.update(folders.child_environment(os.environ))
 
 
 def _culprit(log: Path, start: int) -> str:
-    """What a JVM that ended printed of the reason: its first lines that are neither warnings, notes nor a stack."""
+    """The reason that an ended JVM printed: its first lines that are neither warnings, notes nor a stack."""
     with log.open("rb") as file:
         file.seek(start)
         printed = [line.strip() for line in file.read().decode("utf-8", "replace").splitlines()]
@@ -213,7 +213,7 @@ def _culprit(log: Path, start: int) -> str:
 
 
 def _ship(context: SparkContext, folder: Path) -> None:
-    """Give the workers of a cluster the platform's packages as one archive."""
+    """Send the platform's packages to the workers of a cluster, as one archive."""
     content = io.BytesIO()
     with zipfile.ZipFile(content, "w", zipfile.ZIP_DEFLATED) as archive:
         for root, package in ((root, package) for root in folders.IMPORTED for package in SHIPPED):

@@ -1,4 +1,4 @@
-"""Whether a folder is on a network file system, where the operating system's locks may exclude nobody on another host."""
+"""Whether a folder is on a network file system, where the operating system's locks may not exclude other hosts."""
 
 import os
 import re
@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Final
 
 MOUNTS: Final = Path("/proc/self/mountinfo")
-"""Where Linux lists what is mounted: https://man7.org/linux/man-pages/man5/proc_pid_mountinfo.5.html"""
+"""Linux's list of mounts: https://man7.org/linux/man-pages/man5/proc_pid_mountinfo.5.html"""
 
 _NETWORK: Final = frozenset(
     (

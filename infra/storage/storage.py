@@ -1,4 +1,4 @@
-"""The port: what the platform asks of the storage of its tables.
+"""The port: the operations that the platform needs from the storage of its tables.
 
 A name is relative to the storage's root, with `/` between its parts, such as `views/sales/f00d/part-1.parquet`. It is taken
 literally: `%2E` is three characters, and nothing is decoded. There are no folders: a name exists, or it does not.
@@ -52,7 +52,7 @@ class Upload(Protocol):
 
 
 class Readable(Protocol):
-    """What readers ask."""
+    """The operations of readers."""
 
     def open(self, name: str) -> pa.NativeFile:
         """The file, for reading at any position. Raises FileNotFoundError, OSError."""
@@ -68,7 +68,7 @@ class Readable(Protocol):
 
 
 class Storage(Readable, Protocol):
-    """What writers ask, too."""
+    """The operations of writers, who also read."""
 
     def create(self, name: str) -> Upload:
         """A new file, under a name that no other writer uses. Raises OSError."""

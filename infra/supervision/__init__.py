@@ -1,1 +1,1 @@
-"""Keeping the parts of a project running: when to restart one, what is on record about it, and the loop that does both."""
+"""Keeps the parts of a project running: when to restart a part, the record of each part, and the loop that does both."""

@@ -1,8 +1,8 @@
-"""What ends the sessions of all parts if the supervisor dies: a process of its own at the other end of a pipe.
+"""The guard: a process at the other end of a pipe, which ends the sessions of all parts if the supervisor dies.
 
-The kernel kills the first process of each part with the supervisor (`infra/process/pdeathsig.py`), but not what that has
-started. This module is also that process's program, which imports nothing of the platform. It reads lines, `+SESSION` or
-`-SESSION`; at their end, which is the supervisor's, it kills the sessions that were added and not taken away.
+The kernel kills the first process of each part with the supervisor (`infra/process/pdeathsig.py`), but not the children of that
+process. This module is also the guard's program, which imports nothing of the platform. It reads lines, `+SESSION` or `-SESSION`.
+When the pipe closes, because the supervisor has ended, it kills the sessions that were added and not removed.
 """
 
 import os
@@ -34,11 +34,11 @@ class Guard:
         return self
 
     def watch(self, session: int) -> None:
-        """Have a session ended with this process."""
+        """Add a session, which will end with this process."""
         self._send(f"+{session}\n")
 
     def forget(self, session: int) -> None:
-        """A session has ended; its number may become somebody else's."""
+        """Remove a session that has ended; its number may be reused."""
         self._send(f"-{session}\n")
 
     def _send(self, line: str) -> None:
@@ -69,7 +69,7 @@ def members(session: int) -> list[int]:
 
 
 def end(sessions: Iterable[int]) -> None:
-    """Kill all of the sessions."""
+    """Kill all processes of the sessions."""
     for session in sessions:
         for pid in members(session):
             with suppress(OSError):

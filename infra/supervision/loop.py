@@ -1,4 +1,4 @@
-"""The supervisor's loop: starts what is wanted, restarts what ends or hangs, and ends what is no longer wanted.
+"""The supervisor's loop: starts the wanted parts, restarts parts that end or hang, and ends parts that are no longer wanted.
 
 All processes are started by the thread that calls `keep`, so that the kernel kills them when it ends.
 """
@@ -25,9 +25,9 @@ from views.errors import TandemError
 
 _ROUND_S: Final = 0.2
 _PAUSED_S: Final = 1.0
-"""A loop that comes round so late was stopped, with its machine perhaps: it cannot know whether its parts were not, too."""
+"""A loop that is this late was stopped, perhaps with the whole machine; then its parts may have been stopped, too."""
 GRACE_S: Final = 20.0
-"""What a part that is asked to end may take before it is killed."""
+"""Seconds that a part may take to end before it is killed."""
 
 
 @dataclass
@@ -51,7 +51,7 @@ class _Kept:
 class Supervisor:
     """Keeps parts of a state folder running; `parts` are all that may be wanted, in the order in which they are started.
 
-    `say` reports what happens, `warn` what somebody should look at; `now` is the time of day, for people.
+    `say` reports events, `warn` reports problems; `now` is the time of day, for people.
     """
 
     state: Path
@@ -75,7 +75,7 @@ class Supervisor:
         self._began = background.start_time(os.getpid())
 
     def keep(self, stop: threading.Event) -> None:
-        """Run until nothing is wanted any more or `stop` is set, and all parts have ended. Raises nothing of a part."""
+        """Run until no part is wanted any more or `stop` is set, and all parts have ended. No error of a part is raised."""
         wanted = Wanted()
         with self._guard:
             while True:
@@ -153,7 +153,7 @@ class Supervisor:
         kept.standing = restarts.settled(kept.standing, self.terms, now=now)
 
     def _end(self, kept: _Kept, ended: int | None, *, now: float) -> None:
-        """Let a part end that is not wanted, after all that are started after it."""
+        """End a part that is not wanted, after all parts that are started after it."""
         assert kept.child is not None
         process = kept.child.process
         later = list(self._kept)[list(self._kept).index(kept.part.name) + 1 :]
@@ -170,7 +170,7 @@ class Supervisor:
             background.kill(process)
 
     def _buried(self, kept: _Kept) -> None:
-        """Nothing of the part's process is left."""
+        """Record that no process of the part is left."""
         assert kept.child is not None
         assert kept.watch is not None
         kept.watch.end()
@@ -185,7 +185,7 @@ class Supervisor:
         kept.child, kept.watch, kept.ends_at = None, None, None
 
     def _fails(self, kept: _Kept, why: str, *, silent_s: float = 0.0) -> None:
-        """Note that a part has ended or was killed, after it had not worked for some seconds."""
+        """Record that a part has ended or was killed, and for how many seconds it had not worked before."""
         kept.standing = self._moves(kept, restarts.failed(kept.standing, self.terms, now=self.clock()))
         kept.why = why
         if kept.works or kept.failed is None:

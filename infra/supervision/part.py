@@ -1,4 +1,4 @@
-"""What the supervisor knows of a part: how it is started, asked and judged."""
+"""A part for the supervisor: how to start it, poll it and judge it."""
 
 import threading
 import time
@@ -10,10 +10,12 @@ from infra.process.background import Child, Process
 
 
 class Sign(NamedTuple):
-    """What a part showed of itself, in monotonic seconds.
+    """A sign of a part; times are monotonic seconds.
 
-    `at` is its newest sign of life, `moved` when the slowest of its loops last moved. `looked` is when all of its work was last
-    up to date, None if it never was: only then it is ready. `waits` is what it waits for, if it does.
+    * `at`: its newest sign of life.
+    * `moved`: when the slowest of its loops last made progress.
+    * `looked`: when all of its work was last up to date; None if it never was, so the part is not ready.
+    * `waits`: what it waits for; empty if it does not wait.
     """
 
     at: float
@@ -23,7 +25,7 @@ class Sign(NamedTuple):
 
 
 def answered(at: float) -> Sign:
-    """The sign of a part whose work it is to answer, and which answered what was asked at that time."""
+    """The sign of a part that answered a request at that time."""
     return Sign(at, at, at)
 
 
@@ -31,9 +33,11 @@ def answered(at: float) -> Sign:
 class Part:
     """A part that can be supervised.
 
-    `begin` starts it and returns at once, in the thread of the supervisor; it raises TandemError. `ask` may block and returns the
-    part's newest sign, None if it shows nothing; it is called in another thread, every `every_s`. It is started once all that it
-    `needs` run. After `ready_s` without being ready, `silent_s` without a sign of life or `moving_s` without moving it is killed.
+    * `begin`: starts the part and returns at once, in the supervisor's thread; raises TandemError.
+    * `ask`: returns the part's newest sign, None if there is none. It may block; another thread calls it every `every_s`.
+    * `needs`: the parts that must run before this one is started.
+    * `ready_s`, `silent_s`, `moving_s`: the part is killed after this time without being ready, without a sign of life, or
+      without progress.
     """
 
     name: str
@@ -48,9 +52,9 @@ class Part:
 
 @dataclass
 class Watch:
-    """Asks one process of a part from now on, in a thread; a question that hangs or fails leaves the sign as it was.
+    """Polls one process of a part from now on, in a thread; a poll that hangs or fails does not change the sign.
 
-    `error` is why the last one failed, empty if it did not.
+    `error` is why the last poll failed, empty if it did not.
     """
 
     part: Part
@@ -63,7 +67,7 @@ class Watch:
         threading.Thread(target=self._run, name=f"watch of {self.part.name}", daemon=True).start()
 
     def end(self) -> None:
-        """Ask no more; returns at once."""
+        """Stop polling; returns at once."""
         self._ended.set()
 
     def _run(self) -> None:
@@ -76,14 +80,14 @@ class Watch:
 
 
 def stuck(part: Part, sign: Sign | None, *, since: float, ready: bool, now: float | None = None) -> str:
-    """Why a part that lives has to be killed; empty if it has not.
+    """Why a living part has to be killed; empty if it need not be.
 
-    It is judged from `since` on: when it was started, or became ready and all that it needs ran.
+    Times count from `since`: when the part was started, or became ready and all parts that it needs ran.
     """
     now = time.monotonic() if now is None else now
     at, moved = (since, since) if sign is None else (max(since, sign.at), max(since, sign.moved))
     if not ready:
-        # What it has to catch up with is told by its moving.
+        # Progress shows that it is catching up.
         return f"was not ready after {part.ready_s:.0f} s" if now - moved > part.ready_s else ""
     if now - at > part.silent_s:
         return f"runs but gave no sign of life for {now - at:.0f} s"

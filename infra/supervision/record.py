@@ -1,5 +1,5 @@
-"""Two files of the state folder: `run/supervisor.state`, what the supervisor reports of each part, and `run/supervisor.wanted`,
-what it is asked to keep running.
+"""Two files of the state folder: `run/supervisor.state`, the supervisor's report on each part, and `run/supervisor.wanted`, the
+parts that it must keep running.
 """
 
 from pathlib import Path
@@ -20,11 +20,14 @@ State = Literal["waiting", "starting", "running", "ending", "given up"]
 class Part(msgspec.Struct, frozen=True):
     """One supervised part.
 
-    `pid` is its process, None while it has none; `since` is since when it is in its state, UTC. `failures` are those in a row.
-    `looked` is when it last did its work, in seconds of the machine's monotonic clock, None before it did: the speed layer looked
-    at the log of every source or committed, the others answered. `waits` is what the speed layer waits for. `why` is what ended
-    it the last time, and `fix` what to do now; empty if nothing did, or nothing is to be done. `failed` is since when it did not
-    work before it was ready the last time, or does not now: a restart that fails, too, does not change it.
+    * `pid`: its process; None without one.
+    * `since`: the time of its current state, UTC.
+    * `failures`: the number of failures in a row.
+    * `looked`: when it last did its work, in seconds of the machine's monotonic clock; None before. The speed layer polled the
+      log of every source or committed; the other parts answered.
+    * `waits`: what the speed layer waits for.
+    * `why`, `fix`: why it ended the last time, and what to do now; empty if it never ended, or if there is nothing to do.
+    * `failed`: since when it has not worked; while it works, since when it had not before. A failed restart does not change it.
     """
 
     name: str
@@ -40,7 +43,7 @@ class Part(msgspec.Struct, frozen=True):
 
 
 class Supervision(msgspec.Struct, frozen=True):
-    """Of the supervisor `pid` that started at `began`; `at` is when its loop last came round, in monotonic seconds.
+    """The report of the supervisor `pid` that started at `began`; `at` is when its loop last ran, in monotonic seconds.
 
     `asked` is that of the newest `Wanted` that it has read.
     """
@@ -57,13 +60,14 @@ class Supervision(msgspec.Struct, frozen=True):
         return background.start_time(self.pid) == self.began
 
     def part(self, name: str) -> Part | None:
-        """What is on record of a part."""
+        """The record of a part."""
         return next((part for part in self.parts if part.name == name), None)
 
 
 class Wanted(msgspec.Struct, frozen=True):
-    """The parts to keep running; `asked` is when somebody last asked, in monotonic seconds: a part that was given up before then
-    is tried again.
+    """The parts to keep running; `asked` is the time of the newest request, in monotonic seconds.
+
+    A part that was given up before that time is tried again.
     """
 
     parts: tuple[str, ...] = ()
@@ -71,7 +75,7 @@ class Wanted(msgspec.Struct, frozen=True):
 
 
 def read(state: Path) -> Supervision | None:
-    """What the last supervisor of a state folder wrote, whether or not it still lives."""
+    """The report of the last supervisor of a state folder, alive or not."""
     return _read(state / "run" / f"{NAME}.state", Supervision)
 
 
@@ -81,13 +85,13 @@ def write(state: Path, supervision: Supervision) -> None:
 
 
 def wanted(state: Path) -> Wanted | None:
-    """What is to be kept running, nothing where nobody asked; None if that cannot be read just now."""
+    """The parts to keep running, none without a request; None if the file cannot be read now."""
     path = state / "run" / f"{NAME}.wanted"
     return _read(path, Wanted) if path.exists() else Wanted()
 
 
 def want(state: Path, wanted: Wanted) -> None:
-    """Ask for it; the caller holds `background.starting`. Raises OSError."""
+    """Write the request; the caller holds `background.starting`. Raises OSError."""
     _write(state / "run" / f"{NAME}.wanted", wanted)
 
 

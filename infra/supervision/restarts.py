@@ -2,8 +2,8 @@
 
     waiting -> starting -> running        a part that starts
     starting, running -> waiting          a failure: the next start is 1, 2, 4, ... times `first_s` away, at most `longest_s`
-    starting, running -> given up         the failure that is one too many in a row
-    given up -> waiting                   somebody asked for it again
+    starting, running -> given up         too many failures in a row
+    given up -> waiting                   a new request for it
 
 A failure stays "in a row" until the part has run for `settled_s` without one. Times are seconds of a clock that never steps back.
 """
@@ -20,7 +20,7 @@ _DOUBLINGS: Final = 30
 
 @dataclass(frozen=True)
 class Terms:
-    """The bounds of restarts; `failures` in a row give a part up."""
+    """The bounds of restarts; a part is given up after `failures` failures in a row."""
 
     first_s: float
     longest_s: float
@@ -30,7 +30,7 @@ class Terms:
 
 @dataclass(frozen=True)
 class Standing:
-    """How a part stands: in its state `since`; while it waits, it is started at `due`; `failures` are those in a row."""
+    """The state of a part, `since` when; `due` is the time of the next start while it waits; `failures` are those in a row."""
 
     state: State = "waiting"
     since: float = 0.0
@@ -39,7 +39,7 @@ class Standing:
 
 
 def terms(settings: Supervisor) -> Terms:
-    """What the settings say."""
+    """The bounds in the settings."""
     return Terms(settings.restart_s, settings.longest_restart_s, settings.failures, settings.settled_s)
 
 

@@ -1,1 +1,1 @@
-"""What kafka-python does for the port: connections, topics, offsets, records. Callers use the names of `infra.kafka`."""
+"""The port by kafka-python: connections, topics, offsets, records. Callers use the names of `infra.kafka`."""

@@ -1,4 +1,4 @@
-"""Appending for many at a time by kafka-python: what was handed over meanwhile goes together in the next request."""
+"""Appending for many callers by kafka-python: records that arrive during a request go together in the next one."""
 
 import contextlib
 import queue
@@ -18,7 +18,7 @@ _Batch = tuple[str, Sequence[Record], Told]
 
 
 class PythonAppender:
-    """A `kafka.Appender` by kafka-python: one request is under way at a time, and none whose outcome is unknown is repeated."""
+    """A `kafka.Appender` by kafka-python: one request in flight at a time; a request of unknown outcome is not repeated."""
 
     def __init__(self, address: Address, *, seconds: float) -> None:
         self.address = address
@@ -30,7 +30,7 @@ class PythonAppender:
 
     @property
     def broken(self) -> bool:
-        """Never: it keeps no state at the broker."""
+        """Always false: it has no state at the broker."""
         return False
 
     def append(self, topic: str, records: Sequence[Record], told: Told) -> None:

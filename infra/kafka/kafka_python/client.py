@@ -1,4 +1,4 @@
-"""Connections by kafka-python: opened, asked with back-off until an answer or the time is up, and closed with their owner."""
+"""Connections by kafka-python: requests with back-off until an answer or a timeout, and a close with their owner."""
 
 import logging
 import socket
@@ -43,20 +43,20 @@ _LONGEST_PAUSE_S: Final = 1.0
 _DENIED: Final = (SaslAuthenticationFailedError, UnsupportedSaslMechanismError, AuthorizationError, IncompatibleBrokerVersion)
 _TIMED_OUT: Final = (KafkaTimeoutError, RequestTimedOutError)
 _HUNG_UP: Final = "socket disconnected"
-"""What the client says of a connection that the broker ended. A broker does so, without a word, when a login is missing."""
+"""The client's text for a connection that the broker closed. A broker closes it without an answer if a login is missing."""
 _IO_THREAD: Final = "kafka-io-"
-"""How the client calls its threads."""
+"""The name of the client's threads."""
 
 
 class Open:
-    """Held by a connection and its copies. The client itself will not do: requests that ended long ago still refer to it."""
+    """Referenced by a connection and its copies. The client itself cannot serve for that: ended requests still refer to it."""
 
 
 @dataclass(frozen=True)
 class Connection:
-    """An open connection to a broker; keep it for as long as questions are asked, each then costs a millisecond or two.
+    """An open connection to a broker. Keep it for several requests: each then takes a millisecond or two.
 
-    Any number of threads may ask. It is closed when neither it nor a copy of it is referred to any more.
+    For any number of threads. It is closed when neither it nor a copy of it is referenced.
     """
 
     address: Address
@@ -78,11 +78,11 @@ def connect(address: Address) -> Connection:
 
 @contextmanager
 def opening(address: Address) -> Iterator[dict[str, Any]]:
-    """The options of any client of this address, which the body makes; a client that cannot be made leaves nothing behind.
+    """The options for a client of this address, which the body creates. A failed creation leaves no thread or socket behind.
 
     Raises NoBroker, or BrokerRefused.
     """
-    # What concerns the caller arrives as an exception; the client's own log would go to the terminal.
+    # Errors reach the caller as exceptions; the client's own log would go to the terminal.
     logging.getLogger("kafka").setLevel(logging.CRITICAL + 1)
     made: list[_Client] = []
 
@@ -102,26 +102,26 @@ def opening(address: Address) -> Iterator[dict[str, Any]]:
 
 
 def configuration(address: Address) -> dict[str, Any]:
-    """What any kafka-python client of this address is configured with."""
+    """The configuration of a kafka-python client of this address."""
     given = {_NAMES[name]: value for name, value in address.options.items()}
     if "security_protocol" in given:
         given["security_protocol"] = given["security_protocol"].upper()
     return {
         "bootstrap_servers": [server.strip() for server in address.bootstrap.split(",")],
         "bootstrap_timeout_ms": address.timeout_s * 1000,
-        # A question that gets lost is asked again within its time.
+        # A lost request is repeated within its time.
         "request_timeout_ms": min(address.timeout_s, _REQUEST_S) * 1000,
         "reconnect_backoff_max_ms": int(_LONGEST_PAUSE_S * 1000),
-        # A connection that has as many under way refuses the next one; threads share one.
+        # A connection with this many requests in flight refuses the next one; threads share a connection.
         "max_in_flight_requests_per_connection": 1000,
         **given,
     }
 
 
 def ask(connection: Connection, what: str, question: Callable[[], _T]) -> _T:
-    """The answer to a question that changes nothing, asked again with back-off while its error heals, for the address's time.
+    """The answer to a read-only request, repeated with back-off while its error is retriable, within the address's timeout.
 
-    Raises NoBroker when the time is up, and BrokerRefused for what asking again does not change; `what` names what was asked.
+    Raises NoBroker after the timeout, and BrokerRefused for an error that is not retriable; `what` names the request in messages.
     """
     deadline, pause = time.monotonic() + connection.address.timeout_s, _PAUSE_S
     while True:
@@ -137,13 +137,13 @@ def ask(connection: Connection, what: str, question: Callable[[], _T]) -> _T:
 
 
 def refusal(connection: Connection, what: str, error: BaseException) -> NoBroker:
-    """What the broker said to a question, as an error to raise."""
+    """The broker's answer to a request as an error to raise."""
     kind = NoBroker if isinstance(error, KafkaError) and error.retriable else BrokerRefused
     return kind(f"{what} at {connection.address.bootstrap}: {reason(error)}")
 
 
 class _Manager(KafkaConnectionManager):
-    """Remembers why a connection failed, and gives up at once where a login is wrong, instead of trying until the time is up."""
+    """Records why a connection failed, and fails at once for a wrong login instead of retrying until the timeout."""
 
     failure: KafkaError | None = None
 
@@ -176,14 +176,14 @@ class _Manager(KafkaConnectionManager):
 
         def received() -> tuple[bytes, KafkaError | None]:
             data, error = receive()
-            # The end is read again, behind what the broker said before it, such as that a login is wrong.
+            # The end of the connection is read again, after the broker's answer before it, such as a wrong login.
             return (data, None) if data else (data, error)
 
         transport._sock_recv = received  # noqa: SLF001 - as above
         return transport
 
     def _failed(self, node_id: Any, error: KafkaError) -> None:
-        # A time-out says less than what went wrong before it.
+        # A timeout is less specific than the error before it.
         if self.failure is None or (not isinstance(self.failure, _DENIED) and not isinstance(error, _TIMED_OUT)):
             self.failure = error
         if isinstance(error, _DENIED):
@@ -197,14 +197,14 @@ class _Client(KafkaNetClient):
 
     @property
     def failure(self) -> KafkaError | None:
-        """Why a connection failed last, if one did."""
+        """Why a connection failed last; None if none failed."""
         found: KafkaError | None = self._manager.failure
         return found
 
 
 def _close(admin: KafkaAdminClient) -> None:
     if threading.current_thread().name.startswith(_IO_THREAD):
-        # The garbage collector may run in a thread of the client's, which cannot wait for itself.
+        # The garbage collector may run in one of the client's threads, which cannot wait for itself.
         threading.Thread(target=admin.close, daemon=True).start()
     else:
         admin.close()
@@ -228,7 +228,7 @@ def _hung_up(address: Address) -> str:
 
 
 def _refusal(server: str, timeout_s: int) -> str:
-    """Why nothing can be sent to host:port, empty if it listens."""
+    """Why host:port cannot be reached; empty if it listens."""
     host, _, port = server.rpartition(":")
     if not host or not port.isdigit():
         return f"invalid server {server!r}; expected host:port"

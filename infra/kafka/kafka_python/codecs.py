@@ -11,7 +11,7 @@ _LENGTH_BITS: Final = 7
 
 
 class _Snappy:
-    """What kafka-python uses of the package `snappy`: one raw block, whose length comes first, seven bits a byte."""
+    """The functions of the package `snappy` that kafka-python uses: one raw block after its length, seven bits per byte."""
 
     @staticmethod
     def decompress(block: bytes) -> bytes:
@@ -27,7 +27,7 @@ class _Snappy:
 
 
 def provide() -> None:
-    """Give kafka-python the codecs whose packages are not installed."""
+    """Register pyarrow's codecs in kafka-python if their packages are not installed."""
     read: Any = default_records
     if codec.snappy is None:
         codec.snappy = _Snappy

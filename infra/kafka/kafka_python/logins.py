@@ -1,4 +1,4 @@
-"""Logins that a broker knows, changed by kafka-python."""
+"""Changes the logins of a broker by kafka-python."""
 
 from typing import Final
 
@@ -12,7 +12,7 @@ _ITERATIONS: Final = 4096
 
 
 def record_login(connection: Connection, username: str, password: str) -> bool:
-    """Have the broker know this user by SCRAM-SHA-512 from now on; a new password replaces the old one.
+    """Record this user's SCRAM-SHA-512 login at the broker; a new password replaces the old one.
 
     The password does not leave this process: the broker gets its salted hash. False while the broker, which follows its
     controller, does not know any login of the user yet. Raises NoBroker or BrokerRefused.

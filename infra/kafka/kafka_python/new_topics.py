@@ -29,10 +29,10 @@ def create(
     own_time: Collection[str] = (),
     ahead: timedelta | None = timedelta(hours=1),
 ) -> dict[str, Topic]:
-    """Make the topics that do not exist yet, with the settings' partitions and retention; gives all of them, ready for use.
+    """Create the topics that do not exist yet, with the settings' partitions and retention. Returns all of them, ready for use.
 
-    Records of those in `own_time` get the time at which the log receives them, whatever their producers say. The others take
-    records whose timestamp is at most `ahead` of the broker's clock; None takes all.
+    Records of topics in `own_time` get the time at which the log receives them, whatever their producers set. The other topics
+    accept records whose timestamp is at most `ahead` of the broker's clock; with None any timestamp.
     """
     wanted = list(names)
     existing = describe(connection, wanted)
@@ -55,15 +55,15 @@ def _create(connection: Connection, new: NewTopic) -> None:
     try:
         connection.admin.create_topics([new], timeout_ms=connection.address.timeout_s * 1000)
     except TopicAlreadyExistsError:
-        return  # someone else was faster
+        return  # another process created it first
     except KafkaError as error:
-        # Whether it was made is not known where the answer is missing, and found out by whoever waits for it.
+        # Without an answer it is unknown whether the topic was created; the wait below finds out.
         if not error.retriable:
             raise refusal(connection, f"cannot create topic '{new.name}'", error) from None
 
 
 def _settled(connection: Connection, names: list[str]) -> dict[str, Topic]:
-    """A topic just made has no leaders for a moment; wait until its offsets can be read."""
+    """A new topic has no leaders at first; wait until its offsets can be read."""
     deadline = time.monotonic() + connection.address.timeout_s
     while True:
         topics = describe(connection, names)

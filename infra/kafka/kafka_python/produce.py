@@ -1,8 +1,12 @@
-"""Appending by kafka-python: one request at a time, and one whose outcome is unknown is never sent again.
+"""Appending by kafka-python: one request at a time; a request of unknown outcome is never sent again.
 
-kafka-python's own producer is not used. Its idempotent mode does not recover from a broker that paused longer than the delivery
-timeout; without idempotence it goes on with later batches after one whose outcome is unknown; and it refuses a header without a
-value and a record with neither key nor value. Its encoder and its connections have none of these limits.
+kafka-python's own producer is not used, because
+
+* its idempotent mode does not recover from a broker that paused longer than the delivery timeout,
+* without idempotence it continues with later batches after a batch of unknown outcome,
+* it refuses a header without a value, and a record with neither key nor value.
+
+Its encoder and its connections have none of these limits.
 """
 
 import random
@@ -39,7 +43,7 @@ _ALL_REPLICAS: Final = -1
 _VERSION: Final = 9
 _PAUSE_S: Final = 0.1
 _TOO_LARGE: Final = (MessageSizeTooLargeError, RecordListTooLargeError)
-# The broker answers, and the record may be in its log all the same.
+# The broker answers with an error, but the record may be in its log.
 _UNKNOWN: Final = (RequestTimedOutError, NetworkExceptionError, NotEnoughReplicasAfterAppendError, UnknownError)
 
 _Place = tuple[str, int]
@@ -47,7 +51,7 @@ _Place = tuple[str, int]
 
 @dataclass
 class Log:
-    """Topics to append to, whose leaders are asked for once and again after a refusal; for one thread.
+    """Topics to append to. Their leaders are requested once, and again after a refusal. For one thread.
 
     A record that is not acknowledged within `seconds` is given up.
     """
@@ -58,13 +62,13 @@ class Log:
     _sticky: dict[str, int] = field(default_factory=dict)
 
     def place(self, name: str, key: bytes | None) -> _Place:
-        """Where a record belongs: by its key, or for none to any partition, the same until `turn`. Raises NoBroker, NoTopic."""
+        """The partition of a record: by its key; without a key the same one until `turn`. Raises NoBroker, NoTopic."""
         if name not in self._partitions:
             self._partitions[name] = topic(self.connection, name).partitions
         if key is not None:
             return name, partition_of(key, self._partitions[name])
         if name not in self._sticky:
-            self._sticky[name] = random.randrange(self._partitions[name])  # noqa: S311 - which one is of no matter
+            self._sticky[name] = random.randrange(self._partitions[name])  # noqa: S311 - any partition will do
         return name, self._sticky[name]
 
     def turn(self) -> None:
@@ -72,10 +76,10 @@ class Log:
         self._sticky.clear()
 
     def append(self, records: Mapping[_Place, Sequence[Record]]) -> dict[_Place, list[Outcome]]:
-        """What became of records: those of a place are one batch, in order, unless it is too large for the topic.
+        """Append records and return their outcomes: the records of a partition are one batch, in order, unless it is too large.
 
-        A batch that surely was not taken is tried again while that may help and time is left, any other is tried once. A
-        record's milliseconds are its timestamp, now if they are 0. Needs `seconds`, or little more.
+        A batch that is certainly not in the log is retried while that may help and time is left; any other is sent once. A
+        record's milliseconds are its timestamp, now if they are 0. Takes `seconds`, or little more.
         """
         deadline = time.monotonic() + self.seconds
         outcomes: dict[_Place, list[Outcome]] = {}
@@ -100,7 +104,7 @@ class Log:
         return outcomes
 
     def _halved(self, place: _Place, batch: Sequence[Record]) -> list[Outcome]:
-        """The topic takes smaller batches: its halves, the second only if the first is in the log or surely is not."""
+        """Send the halves of a batch that is too large: the second one only if the outcome of the first is known."""
         half = len(batch) // 2
         first = self.append({place: batch[:half]})[place]
         if any(isinstance(one, NotAppended) and not one.sure for one in first):
@@ -111,7 +115,7 @@ class Log:
         return [*first, *self.append({place: batch[half:]})[place]]
 
     def _attempt(self, records: Mapping[_Place, Sequence[Record]], deadline: float) -> dict[_Place, "int | Exception"]:
-        """The first offset of each batch, or why there is none."""
+        """The first offset of each batch, or the error."""
         admin = self.connection.admin
         built = {place: _built(batch) for place, batch in records.items()}
         try:
@@ -122,7 +126,7 @@ class Log:
 
 
 class _NotHandedOver(Exception):
-    """Nothing was sent."""
+    """No request was sent."""
 
     def __init__(self, cause: KafkaError) -> None:
         super().__init__(reason(cause))
@@ -170,7 +174,7 @@ async def _produce(admin: Any, batches: Mapping[_Place, bytes], deadline: float)
             for one in topic_response.partition_responses:
                 place = (topic_response.name, one.index)
                 found[place] = for_code(one.error_code)(one.error_message) if one.error_code else int(one.base_offset)
-    # A partition that nobody leads, or that the topic does not have.
+    # A partition without a leader, or a partition that the topic does not have.
     missing = for_code(5)
     return {
         place: found[place] if place in found else _NotHandedOver(missing("the partition has no leader")) for place in batches
@@ -193,12 +197,12 @@ def _request(places: Sequence[_Place], batches: Mapping[_Place, bytes], millisec
 
 
 def _sure(told: Exception) -> bool:
-    """Whether a record is not in the log: nothing was sent, or the only attempt was refused by the broker itself."""
+    """Whether a record is certainly not in the log: nothing was sent, or the broker refused the only attempt."""
     return isinstance(told, _NotHandedOver) or (isinstance(told, BrokerResponseError) and not isinstance(told, _UNKNOWN))
 
 
 def _again(told: Exception) -> bool:
-    """Whether it surely was not taken, and may be another time."""
+    """Whether the batch is certainly not in the log, and a retry may succeed."""
     cause = told.cause if isinstance(told, _NotHandedOver) else told
     return _sure(told) and isinstance(cause, KafkaError) and heals(cause)
 

@@ -1,4 +1,4 @@
-"""Sending by kafka-python: a chunk at a time, the next one only when all of the last is acknowledged."""
+"""Sending by kafka-python: one chunk at a time, the next one only when the last is fully acknowledged."""
 
 import time
 from typing import Final, Self
@@ -11,19 +11,19 @@ from infra.kafka.outcome import Appended, Outcome
 from infra.kafka.record import Record
 
 DELIVERY_S: Final = 30
-"""A record that no broker has acknowledged for so long is given up."""
+"""Seconds after which a record without an acknowledgement is given up."""
 
 _CHUNK_BYTES: Final = 800_000
 _CHUNK_RECORDS: Final = 10_000
 _AROUND: Final = 40
-"""Bytes that Kafka writes around a record, at the most."""
+"""The most bytes that Kafka adds to a record."""
 _LINGER_S: Final = 0.02
 
 
 class PythonSender:
-    """A `kafka.Sender` by kafka-python: at most one chunk is under way, and after an unacknowledged chunk none is sent.
+    """A `kafka.Sender` by kafka-python: at most one chunk is in flight, and after an unacknowledged chunk none is sent.
 
-    A record waits for others as long as they come within a fiftieth of a second; `poll` and `finish` send what waits.
+    A record waits for others that arrive within a fiftieth of a second; `poll` and `finish` send waiting records.
     """
 
     def __init__(self, address: Address, *, most_bytes: int) -> None:

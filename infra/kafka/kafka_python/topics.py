@@ -49,7 +49,7 @@ def configurations(connection: Connection, names: Iterable[str]) -> dict[str, Ma
 
 
 def replicas(connection: Connection, names: Iterable[str]) -> dict[str, int]:
-    """How many copies each of these topics has at the least, of any partition. Raises NoBroker."""
+    """The least number of replicas of any partition of each of these topics. Raises NoBroker."""
     return {
         name: min(len(partition["replica_nodes"]) for partition in told["partitions"])
         for name, told in _described(connection, names).items()
@@ -57,7 +57,7 @@ def replicas(connection: Connection, names: Iterable[str]) -> dict[str, int]:
 
 
 def _described(connection: Connection, names: Iterable[str]) -> dict[str, dict[str, Any]]:
-    """What the broker says of the topics that it has, by name."""
+    """The broker's descriptions of its topics, by name."""
     wanted = list(dict.fromkeys(names))
     if not wanted:
         return {}
@@ -76,5 +76,5 @@ def _described(connection: Connection, names: Iterable[str]) -> dict[str, dict[s
 
 
 def _text(topic_id: uuid.UUID | str) -> str:
-    """A topic id as Kafka's own tools write it."""
+    """A topic id in the form of Kafka's own tools."""
     return base64.urlsafe_b64encode(uuid.UUID(str(topic_id)).bytes).decode("ascii").rstrip("=")

@@ -1,1 +1,1 @@
-"""A file a table of `tandem.toml`: each setting with its type, its bounds, its meaning and its default, and nothing else."""
+"""One file for each table of `tandem.toml`: its settings with type, bounds, meaning and default, and nothing else."""

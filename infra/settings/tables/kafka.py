@@ -7,7 +7,7 @@ from infra.settings.tables.values import Count, Memory, Port, Positive
 
 
 class Kafka(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """`[kafka]`: where the log is."""
+    """`[kafka]`: the broker of the log."""
 
     bootstrap: Annotated[str, Meta(description="host:port list of an outside broker; empty starts the embedded broker.")] = ""
     port: Annotated[Port, Meta(description="Port of the embedded broker on 127.0.0.1; 0 picks a free port and keeps it.")] = 0

@@ -7,7 +7,7 @@ from infra.settings.tables.values import Count, Positive
 
 
 class Keep(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """`[keep]`: what of the past stays readable."""
+    """`[keep]`: retention of publications, releases and files."""
 
     publications: Annotated[Positive, Meta(description="Number of newest publications to retain with their data.")] = 2
     days: Annotated[Count, Meta(description="Days for which a publication is retained after another one replaced it.")] = 0

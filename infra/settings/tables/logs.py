@@ -7,7 +7,7 @@ from infra.settings.tables.values import Positive
 
 
 class Logs(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """`[logs]`: what the processes say in `logs` of the state folder."""
+    """`[logs]`: the log files in `logs` of the state folder."""
 
     file_mb: Annotated[Positive, Meta(description="Maximum megabytes of a part's log file; then a new file begins.")] = 8
     kept_files: Annotated[Positive, Meta(description="Number of earlier log files to keep per part.")] = 3

@@ -7,7 +7,7 @@ from infra.settings.tables.values import Positive
 
 
 class Oidc(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """`[serving.oidc]`: an identity provider whose tokens are taken beside the project's own; none without an issuer."""
+    """`[serving.oidc]`: an identity provider whose tokens are accepted besides the project's own; none without an issuer."""
 
     issuer: Annotated[str, Meta(description="Accepted `iss` of tokens; empty accepts none.")] = ""
     audience: Annotated[str, Meta(description="Required `aud` of tokens.")] = ""

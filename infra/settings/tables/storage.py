@@ -8,7 +8,7 @@ OBJECT_STORES: Final = ("s3", "gs", "az", "abfss")
 
 
 class Storage(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """`[storage]`: where the tables are."""
+    """`[storage]`: the folder of the tables."""
 
     root: Annotated[
         str,
