@@ -16,6 +16,7 @@ import numpy as np
 from speed.dedup.identities import Identities, Times
 from speed.dedup.identity_runs import SECOND, Numbers, Run, merged, run_of
 from speed.dedup.keys import Keys, Mask
+from speed.dedup.known_words import KnownWords
 
 BYTES: Final = 96
 """The most bytes of an identity, while runs are filtered and merged."""
@@ -68,6 +69,11 @@ class Horizon:
     def size(self) -> int:
         """The number of identities."""
         return sum(len(run) for run in self.runs)
+
+    @property
+    def known(self) -> KnownWords:
+        """The words of all identities, by which tasks find suspects."""
+        return KnownWords(tuple(run.words for run in self.runs))
 
     @property
     def first_number(self) -> int:

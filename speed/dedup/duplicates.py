@@ -14,22 +14,31 @@ from views.source.log_order import log_order, places
 
 @dataclass(frozen=True)
 class Copies:
-    """`drops` are positions that tasks kept and must drop; `added` are the keys that the horizon lacks.
+    """`drops` are positions that tasks folded and must drop, `admitted` those of suspects that tasks left out and must fold.
+
+    `added` are the keys that the horizon lacks.
 
     `conflicts` counts the duplicates of this micro-batch with a content that no event of their identity had before.
     """
 
     drops: Drops
+    admitted: Drops
     added: Identities
     conflicts: int
 
 
 def copies(shares: Sequence[pa.Table], horizon: Horizon, generations: Sequence[str] = ()) -> Copies:
-    """Compare the identities of all tasks: the first of an identity in log order stays, unless the horizon has it."""
+    """Compare the identities of all tasks: the first of an identity in log order stays, unless the horizon has it.
+
+    Tasks have marked the suspects by the words of this horizon. The horizon has none of the other identities.
+    """
     found = joined(shares)
     rows = values(found)
-    known, alike = horizon.find(rows.keys)
-    stays, new = ~known, ~alike
+    first, suspect = found["first"].to_numpy(), found["suspect"].to_numpy()
+    stays, new = np.ones(len(suspect), dtype=bool), np.ones(len(suspect), dtype=bool)
+    suspects = np.flatnonzero(suspect)
+    known, alike = horizon.find(rows.keys[suspects])
+    stays[suspects], new[suspects] = ~known, ~alike
     order, again = by_word(rows.keys)
     if len(again):
         again = again[log_order(found.take(pa.array(again)), generations)]
@@ -37,7 +46,8 @@ def copies(shares: Sequence[pa.Table], horizon: Horizon, generations: Sequence[s
         new[again] &= firsts(rows.keys[again], KEY)
     added = order[new[order]]
     return Copies(
-        drops=_by_partition(found.filter(pa.array(found["first"].to_numpy() & ~stays))),
+        drops=_by_partition(found.filter(pa.array(first & ~stays & ~suspect))),
+        admitted=_by_partition(found.filter(pa.array(first & stays & suspect))),
         added=Identities(rows.keys[added], rows.times[added]),
         conflicts=int(new.sum() - stays.sum()),
     )

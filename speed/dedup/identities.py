@@ -1,7 +1,7 @@
 """The identities of a share of a micro-batch, as rows that travel to the driver.
 
-A task drops the duplicates within its own share with the kernel's `unique`. The driver finds duplicates of events that another
-task read or an earlier micro-batch counted by these keys, and has the tasks drop them by position.
+A task drops the duplicates within its own share with the kernel's `unique`, and sets suspects aside: events whose word is known.
+The driver decides by their keys which suspects are duplicates, and finds duplicates of events that another task read.
 """
 
 from collections.abc import Iterable, Sequence
@@ -14,6 +14,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from speed.dedup.keys import KEY, WORD_BYTES, Keys, Mask, Rows, by_word, firsts
+from speed.dedup.known_words import KnownWords
 from speed.dedup.row_hash import row_hashes
 from views.kernel.deduplicate import content_columns, identity_columns, unique
 from views.source.event import TIMESTAMP
@@ -36,10 +37,11 @@ SCHEMA: Final = pa.schema(
         ("_append_time", TIMESTAMP),
         ("key", pa.binary(KEY * WORD_BYTES)),
         ("first", pa.bool_()),
+        ("suspect", pa.bool_()),
     ]
 )
+NOTHING_KNOWN: Final = KnownWords()
 _EVENTS: Final = "identified"
-_ROW: Final = "_row"
 
 
 @dataclass(frozen=True)
@@ -54,12 +56,14 @@ class Identities:
 class Identified:
     """Events with their keys. `single` marks the first event of each identity, all events of a source without identity.
 
+    `suspect` marks the events whose word is known: they are duplicates, but for collisions, which the driver finds.
     `order` has the rows of the first event of each identity and content, in the order of the keys' first words.
     """
 
     events: pa.Table
     keys: Keys
     single: Mask
+    suspect: Mask
     order: Rows
 
 
@@ -81,35 +85,44 @@ def keys_of(source: Source, events: pa.Table, secret: bytes = NO_SECRET) -> Keys
     return keys
 
 
-def identified(source: Source, events: pa.Table, generations: Sequence[str] = (), *, secret: bytes = NO_SECRET) -> Identified:
+def identified(
+    source: Source,
+    events: pa.Table,
+    generations: Sequence[str] = (),
+    *,
+    secret: bytes = NO_SECRET,
+    known: KnownWords = NOTHING_KNOWN,
+) -> Identified:
     """Find the first event of each identity in the order of the log; `generations` are the ids of topics, the oldest first."""
-    single = np.ones(events.num_rows, dtype=bool)
+    single, suspect = np.ones(events.num_rows, dtype=bool), np.zeros(events.num_rows, dtype=bool)
     if not identity_columns(source) or not events.num_rows:
-        return Identified(events, np.empty((0, KEY), np.uint64), single, np.empty(0, np.int64))
+        return Identified(events, np.empty((0, KEY), np.uint64), single, suspect, np.empty(0, np.int64))
     keys = keys_of(source, events, secret)
     order, again = by_word(keys)
+    suspect[order] = known.has(keys[order, 0])
     if not len(again):
-        return Identified(events, keys, single, order)
+        return Identified(events, keys, single, suspect, order)
     # Equal identities have equal words: the kernel decides only among the few events that share a word.
     repeated = events.take(pa.array(again))
     single[again] = unique(source, repeated, generations=generations).kept
     again = again[log_order(repeated, generations)]
     shown = np.ones(events.num_rows, dtype=bool)
     shown[again] = firsts(keys[again], KEY)
-    return Identified(events, keys, single, order[shown[order]])
+    return Identified(events, keys, single, suspect, order[shown[order]])
 
 
 def identities(source: Source, found: Identified) -> pa.Table:
     """Position, append time and key of the first event of each identity and content, as SCHEMA has them, in no order.
 
-    `first` marks the first row of its identity. A source without identity has no rows. Events with `max_events_per_record`
-    also have their index.
+    `first` marks the first row of its identity, `suspect` those whose word is known. A source without identity has no rows.
+    Events with `max_events_per_record` also have their index.
     """
     schema = _schema(source)
     if not len(found.order):
         return schema.empty_table()
-    rows = found.events.select(schema.names[:-2]).take(pa.array(found.order))
-    columns = [*rows.columns, _packed(found.keys[found.order]), pa.array(found.single[found.order])]
+    rows = found.events.select(schema.names[:-3]).take(pa.array(found.order))
+    marks = [pa.array(mask[found.order]) for mask in (found.single, found.suspect)]
+    columns = [*rows.columns, _packed(found.keys[found.order]), *marks]
     return pa.Table.from_arrays([column.cast(field.type) for column, field in zip(columns, schema, strict=True)], schema=schema)
 
 

@@ -46,10 +46,3 @@ def texts(keys: Keys, width: int) -> npt.NDArray[np.bytes_]:
     """The first `width` words of each key as one value."""
     # numpy ignores trailing zero bytes of these, which changes nothing at one width.
     return np.ascontiguousarray(keys[:, :width]).view(f"S{width * WORD_BYTES}").reshape(-1)
-
-
-def found(words: Words, among: Words) -> Mask:
-    """Which words are in a sorted array, which is not empty."""
-    places = np.minimum(np.searchsorted(among, words), len(among) - 1)
-    mask: Mask = among[places] == words
-    return mask

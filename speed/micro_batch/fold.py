@@ -4,6 +4,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
 from functools import partial
+from typing import Final
 
 from pyspark.sql import DataFrame
 
@@ -11,7 +12,8 @@ from ledger.log.counts import Counts, add
 from speed.dedup.dedup_window import Horizon
 from speed.dedup.duplicates import copies
 from speed.dedup.identities import Identities
-from speed.micro_batch.task import SCHEMA, Share, Task, fold, partial_of, shares
+from speed.micro_batch.task import SCHEMA, Share, Task, fold, partial_of, shares, without
+from speed.micro_batch.workers import Workers
 from views.arrow.ipc import from_ipc, to_ipc
 from views.errors import TandemError
 from views.instant import nearest_time
@@ -20,6 +22,9 @@ from views.source.offset_ranges import Ranges
 from views.source.watermark import Maxima, newest
 from views.view import View
 
+HANDED_BACK_BYTES: Final = 32_000_000
+"""How much the tasks of a micro-batch hand back at most, together: it passes through the heap of the driver's JVM."""
+
 
 class Torn(TandemError):
     """The records that were read do not fit the planned range."""
@@ -27,7 +32,10 @@ class Torn(TandemError):
 
 @dataclass(frozen=True)
 class Folded:
-    """The result of a micro-batch: the content of its commit, and the identities to add to the horizon."""
+    """The result of a micro-batch: the content of its commit, and the identities to add to the horizon.
+
+    `across` is whether several tasks read the same identity.
+    """
 
     counts: Counts
     rejected: Mapping[str, Mapping[str, int]]
@@ -36,25 +44,44 @@ class Folded:
     newest: datetime | None
     partials: Mapping[str, bytes]
     identities: Identities
+    across: bool = False
 
 
-def fold_records(records: DataFrame, task: Task, views: Mapping[str, View], ranges: Ranges, horizon: Horizon) -> Folded:
-    """Fold the records of exactly these ranges: one Spark job, or two if a duplicate's first event is in another task or earlier.
+def fold_records(
+    records: DataFrame,
+    task: Task,
+    views: Mapping[str, View],
+    ranges: Ranges,
+    horizon: Horizon,
+    *,
+    workers: Workers,
+) -> Folded:
+    """Fold the records of exactly these ranges: one Spark job, or two if several tasks read the same identity.
+
+    After such a micro-batch, tasks hand back the events that they fold, within bounds. The driver then folds a task's events
+    again, without those that another task has read, too.
 
     `views` are the source's by fingerprint. A hole is an offset of the ranges without a record. Raises Torn if a record lies
     outside the ranges, DefinitionError, and what Spark raises.
     """
-    return fold_shares(partial(_run, records), task, views, ranges, horizon)
+    most = HANDED_BACK_BYTES // max(1, len(ranges.intervals)) if workers.hand_back else 0
+    folded = fold_shares(partial(_run, records, workers), replace(task, hand_back=most), views, ranges, horizon)
+    workers.hand_back = folded.across
+    return folded
 
 
 def fold_shares(
     run: Callable[[Task], Sequence[Share]], task: Task, views: Mapping[str, View], ranges: Ranges, horizon: Horizon
 ) -> Folded:
     """The same for the shares that `run` returns for a task: one of each part of the records, always the same parts."""
+    task = replace(task, known=horizon.known)
     found = run(task)
     judged = copies([from_ipc(share.identities) for share in found], horizon, task.generations)
-    if judged.drops:
-        found = run(replace(task, drops=judged.drops))
+    again = replace(task, drops=judged.drops, admitted=judged.admitted)
+    if judged.admitted or (judged.drops and any(share.handed_back is None for share in found)):
+        found = run(replace(again, hand_back=0))
+    elif judged.drops:
+        found = [without(again, share) for share in found]
     return Folded(
         counts=replace(_counts(found, ranges), conflicts=judged.conflicts),
         rejected={fingerprint: add(*(share.rejected[fingerprint] for share in found)) for fingerprint in views},
@@ -63,10 +90,12 @@ def fold_shares(
         newest=max((nearest_time(share.newest) for share in found if share.newest is not None), default=None),
         partials={fingerprint: _united(view, fingerprint, found) for fingerprint, view in views.items()},
         identities=judged.added,
+        across=bool(judged.drops),
     )
 
 
-def _run(records: DataFrame, task: Task) -> list[Share]:
+def _run(records: DataFrame, workers: Workers, task: Task) -> list[Share]:
+    task = replace(task, known=workers.known(records, task.known))
     return shares(records.mapInArrow(partial(fold, task), SCHEMA).toArrow())
 
 

@@ -15,6 +15,7 @@ from speed.dedup.identities import Identities
 from speed.micro_batch.fold import fold_records
 from speed.micro_batch.log_ends import End, LogEnds
 from speed.micro_batch.task import Task
+from speed.micro_batch.workers import Workers
 from views.instant import microseconds, time_of
 from views.source.offset_ranges import Offsets
 from views.source.source import Source
@@ -50,6 +51,7 @@ class Tail:
     known: Position | None = None
     """The position up to which the dedup window holds identities; below the table's end after another run has bridged the log."""
     ends: LogEnds = field(default_factory=LogEnds, repr=False)
+    workers: Workers = field(default_factory=Workers, repr=False)
 
     def extend(self, records: DataFrame, end: Position, *, still_there: Callable[[], Position | None]) -> Commit:
         """Fold the records from the table's end to `end`, check the log with `still_there`, and commit.
@@ -62,7 +64,7 @@ class Tail:
         maxima = newest([self.maxima, live.maxima.get(name, {})])
         reached = later(self.watermark, live.watermarks.get(name))
         task = replace(self.task, maxima=maxima, watermark=reached)
-        folded = fold_records(records, task, self.views, covered, self.horizon)
+        folded = fold_records(records, task, self.views, covered, self.horizon, workers=self.workers)
         asked = self.now()
         there = still_there()
         newly = None if there is None else self.ends.caught_up(End(asked, there), end)

@@ -7,12 +7,13 @@ the tasks read.
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
-from typing import Final
+from typing import Any, Final
 
 import msgspec
 import pyarrow as pa
 
-from speed.dedup.identities import NO_SECRET, Drops, identified, identities, is_at
+from speed.dedup.identities import NO_SECRET, NOTHING_KNOWN, Drops, identified, identities, is_at
+from speed.dedup.known_words import KnownWords
 from views.arrow.ipc import from_ipc, to_ipc
 from views.kernel.kernel import Partial, after_final, ahead, decode, late, partial, prepare
 from views.project.project import load_files
@@ -37,9 +38,12 @@ class Task:
         files: the release's project, which workers of a cluster have from nowhere else.
         views: the fingerprints of the source's views, by name.
         maxima, watermark: how far the partitions and the source had come before the micro-batch.
-        drops: the positions of duplicates that only the driver could find.
+        known: the words of the identities that were counted within the dedup window. Events that have one are left out.
+        admitted: the positions of events that count although another identity has their word.
+        drops: the positions of duplicates of events that another task has read.
         generations: the ids of the source's topics, the oldest first.
         secret: the key of identities' digests, in 16 bytes. Producers do not know it.
+        hand_back: the bytes of events up to which the task also returns the events that it folds; 0 for never.
     """
 
     files: Mapping[str, bytes]
@@ -47,9 +51,12 @@ class Task:
     views: Mapping[str, str]
     maxima: Maxima = field(default_factory=dict)
     watermark: int | None = None
+    known: KnownWords = field(default=NOTHING_KNOWN, repr=False)
+    admitted: Drops = field(default_factory=dict)
     drops: Drops = field(default_factory=dict)
     generations: tuple[str, ...] = ()
     secret: bytes = field(default=NO_SECRET, repr=False)
+    hand_back: int = 0
 
     def definitions(self) -> tuple[Source, dict[str, View]]:
         """The source, and one view of each fingerprint."""
@@ -68,6 +75,7 @@ class Share(msgspec.Struct, frozen=True):
         newest: the newest append time of all events, in microseconds since 1970.
         partials: by fingerprint, as Arrow IPC streams.
         identities: an Arrow IPC stream.
+        handed_back: the folded events as an Arrow IPC stream; None if the task does not hand them back.
     """
 
     records: list[tuple[Partition, int, int, int]]
@@ -84,6 +92,7 @@ class Share(msgspec.Struct, frozen=True):
     rejected: dict[str, dict[str, int]]
     partials: dict[str, bytes]
     identities: bytes
+    handed_back: bytes | None = None
 
 
 def fold(task: Task, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
@@ -102,31 +111,52 @@ def identify(task: Task, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.Recor
 
 
 def share_of(task: Task, records: pa.Table) -> Share:
-    """Decode, drop duplicates, label late events, prepare the rest, and fold every view."""
+    """Decode, drop duplicates and suspects, label late events, prepare the rest, and fold every view."""
     source, views = task.definitions()
     decoded = decode(source, records)
-    found = identified(source, decoded.events, task.generations, secret=task.secret)
-    kept = found.single & ~is_at(decoded.events, task.drops)
+    found = identified(source, decoded.events, task.generations, secret=task.secret, known=task.known)
+    new = ~found.suspect | is_at(decoded.events, task.admitted)
+    kept = found.single & new & ~is_at(decoded.events, task.drops)
     events = decoded.events if kept.all() else decoded.events.filter(pa.array(kept))
-    labelled = late(source, events, event_times(task.maxima))
-    prepared = prepare(source, events, task.generations)
-    partials = {fingerprint: partial(view, prepared.events, EMPTY, prepared.failed) for fingerprint, view in views.items()}
     return Share(
         records=_by_partition(records),
-        events=events.num_rows,
         quarantined=dict(Counter(decoded.rejects["reason"].to_pylist())),
         duplicates=decoded.events.num_rows - events.num_rows,
         others=decoded.others,
         further=further(decoded.events),
-        late=labelled.count,
         ahead=int(ahead(source, decoded.events).sum()),
-        after_final={fingerprint: after_final(view, prepared.events, task.watermark) for fingerprint, view in views.items()},
-        maxima=list(maxima_of(source, events).items()),
-        newest=newest_append(events),
-        rejected={fingerprint: dict(folded.rejected) for fingerprint, folded in partials.items()},
-        partials={fingerprint: to_ipc(folded.states) for fingerprint, folded in partials.items()},
         identities=to_ipc(identities(source, found)),
+        handed_back=to_ipc(events) if task.hand_back and events.nbytes <= task.hand_back else None,
+        **_counted(source, views, task, events),
     )
+
+
+def without(task: Task, share: Share) -> Share:
+    """The share of a task that handed back its events, without those that the task drops: as if it had run again."""
+    assert share.handed_back is not None  # the driver asks only for those
+    events = from_ipc(share.handed_back)
+    dropped = is_at(events, task.drops)
+    if not dropped.any():
+        return share
+    source, views = task.definitions()
+    counted = _counted(source, views, task, events.filter(pa.array(~dropped)))
+    return msgspec.structs.replace(share, duplicates=share.duplicates + int(dropped.sum()), **counted)
+
+
+def _counted(source: Source, views: Mapping[str, View], task: Task, events: pa.Table) -> dict[str, Any]:
+    """The fields of a share that the events decide which count."""
+    labelled = late(source, events, event_times(task.maxima))
+    prepared = prepare(source, events, task.generations)
+    partials = {fingerprint: partial(view, prepared.events, EMPTY, prepared.failed) for fingerprint, view in views.items()}
+    return {
+        "events": events.num_rows,
+        "late": labelled.count,
+        "after_final": {name: after_final(view, prepared.events, task.watermark) for name, view in views.items()},
+        "maxima": list(maxima_of(source, events).items()),
+        "newest": newest_append(events),
+        "rejected": {fingerprint: dict(folded.rejected) for fingerprint, folded in partials.items()},
+        "partials": {fingerprint: to_ipc(folded.states) for fingerprint, folded in partials.items()},
+    }
 
 
 def shares(rows: pa.Table) -> list[Share]:

@@ -138,6 +138,7 @@ class Follow:
         if self._streaming is not None:
             self._streaming.stop()
         shutil.rmtree(self.checkpoints, ignore_errors=True)
+        self.tail.workers.close()
 
     @property
     def _most(self) -> int:

@@ -193,7 +193,7 @@ def us(time: datetime | None) -> int | None:
     return None if time is None else (time - EPOCH) // US
 
 
-def by_shares(records: pa.Table, task: Task, views: dict[str, View], covered: Ranges, horizon: Horizon) -> Folded:
+def by_shares(records: pa.Table, task: Task, views: dict[str, View], covered: Ranges, horizon: Horizon, **_: object) -> Folded:
     """A micro-batch as `fold_records` folds it, a task for each partition, without Spark."""
 
     def run(task: Task) -> list[Share]:

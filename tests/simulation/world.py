@@ -605,7 +605,7 @@ def _planned_end(read: Callable[..., Position], checkpoint: Path | Position, *re
 
 
 def _fold_records(
-    records: Fetched | Copied, task: object, views: Mapping[str, object], covered: Ranges, horizon: Horizon
+    records: Fetched | Copied, task: object, views: Mapping[str, object], covered: Ranges, horizon: Horizon, **_: object
 ) -> Folded:
     """In place of a micro-batch's Spark job."""
     found = records.within(covered)

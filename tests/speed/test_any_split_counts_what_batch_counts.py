@@ -30,6 +30,9 @@ SCHEMA = pa.schema([RECORDS_SCHEMA.field(name) for name in COLUMNS])
 
 VALUES = st.builds(sale, st.integers(0, 3), seconds=st.integers(0, 1), shop=st.sampled_from("ab"), amount=st.integers(0, 1))
 PARTITIONS = 2
+SOME = 300
+"""Bytes of events: some tasks have fewer."""
+FOLDING = st.sampled_from([0, SOME, 1_000_000])
 
 
 @st.composite
@@ -67,27 +70,30 @@ def colliding() -> Iterator[None]:
         hashing.row_hashes = hashes
 
 
-@given(logs(), st.integers(0, 5), st.sampled_from([0, 1, 2]), st.sampled_from([None, 1]))
+@given(logs(), st.integers(0, 5), st.sampled_from([0, 1, 2]), st.sampled_from([None, 1]), FOLDING)
 def test_within_the_dedup_window_any_split_counts_the_same(
-    log: list[list[list[bytes]]], cut: int, restart: int, behind: int | None
+    log: list[list[list[bytes]]], cut: int, restart: int, behind: int | None, hand_back: int
 ) -> None:
     """`restart` is before which micro-batch the layer forgets, and loads what was counted from the log again.
 
-    How far the watermark has come is a label: events `behind` it by seconds count like all others.
+    How far the watermark has come is a label: events `behind` it by seconds count like all others. Where several tasks
+    read the same identity, tasks fold again in a second job, or the driver does if all tasks could `hand_back` their events.
     """
-    counts_the_same(log, cut, restart, behind)
+    counts_the_same(log, cut, restart, behind, hand_back)
 
 
-@given(logs(), st.integers(0, 5), st.sampled_from([0, 1, 2]))
-def test_a_hash_collision_is_not_a_duplicate(log: list[list[list[bytes]]], cut: int, restart: int) -> None:
+@given(logs(), st.integers(0, 5), st.sampled_from([0, 1, 2]), FOLDING)
+def test_a_hash_collision_is_not_a_duplicate(log: list[list[list[bytes]]], cut: int, restart: int, hand_back: int) -> None:
     """The same where the first words of different identities are equal: all of the digest tells them apart."""
     with colliding():
-        counts_the_same(log, cut, restart, None)
+        counts_the_same(log, cut, restart, None, hand_back, colliding=True)
 
 
-def counts_the_same(log: list[list[list[bytes]]], cut: int, restart: int, behind: int | None) -> None:
+def counts_the_same(
+    log: list[list[list[bytes]]], cut: int, restart: int, behind: int | None, hand_back: int, *, colliding: bool = False
+) -> None:
     watermark = None if behind is None else int(START.timestamp() + behind) * 1_000_000
-    task = Task(FILES, "sales", {"per_shop": "f"}, watermark=watermark)
+    task = Task(FILES, "sales", {"per_shop": "f"}, watermark=watermark, hand_back=hand_back)
     horizon, ends, counted, states, before = Horizon(600_000_000), [0] * PARTITIONS, Counter[str](), [], []
     for number, chunks in enumerate(log):
         if number == restart:
@@ -95,10 +101,16 @@ def counts_the_same(log: list[list[list[bytes]]], cut: int, restart: int, behind
         tables = [records(values, partition, ends[partition]) for partition, values in enumerate(chunks)]
         ranges = Ranges.of({("T", p): (ends[p], ends[p] + len(values)) for p, values in enumerate(chunks) if values})
 
-        def run(task: Task, tables: list[pa.Table] = tables) -> list[Share]:
+        jobs: list[Task] = []
+
+        def run(task: Task, tables: list[pa.Table] = tables, jobs: list[Task] = jobs) -> list[Share]:
+            jobs.append(task)
             return [share_of(task, part) for part in tasks(tables, cut)]
 
         folded = fold_shares(run, task, {"f": VIEW}, ranges, horizon)
+        if not colliding:
+            expected = {1} if not folded.across or hand_back > SOME else {1, 2} if hand_back else {2}
+            assert len(jobs) in expected
         horizon = horizon.extended(folded.identities, at=0, caught_up=0)
         counted.update(events=folded.counts.events, duplicates=folded.counts.duplicates, conflicts=folded.counts.conflicts)
         states.append(Partial(from_ipc(folded.partials["f"]), EMPTY, {}))

@@ -29,6 +29,6 @@ class Speed(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
         Positive,
         Meta(
             description="Maximum megabytes of identities per source, at 96 bytes each. Beyond that the oldest are evicted, and "
-            "status and answers report since when duplicates are recognised."
+            "status and answers report since when duplicates are recognised. Each Spark worker needs 8 bytes an identity more."
         ),
     ] = 1024

@@ -1,6 +1,7 @@
 """A micro-batch folded by Spark: every copy dropped, every record accounted for, whatever the tasks saw."""
 
 import random
+from collections.abc import Iterator
 
 import numpy as np
 import pyarrow as pa
@@ -9,8 +10,10 @@ from pyspark.sql import DataFrame, SparkSession
 
 from ledger.log.fetch_checks import refuse_unclosed
 from speed.dedup.dedup_window import Horizon
+from speed.dedup.identities import Identities
 from speed.micro_batch.fold import Folded, Torn, fold_records
 from speed.micro_batch.task import Task
+from speed.micro_batch.workers import Workers
 from tests.speed.sales import START, per_minute, project_files, sale, some
 from views.arrow.ipc import from_ipc
 from views.kernel.kernel import Partial, present
@@ -27,6 +30,14 @@ def project() -> Project:
     return load_files(FILES)
 
 
+@pytest.fixture(autouse=True)
+def a_task_for_each_frame(spark: SparkSession) -> Iterator[None]:
+    """Spark otherwise reads a union of frames of one partition each as one partition."""
+    spark.conf.set("spark.sql.unionOutputPartitioning", "false")
+    yield
+    spark.conf.unset("spark.sql.unionOutputPartitioning")
+
+
 def records(spark: SparkSession, *partitions: list[bytes], first: int = 0) -> DataFrame:
     """A data frame with one task for each list of values, at offsets from `first` on."""
     frames = []
@@ -40,6 +51,7 @@ def records(spark: SparkSession, *partitions: list[bytes], first: int = 0) -> Da
     united = frames[0]
     for frame in frames[1:]:
         united = united.union(frame)
+    assert united.rdd.getNumPartitions() == len(partitions)
     return united
 
 
@@ -59,7 +71,7 @@ def test_a_micro_batch_folds_every_view_in_one_job(spark: SparkSession, project:
     views = {"f1": project.views["per_minute"], "f2": project.views["per_shop"]}
     frame = records(spark, *partitions)
     spark.sparkContext.setJobGroup("one", "one micro-batch")
-    folded = fold_records(frame, TASK, views, spanning(*partitions), Horizon(0))
+    folded = fold_records(frame, TASK, views, spanning(*partitions), Horizon(0), workers=Workers())
     assert len(spark.sparkContext.statusTracker().getJobIdsForGroup("one")) == 1
     assert folded.counts.to_json() == {
         "events": 4, "quarantined": {"json": 1}, "holes": 0, "late": 0, "ahead": 0, "duplicates": 0, "conflicts": 0,
@@ -80,14 +92,41 @@ def test_duplicates_are_dropped_across_tasks_and_micro_batches(spark: SparkSessi
     task = Task(FILES, "sales", {"per_shop": "f2"})
     first = [[sale(1), sale(2), sale(1)], [sale(2), sale(3)]]
     horizon = Horizon(600_000_000)
-    folded = fold_records(records(spark, *first), task, views, spanning(*first), horizon)
+    folded = fold_records(records(spark, *first), task, views, spanning(*first), horizon, workers=Workers())
     assert (folded.counts.events, folded.counts.duplicates) == (3, 2)
     assert [row["n"] for row in answers(project, folded, "per_shop", "f2")] == [3]
     horizon = horizon.extended(folded.identities, at=0, caught_up=0)
     second = [[sale(3), sale(4), sale(3)], [sale(4)]]
-    folded = fold_records(records(spark, *second, first=3), task, views, spanning(*second, first=3), horizon)
+    folded = fold_records(records(spark, *second, first=3), task, views, spanning(*second, first=3), horizon, workers=Workers())
     assert (folded.counts.events, folded.counts.duplicates) == (1, 3)
     assert not any(mask.any() for mask in horizon.extended(folded.identities, at=0, caught_up=0).find(np.ones((1, 3), np.uint64)))
+
+
+@pytest.mark.spark
+def test_one_job_whatever_the_duplicates(spark: SparkSession, project: Project) -> None:
+    """Those of earlier micro-batches never take a second job; those across tasks only once, then tasks hand back their events."""
+    views, task, workers = {"f2": project.views["per_shop"]}, Task(FILES, "sales", {"per_shop": "f2"}), Workers()
+    strangers = np.random.default_rng(1).integers(0, 2**64, (20_000, 3), np.uint64)
+    horizon = Horizon(600_000_000).extended(Identities(strangers, np.zeros(20_000, np.int64)), at=0, caught_up=0)
+    first = 0
+    for number, (partitions, counted, jobs) in enumerate(
+        (
+            ([[sale(1), sale(2)], [sale(3)]], 3, 1),
+            ([[sale(3), sale(1)], [sale(2), sale(2)]], 0, 1),  # duplicates alone
+            ([[sale(2), sale(4)], [sale(4), sale(5, amount=7)]], 2, 2),  # an event in both tasks
+            ([[sale(6), sale(5)], [sale(6), sale(7, amount=9), sale(4)]], 2, 1),  # again
+            ([[sale(8)], [sale(7)]], 1, 1),
+            ([[sale(9)], [sale(9)]], 1, 2),  # the first such micro-batch after one without
+        )
+    ):
+        spark.sparkContext.setJobGroup(f"batch {number}", "one micro-batch")
+        frame, ranges = records(spark, *partitions, first=first), spanning(*partitions, first=first)
+        folded = fold_records(frame, task, views, ranges, horizon, workers=workers)
+        assert len(spark.sparkContext.statusTracker().getJobIdsForGroup(f"batch {number}")) == jobs
+        assert (folded.counts.events, folded.counts.duplicates) == (counted, sum(map(len, partitions)) - counted)
+        rows = answers(project, folded, "per_shop", "f2")
+        assert [row["n"] for row in rows] == [counted] * bool(counted)
+        horizon, first = horizon.extended(folded.identities, at=0, caught_up=0), first + 3
 
 
 @pytest.mark.spark
@@ -106,7 +145,9 @@ def test_duplicates_inside_one_value_are_dropped_by_their_index(spark: SparkSess
         ([[several(1, 2, 1), several(2, 3)], [several(4, 1), several(1, 2, 3, 4)]], 0, 4, 3, 1),
         ([[several(3, 5, 5)], [several(6, 4), several(5, 6, 7)]], 2, 3, 5, 0),
     ):
-        folded = fold_records(records(spark, *partitions, first=first), task, views, spanning(*partitions, first=first), horizon)
+        folded = fold_records(
+            records(spark, *partitions, first=first), task, views, spanning(*partitions, first=first), horizon, workers=Workers()
+        )
         horizon = horizon.extended(folded.identities, at=0, caught_up=0)
         counts = folded.counts
         assert (counts.events, counts.duplicates, counts.holes) == (counted, dropped, 0)
@@ -126,7 +167,7 @@ def test_any_split_into_tasks_counts_each_event_once(spark: SparkSession, projec
     partitions: list[list[bytes]] = [[], [], []]
     for number in numbers:
         dice.choice(partitions).extend(some([number]))
-    folded = fold_records(records(spark, *partitions), task, views, spanning(*partitions), Horizon(1))
+    folded = fold_records(records(spark, *partitions), task, views, spanning(*partitions), Horizon(1), workers=Workers())
     rows = answers(project, folded, "per_minute", "f1")
     found = {(f"{row['window_start']:%Y-%m-%dT%H:%M:%SZ}", row["shop"]): (row["n"], row["sum"]) for row in rows}
     assert found == per_minute(numbers)
@@ -167,7 +208,9 @@ def test_prepare_runs_after_duplicates_are_dropped(spark: SparkSession) -> None:
     partitions = [[sale(1, shop="ab", amount=5), sale(2, shop="broken"), sale(1, shop="ab", amount=5)], [sale(3, shop="bb")]]
     task = Task(files, "sales", {"per_shop": "f2"})
     views = {"f2": project.views["per_shop"]}
-    folded = fold_records(records(spark, *partitions), task, views, spanning(*partitions), Horizon(600_000_000))
+    folded = fold_records(
+        records(spark, *partitions), task, views, spanning(*partitions), Horizon(600_000_000), workers=Workers()
+    )
     assert (folded.counts.events, folded.counts.duplicates) == (3, 1)
     assert folded.rejected == {"f2": {"prepare": 1}}
     rows = answers(project, folded, "per_shop", "f2")
@@ -180,6 +223,6 @@ def test_records_outside_the_plan_are_refused(spark: SparkSession, project: Proj
     task = Task(FILES, "sales", {"per_shop": "f2"})
     partitions = [[sale(1), sale(2)]]
     with pytest.raises(Torn, match=r"offsets 0 to 1 of partition 0 of topic T were read, but \[0, 1\) was planned"):
-        fold_records(records(spark, *partitions), task, views, Ranges.of({("T", 0): (0, 1)}), Horizon(0))
-    holed = fold_records(records(spark, *partitions), task, views, Ranges.of({("T", 0): (0, 5)}), Horizon(0))
+        fold_records(records(spark, *partitions), task, views, Ranges.of({("T", 0): (0, 1)}), Horizon(0), workers=Workers())
+    holed = fold_records(records(spark, *partitions), task, views, Ranges.of({("T", 0): (0, 5)}), Horizon(0), workers=Workers())
     assert holed.counts.holes == 3
