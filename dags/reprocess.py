@@ -38,7 +38,7 @@ with DAG(
         body="{{ ti.xcom_pull(task_ids='gate')['why'] }}\n\n```\n{{ ti.xcom_pull(task_ids='apply')['diff'] }}\n```",
         fail_on_reject=True,
         response_timeout=timedelta(days=3),
-        # After a rejection nobody is asked again.
+        # A rejection is final: no retry.
         retries=0,
     )
     promote = Promote(task_id="promote", arguments=["promote"])

@@ -1,4 +1,4 @@
-"""The shape of sample traffic: who comes when, how late it is told, and what arrives broken or twice.
+"""The shape of sample traffic: the times of visits, their delays, and which events arrive malformed or twice.
 
 Every stream here is endless and a function of its seed alone, so that the first n samples of a seed are the same
 whatever n is: a generator that was stopped goes on where it stopped, and a truth is computed again from a seed and a

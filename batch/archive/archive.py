@@ -260,7 +260,7 @@ def _gaps(batch: BatchRun, log: _Log, run: archive.ArchiveRun) -> tuple[list[str
 
     A missing offset that the log still covers after the copy is a harmless hole. Raises LogChanged if it is another log.
 
-    Spark fetches by a topic's name. If a topic is deleted by now, it is unknown whether it still had the name when the run
+    Spark fetches by a topic's name. If a topic has been deleted since, it is unknown whether it still had the name when the run
     fetched, so the run's records of it are removed and become part of the gap.
     """
     tables, name = batch.tables, log.source.name

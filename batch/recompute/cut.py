@@ -16,7 +16,7 @@ from ledger.publish.standing import cut_of
 from ledger.realtime.commit_files import spans_of
 from ledger.realtime.tiling import chain
 
-# A speed layer that is alive commits several times a second; one without a commit for this long is taken for absent.
+# A speed layer that is alive commits several times a second; one without a commit for this long counts as absent.
 _STILL_S: Final = 3.0
 _PATIENCE_S: Final = 30.0
 _EVERY_S: Final = 0.1

@@ -38,7 +38,7 @@ QUICK: Final = Scale((20_000, 200_000), rows=3_000, lookups=30, duckdb=10, commi
 
 @dataclass(frozen=True)
 class Asked:
-    """Seconds of one question, asked again and again: the median and the 99th percentile."""
+    """Seconds of one question, repeated many times: the median and the 99th percentile."""
 
     p50: float
     p99: float

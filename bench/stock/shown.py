@@ -1,4 +1,4 @@
-"""What each system shows a reader: which markers its answers count by now, and the answers themselves.
+"""What each system shows a reader: which markers its answers count, and the answers themselves.
 
 All are asked the same way, over and over: look for what was committed since the last look, and for the markers in it. The two
 kinds of Spark tables are read from the newest data files; Tandem is asked for each marker's answer, as a user would ask.

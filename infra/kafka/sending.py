@@ -33,7 +33,7 @@ class Sender(Protocol):
     def __exit__(self, kind: type[BaseException] | None, value: BaseException | None, trace: object) -> None: ...
 
     def send(self, topic: str, value: bytes | None, key: bytes | None = None) -> None:
-        """Hand over one record; blocks while too many are under way, raises NotSent if an earlier or this one was refused."""
+        """Hand over one record; blocks while too many are in flight, raises NotSent if an earlier or this one was refused."""
 
     def send_as(self, topic: str, partition: int, record: Record) -> None:
         """As `send`, to this very partition, with the record's headers and timestamp, which must not be 0."""

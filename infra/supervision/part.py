@@ -74,7 +74,7 @@ class Watch:
         while not self._ended.is_set():
             try:
                 self.sign, self.error = self.part.ask(self.process) or self.sign, ""
-            except Exception as error:  # noqa: BLE001 - whatever a hung or broken part answers is not a sign, and is told if it is killed
+            except Exception as error:  # noqa: BLE001 - whatever a hung or broken part answers is not a sign; it is reported if the part is killed
                 self.error = f"{type(error).__name__}: {error}"
             self._ended.wait(self.part.every_s)
 

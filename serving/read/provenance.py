@@ -27,7 +27,7 @@ class Provenance:
     | `ahead` | how many of the source's events were ahead of their records' timestamps (views.source.ahead) |
     | `rejected` | by reason, the events that this view alone could not evaluate, over all rows |
     | `gaps` | the offsets in the counted range that the log lost |
-    | `accepted` | the names of the gaps that the publication was built in spite of |
+    | `accepted` | the names of the gaps that the publication was built without |
     | `exactness` | what is exact, and why not if it is not |
     """
 

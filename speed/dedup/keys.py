@@ -1,7 +1,7 @@
 """Keys of 24 bytes that identify an event and its content: arrays of shape (n, 3) of 64-bit words.
 
 The first two words are a digest of the identity, the third is a hash of the content. Keys are sorted and searched by their first
-word alone; the others are compared only where first words are equal, so events are told apart by all of the digest.
+word alone; the others are compared only where first words are equal, so the whole digest distinguishes events.
 """
 
 from typing import Final

@@ -117,7 +117,7 @@ def _struct(
     if now.forbid_unknown_fields and not was.forbid_unknown_fields:
         yield f"{place} forbids unknown fields, which it ignored"
     if (was.tag_field, was.tag) != (now.tag_field, now.tag):
-        yield f"{place} is told by tag {now.tag!r} and was by {was.tag!r}"
+        yield f"{place} has the tag {now.tag!r}; it was {was.tag!r}"
     if now.array_like:
         pairs = list(zip_longest(old_fields, new_fields))
     else:

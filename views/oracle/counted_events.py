@@ -65,7 +65,7 @@ def counted_rows(view: View, events: pa.Table) -> tuple[list[Row], Counter[Reaso
         values = (*key, *looked_at, *chain.from_iterable(inputs.values()))
         reasons = [value.reason for value in values if isinstance(value, Rejected)]
         if reasons:
-            # An expression that failed is told before a value that has no place.
+            # A failed expression is reported before a value that does not fit its type.
             rejected[REASONS[0] if REASONS[0] in reasons else reasons[0]] += 1
         else:
             rows.append(Row(key, at, generation, place, looked_at[0] if looked_at else None, inputs))

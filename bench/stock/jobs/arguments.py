@@ -1,4 +1,4 @@
-"""What every job of the comparison is told on its command line, and the part of a Spark session that is the same for all."""
+"""The command-line arguments of every job of the comparison, and the part of a Spark session that is the same for all."""
 
 import argparse
 import json

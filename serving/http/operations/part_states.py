@@ -33,7 +33,7 @@ _UNKNOWN_S: Final = 10.0
 class Parts:
     """Reads the parts' files about twice a second while it is `open`; `now` returns the time of day. For one event loop.
 
-    If no speed layer runs in this state folder, it also asks the broker from time to time whether the log's events are counted.
+    If no speed layer runs in this state folder, it also polls the broker from time to time whether the log's events are counted.
     """
 
     settings: Settings
@@ -101,7 +101,7 @@ class Parts:
             self._why = why
 
     async def _ask_the_log(self) -> None:
-        """Ask the log, if no sign here shows whether a speed layer makes progress."""
+        """Poll the log's end, if no sign here shows whether a speed layer makes progress."""
         unknown = any(one.part == SPEED and (one.state == "not_started" or self._since is not None) for one in self._states)
         newest = self.lane.newest
         if not unknown or not isinstance(newest, Snapshot):

@@ -1,4 +1,4 @@
-// The pipeline now: each source's log, how far batch and speed have come in it, and the publications.
+// The pipeline now: each source's log, the positions of batch and speed in it, and the publications.
 
 import { ask } from "../lib/ask.js";
 import { to } from "../lib/address.js";

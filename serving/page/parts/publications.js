@@ -16,7 +16,7 @@ export function publications(list, { live = null, actions = null } = {}) {
     { name: "release", number: true, cell: (one) => number(one.release) },
     { name: "cut", number: true, title: "Offsets below the cuts of all sources", cell: (one) => (one.cuts === null ? "" : number(Object.values(one.cuts).reduce((sum, cut) => sum + total(cut), 0))) },
     { name: "changed", cell: (one) => changed(one.diff) },
-    { name: "why", cell: (one) => h("bdi", {}, [one.why, ...(one.gaps ?? []).map((gap) => `in spite of ${gap}`)].filter(Boolean).join("; ")) },
+    { name: "why", cell: (one) => h("bdi", {}, [one.why, ...(one.gaps ?? []).map((gap) => `despite ${gap}`)].filter(Boolean).join("; ")) },
   ];
   if (actions !== null) columns.push({ name: "actions", cell: actions });
   return table({ caption: "Publications, the newest first", named: true, rows: list, columns, empty: "Nothing is published yet." });

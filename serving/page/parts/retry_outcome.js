@@ -12,7 +12,7 @@ export function retryOutcome(told) {
   const { tried, would_be: read, would_fail: failed } = told;
   const next = told.decoder_changed
     ? ["The decoder differs from the published one: ", h("a", { href: to(["releases"]) }, "apply"), " decodes all records again."]
-    : "The decoder is the published one, so `apply` would change nothing.";
+    : "The decoder is the published one, so `apply` does not change these records.";
   return h(
     "div",
     {},

@@ -63,7 +63,7 @@ export function shell({ me, status, leave, announced }) {
     }
     if (!live) {
       still = null;
-      const what = found.state === "gone" ? "The server does not answer. What is shown is as it was." : found.why;
+      const what = found.state === "gone" ? "The server does not answer. The page shows the last data." : found.why;
       fill(banner, h("span", {}, what, ` Trying again every ${Math.round(found.again / 1000)} s.`), button("Try now", status.retry));
     } else if (down) announced.say("The server answers again.");
     down = !live;

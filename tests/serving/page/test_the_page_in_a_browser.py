@@ -287,7 +287,7 @@ def test_the_shown_rows_can_be_saved(open_page: Open, address: str, secret: str,
 def test_without_a_server_the_page_reports_it_and_recovers(open_page: Open) -> None:
     page = settled(open_page())
     page.context.set_offline(True)
-    expect(page.locator(".banner")).to_contain_text("The server does not answer. What is shown is as it was.")
+    expect(page.locator(".banner")).to_contain_text("The server does not answer. The page shows the last data.")
     expect(page.locator(".box.batch strong")).not_to_be_empty()
     page.context.set_offline(False)
     page.get_by_role("button", name="Try now").click()
