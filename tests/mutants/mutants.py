@@ -291,7 +291,7 @@ MUTANTS = (
     ),
     Mutant(
         "filter-forgets",
-        "tasks lack the words of the newest run of identities, so they count duplicates of the events that were counted last",
+        "tasks do not get the newest run of identities, so duplicates of the last counted events count",
         "speed/dedup/dedup_window.py",
         "tuple(run.words for run in self.runs)",
         "tuple(run.words for run in self.runs[:-1])",
@@ -299,7 +299,7 @@ MUTANTS = (
     ),
     Mutant(
         "suspect-twice",
-        "a suspect that the driver knows as a duplicate is admitted, because it is the first of its identity in its task",
+        "the driver keeps a known duplicate if it is the first of its identity within its task",
         "speed/dedup/duplicates.py",
         "first & stays & suspect)",
         "first & suspect)",
@@ -307,7 +307,7 @@ MUTANTS = (
     ),
     Mutant(
         "folded-again-whole",
-        "the driver folds the events that a task handed back without dropping duplicates of other tasks, so these count twice",
+        "the driver folds the events that a task returned without dropping duplicates of other tasks, so these count twice",
         "speed/micro_batch/task.py",
         "events.filter(pa.array(~dropped))",
         "events",
@@ -590,7 +590,7 @@ MUTANTS = (
     ),
     Mutant(
         "another-releases-tail",
-        "memory goes on with what the speed layer of a release counted that is no longer live",
+        "memory continues with the realtime states of a release that is no longer live",
         "serving/memory/cached_view.py",
         "    if (held.release, held.batch, held.cut) == (origin.release, batch, tail.cut):",
         "    if (held.batch, held.cut) == (batch, tail.cut):",
@@ -598,7 +598,7 @@ MUTANTS = (
     ),
     Mutant(
         "layout-of-former-definitions",
-        "memory adds states to columns in the order of definitions that are no longer live",
+        "memory adds states in the column order of definitions that are no longer live",
         "serving/memory/store.py",
         " and held.layout.fits(layout):",
         ":",
@@ -606,7 +606,7 @@ MUTANTS = (
     ),
     Mutant(
         "marked-for-a-later-window",
-        "a single row of a hopping window carries a reason because a later window that overlaps it has realtime states",
+        "a single row of a hopping window has a reason because a later, overlapping window has realtime states",
         "serving/memory/answers.py",
         "        end = end if held.layout.sessions else start + 1",
         "        pass",
@@ -614,7 +614,7 @@ MUTANTS = (
     ),
     Mutant(
         "session-final-too-early",
-        "a single row calls a session final that an event may still join, without the session's gap",
+        "a single row labels a session final before its gap has passed, although an event may still join it",
         "serving/memory/answers.py",
         "final_until(view.source, self.watermark, bind(view).placement.timing.grace)",
         "final_until(view.source, self.watermark)",
@@ -622,7 +622,7 @@ MUTANTS = (
     ),
     Mutant(
         "bridge-forgets-the-epoch",
-        "a table of which only a bridge is left has epoch 0, so the next writer does not fence those before it",
+        "a table that has only a bridge left has epoch 0, so the next writer does not fence earlier ones",
         "ledger/cuts.py",
         '        return Commit(start, to, _epoch(spans), "bridge", by=by, at=at)',
         '        return Commit(start, to, 0, "bridge", by=by, at=at)',
@@ -630,7 +630,7 @@ MUTANTS = (
     ),
     Mutant(
         "sources-without-views-left-out",
-        "a new release that decodes a source anew gets no cut of it if no view reads it",
+        "a new release with a changed decoder gets no cut of the source if no view reads it",
         "batch/release/change.py",
         "if cut.offsets and (views or source not in base.cuts):",
         "if cut.offsets and views:",
@@ -638,7 +638,7 @@ MUTANTS = (
     ),
     Mutant(
         "fastest-source-is-enough",
-        "SQL over several sources of one topic waits for the fastest of them only",
+        "SQL over several sources of one topic waits only for the fastest of them",
         "serving/http/requests/freshness.py",
         "lacking += max(distance(",
         "lacking += min(distance(",
@@ -646,7 +646,7 @@ MUTANTS = (
     ),
     Mutant(
         "nothing-becomes-no-number",
-        "the moments of a group without values are not a number once it was merged three times, and spoil later values",
+        "after three merges the moments of a group without values are NaN, and spoil later values",
         "views/measures/states/float_moments.py",
         "    some = lengths > 0\n    groups",
         "    some = lengths >= 0\n    groups",
