@@ -15,6 +15,7 @@ from serving.http.models import openapi as documented
 from serving.http.protocol import problem
 from serving.http.requests.gate import Gated, gated
 from serving.http.requests.middleware import Wire
+from serving.http.requests.pieces import Pieces
 from serving.http.requests.server import Server
 from serving.http.routes import ROUTERS
 from serving.read.selection import BadSelection
@@ -57,6 +58,7 @@ def application(server: Server) -> FastAPI:
     app.add_exception_handler(HTTPException, problem.of_http)
     app.add_exception_handler(RequestValidationError, problem.of_validation)
     app.add_exception_handler(Exception, problem.of_defect)
+    app.add_middleware(Pieces)  # the innermost, so that GZipMiddleware gets pieces
     app.add_middleware(GZipMiddleware, minimum_size=1000, compresslevel=3)
     app.add_middleware(Wire, server=server)
     gated(app)
