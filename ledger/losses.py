@@ -46,8 +46,8 @@ def counted_of_former(tables: Tables, source: str, *, releases: Iterable[int], p
 def lost(starts: Offsets, *, firsts: Offsets, archived: Position, former: Position) -> Ranges:
     """The offsets above the `archived` position that the log no longer has.
 
-    `starts` are the first offsets that the log has now, `firsts` those that it ever had; `former` is how far deleted topics were
-    counted.
+    `starts` are the first offsets that the log has now, `firsts` those that it ever had; `former` are the positions up to which
+    deleted topics were counted.
     """
     begins: dict[Partition, int] = {**starts, **former}
     found: dict[Partition, Interval] = {}

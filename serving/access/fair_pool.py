@@ -25,7 +25,7 @@ class FairPool:
     @contextmanager
     def open(self) -> Iterator[None]:
         """Run work until the context ends, which waits for running work."""
-        assert self._executor is None, "it is open already, in a loop whose turns another one cannot wait for"
+        assert self._executor is None, "the pool is open already, in another event loop"
         self._queue = FairQueue(self.threads, self.most)
         self._executor = ThreadPoolExecutor(self.threads, self.name)
         try:
@@ -40,7 +40,7 @@ class FairPool:
         A caller that is cancelled stops waiting; a function that is running keeps its thread until it returns.
         """
         await self._turn(by)
-        assert self._executor is not None, "asked before it was opened"
+        assert self._executor is not None, "used before it was opened"
         loop = asyncio.get_running_loop()
         try:
             future = self._executor.submit(work)

@@ -19,8 +19,7 @@ Ranges = tuple[Numbers, Numbers]
 
 @dataclass(frozen=True, eq=False)
 class Index:
-    """An index over `hashes` in ascending order; `starts`, in microseconds, ascend within a hash, None where no time tells rows
-    apart.
+    """An index over `hashes` in ascending order; `starts`, in microseconds, ascend within a hash; None without start times.
 
     At most 2**31 - 1 rows.
     """

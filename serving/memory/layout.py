@@ -45,7 +45,7 @@ class Layout:
 
     @cached_property
     def kept(self) -> pa.Schema:
-        """The columns of answers as they are stored: with what decides the label instead of the label, which moves with the
+        """The columns of answers as stored: with the columns that decide the label instead of the label, which moves with the
         watermark.
         """
         fields = [column for column in self.answer if column.name != WINDOW_STATE.name]
@@ -101,5 +101,5 @@ class Layout:
         return self.hash.of_columns([arrays.whole(table[name]) for name in self.view.keys])
 
     def starts(self, table: pa.Table) -> Numbers | None:
-        """The start of each row's window, in microseconds; None where no time tells rows apart."""
+        """The start of each row's window, in microseconds; None if windows have no start time."""
         return arrays.integers(arrays.whole(table[WINDOW_COLUMNS[0]])) if self.timed else None

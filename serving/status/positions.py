@@ -1,4 +1,4 @@
-"""The position of each source, and the outcomes of its records: the numbers of `status`."""
+"""The position of each source, and the outcomes of its records, as the numbers of `status`."""
 
 from collections.abc import Iterable
 from dataclasses import dataclass, field
@@ -12,7 +12,7 @@ from serving.read.snapshot import Tail
 
 @dataclass(frozen=True)
 class Archived:
-    """What the archive's finished runs found: `counts` over everything below `end`."""
+    """The result of the archive's finished runs: `counts` over everything below `end`."""
 
     end: Position = LOG_START
     counts: Counts = NOTHING
@@ -41,8 +41,7 @@ class Standing:
 def standing(below_the_cut: Counts, tail: Tail, archived: Archived) -> Standing:
     """The counts of a source: each record below `reached` is counted once.
 
-    They are the batch's below the cut plus those of the realtime commits, or the archive's if it has come further on every
-    partition.
+    They are the batch's below the cut plus those of the realtime commits, or the archive's if that is further on every partition.
     """
     if archived.end != tail.end and tail.end.at_or_below(archived.end):
         return Standing(archived.end, archived.counts)

@@ -30,7 +30,7 @@ class Tail:
     Args:
         views: the source's views by fingerprint.
         firsts: first offsets, where not 0, of partitions that the table's end lacks.
-        maxima, watermark: how far the commits have come since `live`.
+        maxima, watermark: those of the commits since `live`.
         live: a publication of the release; a newer one may replace it at any time.
         now: the clock. Only its times, and the ends of the log at them, decide how long an identity is kept.
         caught_up: everything that the log had received until then is counted.

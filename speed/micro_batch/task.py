@@ -37,7 +37,7 @@ class Task:
     Args:
         files: the release's project, which workers of a cluster have from nowhere else.
         views: the fingerprints of the source's views, by name.
-        maxima, watermark: how far the partitions and the source had come before the micro-batch.
+        maxima, watermark: those of the partitions and the source before the micro-batch.
         known: the words of the identities that were counted within the dedup window. Events that have one are left out.
         admitted: the positions of events that count although another identity has their word.
         drops: the positions of duplicates of events that another task has read.

@@ -78,7 +78,7 @@ class Worker:
             if found is None:
                 return
             self._follow = found
-            # A newer state may have come while the realtime table was claimed.
+            # A newer state may have arrived while the realtime table was claimed.
             found.tail.live = self.state
             self._running.set()
             with following(self._follow) as told:

@@ -52,8 +52,9 @@ class Gone(ReadFailed):
 class Answer:
     """All rows of a question at one snapshot, in order, with which of them are touched where that makes a difference.
 
-    `digest` names the question, `stand` the snapshot of the view's source. `tag` differs wherever the bytes of rows or
-    provenance may differ. `dice` tells computations apart that may estimate differently.
+    * `digest`: names the question; `stand`: names the snapshot of the view's source.
+    * `tag`: differs wherever the bytes of rows or provenance may differ.
+    * `dice`: differs between computations whose estimates may differ.
     """
 
     view: View
@@ -67,9 +68,9 @@ class Answer:
 
 @dataclass(frozen=True)
 class Common:
-    """What all answers share that come from one view in memory.
+    """The part that all answers from one view in memory share.
 
-    `dice` tells computations apart that may estimate differently, since a view may be evicted and loaded again; it is empty
+    `dice` differs between computations whose estimates may differ, because a view may be evicted and loaded again; it is empty
     without estimates.
     """
 
@@ -210,7 +211,7 @@ class AnswerCache:
         return _stand(snapshot, question.view.source.name)
 
     def common(self, pinned: Pinned, view: View, memory: InMemory) -> Common:
-        """What the answers share that come from `memory` at a snapshot; for any thread."""
+        """The part that the answers from `memory` at a snapshot share; for any thread."""
         if (known := self._common.get(memory)) is not None:
             return known
         dice = secrets.token_hex(8) if approximations(view) else ""

@@ -34,7 +34,7 @@ class CodeLane:
 
     async def opened(self) -> Lane:
         """The lane; the first call opens it, and it polls from then on."""
-        assert self._stack is not None, "asked before it was opened"
+        assert self._stack is not None, "used before it was opened"
         async with self._opening:
             if not self._opened:
                 await self._stack.enter_async_context(self.lane.open())

@@ -16,7 +16,7 @@ from views.errors import said_by
 T = TypeVar("T")
 Polled = Callable[[Snapshot | Failed, float], None]
 _TURN_S: Final = 0.1
-"""For at most this long a running poll or question has the interpreter to itself."""
+"""The longest time for which a running poll or question blocks new questions, so that it has the interpreter alone."""
 
 
 @dataclass
@@ -133,7 +133,7 @@ class Lane:
             with self._turn():
                 found = await asyncio.get_running_loop().run_in_executor(self._polls, self.cache.store.refresh)
             self.newest = found if isinstance(found, Failed) else found.snapshot
-        except Exception as error:  # noqa: BLE001 - whatever it is, no answer is given until a look succeeds
+        except Exception as error:  # noqa: BLE001 - whatever the error, no answer is given until a poll succeeds
             self.newest = Failed(f"the published tables cannot be read: {said_by(error)}")
         self.polled(self.newest, self.clock() - began)
         async with self._changed:

@@ -1,4 +1,4 @@
-"""Documents about sources: their records, and how far log, archive and answers have come."""
+"""Documents about sources: their records, and the positions of log, archive and answers."""
 
 from pydantic import BaseModel, Field
 

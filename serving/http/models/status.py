@@ -36,7 +36,7 @@ class Part(BaseModel):
 
 
 class Status(BaseModel):
-    """What is published, and how far the readable views and their sources have come.
+    """What is published, and the positions of the readable views and their sources.
 
     `parts` are the parts of the installation. `standing` are the releases beside the live one.
     """

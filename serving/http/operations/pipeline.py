@@ -1,4 +1,4 @@
-"""How far log, archive and releases have come, for `/status`: cached for some seconds, and no request waits long for it."""
+"""The positions of log, archive and releases for `/status`: cached for some seconds, and no request waits long for them."""
 
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
@@ -25,7 +25,7 @@ _PATIENCE_S: Final = 0.8
 
 @dataclass(frozen=True)
 class Log:
-    """By source, where its topics end, and how long unarchived records are safe; the latter only if the broker answers."""
+    """By source, the end of its topics, and how long unarchived records are safe; the latter only if the broker answers."""
 
     ends: Mapping[str, LogEnd]
     until_loss: Mapping[str, UntilLoss]
@@ -37,7 +37,7 @@ class Log:
 
 @dataclass(frozen=True)
 class Stored:
-    """By source what the archive holds, and the releases beside the live one."""
+    """By source the state of the archive, and the releases beside the live one."""
 
     archives: Mapping[str, Archived]
     standing: tuple[StandingRelease, ...]
@@ -72,7 +72,7 @@ class Pipeline:
             ends = log_ends(self.settings, sources)
             told = [source for source in sources if not ends[source.name].problem]
             return Log(ends, unarchived(self.settings, self.tables, told, now=self.now()))
-        except Exception as error:  # noqa: BLE001 - whatever the client raises, the rest of the status is there
+        except Exception as error:  # noqa: BLE001 - whatever the client raises, the rest of the status is still reported
             return _unknown(sources, said_by(error))
 
     def _read(self, live: Publication) -> Stored:

@@ -1,4 +1,4 @@
-"""Documents about views and sources: definition, columns, how far they have come."""
+"""Documents about views and sources: definition, columns, position."""
 
 from collections.abc import Collection, Iterable
 from dataclasses import replace

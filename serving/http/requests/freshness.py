@@ -43,7 +43,7 @@ async def wait(
         stand = "" if bound else f"answers stand at {json.dumps((tail.cut if at_the_cut else tail.end).to_json())}, and "
         raise Problem(
             504,
-            f"not as fresh as asked within {seconds} s: {stand}"
+            f"not as fresh as requested within {seconds} s: {stand}"
             f"the newest event counted was appended {'never' if newest is None else f'at {newest.isoformat()}'}"
             f"{_standing_still(server)}",
             headers=_AGAIN,
@@ -60,7 +60,7 @@ async def wait_for_all(server: Server, sources: Collection[str], min_position: s
         left = _lacking(server.lane.snapshot(), sources, position)
         raise Problem(
             504,
-            f"not as fresh as asked within {seconds} s: {left} offsets below min_position are not counted"
+            f"not as fresh as requested within {seconds} s: {left} offsets below min_position are not counted"
             f"{_standing_still(server)}",
             headers=_AGAIN,
         )

@@ -40,7 +40,7 @@ class Gated(APIRoute):
         extra: dict[str, Any] = dict(given.pop("openapi_extra", None) or {})
         needs: Any = extra.get("x-verb")
         if needs not in NEEDS:
-            raise TandemError(f"route {path} says {needs!r} of who may use it; x-verb is one of {', '.join(NEEDS)}")
+            raise TandemError(f"route {path} has x-verb {needs!r}; expected one of {', '.join(NEEDS)}")
         if needs != "open":
             extra["security"] = [{"bearer": []}]
         self.needs: Needs = needs

@@ -1,4 +1,4 @@
-"""How far views, sources, releases and parts have come."""
+"""The state of views, sources, releases and parts."""
 
 import asyncio
 

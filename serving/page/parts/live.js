@@ -49,7 +49,7 @@ export function live({ name, app, signal, changed, stands }) {
   app.status.subscribe((found) => {
     const state = found.status?.views[name];
     if (state === undefined) return;
-    // No row reports a publication, or how far the log is counted.
+    // No row reports a publication, or the position up to which the log is counted.
     const now = JSON.stringify([state.publication, state.realtime, state.watermark, state.problem]);
     if (stand !== null && now !== stand) later([]);
     stand = now;

@@ -84,7 +84,7 @@ def test_a_refusal_is_raised_with_its_sentence(client: Client) -> None:
     assert (refused.value.status, refused.value.retry_after) == (404, None)
     with pytest.raises(Refused, match=r"no route /views/\.\./status"):
         client.view("../status")
-    with pytest.raises(Refused, match="not as fresh as asked") as stale:
+    with pytest.raises(Refused, match="not as fresh as requested") as stale:
         client.rows("ever", min_position='{"T": {"0": 999}}')
     assert (stale.value.status, stale.value.retry_after) == (504, 1.0)
     for ask in (
@@ -92,7 +92,7 @@ def test_a_refusal_is_raised_with_its_sentence(client: Client) -> None:
         lambda ahead: client.lookup("per_page", [{"page": "/"}], min_position=ahead),
         lambda ahead: client.sql("SELECT 1", min_position=ahead),
     ):
-        with pytest.raises(Refused, match="not as fresh as asked") as stale:
+        with pytest.raises(Refused, match="not as fresh as requested") as stale:
             ask('{"T": {"0": 999}}')
         assert (stale.value.status, stale.value.retry_after) == (504, 1.0)
 

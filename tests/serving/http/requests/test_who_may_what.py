@@ -289,7 +289,7 @@ async def test_the_access_log_names_the_caller_and_no_secret(served: Served) -> 
 
 def test_a_route_without_a_rule_cannot_be_created() -> None:
     router = APIRouter(route_class=Gated)
-    with pytest.raises(TandemError, match="route /new says None of who may use it; x-verb is one of read"):
+    with pytest.raises(TandemError, match="route /new has x-verb None; expected one of read"):
         router.get("/new")(lambda: None)
     app = FastAPI(openapi_url=None, docs_url=None, redoc_url=None)
     app.get("/new")(lambda: None)

@@ -227,7 +227,7 @@ def test_the_client_sends_and_reads_what_it_wrote(server: Served, log: Log) -> N
         with pytest.raises(Refused, match="record 1 of 2 is not an event") as refused:
             client.send("keyed", [events[0], {}])
         assert (refused.value.status, [one["reason"] for one in refused.value.records]) == (422, ["missing_field"])
-        with pytest.raises(Refused, match="not as fresh as asked"):  # no speed layer counts it
+        with pytest.raises(Refused, match="not as fresh as requested"):  # no speed layer counts it
             client.rows("of_keyed", min_position=again.min_position or "")
 
 

@@ -56,7 +56,7 @@ def test_a_statement_waits_until_a_position_is_counted(tmp_path: Path) -> None:
     with served.asker() as asker:
         late = asker.post("/sql", json=statement, params=ahead)
         assert (late.status_code, late.headers["Retry-After"]) == (504, "1")
-        assert late.json()["detail"] == "not as fresh as asked within 1 s: 2 offsets below min_position are not counted"
+        assert late.json()["detail"] == "not as fresh as requested within 1 s: 2 offsets below min_position are not counted"
         world.append(1, hit("/new", 5), hit("/new", 6))
         world.trigger()
         assert asker.post("/sql", json=statement, params=ahead).json()["rows"] == [{"n": 42}]
