@@ -193,7 +193,7 @@ def _to_do(batch: BatchRun, release: Release, log: _Log) -> Iterator[archive.Arc
     topics = {topic.name: topic.id for topic in now}
     firsts = losses.first_offsets(starts, topics, known=known, names=names)
     archive.name_topics(tables, name, topics, at=batch.now())
-    archive.record_firsts(tables, name, firsts, at=batch.now())
+    firsts = archive.record_firsts(tables, name, firsts, at=batch.now())
     end = upper(start, Position.of(ends), former)
     fresh = {partition: offset for partition, offset in {**known, **firsts}.items() if partition not in start}
     # Also if the range has no offsets: the speed layer follows the log's end, and the archive must not stay behind it.

@@ -130,19 +130,22 @@ def topic_names(tables: Tables, source: str) -> dict[str, str]:
     return {row["topic"]: row["name"] for row in _topics(tables, source).read().rows()}
 
 
-def record_firsts(tables: Tables, source: str, firsts: Offsets, *, at: datetime) -> None:
-    """Record the first offsets of partitions, also of empty ones; recorded offsets stay.
+def record_firsts(tables: Tables, source: str, firsts: Offsets, *, at: datetime) -> dict[Partition, int]:
+    """Record the first offsets of partitions, also of empty ones; recorded offsets stay. Returns what is recorded of them.
 
-    A process that reads the log calls this before it counts or archives anything. From then on a deleted record is a loss.
+    A process that reads the log calls this before it counts or archives anything, and continues with what it returns: another
+    process may have recorded earlier offsets meanwhile. From then on a deleted record is a loss.
     """
+    known = _looked_at(tables, source)
 
     def row(snapshot: Snapshot) -> Row | None:
-        known = {partition for stored in snapshot.rows() for partition in _read(stored["firsts"])}
+        known.update(_recorded(snapshot))
         new = {partition: offset for partition, offset in firsts.items() if partition not in known}
         return {"firsts": _written(new), "at": at} if new else None
 
-    if not firsts.keys() <= _looked_at(tables, source).keys():
+    if not firsts.keys() <= known.keys():
         _firsts(tables, source).add(row)
+    return {partition: min(offset, known.get(partition, offset)) for partition, offset in firsts.items()}
 
 
 def intend(
@@ -292,8 +295,12 @@ def _topics(tables: Tables, source: str) -> Journal:
 
 
 def _looked_at(tables: Tables, source: str) -> dict[Partition, int]:
+    return _recorded(_firsts(tables, source).read())
+
+
+def _recorded(snapshot: Snapshot) -> dict[Partition, int]:
     found: dict[Partition, int] = {}
-    for row in _firsts(tables, source).read().rows():
+    for row in snapshot.rows():
         found |= _read(row["firsts"])
     return found
 

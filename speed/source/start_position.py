@@ -49,7 +49,7 @@ def beginning(tables: Tables, source: Source, start: Position, connection: kafka
     known = archive.firsts(tables, source.name)
     firsts = first_offsets(lows, topics, known=known, names=recorded)
     archive.name_topics(tables, source.name, topics, at=at)
-    archive.record_firsts(tables, source.name, firsts, at=at)
+    firsts = archive.record_firsts(tables, source.name, firsts, at=at)
     starts: dict[Partition, int] = {}
     # Generations of the topic before this one are in the archive only.
     behind = {partition: end for partition, end in held.items() if partition not in lows}

@@ -391,9 +391,17 @@ MUTANTS = (
         "looked-and-forgot",
         "the speed layer counts without recording the log's first offsets, so a later loss is not recognised",
         "speed/source/start_position.py",
-        "    archive.record_firsts(tables, source.name, firsts, at=at)\n",
+        "    firsts = archive.record_firsts(tables, source.name, firsts, at=at)\n",
         "",
         LOSSES,
+    ),
+    Mutant(
+        "firsts-of-an-early-look",
+        "a process continues from its own first offsets although another recorded earlier ones, so it lacks identities",
+        "ledger/log/archive.py",
+        "known.update(_recorded(snapshot))",
+        "known.update({p: offset for p, offset in _recorded(snapshot).items() if p not in firsts})",
+        "tests/ledger/log/test_archive_ledger.py::test_a_process_that_looked_too_early_continues_with_the_recorded_offsets",
     ),
     Mutant(
         "first-as-if-new",

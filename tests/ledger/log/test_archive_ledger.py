@@ -141,6 +141,16 @@ def test_a_later_poll_does_not_move_a_first_offset(tables: Tables) -> None:
     assert archive.firsts(tables, SOURCE)["T", 2] == 1
 
 
+def test_a_process_that_looked_too_early_continues_with_the_recorded_offsets(
+    tables: Tables, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It would else not know the identities of records that were archived and deleted between its looks."""
+    assert archive.record_firsts(tables, SOURCE, {("T", 0): 0}, at=AT) == {("T", 0): 0}
+    assert archive.record_firsts(tables, SOURCE, {("T", 0): 1, ("T", 1): 4}, at=AT) == {("T", 0): 0, ("T", 1): 4}
+    monkeypatch.setattr(archive, "_looked_at", lambda *_: {})
+    assert archive.record_firsts(tables, SOURCE, {("T", 0): 2, ("T", 1): 5}, at=AT) == {("T", 0): 0, ("T", 1): 4}
+
+
 def test_a_gap_is_recorded_once_and_by_name(tables: Tables) -> None:
     lost = Ranges.of({("T", 0): (3, 7)})
     gap = record(tables, SOURCE, lost, reason="the log began at 7", at=AT)
