@@ -4,7 +4,7 @@ from collections.abc import Iterable, Mapping
 from concurrent.futures import Future, wait
 from datetime import UTC, datetime
 from threading import Thread
-from typing import Annotated, Any, NamedTuple
+from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
 
 import typer
 
@@ -14,12 +14,14 @@ from ledger.delta.addresses import Tables
 from ledger.log.positions import Position
 from serving.read.position_wait import uncounted, until_counted
 from serving.read.snapshot import Snapshot
-from serving.status.log_ends import LogEnd, log_ends
 from serving.status.part_signs import part_states
 from serving.status.part_state import NEEDED
 from views.counted import counted
 from views.errors import TandemError
 from views.source.source import Source
+
+if TYPE_CHECKING:
+    from serving.status.log_ends import LogEnd
 
 PATIENCE_S = 1.0
 """Seconds that a command waits, after its answer, for the broker to report the log's end."""
@@ -44,6 +46,8 @@ class LogAsked:
 
     def _ask(self, settings: Settings, sources: list[Source]) -> None:
         try:
+            from serving.status.log_ends import log_ends  # noqa: PLC0415 - Kafka's client loads while the answer is computed
+
             self._found.set_result(log_ends(settings, sources))
         except Exception:  # noqa: BLE001 - whatever the client raises, the answer is given without
             self._found.set_result({})
@@ -87,6 +91,8 @@ def counted_output(call: Call, document: Mapping[str, Any], shown: str, late: La
 
 def ends_now(settings: Settings, source: Source) -> Mapping[str, Position]:
     """The current end of a source's log. Raises TandemError if the broker does not report it."""
+    from serving.status.log_ends import log_ends  # noqa: PLC0415 - only --wait waits for Kafka's client
+
     end = log_ends(settings, [source])[source.name]
     if end.position is None:
         raise TandemError(f"--wait cannot read the end of the log: {end.problem}")

@@ -165,6 +165,25 @@ def test_only_what_a_command_needs_is_imported() -> None:
     assert done.stderr == "set()\n"
 
 
+@pytest.mark.parametrize(
+    ("command", "beside"),
+    [
+        ("cli.ask.query", set()),  # a thread imports Kafka's client while the answer is computed
+        ("cli.project.check", set()),
+        ("cli.release.history", set()),
+        ("cli.run.status", {"kafka"}),  # it asks the broker where the log ends
+    ],
+)
+def test_commands_that_read_import_few_packages(command: str, beside: set[str]) -> None:
+    """Start-up is mostly imports; decoders of Avro and Protocol Buffers import their packages when they are used."""
+    done = run_python(
+        f"import sys, cli.command_line, {command}\n"
+        "heavy = {'confluent_kafka', 'fastapi', 'fastavro', 'google', 'kafka', 'pandas', 'pydantic', 'pyspark', 'xml'}\n"
+        "print(sorted(heavy & {name.partition('.')[0] for name in sys.modules}), file=sys.stderr)"
+    )
+    assert done.stderr == f"{sorted(beside)}\n"
+
+
 @pytest.mark.parametrize("option", ["--help", "--version"])
 def test_help_and_version_start_at_once(option: str) -> None:
     """They import a few modules of this checkout, and no package that is installed."""

@@ -1,0 +1,156 @@
+"""What the decoder of Protocol Buffers needs Google's protobuf for: the described message type, and events from its messages."""
+
+from collections.abc import Callable
+from datetime import datetime, timedelta
+from typing import Any, Final
+
+from google.protobuf.descriptor import Descriptor, FieldDescriptor
+from google.protobuf.descriptor_pb2 import FileDescriptorSet
+from google.protobuf.descriptor_pool import DescriptorPool
+from google.protobuf.message import DecodeError
+from google.protobuf.message_factory import GetMessageClass
+
+from views.errors import DefinitionError, listed
+from views.instant import EPOCH
+from views.source.event import Event, Field
+from views.source.fields.named_fields import Kind, built, named_fields, takes
+from views.source.fields.reasons import Reject
+from views.source.format import Parse
+
+Read = Callable[[Any], Any]
+
+_TIMESTAMP: Final = "google.protobuf.Timestamp"
+_KINDS: Final[dict[int, Kind]] = {
+    FieldDescriptor.CPPTYPE_BOOL: "boolean",
+    **dict.fromkeys(
+        (
+            FieldDescriptor.CPPTYPE_INT32,
+            FieldDescriptor.CPPTYPE_INT64,
+            FieldDescriptor.CPPTYPE_UINT32,
+            FieldDescriptor.CPPTYPE_UINT64,
+        ),
+        "integer",
+    ),
+    FieldDescriptor.CPPTYPE_FLOAT: "float",
+    FieldDescriptor.CPPTYPE_DOUBLE: "float",
+    FieldDescriptor.CPPTYPE_ENUM: "enum",
+}
+
+
+def parser(event: type[Event], descriptor: bytes, name: str) -> Parse:
+    """A function from one message of the named type to one event.
+
+    Raises DefinitionError for an invalid descriptor, an unknown type, or if messages lack what the event type needs.
+    """
+    described = _described(descriptor, name)
+    read = _message(named_fields(event, "a message"), described, event.__name__)
+    message = GetMessageClass(described)
+
+    def parse(value: bytes) -> Any:
+        try:
+            parsed = message.FromString(value)
+        except DecodeError as error:
+            raise Reject("format", f"not a {name}: {error}") from error
+        return built(event, read(parsed))
+
+    return parse
+
+
+def _described(descriptor: bytes, message: str) -> Any:
+    pool = DescriptorPool()
+    try:
+        files = FileDescriptorSet.FromString(descriptor).file
+        for file in files:
+            pool.AddSerializedFile(file.SerializeToString())
+    except (DecodeError, TypeError) as error:
+        raise DefinitionError(
+            f"protobuf: the descriptor is not a FileDescriptorSet with all imports, as protoc --include_imports makes: {error}"
+        ) from error
+    try:
+        return pool.FindMessageTypeByName(message)
+    except KeyError:
+        have = [f"{file.package}.{one.name}".removeprefix(".") for file in files for one in file.message_type]
+        raise DefinitionError(f"protobuf: the descriptor has no message {message!r}; messages: {listed(message, have)}") from None
+
+
+def _message(fields: tuple[Field, ...], described: Descriptor, place: str) -> Read:
+    """The function from a message to its fields' values by key."""
+    there = described.fields_by_name
+    parts = []
+    for field in fields:
+        inside = f"{place}.{field.name}"
+        if field.key in there:
+            sent = there[field.key]
+            parts.append(
+                (field.key, sent.name, sent.has_presence, field.required and field.optional, _value(field, sent, inside))
+            )
+        elif field.required:
+            have = listed(field.key, there.keys())
+            raise DefinitionError(f"{inside}: message {described.full_name} has no field {field.key!r}; fields: {have}")
+
+    def read(message: Any) -> dict[str, Any]:
+        values = {}
+        for key, name, may_be_absent, null, value in parts:
+            if not may_be_absent or message.HasField(name):
+                values[key] = value(getattr(message, name))
+            elif null:
+                values[key] = None
+        return values
+
+    return read
+
+
+def _value(field: Field, sent: FieldDescriptor, place: str) -> Read:
+    if not sent.is_repeated:
+        return _single(field, sent, place)
+    if field.items is None:
+        raise _misfit(field, sent, place)
+    item = _single(field.items, sent, f"{place}[]")
+    return lambda items: [item(one) for one in items]
+
+
+def _single(field: Field, sent: FieldDescriptor, place: str) -> Read:
+    described = sent.message_type
+    if described is not None and field.fields and not described.GetOptions().map_entry:
+        return _message(field.fields, described, place)
+    if field.fields or field.items is not None or not takes(field, _kind(sent)):
+        raise _misfit(field, sent, place)
+    if described is not None:
+        return lambda timestamp: _time(field.key, timestamp)
+    if sent.enum_type is not None:
+        names = {number: value.name for number, value in sent.enum_type.values_by_number.items()}
+        return lambda number: _name(field.key, number, names)
+    return lambda value: value
+
+
+def _kind(sent: FieldDescriptor) -> Kind | None:
+    if sent.message_type is not None:
+        return "timestamp" if sent.message_type.full_name == _TIMESTAMP else None
+    if sent.cpp_type == FieldDescriptor.CPPTYPE_STRING:
+        return "bytes" if sent.type == FieldDescriptor.TYPE_BYTES else "string"
+    return _KINDS[sent.cpp_type]
+
+
+def _misfit(field: Field, sent: FieldDescriptor, place: str) -> DefinitionError:
+    written = sent.message_type.full_name if sent.message_type is not None else _kind(sent)
+    repeated = "repeated " if sent.is_repeated else ""
+    return DefinitionError(
+        f"{place}: field {sent.full_name} is {repeated}{written}, which is not what {field.arrow} is read from"
+    )
+
+
+def _name(key: str, number: int, names: dict[int, str]) -> str:
+    if number not in names:
+        raise Reject("invalid_value", f"field {key}: the enum has no value {number}")
+    return names[number]
+
+
+def _time(key: str, timestamp: Any) -> datetime:
+    if not 0 <= timestamp.nanos < 1_000_000_000:
+        raise Reject("invalid_value", f"field {key}: {timestamp.nanos} nanoseconds are not part of a second")
+    try:
+        return EPOCH + timedelta(seconds=timestamp.seconds, microseconds=timestamp.nanos // 1000)
+    except OverflowError:
+        raise Reject(
+            "out_of_range", f"field {key}: {timestamp.seconds} seconds since 1970 are not in a year from 1 to 9999"
+        ) from None
