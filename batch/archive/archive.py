@@ -11,12 +11,11 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Final
 
-from deltalake import DeltaTable
-
-from batch.archive import copy, decode
+from batch.archive import copy
 from batch.archive.copied import Copied, refuse_torn
 from batch.archive.copy_task import BOUNDED
-from batch.archive.decode import Decoded
+from batch.archive.decode import Decoded, Decoding
+from batch.archive.decode_runs import TypedTables, decode_archived, decode_run, typed_tables
 from batch.archive.lineage import archiving
 from batch.runtime import delta_commits, spark_jobs
 from batch.runtime.session import BatchRun, Lock
@@ -28,13 +27,11 @@ from infra.spark.errors import broker_away
 from infra.spark.kafka_source import kafka_options
 from ledger import losses
 from ledger.delta import delta_tables
-from ledger.delta.addresses import Tables
 from ledger.delta.location import Location
-from ledger.files.file_ranges import RECORDS, file_ranges, rows_within, table_ranges
-from ledger.files.splits import cut, even_rows
+from ledger.files.file_ranges import RECORDS, file_ranges
 from ledger.log import archive, gaps
 from ledger.log.counts import Counts, plus
-from ledger.log.fetch_checks import Unclosed, refuse_changed_log, refuse_new_topic, refuse_unclosed
+from ledger.log.fetch_checks import refuse_changed_log, refuse_new_topic
 from ledger.log.positions import LOG_START, Position, ranges, upper
 from ledger.publish import first_publication, releases
 from ledger.publish.releases import Release
@@ -43,10 +40,8 @@ from views.errors import TandemError
 from views.project import project
 from views.project.project import Project
 from views.source.offset_ranges import Offsets, Ranges
-from views.source.source import RECORDS_SCHEMA, REJECTS_SCHEMA, Source, events_schema
+from views.source.source import RECORDS_SCHEMA, Source
 
-_SLICE_ROWS: Final = 1_000_000
-_FEW_ROWS: Final = 50_000
 _BROKER_WAIT_S: Final = 120
 _COPY_PAUSES_S: Final = (1, 5, 15, 60)
 
@@ -141,47 +136,37 @@ def _archive_standing(batch: BatchRun, release: Release, live: Release, connecti
             decode_archived(batch, release, source)
 
 
-def decode_archived(batch: BatchRun, release: Release, source: Source) -> list[Counts]:
-    """Decode the archive for the release's decoder as far as it is checked. Returns the counts of each run.
-
-    The caller holds the archive's lock. Needs no broker. Raises TandemError.
-    """
-    reached = archive.progress(batch.tables, source.name, release.sources[source.name]).archive
-    left = archive.unchecked(batch.tables, source.name)
-    checked = reached if left is None else left.number - 1
-    return [_typed(batch, release, source, run) for run in _unfinished(batch.tables, release, source) if run.number <= checked]
-
-
 def _archive(batch: BatchRun, release: Release, log: _Log) -> Archived:
     with bound(source=log.source.name, release=release.number):
         return _archived(batch, release, log)
 
 
 def _archived(batch: BatchRun, release: Release, log: _Log) -> Archived:
-    tables, source = batch.tables, log.source
+    tables, name = batch.tables, log.source.name
+    typed = typed_tables(tables, release, log.source)
     counts, found = [], []
     # The run before may have been killed before its gaps were recorded.
-    left = archive.unchecked(tables, source.name)
+    left = archive.unchecked(tables, name)
     if left is not None:
         found += _gaps(batch, log, left)[0]
-    for run in _to_do(batch, release, log):
+    for run in _to_do(batch, log, typed.decoder):
         decoded = None
-        if run.number > archive.progress(tables, source.name, release.sources[source.name]).archive:
-            decoded = _copy(batch, release, log, run)
+        if run.number > archive.progress(tables, name, typed.decoder).archive:
+            decoded = _copy(batch, log, run, typed)
             names, whole = _gaps(batch, log, run)
             found += names
             # Events of records that were removed from the archive do not count.
             decoded = decoded if whole else None
-        counts.append(_typed(batch, release, source, run, decoded))
-    return Archived(source.name, archive.archived(tables, source.name), plus(*counts), tuple(found))
+        counts.append(decode_run(batch, typed, run, decoded))
+    return Archived(name, archive.archived(tables, name), plus(*counts), tuple(found))
 
 
-def _to_do(batch: BatchRun, release: Release, log: _Log) -> Iterator[archive.ArchiveRun]:
+def _to_do(batch: BatchRun, log: _Log, decoder: str) -> Iterator[archive.ArchiveRun]:
     """The unfinished runs, then a run for new records, if there are any; its intent is recorded first."""
     tables, name = batch.tables, log.source.name
     if any(run.imported for run in archive.unwritten(tables, name)):
         raise ImportUnfinished(f"an import of source {name!r} is incomplete; run `tandem import` again with the same folder")
-    yield from _unfinished(tables, release, log.source)
+    yield from archive.unfinished(tables, name, decoder)
     runs, names, known = archive.runs(tables, name), archive.topic_names(tables, name), archive.firsts(tables, name)
     start = runs[-1].end if runs else LOG_START
     now = log.now()
@@ -201,12 +186,7 @@ def _to_do(batch: BatchRun, release: Release, log: _Log) -> Iterator[archive.Arc
         yield archive.intend(tables, name, start=start, end=end, firsts=fresh, by=batch.by, at=batch.now())
 
 
-def _unfinished(tables: Tables, release: Release, source: Source) -> list[archive.ArchiveRun]:
-    finished = {summary.run for summary in archive.summaries(tables, source.name, release.sources[source.name])}
-    return [run for run in archive.runs(tables, source.name) if run.number not in finished]
-
-
-def _copy(batch: BatchRun, release: Release, log: _Log, run: archive.ArchiveRun) -> Decoded | None:
+def _copy(batch: BatchRun, log: _Log, run: archive.ArchiveRun, typed: TypedTables) -> Decoded | None:
     """Copy the records of the run's range that the log still has into the archive, in one commit with the run's number.
 
     Returns the files into which the same tasks decoded the records, which no table names yet; None if the records have to be
@@ -216,7 +196,7 @@ def _copy(batch: BatchRun, release: Release, log: _Log, run: archive.ArchiveRun)
     # The handle is older than the copy, so the commit fails if another process has committed meanwhile. All tables exist before
     # their files, so that `maintain` finds what a killed run leaves in them.
     handle = delta_commits.make_table(tables, tables.archive(name), RECORDS_SCHEMA, bounded=BOUNDED)
-    _typed_tables(batch, release, log.source)
+    typed.create()
     topics = log.now()
     starts = log.starts(topics)
     there = Ranges.of(
@@ -227,13 +207,13 @@ def _copy(batch: BatchRun, release: Release, log: _Log, run: archive.ArchiveRun)
         }
     )
     batch.say(f"{name}: copying {there.length} offsets")
-    copied = _copied(batch, log, topics, there, _decoding(batch, release, log.source))
+    copied = _copied(batch, log, topics, there, typed.work)
     refuse_torn(copied, there)
     delta_commits.add_files(handle, copied.files, transaction=(archive.APP_ID, run.number))
     return copied.decoded
 
 
-def _copied(batch: BatchRun, log: _Log, topics: Sequence[kafka.Topic], there: Ranges, work: decode.Decoding) -> Copied:
+def _copied(batch: BatchRun, log: _Log, topics: Sequence[kafka.Topic], there: Ranges, work: Decoding) -> Copied:
     """Run the job that copies and decodes, again while the broker is away. No table has the files of a failed job."""
     options, pauses, typed = kafka_options(log.connection.address), iter(_COPY_PAUSES_S), True
     while True:
@@ -293,45 +273,3 @@ def _refuse_another_log(reached: Position, starts: Offsets, ends: Offsets) -> No
         firsts=starts,
         ends=ends,
     )
-
-
-def _decoding(batch: BatchRun, release: Release, source: Source) -> decode.Decoding:
-    tables, name, decoder = batch.tables, source.name, release.sources[source.name]
-    addresses = (tables.archive(name), tables.events(name, decoder), tables.quarantine(name, decoder))
-    return decode.Decoding(release.files, name, *(Location.of(tables, address) for address in addresses))
-
-
-def _typed_tables(batch: BatchRun, release: Release, source: Source) -> tuple[DeltaTable, DeltaTable]:
-    """The tables of events and quarantine, created if they do not exist."""
-    tables, name, decoder = batch.tables, source.name, release.sources[source.name]
-    return (
-        delta_commits.make_table(tables, tables.events(name, decoder), events_schema(source), bounded=decode.bounded(source)),
-        delta_commits.make_table(tables, tables.quarantine(name, decoder), REJECTS_SCHEMA, bounded=RECORDS.names),
-    )
-
-
-def _decode(batch: BatchRun, release: Release, source: Source, covered: Ranges) -> Decoded:
-    """Read these ranges from the archive, and decode them into files that no table names yet."""
-    files = table_ranges(batch.tables, batch.tables.archive(source.name), RECORDS)
-    rows = even_rows(rows_within(files, covered), batch.parallelism, least=_FEW_ROWS, most=_SLICE_ROWS)
-    return decode.decode(batch.session, _decoding(batch, release, source), cut(files, covered, rows=rows))
-
-
-def _typed(batch: BatchRun, release: Release, source: Source, run: archive.ArchiveRun, decoded: Decoded | None = None) -> Counts:
-    """Commit the decoded files of the run to the tables that lack the run, and record the counts.
-
-    Without `decoded` the records are read from the archive.
-    """
-    tables, name, decoder = batch.tables, source.name, release.sources[source.name]
-    covered = ranges(run.start, run.end, run.firsts)
-    events, quarantine = _typed_tables(batch, release, source)
-    found = _decode(batch, release, source, covered) if decoded is None else decoded
-    holes = covered.length - found.records
-    counts = Counts(found.event_rows, found.quarantined, holes, further=found.further, others=found.others)
-    refuse_unclosed(covered, counts)
-    if counts.holes < 0:
-        raise Unclosed(f"the archive of source {name!r} holds {found.records} records in {covered.length} offsets")
-    delta_commits.add_files(events, found.events, transaction=(archive.APP_ID, run.number))
-    delta_commits.add_files(quarantine, found.rejects, transaction=(archive.APP_ID, run.number))
-    archive.finish(tables, name, decoder, run.number, counts=counts, newest=found.newest, at=batch.now())
-    return counts

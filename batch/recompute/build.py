@@ -115,13 +115,12 @@ def _build(batch: BatchRun, version: NewVersion, step: Step, *, live: bool) -> B
 def _rebuilt(batch: BatchRun, version: NewVersion, step: Step, *, live: bool) -> Built:
     """Rebuild the step's views up to the cut, and compare them with what was served if the release is live."""
     began = time.monotonic()
-    cut = step.cut
-    assert cut is not None  # `with_cuts` has taken the cut
+    assert step.cut is not None  # `with_cuts` has taken the cut
     source, request = version.definitions.sources[step.source], version.request
-    log = LogRange(version.release, source, step.start, cut, request.windows, request.raw)
+    log = LogRange(version.release, source, step.start, step.cut, request.windows, request.raw)
+    targets = _targets(version, step, distance(step.start, step.cut))
     ahead = _expected(batch, log, step)
-    targets = _targets(version, step, cut)
-    against = served(batch.tables, version.base, step, cut=cut, gaps=version.gaps) if live else None
+    against = served(batch.tables, version.base, log, targets, gaps=version.gaps) if live else None
     comparison = Comparison(against if isinstance(against, EarlierStates) else None)
     views = rebuild(batch, log, targets, comparison, version=version.number, scratch=scratch.scratch(batch.tables))
     if whole := other_events(version.base, step, views):
@@ -130,18 +129,17 @@ def _rebuilt(batch: BatchRun, version: NewVersion, step: Step, *, live: bool) ->
     seconds = time.monotonic() - began
     rates.record(batch.tables, ahead.took(seconds, at=batch.now()))
     written = sum(file.file.size for file in views.files)
-    done = Done(step.source, step.kind, step.start, cut, tuple(targets), views.counts.events, seconds, ahead, written)
+    done = Done(log.source.name, step.kind, log.start, log.cut, tuple(targets), views.counts.events, seconds, ahead, written)
     kept = {name: parts[: len(parts) - len(targets[name].merged)] for name, parts in step.views.items()}
     return Built(done, kept, views, against)
 
 
-def _targets(version: NewVersion, step: Step, cut: Position) -> dict[str, Target]:
-    """The views that a step builds; only an incremental step merges stored parts with what it folds."""
-    views, base, gained = version.definitions.views, version.base.views, step.gained
-    targets = {name: Target(views[name], base[name], gained=gained.get(name)) for name in step.views}
+def _targets(version: NewVersion, step: Step, added: int) -> dict[str, Target]:
+    """The views that a step of `added` offsets builds; only an incremental one merges stored parts with what it folds."""
+    views, base = version.definitions.views, version.base.views
+    targets = {name: Target(views[name], base[name], gained=step.gained.get(name)) for name in step.views}
     if step.kind != "incremental":
         return targets
-    added = distance(step.start, cut)
     return {name: replace(target, merged=plan.merged(target, added)) for name, target in targets.items()}
 
 

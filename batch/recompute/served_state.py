@@ -1,13 +1,12 @@
 """What answers were merged from just before a run, over the range of the log that the run folds."""
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 
-from batch.rebuild.inputs import EarlierStates
-from batch.recompute.plan import Step
+from batch.rebuild.inputs import EarlierStates, LogRange
 from ledger.delta.addresses import Tables
 from ledger.delta.location import Location
 from ledger.log.gaps import Gap, touching
-from ledger.log.positions import LOG_START, Position
+from ledger.log.positions import LOG_START
 from ledger.publish.audits import Obstacle
 from ledger.publish.batch_parts import damage
 from ledger.publish.publications import Publication
@@ -15,15 +14,18 @@ from ledger.realtime.commit_files import paths_by_span
 from ledger.realtime.tiling import chain
 
 
-def served(tables: Tables, live: Publication, step: Step, *, cut: Position, gaps: Sequence[Gap]) -> EarlierStates | Obstacle:
-    """What answers of the step's views were merged from over `[step.start, cut)`, or why they cannot be compared.
+def served(
+    tables: Tables, live: Publication, log: LogRange, views: Iterable[str], *, gaps: Sequence[Gap]
+) -> EarlierStates | Obstacle:
+    """What answers of these views were merged from over the range, or why they cannot be compared.
 
     Within a release a cut is a micro-batch boundary or the end of a bridge, so no micro-batch straddles it. Raises Unreadable.
     """
-    source, before = step.source, live.cut(step.source)
-    if touching(gaps, source, step.start, cut):
+    source, cut = log.source.name, log.cut
+    if touching(gaps, source, log.start, cut):
         return "gap"
-    parts = {name: live.views[name].parts if step.start == LOG_START else () for name in step.views}
+    before = live.cut(source)
+    parts = {name: live.views[name].parts if log.start == LOG_START else () for name in views}
     if any(any(damage(tables, live.views[name].address(tables, name), one)) for name in parts for one in parts[name]):
         return "damage"
     realtime = Location.of(tables, tables.realtime(live.release, source))
@@ -32,4 +34,4 @@ def served(tables: Tables, live: Publication, step: Step, *, cut: Position, gaps
     paths = paths_by_span(tables, live.release, source)
     passed = [span for span in chain(paths, before).commits if span.end.at_or_below(cut)]
     end = passed[-1].end if passed else before
-    return "bridge" if end == step.start else EarlierStates(parts, realtime, tuple(paths[span] for span in passed), end)
+    return "bridge" if end == log.start else EarlierStates(parts, realtime, tuple(paths[span] for span in passed), end)

@@ -1,23 +1,27 @@
-"""Build a release beside the live one: begin at the live cut, decode, keep valid batch views, fold the others, record the result.
+"""Build a release beside the live one: plan, begin at the live cut, decode, keep valid batch views, fold the others.
 
 Answers read none of it before the release is promoted.
 """
 
-from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
 
-from batch.archive.archive import decode_archived
+from batch.archive.decode_runs import decode_archived
 from batch.recompute.build import NewVersion, build_all, commit, version_number
 from batch.recompute.candidate import candidate
 from batch.recompute.plan import Request, Step
 from batch.release.change import Change, initial_state, missing_steps, only_new_measures, without_batch_view
-from batch.release.unread_fields import keep_unread
+from batch.release.unread_fields import UnreadView, keep_unread, unread_views
 from batch.runtime.session import BatchRun
 from ledger import cuts
 from ledger.log.gaps import Gap
+from ledger.log.positions import Position
 from ledger.publish import standing
 from ledger.publish.completeness import accepted_gaps, shorter_histories
 from ledger.publish.publications import Publication
+from ledger.publish.releases import Release
+from views.project.project import Project
+from views.source.source import Source
 
 
 @dataclass(frozen=True)
@@ -38,10 +42,22 @@ class Terms:
 class ReleasePlan:
     """The initial state of a release, and the steps to complete it.
 
-    It counts without the `gaps`; `shorter` names the sources of which the archive has fewer records than the live views counted.
+    Args:
+        base: the initial state.
+        cuts: the live cut of each source, where the speed layer starts.
+        undecoded: the sources of which the archive is decoded again.
+        unread: the views that may continue their live batch views.
+        steps: what to fold if no view continues its batch view.
+        gaps: the gaps without which the release counts.
+        shorter: a sentence for each source of which the archive has fewer records than the live views counted.
     """
 
+    release: Release
+    definitions: Project
     base: Publication
+    cuts: Mapping[str, Position] = field(hash=False)
+    undecoded: tuple[Source, ...]
+    unread: tuple[UnreadView, ...]
     steps: tuple[Step, ...]
     gaps: tuple[Gap, ...]
     shorter: tuple[str, ...]
@@ -61,51 +77,56 @@ def build_release(batch: BatchRun, change: Change, terms: Terms) -> BuiltRelease
     Raises TandemError if a gap or a shorter history is not accepted, or if a step fails.
     """
     plan = plan_release(batch, change, terms)
-    mark_live_cuts(batch, change)
-    standing.record(batch.tables, "applied", plan.base)
-    decode(batch, change, plan.steps)
-    if not plan.shorter:
-        plan = keep(batch, change, plan)
-    return build_missing(batch, change, plan)
+    begin(batch, plan)
+    decode(batch, plan)
+    return build_missing(batch, keep(batch, plan))
 
 
 def plan_release(batch: BatchRun, change: Change, terms: Terms) -> ReleasePlan:
-    """Decide the initial state of the release, and what to build."""
-    gaps = accepted_gaps(batch.tables, change.live, change.new.sources, terms.accepted)
+    """Decide the initial state of the release, and what to build. Raises TandemError for what the terms do not accept."""
+    live, new = change.live, change.new
+    gaps = accepted_gaps(batch.tables, live, new.sources, terms.accepted)
     base = initial_state(change, by=batch.by, at=batch.now())
     steps = missing_steps(change, base)
-    sources = (step.source for step in steps)
-    shorter = shorter_histories(batch.tables, change.live, sources, accepted=terms.shorter_history)
+    shorter = shorter_histories(batch.tables, live, (step.source for step in steps), accepted=terms.shorter_history)
     # The other measures of a view have counted records that the archive no longer has: new measures would not match them.
-    steps = steps if shorter else only_new_measures(change, steps)
-    return ReleasePlan(base, tuple(steps), gaps, shorter)
+    return ReleasePlan(
+        release=change.after,
+        definitions=new,
+        base=base,
+        cuts={source: live.cut(source) for source in new.sources if live.cut(source).offsets},
+        undecoded=tuple(new.sources[step.source] for step in steps if change.other_decoder(step.source)),
+        unread=() if shorter else tuple(unread_views(change)),
+        steps=tuple(steps if shorter else only_new_measures(change, steps)),
+        gaps=gaps,
+        shorter=shorter,
+    )
 
 
-def mark_live_cuts(batch: BatchRun, change: Change) -> None:
-    """Mark the live cut in the release's realtime tables: once it is recorded as applied, the speed layer starts there."""
-    for source in change.new.sources:
-        if change.live.cut(source).offsets:
-            cuts.begin(batch.tables, change.after.number, source, change.live.cut(source), by=batch.by, at=batch.now())
+def begin(batch: BatchRun, plan: ReleasePlan) -> None:
+    """Mark the live cuts in the release's realtime tables, then record it as applied: then the speed layer starts there."""
+    for source, cut in plan.cuts.items():
+        cuts.begin(batch.tables, plan.release.number, source, cut, by=batch.by, at=batch.now())
+    standing.record(batch.tables, "applied", plan.base)
 
 
-def decode(batch: BatchRun, change: Change, steps: Sequence[Step]) -> None:
+def decode(batch: BatchRun, plan: ReleasePlan) -> None:
     """Decode the archive again for sources whose decoder has changed. Waits for the lock of archive runs."""
-    for step in steps:
-        if change.other_decoder(step.source):
-            batch.hold("archive")
-            decode_archived(batch, change.after, change.new.sources[step.source])
+    for source in plan.undecoded:
+        batch.hold("archive")
+        decode_archived(batch, plan.release, source)
 
 
-def keep(batch: BatchRun, change: Change, plan: ReleasePlan) -> ReleasePlan:
+def keep(batch: BatchRun, plan: ReleasePlan) -> ReleasePlan:
     """Keep the batch views that stay valid although the event type of their source gained fields."""
-    base = keep_unread(batch, plan.base, change)
+    base = keep_unread(batch, plan.base, plan.unread)
     return replace(plan, base=base, steps=tuple(without_batch_view([*plan.steps], base)))
 
 
-def build_missing(batch: BatchRun, change: Change, plan: ReleasePlan) -> BuiltRelease:
+def build_missing(batch: BatchRun, plan: ReleasePlan) -> BuiltRelease:
     """Do the steps, commit their files, and record the release as built."""
     request = Request(keep_cut=True)
-    version = NewVersion(version_number(batch.now()), plan.base, change.after, change.new, request, plan.gaps)
+    version = NewVersion(version_number(batch.now()), plan.base, plan.release, plan.definitions, request, plan.gaps)
     built = build_all(batch, version, plan.steps)
     commit(batch.tables, version, built)
     state = candidate(batch, version, built, plan.base)

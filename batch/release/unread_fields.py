@@ -1,44 +1,77 @@
 """Keep batch views although the source's event gained optional fields, if the views read none of them."""
 
-from dataclasses import replace
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 
 from batch.release.change import Change
 from batch.runtime.session import BatchRun
 from ledger.delta.addresses import Tables
 from ledger.log import archive
 from ledger.log.positions import Position
+from ledger.publish.batch_parts import BatchView
 from ledger.publish.publications import Publication
 
 
-def keep_unread(batch: BatchRun, base: Publication, change: Change) -> Publication:
-    """The initial state of a release, with the batch views of the live release that its views can continue.
+@dataclass(frozen=True)
+class UnreadView:
+    """A view that reads none of the `fields` that its source's event gained, so it may continue the live batch view.
 
-    A view continues its batch view if it reads none of the fields that the source's event gained, and no archived record below
-    the live cut is rejected for these fields (views.fingerprint.unread_fields). The archive must be decoded for both releases.
+    Args:
+        cut: the live cut of the source.
+        decoders: the fingerprints of the source's decoders, of the live release and of the new one.
+        batch_view: the live batch view, under the view's new fingerprint.
+        rejected: what the live view rejected, by reason; None if it has no such counts. So `after_final`.
+    """
+
+    name: str
+    source: str
+    fields: tuple[str, ...]
+    cut: Position
+    decoders: tuple[str, str]
+    batch_view: BatchView
+    rejected: Mapping[str, int] | None = field(hash=False)
+    after_final: int | None
+
+
+def unread_views(change: Change) -> Iterator[UnreadView]:
+    """The views that may continue their live batch views although their source's event gained optional fields."""
+    live, before, after = change.live, change.before, change.after
+    for view in change.views:
+        name, there = view.name, live.views.get(view.name)
+        if not view.unread_fields or there is None or not there.parts or there.fingerprint != before.views[name]:
+            continue
+        source = change.new.views[name].source.name
+        continued = replace(there, fingerprint=after.views[name], at=there.at or f"{name}/{there.fingerprint}")
+        decoders = (before.sources[source], after.sources[source])
+        counts = live.rejected.get(name), live.after_final.get(name)
+        yield UnreadView(name, source, view.unread_fields, live.cut(source), decoders, continued, *counts)
+
+
+def keep_unread(batch: BatchRun, base: Publication, views: Sequence[UnreadView]) -> Publication:
+    """The initial state of a release, with the batch views of the live release that these views can continue.
+
+    A view continues its batch view if no archived record below the live cut is rejected for the fields that the source's event
+    gained (views.fingerprint.unread_fields). The archive must be decoded for both releases.
 
     The source's counts are computed again nevertheless: conflicts compare duplicates by content, and may be more.
     """
-    live, before, release = change.live, change.before, change.after
-    kept: dict[str, str] = {}
-    for view in change.views:
-        there = live.views.get(view.name)
-        if not view.unread_fields or there is None or not there.parts or there.fingerprint != before.views[view.name]:
-            continue
-        source, fields = change.new.views[view.name].source.name, ", ".join(view.unread_fields)
-        if same_records(batch.tables, source, before.sources[source], release.sources[source], live.cut(source)):
-            kept[view.name] = there.at or f"{view.name}/{there.fingerprint}"
-            batch.say(
-                f"{view.name}: keeps its batch view: it does not read {fields}, and no archived record is rejected for them"
-            )
-        else:
-            batch.say(f"{view.name}: is recomputed: {fields} rejects archived records that were events")
-    views = {name: replace(live.views[name], fingerprint=release.views[name], at=at) for name, at in kept.items()}
+    kept = [view for view in views if _continues(batch, view)]
     return replace(
         base,
-        views={**base.views, **views},
-        rejected={**base.rejected, **{name: live.rejected[name] for name in kept if name in live.rejected}},
-        after_final={**base.after_final, **{name: live.after_final[name] for name in kept if name in live.after_final}},
+        views={**base.views, **{view.name: view.batch_view for view in kept}},
+        rejected={**base.rejected, **{view.name: view.rejected for view in kept if view.rejected is not None}},
+        after_final={**base.after_final, **{view.name: view.after_final for view in kept if view.after_final is not None}},
     )
+
+
+def _continues(batch: BatchRun, view: UnreadView) -> bool:
+    """Whether the view continues its batch view, which is reported."""
+    fields = ", ".join(view.fields)
+    if same_records(batch.tables, view.source, *view.decoders, view.cut):
+        batch.say(f"{view.name}: keeps its batch view: it does not read {fields}, and no archived record is rejected for them")
+        return True
+    batch.say(f"{view.name}: is recomputed: {fields} rejects archived records that were events")
+    return False
 
 
 def same_records(tables: Tables, source: str, before: str, now: str, cut: Position) -> bool:

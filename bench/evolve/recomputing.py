@@ -14,7 +14,7 @@ import duckdb
 import pyarrow as pa
 from deltalake import CommitProperties, Transaction, write_deltalake
 
-from batch.archive.archive import decode_archived
+from batch.archive.decode_runs import decode_archived
 from batch.recompute import recompute
 from batch.recompute.plan import Mode, Request
 from batch.release.diff import diffs

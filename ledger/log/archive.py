@@ -240,6 +240,19 @@ def unwritten(tables: Tables, source: str) -> list[ArchiveRun]:
     return [run for run in runs(tables, source) if run.number > reached]
 
 
+def unfinished(tables: Tables, source: str, decoder: str) -> list[ArchiveRun]:
+    """The recorded runs that are not finished under this decoder fingerprint."""
+    finished = {summary.run for summary in summaries(tables, source, decoder)}
+    return [run for run in runs(tables, source) if run.number not in finished]
+
+
+def undecoded(tables: Tables, source: str, decoder: str) -> list[ArchiveRun]:
+    """The unfinished runs that are checked: what they hold is in the archive, and needs no broker."""
+    reached, left = _reached(tables, tables.archive(source)), unchecked(tables, source)
+    checked = reached if left is None else left.number - 1
+    return [run for run in unfinished(tables, source, decoder) if run.number <= checked]
+
+
 def finish(tables: Tables, source: str, decoder: str, run: int, *, counts: Counts, newest: datetime | None, at: datetime) -> None:
     """Record what a run found. Idempotent. Raises NotNext unless all three tables hold the run."""
     there = progress(tables, source, decoder)

@@ -583,7 +583,7 @@ MUTANTS = (
     Mutant(
         "finished-runs-decoded-again",
         "each archive run decodes all earlier runs again and reports their records as new",
-        "batch/archive/archive.py",
+        "ledger/log/archive.py",
         "if run.number not in finished]",
         "if run.number]",
         "tests/batch/test_in_one_process.py::test_an_archive_run_reports_new_records_and_names_a_gap",

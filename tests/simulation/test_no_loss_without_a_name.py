@@ -12,8 +12,8 @@ from typing import Any
 import pytest
 
 from batch.archive import copy
-from batch.archive.archive import decode_archived
 from batch.archive.copied import Copied
+from batch.archive.decode_runs import decode_archived
 from infra.kafka import NoTopic
 from ledger.log import archive, gaps
 from ledger.log.fetch_checks import LogChanged

@@ -21,6 +21,7 @@ import pytest
 import batch.archive.archive
 import batch.archive.copy
 import batch.archive.decode
+import batch.archive.decode_runs
 import batch.maintain.maintain
 import batch.recompute.build
 import batch.recompute.cut
@@ -274,7 +275,7 @@ def surroundings() -> Iterator[None]:
         patch.setattr(batch.archive.decode, "decode", _decode)
         patch.setattr(batch.archive.archive, "file_ranges", _spans)
         patch.setattr(ledger.files.file_ranges, "file_ranges", _spans)
-        patch.setattr(batch.archive.archive, "cut", lambda _, covered, rows: covered)
+        patch.setattr(batch.archive.decode_runs, "cut", lambda _, covered, rows: covered)
         patch.setattr(batch.recompute.cut, "_STILL_S", 0.2)
         patch.setattr(batch.recompute.recompute, "with_cuts", partial(batch.recompute.cut.with_cuts, sleep=sleep))
         patch.setattr(batch.recompute.build, "rebuild", _rebuild)

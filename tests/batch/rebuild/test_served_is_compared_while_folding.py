@@ -26,6 +26,7 @@ from ledger.log.positions import LOG_START, Position, ranges
 from ledger.publish import publications, releases
 from ledger.publish.audits import Audit
 from ledger.publish.batch_parts import BatchView, Part
+from ledger.publish.publications import Publication
 from tests.serving.world import NOON, SOURCE, World, hit, position
 from views.kernel.kernel import decode
 from views.source.offset_ranges import Ranges
@@ -43,13 +44,16 @@ def found(world: World, step: Step, cut: Position, *, buckets: int = 1) -> tuple
     live = publications.latest(world.tables)
     assert live is not None
     release = releases.load(world.tables, live.release)
-    source = world.project.sources[SOURCE]
-    against = served(world.tables, live, step, cut=cut, gaps=())
+    log = log_range(world, live, step.start, cut)
+    against = served(world.tables, live, log, step.views, gaps=())
     assert isinstance(against, EarlierStates), against
-    log = LogRange(release, source, step.start, cut)
     views = world.project.views
     targets = {name: Target(views[name], BatchView(release.views[name]), parts) for name, parts in step.views.items()}
     return against, folded(world, log, targets, Comparison(against), version=9, buckets=buckets)[SERVED]
+
+
+def log_range(world: World, live: Publication, start: Position, cut: Position) -> LogRange:
+    return LogRange(releases.load(world.tables, live.release), world.project.sources[SOURCE], start, cut)
 
 
 def folded(
@@ -183,16 +187,17 @@ def test_without_realtime_commits_batch_is_compared_with_batch(world: World) -> 
 def test_a_view_that_cannot_be_compared_has_the_reason(world: World) -> None:
     live = publications.latest(world.tables)
     assert live is not None
-    full = step(world, "full")
-    past = replace(step(world, "incremental"), start=world.end)
-    assert served(world.tables, replace(live, cuts={SOURCE: world.end}), past, cut=position(99, 99), gaps=()) == "bridge"
+    views = world.project.views
+    beyond = log_range(world, live, world.end, position(99, 99))
+    assert served(world.tables, replace(live, cuts={SOURCE: world.end}), beyond, views, gaps=()) == "bridge"
     gap = Gap("hits-gap-1", SOURCE, Ranges.of({("T", 0): (3, 4)}), "lost", NOON)
-    assert served(world.tables, live, full, cut=world.end, gaps=[gap]) == "gap"
-    assert isinstance(served(world.tables, live, step(world, "incremental"), cut=world.end, gaps=[gap]), EarlierStates)
+    full, newest = (log_range(world, live, start, world.end) for start in (LOG_START, live.cut(SOURCE)))
+    assert served(world.tables, live, full, views, gaps=[gap]) == "gap"
+    assert isinstance(served(world.tables, live, newest, views, gaps=[gap]), EarlierStates)
     torn = next(Path(world.tables.view("ever", live.views["ever"].fingerprint)).rglob("*.parquet"))
     torn.write_bytes(torn.read_bytes()[:-1])
-    assert served(world.tables, live, full, cut=world.end, gaps=()) == "damage"
-    assert isinstance(served(world.tables, live, step(world, "incremental"), cut=world.end, gaps=()), EarlierStates)
+    assert served(world.tables, live, full, views, gaps=()) == "damage"
+    assert isinstance(served(world.tables, live, newest, views, gaps=()), EarlierStates)
 
 
 def test_only_the_rebuilt_windows_are_compared(world: World) -> None:
@@ -200,7 +205,8 @@ def test_only_the_rebuilt_windows_are_compared(world: World) -> None:
     assert live is not None
     parts = {"per_page": (*live.views["per_page"].parts, Part(3, 0, live.cut(SOURCE), (NOON, NOON.replace(hour=13))))}
     one = Step(SOURCE, "windows", LOG_START, live.cut(SOURCE), parts)
-    against = served(world.tables, live, one, cut=live.cut(SOURCE), gaps=())
+    log = log_range(world, live, one.start, live.cut(SOURCE))
+    against = served(world.tables, live, log, one.views, gaps=())
     realtime = Location.of(world.tables, world.tables.realtime(live.release, SOURCE))
     assert against == EarlierStates({"per_page": live.views["per_page"].parts}, realtime, (), live.cut(SOURCE))
 

@@ -1,0 +1,105 @@
+"""Decode archive runs: what their records become joins the events and quarantine tables of one decoder.
+
+Each table gets a run's rows in one conditional commit with the run's number, then the ledger gets the counts. So a run that was
+killed in between is decoded again, and no table has its rows twice.
+"""
+
+from dataclasses import dataclass
+from typing import Final
+
+from deltalake import DeltaTable
+
+from batch.archive import decode
+from batch.archive.decode import Decoded, Decoding
+from batch.runtime import delta_commits
+from batch.runtime.session import BatchRun
+from ledger.delta.addresses import Tables
+from ledger.delta.location import Location
+from ledger.files.file_ranges import RECORDS, rows_within, table_ranges
+from ledger.files.splits import cut, even_rows
+from ledger.log import archive
+from ledger.log.archive import ArchiveRun
+from ledger.log.counts import Counts
+from ledger.log.fetch_checks import Unclosed, refuse_unclosed
+from ledger.log.positions import ranges
+from ledger.publish.releases import Release
+from views.source.source import REJECTS_SCHEMA, Source, events_schema
+
+_SLICE_ROWS: Final = 1_000_000
+_FEW_ROWS: Final = 50_000
+
+
+@dataclass(frozen=True)
+class TypedTables:
+    """The events and quarantine tables of a source under one decoder.
+
+    Args:
+        decoder: the decoder's fingerprint, which names the tables.
+        work: what the tasks need, which decode the archive into files of these tables.
+    """
+
+    tables: Tables
+    source: Source
+    decoder: str
+    work: Decoding
+
+    def create(self) -> tuple[DeltaTable, DeltaTable]:
+        """Open both, created empty if they do not exist."""
+        events, quarantine = self.work.events.address, self.work.quarantine.address
+        schema, bounded = events_schema(self.source), decode.bounded(self.source)
+        return (
+            delta_commits.make_table(self.tables, events, schema, bounded=bounded),
+            delta_commits.make_table(self.tables, quarantine, REJECTS_SCHEMA, bounded=RECORDS.names),
+        )
+
+
+def typed_tables(tables: Tables, release: Release, source: Source) -> TypedTables:
+    """The events and quarantine tables of a source under the release's decoder."""
+    name, decoder = source.name, release.sources[source.name]
+    addresses = (tables.archive(name), tables.events(name, decoder), tables.quarantine(name, decoder))
+    work = Decoding(release.files, name, *(Location.of(tables, address) for address in addresses))
+    return TypedTables(tables, source, decoder, work)
+
+
+def decode_archived(batch: BatchRun, release: Release, source: Source) -> list[Counts]:
+    """Decode the archive for the release's decoder as far as it is checked. Returns the counts of each run.
+
+    The caller holds the archive's lock. Needs no broker. Raises TandemError.
+    """
+    typed = typed_tables(batch.tables, release, source)
+    return [decode_run(batch, typed, run) for run in archive.undecoded(batch.tables, source.name, typed.decoder)]
+
+
+def decode_run(batch: BatchRun, typed: TypedTables, run: ArchiveRun, decoded: Decoded | None = None) -> Counts:
+    """Commit the decoded files of the run to the tables that lack the run, and record the counts.
+
+    Without `decoded` the records are read from the archive, which is a Spark job. Raises TandemError: TaskFailed, Unclosed,
+    Conflict, Unwritable.
+    """
+    # The handles are older than what is decoded, so a commit fails if another process has committed meanwhile.
+    events, quarantine = typed.create()
+    found = _decode(batch, typed.work, run) if decoded is None else decoded
+    counts = _account(typed.source, run, found)
+    delta_commits.add_files(events, found.events, transaction=(archive.APP_ID, run.number))
+    delta_commits.add_files(quarantine, found.rejects, transaction=(archive.APP_ID, run.number))
+    archive.finish(batch.tables, typed.source.name, typed.decoder, run.number, counts=counts, newest=found.newest, at=batch.now())
+    return counts
+
+
+def _decode(batch: BatchRun, work: Decoding, run: ArchiveRun) -> Decoded:
+    """Read the run from the archive, and decode it into files that no table names yet."""
+    covered = ranges(run.start, run.end, run.firsts)
+    files = table_ranges(batch.tables, work.archive.address, RECORDS)
+    rows = even_rows(rows_within(files, covered), batch.parallelism, least=_FEW_ROWS, most=_SLICE_ROWS)
+    return decode.decode(batch.session, work, cut(files, covered, rows=rows))
+
+
+def _account(source: Source, run: ArchiveRun, found: Decoded) -> Counts:
+    """The outcome of each offset of the run. Raises Unclosed if records and offsets do not add up."""
+    covered = ranges(run.start, run.end, run.firsts)
+    holes = covered.length - found.records
+    counts = Counts(found.event_rows, found.quarantined, holes, further=found.further, others=found.others)
+    refuse_unclosed(covered, counts)
+    if counts.holes < 0:
+        raise Unclosed(f"the archive of source {source.name!r} holds {found.records} records in {covered.length} offsets")
+    return counts
