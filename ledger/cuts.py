@@ -15,7 +15,7 @@ from datetime import datetime
 
 from ledger.delta import delta_tables
 from ledger.delta.addresses import Tables
-from ledger.log import archive
+from ledger.log import archive_runs
 from ledger.log.positions import LOG_START, Position, distance, upper
 from ledger.publish.standing import cut_of
 from ledger.realtime.commit_files import open_or_create, read_spans, spans_of, to_rows
@@ -81,8 +81,8 @@ def take(tables: Tables, release: int, source: str, *, archive_end: Position, pa
 
 def _refuse_out_of_reach(tables: Tables, source: str, reached: Position) -> None:
     """Raise OutOfReach if realtime views counted more of a topic than is archived, and the topic was since created again."""
-    names = archive.topic_names(tables, source)
-    runs = archive.runs(tables, source)
+    names = archive_runs.topic_names(tables, source)
+    runs = archive_runs.runs(tables, source)
     archived = runs[-1].end if runs else LOG_START
     newest = {name: topic for topic, name in names.items()}
     for (topic, partition), offset in reached.items():

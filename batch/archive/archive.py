@@ -29,7 +29,7 @@ from ledger import losses
 from ledger.delta import delta_tables
 from ledger.delta.location import Location
 from ledger.files.file_ranges import RECORDS, file_ranges
-from ledger.log import archive, gaps
+from ledger.log import archive_runs, gaps
 from ledger.log.counts import Counts, plus
 from ledger.log.fetch_checks import refuse_changed_log, refuse_new_topic
 from ledger.log.positions import LOG_START, Position, ranges, upper
@@ -146,28 +146,29 @@ def _archived(batch: BatchRun, release: Release, log: _Log) -> Archived:
     typed = typed_tables(tables, release, log.source)
     counts, found = [], []
     # The run before may have been killed before its gaps were recorded.
-    left = archive.unchecked(tables, name)
+    left = archive_runs.unchecked(tables, name)
     if left is not None:
         found += _gaps(batch, log, left)[0]
     for run in _to_do(batch, log, typed.decoder):
         decoded = None
-        if run.number > archive.progress(tables, name, typed.decoder).archive:
+        if run.number > archive_runs.progress(tables, name, typed.decoder).archive:
             decoded = _copy(batch, log, run, typed)
             names, whole = _gaps(batch, log, run)
             found += names
             # Events of records that were removed from the archive do not count.
             decoded = decoded if whole else None
         counts.append(decode_run(batch, typed, run, decoded))
-    return Archived(name, archive.archived(tables, name), plus(*counts), tuple(found))
+    return Archived(name, archive_runs.archived(tables, name), plus(*counts), tuple(found))
 
 
-def _to_do(batch: BatchRun, log: _Log, decoder: str) -> Iterator[archive.ArchiveRun]:
+def _to_do(batch: BatchRun, log: _Log, decoder: str) -> Iterator[archive_runs.ArchiveRun]:
     """The unfinished runs, then a run for new records, if there are any; its intent is recorded first."""
     tables, name = batch.tables, log.source.name
-    if any(run.imported for run in archive.unwritten(tables, name)):
+    if any(run.imported for run in archive_runs.unwritten(tables, name)):
         raise ImportUnfinished(f"an import of source {name!r} is incomplete; run `tandem import` again with the same folder")
-    yield from archive.unfinished(tables, name, decoder)
-    runs, names, known = archive.runs(tables, name), archive.topic_names(tables, name), archive.firsts(tables, name)
+    yield from archive_runs.unfinished(tables, name, decoder)
+    runs, names = archive_runs.runs(tables, name), archive_runs.topic_names(tables, name)
+    known = archive_runs.firsts(tables, name)
     start = runs[-1].end if runs else LOG_START
     now = log.now()
     starts, ends = log.starts(now), log.ends(now)
@@ -177,16 +178,16 @@ def _to_do(batch: BatchRun, log: _Log, decoder: str) -> Iterator[archive.Archive
     _refuse_another_log(start, starts, ends)
     topics = {topic.name: topic.id for topic in now}
     firsts = losses.first_offsets(starts, topics, known=known, names=names)
-    archive.name_topics(tables, name, topics, at=batch.now())
-    firsts = archive.record_firsts(tables, name, firsts, at=batch.now())
+    archive_runs.name_topics(tables, name, topics, at=batch.now())
+    firsts = archive_runs.record_firsts(tables, name, firsts, at=batch.now())
     end = upper(start, Position.of(ends), former)
     fresh = {partition: offset for partition, offset in {**known, **firsts}.items() if partition not in start}
     # Also if the range has no offsets: the speed layer follows the log's end, and the archive must not stay behind it.
     if start != end:
-        yield archive.intend(tables, name, start=start, end=end, firsts=fresh, by=batch.by, at=batch.now())
+        yield archive_runs.intend(tables, name, start=start, end=end, firsts=fresh, by=batch.by, at=batch.now())
 
 
-def _copy(batch: BatchRun, log: _Log, run: archive.ArchiveRun, typed: TypedTables) -> Decoded | None:
+def _copy(batch: BatchRun, log: _Log, run: archive_runs.ArchiveRun, typed: TypedTables) -> Decoded | None:
     """Copy the records of the run's range that the log still has into the archive, in one commit with the run's number.
 
     Returns the files into which the same tasks decoded the records, which no table names yet; None if the records have to be
@@ -209,7 +210,7 @@ def _copy(batch: BatchRun, log: _Log, run: archive.ArchiveRun, typed: TypedTable
     batch.say(f"{name}: copying {there.length} offsets")
     copied = _copied(batch, log, topics, there, typed.work)
     refuse_torn(copied, there)
-    delta_commits.add_files(handle, copied.files, transaction=(archive.APP_ID, run.number))
+    delta_commits.add_files(handle, copied.files, transaction=(archive_runs.APP_ID, run.number))
     return copied.decoded
 
 
@@ -233,7 +234,7 @@ def _copied(batch: BatchRun, log: _Log, topics: Sequence[kafka.Topic], there: Ra
                 raise
 
 
-def _gaps(batch: BatchRun, log: _Log, run: archive.ArchiveRun) -> tuple[list[str], bool]:
+def _gaps(batch: BatchRun, log: _Log, run: archive_runs.ArchiveRun) -> tuple[list[str], bool]:
     """Record the offsets of the run that neither the archive nor the log has as gaps.
 
     Returns the gaps' names, and whether the archive still has all that the run copied.
@@ -246,7 +247,7 @@ def _gaps(batch: BatchRun, log: _Log, run: archive.ArchiveRun) -> tuple[list[str
     tables, name = batch.tables, log.source.name
     now = log.now()
     starts, ends = log.starts(now), log.ends(now)
-    log.refuse_new_topic(run.end, archive.topic_names(tables, name))
+    log.refuse_new_topic(run.end, archive_runs.topic_names(tables, name))
     _refuse_another_log(run.end, starts, ends)
     handle = delta_tables.open_table(tables, tables.archive(name))
     files = [] if handle is None else file_ranges(handle, RECORDS)
@@ -262,7 +263,7 @@ def _gaps(batch: BatchRun, log: _Log, run: archive.ArchiveRun) -> tuple[list[str
         gap = gaps.record(tables, name, missing, reason="the log had deleted them before they were archived", at=batch.now())
         batch.say(gap.way_on)
         found.append(gap.name)
-    archive.check(tables, name, run.number, at=batch.now())
+    archive_runs.check(tables, name, run.number, at=batch.now())
     return found, not doubtful
 
 

@@ -17,8 +17,8 @@ from ledger.delta.addresses import Tables
 from ledger.delta.location import Location
 from ledger.files.file_ranges import RECORDS, rows_within, table_ranges
 from ledger.files.splits import cut, even_rows
-from ledger.log import archive
-from ledger.log.archive import ArchiveRun
+from ledger.log import archive_runs
+from ledger.log.archive_runs import ArchiveRun
 from ledger.log.counts import Counts
 from ledger.log.fetch_checks import Unclosed, refuse_unclosed
 from ledger.log.positions import ranges
@@ -67,7 +67,7 @@ def decode_archived(batch: BatchRun, release: Release, source: Source) -> list[C
     The caller holds the archive's lock. Needs no broker. Raises TandemError.
     """
     typed = typed_tables(batch.tables, release, source)
-    return [decode_run(batch, typed, run) for run in archive.undecoded(batch.tables, source.name, typed.decoder)]
+    return [decode_run(batch, typed, run) for run in archive_runs.undecoded(batch.tables, source.name, typed.decoder)]
 
 
 def decode_run(batch: BatchRun, typed: TypedTables, run: ArchiveRun, decoded: Decoded | None = None) -> Counts:
@@ -80,9 +80,11 @@ def decode_run(batch: BatchRun, typed: TypedTables, run: ArchiveRun, decoded: De
     events, quarantine = typed.create()
     found = _decode(batch, typed.work, run) if decoded is None else decoded
     counts = _account(typed.source, run, found)
-    delta_commits.add_files(events, found.events, transaction=(archive.APP_ID, run.number))
-    delta_commits.add_files(quarantine, found.rejects, transaction=(archive.APP_ID, run.number))
-    archive.finish(batch.tables, typed.source.name, typed.decoder, run.number, counts=counts, newest=found.newest, at=batch.now())
+    delta_commits.add_files(events, found.events, transaction=(archive_runs.APP_ID, run.number))
+    delta_commits.add_files(quarantine, found.rejects, transaction=(archive_runs.APP_ID, run.number))
+    archive_runs.finish(
+        batch.tables, typed.source.name, typed.decoder, run.number, counts=counts, newest=found.newest, at=batch.now()
+    )
     return counts
 
 

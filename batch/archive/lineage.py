@@ -10,7 +10,7 @@ from infra.kafka import broker
 from infra.lineage import data_set
 from infra.lineage.data_set import DataSet, DataSets
 from ledger.delta import delta_tables
-from ledger.log import archive
+from ledger.log import archive_runs
 from ledger.log.positions import LOG_START, Position, ranges
 from ledger.publish.releases import Release
 from views.source.event import event_schema
@@ -26,11 +26,11 @@ if TYPE_CHECKING:
 def archiving(reporter: "Reporter", batch: BatchRun, release: Release, source: Source) -> "AbstractContextManager[Told | None]":
     """The run that archives a source: its inputs are the offsets of each topic that it archives."""
     tables, name, decoder = batch.tables, source.name, release.sources[source.name]
-    start = archive.archived(tables, name) if reporter.sending is not None else LOG_START
+    start = archive_runs.archived(tables, name) if reporter.sending is not None else LOG_START
 
     def look() -> DataSets:
-        end = archive.archived(tables, name)
-        names = archive.topic_names(tables, name)
+        end = archive_runs.archived(tables, name)
+        names = archive_runs.topic_names(tables, name)
         address = broker.address(batch.settings).bootstrap
         schema = event_schema(source.event)
         read = [

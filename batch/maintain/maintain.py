@@ -20,7 +20,7 @@ from ledger.delta import delta_tables
 from ledger.delta.addresses import Tables
 from ledger.delta.vacuum import Freed, vacuum
 from ledger.files.file_ranges import EVENTS, RECORDS, Columns
-from ledger.log import archive
+from ledger.log import archive_runs
 from ledger.publish import publications, releases, standing
 from ledger.publish.publications import Publication
 from ledger.publish.releases import Release
@@ -95,11 +95,11 @@ def _maintain(tables: Tables, settings: Settings, at: datetime) -> Maintained:
 
 def _logs(tables: Tables, needed: list[Release], settings: Settings, at: datetime) -> Iterator[Upkeep]:
     for source in dict.fromkeys(name for release in needed for name in release.sources):
-        known = archive.runs(tables, source)
+        known = archive_runs.runs(tables, source)
         if not known:
             continue
         # Files of a run that is not checked may have to leave the archive, and no others with them.
-        checked = archive.unchecked(tables, source) is None
+        checked = archive_runs.unchecked(tables, source) is None
         addresses: dict[str, Columns] = {tables.archive(source): RECORDS} if checked else {}
         for release in needed:
             if decoder := release.sources.get(source):

@@ -9,7 +9,7 @@ from batch.recompute.plan import Step
 from batch.runtime.session import BatchRun
 from infra.logs.telling import bound
 from ledger import cuts
-from ledger.log import archive
+from ledger.log import archive_runs
 from ledger.log.positions import Position
 from ledger.publish.releases import Release
 from ledger.publish.standing import cut_of
@@ -34,7 +34,7 @@ def with_cuts(
             yield step
             continue
         with bound(source=step.source, views=list(step.views), release=release.number):
-            end = archive.end(batch.tables, step.source, release.sources[step.source])
+            end = archive_runs.end(batch.tables, step.source, release.sources[step.source])
             if not end.offsets:
                 batch.say(f"{step.source}: nothing is archived yet; run `tandem archive` first")
             cut = take_cut(batch, release.number, step.source, end, sleep=sleep)

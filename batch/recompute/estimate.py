@@ -6,7 +6,7 @@ from typing import Any, Final
 
 from ledger.delta.addresses import Tables
 from ledger.files.file_ranges import EVENTS, RECORDS, rows_within, table_ranges, within_times
-from ledger.log import archive
+from ledger.log import archive_runs
 from ledger.log.positions import LOG_START, Position, ranges
 from ledger.publish import rates
 from ledger.publish.batch_parts import Windows
@@ -70,7 +70,7 @@ def expected(
     files = table_ranges(tables, address, where, "" if kind == RAW else source.event_time)
     if windows is not None and source.prepare is None:  # `prepare` may change event times
         files = within_times(files, *windows)
-    covered = ranges(start, end, archive.firsts(tables, name))
+    covered = ranges(start, end, archive_runs.firsts(tables, name))
     rows = rows_within(files, covered)
     stored = sum(file.size * rows_within([file], covered) // max(1, file.rows) for file in files)
     return Expected(name, kind, views, rows, stored, rates.estimate(rates.history(tables), name, kind, rows=rows, views=views))

@@ -7,7 +7,7 @@ from batch.archive.lineage import table
 from batch.runtime.session import BatchRun
 from infra.lineage import data_set
 from infra.lineage.data_set import DataSets, Made
-from ledger.log import archive
+from ledger.log import archive_runs
 from ledger.log.positions import ranges
 from ledger.publish import publications
 from ledger.publish.batch_parts import BatchView
@@ -41,7 +41,7 @@ def recomputing(
     def look() -> DataSets:
         done = built[name].done if name in built else None
         start, end = (step.start, step.cut) if done is None else (done.start, done.cut)
-        covered = None if end is None else ranges(start, end, archive.firsts(tables, name))
+        covered = None if end is None else ranges(start, end, archive_runs.firsts(tables, name))
         at, schema = tables.events(name, release.sources[name]), events_schema(source)
         read = table(batch, *((tables.archive(name), RECORDS_SCHEMA) if raw else (at, schema)), covered)
         # The columns are those of the events, whichever way they were read.

@@ -6,7 +6,7 @@ from dataclasses import dataclass, field, replace
 from batch.release.change import Change
 from batch.runtime.session import BatchRun
 from ledger.delta.addresses import Tables
-from ledger.log import archive
+from ledger.log import archive_runs
 from ledger.log.positions import Position
 from ledger.publish.batch_parts import BatchView
 from ledger.publish.publications import Publication
@@ -79,11 +79,11 @@ def same_records(tables: Tables, source: str, before: str, now: str, cut: Positi
 
     Runs that reach beyond it count whole: a record there may cause a fold that is not needed, never the reverse.
     """
-    runs = {run.number for run in archive.runs(tables, source) if not cut.at_or_below(run.start)}
+    runs = {run.number for run in archive_runs.runs(tables, source) if not cut.at_or_below(run.start)}
     found = [
         {
             summary.run: (counts.events, counts.records, counts.rejects, counts.others, counts.holes)
-            for summary in archive.summaries(tables, source, decoder)
+            for summary in archive_runs.summaries(tables, source, decoder)
             if summary.run in runs
             for counts in (summary.counts,)
         }

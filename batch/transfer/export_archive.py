@@ -14,7 +14,7 @@ from batch.transfer.archived_records import Records
 from ledger.delta.addresses import Tables
 from ledger.delta.location import Location
 from ledger.files.splits import cut
-from ledger.log import archive, gaps, manifest
+from ledger.log import archive_runs, gaps, manifest
 from ledger.log.manifest import Exported, File, Gap, Manifest, Stretch, Topic
 from ledger.log.positions import LOG_START, Position, ranges
 from views.errors import TandemError
@@ -36,7 +36,7 @@ def run(tables: Tables, sources: Sequence[str], folder: Path, *, say: Callable[[
     The export ends with the last run whose gaps are recorded. Archive runs may continue meanwhile. Raises NotExported, also if a
     source has no archived records, and Unreadable.
     """
-    ends = {source: archive.accounted(tables, source) for source in sources}
+    ends = {source: archive_runs.accounted(tables, source) for source in sources}
     for source, end in ends.items():
         if not end:
             raise NotExported(f"source {source!r} has no archived records; run `tandem archive` first")
@@ -65,7 +65,7 @@ def _make_ready(folder: Path) -> None:
 
 
 def _export(tables: Tables, source: str, end: Position, folder: Path, say: Callable[[str], None]) -> Exported:
-    covered = ranges(LOG_START, end, archive.firsts(tables, source))
+    covered = ranges(LOG_START, end, archive_runs.firsts(tables, source))
     say(f"{source}: writing {covered.length} offsets to {folder}")
     held, there = manifest.covered(covered), Records.archived(tables, source)
     stretches = tuple(
@@ -73,9 +73,9 @@ def _export(tables: Tables, source: str, end: Position, folder: Path, say: Calla
         for partition, whole in held.items()
         for interval in _intervals(there.of(partition), partition, whole)
     )
-    names, ids = archive.topic_names(tables, source), {topic for topic, _ in held}
+    names, ids = archive_runs.topic_names(tables, source), {topic for topic, _ in held}
     return Exported(
-        topics=tuple(Topic(topic, names[topic]) for topic in archive.generations(tables, source) if topic in ids),
+        topics=tuple(Topic(topic, names[topic]) for topic in archive_runs.generations(tables, source) if topic in ids),
         covered=manifest.written(covered),
         rows=sum(stretch.rows for stretch in stretches),
         gaps=tuple(

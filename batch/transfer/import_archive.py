@@ -28,7 +28,7 @@ from ledger.delta import delta_tables
 from ledger.delta.addresses import Tables
 from ledger.delta.location import Location
 from ledger.files.file_ranges import RECORDS, FileRange
-from ledger.log import archive, gaps, manifest
+from ledger.log import archive_runs, gaps, manifest
 from ledger.log.fetch_checks import named
 from ledger.log.manifest import Exported, Manifest, Stretch
 from ledger.log.positions import Position, upper
@@ -143,7 +143,7 @@ def _verify_rows(opened: pq.ParquetFile, stretch: Stretch, path: Path) -> None:
 
 def _new(tables: Tables, folder: Path, name: str, exported: Exported) -> _New:
     """The new records of an export. Raises NotImported if the archive has another history, or cannot continue with the export."""
-    held, known = archive.archived(tables, name), archive.firsts(tables, name)
+    held, known = archive_runs.archived(tables, name), archive_runs.firsts(tables, name)
     _refuse_another_order(tables, name, exported)
     parts = dict[Partition, Interval]()
     mine, theirs = Records.archived(tables, name), _exported(folder, exported)
@@ -169,7 +169,7 @@ def _new(tables: Tables, folder: Path, name: str, exported: Exported) -> _New:
     begins = {partition: start for partition, (start, _) in parts.items() if partition not in held}
     fresh = {partition: min(start, known.get(partition, start)) for partition, start in begins.items()}
     steps = tuple(_steps(exported, held, parts, fresh))
-    unwritten = archive.unwritten(tables, name)
+    unwritten = archive_runs.unwritten(tables, name)
     intended = [_Step(run.start, run.end, dict(run.firsts)) for run in unwritten]
     if not all(run.imported for run in unwritten):
         raise NotImported(f"an archive run of source {name!r} is incomplete; run `tandem archive`, then import again")
@@ -181,8 +181,8 @@ def _new(tables: Tables, folder: Path, name: str, exported: Exported) -> _New:
 
 def _refuse_another_order(tables: Tables, name: str, exported: Exported) -> None:
     """Raise NotImported unless both have their topics in the same order, with the new topics last."""
-    held = {topic for topic, _ in archive.archived(tables, name)}
-    there, here = [topic.id for topic in exported.topics], [one for one in archive.generations(tables, name) if one in held]
+    held = {topic for topic, _ in archive_runs.archived(tables, name)}
+    there, here = [topic.id for topic in exported.topics], [one for one in archive_runs.generations(tables, name) if one in held]
     shared = [topic for topic in here if topic in there]
     if there[: len(shared)] != shared or (len(shared) < len(there) and shared != here):
         raise NotImported(
@@ -216,20 +216,22 @@ def _import(tables: Tables, new: _New, now: Callable[[], datetime]) -> Imported:
     """Write the new records and make them visible."""
     name = new.source
     if not new.steps:
-        return Imported(name, archive.archived(tables, name), new=False, records=0)
+        return Imported(name, archive_runs.archived(tables, name), new=False, records=0)
     handle = delta_commits.make_table(tables, tables.archive(name), RECORDS_SCHEMA, bounded=BOUNDED)
     written = [file for partition, interval in new.parts.items() for file in _write(tables, new, partition, interval)]
-    lacking = archive.unwritten(tables, name)
+    lacking = archive_runs.unwritten(tables, name)
     for step in new.steps[len(lacking) :]:
-        run = archive.intend(tables, name, start=step.start, end=step.end, firsts=step.firsts, by=archive.IMPORT, at=now())
+        run = archive_runs.intend(
+            tables, name, start=step.start, end=step.end, firsts=step.firsts, by=archive_runs.IMPORT, at=now()
+        )
         lacking.append(run)
     for topic in new.exported.topics:
-        archive.name_topics(tables, name, {topic.name: topic.id}, at=now())
+        archive_runs.name_topics(tables, name, {topic.name: topic.id}, at=now())
     missing = [(_within(Ranges.from_json(gap.ranges), new.parts), gap.reason) for gap in new.exported.gaps]
     for ranges, reason in [*missing, (new.lost, "the imported records begin after them")]:
         if ranges.length:
             gaps.record(tables, name, ranges, reason=reason, at=now())
-    delta_commits.add_files(handle, written, transaction=(archive.APP_ID, lacking[-1].number))
+    delta_commits.add_files(handle, written, transaction=(archive_runs.APP_ID, lacking[-1].number))
     return Imported(name, lacking[-1].end, new=True, records=sum(file.rows for file in written))
 
 

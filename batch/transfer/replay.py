@@ -16,7 +16,7 @@ from infra import kafka
 from infra.kafka import Record, broker
 from infra.settings import Settings
 from ledger.delta.addresses import Tables
-from ledger.log import archive
+from ledger.log import archive_runs
 from ledger.log.manifest import covered
 from ledger.log.positions import Position, ranges
 from views.errors import TandemError
@@ -95,12 +95,12 @@ def run(settings: Settings, source: Source, to: str, start: Position, *, say: Ca
 
 def _log(tables: Tables, source: str, start: Position) -> _Log:
     """The archived records from `start` on. Raises NotReplayed."""
-    end, known = archive.archived(tables, source), archive.firsts(tables, source)
+    end, known = archive_runs.archived(tables, source), archive_runs.firsts(tables, source)
     if not end:
         raise NotReplayed(f"source {source!r} has no archived records; run `tandem archive` first")
     if not start.at_or_below(end):
         raise NotReplayed(f"the archive of source {source!r} ends at {end}; it has no records from {start} on")
-    order = {topic: place for place, topic in enumerate(archive.generations(tables, source))}
+    order = {topic: place for place, topic in enumerate(archive_runs.generations(tables, source))}
     parts: dict[int, tuple[tuple[Partition, Interval], ...]] = {}
     there = covered(ranges(start, end, known))
     for partition, interval in sorted(there.items(), key=lambda part: order[part[0][0]]):

@@ -22,7 +22,7 @@ from ledger.delta.location import Location
 from ledger.files.file_ranges import EVENTS, file_ranges
 from ledger.files.scan import scan
 from ledger.files.splits import Slice
-from ledger.log import archive
+from ledger.log import archive_runs
 from ledger.log.positions import LOG_START, ranges
 from ledger.publish.batch_parts import files_with_later
 from ledger.publish.publications import Publication
@@ -140,8 +140,8 @@ def _log(tables: Tables, live: Publication, release: Release, source: Source) ->
     return _Log(
         Location.of(tables, address),
         () if handle is None else tuple(span.path for span in file_ranges(handle, EVENTS)),
-        ranges(LOG_START, live.cut(source.name), archive.firsts(tables, source.name)),
-        archive.generations(tables, source.name),
+        ranges(LOG_START, live.cut(source.name), archive_runs.firsts(tables, source.name)),
+        archive_runs.generations(tables, source.name),
     )
 
 

@@ -22,7 +22,7 @@ from batch.runtime import delta_commits
 from batch.runtime.session import BatchRun
 from infra.settings import Settings, Spark
 from ledger.files.file_ranges import RECORDS
-from ledger.log import archive
+from ledger.log import archive_runs
 from ledger.log.positions import LOG_START, Position
 from ledger.publish import first_publication, releases
 from ledger.publish.publications import Publication
@@ -121,11 +121,11 @@ def _as_stated(found: MeasureDifference, known: Approximation | None) -> bool:
 def _archived(batch: BatchRun, defined: Project, first_event: int, end: int, of: int) -> None:
     """What an archive run leaves behind for these events, decoded; all of them are of one day."""
     tables, source = batch.tables, defined.sources[SOURCE]
-    known = archive.runs(tables, SOURCE)
+    known = archive_runs.runs(tables, SOURCE)
     start = known[-1].end if known else LOG_START
     each = (end - first_event) // _PARTITIONS
     to = Position.of({(_TOPIC, number): start.get((_TOPIC, number), 0) + each for number in range(_PARTITIONS)})
-    run = archive.intend(tables, SOURCE, start=start, end=to, by="bench", at=batch.now())
+    run = archive_runs.intend(tables, SOURCE, start=start, end=to, by="bench", at=batch.now())
     handle = delta_commits.make_table(tables, tables.archive(SOURCE), RECORDS_SCHEMA, bounded=RECORDS.names)
     span = 86_400_000_000 / of
 
@@ -142,7 +142,7 @@ def _archived(batch: BatchRun, defined: Project, first_event: int, end: int, of:
 
         return pa.RecordBatchReader.from_batches(RECORDS_SCHEMA, batches())
 
-    properties = CommitProperties(app_transactions=[Transaction(archive.APP_ID, run.number)], max_commit_retries=0)
+    properties = CommitProperties(app_transactions=[Transaction(archive_runs.APP_ID, run.number)], max_commit_retries=0)
     write_deltalake(handle, pieces(), mode="append", commit_properties=properties)
     decode_archived(batch, releases.load(tables, 1), source)
 

@@ -8,7 +8,7 @@ from infra import kafka
 from infra.kafka import broker
 from infra.settings import Settings
 from ledger.delta.addresses import Tables
-from ledger.log import archive
+from ledger.log import archive_runs
 from ledger.log.positions import Position, distance
 from serving.read.outcome import Absent, Value, given
 from serving.read.provenance import Layer, age
@@ -75,7 +75,7 @@ class Watcher:
         return Look(
             at=datetime.now(UTC),
             log_end=self.log_end(),
-            archived=archive.archived(self._tables, self.source),
+            archived=archive_runs.archived(self._tables, self.source),
             cut=tail.cut,
             realtime=tail.end,
             publication=snapshot.publication.number,

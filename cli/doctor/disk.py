@@ -11,7 +11,7 @@ from typing import Final
 from cli.doctor.check import Check, Finding, Problem, ok
 from cli.doctor.subject import Subject
 from ledger.delta.addresses import Tables
-from ledger.log import archive
+from ledger.log import archive_runs
 from ledger.log.positions import ranges
 from views.errors import TandemError
 
@@ -80,7 +80,7 @@ def _growth(tables: Tables, sizes: Mapping[tuple[str, str], int]) -> int:
     grows = 0
     for (kind, source), size in sizes.items():
         if kind == "log" and source:
-            lengths = [ranges(run.start, run.end, run.firsts).length for run in archive.runs(tables, source)]
+            lengths = [ranges(run.start, run.end, run.firsts).length for run in archive_runs.runs(tables, source)]
             grows += size * lengths[-1] // sum(lengths) if lengths else 0
     return grows
 

@@ -10,7 +10,7 @@ from cli.doctor.check import Check, Finding, Problem, ok, unless
 from cli.doctor.subject import Subject
 from infra.process import background
 from ledger.delta import locks
-from ledger.log import archive, gaps
+from ledger.log import archive_runs, gaps
 from ledger.publish import diffs, publications, releases, standing
 from ledger.publish.publications import Publication
 from ledger.publish.standing import Followed
@@ -103,14 +103,14 @@ def _runs(subject: Subject) -> Iterator[Finding]:
     tables, found = subject.tables, []
     decoders = {(name, one) for state in _followed(subject) for name, one in releases.load(tables, state.release).sources.items()}
     for source in tables.names("control", "runs"):
-        waiting = [run.number for run in archive.unwritten(tables, source) if run.imported]
+        waiting = [run.number for run in archive_runs.unwritten(tables, source) if run.imported]
         if waiting:
             found.append(UNFINISHED_IMPORT.found(f"source '{source}': the records of run {waiting[0]} are not imported yet"))
             continue
-        known = {run.number for run in archive.runs(tables, source)}
+        known = {run.number for run in archive_runs.runs(tables, source)}
         finished = known if any(name == source for name, _ in decoders) else set[int]()
         for decoder in (decoder for name, decoder in decoders if name == source):
-            finished = finished & {one.run for one in archive.summaries(tables, source, decoder)}
+            finished = finished & {one.run for one in archive_runs.summaries(tables, source, decoder)}
         if left := known - finished:
             found.append(UNFINISHED_RUN.found(f"source '{source}': run {min(left)} of {max(known)} is incomplete"))
     yield from unless(found, "all archive runs are complete")

@@ -11,7 +11,7 @@ from cli.doctor.subject import Subject
 from ledger.delta import delta_tables
 from ledger.delta.addresses import Tables
 from ledger.delta.delta_tables import Unreadable
-from ledger.log import archive
+from ledger.log import archive_runs
 from ledger.publish import batch_parts, publications
 from ledger.publish.batch_parts import damage
 from views.counted import counted
@@ -129,7 +129,7 @@ def _gone(tables: Tables) -> Iterator[Finding]:
     """Yield missing archives."""
     for source in tables.names("control", "summaries"):
         address = tables.archive(source)
-        if archive.runs(tables, source) and not any(tables.storage().list_after(tables.name(address))):
+        if archive_runs.runs(tables, source) and not any(tables.storage().list_after(tables.name(address))):
             yield ARCHIVE.found(f"{address} is missing, although archive runs wrote it", folder=address)
 
 

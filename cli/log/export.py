@@ -9,7 +9,7 @@ from batch.transfer import export_archive
 from cli.command.call import Call, Output
 from cli.command.published_definitions import definitions, source
 from ledger.delta.addresses import Tables
-from ledger.log import archive
+from ledger.log import archive_runs
 
 
 def run(
@@ -31,7 +31,7 @@ def run(
     if every == bool(sources):
         raise typer.BadParameter("name the sources to export, or use --all")
     chosen = [source(project, name).name for name in sources or ()] or [
-        name for name in project.sources if archive.archived(tables, name)
+        name for name in project.sources if archive_runs.archived(tables, name)
     ]
     if not chosen:
         raise export_archive.NotExported("nothing is archived yet; run `tandem archive` first")

@@ -10,7 +10,7 @@ from cli.command.call import Call, Output
 from cli.command.text_tables import cell, listing
 from cli.records.redecode import At, Retry, decode_again
 from ledger.delta.addresses import Tables
-from ledger.log import archive
+from ledger.log import archive_runs
 from ledger.publish import publications, releases
 from serving.status.quarantine import rejects
 from views.errors import TandemError, listed
@@ -84,7 +84,7 @@ def _retried(
         raise TandemError(f"{len(at)} records are too many to decode again at once; at most {_MOST}")
     done = decode_again(tables, defined[name], [_at(text) for text in at] or newest(name))
     changed = decoder_fingerprint(defined[name]) != decoders[name]
-    names = archive.topic_names(tables, name)
+    names = archive_runs.topic_names(tables, name)
     events = [(_place(one, names), number, done.events[one]) for one, number in done.numbers.items()]
     document = {
         "source": name,

@@ -17,7 +17,7 @@ from infra.settings import Settings
 from ledger.delta import delta_tables
 from ledger.delta.addresses import Tables
 from ledger.files.file_ranges import EVENTS, file_ranges
-from ledger.log import archive
+from ledger.log import archive_runs
 from ledger.log.positions import LOG_START, distance, ranges
 from ledger.publish import publications as published
 from ledger.publish import releases
@@ -170,7 +170,7 @@ def _batch(live: _Live) -> dict[str, Any]:
     events, at_once = tables.events(source.name, decoder), os.cpu_count() or 1
     handle = delta_tables.open_table(tables, events)
     files = [] if handle is None else file_ranges(handle, EVENTS)
-    covered = ranges(LOG_START, archive.end(tables, source.name, decoder), archive.firsts(tables, source.name))
+    covered = ranges(LOG_START, archive_runs.end(tables, source.name, decoder), archive_runs.firsts(tables, source.name))
     parts = slices(files, covered, parallelism=at_once, task_mb=live.settings.batch.task_mb)
     return {
         "version": live.batch.version,

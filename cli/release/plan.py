@@ -9,7 +9,7 @@ from cli.command.call import Call, Output
 from cli.command.drift import since_published
 from cli.command.options import AcceptGap, AcceptShorterHistory
 from ledger.delta.addresses import Tables
-from ledger.log import archive
+from ledger.log import archive_runs
 from ledger.publish import publications, releases
 from ledger.publish.completeness import accepted_gaps, shorter_histories
 from ledger.publish.publications import Publication
@@ -87,7 +87,7 @@ def _ahead(call: Call, live: Publication | None, wanted: Project, changes: Chang
     for name, views in _computed(wanted, changes).items():
         if name in release.sources:
             raw, decoder = name in rebuilt, release.sources[name]
-            end = archive.archived(tables, name) if raw else archive.end(tables, name, decoder)
+            end = archive_runs.archived(tables, name) if raw else archive_runs.end(tables, name, decoder)
             if end.offsets:
                 yield name, expected(tables, wanted.sources[name], decoder, kind=RAW if raw else "full", views=views, end=end)
 

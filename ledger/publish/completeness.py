@@ -3,7 +3,7 @@
 from collections.abc import Iterable
 
 from ledger.delta.addresses import Tables
-from ledger.log import archive, gaps
+from ledger.log import archive_runs, gaps
 from ledger.log.gaps import Gap
 from ledger.log.positions import LOG_START, ranges
 from ledger.publish.publications import Publication
@@ -36,6 +36,6 @@ def _shorter(tables: Tables, live: Publication, source: str) -> str | None:
     counts = live.counts.get(source)
     if counts is None:
         return None
-    covered = ranges(LOG_START, live.cut(source), archive.firsts(tables, source)).length
+    covered = ranges(LOG_START, live.cut(source), archive_runs.firsts(tables, source)).length
     lacking = counts.offsets - covered
     return f"shorter history of {source}: {lacking} offsets" if lacking > 0 else None

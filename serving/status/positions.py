@@ -4,7 +4,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field
 
 from ledger.delta.addresses import Tables
-from ledger.log import archive
+from ledger.log import archive_runs
 from ledger.log.counts import NOTHING, Counts, plus
 from ledger.log.positions import LOG_START, Position
 from serving.read.snapshot import Tail
@@ -50,10 +50,10 @@ def standing(below_the_cut: Counts, tail: Tail, archived: Archived) -> Standing:
 
 def archived(tables: Tables, source: str, decoder: str) -> Archived:
     """The archive of a source under a decoder's fingerprint, up to the first unfinished run."""
-    return archived_by(archive.runs(tables, source), archive.summaries(tables, source, decoder))
+    return archived_by(archive_runs.runs(tables, source), archive_runs.summaries(tables, source, decoder))
 
 
-def archived_by(runs: Iterable[archive.ArchiveRun], summaries: Iterable[archive.Summary]) -> Archived:
+def archived_by(runs: Iterable[archive_runs.ArchiveRun], summaries: Iterable[archive_runs.Summary]) -> Archived:
     """The counts of the runs, first to last, until one has no summary."""
     found = {summary.run: summary.counts for summary in summaries}
     end, counts = LOG_START, []

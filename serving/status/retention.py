@@ -10,7 +10,7 @@ from infra.kafka import Record, broker
 from infra.settings import Settings
 from ledger import losses
 from ledger.delta.addresses import Tables
-from ledger.log import archive
+from ledger.log import archive_runs
 from ledger.log.retention import Retention, UntilLoss, Waiting, until_loss
 from ledger.publish.standing import Followed
 from views.instant import nearest_time
@@ -50,7 +50,8 @@ def _waiting(
 ) -> tuple[int, list[Waiting]]:
     """The number of lost offsets, and the part of each partition that is neither archived nor retained without limit."""
     name, topics = source.name, kafka.topics(connection, source.topics)
-    reached, known, names = archive.accounted(tables, name), archive.firsts(tables, name), archive.topic_names(tables, name)
+    reached, known = archive_runs.accounted(tables, name), archive_runs.firsts(tables, name)
+    names = archive_runs.topic_names(tables, name)
     by_id = {topic.id: kept[topic.name] for topic in topics}
     starts, ends = kafka.starts(connection, topics), kafka.ends(connection, topics)
     former = losses.counted_of_former(tables, name, releases=releases, present=by_id)

@@ -6,7 +6,7 @@ from infra.kafka import broker
 from infra.lineage import data_set
 from infra.lineage.data_set import DataSets, Made
 from ledger.delta import delta_tables
-from ledger.log import archive
+from ledger.log import archive_runs
 from ledger.log.positions import ranges
 from ledger.realtime.commit_files import SCHEMA
 from views.project.column_lineage import lineage
@@ -26,7 +26,7 @@ def following(follow: "Follow") -> "AbstractContextManager[Told | None]":
     tables, start = around.tables, tail.writer.end
 
     def look() -> DataSets:
-        names = archive.topic_names(tables, source.name)
+        names = archive_runs.topic_names(tables, source.name)
         covered = ranges(start, tail.writer.end, tail.firsts).intervals
         address, schema = broker.address(around.settings).bootstrap, event_schema(source.event)
         read = tuple(

@@ -9,7 +9,7 @@ from functools import partial
 from pyspark.sql import SparkSession
 
 from ledger.delta.addresses import Tables
-from ledger.log import archive
+from ledger.log import archive_runs
 from ledger.log.counts import NOTHING, Counts, add, plus
 from ledger.log.positions import Position, ranges
 from ledger.publish.publications import Publication
@@ -57,7 +57,7 @@ def replay(
     window. These duplicates count, as they do in the log's tail. Raises what `Tail.extend` raises.
     """
     fingerprints = {name: release.views[name] for name in views}
-    generations, firsts = archive.generations(tables, source.name), archive.firsts(tables, source.name)
+    generations, firsts = archive_runs.generations(tables, source.name), archive_runs.firsts(tables, source.name)
     tail = Tail(
         task=Task(release.files, source.name, fingerprints, generations=generations, secret=secrets.token_bytes(SECRET_BYTES)),
         source=source,

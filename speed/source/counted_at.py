@@ -7,8 +7,8 @@ from itertools import accumulate
 from typing import Final
 
 from ledger.delta.addresses import Tables
-from ledger.log import archive
-from ledger.log.archive import ArchiveRun
+from ledger.log import archive_runs
+from ledger.log.archive_runs import ArchiveRun
 from ledger.log.positions import LOG_START, Position, lower, ranges
 from ledger.publish import publications
 from ledger.publish.releases import Release
@@ -65,8 +65,8 @@ def counted(tables: Tables, release: Release, source: str, end: Position, *, now
     live = publications.latest(tables)
     if all(commit.mark for commit in commits) and live is not None:
         commits = Follower(tables, live.release, source).poll()
-    summaries = archive.summaries(tables, source, release.sources[source])
-    return of_ledger(commits, archive.runs(tables, source), {each.run: each.newest for each in summaries}, end, now=now)
+    summaries = archive_runs.summaries(tables, source, release.sources[source])
+    return of_ledger(commits, archive_runs.runs(tables, source), {each.run: each.newest for each in summaries}, end, now=now)
 
 
 def of_ledger(

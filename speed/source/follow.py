@@ -17,7 +17,7 @@ from infra.settings import Settings
 from infra.spark.errors import broker_away, sentence, worded
 from infra.spark.kafka_source import kafka_options
 from ledger.delta.addresses import Tables
-from ledger.log import archive
+from ledger.log import archive_runs
 from ledger.log.fetch_checks import LogChanged
 from ledger.log.positions import ranges
 from ledger.publish.publications import Publication
@@ -96,7 +96,7 @@ class Follow:
         while True:
             begun = beginning(around.tables, self.source, tail.writer.end, around.connection, at=tail.now())
             tail.firsts = begun.firsts
-            tail.task = replace(tail.task, generations=archive.generations(around.tables, self.source.name))
+            tail.task = replace(tail.task, generations=archive_runs.generations(around.tables, self.source.name))
             if tail.known != tail.writer.end:
                 self._recall(begun)
             try:

@@ -6,7 +6,7 @@ from datetime import datetime
 
 from infra import kafka
 from ledger.delta.addresses import Tables
-from ledger.log import archive
+from ledger.log import archive_runs
 from ledger.log.fetch_checks import refuse_changed_log, refuse_new_topic
 from ledger.log.positions import Position, upper
 from ledger.losses import first_offsets
@@ -42,14 +42,14 @@ def beginning(tables: Tables, source: Source, start: Position, connection: kafka
     names, topics = {topic.id: topic.name for topic in now}, {topic.name: topic.id for topic in now}
     lows, ends = kafka.starts(connection, now), kafka.ends(connection, now)
     refuse_changed_log({p: at for p, at in start.items() if p in ends}, firsts=dict.fromkeys(ends, 0), ends=ends)
-    held = archive.accounted(tables, source.name)
+    held = archive_runs.accounted(tables, source.name)
     # Only the archive decides which topic is the log.
-    recorded = archive.topic_names(tables, source.name)
+    recorded = archive_runs.topic_names(tables, source.name)
     refuse_new_topic(topics, upper(start, held), recorded)
-    known = archive.firsts(tables, source.name)
+    known = archive_runs.firsts(tables, source.name)
     firsts = first_offsets(lows, topics, known=known, names=recorded)
-    archive.name_topics(tables, source.name, topics, at=at)
-    firsts = archive.record_firsts(tables, source.name, firsts, at=at)
+    archive_runs.name_topics(tables, source.name, topics, at=at)
+    firsts = archive_runs.record_firsts(tables, source.name, firsts, at=at)
     starts: dict[Partition, int] = {}
     # Generations of the topic before this one are in the archive only.
     behind = {partition: end for partition, end in held.items() if partition not in lows}

@@ -7,8 +7,8 @@ import pyarrow as pa
 from deltalake import CommitProperties, Transaction, write_deltalake
 
 from ledger.delta.addresses import Tables
-from ledger.log import archive
-from ledger.log.archive import APP_ID
+from ledger.log import archive_runs
+from ledger.log.archive_runs import APP_ID
 from ledger.log.counts import Counts
 from ledger.log.positions import LOG_START, Position
 
@@ -23,7 +23,7 @@ def archived(tables: Tables, source: str, *ends: int) -> None:
     """A run up to each of these offsets."""
     start = LOG_START
     for end in ends:
-        run = archive.intend(tables, source, start=start, end=at(end), by="test", at=AT)
+        run = archive_runs.intend(tables, source, start=start, end=at(end), by="test", at=AT)
         _write(tables.archive(source), run.number)
         start = run.end
 
@@ -33,7 +33,7 @@ def decoded(tables: Tables, source: str, decoder: str, found: Sequence[Counts]) 
     for run, counts in enumerate(found, 1):
         for address in (tables.events(source, decoder), tables.quarantine(source, decoder)):
             _write(address, run)
-        archive.finish(tables, source, decoder, run, counts=counts, newest=AT, at=AT)
+        archive_runs.finish(tables, source, decoder, run, counts=counts, newest=AT, at=AT)
 
 
 def _write(address: str, run: int) -> None:

@@ -14,7 +14,7 @@ from batch.runtime.parquet_writer import TableFile
 from ledger.delta import delta_tables
 from ledger.delta.addresses import Tables
 from ledger.delta.location import Location
-from ledger.log import archive, gaps
+from ledger.log import archive_runs, gaps
 from ledger.log.positions import LOG_START, Position, upper
 from views.source.offset_ranges import Partition, Ranges
 from views.source.source import RECORDS_SCHEMA
@@ -49,18 +49,18 @@ class Filed:
     @property
     def end(self) -> Position:
         """How far the archive reaches."""
-        return archive.archived(self.tables, self.source)
+        return archive_runs.archived(self.tables, self.source)
 
     def name(self, name: str, topic: str) -> None:
         """What archive calls a topic before its first run."""
-        archive.name_topics(self.tables, self.source, {name: topic}, at=AT)
+        archive_runs.name_topics(self.tables, self.source, {name: topic}, at=AT)
 
     def file(self, rows: Sequence[Row], ends: Mapping[Partition, int], firsts: Mapping[Partition, int] | None = None) -> None:
         """One run up to `ends` with these records."""
-        known = archive.runs(self.tables, self.source)
+        known = archive_runs.runs(self.tables, self.source)
         start = known[-1].end if known else LOG_START
         end = upper(start, Position.of(ends))
-        run = archive.intend(self.tables, self.source, start=start, end=end, firsts=firsts or {}, by="archive", at=AT)
+        run = archive_runs.intend(self.tables, self.source, start=start, end=end, firsts=firsts or {}, by="archive", at=AT)
         address = self.tables.archive(self.source)
         handle = delta_commits.make_table(self.tables, address, RECORDS_SCHEMA, bounded=BOUNDED)
         written = []
@@ -70,17 +70,19 @@ class Filed:
                 file.write(pa.Table.from_pylist(mine, RECORDS_SCHEMA))
             assert file.written is not None
             written.append(file.written)
-        delta_commits.add_files(handle, written, transaction=(archive.APP_ID, run.number))
-        archive.check(self.tables, self.source, run.number, at=AT)
+        delta_commits.add_files(handle, written, transaction=(archive_runs.APP_ID, run.number))
+        archive_runs.check(self.tables, self.source, run.number, at=AT)
         self.rows += rows
 
     def finish(self, decoder: str) -> None:
         """Have all runs decoded, as far as the ledger knows."""
         for address in (self.tables.events(self.source, decoder), self.tables.quarantine(self.source, decoder)):
             handle = delta_commits.make_table(self.tables, address, pa.schema([("x", pa.int64())]))
-            delta_commits.add_files(handle, [], transaction=(archive.APP_ID, len(archive.runs(self.tables, self.source))))
-        for run in archive.runs(self.tables, self.source):
-            archive.finish(self.tables, self.source, decoder, run.number, counts=archive.Counts(), newest=None, at=AT)
+            delta_commits.add_files(
+                handle, [], transaction=(archive_runs.APP_ID, len(archive_runs.runs(self.tables, self.source)))
+            )
+        for run in archive_runs.runs(self.tables, self.source):
+            archive_runs.finish(self.tables, self.source, decoder, run.number, counts=archive_runs.Counts(), newest=None, at=AT)
 
     def lose(self, ranges: Ranges) -> None:
         """Record a gap."""

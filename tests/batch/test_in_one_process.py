@@ -21,7 +21,7 @@ from batch.runtime import scratch
 from batch.runtime.session import BatchRun
 from infra import kafka
 from infra.settings import Lineage, Settings
-from ledger.log import archive as archived
+from ledger.log import archive_runs as archived
 from ledger.publish import releases
 from tests import one_process
 from tests.batch.recompute import test_audits as audits

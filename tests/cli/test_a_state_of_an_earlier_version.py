@@ -10,7 +10,7 @@ from cli.__main__ import main
 from cli.command.exit_codes import FAILED
 from ledger.delta import delta_tables, journal, state_format
 from ledger.delta.addresses import Tables
-from ledger.log import archive
+from ledger.log import archive_runs
 from tests.serving.world import World, hit
 
 OLD = Path(__file__).with_name("state_of_60b41f2")
@@ -87,7 +87,7 @@ def test_an_export_of_the_earlier_version_is_imported_whole(project: Path, capsy
     rows = handle.to_pyarrow_table().to_pylist()
     sent = (project / "orders.jsonl").read_bytes().splitlines()[:12]
     assert sorted(row["value"] for row in rows) == sorted(sent)
-    assert archive.archived(tables, SOURCE)
+    assert archive_runs.archived(tables, SOURCE)
 
 
 def test_a_later_format_is_refused_by_its_number(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

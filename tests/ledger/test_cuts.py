@@ -9,7 +9,7 @@ from ledger import cuts
 from ledger.cuts import Choice, NotABoundary, OutOfReach, Passed, choose
 from ledger.delta import delta_tables
 from ledger.delta.addresses import Tables
-from ledger.log import archive
+from ledger.log import archive_runs
 from ledger.log.positions import LOG_START, Position, distance, upper
 from ledger.realtime.commit_files import spans_of
 from ledger.realtime.commits import Kind, Span
@@ -77,18 +77,18 @@ def test_a_cut_is_chosen_across_bridges_too(
 
 
 def test_no_cut_lies_beyond_the_archived_part_of_a_deleted_topic(tables: Tables) -> None:
-    archive.name_topics(tables, SOURCE, {"numbers": "T"}, at=AT)
-    archive.intend(tables, SOURCE, start=LOG_START, end=at(2, 3), by="test", at=AT)
+    archive_runs.name_topics(tables, SOURCE, {"numbers": "T"}, at=AT)
+    archive_runs.intend(tables, SOURCE, start=LOG_START, end=at(2, 3), by="test", at=AT)
     writer = claim(tables)
     commit_each(writer, at(2, 1), at(2, 4))
     # The archive is behind, and comes on.
     assert take(tables, at(2, 3)) == at(2, 1)
-    archive.name_topics(tables, SOURCE, {"numbers": "U"}, at=AT)
+    archive_runs.name_topics(tables, SOURCE, {"numbers": "U"}, at=AT)
     with pytest.raises(
         OutOfReach, match=r"partition 1 of topic 'numbers' \(id T\) up to offset 4, but the archive has it up to 3"
     ):
         take(tables, at(2, 3))
-    archive.intend(tables, SOURCE, start=at(2, 3), end=at(2, 4), by="test", at=AT)
+    archive_runs.intend(tables, SOURCE, start=at(2, 3), end=at(2, 4), by="test", at=AT)
     assert take(tables, at(2, 4)) == at(2, 4)
 
 

@@ -382,7 +382,7 @@ MUTANTS = (
     Mutant(
         "later-first-wins",
         "a first offset that is recorded later replaces an earlier one, so a loss is no longer recognised",
-        "ledger/log/archive.py",
+        "ledger/log/archive_runs.py",
         "found[partition] = min(offset, found.get(partition, offset))",
         "found[partition] = offset",
         "tests/ledger/log/test_archive_ledger.py::test_a_later_poll_does_not_move_a_first_offset",
@@ -391,14 +391,14 @@ MUTANTS = (
         "looked-and-forgot",
         "the speed layer counts without recording the log's first offsets, so a later loss is not recognised",
         "speed/source/start_position.py",
-        "    firsts = archive.record_firsts(tables, source.name, firsts, at=at)\n",
+        "    firsts = archive_runs.record_firsts(tables, source.name, firsts, at=at)\n",
         "",
         LOSSES,
     ),
     Mutant(
         "firsts-of-an-early-look",
         "a process continues from its own first offsets although another recorded earlier ones, so it lacks identities",
-        "ledger/log/archive.py",
+        "ledger/log/archive_runs.py",
         "known.update(_recorded(snapshot))",
         "known.update({p: offset for p, offset in _recorded(snapshot).items() if p not in firsts})",
         "tests/ledger/log/test_archive_ledger.py::test_a_process_that_looked_too_early_continues_with_the_recorded_offsets",
@@ -432,7 +432,7 @@ MUTANTS = (
         "former-forgotten",
         "counted records of a deleted topic are not part of the archive run's range, so they are lost without a gap",
         "ledger/losses.py",
-        "    if archive.topic_names(tables, source).keys() <= set(present):",
+        "    if archive_runs.topic_names(tables, source).keys() <= set(present):",
         "    if present:",
         LOSSES,
     ),
@@ -441,10 +441,10 @@ MUTANTS = (
         "maintenance reads the live cut after the retained cuts, so it compacts across a cut that was published in between",
         "speed/micro_batch/maintenance.py",
         "    live = cut_of(tables, release.number, source)\n"
-        "    end = archive.end(tables, source, release.sources[source])\n"
+        "    end = archive_runs.end(tables, source, release.sources[source])\n"
         "    kept = followed.retained(at, publications=keep.publications, since=at - timedelta(days=keep.days))\n"
         "    cuts = [state.cut(source) for state in kept if state.release == release.number]\n",
-        "    end = archive.end(tables, source, release.sources[source])\n"
+        "    end = archive_runs.end(tables, source, release.sources[source])\n"
         "    kept = followed.retained(at, publications=keep.publications, since=at - timedelta(days=keep.days))\n"
         "    cuts = [state.cut(source) for state in kept if state.release == release.number]\n"
         "    live = cut_of(tables, release.number, source)\n",
@@ -583,7 +583,7 @@ MUTANTS = (
     Mutant(
         "finished-runs-decoded-again",
         "each archive run decodes all earlier runs again and reports their records as new",
-        "ledger/log/archive.py",
+        "ledger/log/archive_runs.py",
         "if run.number not in finished]",
         "if run.number]",
         "tests/batch/test_in_one_process.py::test_an_archive_run_reports_new_records_and_names_a_gap",

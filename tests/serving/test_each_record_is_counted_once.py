@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from dataclasses import replace
 
-from ledger.log.archive import ArchiveRun, Summary
+from ledger.log.archive_runs import ArchiveRun, Summary
 from ledger.log.counts import NOTHING, Counts
 from ledger.log.positions import LOG_START, Position
 from ledger.realtime.commits import Commit

@@ -14,7 +14,7 @@ from deltalake import CommitProperties, DeltaTable, Transaction, write_deltalake
 from infra.settings import Settings
 from ledger import cuts
 from ledger.delta.addresses import Tables
-from ledger.log import archive
+from ledger.log import archive_runs
 from ledger.log.counts import Counts
 from ledger.log.positions import LOG_START, Position, ranges
 from ledger.publish import diffs, first_publication, publications, releases, standing
@@ -253,17 +253,17 @@ class World:
         """What an archive run leaves behind for all of the log from where the run before it ended."""
         source = self.project.sources[SOURCE]
         decoder = decoder_fingerprint(source)
-        run = archive.intend(self.tables, SOURCE, start=start, end=self.end, by="test", at=NOON)
+        run = archive_runs.intend(self.tables, SOURCE, start=start, end=self.end, by="test", at=NOON)
         filed = self.records(start, self.end)
         decoded = decode(source, filed)
-        written = CommitProperties(app_transactions=[Transaction(archive.APP_ID, run.number)])
+        written = CommitProperties(app_transactions=[Transaction(archive_runs.APP_ID, run.number)])
         write_deltalake(self.tables.archive(SOURCE), filed, mode="append", commit_properties=written)
         write_deltalake(self.tables.events(SOURCE, decoder), decoded.events, mode="append", commit_properties=written)
         write_deltalake(self.tables.quarantine(SOURCE, decoder), decoded.rejects, mode="append", commit_properties=written)
         reasons = decoded.rejects["reason"].to_pylist()
         counts = Counts(events=decoded.events.num_rows, quarantined={reason: reasons.count(reason) for reason in set(reasons)})
-        archive.check(self.tables, SOURCE, run.number, at=NOON)
-        archive.finish(self.tables, SOURCE, decoder, run.number, counts=counts, newest=NOON, at=NOON)
+        archive_runs.check(self.tables, SOURCE, run.number, at=NOON)
+        archive_runs.finish(self.tables, SOURCE, decoder, run.number, counts=counts, newest=NOON, at=NOON)
 
     def moved(self, folder: Path) -> "World":
         """A copy of the project and its state in another folder, which has none; what becomes of one is nothing to the other."""

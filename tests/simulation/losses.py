@@ -11,7 +11,7 @@ import serving.status.retention
 from batch.recompute.plan import Request
 from cli.doctor import state as doctor
 from ledger.cuts import OutOfReach
-from ledger.log import archive, gaps
+from ledger.log import archive_runs, gaps
 from ledger.log.fetch_checks import LogChanged
 from ledger.log.gaps import GapNotAccepted
 from ledger.log.positions import Position, upper
@@ -97,8 +97,8 @@ class Losses:
     def archive(self, *, new_topic: bool) -> None:
         self._look()
         tables = self.world.tables
-        reached = upper(archive.archived(tables, SOURCE), *(one.end for one in programs.commits(self.world)))
-        if reached and not new_topic and self.world.log.topic not in archive.topic_names(tables, SOURCE):
+        reached = upper(archive_runs.archived(tables, SOURCE), *(one.end for one in programs.commits(self.world)))
+        if reached and not new_topic and self.world.log.topic not in archive_runs.topic_names(tables, SOURCE):
             with pytest.raises(LogChanged, match="`tandem archive --new-topic` continues with this topic"):
                 programs.archive(self.world)
         else:

@@ -12,7 +12,7 @@ import batch.transfer.export_archive
 import batch.transfer.import_archive
 from batch.runtime.parquet_writer import Written
 from ledger.delta.addresses import Tables
-from ledger.log import archive
+from ledger.log import archive_runs
 from ledger.log.manifest import File, Stretch
 from tests.simulation.numbers import SOURCE
 from tests.simulation.world import World, inside, stored, written
@@ -48,7 +48,7 @@ class Moved:
 
 def export(world: World) -> Moved | None:
     """What `tandem export` takes along; None if nothing is archived yet."""
-    end = archive.accounted(world.tables, SOURCE)
+    end = archive_runs.accounted(world.tables, SOURCE)
     if not end:
         return None
     exported = batch.transfer.export_archive._export(world.tables, SOURCE, end, Path(), world.say)

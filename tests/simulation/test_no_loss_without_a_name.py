@@ -15,7 +15,7 @@ from batch.archive import copy
 from batch.archive.copied import Copied
 from batch.archive.decode_runs import decode_archived
 from infra.kafka import NoTopic
-from ledger.log import archive, gaps
+from ledger.log import archive_runs, gaps
 from ledger.log.fetch_checks import LogChanged
 from ledger.log.positions import LOG_START
 from ledger.publish import releases
@@ -128,7 +128,7 @@ def test_records_that_a_run_removes_from_the_archive_are_in_no_other_table() -> 
     tables = one.world.tables
     decoder = releases.load(tables, 1).sources[SOURCE]
     assert [gap.ranges.to_json() for gap in one.gaps] == [{former: {"0": [[3, 5]]}}]
-    assert archive.progress(tables, SOURCE, decoder) == archive.Progress(2, 2, 2)
+    assert archive_runs.progress(tables, SOURCE, decoder) == archive_runs.Progress(2, 2, 2)
     events = [found_in(row)[:2] for row in stored(tables.events(SOURCE, decoder))]
     assert sorted(events) == sorted(one.filed) == [((former, 0), offset) for offset in range(3)]
     one.settle()
@@ -151,11 +151,11 @@ def test_an_archive_run_killed_between_its_commit_and_its_gaps_loses_no_name(at:
         raise _Killed
 
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(*(gaps, "record") if at == "record" else (archive, "check"), killed)
+        patch.setattr(*(gaps, "record") if at == "record" else (archive_runs, "check"), killed)
         with pytest.raises(_Killed):
             one.archive(new_topic=False)
     one.judge()
-    assert archive.accounted(one.world.tables, SOURCE) == LOG_START
+    assert archive_runs.accounted(one.world.tables, SOURCE) == LOG_START
     if decoder == "beside":
         tables = one.world.tables
         decode_archived(Run(one.world, "apply"), releases.load(tables, 1), one.world.working_tree().sources[SOURCE])
@@ -163,7 +163,7 @@ def test_an_archive_run_killed_between_its_commit_and_its_gaps_loses_no_name(at:
     one.judge()
     one.archive(new_topic=False)
     assert len(one.gaps) == 1
-    assert archive.accounted(one.world.tables, SOURCE) == one.world.log.end
+    assert archive_runs.accounted(one.world.tables, SOURCE) == one.world.log.end
     one.follow([10], loses=0)
     one.settle()
 

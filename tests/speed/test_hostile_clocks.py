@@ -13,7 +13,7 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from ledger.log.archive import ArchiveRun
+from ledger.log.archive_runs import ArchiveRun
 from ledger.log.positions import LOG_START, Position, ranges
 from ledger.realtime.commits import Commit
 from ledger.realtime.compaction import expired, merged, plan

@@ -5,7 +5,7 @@ from typing import Annotated, Any, Final
 from fastapi import APIRouter, Path, Query, Request
 
 from ledger.delta.addresses import Tables
-from ledger.log import archive
+from ledger.log import archive_runs
 from ledger.publish import publications, releases
 from serving.http.models.openapi import problems
 from serving.http.models.operations import Quarantine, Quarantined, Retried, Retry
@@ -63,7 +63,7 @@ def _decoder(tables: Tables, source: str) -> str:
 def _page(tables: Tables, source: str, reason: str | None, limit: int, after: After | None) -> Quarantine:
     decoder = _decoder(tables, source)
     found = rejects(tables, source, decoder, reason=reason, after=after, limit=limit + 1)
-    page, names = found.slice(0, limit), archive.topic_names(tables, source)
+    page, names = found.slice(0, limit), archive_runs.topic_names(tables, source)
     return Quarantine(
         source=source,
         counts=dict(archived(tables, source, decoder).counts.quarantined),

@@ -11,7 +11,7 @@ from confluent_kafka import Producer
 from batch.archive import archive, decode
 from batch.runtime.spark_jobs import TaskFailed
 from infra import kafka
-from ledger.log import archive as ledger
+from ledger.log import archive_runs as ledger
 from ledger.log import gaps
 from ledger.log.fetch_checks import LogChanged
 from ledger.publish import publications, releases

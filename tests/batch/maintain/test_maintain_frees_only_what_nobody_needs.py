@@ -26,7 +26,7 @@ from ledger import cuts
 from ledger.delta import delta_tables
 from ledger.delta.locks import LockTimeout
 from ledger.files.file_ranges import EVENTS, RECORDS, Columns, file_ranges
-from ledger.log import archive
+from ledger.log import archive_runs
 from ledger.log.counts import Counts
 from ledger.log.positions import LOG_START
 from ledger.publish import promotion, publications, releases, standing
@@ -68,11 +68,11 @@ def archived(world: World) -> None:
     """What an archive run leaves behind for what is new in the log: a file in each of three tables."""
     source, tables = world.project.sources[SOURCE], world.tables
     decoder = decoder_fingerprint(source)
-    before = archive.runs(tables, SOURCE)
+    before = archive_runs.runs(tables, SOURCE)
     start = before[-1].end if before else LOG_START
     if start == world.end:
         return
-    run = archive.intend(tables, SOURCE, start=start, end=world.end, by="test", at=world.clock)
+    run = archive_runs.intend(tables, SOURCE, start=start, end=world.end, by="test", at=world.clock)
     records = world.records(start, world.end)
     found = decode(source, records)
     for address, schema, rows, columns in (
@@ -81,11 +81,11 @@ def archived(world: World) -> None:
         (tables.quarantine(SOURCE, decoder), REJECTS_SCHEMA, found.rejects, RECORDS),
     ):
         handle = delta_commits.make_table(tables, address, schema, bounded=columns.names)
-        written = CommitProperties(app_transactions=[Transaction(archive.APP_ID, run.number)])
+        written = CommitProperties(app_transactions=[Transaction(archive_runs.APP_ID, run.number)])
         write_deltalake(handle, rows, mode="append", commit_properties=written)
     counts = Counts(events=found.events.num_rows, quarantined={"json": found.rejects.num_rows})
-    archive.check(tables, SOURCE, run.number, at=world.clock)
-    archive.finish(tables, SOURCE, decoder, run.number, counts=counts, newest=NOON, at=world.clock)
+    archive_runs.check(tables, SOURCE, run.number, at=world.clock)
+    archive_runs.finish(tables, SOURCE, decoder, run.number, counts=counts, newest=NOON, at=world.clock)
 
 
 def log_tables(world: World) -> dict[str, Columns]:
@@ -257,7 +257,7 @@ def test_rows_are_in_the_order_of_the_log_and_files_are_pruned_by_it(world: Worl
     for address, where in log_tables(world).items():
         handle = delta_tables.open_table(world.tables, address)
         assert handle is not None
-        assert handle.transaction_version(archive.APP_ID) == 4
+        assert handle.transaction_version(archive_runs.APP_ID) == 4
         found = file_ranges(handle, where)
         assert sorted(span.partitions for span in found if span.partitions) == [(0, 0), (1, 1)]
         for span in found:

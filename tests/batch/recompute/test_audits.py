@@ -11,7 +11,7 @@ from batch.archive import archive
 from batch.recompute import recompute
 from batch.recompute.audit import Unexplained
 from batch.recompute.plan import Request
-from ledger.log import archive as archived
+from ledger.log import archive_runs as archived
 from ledger.log.counts import Counts
 from ledger.log.positions import LOG_START, Position, ranges
 from ledger.publish import audits, first_publication, publications, releases

@@ -13,7 +13,7 @@ from batch.recompute.plan import Request
 from batch.runtime.spark_jobs import TaskFailed
 from ledger import realtime_writer
 from ledger.delta import delta_tables
-from ledger.log import archive as archived
+from ledger.log import archive_runs as archived
 from ledger.log.counts import Counts
 from ledger.log.fetch_checks import Unclosed
 from ledger.publish import publications

@@ -13,7 +13,7 @@ from batch.recompute import recompute
 from batch.recompute.plan import Request
 from batch.transfer import export_archive, import_archive, replay
 from infra import kafka
-from ledger.log import archive as ledger
+from ledger.log import archive_runs as ledger
 from ledger.log.positions import LOG_START
 from ledger.publish.publications import Publication
 from speed.source.start_position import beginning

@@ -18,7 +18,7 @@ from batch.verify.oracle_sample import Sampled, draw, sampled
 from ledger.delta.addresses import Tables
 from ledger.delta.location import Location
 from ledger.files.file_ranges import EVENTS
-from ledger.log import archive
+from ledger.log import archive_runs
 from ledger.log.positions import LOG_START, Position
 from ledger.publish.batch_parts import BatchView, Part, files_of
 from ledger.publish.publications import Publication
@@ -147,11 +147,11 @@ class Published:
             ends[topic, number] = max(ends.get((topic, number), 0), offset + 1)
         older = Position.of({partition: end for partition, end in ends.items() if partition[0] == "Z"})
         self.cut = Position.of(ends)
-        archive.name_topics(self.tables, source, {"anew" if n else "first": id_ for n, id_ in enumerate(GENERATIONS)}, at=AT)
+        archive_runs.name_topics(self.tables, source, {"anew" if n else "first": id_ for n, id_ in enumerate(GENERATIONS)}, at=AT)
         start = LOG_START
         for end in dict.fromkeys([older, self.cut]):
             if end != start:
-                archive.intend(self.tables, source, start=start, end=end, by="archive", at=AT)
+                archive_runs.intend(self.tables, source, start=start, end=end, by="archive", at=AT)
             start = end
         address = self.tables.events(source, RELEASE.sources[source])
         schema = events_schema(self.source)

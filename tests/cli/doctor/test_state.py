@@ -17,7 +17,7 @@ from cli.doctor import state as looks
 from infra.process import background
 from ledger.delta.addresses import Tables
 from ledger.delta.locks import Owner
-from ledger.log import archive, gaps
+from ledger.log import archive_runs, gaps
 from ledger.log.positions import LOG_START
 from ledger.publish import diffs, publications, releases, standing
 from ledger.publish.diffs import ReleaseDiff
@@ -139,7 +139,7 @@ def world(archived: World, tmp_path: Path) -> World:
 
 def test_an_incomplete_archive_run_is_a_finding_unless_one_is_active(world: World, tmp_path: Path) -> None:
     assert fine(tmp_path, "runs") == "all archive runs are complete"
-    archive.intend(world.tables, SOURCE, start=world.end, end=position(5), by="archive", at=NOON)
+    archive_runs.intend(world.tables, SOURCE, start=world.end, end=position(5), by="archive", at=NOON)
     assert wrong(tmp_path, "runs", looks.UNFINISHED_RUN).what == f"source '{SOURCE}': run 2 of 2 is incomplete"
     with held(world.tables.lock("archive")):
         assert fine(tmp_path, "runs") == "an archive run is active"
@@ -159,7 +159,7 @@ def beside(world: World, stage: Stage) -> int:
 
 
 def test_an_incomplete_import_is_a_finding(folder: Path, tables: Tables) -> None:
-    archive.intend(tables, "numbers", start=LOG_START, end=at(5, 5), by=archive.IMPORT, at=AT)
+    archive_runs.intend(tables, "numbers", start=LOG_START, end=at(5, 5), by=archive_runs.IMPORT, at=AT)
     wrong(folder, "runs", looks.UNFINISHED_IMPORT)
 
 

@@ -12,7 +12,7 @@ from deltalake import DeltaTable
 from cli.__main__ import main
 from cli.doctor import tables as looks
 from ledger.delta import delta_tables
-from ledger.log import archive
+from ledger.log import archive_runs
 from ledger.log.positions import LOG_START
 from ledger.publish import publications
 from ledger.publish.batch_parts import Part
@@ -129,15 +129,15 @@ def test_a_removed_realtime_table_is_created_again(world: World, capsys: pytest.
 def test_removed_decoded_tables_are_decoded_again(world: World) -> None:
     closed(Path(world.tables.quarantine(SOURCE, decoder(world))))
     fix = wrong(world.folder, "tables", looks.DECODED).fix or ""
-    assert archive.end(world.tables, SOURCE, decoder(world)) == position(11)
+    assert archive_runs.end(world.tables, SOURCE, decoder(world)) == position(11)
     removed = fix.split("`")[1:4:2]
     assert [Path(folder).relative_to(world.tables.root).parts[0] for folder in removed] == ["control", "log"]
     for folder in removed:
         shutil.rmtree(folder)
     assert not Path(world.tables.events(SOURCE, decoder(world))).exists()
     fine(world.folder, "tables")
-    assert archive.end(world.tables, SOURCE, decoder(world)) == LOG_START
-    assert archive.archived(world.tables, SOURCE) == position(11)
+    assert archive_runs.end(world.tables, SOURCE, decoder(world)) == LOG_START
+    assert archive_runs.archived(world.tables, SOURCE) == position(11)
 
 
 def of_version(world: World, view: str, number: int) -> Path:

@@ -7,8 +7,8 @@ import pytest
 from deltalake import CommitProperties, Transaction, write_deltalake
 
 from ledger.delta.addresses import Tables
-from ledger.log import archive
-from ledger.log.archive import APP_ID, ArchiveRun, NotNext, Progress
+from ledger.log import archive_runs
+from ledger.log.archive_runs import APP_ID, ArchiveRun, NotNext, Progress
 from ledger.log.counts import Counts
 from ledger.log.gaps import UnknownGap, gaps, record, refuse_unaccepted
 from ledger.log.positions import LOG_START, Position
@@ -20,7 +20,7 @@ DECODER = "d1"
 
 
 def intend(tables: Tables, start: Position, end: Position) -> ArchiveRun:
-    return archive.intend(tables, SOURCE, start=start, end=end, by="test", at=AT)
+    return archive_runs.intend(tables, SOURCE, start=start, end=end, by="test", at=AT)
 
 
 def write(address: str, run: int) -> None:
@@ -35,7 +35,7 @@ def write_all(tables: Tables, run: int) -> None:
 
 
 def finish(tables: Tables, run: int) -> None:
-    archive.finish(tables, SOURCE, DECODER, run, counts=Counts(), newest=AT, at=AT)
+    archive_runs.finish(tables, SOURCE, DECODER, run, counts=Counts(), newest=AT, at=AT)
 
 
 def test_runs_are_contiguous(tables: Tables) -> None:
@@ -44,21 +44,21 @@ def test_runs_are_contiguous(tables: Tables) -> None:
         with pytest.raises(NotNext, match=re.escape(f"cannot start at {start}: the last one ends at {at(3, 1)}")):
             intend(tables, start, at(9, 9))
     assert intend(tables, at(3, 1), at(3, 4)).number == 2
-    assert [(run.start, run.end) for run in archive.runs(tables, SOURCE)] == [(LOG_START, at(3, 1)), (at(3, 1), at(3, 4))]
+    assert [(run.start, run.end) for run in archive_runs.runs(tables, SOURCE)] == [(LOG_START, at(3, 1)), (at(3, 1), at(3, 4))]
 
 
 def test_topics_are_in_the_order_of_their_first_read_then_of_the_source(tables: Tables) -> None:
-    assert archive.generations(tables, SOURCE) == ()
-    archive.name_topics(tables, SOURCE, {"second": "z", "first": "m"}, at=AT)
+    assert archive_runs.generations(tables, SOURCE) == ()
+    archive_runs.name_topics(tables, SOURCE, {"second": "z", "first": "m"}, at=AT)
     # Which of them has records first changes nothing.
     one = Position.of({("m", 0): 3})
     intend(tables, LOG_START, one)
-    assert archive.generations(tables, SOURCE) == ("z", "m")
+    assert archive_runs.generations(tables, SOURCE) == ("z", "m")
     # Names are those of the first time, and so is the order.
-    archive.name_topics(tables, SOURCE, {"third": "a", "first": "m", "other": "z"}, at=AT)
+    archive_runs.name_topics(tables, SOURCE, {"third": "a", "first": "m", "other": "z"}, at=AT)
     intend(tables, one, Position.of({("z", 0): 3, ("m", 0): 4, ("a", 0): 1}))
-    assert archive.generations(tables, SOURCE) == ("z", "m", "a")
-    assert archive.topic_names(tables, SOURCE) == {"z": "second", "m": "first", "a": "third"}
+    assert archive_runs.generations(tables, SOURCE) == ("z", "m", "a")
+    assert archive_runs.topic_names(tables, SOURCE) == {"z": "second", "m": "first", "a": "third"}
 
 
 @pytest.mark.parametrize("end", [at(3, 1), at(3, 0), at(9, 0)])
@@ -70,7 +70,7 @@ def test_a_run_must_advance(tables: Tables, end: Position) -> None:
 
 def test_every_source_has_its_own_runs(tables: Tables) -> None:
     intend(tables, LOG_START, at(3, 1))
-    assert archive.intend(tables, "other", start=LOG_START, end=at(1), by="test", at=AT).number == 1
+    assert archive_runs.intend(tables, "other", start=LOG_START, end=at(1), by="test", at=AT).number == 1
 
 
 def test_progress_is_known_after_a_kill_at_any_point(tables: Tables) -> None:
@@ -78,13 +78,13 @@ def test_progress_is_known_after_a_kill_at_any_point(tables: Tables) -> None:
     run = intend(tables, LOG_START, at(3, 1))
     addresses = [tables.archive(SOURCE), tables.events(SOURCE, DECODER), tables.quarantine(SOURCE, DECODER)]
     for written, address in enumerate([*addresses, None]):
-        there = archive.progress(tables, SOURCE, DECODER)
+        there = archive_runs.progress(tables, SOURCE, DECODER)
         assert there == Progress(*(run.number if place < written else 0 for place in range(3)))
-        assert archive.end(tables, SOURCE, DECODER) == LOG_START
+        assert archive_runs.end(tables, SOURCE, DECODER) == LOG_START
         if address:
             write(address, run.number)
     finish(tables, run.number)
-    assert archive.end(tables, SOURCE, DECODER) == at(3, 1)
+    assert archive_runs.end(tables, SOURCE, DECODER) == at(3, 1)
 
 
 def test_the_end_is_where_all_tables_are_complete_and_counted(tables: Tables) -> None:
@@ -95,17 +95,17 @@ def test_the_end_is_where_all_tables_are_complete_and_counted(tables: Tables) ->
     finish(tables, 1)
     write(tables.events(SOURCE, DECODER), 2)
     write(tables.quarantine(SOURCE, DECODER), 2)
-    assert archive.end(tables, SOURCE, DECODER) == at(3, 1)
-    assert archive.archived(tables, SOURCE) == at(5, 5)
+    assert archive_runs.end(tables, SOURCE, DECODER) == at(3, 1)
+    assert archive_runs.archived(tables, SOURCE) == at(5, 5)
     finish(tables, 2)
-    assert archive.end(tables, SOURCE, DECODER) == at(5, 5)
+    assert archive_runs.end(tables, SOURCE, DECODER) == at(5, 5)
 
 
 def test_a_changed_decoder_fills_new_tables_from_the_first_run(tables: Tables) -> None:
     intend(tables, LOG_START, at(3, 1))
     write_all(tables, 1)
-    assert archive.progress(tables, SOURCE, "d2") == Progress(archive=1, events=0, quarantine=0)
-    assert archive.end(tables, SOURCE, "d2") == LOG_START
+    assert archive_runs.progress(tables, SOURCE, "d2") == Progress(archive=1, events=0, quarantine=0)
+    assert archive_runs.end(tables, SOURCE, "d2") == LOG_START
 
 
 def test_a_run_is_counted_once_and_only_when_complete(tables: Tables) -> None:
@@ -113,42 +113,42 @@ def test_a_run_is_counted_once_and_only_when_complete(tables: Tables) -> None:
     intend(tables, LOG_START, at(3, 1))
     write(tables.archive(SOURCE), 1)
     with pytest.raises(NotNext, match="run 1 of source 'numbers' is incomplete"):
-        archive.finish(tables, SOURCE, DECODER, 1, counts=counts, newest=AT, at=AT)
+        archive_runs.finish(tables, SOURCE, DECODER, 1, counts=counts, newest=AT, at=AT)
     write(tables.events(SOURCE, DECODER), 1)
     write(tables.quarantine(SOURCE, DECODER), 1)
     for _ in range(2):
-        archive.finish(tables, SOURCE, DECODER, 1, counts=counts, newest=AT, at=AT)
-    (summary,) = archive.summaries(tables, SOURCE, DECODER)
+        archive_runs.finish(tables, SOURCE, DECODER, 1, counts=counts, newest=AT, at=AT)
+    (summary,) = archive_runs.summaries(tables, SOURCE, DECODER)
     assert (summary.run, summary.counts, summary.newest) == (1, counts, AT)
-    assert archive.summaries(tables, SOURCE, "d2") == []
+    assert archive_runs.summaries(tables, SOURCE, "d2") == []
 
 
 def test_the_logs_first_offsets_are_recorded(tables: Tables) -> None:
-    archive.intend(tables, SOURCE, start=LOG_START, end=at(9), firsts={("T", 0): 7}, by="test", at=AT)
-    archive.intend(tables, SOURCE, start=at(9), end=at(9, 5), firsts={("T", 1): 0}, by="test", at=AT)
-    assert archive.firsts(tables, SOURCE) == {("T", 0): 7, ("T", 1): 0}
+    archive_runs.intend(tables, SOURCE, start=LOG_START, end=at(9), firsts={("T", 0): 7}, by="test", at=AT)
+    archive_runs.intend(tables, SOURCE, start=at(9), end=at(9, 5), firsts={("T", 1): 0}, by="test", at=AT)
+    assert archive_runs.firsts(tables, SOURCE) == {("T", 0): 7, ("T", 1): 0}
 
 
 def test_a_later_poll_does_not_move_a_first_offset(tables: Tables) -> None:
     """The log starts further on by now: what it had before is archived or lost, and no look may forget it."""
-    archive.intend(tables, SOURCE, start=LOG_START, end=at(9), firsts={("T", 0): 7, ("T", 1): 0}, by="test", at=AT)
-    archive.intend(tables, SOURCE, start=at(9), end=at(9, 15), firsts={("T", 1): 10}, by="test", at=AT)
-    archive.record_firsts(tables, SOURCE, {("T", 0): 8, ("T", 1): 10, ("T", 2): 3}, at=AT)
-    archive.record_firsts(tables, SOURCE, {("T", 2): 5, ("U", 0): 0}, at=AT)
-    assert archive.firsts(tables, SOURCE) == {("T", 0): 7, ("T", 1): 0, ("T", 2): 3, ("U", 0): 0}
+    archive_runs.intend(tables, SOURCE, start=LOG_START, end=at(9), firsts={("T", 0): 7, ("T", 1): 0}, by="test", at=AT)
+    archive_runs.intend(tables, SOURCE, start=at(9), end=at(9, 15), firsts={("T", 1): 10}, by="test", at=AT)
+    archive_runs.record_firsts(tables, SOURCE, {("T", 0): 8, ("T", 1): 10, ("T", 2): 3}, at=AT)
+    archive_runs.record_firsts(tables, SOURCE, {("T", 2): 5, ("U", 0): 0}, at=AT)
+    assert archive_runs.firsts(tables, SOURCE) == {("T", 0): 7, ("T", 1): 0, ("T", 2): 3, ("U", 0): 0}
     # What was imported may begin before anything that was looked at.
-    archive.intend(tables, SOURCE, start=at(9, 15), end=at(9, 15, 20), firsts={("T", 2): 1}, by=archive.IMPORT, at=AT)
-    assert archive.firsts(tables, SOURCE)["T", 2] == 1
+    archive_runs.intend(tables, SOURCE, start=at(9, 15), end=at(9, 15, 20), firsts={("T", 2): 1}, by=archive_runs.IMPORT, at=AT)
+    assert archive_runs.firsts(tables, SOURCE)["T", 2] == 1
 
 
 def test_a_process_that_looked_too_early_continues_with_the_recorded_offsets(
     tables: Tables, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """It would else not know the identities of records that were archived and deleted between its looks."""
-    assert archive.record_firsts(tables, SOURCE, {("T", 0): 0}, at=AT) == {("T", 0): 0}
-    assert archive.record_firsts(tables, SOURCE, {("T", 0): 1, ("T", 1): 4}, at=AT) == {("T", 0): 0, ("T", 1): 4}
-    monkeypatch.setattr(archive, "_looked_at", lambda *_: {})
-    assert archive.record_firsts(tables, SOURCE, {("T", 0): 2, ("T", 1): 5}, at=AT) == {("T", 0): 0, ("T", 1): 4}
+    assert archive_runs.record_firsts(tables, SOURCE, {("T", 0): 0}, at=AT) == {("T", 0): 0}
+    assert archive_runs.record_firsts(tables, SOURCE, {("T", 0): 1, ("T", 1): 4}, at=AT) == {("T", 0): 0, ("T", 1): 4}
+    monkeypatch.setattr(archive_runs, "_looked_at", lambda *_: {})
+    assert archive_runs.record_firsts(tables, SOURCE, {("T", 0): 2, ("T", 1): 5}, at=AT) == {("T", 0): 0, ("T", 1): 4}
 
 
 def test_a_gap_is_recorded_once_and_by_name(tables: Tables) -> None:
