@@ -15,7 +15,7 @@ def main(arguments: list[str]) -> int:
         (sys.stdout if arguments else sys.stderr).write(_help())
         return 0 if arguments else 2
     if arguments[0] == "--version":
-        from infra.locks.version import version  # noqa: PLC0415 - what is not needed here takes time to import
+        from cli.command.version import version  # noqa: PLC0415 - what is not needed here takes time to import
 
         sys.stdout.write(f"tandem {version()}\n")
         return 0

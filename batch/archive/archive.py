@@ -12,11 +12,11 @@ from dataclasses import dataclass, field, replace
 from typing import Final
 
 from batch.archive import copy
+from batch.archive.archive_lineage import archiving
 from batch.archive.copied import Copied, refuse_torn
 from batch.archive.copy_task import BOUNDED
 from batch.archive.decode import Decoded, Decoding
 from batch.archive.decode_runs import TypedTables, decode_archived, decode_run, typed_tables
-from batch.archive.lineage import archiving
 from batch.runtime import delta_commits, spark_jobs
 from batch.runtime.session import BatchRun, Lock
 from infra import kafka

@@ -19,8 +19,8 @@ from batch.recompute import plan
 from batch.recompute.build import Built, Done, NewVersion, build_all, commit, version_number
 from batch.recompute.candidate import candidate
 from batch.recompute.cut import with_cuts
-from batch.recompute.lineage import recomputing
 from batch.recompute.plan import Request, Step
+from batch.recompute.recompute_lineage import recomputing
 from batch.runtime.session import BatchRun
 from infra.lineage.runs import reporting
 from infra.logs.telling import bound

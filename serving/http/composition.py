@@ -20,8 +20,8 @@ from serving.access.oidc import Oidc, provider
 from serving.access.sealed_text import Seal
 from serving.access.shares import Shares
 from serving.access.tokens import Tokens
-from serving.code.definitions import DescribedDefinitions, readable
 from serving.code.messages import Limits as CodeLimits
+from serving.code.server_definitions import DescribedDefinitions, readable
 from serving.http.answers.cache import AnswerCache
 from serving.http.answers.code_lane import CodeLane
 from serving.http.answers.lane import Lane

@@ -27,7 +27,7 @@ from serving.read.snapshot_follower import SnapshotFollower
 from serving.read.tail_merge import Runs, follow
 from serving.read.tail_states import states_of
 from serving.read.touched_rows import split, with_touched
-from views.document.definitions import meaning_of
+from views.document.described_definitions import meaning_of
 from views.errors import DefinitionError, TandemError, listed
 from views.kernel.kernel import Partial, arrange, arrange_as_one, merge, merge_states, present_arranged
 from views.kernel.rows import ordered

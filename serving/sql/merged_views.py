@@ -20,7 +20,7 @@ from serving.sql.refusal import Refused
 from serving.sql.sandbox import Sandbox
 from serving.sql.shared_tables import Shared, share
 from views.arrow import arrays
-from views.document.definitions import runs_code
+from views.document.described_definitions import runs_code
 from views.exactness import together
 from views.kernel.present import present_arranged
 from views.view import View, answer_schema, bind

@@ -9,7 +9,7 @@ from infra.logs.telling import bound
 from ledger.publish.publications import Publication
 from ledger.publish.releases import Release
 from speed.process.broker_wait import Wait
-from speed.process.lineage import following
+from speed.process.speed_lineage import following
 from speed.source.follow import Follow, Surroundings, follow
 from views.project.project import load_files
 

@@ -20,7 +20,7 @@ from uuid import UUID
 import msgspec
 import pyarrow as pa
 
-from views.document.definitions import DescribedSource, DescribedView
+from views.document.described_definitions import DescribedSource, DescribedView
 from views.document.document import CLASS, ELSEWHERE, FUNCTION, TIMING, meaning
 from views.errors import DefinitionError, said_by
 from views.measures.filtered import Filtered

@@ -31,7 +31,7 @@ from serving.read.reader import Reader
 from serving.read.snapshot import Snapshot
 from serving.read.touched_rows import any_touched, split
 from serving.view_at import ViewAt, selected
-from views.document.definitions import runs_code
+from views.document.described_definitions import runs_code
 from views.view import View, approximations
 
 _PAST: Final = 4

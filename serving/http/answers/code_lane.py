@@ -9,7 +9,7 @@ from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass, field
 
 from serving.http.answers.lane import Lane
-from views.document.definitions import runs_code
+from views.document.described_definitions import runs_code
 from views.project.project import Project
 
 

@@ -18,7 +18,7 @@ from serving.access.limits import Limits
 from serving.access.rights import Principal
 from serving.access.sealed_text import Seal
 from serving.access.shares import Shares
-from serving.code.definitions import DescribedDefinitions
+from serving.code.server_definitions import DescribedDefinitions
 from serving.http.answers.code_lane import CodeLane, needs_code
 from serving.http.answers.lane import Lane
 from serving.http.answers.sql_statements import Statements

@@ -20,7 +20,7 @@ from serving.ingest import new_records
 from serving.ingest.gateway import NoRoom, Room
 from serving.ingest.new_records import Target
 from serving.ingest.request_body import MEDIA, values
-from views.document.definitions import decoded_elsewhere
+from views.document.described_definitions import decoded_elsewhere
 
 if TYPE_CHECKING:
     from views.source.offset_ranges import Partition

@@ -15,7 +15,7 @@ from ledger import cuts
 from ledger.publish import publications, releases, standing
 from ledger.publish.batch_parts import BatchView, Part
 from ledger.realtime_writer import Writer
-from serving.code import definitions
+from serving.code import server_definitions
 from tests.serving.code.test_hostile_code_starves_nobody import started
 from tests.serving.http.served import Served
 from tests.serving.world import NOON, SOURCE, World, hit, position
@@ -129,7 +129,7 @@ def test_each_answer_is_of_one_release_and_processes_end(tmp_path: Path, capsys:
                 one.trigger()
             answered("second: 112", "second: 16")
             zygote = max(psutil.Process(process.pid).children(recursive=True), key=lambda one: len(one.children()))
-            until = time.monotonic() + 6 * definitions.IDLE_S
+            until = time.monotonic() + 6 * server_definitions.IDLE_S
             while len([one for one in zygote.children() if one.status() != psutil.STATUS_ZOMBIE]) > 1:
                 assert time.monotonic() < until
                 time.sleep(0.1)

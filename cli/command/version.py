@@ -1,4 +1,4 @@
-"""The platform's own version."""
+"""The version of Tandem, which `tandem --version` prints."""
 
 import importlib.metadata
 import tomllib

@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
-from batch.archive.lineage import table
+from batch.archive.archive_lineage import table
 from batch.runtime.session import BatchRun
 from infra.lineage import data_set
 from infra.lineage.data_set import DataSets, Made

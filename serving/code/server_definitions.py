@@ -17,7 +17,7 @@ from serving.code.messages import Limits
 from serving.code.release import CodeFailed, ReleaseCode
 from serving.code.zygote import Nursery
 from serving.ingest.trial_decode import Reading, read
-from views.document.definitions import decoded_elsewhere
+from views.document.described_definitions import decoded_elsewhere
 from views.document.rebuild import is_current, rebuilt
 from views.project.project import Project
 from views.source.source import Source
