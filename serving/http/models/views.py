@@ -2,7 +2,7 @@
 
 from pydantic import BaseModel, Field
 
-from serving.http.models.answers import Reason
+from serving.http.models.rows import Reason
 from serving.http.models.values import Place
 
 

@@ -6,7 +6,7 @@ from dataclasses import replace
 import pyarrow as pa
 
 from serving.access.rights import Principal
-from serving.http.models.answers import Reason
+from serving.http.models.rows import Reason
 from serving.http.models.sources import ArchiveState, EventField, GapState, LogState, SourceDescribed, SourceState, UntilLossState
 from serving.http.models.status import Part, StandingRelease
 from serving.http.models.views import Column, ViewDescribed, ViewState, ViewSummary

@@ -6,7 +6,7 @@ import pyarrow as pa
 
 from serving.access.rights import Principal
 from serving.http.answers.question import Order, Question, outside
-from serving.http.models.answers import Lookup
+from serving.http.models.rows import Lookup
 from serving.http.protocol.parameters import RowParameters, RowsParameters
 from serving.http.protocol.problem import Problem
 from serving.read.provenance import Layer

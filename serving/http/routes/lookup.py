@@ -8,8 +8,8 @@ from fastapi import APIRouter, Request, Response
 
 from serving.http.answers.cache import AnswerCache
 from serving.http.answers.key_lookup import matched, visible, wanted
-from serving.http.models.answers import Looked, Lookup
 from serving.http.models.openapi import rows as documented
+from serving.http.models.rows import Looked, Lookup
 from serving.http.protocol.parameters import Escaped, MinPosition, View
 from serving.http.protocol.problem import Problem
 from serving.http.queries.ask import Found

@@ -4,8 +4,8 @@ from typing import Annotated, Any, Final
 
 from fastapi import APIRouter, Query, Request, Response
 
-from serving.http.models.answers import OneRow, Rows
 from serving.http.models.openapi import rows as documented
+from serving.http.models.rows import OneRow, Rows
 from serving.http.protocol.parameters import KEY_VALUES, RowParameters, RowsParameters, View
 from serving.http.protocol.problem import Problem
 from serving.http.queries import fast_path

@@ -4,8 +4,8 @@ from typing import Final
 
 from fastapi import APIRouter, Request, Response
 
-from serving.http.models.answers import Selected, Statement
 from serving.http.models.openapi import rows as documented
+from serving.http.models.rows import Selected, Statement
 from serving.http.protocol.formats import Page, accepted, headers_of, provenance, refuse_other, rendered
 from serving.http.protocol.media_types import JSON
 from serving.http.protocol.parameters import Escaped, MinPosition

@@ -19,7 +19,7 @@ from ledger.log import gaps, retention
 from ledger.log.positions import Position
 from ledger.publish import audits, publications
 from serving.access import rights
-from serving.http.models import answers, events, me, operations, runs, sources, status, views
+from serving.http.models import events, me, operations, rows, runs, sources, status, views
 from serving.http.operations import runs as running
 from serving.read import provenance
 from serving.status import log_ends, part_state, positions, standing_releases
@@ -28,7 +28,7 @@ from views.source import event
 from views.verify import release_diff
 from views.view import View
 
-MODULES: Final = ("answers", "events", "me", "operations", "problem", "runs", "sources", "status", "views")
+MODULES: Final = ("events", "me", "operations", "problem", "rows", "runs", "sources", "status", "views")
 
 
 @dataclass(frozen=True)
@@ -50,11 +50,11 @@ class Mirror:
 
 
 MIRRORS: Final = (
-    Mirror(answers.Reason, exactness.Reason, {"reason": "name"}, unshown=frozenset({"figures", "counted"})),
-    Mirror(answers.Said, exactness.Exactness, unshown=frozenset({"every", "marked", "columns", "whole"})),
-    Mirror(answers.Exactness, exactness.Exactness, unshown=frozenset({"whole"})),
+    Mirror(rows.Reason, exactness.Reason, {"reason": "name"}, unshown=frozenset({"figures", "counted"})),
+    Mirror(rows.Said, exactness.Exactness, unshown=frozenset({"every", "marked", "columns", "whole"})),
+    Mirror(rows.Exactness, exactness.Exactness, unshown=frozenset({"whole"})),
     Mirror(
-        answers.Provenance,
+        rows.Provenance,
         provenance.Provenance,
         unshown=frozenset({"accepted"}),  # it is in `gaps`
         hidden=frozenset({"cut", "realtime", "after_final", "ahead", "rejected"}),

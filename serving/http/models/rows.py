@@ -1,4 +1,4 @@
-"""Documents of answers: rows, where they come from and how exact they are, and the bodies of requests for many of them."""
+"""Documents of rows: where they come from and how exact they are, and the bodies of requests for many of them."""
 
 from typing import Any
 
