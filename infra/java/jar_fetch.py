@@ -16,7 +16,6 @@ from pathlib import Path
 from typing import Final
 
 from infra.files import file_lock
-from infra.java import network
 
 LISTS: Final = Path(__file__).resolve().parent.parent / "locks"
 _WRONG: Final = re.compile(r"exception|error|not found", re.IGNORECASE)
@@ -72,6 +71,8 @@ def fetch(
 
 
 def _retrieve(ivy: Path, new: Path, scratch: Path, *, java: str, trust_store: Path | None, environ: Mapping[str, str]) -> None:
+    from infra.java import network  # noqa: PLC0415 - only a fetch needs urllib
+
     options = network.proxy_options() + (network.trust_options(trust_store) if trust_store else [])
     settings = environ.get("TANDEM_IVY_SETTINGS") or LISTS / "ivysettings.xml"
     command = [java, *options, "-cp", str(_ivy()), "org.apache.ivy.Main", "-ivy", str(ivy)]
