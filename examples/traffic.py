@@ -1,9 +1,9 @@
 """The shape of sample traffic: the times of visits, their delays, and which events arrive malformed or twice.
 
-Every stream here is endless and a function of its seed alone, so that the first n samples of a seed are the same
-whatever n is: a generator that was stopped goes on where it stopped, and a truth is computed again from a seed and a
-number.
-Plain Python on purpose: what checks the platform shares nothing with it.
+Every stream here is endless and depends only on its seed, so that the first n samples of a seed are the same whatever n is: a
+stopped generator can continue, and expected answers can be computed again from a seed and a number.
+
+Plain Python on purpose: the check of the platform shares no code with it.
 """
 
 import math
@@ -30,7 +30,7 @@ BLOCK = 1_000
 
 
 def zipf(random: Random, names: Sequence[Name], exponent: float = 1.1) -> Iterator[Name]:
-    """Endless draws in which the k-th name comes up in proportion to k ** -exponent."""
+    """Endless draws in which the frequency of the k-th name is proportional to k ** -exponent."""
     weights = list(accumulate((k + 1) ** -exponent for k in range(len(names))))
     while True:
         yield from random.choices(names, cum_weights=weights, k=BLOCK)
@@ -39,9 +39,9 @@ def zipf(random: Random, names: Sequence[Name], exponent: float = 1.1) -> Iterat
 def event_times(random: Random, start: int, per_second: float) -> Iterator[int]:
     """Event times in the order of sending, in microseconds since 1970.
 
-    A clock goes from `start` on, `per_second` events to its second on average, up to six tenths more in the afternoon
-    and fewer at night. Most events carry its time; 9 % are 1 to 30 seconds behind it, 1 % one minute to six hours, and
-    of every 5 000 events 100 in a row are dated a day back, as when a server that was cut off delivers what it kept.
+    A clock runs from `start` on, with `per_second` events in a second on average, up to six tenths more in the afternoon and
+    fewer at night. Most events have its time; 9 % are 1 to 30 seconds behind it, 1 % one minute to six hours. Of every 5 000
+    events 100 in a row are one day old, as if a disconnected server delivered its backlog.
     """
     clock = float(start)
     step = SECOND / per_second
@@ -71,7 +71,7 @@ def response_bytes(random: Random) -> Iterator[int]:
 
 
 def broken(random: Random, kinds: int, share: float = MALFORMED) -> Iterator[int | None]:
-    """For each sample None, or for `share` of them how it is broken: the kinds 0 to `kinds` - 1 take turns."""
+    """For each sample None, or for a `share` of them the kind of fault: the kinds 0 to `kinds` - 1 in turn."""
     turn = 0
     while True:
         if random.random() < share:

@@ -1,6 +1,6 @@
-"""What the examples' truths share: how answers are written, and where Kafka puts a record.
+"""Shared by the examples' expected answers: the form of answers, and the partition of a record.
 
-Plain Python on purpose: what checks the platform shares nothing with it.
+Plain Python on purpose: the check of the platform shares no code with it.
 """
 
 from collections.abc import Iterable, Iterator
@@ -24,7 +24,7 @@ _BITS = 0xFFFFFFFF
 
 
 def written_time(micros: int) -> str:
-    """A time in microseconds since 1970 as answers have it."""
+    """A time in microseconds since 1970 in the form of answers."""
     return (EPOCH + timedelta(microseconds=micros)).isoformat().replace("+00:00", "Z")
 
 
@@ -39,24 +39,24 @@ def window(number: int, length: int) -> dict[str, str]:
 
 
 def written_decimal(units: int | None, digits: int) -> str | None:
-    """A number of smallest units as answers have a decimal with N digits after the point."""
+    """A number of smallest units in the form of a decimal with N digits after the point."""
     return None if units is None else format(Decimal(units).scaleb(-digits), "f")
 
 
 class Place(NamedTuple):
-    """A partition, as answers name it whose windows follow the order of the log."""
+    """A partition, as named by answers with windows in the order of the log."""
 
     topic_id: str
     partition: int
 
 
 def place_of(key: bytes, topic_id: str, partitions: int) -> Place:
-    """Where `tandem generate` sends the records of a key, in the order of its samples: murmur2 modulo `partitions`."""
+    """The partition to which `tandem generate` sends the records of a key: murmur2 modulo `partitions`."""
     return Place(topic_id, (murmur2(key) & 0x7FFFFFFF) % partitions)
 
 
 def murmur2(data: bytes) -> int:
-    """The hash by which Kafka's producers place keys, 32 bits: MurmurHash2 of Austin Appleby, with Kafka's seed."""
+    """The hash by which Kafka's producers partition keys, 32 bits: MurmurHash2 of Austin Appleby, with Kafka's seed."""
     whole = len(data) & ~3
     hashed = 0x9747B28C ^ len(data)
     for place in range(0, whole, 4):

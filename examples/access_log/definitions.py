@@ -1,4 +1,4 @@
-"""A web server's access log: what was asked for, by whom, and what was answered."""
+"""A web server's access log: requests, clients and responses."""
 
 from datetime import datetime
 
@@ -18,7 +18,7 @@ class Access(Event):
     agent: str | None
 
 
-# No identity: a server may well log two equal lines in one second, and each is a request.
+# No identity: a server may log two equal lines in one second, and each of them is a request.
 access = Source(topic="access", event=Access, event_time="time", decoder=apache_combined())
 
 path_traffic = View(

@@ -1,7 +1,7 @@
-"""Sample lines of an access log and, beside them, what every view of this example must answer.
+"""Sample lines of an access log, and the expected answers of every view of this example.
 
-`generate` gives samples (key, value, facts): a record's key (none here) and value, and what a well-formed line says,
-None where the line is malformed. `Truth` adds facts up in plain Python and imports nothing of the platform.
+`generate` yields samples (key, value, facts): a record's key (none here) and value, and the facts of a well-formed line,
+None for a malformed one. `Truth` sums up facts in plain Python and imports nothing of the platform.
 """
 
 import re
@@ -71,9 +71,9 @@ BREAKS = (
 
 
 def generate(seed: int, n: int, *, base: datetime, per_second: float = 20.0, duplicates: float = 0.0) -> Iterator[Sample]:
-    """The first `n` samples of `seed`: the same ones for the same seed, base and shares, however many are asked for.
+    """The first `n` samples of `seed`: the same ones for the same seed, base and shares, whatever `n` is.
 
-    `base` is where event time starts and `per_second` how many events its seconds hold on average. `duplicates` is the
+    `base` is the first event time and `per_second` the mean number of events in a second of event time. `duplicates` is the
     share of lines that repeat one of the 500 before them: this source has no identity, so each of them counts.
     """
     if base.tzinfo is None:
@@ -127,7 +127,7 @@ def _half_hour(seconds: int, zone: str) -> tuple[str, int]:
 
 
 class Truth:
-    """What every view of this example answers for the facts added so far."""
+    """The expected answers of every view of this example for the facts added so far."""
 
     def __init__(self) -> None:
         self._paths: defaultdict[tuple[int, str | None], list[int]] = defaultdict(lambda: [0, 0])
@@ -157,7 +157,7 @@ class Truth:
         self._bytes += size
 
     def manifest(self) -> dict[str, list[dict[str, Any]]]:
-        """View name to rows as `tandem query --json` prints them: exact measures only, in no particular order."""
+        """The rows by view name as `tandem query --json` prints them: exact measures only, in any order."""
         all_time = {"window_start": None, "window_end": None, "hits": self._hits, "bytes": self._bytes}
         return {
             "path_traffic": [

@@ -1,7 +1,8 @@
-"""DAGs of your own, beside Tandem's: put a file like this into `dags/` of your project's folder.
+"""Your own DAGs, next to Tandem's: put a file like this into `dags/` of your project's folder.
 
-`report` runs for every publication of a view, whoever made it. `daily_report` runs once for each day that is whole, or was
-rebuilt. `morning_report` runs at a time of its own and waits for the view.
+* `report` runs for every publication of a view, whatever created it.
+* `daily_report` runs once for each day that is complete or was rebuilt.
+* `morning_report` runs on its own schedule and waits for the view.
 """
 
 import os
@@ -36,7 +37,7 @@ with DAG(
     catchup=False,
     is_paused_upon_creation=False,
 ):
-    # Event time has come past this morning in what is published, so yesterday is whole.
+    # The published watermark is past this morning, so yesterday is complete.
     (
         Published(task_id="wait", view=VIEW, time="{{ dag_run.run_after.strftime('%Y-%m-%dT00:00:00Z') }}", timeout=3 * 3600)
         >> BashOperator(task_id="report", bash_command="echo yesterday is whole")

@@ -1,4 +1,4 @@
-"""Card payments: where money is spent, how each card is used, and which use of one is suspicious."""
+"""Card payments: where money is spent, how each card is used, and which cards look suspicious."""
 
 from dataclasses import dataclass
 from datetime import datetime
@@ -48,10 +48,9 @@ class Payment(Event):
 
 @dataclass(frozen=True)
 class FraudScore(CustomMeasure):
-    """0 to 100 points: a fixed number for each different hour of the day in which something happened, and for each time a flag
-    was set.
+    """0 to 100 points: a fixed number for each different hour of the day with an event, and for each event with a flag.
 
-    A person sleeps and does not try again and again; a stolen number is tried around the clock.
+    A person sleeps and does not retry again and again; a stolen number is tried around the clock.
     """
 
     hour: str
@@ -147,7 +146,7 @@ recent_declines = View(
     measures={"payments": count(), "declines": count(filter="declined")},
 )
 
-# A merchant's payments are of many cards, so each partition counts its own hundreds; `tandem check` says so.
+# A merchant's payments are of many cards, so each partition counts its own hundreds; `tandem check` warns about it.
 merchant_hundreds = View(
     source=payments,
     keys={"merchant": "merchant"},

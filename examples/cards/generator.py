@@ -1,7 +1,7 @@
-"""Sample card payments and, beside them, what every view of this example must answer.
+"""Sample card payments, and the expected answers of every view of this example.
 
-`generate` gives samples (key, value, facts): a record's key, which is the card, its value, and what a well-formed one says,
-None where the record is malformed. `Truth` adds facts up in plain Python and imports nothing of the platform.
+`generate` yields samples (key, value, facts): a record's key, which is the card, its value, and the facts of a well-formed
+record, None for a malformed one. `Truth` sums up facts in plain Python and imports nothing of the platform.
 """
 
 import json
@@ -29,7 +29,7 @@ RECENT = 500
 
 
 class Payment(NamedTuple):
-    """The facts of one well-formed record. A copy is a record whose identity was sent before: it counts nowhere."""
+    """The facts of one well-formed record. A copy repeats an identity that was sent before, and does not count."""
 
     at: int
     card: str
@@ -64,10 +64,10 @@ BREAKS = (
 
 
 def generate(seed: int, n: int, *, base: datetime, per_second: float = 20.0, duplicates: float = 0.0) -> Iterator[Sample]:
-    """The first `n` samples of `seed`: the same ones for the same seed, base and shares, however many are asked for.
+    """The first `n` samples of `seed`: the same ones for the same seed, base and shares, whatever `n` is.
 
-    `base` is where event time starts and `per_second` how many events its seconds hold on average. `duplicates` is the
-    share of records that repeat one of the 500 before them, identity and event time the same; every tenth of those
+    `base` is the first event time and `per_second` the mean number of events in a second of event time. `duplicates` is the
+    share of records that repeat one of the 500 before them, with the same identity and event time; every tenth of those
     differs in content.
     """
     if base.tzinfo is None:
@@ -105,7 +105,7 @@ def generate(seed: int, n: int, *, base: datetime, per_second: float = 20.0, dup
 
 
 class Truth:
-    """What every view of this example answers for the facts added so far, in the order in which they were sent."""
+    """The expected answers of every view of this example for the facts added so far, in the order of sending."""
 
     def __init__(self, topic_id: str, partitions: int) -> None:
         self._topic = (topic_id, partitions)
@@ -138,7 +138,7 @@ class Truth:
         hundreds[-1].append(facts)
 
     def manifest(self) -> dict[str, list[dict[str, Any]]]:
-        """View name to rows as `tandem query --json` prints them: exact measures only, in no particular order."""
+        """The rows by view name as `tandem query --json` prints them: exact measures only, in any order."""
         return {
             "merchant_hours": [
                 {"merchant": merchant, **window(hour, HOUR), "payments": number}
@@ -197,7 +197,7 @@ def _declines(payments: list[Payment]) -> int:
 
 
 def _total(payments: Iterator[Payment] | list[Payment]) -> str | None:
-    """Null, as in SQL, where there is nothing to add."""
+    """The sum; null, as in SQL, without values."""
     cents = [payment.cents for payment in payments]
     return written_decimal(sum(cents), 2) if cents else None
 

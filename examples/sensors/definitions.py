@@ -1,4 +1,4 @@
-"""Temperature sensors: readings that arrive late and shuffled, summed up by time and by the order in which they arrived."""
+"""Temperature sensors: readings that arrive late and out of order, aggregated by time and by order of arrival."""
 
 from datetime import datetime, timedelta
 from decimal import Decimal
@@ -24,7 +24,7 @@ from tandem import (
 
 
 class Message(Event):
-    """A reading, or a marker: somebody calibrated the sensor, or ended a shift. Markers have no temperature."""
+    """A reading, or a marker: the sensor was calibrated, or a shift ended. Markers have no temperature."""
 
     sensor: str
     number: int

@@ -1,7 +1,7 @@
-"""Sample messages of temperature sensors and, beside them, what every view of this example must answer.
+"""Sample messages of temperature sensors, and the expected answers of every view of this example.
 
-`generate` gives samples (key, value, facts): a record's key, which is the sensor, its value, and what a well-formed one
-says, None where the record is malformed. `Truth` adds facts up in plain Python and imports nothing of the platform.
+`generate` yields samples (key, value, facts): a record's key, which is the sensor, its value, and the facts of a well-formed
+record, None for a malformed one. `Truth` sums up facts in plain Python and imports nothing of the platform.
 """
 
 import re
@@ -34,7 +34,7 @@ Item = TypeVar("Item")
 
 
 class Message(NamedTuple):
-    """The facts of one well-formed record. A copy is a record whose identity was sent before: it counts nowhere."""
+    """The facts of one well-formed record. A copy repeats an identity that was sent before, and does not count."""
 
     at: int
     sensor: str
@@ -68,12 +68,12 @@ BREAKS = (
 
 
 def generate(seed: int, n: int, *, base: datetime, per_second: float = 20.0, duplicates: float = 0.0) -> Iterator[Sample]:
-    """The first `n` samples of `seed`: the same ones for the same seed, base and shares, however many are asked for.
+    """The first `n` samples of `seed`: the same ones for the same seed, base and shares, whatever `n` is.
 
-    `base` is where event time starts and `per_second` how many events its seconds hold on average. Beside what is late
-    in all examples, every sixteenth sensor is behind a relay that is two to five hours late, and of every 400 messages
-    each comes at any place. `duplicates` is the share of records that repeat one of the 500 before them, identity and
-    event time the same; every tenth of those differs in content.
+    `base` is the first event time and `per_second` the mean number of events in a second of event time. Besides the late events
+    of all examples, every sixteenth sensor is behind a relay that is two to five hours late, and every 400 messages are
+    shuffled. `duplicates` is the share of records that repeat one of the 500 before them, with the same identity and event time;
+    every tenth of those differs in content.
     """
     if base.tzinfo is None:
         raise ValueError(f"base {base} has no time zone")
@@ -121,7 +121,7 @@ def _messages(seed: int, times: Iterator[int]) -> Iterator[Message]:
 
 
 def _shuffled(random: Random, items: Iterator[Item]) -> Iterator[Item]:
-    """The endless items, this many of them at a time in any order."""
+    """The endless items, shuffled in groups of SHUFFLED."""
     while True:
         block = list(islice(items, SHUFFLED))
         random.shuffle(block)
@@ -137,7 +137,7 @@ def _value(facts: Message) -> bytes:
 
 
 class Truth:
-    """What every view of this example answers for the facts added so far, in the order in which they were sent."""
+    """The expected answers of every view of this example for the facts added so far, in the order of sending."""
 
     def __init__(self, topic_id: str, partitions: int) -> None:
         self._topic = (topic_id, partitions)
@@ -156,7 +156,7 @@ class Truth:
         self._sensors[facts.sensor].append(facts)
 
     def manifest(self) -> dict[str, list[dict[str, Any]]]:
-        """View name to rows as `tandem query --json` prints them: exact measures only, in no particular order."""
+        """The rows by view name as `tandem query --json` prints them: exact measures only, in any order."""
         return {
             "climate": [
                 {"sensor": sensor, **bounds(hop * EVERY, hop * EVERY + SIZE), "messages": len(messages)}
@@ -190,7 +190,7 @@ class Truth:
         }
 
     def _in_order(self, messages: list[Message]) -> dict[str, Any]:
-        """What places messages of one sensor in an answer that follows the order of the log."""
+        """The columns of a window of one sensor in an answer in the order of the log."""
         sensor, times = messages[0].sensor, [message.at for message in messages]
         return {"sensor": sensor, **bounds(min(times), max(times)), **place_of(sensor.encode(), *self._topic)._asdict()}
 

@@ -1,4 +1,4 @@
-"""A shop's requests: what is looked at, by whom, how fast it was answered and how much was sent."""
+"""A shop's requests: pages, users, response times and bytes."""
 
 from datetime import datetime
 

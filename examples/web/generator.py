@@ -1,8 +1,8 @@
-"""A shop's sample requests and, beside them, what every view of this example must answer.
+"""A shop's sample requests, and the expected answers of every view of this example.
 
-`generate` gives samples (key, value, facts): a record's key and value, and what a well-formed one says, None where the
-record is malformed. `Truth` adds facts up in plain Python, one dictionary for each view: it is the independent count
-that the platform's answers are compared with, so it imports nothing of the platform and holds exact measures only.
+`generate` yields samples (key, value, facts): a record's key and value, and the facts of a well-formed record, None for a
+malformed one. `Truth` sums up facts in plain Python, in one dictionary for each view. The platform's answers are compared with
+it, so it imports nothing of the platform and has exact measures only.
 """
 
 import json
@@ -32,7 +32,7 @@ RECENT = 500
 
 
 class Request(NamedTuple):
-    """The facts of one well-formed record. A copy is a record whose identity was sent before: it counts nowhere."""
+    """The facts of one well-formed record. A copy repeats an identity that was sent before, and does not count."""
 
     at: int
     user: str
@@ -67,11 +67,11 @@ BREAKS = (
 
 
 def generate(seed: int, n: int, *, base: datetime, per_second: float = 20.0, duplicates: float = 0.0) -> Iterator[Sample]:
-    """The first `n` samples of `seed`: the same ones for the same seed, base and shares, however many are asked for.
+    """The first `n` samples of `seed`: the same ones for the same seed, base and shares, whatever `n` is.
 
-    `base` is where event time starts and `per_second` how many events its seconds hold on average; neither has to do
-    with when a record is sent. `duplicates` is the share of records that repeat one of the 500 before them, identity
-    and event time the same; every tenth of those differs in content.
+    `base` is the first event time and `per_second` the mean number of events in a second of event time; neither affects when a
+    record is sent. `duplicates` is the share of records that repeat one of the 500 before them, with the same identity and event
+    time; every tenth of those differs in content.
     """
     if base.tzinfo is None:
         raise ValueError(f"base {base} has no time zone")
@@ -117,7 +117,7 @@ def generate(seed: int, n: int, *, base: datetime, per_second: float = 20.0, dup
 
 
 class Truth:
-    """What every view of this example answers for the facts added so far."""
+    """The expected answers of every view of this example for the facts added so far."""
 
     def __init__(self) -> None:
         self._pages: defaultdict[tuple[int, str], list[int]] = defaultdict(lambda: [0, 0])
@@ -159,7 +159,7 @@ class Truth:
         self._last = at if self._last is None else max(self._last, at)
 
     def manifest(self) -> dict[str, list[dict[str, Any]]]:
-        """View name to rows as `tandem query --json` prints them: exact measures only, in no particular order."""
+        """The rows by view name as `tandem query --json` prints them: exact measures only, in any order."""
         all_time = {
             "window_start": None,
             "window_end": None,

@@ -1,4 +1,4 @@
-"""Word count: lines of text, cut into words before any view looks at them, counted over the last 30 seconds every 10."""
+"""Word count: lines of text, split into words by `prepare`, and counted over the last 30 seconds every 10 seconds."""
 
 from datetime import datetime, timedelta
 
@@ -17,7 +17,7 @@ class Line(Event):
 
 
 WHITESPACE = r"[\s\v\x1c-\x1f\x{85}\pZ]+"
-"""What str.split takes for it. Not utf8_split_whitespace, which takes a lone space for a word now and then (pyarrow 26)."""
+"""White space as in str.split. Not utf8_split_whitespace, which sometimes returns a single space as a word (pyarrow 26)."""
 
 
 def words(lines: pa.Table) -> pa.Table:

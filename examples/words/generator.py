@@ -1,7 +1,7 @@
-"""Sample lines of text and, beside them, what every view of this example must answer.
+"""Sample lines of text, and the expected answers of every view of this example.
 
-`generate` gives samples (key, value, facts): a record's key (none here) and value, and what a well-formed one says, None
-where the record is malformed. `Truth` adds facts up in plain Python and imports nothing of the platform.
+`generate` yields samples (key, value, facts): a record's key (none here) and value, and the facts of a well-formed record,
+None for a malformed one. `Truth` sums up facts in plain Python and imports nothing of the platform.
 """
 
 import json
@@ -26,7 +26,7 @@ RECENT = 500
 
 
 class Line(NamedTuple):
-    """The facts of one well-formed record. A copy is a record whose identity was sent before: it counts nowhere."""
+    """The facts of one well-formed record. A copy repeats an identity that was sent before, and does not count."""
 
     at: int
     text: str
@@ -53,10 +53,10 @@ BREAKS = (
 
 
 def generate(seed: int, n: int, *, base: datetime, per_second: float = 20.0, duplicates: float = 0.0) -> Iterator[Sample]:
-    """The first `n` samples of `seed`: the same ones for the same seed, base and shares, however many are asked for.
+    """The first `n` samples of `seed`: the same ones for the same seed, base and shares, whatever `n` is.
 
-    `base` is where event time starts and `per_second` how many events its seconds hold on average. `duplicates` is the
-    share of records that repeat one of the 500 before them, identity and event time the same.
+    `base` is the first event time and `per_second` the mean number of events in a second of event time. `duplicates` is the
+    share of records that repeat one of the 500 before them, with the same identity and event time.
     """
     if base.tzinfo is None:
         raise ValueError(f"base {base} has no time zone")
@@ -87,7 +87,7 @@ def generate(seed: int, n: int, *, base: datetime, per_second: float = 20.0, dup
 
 
 class Truth:
-    """What every view of this example answers for the facts added so far."""
+    """The expected answers of every view of this example for the facts added so far."""
 
     def __init__(self) -> None:
         self._hops: Counter[tuple[int, str]] = Counter()
@@ -105,7 +105,7 @@ class Truth:
             self._words[word] += 1
 
     def manifest(self) -> dict[str, list[dict[str, Any]]]:
-        """View name to rows as `tandem query --json` prints them: exact measures only, in no particular order."""
+        """The rows by view name as `tandem query --json` prints them: exact measures only, in any order."""
         words = self._words.total()
         letters = sum(len(word) * times for word, times in self._words.items())
         total = {"window_start": None, "window_end": None, "words": words}
