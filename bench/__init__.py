@@ -1,1 +1,1 @@
-"""Comparisons with peers: what the same answers cost elsewhere."""
+"""Benchmarks: the cost of the same answers in Tandem and elsewhere."""

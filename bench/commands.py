@@ -1,4 +1,4 @@
-"""Tandem's own commands as a benchmark runs them: processes with a share of the machine, ended whatever happens."""
+"""Runs Tandem's commands for a benchmark: as processes with a share of the machine, which always end with it."""
 
 import subprocess
 import sys
@@ -15,7 +15,7 @@ from views.errors import TandemError
 
 @dataclass(frozen=True)
 class Place:
-    """Where it runs: an empty folder, a broker, the cores and the memory of Spark's driver."""
+    """The place of a run: an empty folder, a broker, the cores and the memory of Spark's driver."""
 
     folder: Path
     connection: kafka.Connection
@@ -27,9 +27,9 @@ class Place:
 def running(
     place: Place, state: Path, definitions: str, command: str, *arguments: str, extra: Mapping[str, str] | None = None
 ) -> Iterator[subprocess.Popen[bytes]]:
-    """A command on a project of these definitions; afterwards it is ended with all that it started.
+    """A command on a project of these definitions; at the end it is stopped with all its children.
 
-    What it prints is beside the state, in `COMMAND.out` and `COMMAND.err`.
+    Its output is in the folder of the state, in `COMMAND.out` and `COMMAND.err`.
     """
     project = state / "project"
     project.mkdir(parents=True, exist_ok=True)

@@ -1,6 +1,6 @@
-"""What finding duplicates holds in memory: the speed layer's horizon, and one bucket of the batch search.
+"""The memory for finding duplicates: the speed layer's dedup window, and one bucket of the batch search.
 
-Each figure comes from a process of its own, whose peak the operating system tells.
+Each figure comes from a separate process, whose peak the operating system reports.
 """
 
 import time
@@ -52,7 +52,7 @@ _FILES: Final = {"tandem.toml": b"", "definitions.py": _DEFINITIONS}
 
 @dataclass(frozen=True)
 class Scale:
-    """How many identities a horizon holds, and how many events histories have, in one measurement each."""
+    """The number of identities in a dedup window, and of events in histories, one for each measurement."""
 
     horizons: tuple[int, ...]
     histories: tuple[int, ...]
@@ -64,7 +64,7 @@ QUICK: Final = Scale((MILLION // 4, MILLION), (MILLION // 4, MILLION))
 
 @dataclass(frozen=True)
 class Figure:
-    """What one process needed beyond what it began with, in bytes: at its `peak`, and `steady` once it was done."""
+    """The memory of one process beyond its initial memory, in bytes: its `peak`, and `steady` at the end."""
 
     what: str
     size: int
@@ -74,7 +74,7 @@ class Figure:
 
 
 def measure(scale: Scale) -> Iterator[Figure]:
-    """Each figure as soon as it is measured: the horizons, then a bucket's two steps in histories of growing size."""
+    """Each figure as soon as it is measured: the dedup windows, then a bucket's two steps in histories of growing size."""
     with ProcessPoolExecutor(1, get_context("spawn"), max_tasks_per_child=1) as processes:
         for identities in scale.horizons:
             yield processes.submit(horizon, identities).result()
@@ -98,7 +98,7 @@ def table(figures: Sequence[Figure]) -> Table:
 
 
 def horizon(identities: int) -> Figure:
-    """A horizon that N identities entered, a micro-batch of ten thousand at a time."""
+    """Measure a dedup window of N identities, added in micro-batches of ten thousand."""
     dice, held, start = np.random.default_rng(1), Horizon(1), _Start.now()
     for _ in range(0, identities, _PIECE):
         keys = dice.integers(0, 2**64, (_PIECE, KEY), np.uint64)
@@ -172,7 +172,7 @@ def _search(folder: str) -> Search:
 
 @dataclass(frozen=True)
 class _Start:
-    """What this process needed, and when it was, before the work."""
+    """The memory of this process and the time, before the work."""
 
     bytes: int
     seconds: float

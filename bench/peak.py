@@ -1,4 +1,4 @@
-"""The most memory that this process has had."""
+"""The peak memory of this process."""
 
 import resource
 import sys
@@ -6,7 +6,7 @@ from pathlib import Path
 
 
 def peak() -> int:
-    """In bytes. Linux is asked for its own; getrusage tells what the process that it was forked from had, if that is more."""
+    """The peak in bytes. From Linux's /proc, because getrusage includes the peak of the process that it was forked from."""
     if sys.platform == "darwin":
         return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
     status = Path("/proc/self/status").read_text(encoding="ascii")

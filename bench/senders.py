@@ -1,4 +1,4 @@
-"""What sending a record costs by each client behind the port: `python -m bench.senders`, with an embedded broker."""
+"""The cost of sending a record by each client behind the port: `python -m bench.senders`, with an embedded broker."""
 
 import os
 import tempfile

@@ -1,1 +1,1 @@
-"""What it costs when code and history go on: an incremental recompute beside a full one, a new release beside the live one."""
+"""The cost of change: an incremental recompute compared with a full one, and a new release beside the live one."""

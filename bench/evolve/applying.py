@@ -1,6 +1,6 @@
-"""A new release is applied, promoted and rolled back while events arrive and queries run: what does a reader see of it?
+"""Applies, promotes and rolls back a new release while events arrive and queries run, and measures the effect on readers.
 
-Events are numbered and of one partition, so the position of an answer says what it must be, under either meaning.
+Events are numbered and of one partition, so the position of an answer determines its value, under both definitions.
 """
 
 import json
@@ -58,7 +58,7 @@ _EVERY: Final = {1: 2, 2: 3}
 
 @dataclass(frozen=True)
 class Scale:
-    """How many events there are before, how many arrive in a second, and how many queries are asked in all, at least."""
+    """The number of events before the change, the events per second, and the minimum number of queries."""
 
     events: int
     rate: int
@@ -71,7 +71,7 @@ QUICK: Final = Scale(events=200_000, rate=2_000, queries=2_000)
 
 @dataclass(frozen=True)
 class Served:
-    """What readers saw: how many queries in each phase, their 99th percentile, what was wrong; how long each step took."""
+    """The results: the number of queries in each phase, their 99th percentile, the errors, and the duration of each step."""
 
     queries: dict[str, int]
     p99_s: dict[str, float]
@@ -82,7 +82,7 @@ class Served:
 
     @property
     def ratio(self) -> float:
-        """How many times the 99th percentile while a release was built is that before."""
+        """The 99th percentile while a release was built, divided by that before."""
         return self.p99_s["apply"] / self.p99_s["before"]
 
 
@@ -157,7 +157,7 @@ class _Sender:
         self._sender = kafka.sender(self.place.connection.address)
 
     def send(self, events: int) -> None:
-        """Send this many, and wait until they are in the log."""
+        """Send this many events, and wait until they are in the log."""
         for n in range(self.sent, self.sent + events):
             at = _START + timedelta(milliseconds=10 * n)
             self._sender.send(TOPIC, f'{{"n":{n},"at":"{at.isoformat()}"}}'.encode())
@@ -167,7 +167,7 @@ class _Sender:
 
 @contextmanager
 def _flow(sender: _Sender, rate: int) -> Iterator[None]:
-    """This many events a second, until the block ends."""
+    """Send this many events per second until the block ends."""
     over, begun, before = Event(), time.monotonic(), sender.sent
 
     def flow() -> None:
@@ -185,7 +185,7 @@ def _flow(sender: _Sender, rate: int) -> Iterator[None]:
 
 @dataclass
 class _Asked:
-    """Queries, one after the other: seconds by phase, the release that answered last, and what was wrong."""
+    """Queries one after another: seconds by phase, the release that answered last, and the errors."""
 
     connection: Connection
     phase: str = "before"
@@ -196,15 +196,15 @@ class _Asked:
 
     @property
     def total(self) -> int:
-        """How many queries were asked."""
+        """The number of queries."""
         return sum(map(len, self.seconds.values()))
 
     def count(self, phase: str) -> int:
-        """How many in a phase."""
+        """The number of queries in a phase."""
         return len(self.seconds.get(phase, ()))
 
     def ask(self) -> None:
-        """One query: the newest answer of the whole view, which must be what its position says."""
+        """One query: the newest answer of the whole view, which must equal the expected one at its position."""
         phase, begun = self.phase, time.perf_counter()
         try:
             self.connection.refresh()
@@ -245,7 +245,7 @@ def _asking(tables: Tables) -> Iterator[_Asked]:
 
 
 def _answered(tables: Tables) -> int:
-    """Up to which event answers count."""
+    """The number of the last event that answers count."""
     reader = Reader(tables)
     reader.refresh()
     try:

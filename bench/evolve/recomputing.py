@@ -1,6 +1,6 @@
-"""An incremental recompute of the newest part of a long history, beside a full one, in one warm Spark session.
+"""An incremental recompute of the newest part of a long history, compared with a full one, in one warm Spark session.
 
-The history is written straight into the archive, as an archive run leaves it: the log's own speed is not what is measured.
+The history is written directly to the archive, in the form of an archive run, because the log's speed is not measured.
 """
 
 import time
@@ -40,9 +40,9 @@ _PARTITIONS: Final = 2
 _PIECE: Final = 500_000
 _START: Final = datetime(2026, 11, 1, tzinfo=UTC)
 _ONE_IN: Final = 24
-"""So much of the history is new: an hour of a day."""
+"""The share of the history that is new: an hour of a day."""
 
-# As examples/web makes them up: a few users and pages have most of the requests, one in a thousand is sent twice.
+# As in examples/web: a few users and pages have most of the requests, and one in a thousand is sent twice.
 _MADE: Final = """
 SELECT '{"request_id":"' || i || '","at":"' || strftime(TIMESTAMP '2026-11-01' + to_microseconds(moment), '%Y-%m-%dT%H:%M:%S.%f')
     || '+00:00","user":"u' || (20000 * pow(dice, 3))::BIGINT || '","path":"/' || ['shop', 'blog', 'help', 'api'][1 + i % 4]
@@ -68,14 +68,14 @@ class Recomputes:
 
     @property
     def ratio(self) -> float:
-        """How much of a full run the incremental one takes."""
+        """The duration of the incremental run, divided by that of the full one."""
         return self.incremental_s / self.full_s
 
 
 def measure(
     folder: Path, events: int, *, cores: int, memory: str, environ: Mapping[str, str], say: Callable[[str], None]
 ) -> Recomputes:
-    """Write the history, recompute what is old of it, then what is new, then everything. Raises TandemError."""
+    """Write the history, recompute its old part, then the new part, then everything. Raises TandemError."""
     settings = Settings(state=str(folder), spark=Spark(master=f"local[{cores}]", driver_memory=memory))
     batch = BatchRun(settings, "bench", lambda: datetime.now(UTC), lambda _: None, environ)
     defined = project.load(EXAMPLE)
@@ -101,7 +101,7 @@ def _timed(batch: BatchRun, defined: Project, mode: Mode) -> tuple[float, Public
 
 
 def _equal(batch: BatchRun, defined: Project, one: Publication, other: Publication) -> bool:
-    """Whether both have the same rows, every exact measure says the same, and estimates are as near as they state."""
+    """Whether both have the same rows, equal exact measures, and estimates within their stated errors."""
     release = releases.load(batch.tables, one.release)
     found = diffs(batch, (release, one), (release, other), list(defined.views))
     return all(
@@ -119,7 +119,7 @@ def _as_stated(found: MeasureDifference, known: Approximation | None) -> bool:
 
 
 def _archived(batch: BatchRun, defined: Project, first_event: int, end: int, of: int) -> None:
-    """What an archive run leaves behind for these events, decoded; all of them are of one day."""
+    """Write the files of an archive run for these events, decoded; all events are of one day."""
     tables, source = batch.tables, defined.sources[SOURCE]
     known = archive_runs.runs(tables, SOURCE)
     start = known[-1].end if known else LOG_START

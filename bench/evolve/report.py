@@ -1,4 +1,4 @@
-"""What was measured, for a program and for a person."""
+"""The results as a document and as text."""
 
 from typing import Any
 

@@ -1,1 +1,1 @@
-"""How Tandem's own costs grow: a trigger's with the number of views, a recompute's memory with the number of keys."""
+"""The growth of Tandem's costs: of a trigger with the number of views, of a recompute's memory with the number of keys."""

@@ -1,4 +1,4 @@
-"""Twenty views of one source, of many kinds; the first three alone are what others are compared with."""
+"""Twenty views of one source, of many kinds; the first three are the baseline."""
 
 from datetime import datetime, timedelta
 from typing import Any

@@ -1,1 +1,1 @@
-"""What questions cost that are answered in process, beside DuckDB over the same files."""
+"""The cost of questions that are answered in process, compared with DuckDB over the same files."""

@@ -1,4 +1,4 @@
-"""The views that are asked: what is known of each page, over all time, and of each minute."""
+"""The queried views: figures of each page, over all time, and of each minute."""
 
 from datetime import datetime
 

@@ -1,6 +1,6 @@
-"""How the time to an answer grows with the view: the smallest and the largest are asked by turns.
+"""The growth of the time to an answer with the size of the view: the smallest and the largest view are queried alternately.
 
-Sizes that are measured one after the other tell of the machine too, which may be slower a few minutes later.
+If sizes were measured one after the other, a machine that is slower a few minutes later would change the result.
 """
 
 from collections.abc import Callable, Sequence

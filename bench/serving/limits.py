@@ -1,4 +1,4 @@
-"""What the bounds of connections cost: look-ups a second of `tandem serve`, and of the same application on plain uvicorn."""
+"""The cost of connection limits: look-ups per second of `tandem serve`, and of the same application on plain uvicorn."""
 
 import threading
 import time
@@ -43,7 +43,7 @@ class Rates:
 
     @property
     def ratio(self) -> float:
-        """The median of what remains of the rate, of the turns."""
+        """The median over the turns of the rate with limits, divided by the rate without."""
         return median(one / other for one, other in zip(self.with_bounds, self.without, strict=True))
 
 

@@ -93,7 +93,7 @@ def measure(folder: Path, scale: Scale, say: Callable[[str], None]) -> Iterator[
 
 
 def apart(work: Callable[P, T], *arguments: P.args, **named: P.kwargs) -> T:
-    """What a function gives in a process of its own, which nothing was done in before."""
+    """The result of a function in a new process."""
     with ProcessPoolExecutor(1, get_context("spawn"), max_tasks_per_child=1) as processes:
         return processes.submit(work, *arguments, **named).result()
 

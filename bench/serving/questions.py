@@ -1,4 +1,4 @@
-"""What every side is asked, how often, and how long that takes."""
+"""The questions to every side, their number, and their durations."""
 
 import time
 from collections.abc import Callable, Iterable, Iterator, Sequence

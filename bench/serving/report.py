@@ -1,4 +1,4 @@
-"""What was measured, as a document and for a person: times, how many times longer others took, and what was aimed at."""
+"""The results as a document and as text: times, how many times longer others took, and goals."""
 
 from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass
@@ -17,7 +17,7 @@ S = TypeVar("S", InProcess, OverHTTP, ByDuckDB, BySpark)
 
 @dataclass(frozen=True)
 class Goal:
-    """What is aimed at: `at_least`, or `at_most`."""
+    """A goal: `at_least`, or `at_most`."""
 
     what: str
     found: float
@@ -26,7 +26,7 @@ class Goal:
 
     @property
     def met(self) -> bool:
-        """Whether what was found is as aimed at."""
+        """Whether the result meets the goal."""
         above = self.at_least is None or self.found >= self.at_least
         return above and (self.at_most is None or self.found <= self.at_most)
 
@@ -75,7 +75,7 @@ def goals(found: Found, growth: Growth) -> list[Goal]:
 
 
 def agree(found: Found) -> bool:
-    """Whether all sides answered the same."""
+    """Whether all sides gave the same answers."""
     return all(len({one.sums for one in _at(found, keys)}) == 1 for keys in _sizes(found))
 
 

@@ -1,1 +1,1 @@
-"""A server under mixed load for a while: whether memory, files and threads stay as they are."""
+"""A server under mixed load for a while: whether memory, open files and threads grow."""

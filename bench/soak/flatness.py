@@ -1,4 +1,4 @@
-"""Whether a figure of a process stays as it is: what it was in the last quarter of the time, beside the second."""
+"""Whether a figure of a process grows: its last quarter of the time, compared with the second."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -8,7 +8,7 @@ from typing import Final
 import numpy as np
 
 MOST: Final = 1.1
-"""How many times as much the last quarter may have as the second."""
+"""The largest ratio of the last quarter to the second."""
 _POOL: Final = 100
 """How many threads more are not a leak: delta-rs reads each entry of a log since its last checkpoint in a thread of its own, and
 keeps it while there is work. There are about N entries at most.
@@ -40,12 +40,12 @@ class Flatness:
 
     @property
     def ratio(self) -> float:
-        """How many times as much the last quarter has."""
+        """The ratio of the last quarter to the second."""
         return self.last / self.second if self.second else 1.0
 
     @property
     def flat(self) -> bool:
-        """Whether it stays as it is."""
+        """Whether the figure does not grow."""
         return self.ratio <= MOST or self.last - self.second <= self.slack
 
 

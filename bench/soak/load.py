@@ -27,13 +27,13 @@ if TYPE_CHECKING:
 PAGES: Final = 200
 """Requests of a commit."""
 ANSWERS: Final = (200, 410, 429, 504)
-"""What a question may be answered with: 429 and 504 come of load, 410 where a publication has gone past what is asked for."""
+"""The accepted statuses of answers: 429 and 504 are caused by load, 410 by a newer publication."""
 _HELD_MB: Final = 16
 """Of answers that are kept (`serving.held_mb`): so few that some are released before the warm-up ends, however short it is."""
 _SAMPLES: Final = 120
 _SAID: Final = 2000
 _STREAM_S: Final = 5.0
-"""After so long a stream of changes is left, and another one begun."""
+"""Seconds after which a stream of changes is closed and another one opened."""
 
 
 @dataclass(frozen=True)
@@ -65,7 +65,7 @@ class Soaked:
 
 
 def soak(folder: Path, how: Soak, say: Callable[[str], None]) -> Soaked:
-    """Ask a server as long as that. Raises TandemError where it does not start."""
+    """Query a server for that time. Raises TandemError if it does not start."""
     say(f"writing a view of {how.keys:,} keys")
     publish(folder, how.keys)
     over = threading.Event()
@@ -136,7 +136,7 @@ def _running(over: threading.Event, works: list[Callable[[], None]]) -> Iterator
 
 def _asking(client: Client, how: Soak, counts: _Counts, over: threading.Event) -> Callable[[], None]:
     def ask() -> None:
-        own, dice = client.another(retry=False), random.Random(counts.name)  # noqa: S311  no secret hangs on it
+        own, dice = client.another(retry=False), random.Random(counts.name)  # noqa: S311  no secret depends on it
         while not over.wait(how.pause_s):
             try:
                 counts.answered(*_LOADS[counts.name](own, dice, how.keys))

@@ -1,4 +1,4 @@
-"""What a soak has found, as a document and for a person."""
+"""The results of a soak as a document and as text."""
 
 from collections.abc import Iterator
 from dataclasses import asdict

@@ -1,1 +1,1 @@
-"""Tandem beside three Structured Streaming jobs that keep the same views."""
+"""Tandem compared with three Structured Streaming jobs that maintain the same views."""

@@ -22,7 +22,7 @@ def answers(views: Sequence[SparkView], rows: Mapping[str, Sequence[Mapping[str,
 
 
 def differing(truth: Answers, found: Answers) -> int:
-    """How many rows one side lacks or has with other measures."""
+    """The number of rows that one side lacks, or that have other measures."""
     return sum(
         rows.get(place) != found[view].get(place) for view, rows in truth.items() for place in rows.keys() | found[view].keys()
     )

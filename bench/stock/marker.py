@@ -15,7 +15,7 @@ _NAME = re.compile(f"{PREFIX}([a-z]+)")
 
 
 def marker_name(number: int) -> str:
-    """The name in letters alone: the route view replaces digits."""
+    """The name in letters only, because the route view replaces digits."""
     letters = ""
     while True:
         letters = chr(ord("a") + number % 26) + letters

@@ -73,7 +73,7 @@ class Run:
 
 
 class TooSlow(Exception):
-    """A system did not get so far within the bound."""
+    """A system did not finish a part in time."""
 
 
 def measure(system: System, place: Place, load: Load, backlog: list[Sample], plan: Plan, *, number: int, at: datetime) -> Run:

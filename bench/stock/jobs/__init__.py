@@ -1,1 +1,1 @@
-"""What is run as a program of its own: the jobs that are compared, and the recomputes of both systems."""
+"""Programs of the comparison: the jobs, and the recomputes of both systems."""
