@@ -21,9 +21,9 @@ from rich.table import Table
 from batch.fold.duplicates import EVENTS_HELD, HASHES, Search, judged, repeated_hashes
 from bench.peak import peak
 from ledger.delta.location import Location
-from speed.dedup.dedup_window import Horizon
+from speed.dedup.dedup_window import DedupWindow
 from speed.dedup.identities import Identities
-from speed.dedup.identity_runs import Run
+from speed.dedup.identity_runs import IdentityRun
 from speed.dedup.keys import KEY
 from views.arrow.ipc import to_ipc
 from views.project import project
@@ -54,7 +54,7 @@ _FILES: Final = {"tandem.toml": b"", "definitions.py": _DEFINITIONS}
 class Scale:
     """The number of identities in a dedup window, and of events in histories, one for each measurement."""
 
-    horizons: tuple[int, ...]
+    dedup_windows: tuple[int, ...]
     histories: tuple[int, ...]
 
 
@@ -76,8 +76,8 @@ class Figure:
 def measure(scale: Scale) -> Iterator[Figure]:
     """Each figure as soon as it is measured: the dedup windows, then a bucket's two steps in histories of growing size."""
     with ProcessPoolExecutor(1, get_context("spawn"), max_tasks_per_child=1) as processes:
-        for identities in scale.horizons:
-            yield processes.submit(horizon, identities).result()
+        for identities in scale.dedup_windows:
+            yield processes.submit(dedup_window, identities).result()
         for step in (hashes, one_hash, suspects, one_event):
             for events in scale.histories:
                 yield processes.submit(step, events).result()
@@ -97,16 +97,16 @@ def table(figures: Sequence[Figure]) -> Table:
     return shown
 
 
-def horizon(identities: int) -> Figure:
+def dedup_window(identities: int) -> Figure:
     """Measure a dedup window of N identities, added in micro-batches of ten thousand."""
-    dice, held, start = np.random.default_rng(1), Horizon(1), _Start.now()
+    dice, held, start = np.random.default_rng(1), DedupWindow(1), _Start.now()
     for _ in range(0, identities, _PIECE):
         keys = dice.integers(0, 2**64, (_PIECE, KEY), np.uint64)
         held = held.extended(Identities(keys, np.zeros(_PIECE, np.int64)), at=0, caught_up=0)
-    return start.figure("horizon", identities, sum(map(_size, held.runs)))
+    return start.figure("dedup window", identities, sum(map(_size, held.runs)))
 
 
-def _size(run: Run) -> int:
+def _size(run: IdentityRun) -> int:
     return run.words.nbytes + run.rest.nbytes + run.numbers.nbytes + run.stamps.nbytes
 
 

@@ -21,7 +21,7 @@ from pyspark.sql import DataFrame, SparkSession
 
 from infra.settings import Settings, Spark
 from infra.spark.session import get_or_create_session
-from speed.dedup.dedup_window import Horizon
+from speed.dedup.dedup_window import DedupWindow
 from speed.micro_batch.fold import fold_records
 from speed.micro_batch.task import Task
 from speed.micro_batch.workers import Workers
@@ -123,7 +123,7 @@ def measured(spark: SparkSession, events: int, rounds: int) -> Iterator[tuple[st
     """Of each micro-batch its kind, seconds, seconds of CPU of all processes, and number of jobs."""
     project = load_files(_FILES)
     task, views = Task(_FILES, "requests", {"pages": "f"}), {"f": project.views["pages"]}
-    log, horizon, workers, first = Log(), Horizon(600_000_000), Workers(), 0
+    log, dedup_window, workers, first = Log(), DedupWindow(600_000_000), Workers(), 0
     for number in range(WARM_UP + rounds):
         for kind in KINDS:
             numbers, fresh = log.batch(kind, events)
@@ -131,8 +131,8 @@ def measured(spark: SparkSession, events: int, rounds: int) -> Iterator[tuple[st
             group = f"{number} {kind}"
             spark.sparkContext.setJobGroup(group, group)
             began, used = time.perf_counter(), _cpu()
-            folded = fold_records(records, task, views, ranges, horizon, workers=workers)
-            horizon = horizon.extended(folded.identities, at=number, caught_up=number)
+            folded = fold_records(records, task, views, ranges, dedup_window, workers=workers)
+            dedup_window = dedup_window.extended(folded.identities, at=number, caught_up=number)
             seconds, cpu = time.perf_counter() - began, _cpu() - used
             jobs = len(spark.sparkContext.statusTracker().getJobIdsForGroup(group))
             records.unpersist(blocking=True)

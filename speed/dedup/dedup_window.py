@@ -14,7 +14,7 @@ from typing import Final
 import numpy as np
 
 from speed.dedup.identities import Identities, Times
-from speed.dedup.identity_runs import SECOND, Numbers, Run, merged, run_of
+from speed.dedup.identity_runs import SECOND, IdentityRun, Numbers, merged, run_of
 from speed.dedup.keys import Keys, Mask
 from speed.dedup.known_words import KnownWords
 
@@ -38,7 +38,7 @@ class Evicted:
 
 
 @dataclass(frozen=True)
-class Horizon:
+class DedupWindow:
     """Identities of the last `span` microseconds, at most `most` or those of one commit.
 
     Args:
@@ -53,7 +53,7 @@ class Horizon:
 
     span: int
     most: int | None = None
-    runs: tuple[Run, ...] = ()
+    runs: tuple[IdentityRun, ...] = ()
     times: Times = field(default_factory=lambda: np.empty(0, np.int64))
     base: int = 0
     caught_up: int | None = None
@@ -100,7 +100,7 @@ class Horizon:
             content |= alike
         return identity, content
 
-    def extended(self, added: Identities, *, at: int, caught_up: int | None) -> "Horizon":
+    def extended(self, added: Identities, *, at: int, caught_up: int | None) -> "DedupWindow":
         """Add the keys that one commit counted; keys outside the span are dropped as runs are merged.
 
         `at` is the commit's own time. Everything that the log had received until `caught_up` is now counted.
@@ -114,8 +114,8 @@ class Horizon:
         number = self.base + len(times) - 1
         return _pruned(after.with_identities(added, np.full(len(added.keys), number, np.int32)))
 
-    def with_identities(self, added: Identities, numbers: Numbers) -> "Horizon":
-        """Add keys that commits with these numbers counted, whose times the horizon already has."""
+    def with_identities(self, added: Identities, numbers: Numbers) -> "DedupWindow":
+        """Add keys that commits with these numbers counted, whose times the dedup window already has."""
         if not len(added.keys) or not self.span:
             return self
         number, stamp = self.first_number, self.first_stamp
@@ -127,7 +127,7 @@ class Horizon:
         runs = [run for run in runs if run.newest_number >= number or run.newest_stamp >= stamp]
         return _bounded(replace(self, runs=tuple(runs)))
 
-    def without(self, number: int, *, newest: int | None) -> "Horizon":
+    def without(self, number: int, *, newest: int | None) -> "DedupWindow":
         """Mark the commits before this one as not loaded; `newest` is the newest of their timestamps."""
         stamp = 0 if newest is None else -(-newest // SECOND)
         known = self.evicted
@@ -136,41 +136,41 @@ class Horizon:
         return replace(self, evicted=Evicted(number, int(self.times[number - self.base]), stamp))
 
 
-def recalled(span: int, most: int | None, *, times: Sequence[int], caught_up: int | None, newest: int | None) -> Horizon:
-    """A horizon of commits at these times, numbered from 0, before their identities are added."""
+def recalled(span: int, most: int | None, *, times: Sequence[int], caught_up: int | None, newest: int | None) -> DedupWindow:
+    """A dedup window of commits at these times, numbered from 0, before their identities are added."""
     reached = np.maximum.accumulate(np.array(times, np.int64))
-    return Horizon(span, most, (), reached, 0, caught_up, newest)
+    return DedupWindow(span, most, (), reached, 0, caught_up, newest)
 
 
-def _pruned(horizon: Horizon) -> Horizon:
-    """The horizon without the times of commits outside the span, except the last of them."""
-    first = min(horizon.first_number, horizon.base + len(horizon.times) - 1)
-    evicted = horizon.evicted
-    if evicted is not None and evicted.number <= first and evicted.stamp < horizon.first_stamp:
+def _pruned(dedup_window: DedupWindow) -> DedupWindow:
+    """The dedup window without the times of commits outside the span, except the last of them."""
+    first = min(dedup_window.first_number, dedup_window.base + len(dedup_window.times) - 1)
+    evicted = dedup_window.evicted
+    if evicted is not None and evicted.number <= first and evicted.stamp < dedup_window.first_stamp:
         evicted = None
-    return replace(horizon, times=horizon.times[first - horizon.base :], base=first, evicted=evicted)
+    return replace(dedup_window, times=dedup_window.times[first - dedup_window.base :], base=first, evicted=evicted)
 
 
-def _bounded(horizon: Horizon) -> Horizon:
-    """The horizon without the oldest commits' identities, if there are too many; those of the newest commit stay."""
-    most, base = horizon.most, horizon.base
-    if most is None or horizon.size <= most:
-        return horizon
-    asked = [run.within(number=horizon.first_number, stamp=horizon.first_stamp) for run in horizon.runs]
+def _bounded(dedup_window: DedupWindow) -> DedupWindow:
+    """The dedup window without the oldest commits' identities, if there are too many; those of the newest commit stay."""
+    most, base = dedup_window.most, dedup_window.base
+    if most is None or dedup_window.size <= most:
+        return dedup_window
+    asked = [run.within(number=dedup_window.first_number, stamp=dedup_window.first_stamp) for run in dedup_window.runs]
     runs = [run for run in asked if run is not None]
     if sum(len(run) for run in runs) <= most:
-        return replace(horizon, runs=tuple(runs))
+        return replace(dedup_window, runs=tuple(runs))
     # Identities that only their timestamp keeps are of commits before those numbered here.
-    counts = np.zeros(len(horizon.times), np.int64)
+    counts = np.zeros(len(dedup_window.times), np.int64)
     for run in runs:
         counts += np.bincount(np.maximum(run.numbers - base, 0), minlength=len(counts))
     younger = np.cumsum(counts[::-1])[::-1]
     fits = np.flatnonzero(younger <= most - most // _ROOM)
-    last = len(horizon.times) - 1
+    last = len(dedup_window.times) - 1
     first = min(int(fits[0]), last) if len(fits) else last
     stamps = [int(run.stamps[older].max()) for run in runs if (older := run.numbers < base + first).any()]
     if not stamps:
-        return replace(horizon, runs=tuple(runs))
+        return replace(dedup_window, runs=tuple(runs))
     left = [run.younger(base + first) for run in runs]
-    kept = replace(horizon, runs=tuple(run for run in left if run is not None))
+    kept = replace(dedup_window, runs=tuple(run for run in left if run is not None))
     return kept.without(base + first, newest=max(stamps) * SECOND)

@@ -6,17 +6,17 @@ from dataclasses import dataclass
 import numpy as np
 import pyarrow as pa
 
-from speed.dedup.dedup_window import Horizon
+from speed.dedup.dedup_window import DedupWindow
 from speed.dedup.identities import Drops, Identities, joined, values
 from speed.dedup.keys import IDENTITY, KEY, by_word, firsts
 from views.source.log_order import log_order, places
 
 
 @dataclass(frozen=True)
-class Copies:
+class Duplicates:
     """`drops` are positions that tasks folded and must drop, `admitted` those of suspects that tasks left out and must fold.
 
-    `added` are the keys that the horizon lacks.
+    `added` are the keys that the dedup window lacks.
 
     `conflicts` counts the duplicates of this micro-batch with a content that no event of their identity had before.
     """
@@ -27,17 +27,17 @@ class Copies:
     conflicts: int
 
 
-def copies(shares: Sequence[pa.Table], horizon: Horizon, generations: Sequence[str] = ()) -> Copies:
-    """Compare the identities of all tasks: the first of an identity in log order stays, unless the horizon has it.
+def find_duplicates(shares: Sequence[pa.Table], dedup_window: DedupWindow, generations: Sequence[str] = ()) -> Duplicates:
+    """Compare the identities of all tasks: the first of an identity in log order stays, unless the dedup window has it.
 
-    Tasks have marked the suspects by the words of this horizon. The horizon has none of the other identities.
+    Tasks have marked the suspects by the words of this dedup window. The dedup window has none of the other identities.
     """
     found = joined(shares)
     rows = values(found)
     first, suspect = found["first"].to_numpy(), found["suspect"].to_numpy()
     stays, new = np.ones(len(suspect), dtype=bool), np.ones(len(suspect), dtype=bool)
     suspects = np.flatnonzero(suspect)
-    known, alike = horizon.find(rows.keys[suspects])
+    known, alike = dedup_window.find(rows.keys[suspects])
     stays[suspects], new[suspects] = ~known, ~alike
     order, again = by_word(rows.keys)
     if len(again):
@@ -45,7 +45,7 @@ def copies(shares: Sequence[pa.Table], horizon: Horizon, generations: Sequence[s
         stays[again] &= firsts(rows.keys[again], IDENTITY)
         new[again] &= firsts(rows.keys[again], KEY)
     added = order[new[order]]
-    return Copies(
+    return Duplicates(
         drops=_by_partition(found.filter(pa.array(first & ~stays & ~suspect))),
         admitted=_by_partition(found.filter(pa.array(first & stays & suspect))),
         added=Identities(rows.keys[added], rows.times[added]),

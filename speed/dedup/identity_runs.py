@@ -18,7 +18,7 @@ _LATEST: Final = 2**32 - 1
 
 
 @dataclass(frozen=True, eq=False)
-class Run:
+class IdentityRun:
     """Keys sorted by their first words, `words`, of which `rest` has the others, with shape (n, 2); both may repeat.
 
     `stamps` are timestamps in seconds since 1970, rounded up.
@@ -52,12 +52,12 @@ class Run:
                 mask[more] = np.isin(texts(keys[more], width), texts(there, width))
         return identity, content
 
-    def within(self, *, number: int, stamp: int) -> "Run | None":
+    def within(self, *, number: int, stamp: int) -> "IdentityRun | None":
         """The identities with at least this number or timestamp; None without any."""
         kept = (self.numbers >= number) | (self.stamps >= max(0, stamp))
         return self if kept.all() else self._some(kept)
 
-    def younger(self, number: int) -> "Run | None":
+    def younger(self, number: int) -> "IdentityRun | None":
         """The identities with at least this number; None without any."""
         return self._some(self.numbers >= number)
 
@@ -68,22 +68,22 @@ class Run:
         places = np.repeat(high - np.cumsum(sizes), sizes) + np.arange(sizes.sum())
         return np.column_stack([self.words[places], self.rest[places]])
 
-    def _some(self, kept: Mask) -> "Run | None":
+    def _some(self, kept: Mask) -> "IdentityRun | None":
         if not kept.any():
             return None
         numbers, stamps = self.numbers[kept], self.stamps[kept]
-        return Run(self.words[kept], self.rest[kept], numbers, stamps, int(numbers.max()), int(stamps.max()))
+        return IdentityRun(self.words[kept], self.rest[kept], numbers, stamps, int(numbers.max()), int(stamps.max()))
 
 
-def run_of(keys: Keys, numbers: Numbers, stamps: Times) -> Run:
+def run_of(keys: Keys, numbers: Numbers, stamps: Times) -> IdentityRun:
     """A run of these keys, at least one, in any order; timestamps in microseconds since 1970."""
     order = np.argsort(keys[:, 0], kind="stable")
     seconds = np.clip(stamps // SECOND + (stamps % SECOND > 0), 0, _LATEST).astype(np.uint32)
     words, rest = keys[order, 0], keys[order, 1:]
-    return Run(words, rest, numbers[order], seconds[order], int(numbers.max()), int(seconds.max()))
+    return IdentityRun(words, rest, numbers[order], seconds[order], int(numbers.max()), int(seconds.max()))
 
 
-def merged(lower: Run, upper: Run) -> Run:
+def merged(lower: IdentityRun, upper: IdentityRun) -> IdentityRun:
     """Merge two runs."""
     places = np.searchsorted(lower.words, upper.words) + np.arange(len(upper))
     from_lower = np.ones(len(lower) + len(upper), dtype=bool)
@@ -98,4 +98,4 @@ def merged(lower: Run, upper: Run) -> Run:
     ):
         whole[from_lower], whole[places] = one, other
     newest = max(lower.newest_number, upper.newest_number), max(lower.newest_stamp, upper.newest_stamp)
-    return Run(words, rest, numbers, stamps, *newest)
+    return IdentityRun(words, rest, numbers, stamps, *newest)

@@ -9,8 +9,8 @@ from typing import Final
 from pyspark.sql import DataFrame
 
 from ledger.log.counts import Counts, add
-from speed.dedup.dedup_window import Horizon
-from speed.dedup.duplicates import copies
+from speed.dedup.dedup_window import DedupWindow
+from speed.dedup.duplicates import find_duplicates
 from speed.dedup.identities import Identities
 from speed.micro_batch.task import SCHEMA, Share, Task, fold, partial_of, shares, without
 from speed.micro_batch.workers import Workers
@@ -32,7 +32,7 @@ class Torn(TandemError):
 
 @dataclass(frozen=True)
 class Folded:
-    """The result of a micro-batch: the content of its commit, and the identities to add to the horizon.
+    """The result of a micro-batch: the content of its commit, and the identities to add to the dedup window.
 
     `across` is whether several tasks read the same identity.
     """
@@ -52,7 +52,7 @@ def fold_records(
     task: Task,
     views: Mapping[str, View],
     ranges: Ranges,
-    horizon: Horizon,
+    dedup_window: DedupWindow,
     *,
     workers: Workers,
 ) -> Folded:
@@ -65,18 +65,18 @@ def fold_records(
     outside the ranges, DefinitionError, and what Spark raises.
     """
     most = HANDED_BACK_BYTES // max(1, len(ranges.intervals)) if workers.hand_back else 0
-    folded = fold_shares(partial(_run, records, workers), replace(task, hand_back=most), views, ranges, horizon)
+    folded = fold_shares(partial(_run, records, workers), replace(task, hand_back=most), views, ranges, dedup_window)
     workers.hand_back = folded.across
     return folded
 
 
 def fold_shares(
-    run: Callable[[Task], Sequence[Share]], task: Task, views: Mapping[str, View], ranges: Ranges, horizon: Horizon
+    run: Callable[[Task], Sequence[Share]], task: Task, views: Mapping[str, View], ranges: Ranges, dedup_window: DedupWindow
 ) -> Folded:
     """The same for the shares that `run` returns for a task: one of each part of the records, always the same parts."""
-    task = replace(task, known=horizon.known)
+    task = replace(task, known=dedup_window.known)
     found = run(task)
-    judged = copies([from_ipc(share.identities) for share in found], horizon, task.generations)
+    judged = find_duplicates([from_ipc(share.identities) for share in found], dedup_window, task.generations)
     again = replace(task, drops=judged.drops, admitted=judged.admitted)
     if judged.admitted or (judged.drops and any(share.handed_back is None for share in found)):
         found = run(replace(again, hand_back=0))

@@ -16,7 +16,7 @@ from ledger.publish.publications import Publication
 from ledger.publish.releases import Release
 from ledger.realtime_writer import Writer
 from speed.dedup.siphash import SECRET_BYTES
-from speed.micro_batch.realtime_writer import Tail
+from speed.micro_batch.log_tail import Tail
 from speed.micro_batch.task import Task
 from speed.source import record_frames
 from speed.source.counted_at import Stretch, counted, divided, together
@@ -67,7 +67,7 @@ def replay(
         live=replace(live, maxima={}, watermarks={}),
         by=by,
         now=now,
-        horizon=unseen(source, identities_mb),
+        dedup_window=unseen(source, identities_mb),
         firsts=firsts,
     )
     batches, counts = 0, NOTHING

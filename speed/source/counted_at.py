@@ -40,18 +40,18 @@ class Stretch:
 class Counted:
     """The log below a position as stretches in order, whose times never descend.
 
-    `caught_up` and `newest` are those of the last commit below it; see `speed.dedup.dedup_window.Horizon`.
+    `caught_up` and `newest` are those of the last commit below it; see `speed.dedup.dedup_window.DedupWindow`.
     """
 
     stretches: tuple[Stretch, ...] = ()
     caught_up: datetime | None = None
     newest: datetime | None = None
 
-    def within(self, horizon: timedelta) -> tuple[Stretch, ...]:
+    def within(self, dedup_window: timedelta) -> tuple[Stretch, ...]:
         """The stretches from the first one on whose identities a source with this dedup window may still need."""
         for number, one in enumerate(self.stretches):
-            stamped = self.newest is not None and one.newest is not None and min(one.newest, one.at) >= self.newest - horizon
-            if stamped or self.caught_up is None or one.at >= self.caught_up - horizon:
+            stamped = self.newest is not None and one.newest is not None and min(one.newest, one.at) >= self.newest - dedup_window
+            if stamped or self.caught_up is None or one.at >= self.caught_up - dedup_window:
                 return self.stretches[number:]
         return ()
 

@@ -26,8 +26,8 @@ from ledger.publish.standing import Followed
 from ledger.realtime.follower import Follower
 from ledger.realtime_writer import NotContiguous, Writer
 from speed.dedup.siphash import SECRET_BYTES
+from speed.micro_batch.log_tail import Tail
 from speed.micro_batch.maintenance import tend
-from speed.micro_batch.realtime_writer import Tail
 from speed.micro_batch.task import Task
 from speed.report import progress
 from speed.source import record_frames
@@ -163,7 +163,7 @@ class Follow:
         commits = Follower(around.tables, self.release.number, name).poll()
         known = counted(around.tables, self.release, name, tail.writer.end, now=around.now())
         tail.caught_up = known.caught_up
-        tail.horizon = seen(
+        tail.dedup_window = seen(
             around.spark,
             around.tables,
             around.options,

@@ -11,7 +11,7 @@ from pyspark.sql.streaming.query import StreamingQuery
 
 from infra.spark.kafka_source import topic_offsets
 from ledger.log.positions import Position, upper
-from speed.micro_batch.realtime_writer import Tail
+from speed.micro_batch.log_tail import Tail
 from speed.source import record_frames
 from speed.source.kafka_log import Log
 from views.source.offset_ranges import Offsets

@@ -12,7 +12,7 @@ from pyspark.sql import DataFrame, SparkSession
 from infra import kafka
 from ledger.delta.addresses import Tables
 from ledger.log.positions import Position, ranges
-from speed.dedup.dedup_window import BYTES, Horizon, recalled
+from speed.dedup.dedup_window import BYTES, DedupWindow, recalled
 from speed.dedup.identities import joined, values
 from speed.dedup.identity_runs import Numbers
 from speed.micro_batch.task import SCHEMA, Task, identify
@@ -28,9 +28,9 @@ _AT_ONCE: Final = 1_000_000
 """Offsets whose identities are loaded at once."""
 
 
-def unseen(source: Source, identities_mb: int) -> Horizon:
-    """The empty horizon of a source, at the log's start."""
-    return Horizon(source.dedup_window // MICROSECOND if source.identity else 0, most(identities_mb))
+def unseen(source: Source, identities_mb: int) -> DedupWindow:
+    """The empty dedup window of a source, at the log's start."""
+    return DedupWindow(source.dedup_window // MICROSECOND if source.identity else 0, most(identities_mb))
 
 
 def most(identities_mb: int) -> int:
@@ -38,8 +38,8 @@ def most(identities_mb: int) -> int:
     return identities_mb * 1_000_000 // BYTES
 
 
-def begun(source: Source, stretches: Sequence[Stretch], known: Counted, identities_mb: int) -> Horizon:
-    """The horizon after these stretches, which are numbered from 0, before their identities are added."""
+def begun(source: Source, stretches: Sequence[Stretch], known: Counted, identities_mb: int) -> DedupWindow:
+    """The dedup window after these stretches, which are numbered from 0, before their identities are added."""
     empty = unseen(source, identities_mb)
     return recalled(
         empty.span,
@@ -60,27 +60,27 @@ def seen(
     known: Counted,
     beginning: Beginning,
     identities_mb: int,
-) -> Horizon:
-    """The horizon after the counted part of the log, with the identities of all stretches within the source's dedup window.
+) -> DedupWindow:
+    """The dedup window after the counted part of the log, with the identities of all stretches within the source's dedup window.
 
     Reads Kafka, and the archive for records that Kafka no longer has: the newest first, up to the bound of memory.
     """
     if not source.identity or not source.dedup_window:
         return unseen(source, identities_mb)
     stretches = list(divided(known.within(source.dedup_window), beginning.firsts, most=_AT_ONCE))
-    horizon = begun(source, stretches, known, identities_mb)
+    dedup_window = begun(source, stretches, known, identities_mb)
     reading = _Reading(spark, tables, options, source, beginning, kafka.starts(beginning.log.connection, beginning.log.topics))
     number = len(stretches)
     for group in reversed(list(together(stretches, beginning.firsts, most=_AT_ONCE))):
-        if horizon.most is not None and horizon.size >= horizon.most:
+        if dedup_window.most is not None and dedup_window.size >= dedup_window.most:
             stamps = [microseconds(min(one.newest, one.at)) for one in stretches[:number] if one.newest is not None]
-            return horizon.without(number, newest=max(stamps, default=None))
+            return dedup_window.without(number, newest=max(stamps, default=None))
         number -= len(group)
         for frame in _records(reading, group[0].start, group[-1].end):
             rows = frame.mapInArrow(partial(identify, task), SCHEMA).toArrow()
             found = joined([from_ipc(row) for row in rows["share"].to_pylist()])
-            horizon = horizon.with_identities(values(found), numbered(found, group, first=number))
-    return horizon
+            dedup_window = dedup_window.with_identities(values(found), numbered(found, group, first=number))
+    return dedup_window
 
 
 def numbered(found: pa.Table, group: Sequence[Stretch], *, first: int) -> Numbers:

@@ -19,8 +19,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from batch.fold.dropped_positions import DroppedPositions
-from speed.dedup.dedup_window import Horizon
-from speed.dedup.duplicates import Copies, copies
+from speed.dedup.dedup_window import DedupWindow
+from speed.dedup.duplicates import Duplicates, find_duplicates
 from speed.dedup.identities import Identified, identified, identities, is_at, values
 from tests.samples import share
 from tests.views.logged import records
@@ -146,19 +146,19 @@ def test_any_micro_batches_and_any_cut_give_the_answer_of_the_whole_log(log: Log
     oracle = counted(log, vectors)
     values_of = [[value(events) for events in held] for held in log]
     pieces: list[pa.Table] = []
-    horizon = Horizon(10**12)
+    dedup_window = DedupWindow(10**12)
     for vector in vectors:
         # Batch drops by position what it finds, below the cut, which is the first vector; a task of speed sees one partition.
         shares = [_shuffled(data, _decoded(values_of, number, *bounds)) for number, bounds in enumerate(vector)]
         if not pieces:
             whole = pa.concat_tables(shares)
             kept = _without_copies(whole)
-            horizon = horizon.extended(values(identities(READINGS, identified(READINGS, whole))), at=0, caught_up=0)
+            dedup_window = dedup_window.extended(values(identities(READINGS, identified(READINGS, whole))), at=0, caught_up=0)
         else:
-            found = [identified(READINGS, each, known=horizon.known) for each in shares]
-            judged = copies([identities(READINGS, each) for each in found], horizon)
+            found = [identified(READINGS, each, known=dedup_window.known) for each in shares]
+            judged = find_duplicates([identities(READINGS, each) for each in found], dedup_window)
             kept = pa.concat_tables([_kept(each, judged) for each in found])
-            horizon = horizon.extended(judged.added, at=0, caught_up=0)
+            dedup_window = dedup_window.extended(judged.added, at=0, caught_up=0)
         pieces.append(kept)
     assert sum(piece.num_rows for piece in pieces) == len(oracle)
     for name, view in VIEWS.items():
@@ -172,7 +172,7 @@ def test_any_micro_batches_and_any_cut_give_the_answer_of_the_whole_log(log: Log
             assert [(row["sum"], row["n"], row["last"]) for row in ordered] == windowed(name, oracle)
 
 
-def _kept(found: Identified, judged: Copies) -> pa.Table:
+def _kept(found: Identified, judged: Duplicates) -> pa.Table:
     """As a task of speed does it."""
     new = ~found.suspect | is_at(found.events, judged.admitted)
     return found.events.filter(pa.array(found.single & new & ~is_at(found.events, judged.drops)))

@@ -27,10 +27,10 @@ from ledger.publish.labels import labels_below
 from ledger.realtime.commits import Commit
 from ledger.realtime.follower import Follower
 from ledger.realtime_writer import Writer
-from speed.dedup.dedup_window import Horizon
-from speed.micro_batch import realtime_writer
+from speed.dedup.dedup_window import DedupWindow
+from speed.micro_batch import log_tail
 from speed.micro_batch.fold import Folded, fold_shares
-from speed.micro_batch.realtime_writer import Tail
+from speed.micro_batch.log_tail import Tail
 from speed.micro_batch.task import Share, Task, share_of
 from tests.samples import share
 from views.arrow.ipc import from_ipc, to_ipc
@@ -193,14 +193,16 @@ def us(time: datetime | None) -> int | None:
     return None if time is None else (time - EPOCH) // US
 
 
-def by_shares(records: pa.Table, task: Task, views: dict[str, View], covered: Ranges, horizon: Horizon, **_: object) -> Folded:
+def by_shares(
+    records: pa.Table, task: Task, views: dict[str, View], covered: Ranges, dedup_window: DedupWindow, **_: object
+) -> Folded:
     """A micro-batch as `fold_records` folds it, a task for each partition, without Spark."""
 
     def run(task: Task) -> list[Share]:
         parts = (records.filter(pa.compute.equal(records["partition"], number)) for _, number in PARTITIONS)
         return [share_of(task, part) for part in parts if part.num_rows]
 
-    return fold_shares(run, task, views, covered, horizon)
+    return fold_shares(run, task, views, covered, dedup_window)
 
 
 def tail_of(tables: Tables, live: Any) -> Tail:
@@ -250,7 +252,7 @@ def test_both_layers_label_events_as_plain_python_does(log: list[list[list[Told]
     whole = [list(chain.from_iterable(chunks)) for chunks in zip(*log, strict=True)]
     ends, plain = list(positions(log)), Plain()
     at_once: list[datetime | None] = []
-    with TemporaryDirectory() as folder, patch.object(realtime_writer, "fold_records", by_shares):
+    with TemporaryDirectory() as folder, patch.object(log_tail, "fold_records", by_shares):
         tables = Tables(folder)
         live = first_publication.live(tables, lambda: PROJECT, by="test", at=NOW)
         speed, commits, start = tail_of(tables, live), list[Commit](), LOG_START

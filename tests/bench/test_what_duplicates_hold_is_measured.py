@@ -6,7 +6,7 @@ from bench import duplicates
 
 
 def test_a_dedup_window_takes_32_bytes_for_each_key() -> None:
-    figure = duplicates.horizon(30_000)
+    figure = duplicates.dedup_window(30_000)
     assert (figure.size, figure.steady) == (30_000, 32 * 30_000)
     (row,) = duplicates.document([figure])["figures"]
     assert row["peak_bytes_each"] == round(figure.peak / 30_000, 1)

@@ -89,7 +89,7 @@ MUTANTS = (
     Mutant(
         "ranges-from-rows",
         "a micro-batch covers only the partitions with events instead of the whole plan, so other offsets stay uncovered",
-        "speed/micro_batch/realtime_writer.py",
+        "speed/micro_batch/log_tail.py",
         "        there = still_there()\n",
         "        there = still_there()\n"
         "        end = Position.of({p: at if p in folded.maxima else start.get(p, 0) for p, at in end.items()})\n",
@@ -274,7 +274,7 @@ MUTANTS = (
         "tests/batch/recompute/test_what_is_ahead_is_told.py::test_the_estimate_of_records_with_several_events_counts_events",
     ),
     Mutant(
-        "horizon-off-by-one",
+        "dedup window-off-by-one",
         "the dedup window evicts an identity a microsecond too early: at the end of its span instead of after it",
         "speed/dedup/dedup_window.py",
         "self.caught_up - self.span))",
@@ -325,7 +325,7 @@ MUTANTS = (
         "never-behind",
         "the dedup window uses a commit's own time as the time until which the log was counted, also if the layer lags, "
         "so duplicates count",
-        "speed/micro_batch/log_ends.py",
+        "speed/micro_batch/polled_ends.py",
         "        if end.position.at_or_below(reached):\n",
         "        if True:\n",
         "tests/speed/test_hostile_clocks.py::test_a_duplicate_received_within_the_dedup_window_never_counts",
@@ -342,7 +342,7 @@ MUTANTS = (
         "recalled-by-timestamp",
         "a restart loads identities by the records' timestamps instead of the commits' times, so duplicates count",
         "speed/source/counted_at.py",
-        "            if stamped or self.caught_up is None or one.at >= self.caught_up - horizon:\n",
+        "            if stamped or self.caught_up is None or one.at >= self.caught_up - dedup_window:\n",
         "            if stamped:\n",
         SIMULATION,
     ),

@@ -27,7 +27,7 @@ from serving.read.outcome import Failed
 from serving.read.past_publication import PastPublication
 from serving.read.snapshot import Snapshot, Tail
 from serving.read.snapshot_follower import SnapshotFollower
-from speed.micro_batch.realtime_writer import Tail as Writing
+from speed.micro_batch.log_tail import Tail as Writing
 from speed.source import follow as speed_follow
 from speed.source.follow import Surroundings
 from speed.source.start_position import beginning, steps

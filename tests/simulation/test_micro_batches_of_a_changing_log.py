@@ -12,7 +12,7 @@ from ledger.log.fetch_checks import LogChanged
 from ledger.log.positions import Position
 from ledger.publish import first_publication, publications, releases
 from ledger.realtime_writer import Writer
-from speed.micro_batch.realtime_writer import Tail
+from speed.micro_batch.log_tail import Tail
 from speed.source import query
 from speed.source.kafka_log import Log as Asked
 from speed.source.query import Query

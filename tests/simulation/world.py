@@ -37,8 +37,8 @@ import ledger.publish.publications
 import ledger.publish.releases
 import ledger.realtime.commit_files
 import ledger.realtime_writer
+import speed.micro_batch.log_tail
 import speed.micro_batch.maintenance
-import speed.micro_batch.realtime_writer
 import speed.source.follow
 import speed.source.kafka_log
 import speed.source.query
@@ -63,7 +63,7 @@ from ledger.log.archived_range import archived_range
 from ledger.log.counts import Counts
 from ledger.log.positions import Position, ranges
 from ledger.publish.batch_parts import files_of, starting_within, still_live
-from speed.dedup.dedup_window import Horizon
+from speed.dedup.dedup_window import DedupWindow
 from speed.micro_batch.fold import Folded
 from speed.source.counted_at import Counted, divided
 from speed.source.restore_identities import begun
@@ -288,7 +288,7 @@ def surroundings() -> Iterator[None]:
         patch.setattr(batch.runtime.scratch, "drop", _drop)
         patch.setattr(batch.runtime.exclusive, "locks", SimpleNamespace(own=_own, hold=_hold))
         patch.setattr(batch.maintain.maintain, "compact", SimpleNamespace(compact=lambda *_, **__: (0, 0)))
-        patch.setattr(speed.micro_batch.realtime_writer, "fold_records", _fold_records)
+        patch.setattr(speed.micro_batch.log_tail, "fold_records", _fold_records)
         patch.setattr(speed.micro_batch.maintenance, "merging", lambda _: _merge)
         yield
 
@@ -583,16 +583,16 @@ def _seen(
     known: Counted,
     beginning: Beginning,
     identities_mb: int,
-) -> Horizon:
+) -> DedupWindow:
     """In place of Spark's jobs that load identities: what counts of the log is there, be it in the archive or the log."""
     stretches = list(divided(known.within(source.dedup_window), beginning.firsts, most=3))
-    horizon = begun(source, stretches, known, identities_mb)
+    dedup_window = begun(source, stretches, known, identities_mb)
     world().looks("fetch from the log")
     for number, one in reversed(list(enumerate(stretches))):
         events = [event for _, _, event in world().log.remembered(ranges(one.start, one.end, beginning.firsts))]
         if events:
-            horizon = horizon.with_identities(numbers.identities(events), np.full(len(events), number, np.int32))
-    return horizon
+            dedup_window = dedup_window.with_identities(numbers.identities(events), np.full(len(events), number, np.int32))
+    return dedup_window
 
 
 def _started(query: Any, *_: object, **__: object) -> Any:
@@ -606,12 +606,12 @@ def _planned_end(read: Callable[..., Position], checkpoint: Path | Position, *re
 
 
 def _fold_records(
-    records: Fetched | Copied, task: object, views: Mapping[str, object], covered: Ranges, horizon: Horizon, **_: object
+    records: Fetched | Copied, task: object, views: Mapping[str, object], covered: Ranges, dedup_window: DedupWindow, **_: object
 ) -> Folded:
     """In place of a micro-batch's Spark job."""
     found = records.within(covered)
     once = {event.id: event for _, _, event in reversed(found)}
-    known = horizon.holds(numbers.keys(once)) if once else ()
+    known = dedup_window.holds(numbers.keys(once)) if once else ()
     events = [event for event, counted in zip(once.values(), known, strict=True) if not counted]
     least, maxima = numbers.least_by_fingerprint(), numbers.maxima(found)
     appended = max((newest.append_time for newest in maxima.values()), default=None)

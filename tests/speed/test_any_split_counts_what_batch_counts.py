@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import speed.dedup.identities as hashing
-from speed.dedup.dedup_window import Horizon
+from speed.dedup.dedup_window import DedupWindow
 from speed.dedup.identities import identified, identities, values
 from speed.micro_batch.fold import fold_shares
 from speed.micro_batch.task import Share, Task, share_of
@@ -94,10 +94,10 @@ def counts_the_same(
 ) -> None:
     watermark = None if behind is None else int(START.timestamp() + behind) * 1_000_000
     task = Task(FILES, "sales", {"per_shop": "f"}, watermark=watermark, hand_back=hand_back)
-    horizon, ends, counted, states, before = Horizon(600_000_000), [0] * PARTITIONS, Counter[str](), [], []
+    dedup_window, ends, counted, states, before = DedupWindow(600_000_000), [0] * PARTITIONS, Counter[str](), [], []
     for number, chunks in enumerate(log):
         if number == restart:
-            horizon = again(task, before)
+            dedup_window = again(task, before)
         tables = [records(values, partition, ends[partition]) for partition, values in enumerate(chunks)]
         ranges = Ranges.of({("T", p): (ends[p], ends[p] + len(values)) for p, values in enumerate(chunks) if values})
 
@@ -107,11 +107,11 @@ def counts_the_same(
             jobs.append(task)
             return [share_of(task, part) for part in tasks(tables, cut)]
 
-        folded = fold_shares(run, task, {"f": VIEW}, ranges, horizon)
+        folded = fold_shares(run, task, {"f": VIEW}, ranges, dedup_window)
         if not colliding:
             expected = {1} if not folded.across or hand_back > SOME else {1, 2} if hand_back else {2}
             assert len(jobs) in expected
-        horizon = horizon.extended(folded.identities, at=0, caught_up=0)
+        dedup_window = dedup_window.extended(folded.identities, at=0, caught_up=0)
         counted.update(events=folded.counts.events, duplicates=folded.counts.duplicates, conflicts=folded.counts.conflicts)
         states.append(Partial(from_ipc(folded.partials["f"]), EMPTY, {}))
         ends = [end + len(values) for end, values in zip(ends, chunks, strict=True)]
@@ -123,10 +123,10 @@ def counts_the_same(
     assert sum(row["n"] for row in answered) == whole.events.num_rows
 
 
-def again(task: Task, tables: Sequence[pa.Table]) -> Horizon:
+def again(task: Task, tables: Sequence[pa.Table]) -> DedupWindow:
     """What a layer that starts loads of the log so far."""
-    horizon = Horizon(600_000_000)
+    dedup_window = DedupWindow(600_000_000)
     for table in tables:
         found = identified(SALES, decode(SALES, table).events, task.generations)
-        horizon = horizon.extended(values(identities(SALES, found)), at=0, caught_up=0)
-    return horizon
+        dedup_window = dedup_window.extended(values(identities(SALES, found)), at=0, caught_up=0)
+    return dedup_window

@@ -17,10 +17,10 @@ from ledger.log.archive_runs import ArchiveRun
 from ledger.log.positions import LOG_START, Position, ranges
 from ledger.realtime.commits import Commit
 from ledger.realtime.compaction import expired, merged, plan
-from speed.dedup.dedup_window import Horizon, recalled
+from speed.dedup.dedup_window import DedupWindow, recalled
 from speed.dedup.identities import Identities
 from speed.dedup.keys import KEY, Keys
-from speed.micro_batch.log_ends import End, LogEnds
+from speed.micro_batch.polled_ends import PolledEnd, PolledEnds
 from speed.source.counted_at import Counted, Stretch, divided, of_ledger, together
 from views.instant import microseconds
 
@@ -36,7 +36,7 @@ OFF = (0, 0, 0, -600, -HOUR, HOUR, 50 * 60, -40 * DAY, 40 * DAY)
 
 
 def keys(numbers: Iterable[int]) -> Keys:
-    """Keys of which all have the same first word: what the horizon decides, it decides by the others."""
+    """Keys of which all have the same first word: what the dedup window decides, it decides by the others."""
     return np.frombuffer(b"".join(number.to_bytes(16, "big") + b"content." for number in numbers), np.uint64).reshape(-1, KEY)
 
 
@@ -61,7 +61,7 @@ class Plain:
             self.counted[number] = at, min(stamp, at)
 
     def kept(self) -> list[int]:
-        """Within the horizon of the newest of its kind: commit, which is until when all is counted, or timestamp."""
+        """Within the dedup window of the newest of its kind: commit, which is until when all is counted, or timestamp."""
         return [
             number
             for number, (at, stamp) in self.counted.items()
@@ -87,17 +87,17 @@ batches = st.lists(
 @given(batches)
 def test_identities_that_the_rule_keeps_are_kept(drawn: list[tuple[list[int], int, int, bool]]) -> None:
     """Each identity is new; the plain model says which are kept, whatever the clocks of producers and layer say."""
-    horizon, plain, now, number, caught_up = Horizon(SPAN), Plain(), BEGIN, 0, None
+    dedup_window, plain, now, number, caught_up = DedupWindow(SPAN), Plain(), BEGIN, 0, None
     for commits, (wrong, pause, clock, drained) in enumerate(drawn):
-        assert horizon.base + len(horizon.times) == commits, "commits are numbered from 0 on"
+        assert dedup_window.base + len(dedup_window.times) == commits, "commits are numbered from 0 on"
         now += pause * SECOND
         at = now + clock * SECOND
         events = [(number + place, now + off * SECOND) for place, off in enumerate(wrong)]
         number += len(events)
         caught_up = at if drained else caught_up
-        horizon = horizon.extended(stamped(events), at=at, caught_up=caught_up)
+        dedup_window = dedup_window.extended(stamped(events), at=at, caught_up=caught_up)
         plain.extend(events, at, caught_up)
-        assert horizon.holds(keys(plain.kept())).all()
+        assert dedup_window.holds(keys(plain.kept())).all()
 
 
 def moment(micros: int) -> datetime:
@@ -114,7 +114,7 @@ def compact(commits: list[Commit]) -> None:
         commits[first : first + len(group)] = [merged(group, lambda _, partials: b"".join(partials))]
 
 
-def horizon_of(known: Counted, stretches: Sequence[Stretch]) -> Horizon:
+def dedup_window_of(known: Counted, stretches: Sequence[Stretch]) -> DedupWindow:
     """What `speed.source.restore_identities` begins with."""
     return recalled(
         SPAN,
@@ -131,8 +131,8 @@ class Layer:
 
     log: list[tuple[int, int]] = field(default_factory=list)
     arrived: dict[int, int] = field(default_factory=dict)
-    horizon: Horizon = field(default_factory=lambda: Horizon(SPAN))
-    ends: LogEnds = field(default_factory=LogEnds)
+    dedup_window: DedupWindow = field(default_factory=lambda: DedupWindow(SPAN))
+    ends: PolledEnds = field(default_factory=PolledEnds)
     caught_up: datetime | None = None
     reached: int = 0
     counts: dict[int, list[int]] = field(default_factory=dict)
@@ -156,9 +156,9 @@ class Layer:
                 self.counts.setdefault(number, []).append(self.received[where])
                 added.append((number, stamp))
         self.reached += len(batch)
-        self.caught_up = self.ends.caught_up(End(moment(at), place(len(self.log))), place(self.reached)) or self.caught_up
+        self.caught_up = self.ends.caught_up(PolledEnd(moment(at), place(len(self.log))), place(self.reached)) or self.caught_up
         known = None if self.caught_up is None else microseconds(self.caught_up)
-        self.horizon = self.horizon.extended(stamped(added), at=at, caught_up=known)
+        self.dedup_window = self.dedup_window.extended(stamped(added), at=at, caught_up=known)
         if batch:
             newest = max((moment(stamp) for _, stamp in added), default=None)
             start = self.commits[-1].end if self.commits else LOG_START
@@ -172,13 +172,13 @@ class Layer:
         """Another process, which knows what is stored."""
         known = of_ledger(self.commits, [], {}, place(self.reached), now=moment(now))
         stretches = known.within(timedelta(microseconds=SPAN))
-        self.ends, self.caught_up, self.horizon = LogEnds(), known.caught_up, horizon_of(known, stretches)
+        self.ends, self.caught_up, self.dedup_window = PolledEnds(), known.caught_up, dedup_window_of(known, stretches)
         for number, one in enumerate(stretches):
             there = self.log[one.start.get(("T", 0), 0) : one.end["T", 0]]
-            self.horizon = self.horizon.with_identities(stamped(there), np.full(len(there), number, np.int32))
+            self.dedup_window = self.dedup_window.with_identities(stamped(there), np.full(len(there), number, np.int32))
 
     def holds(self, numbers: Sequence[int]) -> list[bool]:
-        return self.horizon.holds(keys(numbers)).tolist() if numbers else []
+        return self.dedup_window.holds(keys(numbers)).tolist() if numbers else []
 
 
 steps = st.lists(
@@ -234,26 +234,26 @@ def test_a_duplicate_received_within_the_dedup_window_never_counts(drawn: list[t
 @pytest.mark.parametrize("off", [HOUR, 50 * 60, -HOUR, -600, 40 * DAY, -40 * DAY])
 def test_one_wrong_clock_among_20_000_records_changes_nothing(off: int) -> None:
     """A hundred events, 10 000 others, the record with the wrong clock, 10 000 others, and the same hundred again."""
-    horizon, now = Horizon(SPAN), BEGIN
+    dedup_window, now = DedupWindow(SPAN), BEGIN
     hundred = [(number, BEGIN) for number in range(100)]
 
-    def extended(events: list[tuple[int, int]]) -> Horizon:
-        return horizon.extended(stamped(events), at=now, caught_up=now)
+    def extended(events: list[tuple[int, int]]) -> DedupWindow:
+        return dedup_window.extended(stamped(events), at=now, caught_up=now)
 
-    horizon = extended(hundred)
+    dedup_window = extended(hundred)
     for start in range(1000, 11_000, 500):
         now += SECOND
-        horizon = extended([(number, now) for number in range(start, start + 500)])
-    horizon = extended([(999, now + off * SECOND)])
+        dedup_window = extended([(number, now) for number in range(start, start + 500)])
+    dedup_window = extended([(999, now + off * SECOND)])
     for start in range(11_000, 21_000, 500):
         now += SECOND
-        horizon = extended([(number, now) for number in range(start, start + 500)])
-    assert horizon.holds(keys(range(100))).all()
+        dedup_window = extended([(number, now) for number in range(start, start + 500)])
+    assert dedup_window.holds(keys(range(100))).all()
     now += 20 * 60 * SECOND
-    for number in range(30_000, 30_040):  # what has left the horizon goes as runs are merged
+    for number in range(30_000, 30_040):  # what has left the dedup window goes as runs are merged
         now += SECOND
-        horizon = extended([(number * 1000 + more, now) for more in range(1000)])
-    assert not horizon.holds(keys(range(100))).any()
+        dedup_window = extended([(number * 1000 + more, now) for more in range(1000)])
+    assert not dedup_window.holds(keys(range(100))).any()
 
 
 @given(batches, st.integers(2, 30))
@@ -261,24 +261,24 @@ def test_memory_is_bounded_and_the_oldest_identities_are_evicted(
     drawn: list[tuple[list[int], int, int, bool]], most: int
 ) -> None:
     """What the law keeps of the commits since `since` is held; there are at most `most` identities, or one commit's."""
-    horizon, plain, now, number, commits, last = Horizon(SPAN, most), Plain(), BEGIN, 0, [], 0
+    dedup_window, plain, now, number, commits, last = DedupWindow(SPAN, most), Plain(), BEGIN, 0, [], 0
     for wrong, pause, clock, _ in drawn:
         now += pause * SECOND
         at = now + clock * SECOND
         events = [(number + place, now + off * SECOND) for place, off in enumerate(wrong)]
         number += len(events)
-        horizon = horizon.extended(stamped(events), at=at, caught_up=at)
+        dedup_window = dedup_window.extended(stamped(events), at=at, caught_up=at)
         plain.extend(events, at, at)
         commits.append((max([at, *(time for time, _ in commits)]), {of for of, _ in events}))
         last = len(events) or last
-        assert horizon.size <= max(most, last)
-        since = horizon.since
+        assert dedup_window.size <= max(most, last)
+        since = dedup_window.since
         young = [of for of in plain.kept() if since is None or any(of in those and time > since for time, those in commits)]
-        assert horizon.holds(keys(young)).all()
+        assert dedup_window.holds(keys(young)).all()
         if since is None:
-            assert horizon.holds(keys(plain.kept())).all()
+            assert dedup_window.holds(keys(plain.kept())).all()
         else:
-            assert horizon.size < len(plain.counted)
+            assert dedup_window.size < len(plain.counted)
 
 
 @dataclass
@@ -326,11 +326,11 @@ class Ledger:
         gone = expired(self.commits, [below])
         self.commits = [one for one in self.commits if one not in gone]
 
-    def recalled(self, now: int, most: int) -> Horizon:
+    def recalled(self, now: int, most: int) -> DedupWindow:
         """What a layer loads that starts now: `speed.source.restore_identities` without Spark."""
         known = of_ledger(self.commits, self.runs, self.newest, self.end, now=moment(now))
         stretches = list(divided(known.within(timedelta(microseconds=SPAN)), {}, most=most))
-        found = horizon_of(known, stretches)
+        found = dedup_window_of(known, stretches)
         for number, one in enumerate(stretches):
             there = [(of, stamp) for of, (p, o, stamp) in self.places.items() if lies(one, p, o)]
             found = found.with_identities(stamped(there), np.full(len(there), number, np.int32))
@@ -358,7 +358,7 @@ schedules = st.lists(
 @given(schedules, st.integers(1, 5))
 def test_a_restart_loads_the_identities_that_the_rule_keeps(drawn: list[tuple[str, list[int], int, int]], most: int) -> None:
     """Over compaction, commits that are gone, bridges and clocks that are set back: by positions of commits and runs alone."""
-    ledger, plain, now, horizon = Ledger(), Plain(), BEGIN, Horizon(SPAN)
+    ledger, plain, now, dedup_window = Ledger(), Plain(), BEGIN, DedupWindow(SPAN)
     for what, wrong, pause, clock in drawn:
         now += pause * SECOND
         made = now + clock * SECOND
@@ -369,15 +369,15 @@ def test_a_restart_loads_the_identities_that_the_rule_keeps(drawn: list[tuple[st
         elif what in ("fold", "bridge"):
             events = ledger.commit(wrong, now, made, bridge=what == "bridge")
             if what == "fold":
-                horizon = horizon.extended(stamped(events), at=made, caught_up=made)
+                dedup_window = dedup_window.extended(stamped(events), at=made, caught_up=made)
                 plain.extend(events, made, made)
             else:
                 # What a bridge went past was counted by a batch; the law speaks of commits, of which it is one.
                 plain.counted |= {number: (made, min(stamp, made)) for number, stamp in events}
-                horizon = ledger.recalled(made, most)
+                dedup_window = ledger.recalled(made, most)
         if what == "restart":
-            horizon = ledger.recalled(now, most)
-        assert horizon.holds(keys(plain.kept())).all()
+            dedup_window = ledger.recalled(now, most)
+        assert dedup_window.holds(keys(plain.kept())).all()
 
 
 @given(schedules, st.integers(1, 7))
@@ -445,13 +445,13 @@ def test_a_bridge_has_no_timestamps_of_its_events() -> None:
 
 
 def test_a_stretch_is_kept_to_the_end_of_the_dedup_window() -> None:
-    """By the time of its commit, and by its newest timestamp: at exactly the horizon, not after it."""
+    """By the time of its commit, and by its newest timestamp: at exactly the dedup window, not after it."""
     at = [START, START + timedelta(hours=1), START + timedelta(hours=2)]
     stretches = tuple(Stretch(place(n), place(n + 1), each, each) for n, each in enumerate(at))
     hour, bit = timedelta(hours=1), timedelta(microseconds=1)
-    for horizon, kept in ((hour, 2), (hour - bit, 1), (2 * hour, 3), (2 * hour - bit, 2)):
-        assert Counted(stretches, at[2], at[2] + 9 * hour).within(horizon) == stretches[-kept:], "by commits alone"
-        assert Counted(stretches, at[2] + 9 * hour, at[2]).within(horizon) == stretches[-kept:], "by timestamps alone"
+    for dedup_window, kept in ((hour, 2), (hour - bit, 1), (2 * hour, 3), (2 * hour - bit, 2)):
+        assert Counted(stretches, at[2], at[2] + 9 * hour).within(dedup_window) == stretches[-kept:], "by commits alone"
+        assert Counted(stretches, at[2] + 9 * hour, at[2]).within(dedup_window) == stretches[-kept:], "by timestamps alone"
 
 
 def test_only_the_last_part_of_a_divided_stretch_is_caught_up() -> None:

@@ -86,7 +86,7 @@ def test_rows_are_told_of_only_where_a_measure_is_exact_by_itself(every: tuple[R
     assert "exact" not in Exactness((), (), columns, whole=False).lines()
 
 
-def test_the_words_name_the_horizon_and_what_the_last_recompute_found() -> None:
+def test_the_words_name_the_dedup_window_and_what_the_last_recompute_found() -> None:
     assert late_duplicate(timedelta(minutes=10), 0).says == (
         "exact unless a duplicate arrived later than 10 min after the first copy (the last recompute found 0)"
     )

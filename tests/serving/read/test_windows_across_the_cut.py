@@ -129,12 +129,12 @@ def test_an_invalid_duration_is_refused(text: str) -> None:
 
 
 def test_an_answer_states_the_dedup_window(world: World, tmp_path: Path) -> None:
-    horizons: dict[str, list[float]] = {}
+    dedup_windows: dict[str, list[float]] = {}
     for layer in ("batch", "speed", "merged"):
         answer = Reader(world.tables).answer("ever", layer=layer)  # type: ignore[arg-type]
         assert isinstance(answer, Value)
-        horizons[layer] = [reason.figures["dedup_window_s"] for reason in answer.provenance.exactness.marked]
-    assert horizons == {"batch": [], "speed": [600.0], "merged": [600.0]}
+        dedup_windows[layer] = [reason.figures["dedup_window_s"] for reason in answer.provenance.exactness.marked]
+    assert dedup_windows == {"batch": [], "speed": [600.0], "merged": [600.0]}
     whole = World(tmp_path, definitions=DEFINITIONS)
     whole.append(0, hit("/a", 1))
     whole.trigger()

@@ -12,8 +12,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from speed.dedup.dedup_window import Horizon
-from speed.dedup.duplicates import copies
+from speed.dedup.dedup_window import DedupWindow
+from speed.dedup.duplicates import find_duplicates
 from speed.dedup.identities import Identities, identified, identities, is_at, values
 from speed.dedup.keys import KEY, Keys
 from views.kernel.deduplicate import unique
@@ -87,7 +87,7 @@ def test_the_first_duplicate_in_the_log_stays_across_shares() -> None:
         table(move(7, topic="S")),
         table(move(3), move(4, a="other")),
     ]
-    drops = copies([told(share) for share in shares], Horizon(1)).drops
+    drops = find_duplicates([told(share) for share in shares], DedupWindow(1)).drops
     assert {partition: list(offsets) for partition, offsets in drops.items()} == {("T", 0): [3], ("T", 1): [5, 9]}
     assert [share.filter(~is_at(share, drops))["_offset"].to_pylist() for share in shares] == [[], [7], [4]]
 
@@ -97,7 +97,7 @@ def test_duplicates_across_shares_conflict_once_for_each_other_content(contents:
     """Equal ones add one key, and are no conflict, whichever tasks have read them."""
     source = Source(topic="moves", event=Move, event_time="at", identity=("a",))
     shares = [table(move(offset, n=n)) for offset, n in enumerate(contents)]
-    found = copies([identities(source, identified(source, share)) for share in shares], Horizon(1))
+    found = find_duplicates([identities(source, identified(source, share)) for share in shares], DedupWindow(1))
     assert (found.conflicts, len(found.added.keys)) == (conflicts, len(set(contents)))
 
 
@@ -150,7 +150,7 @@ def test_a_source_without_identity_has_no_identities() -> None:
     source = Source(topic="moves", event=Move, event_time="at")
     found = identities(source, identified(source, table(move(0), move(0))))
     assert found.num_rows == 0
-    assert copies([found], Horizon(1)).drops == {}
+    assert find_duplicates([found], DedupWindow(1)).drops == {}
 
 
 SPAN = 10
@@ -169,19 +169,19 @@ def test_the_dedup_window_has_identities_counted_within_its_span(
     order: Literal["little", "big"], added: list[tuple[set[int], int]]
 ) -> None:
     """Against a plain dictionary of the time at which each identity was last added; hostile clocks have tests of their own."""
-    horizon, last, now = Horizon(SPAN), {}, 0
+    dedup_window, last, now = DedupWindow(SPAN), {}, 0
     for numbers, pause in added:
         now += pause
         keys = keys_made(*(number.to_bytes(16, order) for number in sorted(numbers)))
-        fresh = ~horizon.holds(keys)
-        assert (horizon.find(keys)[0] == ~fresh).all()
+        fresh = ~dedup_window.holds(keys)
+        assert (dedup_window.find(keys)[0] == ~fresh).all()
         for number, new in zip(sorted(numbers), fresh, strict=True):
             assert new or number in last
             assert not new or now - last.get(number, now - SPAN - 1) > SPAN
-        horizon = horizon.extended(Identities(keys[fresh], np.full(int(fresh.sum()), now)), at=now, caught_up=now)
+        dedup_window = dedup_window.extended(Identities(keys[fresh], np.full(int(fresh.sum()), now)), at=now, caught_up=now)
         last |= {number: now for number, new in zip(sorted(numbers), fresh, strict=True) if new}
-    held = sum(len(run) for run in horizon.runs)
-    assert len(horizon.runs) <= 1 + np.log2(1 + held)
+    held = sum(len(run) for run in dedup_window.runs)
+    assert len(dedup_window.runs) <= 1 + np.log2(1 + held)
 
 
 def test_an_identity_is_kept_to_the_end_of_its_span() -> None:
@@ -189,13 +189,13 @@ def test_an_identity_is_kept_to_the_end_of_its_span() -> None:
     span, begin = 600_000_000, 10**15
     first, second = (keys_made(name.ljust(16)) for name in (b"first", b"second"))
     for stamped, at, further in ((begin - 2 * span, begin, 1), (begin, begin + 5, 1_000_000)):
-        horizon = Horizon(span).extended(Identities(first, np.array([stamped])), at=at, caught_up=at)
+        dedup_window = DedupWindow(span).extended(Identities(first, np.array([stamped])), at=at, caught_up=at)
         for more, held in ((0, True), (further, False)):
             late = begin + span + more
-            after = horizon.extended(Identities(second, np.array([late])), at=late + at - begin, caught_up=late + at - begin)
+            after = dedup_window.extended(Identities(second, np.array([late])), at=late + at - begin, caught_up=late + at - begin)
             assert after.holds(first).all() == held
 
 
 def test_a_dedup_window_of_zero_length_is_empty() -> None:
     found = values(told(table(move(0))))
-    assert Horizon(0).extended(found, at=0, caught_up=0).holds(found.keys).tolist() == [False]
+    assert DedupWindow(0).extended(found, at=0, caught_up=0).holds(found.keys).tolist() == [False]

@@ -9,7 +9,7 @@ import pytest
 from pyspark.sql import DataFrame, SparkSession
 
 from ledger.log.fetch_checks import refuse_unclosed
-from speed.dedup.dedup_window import Horizon
+from speed.dedup.dedup_window import DedupWindow
 from speed.dedup.identities import Identities
 from speed.micro_batch.fold import Folded, Torn, fold_records
 from speed.micro_batch.task import Task
@@ -71,7 +71,7 @@ def test_a_micro_batch_folds_every_view_in_one_job(spark: SparkSession, project:
     views = {"f1": project.views["per_minute"], "f2": project.views["per_shop"]}
     frame = records(spark, *partitions)
     spark.sparkContext.setJobGroup("one", "one micro-batch")
-    folded = fold_records(frame, TASK, views, spanning(*partitions), Horizon(0), workers=Workers())
+    folded = fold_records(frame, TASK, views, spanning(*partitions), DedupWindow(0), workers=Workers())
     assert len(spark.sparkContext.statusTracker().getJobIdsForGroup("one")) == 1
     assert folded.counts.to_json() == {
         "events": 4, "quarantined": {"json": 1}, "holes": 0, "late": 0, "ahead": 0, "duplicates": 0, "conflicts": 0,
@@ -91,15 +91,19 @@ def test_duplicates_are_dropped_across_tasks_and_micro_batches(spark: SparkSessi
     views = {"f2": project.views["per_shop"]}
     task = Task(FILES, "sales", {"per_shop": "f2"})
     first = [[sale(1), sale(2), sale(1)], [sale(2), sale(3)]]
-    horizon = Horizon(600_000_000)
-    folded = fold_records(records(spark, *first), task, views, spanning(*first), horizon, workers=Workers())
+    dedup_window = DedupWindow(600_000_000)
+    folded = fold_records(records(spark, *first), task, views, spanning(*first), dedup_window, workers=Workers())
     assert (folded.counts.events, folded.counts.duplicates) == (3, 2)
     assert [row["n"] for row in answers(project, folded, "per_shop", "f2")] == [3]
-    horizon = horizon.extended(folded.identities, at=0, caught_up=0)
+    dedup_window = dedup_window.extended(folded.identities, at=0, caught_up=0)
     second = [[sale(3), sale(4), sale(3)], [sale(4)]]
-    folded = fold_records(records(spark, *second, first=3), task, views, spanning(*second, first=3), horizon, workers=Workers())
+    folded = fold_records(
+        records(spark, *second, first=3), task, views, spanning(*second, first=3), dedup_window, workers=Workers()
+    )
     assert (folded.counts.events, folded.counts.duplicates) == (1, 3)
-    assert not any(mask.any() for mask in horizon.extended(folded.identities, at=0, caught_up=0).find(np.ones((1, 3), np.uint64)))
+    assert not any(
+        mask.any() for mask in dedup_window.extended(folded.identities, at=0, caught_up=0).find(np.ones((1, 3), np.uint64))
+    )
 
 
 @pytest.mark.spark
@@ -107,7 +111,7 @@ def test_one_job_whatever_the_duplicates(spark: SparkSession, project: Project) 
     """Those of earlier micro-batches never take a second job; those across tasks only once, then tasks hand back their events."""
     views, task, workers = {"f2": project.views["per_shop"]}, Task(FILES, "sales", {"per_shop": "f2"}), Workers()
     strangers = np.random.default_rng(1).integers(0, 2**64, (20_000, 3), np.uint64)
-    horizon = Horizon(600_000_000).extended(Identities(strangers, np.zeros(20_000, np.int64)), at=0, caught_up=0)
+    dedup_window = DedupWindow(600_000_000).extended(Identities(strangers, np.zeros(20_000, np.int64)), at=0, caught_up=0)
     first = 0
     for number, (partitions, counted, jobs) in enumerate(
         (
@@ -121,12 +125,12 @@ def test_one_job_whatever_the_duplicates(spark: SparkSession, project: Project) 
     ):
         spark.sparkContext.setJobGroup(f"batch {number}", "one micro-batch")
         frame, ranges = records(spark, *partitions, first=first), spanning(*partitions, first=first)
-        folded = fold_records(frame, task, views, ranges, horizon, workers=workers)
+        folded = fold_records(frame, task, views, ranges, dedup_window, workers=workers)
         assert len(spark.sparkContext.statusTracker().getJobIdsForGroup(f"batch {number}")) == jobs
         assert (folded.counts.events, folded.counts.duplicates) == (counted, sum(map(len, partitions)) - counted)
         rows = answers(project, folded, "per_shop", "f2")
         assert [row["n"] for row in rows] == [counted] * bool(counted)
-        horizon, first = horizon.extended(folded.identities, at=0, caught_up=0), first + 3
+        dedup_window, first = dedup_window.extended(folded.identities, at=0, caught_up=0), first + 3
 
 
 @pytest.mark.spark
@@ -140,15 +144,20 @@ def test_duplicates_inside_one_value_are_dropped_by_their_index(spark: SparkSess
     def several(*numbers: int) -> bytes:
         return b"[%b]" % b",".join(sale(number, amount=number) for number in numbers)
 
-    horizon = Horizon(600_000_000)
+    dedup_window = DedupWindow(600_000_000)
     for partitions, first, counted, dropped, too_long in (
         ([[several(1, 2, 1), several(2, 3)], [several(4, 1), several(1, 2, 3, 4)]], 0, 4, 3, 1),
         ([[several(3, 5, 5)], [several(6, 4), several(5, 6, 7)]], 2, 3, 5, 0),
     ):
         folded = fold_records(
-            records(spark, *partitions, first=first), task, views, spanning(*partitions, first=first), horizon, workers=Workers()
+            records(spark, *partitions, first=first),
+            task,
+            views,
+            spanning(*partitions, first=first),
+            dedup_window,
+            workers=Workers(),
         )
-        horizon = horizon.extended(folded.identities, at=0, caught_up=0)
+        dedup_window = dedup_window.extended(folded.identities, at=0, caught_up=0)
         counts = folded.counts
         assert (counts.events, counts.duplicates, counts.holes) == (counted, dropped, 0)
         assert counts.quarantined == ({"length": too_long} if too_long else {})
@@ -167,7 +176,7 @@ def test_any_split_into_tasks_counts_each_event_once(spark: SparkSession, projec
     partitions: list[list[bytes]] = [[], [], []]
     for number in numbers:
         dice.choice(partitions).extend(some([number]))
-    folded = fold_records(records(spark, *partitions), task, views, spanning(*partitions), Horizon(1), workers=Workers())
+    folded = fold_records(records(spark, *partitions), task, views, spanning(*partitions), DedupWindow(1), workers=Workers())
     rows = answers(project, folded, "per_minute", "f1")
     found = {(f"{row['window_start']:%Y-%m-%dT%H:%M:%SZ}", row["shop"]): (row["n"], row["sum"]) for row in rows}
     assert found == per_minute(numbers)
@@ -209,7 +218,7 @@ def test_prepare_runs_after_duplicates_are_dropped(spark: SparkSession) -> None:
     task = Task(files, "sales", {"per_shop": "f2"})
     views = {"f2": project.views["per_shop"]}
     folded = fold_records(
-        records(spark, *partitions), task, views, spanning(*partitions), Horizon(600_000_000), workers=Workers()
+        records(spark, *partitions), task, views, spanning(*partitions), DedupWindow(600_000_000), workers=Workers()
     )
     assert (folded.counts.events, folded.counts.duplicates) == (3, 1)
     assert folded.rejected == {"f2": {"prepare": 1}}
@@ -223,6 +232,8 @@ def test_records_outside_the_plan_are_refused(spark: SparkSession, project: Proj
     task = Task(FILES, "sales", {"per_shop": "f2"})
     partitions = [[sale(1), sale(2)]]
     with pytest.raises(Torn, match=r"offsets 0 to 1 of partition 0 of topic T were read, but \[0, 1\) was planned"):
-        fold_records(records(spark, *partitions), task, views, Ranges.of({("T", 0): (0, 1)}), Horizon(0), workers=Workers())
-    holed = fold_records(records(spark, *partitions), task, views, Ranges.of({("T", 0): (0, 5)}), Horizon(0), workers=Workers())
+        fold_records(records(spark, *partitions), task, views, Ranges.of({("T", 0): (0, 1)}), DedupWindow(0), workers=Workers())
+    holed = fold_records(
+        records(spark, *partitions), task, views, Ranges.of({("T", 0): (0, 5)}), DedupWindow(0), workers=Workers()
+    )
     assert holed.counts.holes == 3

@@ -10,10 +10,10 @@ from ledger.log.positions import Position, ranges
 from ledger.publish.publications import Publication
 from ledger.realtime.commits import Commit
 from ledger.realtime_writer import Writer
-from speed.dedup.dedup_window import Horizon
+from speed.dedup.dedup_window import DedupWindow
 from speed.dedup.identities import Identities
 from speed.micro_batch.fold import fold_records
-from speed.micro_batch.log_ends import End, LogEnds
+from speed.micro_batch.polled_ends import PolledEnd, PolledEnds
 from speed.micro_batch.task import Task
 from speed.micro_batch.workers import Workers
 from views.instant import microseconds, time_of
@@ -43,14 +43,14 @@ class Tail:
     live: Publication
     by: str
     now: Callable[[], datetime]
-    horizon: Horizon = field(default_factory=lambda: Horizon(0))
+    dedup_window: DedupWindow = field(default_factory=lambda: DedupWindow(0))
     firsts: Offsets = field(default_factory=dict)
     maxima: Maxima = field(default_factory=dict)
     watermark: int | None = None
     caught_up: datetime | None = None
     known: Position | None = None
     """The position up to which the dedup window holds identities; below the table's end after another run has bridged the log."""
-    ends: LogEnds = field(default_factory=LogEnds, repr=False)
+    ends: PolledEnds = field(default_factory=PolledEnds, repr=False)
     workers: Workers = field(default_factory=Workers, repr=False)
 
     def extend(self, records: DataFrame, end: Position, *, still_there: Callable[[], Position | None]) -> Commit:
@@ -64,10 +64,10 @@ class Tail:
         maxima = newest([self.maxima, live.maxima.get(name, {})])
         reached = later(self.watermark, live.watermarks.get(name))
         task = replace(self.task, maxima=maxima, watermark=reached)
-        folded = fold_records(records, task, self.views, covered, self.horizon, workers=self.workers)
+        folded = fold_records(records, task, self.views, covered, self.dedup_window, workers=self.workers)
         asked = self.now()
         there = still_there()
-        newly = None if there is None else self.ends.caught_up(End(asked, there), end)
+        newly = None if there is None else self.ends.caught_up(PolledEnd(asked, there), end)
         caught_up = newly or self.caught_up
         maxima = newest([maxima, folded.maxima])
         reached = later(reached, watermark(maxima, self.source.idle))
@@ -86,7 +86,7 @@ class Tail:
             at=self.now(),
             by=self.by,
             caught_up=caught_up,
-            identities_since=None if self.horizon.since is None else time_of(self.horizon.since),
+            identities_since=None if self.dedup_window.since is None else time_of(self.dedup_window.since),
         )
         self.writer.append(commit)
         self._remember(commit, folded.identities)
@@ -97,4 +97,4 @@ class Tail:
         assert commit.at is not None  # every commit of a tail has a time
         self.caught_up, self.known = commit.caught_up, commit.end
         caught_up = None if commit.caught_up is None else microseconds(commit.caught_up)
-        self.horizon = self.horizon.extended(identities, at=microseconds(commit.at), caught_up=caught_up)
+        self.dedup_window = self.dedup_window.extended(identities, at=microseconds(commit.at), caught_up=caught_up)

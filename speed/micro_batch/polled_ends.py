@@ -14,7 +14,7 @@ _EVERY: Final = timedelta(seconds=5)
 """Least time between two ends that are remembered while the layer is behind."""
 
 
-class End(NamedTuple):
+class PolledEnd(NamedTuple):
     """The end of the log when it was polled."""
 
     asked: datetime
@@ -22,12 +22,12 @@ class End(NamedTuple):
 
 
 @dataclass
-class LogEnds:
+class PolledEnds:
     """The polled ends of the log that the layer has not reached yet, the earliest first."""
 
-    _ahead: deque[End] = field(default_factory=deque)
+    _ahead: deque[PolledEnd] = field(default_factory=deque)
 
-    def caught_up(self, end: End, reached: Position) -> datetime | None:
+    def caught_up(self, end: PolledEnd, reached: Position) -> datetime | None:
         """The latest time until which everything that the log had received lies below `reached`; None without a new one.
 
         `end` is the newest polled end of the log.

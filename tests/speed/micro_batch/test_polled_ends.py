@@ -6,7 +6,7 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from ledger.log.positions import Position
-from speed.micro_batch.log_ends import End, LogEnds
+from speed.micro_batch.polled_ends import PolledEnd, PolledEnds
 
 START = datetime(2026, 11, 1, 12, tzinfo=UTC)
 Step = tuple[tuple[int, int], tuple[int, int], int]
@@ -31,13 +31,13 @@ def at(offsets: list[int]) -> Position:
 @given(steps)
 def test_caught_up_is_the_time_of_the_latest_reached_end(drawn: list[Step]) -> None:
     """Each end is remembered that is five seconds or more from the one before, whichever way the clock was set."""
-    ends, log, counted, now = LogEnds(), [0, 0], [0, 0], START
-    remembered: list[End] = []
+    ends, log, counted, now = PolledEnds(), [0, 0], [0, 0], START
+    remembered: list[PolledEnd] = []
     for received, most, seconds in drawn:
         log = [old + new for old, new in zip(log, received, strict=True)]
         counted = [min(old + more, end) for old, more, end in zip(counted, most, log, strict=True)]
         now += timedelta(seconds=seconds)
-        newest = End(now, at(log))
+        newest = PolledEnd(now, at(log))
         there = at(counted)
         passed = [end for end in remembered if end.position.at_or_below(there)]
         remembered = remembered[len(passed) :]
