@@ -9,7 +9,7 @@ import pyarrow as pa
 
 from views.arrow.python_values import array
 from views.decode.idempotency import own_place
-from views.kernel.kernel import merge, partial, prepare, present, unique
+from views.kernel.kernel import deduplicate, merge, partial, prepare, present
 from views.kernel.partial import Partial
 from views.kernel.rows import to_rows
 from views.source.event import Event, event_fields
@@ -28,12 +28,12 @@ def answer(view: View, events: Iterable[Event]) -> list[dict[str, Any]]:
     Duplicates by the source's identity are dropped, as everywhere. The function takes events, so nothing is decoded.
     """
     log = events_table(view.source, [*events])
-    return rows_of(view, log, _folded(view, unique(view.source, log).events))
+    return rows_of(view, log, _folded(view, deduplicate(view.source, log).events))
 
 
 def rows_of(view: View, log: pa.Table, folded: Partial) -> list[dict[str, Any]]:
     """Rows as `answer` gives them, of what was folded of a log: an `events_table` with all copies, whose end labels windows."""
-    counted = unique(view.source, log).events
+    counted = deduplicate(view.source, log).events
     # An event of a test has no record, so it cannot be ahead of a record's timestamp.
     timed = replace(view.source, clock_skew=timedelta.max)
     reached = watermark(maxima_of(timed, counted), view.source.idle)
@@ -43,7 +43,7 @@ def rows_of(view: View, log: pa.Table, folded: Partial) -> list[dict[str, Any]]:
 def rejected(view: View, events: Iterable[Event]) -> Mapping[str, int]:
     """How many events the view rejects, by reason."""
     log = events_table(view.source, [*events])
-    return _folded(view, unique(view.source, log).events).rejected
+    return _folded(view, deduplicate(view.source, log).events).rejected
 
 
 def events_table(source: Source, events: Sequence[Event]) -> pa.Table:

@@ -2,8 +2,8 @@
 
 1. Hashes. Duplicates have equal 64-bit hashes of identity and event time. So tasks first shuffle only hashes, eight bytes an
    event, into buckets that sort them. If no hash occurs twice, no event is a duplicate: equal identities have equal hashes.
-2. Suspects. The few events whose hash occurs twice are shuffled whole, by hash, and the kernel's `unique` decides among them. It
-   also separates different events whose hashes are equal by chance.
+2. Suspects. The few events whose hash occurs twice are shuffled whole, by hash, and the kernel's `deduplicate` decides among
+   them. It also separates different events whose hashes are equal by chance.
 
 If only the newest range of the log is searched, hashes of the history are not shuffled: each task compares its part of the
 history with the hashes of the new events, and returns the few events that match.
@@ -200,7 +200,7 @@ def _events(search: Search, source: Source, part: Slice | str) -> Iterator[pa.Ta
 def judged(search: Search, pieces: Iterator[bytes]) -> Iterator[Duplicates]:
     """Decide which of a bucket's suspects are duplicates, of the searched ones; the others are the events that they repeat."""
     source = project.load_files(search.definitions).sources[search.source]
-    first = partial(kernel.unique, source, generations=search.generations)
+    first = partial(kernel.deduplicate, source, generations=search.generations)
     before = fresh = events_schema(source).empty_table()
     old = both = contents(source, before)
     duplicates = 0

@@ -11,7 +11,7 @@ from cli.records.bundles import Bundles, Value
 from ledger.log.counts import add
 from views.decode.sample_records import as_records
 from views.kernel.deduplicate import identity_columns
-from views.kernel.kernel import Partial, decode, merge, partial, prepare, unique
+from views.kernel.kernel import Partial, decode, deduplicate, merge, partial, prepare
 from views.source.offset_ranges import Ranges
 from views.source.record_filter import ByHeader
 from views.source.source import REJECTS_SCHEMA
@@ -66,7 +66,7 @@ def trial(view: View, lines: Iterable[bytes], *, at: datetime) -> Trial:
         offsets = [one.line - 1 for one in values]
         given = as_records(source, [one.value for one in values], topic_id=TOPIC, offsets=offsets, at=at)
         decoded = decode(source, given)
-        kept = unique(source, decoded.events, known)
+        kept = deduplicate(source, decoded.events, known)
         prepared, ranges = prepare(source, kept.events), Ranges.of({(TOPIC, 0): (offsets[0], offsets[-1] + 1)})
         states.append(partial(view, prepared.events, ranges, prepared.failed))
         maxima.append(maxima_of(source, kept.events))

@@ -1,7 +1,7 @@
 """The identities of a share of a micro-batch, as rows that travel to the driver.
 
-A task drops the duplicates within its own share with the kernel's `unique`, and sets suspects aside: events whose word is known.
-The driver decides by their keys which suspects are duplicates, and finds duplicates of events that another task read.
+A task drops the duplicates within its own share with the kernel's `deduplicate`, and sets suspects aside: events whose word is
+known. The driver decides by their keys which suspects are duplicates, and finds duplicates of events that another task read.
 """
 
 from collections.abc import Iterable, Sequence
@@ -16,7 +16,7 @@ import pyarrow.compute as pc
 from speed.dedup.keys import KEY, WORD_BYTES, Keys, Mask, Rows, by_word, firsts
 from speed.dedup.known_words import KnownWords
 from speed.dedup.row_hash import row_hashes
-from views.kernel.deduplicate import content_columns, identity_columns, unique
+from views.kernel.deduplicate import content_columns, deduplicate, identity_columns
 from views.source.event import TIMESTAMP
 from views.source.log_order import Places, log_order, places
 from views.source.offset_ranges import Partition
@@ -104,7 +104,7 @@ def identified(
         return Identified(events, keys, single, suspect, order)
     # Equal identities have equal words: the kernel decides only among the few events that share a word.
     repeated = events.take(pa.array(again))
-    single[again] = unique(source, repeated, generations=generations).kept
+    single[again] = deduplicate(source, repeated, generations=generations).kept
     again = again[log_order(repeated, generations)]
     shown = np.ones(events.num_rows, dtype=bool)
     shown[again] = firsts(keys[again], KEY)

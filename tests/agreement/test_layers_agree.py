@@ -15,7 +15,7 @@ from tests.agreement.oracle import plain
 from tests.agreement.windows import WINDOWS
 from tests.samples import COPIED, GENERATIONS, SAMPLES, just, table
 from views.arrow.ipc import from_ipc, to_ipc
-from views.kernel.kernel import Partial, merge, partial, present, settle, unique
+from views.kernel.kernel import Partial, deduplicate, merge, partial, present, settle
 from views.source.offset_ranges import Ranges
 from views.source.source import Source
 from views.view import View, group_columns
@@ -94,7 +94,7 @@ def events_of(source: Source, log: Log, read: Sequence[Vector]) -> Iterator[pa.T
     known = table([], source=source)
     for one in read:
         events = table([event for partition, (low, high) in one.items() for event in log[partition][low:high]], source=source)
-        found = unique(source, events, known, generations=GENERATIONS).events
+        found = deduplicate(source, events, known, generations=GENERATIONS).events
         known = pa.concat_tables([known, found])
         yield found
 

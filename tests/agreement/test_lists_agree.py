@@ -26,7 +26,7 @@ from tests.samples import share
 from tests.views.logged import records
 from views import Event, Source, View, count, count_window, first, last, last_k, max_by, sample, sliding_count_window, total
 from views.arrow.ipc import from_ipc, to_ipc
-from views.kernel.kernel import Partial, decode, merge, partial, prepare, present, settle, unique
+from views.kernel.kernel import Partial, decode, deduplicate, merge, partial, prepare, present, settle
 from views.source.log_order import further, places
 from views.source.offset_ranges import EMPTY, Ranges
 from views.source.source import events_schema, position_columns
@@ -199,7 +199,7 @@ def _shuffled(data: st.DataObject, events: pa.Table) -> pa.Table:
 def _without_copies(events: pa.Table) -> pa.Table:
     """As batch does it: the positions of copies by partition, then the events at other positions."""
     names = list(position_columns(READINGS))
-    kept = unique(READINGS, events).events.select(names)
+    kept = deduplicate(READINGS, events).events.select(names)
     dropped = events.select(names).join(kept, keys=names, join_type="left anti", use_threads=False)
     by_partition = {number: dropped.filter(pc.equal(dropped["_partition"], number)) for number in (0, 1)}
     return DroppedPositions({("T", number): np.sort(places(some)) for number, some in by_partition.items() if len(some)}).keep(

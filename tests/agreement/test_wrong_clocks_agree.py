@@ -34,7 +34,7 @@ from speed.micro_batch.log_tail import Tail
 from speed.micro_batch.task import Share, Task, share_of
 from tests.samples import share
 from views.arrow.ipc import from_ipc, to_ipc
-from views.kernel.kernel import decode, merge, merge_states, present, unique
+from views.kernel.kernel import decode, deduplicate, merge, merge_states, present
 from views.kernel.partial import Partial
 from views.project.project import load_files
 from views.source.offset_ranges import Ranges
@@ -218,7 +218,7 @@ def tail_of(tables: Tables, live: Any) -> Tail:
 
 def in_batch(folder: Path, log: Sequence[Sequence[Told]], start: Position, end: Position, number: int) -> fold.Counted | None:
     """What a batch task finds in a range, duplicates that the whole log has left out."""
-    whole = unique(TICKS, decode(TICKS, records(log, LOG_START, end)).events).events
+    whole = deduplicate(TICKS, decode(TICKS, records(log, LOG_START, end)).events).events
     events = decode(TICKS, records(log, start, end)).events
     if not events.num_rows:
         return None

@@ -17,7 +17,7 @@ from examples.traffic import BURST_EVERY, BURST_FROM, BURST_LENGTH, DAY, MINUTE,
 from examples.truth import place_of
 from views import oracle
 from views.decode import decode
-from views.kernel.kernel import merge, partial, prepare, present, unique
+from views.kernel.kernel import deduplicate, merge, partial, prepare, present
 from views.kernel.rows import to_rows
 from views.project.project import Project, load
 from views.source.offset_ranges import EMPTY, Ranges
@@ -51,7 +51,7 @@ def answers(project: Project, samples: list[tuple[bytes | None, bytes]]) -> tupl
     """Every view's rows for these keys and values, and how many of them were refused, by reason."""
     (source,) = project.sources.values()
     decoded = decode(source, records(samples))
-    events = prepare(source, unique(source, decoded.events).events).events
+    events = prepare(source, deduplicate(source, decoded.events).events).events
     ranges = Ranges.of({(TOPIC, partition): (0, len(samples)) for partition in range(PARTITIONS)})
     return (
         {name: to_rows(view, present(view, partial(view, events, ranges))) for name, view in project.views.items()},
@@ -114,7 +114,7 @@ def test_the_plain_oracle_equals_the_kernel(name: str) -> None:
     decoded = decode(source, records(samples)).events
     first = oracle.first_places(source, [decoded], ()) if source.identity else {}
     counted = oracle.counted(source, decoded, first, ())
-    assert counted == unique(source, decoded).events
+    assert counted == deduplicate(source, decoded).events
     events = prepare(source, counted).events
     for view in project.views.values():
         parts = [partial(view, events.slice(start, 400), EMPTY) for start in range(0, events.num_rows, 400)]

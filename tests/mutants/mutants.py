@@ -130,7 +130,7 @@ MUTANTS = (
     ),
     Mutant(
         "partial-drops-copies",
-        "`partial` drops equal events that are folded together, although only `unique` may drop duplicates",
+        "`partial` drops equal events that are folded together, although only `deduplicate` may drop duplicates",
         "views/kernel/partial.py",
         "    prepare = bind(view).placement.steps.fold.prepare\n",
         '    fields = [name for name in events.column_names if not name.startswith("_")]\n'
@@ -274,7 +274,7 @@ MUTANTS = (
         "tests/batch/recompute/test_what_is_ahead_is_told.py::test_the_estimate_of_records_with_several_events_counts_events",
     ),
     Mutant(
-        "dedup window-off-by-one",
+        "dedup-window-off-by-one",
         "the dedup window evicts an identity a microsecond too early: at the end of its span instead of after it",
         "speed/dedup/dedup_window.py",
         "self.caught_up - self.span))",

@@ -1,4 +1,4 @@
-"""However the log is cut into tasks and micro-batches: the events, duplicates and conflicts that `unique` finds in all of it."""
+"""However the log is cut into tasks and micro-batches: the events, duplicates and conflicts are those of the whole log."""
 
 from collections import Counter
 from collections.abc import Iterator, Sequence
@@ -17,7 +17,7 @@ from speed.micro_batch.fold import fold_shares
 from speed.micro_batch.task import Share, Task, share_of
 from tests.speed.sales import START, project_files, sale
 from views.arrow.ipc import from_ipc
-from views.kernel.kernel import Partial, decode, merge, present, unique
+from views.kernel.kernel import Partial, decode, deduplicate, merge, present
 from views.project.project import load_files
 from views.source.offset_ranges import EMPTY, Ranges
 from views.source.source import RECORDS_SCHEMA
@@ -117,7 +117,7 @@ def counts_the_same(
         ends = [end + len(values) for end, values in zip(ends, chunks, strict=True)]
         before += tables
 
-    whole = unique(SALES, decode(SALES, pa.concat_tables(before)).events)
+    whole = deduplicate(SALES, decode(SALES, pa.concat_tables(before)).events)
     assert counted == Counter(events=whole.events.num_rows, duplicates=whole.duplicates, conflicts=whole.conflicts)
     answered = present(VIEW, merge(VIEW, states)).to_pylist()
     assert sum(row["n"] for row in answered) == whole.events.num_rows

@@ -28,7 +28,7 @@ DECODE_VERSION: Final = 2
 """Increase it whenever a decoder of the platform returns another event, or another outcome, for some record."""
 
 KERNEL_VERSION: Final = 2
-"""Increase it whenever unique, partial, merge or present could return another number for some events."""
+"""Increase it whenever deduplicate, partial, merge or present could return another number for some events."""
 
 LABELS: Final = ("topic", "lateness", "idle", "clock_skew", "dedup_window", "key", "compacted")
 """The parameters of a source that change no number."""

@@ -1,4 +1,4 @@
-"""The kernel's unique: keeps one event of each identity, before any filter."""
+"""The kernel's deduplicate: keeps one event of each identity, before any filter."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
@@ -19,7 +19,7 @@ _COPIES = "_copies"
 
 
 @dataclass(frozen=True)
-class Unique:
+class Deduplicated:
     """The events that count, in the order of the input; the number of dropped duplicates, and of conflicts among them.
 
     * `conflicts`: dropped duplicates whose content neither the kept event nor an earlier duplicate had. Contents A, B, B have one
@@ -52,7 +52,9 @@ def content_columns(source: Source, events: pa.Table) -> list[str]:
     return [name for name in events.column_names if name not in identity and name not in _AROUND]
 
 
-def unique(source: Source, events: pa.Table, known: pa.Table | None = None, *, generations: Sequence[str] = ()) -> Unique:
+def deduplicate(
+    source: Source, events: pa.Table, known: pa.Table | None = None, *, generations: Sequence[str] = ()
+) -> Deduplicated:
     """Keep the first of each identity and event time in the order of the log, whatever the order of the rows.
 
     * The order is by topic, partition, offset and index; `generations` are the ids of topics, the oldest first (see
@@ -63,14 +65,14 @@ def unique(source: Source, events: pa.Table, known: pa.Table | None = None, *, g
     columns = identity_columns(source)
     everything = np.ones(events.num_rows, dtype=bool)
     if not columns or not events.num_rows:
-        return Unique(events, 0, 0, everything)
+        return Deduplicated(events, 0, 0, everything)
     order = log_order(events, generations)
     ranked = events.select(columns).take(pa.array(order)).append_column(_RANK, pa.array(np.arange(len(order))))
     groups = ranked.group_by(columns, use_threads=False).aggregate([(_RANK, "min"), (_RANK, "list")])
     if known is not None and known.num_rows:
         groups = _without(groups, known, columns)
     if groups.num_rows == events.num_rows:
-        return Unique(events, 0, 0, everything)
+        return Deduplicated(events, 0, 0, everything)
     firsts = groups[f"{_RANK}_min"].to_numpy()
     kept = np.zeros(events.num_rows, dtype=bool)
     kept[order[firsts]] = True
@@ -79,7 +81,7 @@ def unique(source: Source, events: pa.Table, known: pa.Table | None = None, *, g
     conflicts = 0
     if len(repeated):
         conflicts = contents(source, events.take(pa.array(order[repeated.flatten().to_numpy()]))).num_rows - len(repeated)
-    return Unique(events.filter(pa.array(kept)), int(events.num_rows - len(firsts)), conflicts, kept)
+    return Deduplicated(events.filter(pa.array(kept)), int(events.num_rows - len(firsts)), conflicts, kept)
 
 
 def contents(source: Source, events: pa.Table) -> pa.Table:

@@ -2,7 +2,7 @@
 
     decode(source, records)          -> events, rejects      each record independently, exactly one outcome;
                                                              in a shared topic, other sources' records are counted apart
-    unique(source, events, known)    -> events               drops duplicates by identity, before any filter
+    deduplicate(source, events, known) -> events             drops duplicates by identity, before any filter
     ahead(source, events)            -> mask of events       that are ahead of their records' timestamps: a label, never a loss
     prepare(source, events)          -> rows                 any number from each event, by a function of the project
     late(source, events, maxima)     -> number of events     that arrived late: a label, never a loss
@@ -16,7 +16,7 @@ No engine, no I/O, no clock. Batch, speed and serving all call these functions; 
 
 from views.decode import Decoded, decode
 from views.kernel.after_final import after_final
-from views.kernel.deduplicate import Unique, unique
+from views.kernel.deduplicate import Deduplicated, deduplicate
 from views.kernel.late import Late, late
 from views.kernel.merge import merge, merge_states, settle
 from views.kernel.partial import Partial, partial
@@ -26,15 +26,16 @@ from views.source.prepare import Prepared, prepare
 
 __all__ = [
     "Decoded",
+    "Deduplicated",
     "Late",
     "Partial",
     "Prepared",
-    "Unique",
     "after_final",
     "ahead",
     "arrange",
     "arrange_as_one",
     "decode",
+    "deduplicate",
     "late",
     "merge",
     "merge_states",
@@ -43,5 +44,4 @@ __all__ = [
     "present",
     "present_arranged",
     "settle",
-    "unique",
 ]

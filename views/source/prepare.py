@@ -45,7 +45,7 @@ class Prepared:
 
 
 def prepare(source: Source, events: pa.Table, generations: Sequence[str] = ()) -> Prepared:
-    """The rows that views read, made of events that `unique` has kept; the events themselves if the source has no `prepare`.
+    """The rows that views read, made of events that `deduplicate` has kept; the events themselves if the source has no `prepare`.
 
     Each with its generation (see views.source.log_order.with_generation).
 

@@ -12,7 +12,7 @@ import pyarrow as pa
 from views import oracle
 from views.arrow.ipc import from_ipc, to_ipc
 from views.kernel.deduplicate import identity_columns
-from views.kernel.kernel import Partial, merge, partial, prepare, present, unique
+from views.kernel.kernel import Partial, deduplicate, merge, partial, prepare, present
 from views.source.event import Event
 from views.source.offset_ranges import EMPTY
 from views.testing import answer, events_table, rows_of
@@ -51,7 +51,7 @@ def checked_answer(view: View, events: Iterable[Event]) -> list[dict[str, Any]]:
     given = [*events]
     log = events_table(view.source, given)
     whole, *_ = _cut(view, log)
-    prepared = prepare(view.source, unique(view.source, log).events)
+    prepared = prepare(view.source, deduplicate(view.source, log).events)
     groups, refused = oracle.grouped(view, prepared.events)
     refused = {**refused, **({"prepare": prepared.failed} if prepared.failed else {})}
     own = oracle.left_out(view)
@@ -74,8 +74,8 @@ def _cut(view: View, log: pa.Table) -> Iterator[Partial]:
 
 def _merged(view: View, below: pa.Table, after: pa.Table) -> Partial:
     identities = below.select(identity_columns(view.source))
-    batch = unique(view.source, below).events
-    realtime = unique(view.source, after, identities).events
+    batch = deduplicate(view.source, below).events
+    realtime = deduplicate(view.source, after, identities).events
     return merge(view, [_stored(view, batch), _stored(view, realtime)])
 
 

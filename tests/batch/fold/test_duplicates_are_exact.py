@@ -1,4 +1,4 @@
-"""The search for duplicates drops what the kernel's `unique` drops from the whole log at once."""
+"""The search for duplicates drops what the kernel's `deduplicate` drops from the whole log at once."""
 
 import random
 from datetime import UTC, datetime, timedelta
@@ -66,7 +66,7 @@ def test_the_positions_that_plain_python_drops_are_dropped(spark: SparkSession, 
         sales([(f"i{dice.randrange(ids)}", dice.randrange(3)) for _ in range(3000)], partition=partition) for partition in (0, 1)
     ]
     whole = pa.concat_tables(tables)
-    expected = kernel.unique(SOURCE, whole)
+    expected = kernel.deduplicate(SOURCE, whole)
     events, scratch = Location(str(tmp_path / "events")), Location(str(tmp_path / "scratch"))
     ranges = Ranges.of({("T", 0): (0, 3000), ("T", 1): (0, 3000)})
     slices = cut(stored(events, tables), ranges, rows=1000)
@@ -94,7 +94,7 @@ def test_duplicates_in_many_pieces_are_found(tmp_path: Path, monkeypatch: pytest
     whole = sales([(f"i{dice.randrange(60)}", dice.randrange(2)) for _ in range(400)])
     cents = pa.array([dice.randrange(3) for _ in range(400)])
     whole = whole.set_column(whole.column_names.index("cents"), "cents", cents)
-    expected = kernel.unique(SOURCE, whole)
+    expected = kernel.deduplicate(SOURCE, whole)
     order = list(range(0, 400, 10))
     dice.shuffle(order)
 

@@ -160,7 +160,7 @@ class Published:
         rows = pa.concat_tables([events, pa.Table.from_pylist([beyond], schema)])
         handle = delta_commits.make_table(self.tables, address, schema, bounded=EVENTS.names)
         delta_commits.add_files(handle, [_file(self.tables, address, rows.slice(start, 25)) for start in range(0, len(rows), 25)])
-        once = kernel.unique(self.source, events, generations=GENERATIONS).events
+        once = kernel.deduplicate(self.source, events, generations=GENERATIONS).events
         self.counted = once if counted is None else counted
         self.live = {name: self._publish(view) for name, view in self.views.items()}
 
@@ -244,7 +244,7 @@ def test_wrong_states_are_found(tmp_path: Path) -> None:
 def test_a_duplicate_counts_at_its_first_position(tmp_path: Path) -> None:
     """The first copy has another key, so whoever looks at the events of one key alone takes the second for an event."""
     events = log(*SALES)
-    once = kernel.unique(PROJECT.sources["sales"], events, generations=GENERATIONS).events
+    once = kernel.deduplicate(PROJECT.sources["sales"], events, generations=GENERATIONS).events
     assert events.num_rows - once.num_rows == 3
     copy = events.filter(pc.field("cents") == 999)
     shops = pa.table({"shop": ["OSLO", "BERGEN", None]})

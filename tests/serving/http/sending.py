@@ -12,7 +12,7 @@ from infra.settings import Kafka, Settings
 from tests.serving.http.served import Served
 from tests.serving.world import DEFINITIONS, World, hit
 from views.decode import decode
-from views.kernel.deduplicate import unique
+from views.kernel.deduplicate import deduplicate
 from views.source.source import RECORDS_SCHEMA, Source
 
 _SOURCES = """
@@ -75,7 +75,7 @@ class Log:
         ]
         decoded = decode(source, pa.Table.from_pylist(rows, schema=RECORDS_SCHEMA))
         assert not decoded.rejects.num_rows
-        return len(found), unique(source, decoded.events).events.num_rows
+        return len(found), deduplicate(source, decoded.events).events.num_rows
 
 
 def served(folder: Path, log: Log, kafka_: Kafka, change: dict[str, Any] | None = None) -> Served:

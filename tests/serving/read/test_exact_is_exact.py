@@ -35,7 +35,7 @@ from views import oracle
 from views.arrow.ipc import to_ipc
 from views.exactness import MARK
 from views.kernel.deduplicate import content_columns, identity_columns
-from views.kernel.kernel import decode, partial, prepare, unique
+from views.kernel.kernel import decode, deduplicate, partial, prepare
 from views.source.offset_ranges import Ranges
 from views.view import group_columns
 
@@ -68,7 +68,7 @@ class Deduplicating(World):
         source = self.project.sources[SOURCE]
         events = decode(source, self.records(start, end)).events
         counted, conflicts = self._unknown(events) if self.following else (events, 0)
-        found = unique(source, counted)
+        found = deduplicate(source, counted)
         prepared = prepare(source, found.events)
         partials = {self.live.views[name].fingerprint: self._partial(name, prepared.events) for name in self.project.views}
         dropped = events.num_rows - found.events.num_rows

@@ -16,7 +16,7 @@ from speed.dedup.dedup_window import DedupWindow
 from speed.dedup.duplicates import find_duplicates
 from speed.dedup.identities import Identities, identified, identities, is_at, values
 from speed.dedup.keys import KEY, Keys
-from views.kernel.deduplicate import unique
+from views.kernel.deduplicate import deduplicate
 from views.source.event import Event, Scale
 from views.source.source import Source, events_schema
 
@@ -142,7 +142,7 @@ def test_equal_contents_share_a_key_and_different_ones_do_not() -> None:
     firsts = dict(zip(found["_offset"].to_pylist(), found["first"].to_pylist(), strict=True))
     assert firsts == {offset: offset == 0 for offset in range(len(CONTENTS))}
     assert len(set(map(tuple, values(found).keys.tolist()))) == found.num_rows == len(CONTENTS)
-    kept = unique(NOTES, events)
+    kept = deduplicate(NOTES, events)
     assert (kept.duplicates, kept.conflicts) == (2 * len(CONTENTS) - 1, len(CONTENTS) - 1)
 
 

@@ -13,7 +13,7 @@ from views import oracle
 from views.decode import decode
 from views.errors import DefinitionError
 from views.fingerprint.fingerprint import decoder_fingerprint, view_meaning
-from views.kernel.deduplicate import identity_columns, unique
+from views.kernel.deduplicate import deduplicate, identity_columns
 from views.measures import count
 from views.project.partition_key import record_keys
 from views.source.event import Event
@@ -56,14 +56,14 @@ def offsets(events: pa.Table) -> list[int]:
     ],
 )
 def test_a_copy_with_the_same_key_counts_once_and_those_without_each(source: Source, counted: list[int]) -> None:
-    """In the kernel's unique, the speed layer's keys and the plain oracle alike."""
+    """In the kernel's deduplicate, the speed layer's keys and the plain oracle alike."""
     sent = [(VALUE, b"k1"), (OTHER, b"k1"), (VALUE, NONE), (VALUE, NONE), (VALUE, b"k2"), (OTHER, NONE), (VALUE, b"k1")]
     events = decode(source, logged(*sent)).events
-    assert offsets(unique(source, events).events) == counted
-    known = unique(source, events.slice(0, 2)).events.select(identity_columns(source))
+    assert offsets(deduplicate(source, events).events) == counted
+    known = deduplicate(source, events.slice(0, 2)).events.select(identity_columns(source))
     assert [
-        *offsets(unique(source, events.slice(0, 2)).events),
-        *offsets(unique(source, events.slice(2), known).events),
+        *offsets(deduplicate(source, events.slice(0, 2)).events),
+        *offsets(deduplicate(source, events.slice(2), known).events),
     ] == counted
     assert len({tuple(key[:2]) for key in keys_of(source, events).tolist()}) == len(counted)
     assert oracle.identity_columns(source) == identity_columns(source)
@@ -76,7 +76,7 @@ def test_all_events_of_a_value_count_and_their_copies_do_not() -> None:
     source = replace(BY_KEY, max_events_per_record=3)
     value = b"[" + VALUE + b"," + VALUE + b"]"
     events = decode(source, logged((value, b"k"), (value, b"k"), (value, NONE), (value, NONE))).events
-    found = unique(source, events)
+    found = deduplicate(source, events)
     assert list(zip(offsets(found.events), found.events["_index"].to_pylist(), strict=True)) == [
         (0, 0),
         (0, 1),
@@ -91,7 +91,7 @@ def test_all_events_of_a_value_count_and_their_copies_do_not() -> None:
 
 
 def test_another_content_under_a_key_is_a_conflict() -> None:
-    found = unique(BY_KEY, decode(BY_KEY, logged((VALUE, b"k"), (OTHER, b"k"))).events)
+    found = deduplicate(BY_KEY, decode(BY_KEY, logged((VALUE, b"k"), (OTHER, b"k"))).events)
     assert (found.duplicates, found.conflicts) == (1, 1)
 
 
@@ -103,7 +103,7 @@ def test_where_the_log_tells_the_time_the_key_alone_makes_a_copy() -> None:
     kinds = pa.array([1] * 3, RECORDS_SCHEMA.field("timestamp_type").type)
     timed = table.set_column(table.column_names.index("timestamp_type"), "timestamp_type", kinds)
     assert identity_columns(source) == [IDEMPOTENCY_KEY]
-    assert offsets(unique(source, decode(source, timed).events).events) == [0, 2]
+    assert offsets(deduplicate(source, decode(source, timed).events).events) == [0, 2]
 
 
 @pytest.mark.parametrize("key", [None, b"", b"two words", b"\xff", b"tab\t", b"x" * 256])

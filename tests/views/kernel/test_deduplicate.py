@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.views.logged import decoded
-from views.kernel.deduplicate import identity_columns, unique
+from views.kernel.deduplicate import deduplicate, identity_columns
 from views.source.event import Event, Scale
 from views.source.source import Source, events_schema
 
@@ -111,20 +111,20 @@ def test_the_first_in_the_log_wins_whatever_the_order(copies: list[Copy], before
     """Any order of the rows keeps the same events and counts the same duplicates and conflicts as plain Python."""
     random.shuffle(copies)
     known = {(copy.shop, copy.number, copy.second) for copy in before}
-    result = unique(SALES, table(copies), table(before).select(identity_columns(SALES)))
+    result = deduplicate(SALES, table(copies), table(before).select(identity_columns(SALES)))
     kept, duplicates, conflicts = expected(copies, known)
     assert positions(result.events) == [copy[:3] for copy in copies if copy[:3] in kept]
     assert (result.duplicates, result.conflicts) == (duplicates, conflicts)
-    assert unique(SALES, table(copies), None) == unique(SALES, table(copies), table([]))
+    assert deduplicate(SALES, table(copies), None) == deduplicate(SALES, table(copies), table([]))
 
 
 @given(COPIES, st.integers(0, 12))
 def test_a_log_in_pieces_keeps_what_it_keeps_whole(copies: list[Copy], cut: int) -> None:
     """With the identities of what came before as `known`, a piece keeps what the whole log keeps of it."""
     log = sorted(copies)
-    whole = unique(SALES, table(log))
-    head = unique(SALES, table(log[:cut]))
-    tail = unique(SALES, table(log[cut:]), head.events.select(identity_columns(SALES)))
+    whole = deduplicate(SALES, table(log))
+    head = deduplicate(SALES, table(log[:cut]))
+    tail = deduplicate(SALES, table(log[cut:]), head.events.select(identity_columns(SALES)))
     assert positions(whole.events) == positions(head.events) + positions(tail.events)
     assert whole.duplicates == head.duplicates + tail.duplicates
 
@@ -135,28 +135,28 @@ def test_conflicts_are_the_contents_that_were_dropped_in_whatever_order(copies: 
     places = [copy[:3] for copy in copies]
     random.shuffle(places)
     moved = [Copy(*place, *copy[3:]) for place, copy in zip(places, copies, strict=True)]
-    whole, other = unique(SALES, table(copies)), unique(SALES, table(moved))
+    whole, other = deduplicate(SALES, table(copies)), deduplicate(SALES, table(moved))
     assert (whole.duplicates, whole.conflicts) == (other.duplicates, other.conflicts)
 
 
 def test_without_identity_every_event_counts() -> None:
     """A source that names no identity has no copies."""
     events = table([Copy(0, 0, offset, "a", 1, 1, None, None) for offset in range(3)])
-    result = unique(Source(topic="sales", event=Sale, event_time="at"), events)
+    result = deduplicate(Source(topic="sales", event=Sale, event_time="at"), events)
     assert (result.events, result.duplicates, result.conflicts) == (events, 0, 0)
 
 
 def test_topics_of_unknown_age_order_by_their_ids() -> None:
     """Not by their first appearance in the table."""
     copies = [Copy(1, 0, 0, "a", 1, 1, 1.0, None), Copy(0, 0, 5, "a", 1, 1, 2.0, None)]
-    assert positions(unique(SALES, table(copies)).events) == [(0, 0, 5)]
+    assert positions(deduplicate(SALES, table(copies)).events) == [(0, 0, 5)]
 
 
 def test_the_oldest_topic_is_the_first_of_the_log() -> None:
     copies = [Copy(1, 0, 0, "a", 1, 1, 1.0, None), Copy(0, 0, 5, "a", 1, 1, 2.0, None)]
     newer, older = sorted({str(topic) for topic in table(copies)["_topic_id"].to_pylist()})
-    assert positions(unique(SALES, table(copies), generations=(older, newer)).events) == [(1, 0, 0)]
-    assert positions(unique(SALES, table(copies), generations=(older,)).events) == [(1, 0, 0)]
+    assert positions(deduplicate(SALES, table(copies), generations=(older, newer)).events) == [(1, 0, 0)]
+    assert positions(deduplicate(SALES, table(copies), generations=(older,)).events) == [(1, 0, 0)]
 
 
 class Typed(Event):
@@ -178,7 +178,7 @@ def test_every_type_of_identity_matches_what_is_known() -> None:
         b'"day": "2026-11-01", "price": "1.50"}'
     )
     events = decoded(source, value, value.replace(b"1.50", b"1.5"), value.replace(b"1.50", b"1.51")).events
-    assert unique(source, events).duplicates == 1
+    assert deduplicate(source, events).duplicates == 1
     known = events.slice(0, 1).select(identity_columns(source))
     wide = known.set_column(2, "raw", known["raw"].cast(pa.large_binary()))
-    assert unique(source, events, wide).events.equals(events.slice(2))
+    assert deduplicate(source, events, wide).events.equals(events.slice(2))

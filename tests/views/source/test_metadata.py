@@ -10,7 +10,7 @@ from tests.views.logged import records
 from views.decode import decode
 from views.errors import DefinitionError
 from views.fingerprint.fingerprint import decoder_fingerprint
-from views.kernel.deduplicate import unique
+from views.kernel.deduplicate import deduplicate
 from views.kernel.kernel import merge, partial, present
 from views.kernel.rows import to_rows
 from views.measures import count, maximum, total
@@ -109,7 +109,7 @@ def test_key_and_headers_of_a_source_that_does_not_name_them_do_not_exist() -> N
 def test_a_copy_with_other_metadata_is_no_conflict() -> None:
     """A copy that was sent again has the same content, whatever its headers."""
     source = Source(topic="t", event=Click, event_time="at", identity=("id",), metadata=("_headers",))
-    found = unique(source, decode(source, logged(VALUE, VALUE)).events)
+    found = deduplicate(source, decode(source, logged(VALUE, VALUE)).events)
     assert (found.duplicates, found.conflicts) == (1, 0)
 
 

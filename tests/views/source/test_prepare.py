@@ -17,7 +17,7 @@ from tests.views.logged import records
 from views.decode import decode
 from views.errors import DefinitionError
 from views.fingerprint.fingerprint import decoder_fingerprint, fingerprint
-from views.kernel.kernel import Partial, merge, partial, prepare, present, unique
+from views.kernel.kernel import Partial, deduplicate, merge, partial, prepare, present
 from views.kernel.rows import to_rows
 from views.measures import count, first, first_k, last, maximum, sample, total
 from views.project.project import load_files
@@ -382,7 +382,7 @@ def test_the_function_gets_all_that_the_events_hold() -> None:
     keyed = source(looks, metadata=("_key",))
     value = msgspec.json.encode(line("a"))
     events = decode(keyed, pa.concat_tables([records([value]), records([value], first=1)])).events
-    assert prepare(keyed, unique(keyed, events).events).failed == 0
+    assert prepare(keyed, deduplicate(keyed, events).events).failed == 0
     assert [table.schema for table in seen] == [events_schema(keyed)] * 2  # once without events
     assert seen[1].column("id").num_chunks == 1
     assert seen[1].select(POSITION_SCHEMA.names).equals(events.select(POSITION_SCHEMA.names))

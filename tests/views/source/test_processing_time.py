@@ -6,7 +6,7 @@ import pyarrow as pa
 
 from tests.views.logged import records
 from views.decode import decode
-from views.kernel.kernel import late, merge, partial, prepare, present, unique
+from views.kernel.kernel import deduplicate, late, merge, partial, prepare, present
 from views.measures import count, last
 from views.source.event import Event
 from views.source.offset_ranges import EMPTY
@@ -46,7 +46,7 @@ def test_a_window_is_of_when_the_log_received_a_record() -> None:
 
 def test_a_copy_is_one_whenever_it_came() -> None:
     decoded = decode(PINGS, appended(b'{"id": 1}', b'{"id": 2}', b'{"id": 1}'))
-    counted = unique(PINGS, decoded.events)
+    counted = deduplicate(PINGS, decoded.events)
     assert (counted.events.num_rows, counted.duplicates, counted.conflicts) == (2, 1, 0)
 
 
