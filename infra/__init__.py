@@ -1,4 +1,4 @@
 """The environment: settings, processes, and the only places that start Java, a broker, a Kafka client or a Spark session.
 
-`folders` has the three folders of a copy (code, cache, state), `private_files` the files that only their owner may read.
+`folders.py` has the three folders of a copy: code, cache and state. No room here reads the ledger.
 """

@@ -18,7 +18,7 @@ from serving.code.release import CodeFailed, ReleaseCode
 from serving.code.zygote import Nursery
 from serving.ingest.trial_decode import Reading, read
 from views.document.described_definitions import decoded_elsewhere
-from views.document.rebuild import is_current, rebuilt
+from views.document.project_from_document import from_document, is_current
 from views.project.project import Project
 from views.source.source import Source
 
@@ -53,7 +53,7 @@ class DescribedDefinitions:
                 code = ReleaseCode(release.number, release.files, self.nursery, self.clock) if known is None else known[2]
                 stored = documents.of(self.tables, release.number)
                 document = stored if is_current(stored) else code.document()
-                known = release, rebuilt(document, release.files, code.run), code
+                known = release, from_document(document, release.files, code.run), code
                 self._known[release.number] = known
             return known[1]
 

@@ -12,7 +12,7 @@
 |                                                             | upgrades of versions                            |
 |                                                             | prepare: the columns that it gives              |
 
-`views.document.rebuild` makes a project of the document again.
+`views.document.project_from_document` makes a project of the document again.
 """
 
 import base64

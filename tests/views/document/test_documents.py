@@ -14,7 +14,7 @@ from views import exactness
 from views.decode import decode
 from views.decode.sample_records import as_records
 from views.document.document import answers_by_code, decodes_by_code, document_of
-from views.document.rebuild import is_current, rebuilt
+from views.document.project_from_document import from_document, is_current
 from views.errors import DefinitionError
 from views.fingerprint.fingerprint import decoder_fingerprint, fingerprint
 from views.project import project
@@ -87,7 +87,7 @@ def never(*_: Any) -> pa.Array:
 
 
 def again(of: Project) -> Project:
-    return rebuilt(document_of(of), of.files, never)
+    return from_document(document_of(of), of.files, never)
 
 
 def as_plain(view: View, source: Source) -> View:
@@ -231,7 +231,7 @@ def test_classes_of_a_project_are_code(tmp_path: Path) -> None:
 )
 def test_what_is_no_document_is_refused(change: bytes) -> None:
     with pytest.raises(DefinitionError):
-        rebuilt(change, {}, never)
+        from_document(change, {}, never)
     assert not is_current(change)
 
 
@@ -250,4 +250,4 @@ def test_only_measures_windows_and_decoders_are_made(tmp_path: Path, kind: str) 
     told = json.loads(document_of(known))
     told["views"][0]["window"] = {"class": kind, "fields": {}}
     with pytest.raises(DefinitionError, match="is not a measure, window or decoder"):
-        rebuilt(json.dumps(told).encode(), {}, never)
+        from_document(json.dumps(told).encode(), {}, never)

@@ -55,7 +55,7 @@ def is_current(document: bytes) -> bool:
         return False
 
 
-def rebuilt(document: bytes, files: Mapping[str, bytes], run: Run) -> Project:
+def from_document(document: bytes, files: Mapping[str, bytes], run: Run) -> Project:
     """The project of a document and the files that it was made of; `run` runs code that is the project's own.
 
     Raises DefinitionError for what is not a document of a project.
