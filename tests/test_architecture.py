@@ -1,4 +1,4 @@
-"""ARCHITECTURE.md is held to the tree: each path that it names exists, and each room is in its map.
+"""ARCHITECTURE.md fits the tree: each path that it names exists, and each room is in its map.
 
 A room is a folder of Python modules that is a package.
 """

@@ -1,4 +1,4 @@
-"""CONTRIBUTING.md is held to the tree: its blocks, applied to a copy, add a measure, a command and a decoder that work."""
+"""CONTRIBUTING.md fits the tree: its blocks, applied to a copy, add a measure, a command and a decoder that work."""
 
 import json
 import os

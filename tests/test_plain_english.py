@@ -1,4 +1,4 @@
-"""Sentences that a person reads are plain: no pattern that readers stumble over, no sentence of more than forty words.
+"""Sentences that a person reads are plain: none of the worst patterns, no sentence of more than forty words.
 
 Held are the strings, docstrings and comments of the packages, set-up, the page, the dashboards, and all documents. A clause
 that ends with a semicolon or a colon counts as a sentence.

@@ -1,4 +1,4 @@
-"""A random view, said to the kernel and to the oracle, over a random log and random ways to read it."""
+"""A random view, for the kernel and for the oracle, over a random log with random cuts and micro-batches."""
 
 from collections import Counter, defaultdict
 from collections.abc import Mapping, Sequence

@@ -1,4 +1,4 @@
-"""What a view must answer, said in plain Python beside the SQL that says it to the kernel, and sharing nothing with it.
+"""The expected answer of a view in plain Python, written beside the SQL for the kernel, and sharing nothing with it.
 
 Events are dicts. An expression is a pair: SQL, and a function of the event that gives its value, None for NULL, or raises
 Rejected. A measure is the kernel's measure beside a function of the list of values that it is asked about.

@@ -1,4 +1,4 @@
-"""New measures folded by themselves, beside the states that there are of the others, are the view's: any view, any events."""
+"""New measures that are folded separately, next to the stored states of the others, equal the whole view's states."""
 
 from datetime import timedelta
 

@@ -1,4 +1,4 @@
-"""Batch below the cut merged with realtime after it is the answer over the whole log, for any view, cut and micro-batching."""
+"""Batch below the cut merged with realtime after it equals the whole log, for any view, cut and micro-batches."""
 
 from collections import Counter
 from collections.abc import Iterator, Sequence

@@ -1,4 +1,4 @@
-"""Values that hold several events: whatever the micro-batches and the cut, the answer is what plain Python says of all events.
+"""Values of several events: for any micro-batches and cut, the answer equals plain Python's over all events.
 
 The order of the log is by index within an offset: duplicates, first and last, samples and log-order windows follow it.
 """

@@ -1,4 +1,4 @@
-"""The plain oracle of `views.oracle` says what the kernel says, and what the tests' own oracle says, which it has nothing of."""
+"""The plain oracle of `views.oracle` agrees with the kernel and with the tests' own oracle, and shares no code with them."""
 
 import inspect
 import random

@@ -1,4 +1,4 @@
-"""Whatever event times and timestamps say: both layers, cut anywhere, label as plain Python does that reads the log once."""
+"""For any event times and timestamps both layers, at any cut, give the labels of plain Python that reads the log once."""
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace

@@ -1,4 +1,4 @@
-"""Windows said in plain Python beside the windows that say them to the kernel."""
+"""Windows in plain Python, written beside the windows for the kernel."""
 
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator

@@ -1,4 +1,4 @@
-"""An archive of runs that decoders have finished, by its ledger alone: no record is read."""
+"""An archive of runs that decoders have finished, only in its ledger: no record is read."""
 
 from collections.abc import Sequence
 from datetime import UTC, datetime

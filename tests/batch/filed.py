@@ -1,4 +1,4 @@
-"""An archive without a log: made-up records of topics and their generations, filed as archive runs would."""
+"""An archive without a log: sample records of topics and their generations, written as archive runs would."""
 
 import random
 from collections.abc import Mapping, Sequence

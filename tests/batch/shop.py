@@ -1,4 +1,4 @@
-"""A small shop: its project, its records with everything that can be wrong with them, and what its views must answer."""
+"""A small shop: its project, records with every kind of fault, and the expected answers of its views."""
 
 import json
 import random

@@ -1,4 +1,4 @@
-"""What tests of batch commands require with Spark and a broker holds without both, in seconds: the same tests.
+"""Tests of batch commands that need Spark and a broker also pass without both, in seconds.
 
 So a mutant of what Spark's tasks run, or of how a command orders them, meets tests that are quick.
 """

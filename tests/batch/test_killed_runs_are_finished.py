@@ -1,4 +1,4 @@
-"""Processes that are killed with -9 in the middle, and two at once: the next run finishes, nothing is lost or there twice."""
+"""Runs that are killed with SIGKILL, and two at once: the next run finishes, and no record is lost or doubled."""
 
 import os
 import signal

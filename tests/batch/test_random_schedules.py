@@ -1,4 +1,4 @@
-"""Random schedules of everything on real parts, with processes killed at random moments: answers are the truth.
+"""Random schedules of real parts, with processes killed at random moments: answers are right.
 
 The seed is in the test's name, `[3]`; only what a killed process gets done before it is killed hangs on the machine, too.
 """

@@ -1,4 +1,4 @@
-"""Clocks of producers that are wrong, on a real broker: labels and figures of honest records stay, and every command goes on."""
+"""Wrong clocks of producers, on a real broker: labels and figures of other records stay, and every command works."""
 
 import json
 from collections.abc import Iterator, Sequence

@@ -1,4 +1,4 @@
-"""A short soak has answers of every kind and commits; what is flat and what grows is judged by the quarters of its time."""
+"""A short soak has answers of every kind and commits; growth is judged by the quarters of its time."""
 
 from dataclasses import replace
 from pathlib import Path

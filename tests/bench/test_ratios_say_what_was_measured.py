@@ -1,4 +1,4 @@
-"""The report's arithmetic: ratios per round, medians and spread over rounds, and nothing invented where nothing was seen."""
+"""The report's arithmetic: ratios per round, medians and spread over rounds, and no figure without a measurement."""
 
 from bench.stock import report
 from bench.stock.measuring import Run

@@ -1,4 +1,4 @@
-"""The benchmark of questions asks real published views, of all sides the same, and notices when they do not agree."""
+"""The benchmark sends the same questions over real published views to all sides, and notices a difference."""
 
 from dataclasses import replace
 from pathlib import Path

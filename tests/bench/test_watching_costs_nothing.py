@@ -1,4 +1,4 @@
-"""What the poller sees of a Delta table and of a process tree."""
+"""The poller's view of a Delta table and of a process tree."""
 
 import subprocess
 import sys

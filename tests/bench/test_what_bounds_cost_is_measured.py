@@ -1,4 +1,4 @@
-"""The benchmark of bounds asks both servers the same, by turns, and prints their rates side by side."""
+"""The benchmark of limits sends the same requests to both servers alternately, and prints both rates."""
 
 from pathlib import Path
 

@@ -1,4 +1,4 @@
-"""The benchmark of duplicates does the layers' own work, and says what each identity took."""
+"""The benchmark of duplicates runs the layers' own code, and reports the bytes of each identity."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""One campaign: a project that is fed, asked and injured for some minutes, and then held against all that was acknowledged."""
+"""One campaign: a project is fed, queried and disturbed for some minutes, then compared with all acknowledged events."""
 
 import ctypes
 import os

@@ -1,4 +1,4 @@
-"""The campaign's command: run it, print the result, and say how to repeat it and where the evidence is."""
+"""The campaign's command: runs it, prints the result, and how to repeat it and where the evidence is."""
 
 import argparse
 import json

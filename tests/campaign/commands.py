@@ -1,4 +1,4 @@
-"""Tandem's commands as the campaign runs them: as processes, each with what it printed in the evidence."""
+"""Tandem's commands for the campaign: run as processes, with their output in the evidence."""
 
 import signal
 import subprocess

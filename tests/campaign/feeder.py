@@ -1,4 +1,4 @@
-"""Events without end, over the command line and over HTTP, each sent again until it is acknowledged."""
+"""Endless events, over the command line and over HTTP, each retried until it is acknowledged."""
 
 import random
 from collections.abc import Iterator

@@ -1,4 +1,4 @@
-"""Which endings of a command mislead the person or program that reads them."""
+"""The command endings that mislead a person or program."""
 
 import json
 import re

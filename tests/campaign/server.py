@@ -1,4 +1,4 @@
-"""The server of the campaign's project, asked as any client would ask it."""
+"""The server of the campaign's project, queried as by any client."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass

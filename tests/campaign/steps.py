@@ -1,4 +1,4 @@
-"""What the campaign does to a project where nothing disturbs it: the states that a fault needs, and the way back from it."""
+"""The campaign's steps without a fault: the states that a fault needs, and the way back from them."""
 
 import random
 import time

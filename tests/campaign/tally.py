@@ -1,4 +1,4 @@
-"""What a campaign counts, and what it found wrong."""
+"""The counts of a campaign, and the errors that it found."""
 
 import json
 import time

@@ -1,4 +1,4 @@
-"""The campaign's parts that need no process: even shares, the oracle, what misleads, what is counted; and a short campaign."""
+"""The campaign's parts that need no process: even shares, the oracle, misleading ends, counts; and a short campaign."""
 
 import json
 import os

@@ -1,4 +1,4 @@
-"""A project with a local Airflow of its own, for slow tests: made, asked through its REST API, and taken down."""
+"""A project with its own local Airflow, for slow tests: started, polled through its REST API, and stopped."""
 
 import json
 import shutil

@@ -1,4 +1,4 @@
-"""The one way in which tasks run `tandem`: words as they come, a document, an exit code, no secrets; nothing stays behind."""
+"""How tasks run `tandem`: lines as they arrive, a document, an exit code, no secrets; no process stays behind."""
 
 import json
 import os

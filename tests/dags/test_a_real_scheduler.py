@@ -1,4 +1,4 @@
-"""A local Airflow, with its scheduler, does what it is there for: on schedule, over partitions, after a kill, and again.
+"""A local Airflow with its scheduler works: on schedule, over partitions, after a kill, and repeatedly.
 
 However often and in whatever order a task is tried, what is published is the same: each test ends by asking that.
 """

@@ -1,4 +1,4 @@
-"""DAGs know Airflow's SDK and standard operators, a small package of theirs and the standard library, and no platform."""
+"""DAGs import Airflow's SDK and standard operators, their own small package and the standard library, not the platform."""
 
 import ast
 import json

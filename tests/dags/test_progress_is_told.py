@@ -1,4 +1,4 @@
-"""Which hours a run may tell of, and what it means that a view is published past a position."""
+"""The hours that a run reports, and the meaning of a view that is published past a position."""
 
 from datetime import UTC, datetime, timedelta
 from itertools import pairwise

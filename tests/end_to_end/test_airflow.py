@@ -1,4 +1,4 @@
-"""The pages about Airflow, done as they say, and the demo whose batch runs are Airflow's."""
+"""The commands in the pages about Airflow, and the demo with batch runs by Airflow."""
 
 import json
 from functools import partial

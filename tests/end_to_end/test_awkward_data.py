@@ -1,4 +1,4 @@
-"""Data as they are published, with all that goes wrong in them, through everything a project lives through: no wrong answer.
+"""Real-world data with all its faults, through everything that a project does: no wrong answer.
 
 CSV of several rows a record, `NA` where nothing was measured, calendar days over a change of summer time, exact duplicates
 near and far, a logger whose clock is 40 days ahead, and a gateway that stamps its records 50 minutes ahead. The speed layer,

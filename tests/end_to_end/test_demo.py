@@ -1,4 +1,4 @@
-"""`tandem demo` as a newcomer runs it: it proves its answers, reports a crash, and leaves nothing behind."""
+"""`tandem demo` as a newcomer runs it: it verifies its answers, reports a crash, and leaves nothing behind."""
 
 import json
 import os

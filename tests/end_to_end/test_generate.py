@@ -1,4 +1,4 @@
-"""`tandem generate` against a real broker: all acknowledged, timestamps of sending, a truth of exactly what was sent."""
+"""`tandem generate` on a real broker: all acknowledged, with the time of sending, and the exact expected answers."""
 
 import json
 import signal

@@ -1,4 +1,4 @@
-"""docs/monitor.md, done as it says on the real parts; what it tells of lineage is complete, and as the specification says."""
+"""The commands of docs/monitor.md on the real parts; its lineage is complete and fits the specification."""
 
 import json
 from pathlib import Path

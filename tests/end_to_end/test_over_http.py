@@ -1,4 +1,4 @@
-"""What a program does over HTTP alone, on the real parts: send events that count once, and make a release live and go back."""
+"""A program over HTTP alone, on the real parts: sends events that count once, promotes a release and rolls it back."""
 
 import json
 import subprocess

@@ -1,4 +1,4 @@
-"""A speed layer that is stopped, and one that is killed, is seen everywhere within ten seconds; answers stay as they are."""
+"""A stopped and a killed speed layer are reported everywhere within ten seconds; answers stay the same."""
 
 import json
 import signal

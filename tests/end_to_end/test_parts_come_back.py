@@ -1,4 +1,4 @@
-"""Parts that are killed, or stopped in the middle, come back without help, and every record fed meanwhile counts once."""
+"""Killed and stopped parts recover without help, and every record that is fed meanwhile counts once."""
 
 import json
 import os

@@ -1,4 +1,4 @@
-"""The README's commands, run as they stand there, in their order, from a folder that has nothing but them."""
+"""The README's commands, run in their order, in a folder with nothing else."""
 
 import os
 import re

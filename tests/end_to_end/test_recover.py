@@ -1,4 +1,4 @@
-"""docs/recover.md, done as it says on the real parts: after every loss and its mend the answers are what they were."""
+"""The commands of docs/recover.md on the real parts: after every loss and its fix the answers are the same as before."""
 
 import json
 import time

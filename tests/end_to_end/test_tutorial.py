@@ -1,4 +1,4 @@
-"""The tutorial, done as it says: every command succeeds, and answers have the rows that it shows."""
+"""The tutorial's commands: every one succeeds, and answers have the rows that the tutorial shows."""
 
 import re
 import time

@@ -1,4 +1,4 @@
-"""examples/web on a real broker and Spark: whatever records are stamped, each event counts once before any recompute."""
+"""examples/web on a real broker and Spark: whatever the timestamps, each event counts once before any recompute."""
 
 import json
 from collections.abc import Sequence

@@ -1,4 +1,4 @@
-"""What an example's generator sends is what it says: reproducible, shaped as documented, its truth the kernel's answer."""
+"""An example's generator keeps its promises: reproducible, shaped as documented, its expected answers equal the kernel's."""
 
 from collections import Counter
 from datetime import UTC, datetime

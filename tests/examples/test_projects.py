@@ -1,4 +1,4 @@
-"""Every example is a project that works where it is copied to."""
+"""Every example is a project that works in any folder."""
 
 import os
 import subprocess

@@ -1,4 +1,4 @@
-"""Every measure obeys the laws that make the layers add up: how events are split, grouped and ordered changes nothing."""
+"""Every measure obeys the laws that make the layers add up: splits, groups and order of events change nothing."""
 
 from collections.abc import Sequence
 from dataclasses import replace

@@ -1,4 +1,4 @@
-"""Rules 1 to 9 together: whatever happens in whatever order, what a reader merges is what the log holds.
+"""Rules 1 to 9 together: for any schedule, merged answers equal the log.
 
 A state machine on real Delta tables: speed layers that commit, crash before or after a commit, are fenced; batch runs that
 choose, bridge, reserve and publish, two at a time; compaction and expiry; a log whose second partition comes late. After

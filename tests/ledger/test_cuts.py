@@ -1,4 +1,4 @@
-"""Rule 7: a cut is a committed boundary that the archive has reached; it is reserved first, and compaction leaves it alone."""
+"""Rule 7: a cut is a committed boundary that the archive has reached; it is reserved first, and compaction keeps it."""
 
 import pytest
 from deltalake import DeltaTable

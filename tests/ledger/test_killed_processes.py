@@ -1,4 +1,4 @@
-"""Real processes on real tables, killed with SIGKILL at any moment: what a reader merges is what the log holds.
+"""Real processes on real tables, killed with SIGKILL at any moment: merged answers equal the log.
 
 Unlike a simulated crash this also stops delta-rs between two of its own writes. A seed draws what the processes do and how
 long they live; when the machine lets them run is its own affair, so a seed that fails may pass the next time.

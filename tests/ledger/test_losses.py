@@ -1,4 +1,4 @@
-"""What a log lost is told by what was recorded of it; where it starts by now says nothing of what it had."""
+"""Losses follow from what was recorded of the log; its current start does not show what it had."""
 
 from datetime import UTC, datetime
 

@@ -1,4 +1,4 @@
-"""Rule 9: realtime rows stay as long as a retained publication needs them, and files stay for readers in mid-read."""
+"""Rule 9: realtime rows stay while a retained publication needs them, and files stay for running reads."""
 
 import os
 import time

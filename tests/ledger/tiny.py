@@ -1,4 +1,4 @@
-"""The smallest log that can go wrong: two partitions of integers, a view that counts and adds, partials a few bytes long."""
+"""The smallest log that can go wrong: two partitions of integers, a view that counts and adds, tiny partials."""
 
 import json
 from collections.abc import Sequence

@@ -1,4 +1,4 @@
-"""What each view of the test project must answer, added up in plain Python that shares nothing with the kernel."""
+"""The expected answers of each view of the test project, in plain Python that shares nothing with the kernel."""
 
 import json
 from collections.abc import Iterable

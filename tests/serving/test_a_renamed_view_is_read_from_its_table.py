@@ -1,4 +1,4 @@
-"""A view whose batch view is in the table of the name that it had is answered as before, and its table stays."""
+"""A renamed view is answered from the table of its former name, and the table stays."""
 
 from dataclasses import replace
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""Asked in process, by HTTP in every format, by SQL or as a Spark DataFrame, a view says what the plain oracle says.
+"""In process, by HTTP in every format, by SQL or as a Spark DataFrame, a view's rows equal the plain oracle's.
 
 The oracle adds up exactly the events below the position at which an answer stands: whatever is committed, recomputed and promoted
 meanwhile.

@@ -1,4 +1,4 @@
-"""Rows in order, limits that count what they leave out, and a provenance that says what was counted, where to and how exactly."""
+"""Rows in order, limits with a total, and a provenance: what was counted, up to where, and how exactly."""
 
 from dataclasses import replace
 from datetime import timedelta

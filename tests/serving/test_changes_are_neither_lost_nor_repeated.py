@@ -1,4 +1,4 @@
-"""Who knows an answer and takes in what changes knows every later answer: nothing is lost, and no row comes that was known."""
+"""An answer plus its changes equals every later answer: no change is lost, and no known row is repeated."""
 
 import threading
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""decoded + quarantined is the number of records so far, by whichever layer has come further, and never both."""
+"""decoded + quarantined is the number of records so far, by the layer that is further, never by both."""
 
 from collections.abc import Mapping
 from dataclasses import replace

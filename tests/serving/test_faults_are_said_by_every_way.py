@@ -1,4 +1,4 @@
-"""A gap, a speed layer that stands still, a missing file, a torn commit: every way says a number with its hole, or why not.
+"""A gap, a stuck speed layer, a missing file, a torn commit: every interface reports it, or fails with the reason.
 
 The table in docs/serve.md says the same.
 """

@@ -1,4 +1,4 @@
-"""batch, speed and merged answers equal plain Python's over their part of the log, wherever cut, triggers and compaction fall."""
+"""batch, speed and merged answers equal plain Python's over their part of the log, for any cut, triggers and compaction."""
 
 from pathlib import Path
 from tempfile import TemporaryDirectory

@@ -1,4 +1,4 @@
-"""What docs/python.md says a program can do, a program can do."""
+"""The programs in docs/python.md work."""
 
 import re
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""Draws that depend on nothing but a seed and the place where they are made: leaving one out of a schedule changes no other."""
+"""Draws that depend only on a seed and their place: leaving one out of a schedule changes no other."""
 
 from random import Random
 

@@ -1,4 +1,4 @@
-"""What happens to a log beside appends: retention, a topic deleted and created again, a partition more; and what may be lost."""
+"""Changes of a log besides appends: retention, a recreated topic, another partition; and what may be lost."""
 
 from random import Random
 

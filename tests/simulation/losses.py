@@ -1,4 +1,4 @@
-"""A log that loses records between any two commands, the commands, and what plain Python remembers of what the log ever had."""
+"""A log that loses records between commands, the commands, and plain Python's memory of the log's records."""
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field

@@ -1,4 +1,4 @@
-"""An archive on its way from one installation to another, in memory: export and import, but for their files."""
+"""An archive that moves between installations, in memory: export and import without their files."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager

@@ -1,4 +1,4 @@
-"""What may still be read, told in a few lines from the rows of publications and standing releases, and that it is all there."""
+"""The files that may still be read, by the rows of publications and standing releases, and a check that they exist."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass, field

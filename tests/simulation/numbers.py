@@ -1,4 +1,4 @@
-"""A log of numbers, the project that counts and adds them by the minute, and what its views must say: the plain oracle."""
+"""A log of numbers, the project that counts and adds them by minute, and its expected answers: the plain oracle."""
 
 import json
 from collections.abc import Iterable, Mapping, Sequence

@@ -1,4 +1,4 @@
-"""Which pairs of steps were interleaved: what one process did while another one stood before a step of its own."""
+"""The interleaved pairs of steps: what one process did while another one was before a step of its own."""
 
 from collections import Counter
 from collections.abc import Mapping

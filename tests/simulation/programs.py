@@ -1,4 +1,4 @@
-"""What the processes of a simulation run: the commands of batch, a speed layer, readers. Any I/O call may be their last."""
+"""The programs of a simulation: the commands of batch, a speed layer, readers. Any I/O call may be their last."""
 
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field

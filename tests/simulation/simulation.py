@@ -1,4 +1,4 @@
-"""One seed, one schedule: which processes start, who goes on when, what fails, what becomes of the log."""
+"""One seed, one schedule: which processes start, who runs next, what fails, what happens to the log."""
 
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence

@@ -1,4 +1,4 @@
-"""One process stands still before one of its I/O calls while others run to their end: every step of one beside whole others."""
+"""One process pauses before one of its I/O calls while others run to their end."""
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass

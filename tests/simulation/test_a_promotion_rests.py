@@ -1,4 +1,4 @@
-"""A promotion is at rest between its last check and its publication, for as long as a recompute, a retirement, upkeep take."""
+"""A promotion pauses between its last check and its publication while a recompute, a retirement or maintenance runs."""
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass

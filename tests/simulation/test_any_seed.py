@@ -1,4 +1,4 @@
-"""Whatever starts, stops, fails and overtakes, in any order: what is merged is what the log holds, and no reader steps back.
+"""For any schedule of starts, stops and failures, merged answers equal the log, and no reader steps back.
 
 `./tandem test -- tests/simulation --seed 17 -n 0 -s` replays the schedule of one seed and prints it; if it is wrong, the shortest
 that is wrong in the same way. `python -m tests.simulation` runs schedules for as long as one likes.

@@ -1,4 +1,4 @@
-"""A micro-batch is committed only while the log still is the one that it was planned on."""
+"""A micro-batch is committed only while the log is still the planned one."""
 
 import json
 from collections.abc import Callable, Iterable

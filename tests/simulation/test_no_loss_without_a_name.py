@@ -1,4 +1,4 @@
-"""Whatever the log loses between any two commands: what it ever had is in the archive or in a gap with one way on.
+"""Whatever the log loses between commands: every record it had is in the archive or in a gap with one way on.
 
 `./tandem test -- tests/simulation/test_no_loss_without_a_name.py --seed 17 -n 0 -s` replays the commands of one seed.
 """

@@ -1,4 +1,4 @@
-"""No command deletes a table, a batch version or a file that a publication or a release names which may still be read.
+"""No command deletes a table, batch version or file that a publication or release names and a reader may need.
 
 Schedules of apply, promote, rollback, retire, recompute and maintain, over definitions whose events gain fields and whose views
 are renamed, so that releases share tables under several names.

@@ -1,4 +1,4 @@
-"""Whatever others do between any two reads and writes of a process, answers stay right and nothing is lost without a name.
+"""Whatever others do between two reads or writes of a process, answers stay right and every loss has a name.
 
 Each command stands still before each of its I/O calls in turn, while others run to their end.
 """

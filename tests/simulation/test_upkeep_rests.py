@@ -1,4 +1,4 @@
-"""Upkeep reads the ledger several times: whatever is published between any two of its reads stays readable."""
+"""Maintenance reads the ledger several times: a publication between two of its reads stays readable."""
 
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager

@@ -1,4 +1,4 @@
-"""A worker of the speed layer goes by the newest state of its release, which may know what the worker never read."""
+"""A worker of the speed layer uses the newest state of its release, which may cover records it never read."""
 
 import time
 from collections.abc import Callable, Iterator

@@ -1,4 +1,4 @@
-"""A wrong schedule is shown as the shortest that is wrong in the same way, with the command that repeats its seed."""
+"""A wrong schedule is shown as the shortest one with the same fault, with the command that repeats its seed."""
 
 from collections.abc import Iterator
 

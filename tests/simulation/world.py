@@ -1,4 +1,4 @@
-"""What surrounds the ledger in a simulation: clock, locks, topic, and in place of Spark's jobs a few lines that count.
+"""The environment of the ledger in a simulation: clock, locks, topic, and a few counting lines instead of Spark.
 
 What decides runs as it is: all of ledger/; archive, recompute, apply, maintain of batch/; tail and upkeep of speed/; following of
 serving/. What that calls to copy, decode and fold is replaced by functions that read and write the same tables

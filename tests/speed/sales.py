@@ -1,4 +1,4 @@
-"""A small project for tests of the speed layer: sales with an identity, and what plain Python says of them."""
+"""A small project for tests of the speed layer: sales with an identity, and their expected answers in plain Python."""
 
 import json
 from collections.abc import Callable, Iterator, Sequence

@@ -1,4 +1,4 @@
-"""However the log is cut into tasks and micro-batches: the events, duplicates and conflicts are those of the whole log."""
+"""For any split into tasks and micro-batches, the events, duplicates and conflicts are those of the whole log."""
 
 from collections import Counter
 from collections.abc import Iterator, Sequence

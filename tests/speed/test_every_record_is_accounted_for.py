@@ -1,4 +1,4 @@
-"""What the tasks of a micro-batch read comes to what Spark planned, or nothing is committed: at every bound of the plan."""
+"""The tasks of a micro-batch read what Spark planned, or nothing is committed: at every bound of the plan."""
 
 from collections import Counter
 

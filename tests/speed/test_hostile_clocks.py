@@ -1,4 +1,4 @@
-"""Whatever producers stamp and however the layer's clock goes: copies that the log received within the dedup window are known.
+"""For any timestamps and any clock of the layer: duplicates received within the dedup window are recognized.
 
 The law of ARCHITECTURE.md ("Identity") against plain Python: no numpy, no runs, no eviction by levels.
 """

@@ -1,4 +1,4 @@
-"""A layer that restarts, catches up and goes past bridges counts each event once, without a JVM and a broker.
+"""A layer that restarts, catches up and crosses bridges counts each event once, without a JVM and a broker.
 
 The records that its tasks read come from a topic in memory and from the archive; all else is what runs under Spark.
 """

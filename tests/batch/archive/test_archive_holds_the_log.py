@@ -1,4 +1,4 @@
-"""The archive is the log byte for byte; events and quarantine are all of it; a run that was cut short is finished once."""
+"""The archive is the log byte for byte; events and quarantine have all of it; an interrupted run is finished once."""
 
 import json
 from dataclasses import replace

@@ -1,4 +1,4 @@
-"""A broker that is frozen while `archive` asks it or copies from it costs time and no record."""
+"""A broker that freezes while `archive` polls it or copies from it costs time and no record."""
 
 import os
 import signal

@@ -1,4 +1,4 @@
-"""Before its commit a run's files are held to the plan: pieces of it, none twice, and every record decoded."""
+"""Before its commit a run's files must match the plan: pieces of it, no offset twice, and every record decoded."""
 
 from collections.abc import Iterable
 

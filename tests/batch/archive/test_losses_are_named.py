@@ -1,4 +1,4 @@
-"""What the log lost before it was archived is a named gap, also where the archive never saw that the log had had it."""
+"""Records that the log lost before they were archived are a named gap, also if the archive never saw them."""
 
 import json
 from collections.abc import Callable, Iterator, Sequence

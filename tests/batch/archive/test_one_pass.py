@@ -1,4 +1,4 @@
-"""A task writes the bytes of its records and what they decode to, in one pass: no Spark, the task's function alone."""
+"""A task writes the bytes of its records and their events in one pass; only the task's function runs, without Spark."""
 
 import random
 from collections.abc import Sequence

@@ -1,4 +1,4 @@
-"""Files leave the archive if their topic was deleted while they were copied: those of the run and of that topic alone."""
+"""If a topic was deleted while it was copied, exactly its files of the run are removed from the archive."""
 
 from batch.archive.copy import doubtful
 from ledger.files.file_ranges import EVERY_OFFSET, FileRange

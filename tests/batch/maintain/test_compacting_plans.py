@@ -1,4 +1,4 @@
-"""What is rewritten is rewritten whole, once, in the order of the log, and never around a file that stays."""
+"""Compaction rewrites whole files, once, in the order of the log, and never across a file that stays."""
 
 from hypothesis import given
 from hypothesis import strategies as st

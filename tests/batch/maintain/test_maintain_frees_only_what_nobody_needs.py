@@ -1,4 +1,4 @@
-"""Upkeep changes no answer: of what is published, what is kept, what a reader has pinned, and what is read just now."""
+"""Maintenance changes no answer of live, retained or pinned snapshots, and no running read."""
 
 import os
 import subprocess

@@ -1,4 +1,4 @@
-"""Compaction rewrites small files as large ones: the same rows in the order of the log, in one commit, with the same bounds."""
+"""Compaction rewrites small files as large ones: the same rows in log order, in one commit, with the same bounds."""
 
 from datetime import UTC, datetime
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""How many records the archive has below a cut is exact, also where the cut runs through its files and row groups."""
+"""The number of archived records below a cut is exact, also if the cut lies within files and row groups."""
 
 from pathlib import Path
 

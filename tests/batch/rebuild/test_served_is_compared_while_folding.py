@@ -1,4 +1,4 @@
-"""The tasks that fold compare what they find with what was served, key by key, in whatever number of buckets, without Spark."""
+"""Folding tasks compare their states with the served ones, key by key, in any number of buckets, without Spark."""
 
 from dataclasses import replace
 from itertools import count, pairwise

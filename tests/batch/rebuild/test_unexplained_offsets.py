@@ -1,4 +1,4 @@
-"""Offsets below a cut without an event or a reject: as many as the archive found empty, and of other sources, and no more."""
+"""The number of offsets below a cut without event or reject equals the holes and other sources' records of the archive."""
 
 from pathlib import Path
 from types import SimpleNamespace

@@ -1,4 +1,4 @@
-"""Before a run takes its cut it waits for a speed layer that advances, and for no other."""
+"""Before a run takes its cut it waits for a speed layer that advances, and only for such a one."""
 
 from pathlib import Path
 

@@ -1,4 +1,4 @@
-"""A recompute compares what was served with what it finds; what nothing explains is not published."""
+"""A recompute compares served answers with its results, and publishes no unexplained difference."""
 
 import json
 from collections import Counter

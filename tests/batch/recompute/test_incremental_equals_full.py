@@ -1,4 +1,4 @@
-"""Adding what is new to what is published gives what folding everything gives, whatever the new stretch of the log holds."""
+"""An incremental run equals a full one, whatever the new range of the log contains."""
 
 import json
 import random

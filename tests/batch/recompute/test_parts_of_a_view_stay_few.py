@@ -1,4 +1,4 @@
-"""Which parts of a batch view an incremental run merges: the newest, while they cover at most twice what is merged so far."""
+"""An incremental run merges the newest parts of a batch view, while they cover at most twice the merged range."""
 
 from datetime import UTC, datetime
 

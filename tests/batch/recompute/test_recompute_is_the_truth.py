@@ -1,4 +1,4 @@
-"""A published batch is what plain Python counts below its cut, with every copy dropped and every record accounted for."""
+"""A published batch equals plain Python's count below its cut, without duplicates and with every record accounted for."""
 
 import json
 import shutil

@@ -1,4 +1,4 @@
-"""What a request folds: from where, up to which cut, and into which parts."""
+"""The steps of a request: from which offsets, up to which cut, and into which parts it folds."""
 
 from dataclasses import replace
 from pathlib import Path

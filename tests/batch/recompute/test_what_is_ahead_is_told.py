@@ -1,4 +1,4 @@
-"""What a run is about to read is told from the statistics of its files, of the range and the windows that it folds."""
+"""The estimate of a run comes from the statistics of the files of its range and windows."""
 
 from datetime import timedelta
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""A release that is applied answers as its definitions say, shares what did not change, and goes live, back and away."""
+"""An applied release answers by its definitions, shares unchanged views, and is promoted, rolled back and retired."""
 
 from collections.abc import Mapping
 from dataclasses import replace

@@ -1,4 +1,4 @@
-"""A gate opens for what it names, and says by which view and figure it is shut."""
+"""A gate opens if its conditions hold; otherwise its error names the view and the figure."""
 
 import pytest
 

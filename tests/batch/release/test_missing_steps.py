@@ -1,4 +1,4 @@
-"""What a new release lacks is built at the live cuts: views without a batch view, and sources that have no cut of it yet."""
+"""The missing parts of a new release are built at the live cuts: views without a batch view, sources without a cut."""
 
 from dataclasses import replace
 

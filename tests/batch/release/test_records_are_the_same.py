@@ -1,4 +1,4 @@
-"""Whether two decoders found the same in the archive: only then a release keeps batch views of another decoder."""
+"""A release keeps batch views of another decoder only if both decoders found the same in the archive."""
 
 from dataclasses import replace
 from pathlib import Path

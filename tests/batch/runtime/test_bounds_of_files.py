@@ -1,4 +1,4 @@
-"""What a file's bounds say holds for all of its rows, also of times that Delta's statistics cannot write."""
+"""The bounds of a file hold for all of its rows, also for times that Delta's statistics cannot express."""
 
 from datetime import UTC, datetime
 from pathlib import Path

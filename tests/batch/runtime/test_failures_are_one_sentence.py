@@ -1,4 +1,4 @@
-"""What goes wrong inside Spark reaches the user as one line without a stack."""
+"""An error inside Spark reaches the user as one line without a stack."""
 
 from pathlib import Path
 

@@ -1,4 +1,4 @@
-"""What is exported and imported is the archive, record for record, wherever it is cut short; nothing else is taken."""
+"""Export and import move the archive record for record, after any interruption, and accept nothing else."""
 
 import shutil
 from collections.abc import Callable, Iterator

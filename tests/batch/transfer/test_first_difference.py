@@ -1,4 +1,4 @@
-"""Two ways of the same records are compared record by record, however each of them is cut into pieces."""
+"""Two readers of the same records are compared record by record, whatever pieces they read."""
 
 from collections.abc import Iterator, Sequence
 

@@ -1,4 +1,4 @@
-"""What a replay sends is the archive in the order of the log, each record once, wherever it was killed, to a topic of its own."""
+"""A replay sends the archive in log order, each record once, after any kill, to a topic of its own."""
 
 from collections.abc import Callable
 from datetime import UTC, datetime, timedelta

@@ -1,4 +1,4 @@
-"""The archive is the log's memory: whatever becomes of the topic, and wherever the archive goes, answers stay the truth."""
+"""The archive is the log's memory: whatever happens to the topic or the archive's place, answers stay right."""
 
 from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime

@@ -1,4 +1,4 @@
-"""What is published of sampled keys is held against their events, wherever in the log these are; no Spark has a part in it."""
+"""Published answers of sampled keys are compared with their events, wherever in the log these are, without Spark."""
 
 from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime, timedelta

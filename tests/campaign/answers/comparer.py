@@ -1,4 +1,4 @@
-"""Answers of every way to ask, held against the oracle at the position that each answer names."""
+"""Compares answers of every interface with the oracle, at the position that each answer names."""
 
 import json
 import random

@@ -1,4 +1,4 @@
-"""The topic as kafka-python reads it: what the oracle counts."""
+"""The topic as kafka-python reads it, for the oracle."""
 
 import time
 from collections.abc import Mapping

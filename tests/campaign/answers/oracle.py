@@ -1,4 +1,4 @@
-"""What the campaign's project must answer: a few lines of plain Python over the log's records below a position.
+"""The expected answers of the campaign's project: a few lines of plain Python over the records below a position.
 
 Nothing of the platform is imported. A record is (partition, offset, value); a position maps partitions to their next offset.
 """

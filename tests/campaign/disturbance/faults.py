@@ -1,4 +1,4 @@
-"""What the campaign does to a running project, drawn so that every kind has an even share."""
+"""The faults of a campaign, drawn so that every kind has an even share."""
 
 import random
 from collections.abc import Iterator, Sequence

@@ -1,4 +1,4 @@
-"""Does the faults, and waits until the project is well again without anybody's help."""
+"""Causes the faults, and waits until the project has recovered without help."""
 
 import random
 import signal

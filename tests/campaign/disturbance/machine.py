@@ -1,4 +1,4 @@
-"""What a machine does to a project: its disk is full, its clock steps."""
+"""Faults of the machine: a full disk, a stepped clock."""
 
 import os
 import shutil

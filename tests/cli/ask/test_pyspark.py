@@ -1,4 +1,4 @@
-"""`pyspark` gives a shell and a script the session and the DataFrames at one snapshot, and Spark's SQL their names."""
+"""`pyspark` gives a shell and a script the session and the DataFrames at one snapshot, and registers their names in SQL."""
 
 import json
 import subprocess

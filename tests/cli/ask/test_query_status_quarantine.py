@@ -1,4 +1,4 @@
-"""What `query`, `status` and `quarantine` print: documents, exit codes, sentences, and what a pipe and a screen get."""
+"""The output of `query`, `status` and `quarantine`: documents, exit codes, sentences, and text for pipes and terminals."""
 
 import json
 import re

@@ -1,4 +1,4 @@
-"""`tandem sql`: a statement's formats and failures, and a prompt that answers, completes and goes on."""
+"""`tandem sql`: formats and errors of a statement, and a prompt that answers, completes and continues."""
 
 import io
 import json

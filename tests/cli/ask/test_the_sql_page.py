@@ -1,4 +1,4 @@
-"""docs/sql.md: its statements, asked of its own project, show what the page says."""
+"""docs/sql.md: its statements, run on its own project, give the output in the page."""
 
 import json
 import shlex

@@ -1,4 +1,4 @@
-"""`watch` prints what changes, once, and goes on from a token in another process."""
+"""`watch` prints each change once, and continues from a token in another process."""
 
 import json
 import signal

@@ -1,4 +1,4 @@
-"""What `maintain` prints, and that it starts no Spark."""
+"""The output of `maintain`, which starts no Spark."""
 
 import json
 import subprocess

@@ -1,4 +1,4 @@
-"""`verify` finds that both paths and what is published agree, and where they do not; it leaves nothing behind."""
+"""`verify` finds whether both paths and the published answers agree; it leaves nothing behind."""
 
 import json
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""`verify --all` agrees on the project that `init` writes and on every example, over events that their own generators make."""
+"""`verify --all` agrees for the project of `init` and for every example, over events of their own generators."""
 
 import json
 import re

@@ -1,4 +1,4 @@
-"""Definitions that differ from the published release are named, each way that they can; formatting is no difference."""
+"""Definitions that differ from the published release are named for every kind of change; formatting is not one."""
 
 from pathlib import Path
 

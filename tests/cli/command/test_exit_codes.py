@@ -1,4 +1,4 @@
-"""The table of exit codes is what commands end with: a process of its own for each kind of end."""
+"""Commands end with the exit codes of the table: a process for each kind of end."""
 
 import ast
 import signal

@@ -1,4 +1,4 @@
-"""How far Spark's tasks have come is told on stderr, in lines where that is no terminal, and only where it has changed."""
+"""The progress of Spark's tasks is printed on stderr, without a terminal in lines, and only if it has changed."""
 
 import time
 from pathlib import Path

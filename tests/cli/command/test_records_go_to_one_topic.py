@@ -1,4 +1,4 @@
-"""Which topic `feed` and `generate` send a source's records to."""
+"""The topic to which `feed` and `generate` send a source's records."""
 
 from datetime import datetime
 

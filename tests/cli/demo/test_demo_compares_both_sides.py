@@ -1,4 +1,4 @@
-"""The demo's comparison turns red for every kind of wrong answer."""
+"""The demo's comparison fails for every kind of wrong answer."""
 
 from pathlib import Path
 from typing import Any

@@ -1,4 +1,4 @@
-"""Freshness is the time from being in the log to being counted; an idle log is neither fresh nor stale."""
+"""Freshness is the time from the log to the answer; an idle log changes nothing."""
 
 from cli.demo.freshness import Freshness
 from ledger.log.positions import LOG_START, Position

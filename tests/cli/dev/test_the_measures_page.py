@@ -1,4 +1,4 @@
-"""docs/measures.md is what the measures' code says, and what the code says of sizes and of taking states out is so."""
+"""docs/measures.md equals the measures' code, and what the code states of sizes and subtraction is true."""
 
 from decimal import Decimal
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""docs/reference.md says what the docstrings say."""
+"""docs/reference.md equals the docstrings."""
 
 import inspect
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""Topics that do not suit their sources, on a real broker; a broker that is missing; clocks."""
+"""Topics that do not fit their sources, on a real broker; an absent broker; clocks."""
 
 import socket
 from collections.abc import Iterator

@@ -1,4 +1,4 @@
-"""Python, Java, jars, ports and the project's own files, as they must be and not."""
+"""Python, Java, jars, ports and the project's own files, valid and invalid."""
 
 import os
 import resource

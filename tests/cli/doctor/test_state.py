@@ -1,4 +1,4 @@
-"""Locks and their holders, and what ended in the middle: each told with what finishes it, and not while it is at work."""
+"""Locks and their holders, and interrupted work: each finding names the command that completes it, unless it is running."""
 
 import json
 import os

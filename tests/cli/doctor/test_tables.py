@@ -1,4 +1,4 @@
-"""Tables that do not open, are not plain, or have lost files, each with a fix; and the fixes that can be tried here fix."""
+"""Tables that do not open, are not plain, or have lost files, each with a fix; fixes that can be tested here work."""
 
 import json
 import shutil

@@ -1,4 +1,4 @@
-"""What the doctor prints, and that docs/doctor.md is what its checks say."""
+"""The output of the doctor, and docs/doctor.md, which its checks generate."""
 
 import json
 import os

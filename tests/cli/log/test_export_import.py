@@ -1,4 +1,4 @@
-"""What `export` and `import` print, what they refuse, and that they start no Spark and ask no broker."""
+"""The output of `export` and `import`, and their errors; they need neither Spark nor a broker."""
 
 import json
 import subprocess

@@ -1,4 +1,4 @@
-"""What is sent is what the truth counts, at the rate that was asked for, until the end or a stop."""
+"""The expected answers count the sent events, at the requested rate, until the end or a stop."""
 
 import json
 import time

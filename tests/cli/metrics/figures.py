@@ -1,4 +1,4 @@
-"""What `tandem metrics` prints, as Prometheus reads it."""
+"""The output of `tandem metrics`, as Prometheus parses it."""
 
 from prometheus_client.parser import text_string_to_metric_families
 

@@ -1,4 +1,4 @@
-"""What `tandem metrics` prints and serves is what the log holds, and docs/metrics.md lists it."""
+"""`tandem metrics` prints and serves the state of the log, and docs/metrics.md lists the metrics."""
 
 import json
 import signal

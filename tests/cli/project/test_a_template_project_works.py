@@ -1,4 +1,4 @@
-"""`init` writes a project that checks, answers from its sample file, and passes its own test, all without Java or Kafka."""
+"""`init` writes a project that checks, answers from its sample file, and passes its own test, without Java or Kafka."""
 
 import json
 import re

@@ -1,4 +1,4 @@
-"""`check` refuses an event type that does not read what is published, and says what would be valid."""
+"""`check` refuses an event type that cannot read published records, and explains what would be valid."""
 
 import json
 from datetime import UTC, datetime

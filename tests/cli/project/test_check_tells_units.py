@@ -1,4 +1,4 @@
-"""`check` shows the units and texts that definitions give, and nothing where they give none."""
+"""`check` shows the units and texts of definitions, and nothing for those without."""
 
 import json
 from pathlib import Path

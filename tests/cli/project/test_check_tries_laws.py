@@ -1,4 +1,4 @@
-"""`check --laws` finds the measures whose answers depend on how events are split, and says by which events."""
+"""`check --laws` finds measures whose answers depend on how events are split, with a counterexample."""
 
 import json
 import sys

@@ -1,4 +1,4 @@
-"""`check` warns where what a view says is right and may not be what was meant."""
+"""`check` warns about valid views that may not do what was meant."""
 
 import json
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""`explain` says of a view what its definition decides and what its tables hold, without Spark, and where they hold nothing."""
+"""`explain` shows how a view is computed and what its tables hold, without Spark, also if they are empty."""
 
 import json
 import subprocess

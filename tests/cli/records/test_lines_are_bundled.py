@@ -1,4 +1,4 @@
-"""A file's lines become what one record of their source holds: a line, several, or a header and rows."""
+"""The lines of a file become values of records: one line, several, or a header and rows."""
 
 from dataclasses import replace
 from datetime import UTC, datetime

@@ -1,4 +1,4 @@
-"""A file's lines become record values: without their ends, blank ones too, packed or not."""
+"""The lines of a file become values of records: without their ends, also blank ones, packed or not."""
 
 import gzip
 import io

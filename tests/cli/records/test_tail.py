@@ -1,4 +1,4 @@
-"""A followed file gives every line once: while it grows, and over renaming, replacing, truncating and vanishing."""
+"""A followed file yields every line once: while it grows, and when it is renamed, replaced, truncated or deleted."""
 
 from pathlib import Path
 from threading import Event

@@ -1,4 +1,4 @@
-"""What a local Airflow is told: loopback, two slots, nothing of the platform's packages, secrets for the owner's eyes."""
+"""The configuration of a local Airflow: loopback, two slots, no packages of the platform, private secrets."""
 
 import json
 import socket

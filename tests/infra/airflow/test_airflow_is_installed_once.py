@@ -1,4 +1,4 @@
-"""Airflow's packages: found as they are without a look at the network, and never part of what the main set-up is for."""
+"""Airflow's packages are reused without the network, and are not part of the main set-up."""
 
 import re
 

@@ -1,4 +1,4 @@
-"""A file is replaced whole: with the mode that was asked for, and nothing else in its folder."""
+"""A file is replaced atomically: with the requested mode, and nothing else in its folder."""
 
 import os
 import stat

@@ -1,4 +1,4 @@
-"""One holder at a time: a second one waits, or is told at once; the lock ends with its block, and its file stays."""
+"""One holder at a time: a second one waits or fails at once; the lock ends with its block, and its file stays."""
 
 from pathlib import Path
 from threading import Event, Thread

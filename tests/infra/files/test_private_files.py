@@ -1,4 +1,4 @@
-"""Files and folders of one user: made so, narrowed where they were wider, and never a folder that is everybody's."""
+"""Private files and folders: created with narrow modes, narrowed if wider, and refused if public on purpose."""
 
 import os
 import stat

@@ -1,4 +1,4 @@
-"""The dashboards ask for figures that there are, by labels that these have, in units, and lead to the runbook."""
+"""The dashboards query existing metrics by existing labels, have units, and link to the runbook."""
 
 import json
 import re

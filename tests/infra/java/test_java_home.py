@@ -1,4 +1,4 @@
-"""Which Java is used: JAVA_HOME's, then PATH's, then the packaged one, if it is one that Spark runs on."""
+"""The Java that is used: JAVA_HOME's, then PATH's, then the packaged one, if Spark supports it."""
 
 import stat
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""What the start of an embedded broker leaves in a state folder, without a broker: for tests of those who read it."""
+"""The files of a started embedded broker in a state folder, without a broker: for tests of their readers."""
 
 import msgspec
 

@@ -1,4 +1,4 @@
-"""Appending for many at a time: every record of a batch has its outcome, in order, and closing waits for all."""
+"""Appending for many callers: every record of a batch has its outcome, in order, and closing waits for all."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""The embedded broker: real Kafka, on loopback, its port and data kept, and plain sentences where it cannot be had."""
+"""The embedded broker: real Kafka, on loopback, with constant port and data, and plain sentences if it cannot start."""
 
 import socket
 import uuid

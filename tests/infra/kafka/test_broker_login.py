@@ -1,4 +1,4 @@
-"""The password's file may be lost, damaged or replaced: every client reports it with the way out, and the next start heals it."""
+"""A lost, damaged or replaced password file: every client reports it with the fix, and the next start repairs it."""
 
 import os
 import stat

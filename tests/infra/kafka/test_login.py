@@ -1,4 +1,4 @@
-"""The embedded broker lets nobody in without the project's login, at either of its ports, and gives it to its owner alone."""
+"""The embedded broker refuses clients without the project's login, at both ports; only its owner can read the login."""
 
 import json
 import os

@@ -1,4 +1,4 @@
-"""Keys are where every Kafka client puts them, and a topic whose keys are elsewhere takes no more of them."""
+"""Keys are partitioned as by every Kafka client; a topic that is partitioned otherwise accepts no more records."""
 
 from datetime import UTC, datetime
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""The Kafka client against a real broker: ids, offsets of committed records, and sending with nothing lost or mistaken."""
+"""The Kafka client on a real broker: ids, offsets of committed records, and sending without loss or error."""
 
 import os
 import socket

@@ -1,4 +1,4 @@
-"""Which of the client's errors are waited for: all that it marks as retriable but a topic that is gone; and no leader."""
+"""The retriable errors: all that the client marks so, except a deleted topic; and a missing leader."""
 
 from dataclasses import replace
 

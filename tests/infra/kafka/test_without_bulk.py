@@ -1,4 +1,4 @@
-"""Without confluent-kafka everything works: kafka-python sends, and says so where many records are sent."""
+"""Without confluent-kafka everything works: kafka-python sends, and commands that send many records print so."""
 
 import json
 import os

@@ -1,4 +1,4 @@
-"""Kafka's own command-line tools, each in a JVM of its own: the oracle of what the log holds."""
+"""Kafka's own command-line tools, each in its own JVM: the oracle of the log's content."""
 
 import re
 import subprocess

@@ -1,4 +1,4 @@
-"""Runs are told as the specification says, and whatever takes the events, or does not, no run fails or waits long for it."""
+"""Runs are reported by the specification; whatever accepts the events, or does not, no run fails or waits long for it."""
 
 import json
 import socket

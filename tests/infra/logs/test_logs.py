@@ -1,4 +1,4 @@
-"""Logs are bounded, lose no line when a file begins anew, hold no secret, and are read again in order of time."""
+"""Logs are bounded, lose no line in a rotation, contain no secret, and are read in order of time."""
 
 import json
 import os

@@ -1,4 +1,4 @@
-"""Background processes: detached, recorded before they run, known by more than a pid, ended whole."""
+"""Background processes: detached, recorded before they run, identified by pid and start time, ended with all children."""
 
 import os
 import signal

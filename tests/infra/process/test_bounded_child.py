@@ -1,4 +1,4 @@
-"""A child has only what it was given, is heard within bounds, and never outlives who started it."""
+"""A child has only the given environment, its output is bounded, and it never outlives its parent."""
 
 import os
 import select

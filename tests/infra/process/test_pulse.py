@@ -1,4 +1,4 @@
-"""A part's pulse: what its loops last did, by the machine's monotonic clock, and which process wrote it."""
+"""A part's pulse: the last work of its loops, by the machine's monotonic clock, and the process that wrote it."""
 
 import os
 import subprocess

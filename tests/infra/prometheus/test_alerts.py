@@ -1,4 +1,4 @@
-"""The alert rules ask for figures that there are, each has its section in the runbook, and Prometheus' own tool tests them."""
+"""The alert rules use existing metrics, each has its section in the runbook, and promtool tests them."""
 
 import re
 import shutil

@@ -1,4 +1,4 @@
-"""Spark's failures in one sentence, from what Spark really prints."""
+"""Spark's failures in one sentence, from Spark's real output."""
 
 import zipfile
 from typing import Any

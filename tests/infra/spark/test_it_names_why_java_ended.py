@@ -1,4 +1,4 @@
-"""A JVM that ends while it starts: the error is what ended it, never a warning that it printed before."""
+"""A JVM that ends while it starts: the error names the cause, never an earlier warning."""
 
 import os
 import subprocess

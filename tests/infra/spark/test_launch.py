@@ -1,4 +1,4 @@
-"""Properties reach Spark's JVM as they were given, whatever characters are in them, and no command line shows them."""
+"""Properties reach Spark's JVM unchanged, whatever characters they contain, and no command line shows them."""
 
 import os
 import shlex

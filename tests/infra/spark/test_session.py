@@ -1,4 +1,4 @@
-"""The session: plain Delta tables, UTC, loopback, a quiet terminal, and a lock that is the JVM's."""
+"""The session: plain Delta tables, UTC, loopback, a quiet terminal, and a lock that the JVM holds."""
 
 import json
 import os

@@ -1,4 +1,4 @@
-"""What a folder does beside the port: one rename, addresses as delta-rs prints them, folders that cannot be read."""
+"""A folder beyond the port: one rename, addresses as delta-rs prints them, unreadable folders."""
 
 from pathlib import Path
 

@@ -1,4 +1,4 @@
-"""What a bucket does beside the port: ranges of large objects, credentials of the environment, errors of one line."""
+"""A bucket beyond the port: ranges of large objects, credentials from the environment, errors of one line."""
 
 import random
 

@@ -1,4 +1,4 @@
-"""The supervisor over real processes, small Python programs: whatever is done to them, they come back, and end with it."""
+"""The supervisor with real processes, small Python programs: whatever happens to them, they recover, and end with it."""
 
 import json
 import os

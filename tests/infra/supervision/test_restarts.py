@@ -1,4 +1,4 @@
-"""The laws of restarts: pauses double up to a bound, a row of failures ends in giving up, a good run forgets them."""
+"""The laws of restarts: pauses double up to a bound, failures in a row end in giving up, a long run resets them."""
 
 from itertools import pairwise
 

@@ -1,4 +1,4 @@
-"""A log whose folder is listed while entries come into it may seem to lack one; that is no damage, and the next look has it."""
+"""A listing of a log during writes may lack an entry; that is not damage, and the next listing has it."""
 
 from collections.abc import Callable
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""Rule 3: a commit lands only on the version it was decided on; a new epoch fences; after any error the table is asked."""
+"""Rule 3: a commit lands only on the version it was decided on; a new epoch fences; after any error the table decides."""
 
 from collections.abc import Callable
 from datetime import timedelta

@@ -1,4 +1,4 @@
-"""What cannot be read or written is one sentence with its place; nothing is taken for empty, nothing is overwritten."""
+"""An unreadable or unwritable table is one sentence with its place; it never counts as empty, and is never overwritten."""
 
 import resource
 import shutil

@@ -1,4 +1,4 @@
-"""A journal numbers its rows without holes or repeats, whoever writes at the same time, and stays quick to read."""
+"""A journal numbers its rows without holes or repeats, with any number of writers, and stays fast to read."""
 
 import threading
 

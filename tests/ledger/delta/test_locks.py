@@ -1,4 +1,4 @@
-"""A lock is one process's until that process ends, however it ends; who waits is told for whom, and not for ever."""
+"""A process holds a lock until it ends, however it ends; a waiting process names the holder and times out."""
 
 import fcntl
 import os

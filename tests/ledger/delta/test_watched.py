@@ -1,4 +1,4 @@
-"""A table that is watched is read when it has something new, and only then."""
+"""A polled table is read if it has changed, and only then."""
 
 import errno
 import shutil

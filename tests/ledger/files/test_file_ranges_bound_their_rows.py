@@ -1,4 +1,4 @@
-"""What is asked of a file by its bounds holds for the rows in it: none that is wanted is in a file that is left out."""
+"""The bounds of a file hold for its rows: no requested row is in a file that is skipped."""
 
 from collections.abc import Sequence
 from dataclasses import replace

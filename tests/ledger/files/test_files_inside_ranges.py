@@ -1,4 +1,4 @@
-"""A file counts by its number of rows alone only if each of them surely lies in the ranges."""
+"""A file counts by its number of rows only if all of them are certainly in the ranges."""
 
 from hypothesis import example, given
 from hypothesis import strategies as st

@@ -1,4 +1,4 @@
-"""What the archive's ledger records of a range: its offsets, when it was archived, and what the runs that touch it found."""
+"""The ledger's records of an archived range: its offsets, when it was archived, and the results of its runs."""
 
 from datetime import datetime, timedelta
 

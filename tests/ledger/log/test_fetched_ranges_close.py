@@ -1,4 +1,4 @@
-"""Rule 5: a range is committed only if every offset of it is accounted for and the log is still the one that was planned on."""
+"""Rule 5: a range is committed only if every offset is accounted for and the log is still the planned one."""
 
 from dataclasses import replace
 

@@ -1,4 +1,4 @@
-"""A manifest says what an export is, and is refused if it contradicts itself or leads out of its folder."""
+"""A manifest describes an export, and is refused if it contradicts itself or names paths outside its folder."""
 
 import json
 from collections.abc import Callable

@@ -1,4 +1,4 @@
-"""How long what is not archived is safe: the least of all partitions, by age and by size, and when that is told in time."""
+"""How long unarchived records are safe: the least of all partitions, by age and by size, with a timely warning."""
 
 from datetime import timedelta
 

@@ -1,4 +1,4 @@
-"""The history of audits gives back what was recorded, in order, of one view and measure where only that is asked for."""
+"""The history of audits returns the recorded ones, in order, also of one view and measure."""
 
 from dataclasses import replace
 

@@ -1,4 +1,4 @@
-"""What was labelled by the speed layer stays so when a batch takes its range over, and the watermark never goes back."""
+"""Labels of the speed layer stay when a batch covers their range, and the watermark never goes back."""
 
 from dataclasses import replace
 from datetime import timedelta

@@ -1,4 +1,4 @@
-"""What the last runs say of the next: proportion where they are alike, a fixed part where they are not."""
+"""The estimate of a run from the last ones: proportional for similar runs, else with a fixed time."""
 
 from dataclasses import replace
 from datetime import UTC, datetime

@@ -1,4 +1,4 @@
-"""A release is what was stored, byte for byte; equal files are one release."""
+"""A release is stored byte for byte; equal files are one release."""
 
 import pytest
 

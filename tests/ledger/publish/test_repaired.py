@@ -1,4 +1,4 @@
-"""What the tail had counted and the batch found to be copies is the difference between the two over one range."""
+"""The repaired duplicates are the difference between the counts of the tail and of the batch over one range."""
 
 from dataclasses import replace
 

@@ -1,4 +1,4 @@
-"""Releases stand beside the live one, go live, come back and go: each by one record, and answers never step back."""
+"""Standing releases go live, come back and retire: each by one record, and answers never step back."""
 
 import random
 from collections.abc import Callable

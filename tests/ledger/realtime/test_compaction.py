@@ -1,4 +1,4 @@
-"""Compaction changes how many commits there are, and nothing that anyone could read from them."""
+"""Compaction changes the number of commits, and nothing that a reader could read from them."""
 
 from dataclasses import replace
 from datetime import timedelta

@@ -1,4 +1,4 @@
-"""Following a table reads every file once, and never takes a rewritten commit for a new one."""
+"""Following a table reads every file once, and never mistakes a rewritten commit for a new one."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""A project whose sources know their records in different ways, served beside a real broker; and what its topics then hold."""
+"""A project whose sources select their records in different ways, served with a real broker, and its topics' content."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass

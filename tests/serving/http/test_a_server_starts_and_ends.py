@@ -1,4 +1,4 @@
-"""`tandem serve` on a real socket: it says where it is, lets in who has the token that it made, and ends in order."""
+"""`tandem serve` on a real socket: it prints its address, accepts the token that it created, and ends cleanly."""
 
 import contextlib
 import json

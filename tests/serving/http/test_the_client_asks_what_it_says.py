@@ -1,4 +1,4 @@
-"""The Python client gives what a reader in process gives, on a real connection, and raises the server's own sentence."""
+"""The Python client gives the answers of a reader in process, on a real connection, and raises the server's sentence."""
 
 import json
 from collections.abc import Iterator

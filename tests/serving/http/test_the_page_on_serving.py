@@ -1,4 +1,4 @@
-"""docs/serve.md: its commands do what it says, its settings are settings, and its table has every route."""
+"""docs/serve.md: its commands work, its settings exist, and its table has every route."""
 
 import json
 import re

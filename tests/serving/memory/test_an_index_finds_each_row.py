@@ -1,4 +1,4 @@
-"""An index finds the rows that a look at every row finds, one question or many at once, wherever hashes and starts lie."""
+"""An index finds the rows that a scan finds, for one or many questions, wherever hashes and starts lie."""
 
 import numpy as np
 from hypothesis import example, given

@@ -1,4 +1,4 @@
-"""What cannot be read fails in memory with the reader's own sentence, and is answered again once it can be read."""
+"""A view that cannot be read fails in memory with the reader's sentence, and is answered again once it can be read."""
 
 import shutil
 from collections.abc import Callable

@@ -1,4 +1,4 @@
-"""Any number of threads ask while another looks for what is new: every answer is of one position, and none steps back."""
+"""Many threads ask while another polls: every answer is of one position, and none steps back."""
 
 import gc
 import subprocess

@@ -1,4 +1,4 @@
-"""A stack of layers says what one merge and present says of the same states, for any view, in any order, whatever the hash."""
+"""A stack of layers equals one merge and present of the same states, for any view, order and hash."""
 
 from collections.abc import Sequence
 from itertools import pairwise

@@ -1,4 +1,4 @@
-"""Answers from memory are the reader's, row for row, after every commit, compaction, recompute, promotion, refresh and fault."""
+"""Answers from memory equal the reader's, row for row, after every commit, compaction, recompute, promotion and fault."""
 
 from collections.abc import Mapping
 from dataclasses import replace

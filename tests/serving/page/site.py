@@ -1,4 +1,4 @@
-"""A website's hits as the page shows them: a year of nothing but one busy day, some of it in the batch part, and hostile keys."""
+"""A website's hits for the page: a year with one busy day, some of it in the batch part, and hostile keys."""
 
 import json
 from collections.abc import Iterator

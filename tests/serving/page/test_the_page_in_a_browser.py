@@ -1,4 +1,4 @@
-"""The web page in a real browser, on real tables: what it shows is what the server says, live, and whatever keys hold."""
+"""The web page in a real browser, on real tables: it shows the server's answers, live, whatever the keys contain."""
 
 import json
 import re

@@ -1,4 +1,4 @@
-"""The page's files: they hold no data and make no markup of any, and what is not ours is as it was."""
+"""The page's files contain no data and never turn data into markup; vendored files are unchanged."""
 
 import re
 from hashlib import sha256

@@ -1,4 +1,4 @@
-"""What is called exact equals the plain oracle; what is exact unless a duplicate arrived late equals it where none did.
+"""Answers labelled exact equal the plain oracle; those exact unless a duplicate was late equal it if none was.
 
 Random logs, with duplicates that the speed layer knows and with ones beyond its dedup window, over views of every kind of window.
 Every way of asking says the same of every row, and of the answer.

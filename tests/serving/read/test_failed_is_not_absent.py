@@ -1,4 +1,4 @@
-"""What cannot be read is *failed*, in one sentence that says what; nothing counted is *absent*; neither passes for the other."""
+"""An unreadable answer is *failed*, with the reason; without events it is *absent*; neither is mistaken for the other."""
 
 import json
 import shutil

@@ -1,4 +1,4 @@
-"""Labels in answers: final is final, and whatever changes a row that was final all the same has been counted before.
+"""Labels in answers: a final row stays final, and any event that changes it nevertheless is counted.
 
 Append times in the test's log are seconds by offset, so a partition that is a few records behind is idle.
 """

@@ -1,4 +1,4 @@
-"""A publication that is kept answers as the log below its cut does, whatever came after it; another is refused by name."""
+"""A retained publication answers as the log below its cut; any other is refused by name."""
 
 from pathlib import Path
 

@@ -1,4 +1,4 @@
-"""A reader goes on with every commit and publication, through whatever comes between two of its looks, and only forward."""
+"""A reader follows every commit and publication, whatever happens between two polls, and never steps back."""
 
 from dataclasses import replace
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""However a tail grows and is compacted, the held runs say what one merge of all its commits says; old commits stay unread."""
+"""However a tail grows and is compacted, the cached runs equal one merge of all its commits; old commits stay unread."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field

@@ -1,4 +1,4 @@
-"""A selection takes exactly the asked rows, reads texts as the key's type, and says what would be valid."""
+"""A selection takes exactly the requested rows, reads texts by the key's type, and explains what would be valid."""
 
 from datetime import UTC, date, datetime, timedelta, timezone
 from decimal import Decimal

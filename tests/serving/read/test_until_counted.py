@@ -1,4 +1,4 @@
-"""Who waits for positions goes on when these very ones are counted: no sooner, and no later for what others send."""
+"""A wait for positions ends when exactly these are counted, whatever others send."""
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field

@@ -1,4 +1,4 @@
-"""Windows of every kind, a part of whose events is below the cut and a part is not; ranges of slices as one window."""
+"""Windows of every kind with events on both sides of the cut; ranges of slices as one window."""
 
 from datetime import UTC, datetime, timedelta
 from pathlib import Path

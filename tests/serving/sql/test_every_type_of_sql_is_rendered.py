@@ -1,4 +1,4 @@
-"""Whatever type of DuckDB's a result has, each format has its values, at their limits too, or the statement is refused."""
+"""For every type of DuckDB each format has the values of a result, at their limits too, or refuses the statement."""
 
 import csv
 import io

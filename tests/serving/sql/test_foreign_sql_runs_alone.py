@@ -1,4 +1,4 @@
-"""Each statement has a process of its own with bounds that the kernel keeps; what becomes of one is nothing to the others."""
+"""Each statement has its own process with limits that the kernel enforces, and does not affect others."""
 
 import os
 import signal

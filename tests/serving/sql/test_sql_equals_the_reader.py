@@ -1,4 +1,4 @@
-"""What SQL says of a view is what the reader answers, and the functions over sketches say what is presented."""
+"""SQL over a view equals the reader's answer, and functions over sketches equal the presented values."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass

@@ -1,4 +1,4 @@
-"""Since when answers lack records, by the reader's own looks: each end that was seen, until it is counted."""
+"""Since when answers lack records, by the reader's own polls: each seen end, until it is counted."""
 
 from datetime import UTC, datetime, timedelta
 

@@ -1,4 +1,4 @@
-"""The signs of a part are what its files and the kernel tell: of real processes that live, are stopped, killed, or never were."""
+"""The signs of a part come from its files and the kernel: of processes that run, are stopped, killed, or never ran."""
 
 import os
 import signal

@@ -1,4 +1,4 @@
-"""The state of a part follows from its signs and a clock alone: what must be seen is red, and what works is not."""
+"""The state of a part follows only from its signs and a clock: faults are red, working parts are not."""
 
 from datetime import UTC, datetime, timedelta
 from typing import Any, Final

@@ -1,4 +1,4 @@
-"""Which record's timestamp says how long what is not archived is safe, whatever a producer's clock says."""
+"""The record whose timestamp decides how long unarchived records are safe, whatever a producer's clock."""
 
 from datetime import UTC, datetime, timedelta
 

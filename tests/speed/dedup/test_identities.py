@@ -1,4 +1,4 @@
-"""Identities: equal keys for copies and for nothing else; the first of them in the log stays."""
+"""Identities: equal keys only for duplicates; the first of them in the log stays."""
 
 from datetime import UTC, date, datetime, timedelta
 from decimal import Decimal

@@ -1,4 +1,4 @@
-"""A micro-batch folded by Spark: every copy dropped, every record accounted for, whatever the tasks saw."""
+"""A micro-batch that Spark folds: every duplicate is dropped and every record accounted for, whatever the tasks read."""
 
 import random
 from collections.abc import Iterator

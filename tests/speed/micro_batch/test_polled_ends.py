@@ -1,4 +1,4 @@
-"""Until when all is counted: the latest time at which the log ended no further than the layer has counted."""
+"""The time until which all is counted: the latest poll whose log end the layer has reached."""
 
 from datetime import UTC, datetime, timedelta
 

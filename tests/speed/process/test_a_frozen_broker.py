@@ -1,4 +1,4 @@
-"""A broker that is frozen for a while ends nothing: the speed layer goes on by itself, and every record counts once."""
+"""A broker that is frozen for a while ends nothing: the speed layer continues, and every record counts once."""
 
 import os
 import signal

@@ -1,4 +1,4 @@
-"""A source waits for its broker only where that can still answer: one that has come back at another place is told at once."""
+"""A source waits for its broker only while that may still answer: a broker at another address ends the wait at once."""
 
 import os
 from collections.abc import Callable

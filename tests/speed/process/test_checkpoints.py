@@ -1,4 +1,4 @@
-"""Folders of checkpoints are one process's own: those of ended processes go, those of others stay."""
+"""Each process has its own checkpoint folders: those of ended processes are deleted, those of others stay."""
 
 import os
 import subprocess

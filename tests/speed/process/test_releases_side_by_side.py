@@ -1,4 +1,4 @@
-"""A release is followed beside the live one, goes live and comes back while events arrive; one that fails ends alone."""
+"""A release is followed beside the live one, promoted and rolled back while events arrive; a failing one ends alone."""
 
 from datetime import UTC, datetime
 from itertools import count

@@ -1,4 +1,4 @@
-"""The speed layer on a real broker: whatever happens to it or to the log, every event is answered once."""
+"""The speed layer on a real broker: whatever happens to it or to the log, answers count every event once."""
 
 import random
 from collections.abc import Sequence

@@ -1,4 +1,4 @@
-"""However many micro-batches there are, the log has one event of a source now and then, and none is left out of the sums."""
+"""For any number of micro-batches, a source has one log event per period, and the sums contain all of them."""
 
 from structlog.contextvars import get_contextvars
 

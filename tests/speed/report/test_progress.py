@@ -1,4 +1,4 @@
-"""The speed layer's progress: sums over micro-batches, left for others to read while its process lives."""
+"""The speed layer's progress: sums over micro-batches, readable by others while its process lives."""
 
 import json
 import os

@@ -1,4 +1,4 @@
-"""A speed layer that runs has a pulse: of its loop through Java, and of each source's looks at the log, idle or not."""
+"""A running speed layer has a pulse: of its loop through Java, and of each source's polls of the log, idle or not."""
 
 from pathlib import Path
 

@@ -1,4 +1,4 @@
-"""Records of the archive are the same wherever its files are, and whatever the files hold: Spark's tasks read them themselves."""
+"""Spark's tasks read the archive's records themselves, with the same result for any storage and any files."""
 
 import random
 from collections.abc import Iterator

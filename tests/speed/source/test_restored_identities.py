@@ -1,4 +1,4 @@
-"""Which commit counted an identity that a restart loads: that of the stretch in which its record lies."""
+"""An identity that a restart loads belongs to the commit of the stretch in which its record lies."""
 
 from datetime import UTC, datetime
 from itertools import accumulate, pairwise

@@ -1,4 +1,4 @@
-"""History, audits and status say what the command line says, of what a token may read; the broker holds nothing up."""
+"""History, audits and status equal the commands' output for permitted views; the broker delays nothing."""
 
 import asyncio
 import json

@@ -1,4 +1,4 @@
-"""Runs are real commands for whoever asked: one with effect at a time, in an environment of their own, ended with the server."""
+"""Runs are real commands for their caller: one with an effect at a time, in a minimal environment, ended with the server."""
 
 import asyncio
 import json

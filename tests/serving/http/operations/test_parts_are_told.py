@@ -1,4 +1,4 @@
-"""Every answer tells in a header which parts stand still; no body and no tag is another one by it."""
+"""Every answer has a header with the state of the parts; it changes no body and no tag."""
 
 import os
 import time

@@ -1,4 +1,4 @@
-"""A row that the server's own thread gives has the bytes and the tag of the way that all questions go."""
+"""A row from the fast path has the bytes and the tag of the usual path."""
 
 from collections.abc import Iterator
 from typing import Any

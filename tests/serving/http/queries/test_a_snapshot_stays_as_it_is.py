@@ -1,4 +1,4 @@
-"""Pages of a cursor come from one snapshot, and answers of one snapshot are the same bytes, whatever is counted meanwhile."""
+"""Pages of a cursor are of one snapshot, and answers of one snapshot have the same bytes, whatever is counted meanwhile."""
 
 import json
 from pathlib import Path

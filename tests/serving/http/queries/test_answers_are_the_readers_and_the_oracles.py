@@ -1,4 +1,4 @@
-"""Whatever is asked in whatever format: the rows are those of a reader in process, and those that plain Python adds up."""
+"""For any question in any format, the rows equal those of a reader in process and of plain Python."""
 
 import csv
 import io

@@ -1,4 +1,4 @@
-"""What cannot be answered, or has no meaning, is a problem document that says why and what would be valid; never a number."""
+"""A question without an answer gets a problem document with the reason and what would be valid, never a number."""
 
 import json
 import shutil

@@ -1,4 +1,4 @@
-"""Tokens that do not fit, sent without end while the provider's keys cannot be fetched, delay nobody else."""
+"""Endless invalid tokens, while the provider's keys cannot be fetched, delay no other request."""
 
 import ssl
 import threading

@@ -1,4 +1,4 @@
-"""Each principal has its rate and its number of requests at a time; URLs, headers, bodies and responses have their bounds."""
+"""Each principal has a rate and a number of concurrent requests; URLs, headers, bodies and responses are bounded."""
 
 import asyncio
 from contextlib import ExitStack

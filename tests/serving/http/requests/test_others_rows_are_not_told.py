@@ -1,4 +1,4 @@
-"""Who is restricted to rows gets the same from every route, whatever the other rows are: the same bytes in two such worlds."""
+"""A token restricted to rows gets the same bytes from every route, whatever the other rows are."""
 
 import json
 from datetime import timedelta

@@ -1,4 +1,4 @@
-"""Each question is one line of the audit log: who, which views, how many rows, the outcome, and no value of anything."""
+"""Each question is one line of the audit log: the caller, the views, the number of rows, the outcome, and no value."""
 
 import os
 from collections.abc import Iterator

@@ -1,4 +1,4 @@
-"""What a client sends as text and is none is refused with a problem document, wherever it stands; no server fails at it."""
+"""Invalid text from a client is refused with a problem document, wherever it is; no server fails."""
 
 import json
 from collections.abc import Iterator

@@ -1,4 +1,4 @@
-"""Every route asks who it is: each of the application's own routes, for everybody who might come."""
+"""Every route checks its caller: each of the application's own routes, for every kind of caller."""
 
 from typing import Any, get_args
 

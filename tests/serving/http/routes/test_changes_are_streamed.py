@@ -1,4 +1,4 @@
-"""Changes as server-sent events: each once, on from any token, of rows that may be seen, and as long as the token holds."""
+"""Changes as server-sent events: each once, from any token, only of visible rows, while the token is valid."""
 
 import json
 from collections.abc import Iterator

@@ -1,4 +1,4 @@
-"""Events that are sent are in the log, byte for byte, when the answer says so; what is refused is not there at all."""
+"""Accepted events are in the log, byte for byte, when the answer arrives; refused ones are not there at all."""
 
 import json
 from collections.abc import Iterator

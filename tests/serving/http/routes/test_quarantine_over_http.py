@@ -1,4 +1,4 @@
-"""Operators see what is in quarantine, page by page, and what the project's folder would make of it, in a process of its own."""
+"""Operators page through the quarantine, and decode it with the project's folder, in a separate process."""
 
 import asyncio
 import json

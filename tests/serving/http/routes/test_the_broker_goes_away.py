@@ -1,4 +1,4 @@
-"""A broker that is slow, gone or killed: what became of each record is said, nothing waits for ever, and a retry counts once."""
+"""A slow, absent or killed broker: the outcome of each record is reported, nothing waits for ever, a retry counts once."""
 
 import asyncio
 import os
