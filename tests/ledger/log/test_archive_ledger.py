@@ -160,6 +160,34 @@ def test_a_gap_is_recorded_once_and_by_name(tables: Tables) -> None:
     assert gaps(tables, SOURCE) == [gap]
 
 
+def test_gaps_of_one_length_are_not_the_same_gap(tables: Tables) -> None:
+    first, second = (record(tables, SOURCE, Ranges.of({("T", 0): part}), reason="deleted", at=AT) for part in ((3, 7), (13, 17)))
+    assert [gap.name for gap in gaps(tables, SOURCE)] == [first.name, second.name] == [f"{SOURCE}-gap-1", f"{SOURCE}-gap-2"]
+
+
+def test_what_lies_in_an_unchecked_run_is_not_accounted_for(tables: Tables) -> None:
+    """Until its losses are recorded, an offset of it may be neither archived nor in a gap."""
+    ends = (at(3, 1), at(5, 5))
+    for run, (start, end) in enumerate(zip((LOG_START, ends[0]), ends, strict=True), 1):
+        intend(tables, start, end)
+        assert archive.accounted(tables, SOURCE) == start
+        write(tables.archive(SOURCE), run)
+        assert (archive.archived(tables, SOURCE), archive.accounted(tables, SOURCE)) == (end, start)
+        archive.check(tables, SOURCE, run, at=AT)
+        assert archive.accounted(tables, SOURCE) == end
+
+
+def test_a_later_run_that_is_finished_first_moves_no_end(tables: Tables) -> None:
+    intend(tables, LOG_START, at(3, 1))
+    intend(tables, at(3, 1), at(5, 5))
+    write_all(tables, 1)
+    write_all(tables, 2)
+    finish(tables, 2)
+    assert archive.end(tables, SOURCE, DECODER) == LOG_START
+    finish(tables, 1)
+    assert archive.end(tables, SOURCE, DECODER) == at(5, 5)
+
+
 def test_a_gap_is_refused_unless_accepted_by_name(tables: Tables) -> None:
     gap = record(tables, SOURCE, Ranges.of({("T", 0): (3, 7)}), reason="the log began at 7", at=AT)
     with pytest.raises(TandemError, match=r"gap numbers-gap-1 of source 'numbers': 4 offsets are lost \(the log began at 7\)"):

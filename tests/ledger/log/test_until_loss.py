@@ -91,6 +91,11 @@ def test_a_timestamp_older_than_the_retention_is_reported() -> None:
     )
 
 
+@pytest.mark.parametrize(("short_of", "expired"), [(timedelta(microseconds=1), False), (timedelta(0), True)])
+def test_a_record_expires_at_the_end_of_its_retention(short_of: timedelta, *, expired: bool) -> None:
+    assert left(of_age(7 * DAY - short_of)).expired == (AT - 7 * DAY if expired else None)
+
+
 @pytest.mark.parametrize("written", ["9223372036854775807", "31536000000000000"])
 def test_a_thousand_years_count_as_unlimited(written: str) -> None:
     assert Retention.of(LIMITED | {"retention.ms": written}) == Retention()

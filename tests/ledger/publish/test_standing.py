@@ -6,6 +6,8 @@ from dataclasses import replace
 from datetime import datetime, timedelta
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from ledger import cuts
 from ledger.delta.addresses import Tables
@@ -305,6 +307,19 @@ def test_a_former_release_is_kept_up_to_date_for_days(tables: Tables, writer: Wr
         assert followed(tables, AT + passed) == expected
     with pytest.raises(NotReady, match="release 1 is no longer kept up"):
         rollback(tables, 2, when=AT + timedelta(days=8))
+
+
+@given(st.lists(st.tuples(st.integers(1, 3), st.integers(1, 4)), min_size=1, max_size=8), st.integers(0, 12))
+def test_the_days_count_from_when_a_release_was_live_last(published: list[tuple[int, int]], since: int) -> None:
+    """A release that came back and ended again is kept up from its later end on."""
+    history, now = [], AT
+    for number, (release, hours) in enumerate(published, 1):
+        now += timedelta(hours=hours)
+        history.append(Publication(number, number - 1, now, "test", "promote", release, {}, {}))
+    last = {each.release: place for place, each in enumerate(history)}
+    live, bound = history[-1].release, AT + timedelta(hours=since)
+    kept = [release for release, place in sorted(last.items()) if release != live and history[place + 1].at > bound]
+    assert standing._standing(history, [], bound) == [live, *kept]
 
 
 def test_standing_states_are_retained(tables: Tables, writer: Writer) -> None:
