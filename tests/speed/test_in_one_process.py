@@ -33,7 +33,7 @@ from speed.source.follow import Follow, Surroundings, follow
 from speed.source.start_position import Gap
 from tests import one_process
 from tests.one_process import MemoryBroker, MemoryTopic, Streaming
-from tests.speed.sales import answered, commits, folded, per_minute, project_files, some, total
+from tests.speed.sales import answered, commits, folded, per_minute, project_files, sale, some, total
 from views.errors import TandemError
 from views.project.project import Project, load_files
 
@@ -336,3 +336,38 @@ def test_a_stopping_layer_begins_no_query_and_leaves_no_checkpoints(layer: Layer
     layer.start()
     assert total(layer.settings, "events") == 60
     assert {sum(one.end.values()) - sum(one.start.values()) for one in commits(layer.settings) if not one.mark} <= {25, 10, 35}
+
+
+def test_a_restarted_layer_labels_as_one_that_continued(layer: Layer) -> None:
+    """Late is an event behind those that another process counted, and no watermark moves back."""
+    layer.start()
+    layer.topic.append([sale(1, seconds=7200)], partition=0)
+    layer.drain()
+    before = commits(layer.settings)[-1]
+    layer.restart()
+    layer.topic.append([sale(2)], partition=0)
+    layer.topic.append([sale(3, seconds=60)], partition=2)
+    layer.drain()
+    after = commits(layer.settings)[-1]
+    assert (after.counts.events, after.counts.late) == (2, 1)
+    assert after.watermark == before.watermark
+    assert after.watermark is not None
+
+
+def test_the_log_is_caught_up_as_of_when_its_end_was_polled(layer: Layer, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The broker may take long to answer, and receive more meanwhile."""
+    layer.start()
+    polled, pause = kafka.ends, timedelta(seconds=10)
+
+    def slow(*arguments: Any) -> Any:
+        found = polled(*arguments)
+        layer.clock += pause
+        return found
+
+    monkeypatch.setattr(kafka, "ends", slow)
+    layer.topic.append([sale(1)])
+    layer.drain()
+    commit = commits(layer.settings)[-1]
+    assert commit.at is not None
+    assert commit.caught_up is not None
+    assert commit.at - commit.caught_up >= pause

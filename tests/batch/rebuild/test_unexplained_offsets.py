@@ -6,13 +6,15 @@ from typing import Any
 
 import pytest
 
-from batch.rebuild.account import refuse_unexplained
+from batch.rebuild.account import _newest, refuse_unexplained
 from ledger.delta.addresses import Tables
+from ledger.log import archive_runs
 from ledger.log.archived_range import archived_range
 from ledger.log.counts import Counts
 from ledger.log.fetch_checks import Unclosed
 from ledger.log.positions import LOG_START
 from tests.batch.decoded_runs import archived, at, decoded
+from views.instant import microseconds, time_of
 
 HOLES, OTHERS = (1, 2, 4), (8, 16, 32)
 """Of three runs, whose ends are 10, 20 and 30."""
@@ -46,3 +48,16 @@ def test_runs_that_reach_into_the_range_explain_the_holes_that_they_found(batch:
             asked = holes + more_holes, others + more_others
             expected = not 0 <= asked[0] <= holes or not 0 <= asked[1] <= others
             assert refused(batch, start, cut, *asked) == expected, asked
+
+
+@pytest.mark.parametrize(("cut", "of"), [(10, 0), (11, 1), (20, 1), (30, 2)])
+def test_no_event_is_newer_than_the_run_that_archived_it(batch: Any, cut: int, of: int) -> None:
+    """A producer's clock that is ahead makes no batch look fresh."""
+    archived = archived_range(batch.tables, "sales", "d", LOG_START, at(cut))
+    moment = archive_runs.runs(batch.tables, "sales")[of].at
+    assert archived.archived_at == moment
+    for later in (-1, 0, 1, 10**9):
+        assert _newest(archived, [microseconds(moment) - 5, microseconds(moment) + later]) == min(
+            moment, time_of(microseconds(moment) + later)
+        )
+    assert _newest(archived, []) is None

@@ -10,8 +10,10 @@ from ledger.delta.addresses import Tables
 from ledger.log import archive_runs
 from ledger.log.archive_runs import APP_ID, ArchiveRun, NotNext, Progress
 from ledger.log.counts import Counts
-from ledger.log.gaps import UnknownGap, gaps, record, refuse_unaccepted
+from ledger.log.gaps import GapNotAccepted, UnknownGap, gaps, record, refuse_unaccepted
 from ledger.log.positions import LOG_START, Position
+from ledger.publish.completeness import accepted_gaps
+from ledger.publish.publications import Publication
 from tests.ledger.tiny import AT, SOURCE, at
 from views.errors import TandemError
 from views.source.offset_ranges import Ranges
@@ -170,11 +172,11 @@ def test_what_lies_in_an_unchecked_run_is_not_accounted_for(tables: Tables) -> N
     ends = (at(3, 1), at(5, 5))
     for run, (start, end) in enumerate(zip((LOG_START, ends[0]), ends, strict=True), 1):
         intend(tables, start, end)
-        assert archive.accounted(tables, SOURCE) == start
+        assert archive_runs.accounted(tables, SOURCE) == start
         write(tables.archive(SOURCE), run)
-        assert (archive.archived(tables, SOURCE), archive.accounted(tables, SOURCE)) == (end, start)
-        archive.check(tables, SOURCE, run, at=AT)
-        assert archive.accounted(tables, SOURCE) == end
+        assert (archive_runs.archived(tables, SOURCE), archive_runs.accounted(tables, SOURCE)) == (end, start)
+        archive_runs.check(tables, SOURCE, run, at=AT)
+        assert archive_runs.accounted(tables, SOURCE) == end
 
 
 def test_a_later_run_that_is_finished_first_moves_no_end(tables: Tables) -> None:
@@ -183,9 +185,9 @@ def test_a_later_run_that_is_finished_first_moves_no_end(tables: Tables) -> None
     write_all(tables, 1)
     write_all(tables, 2)
     finish(tables, 2)
-    assert archive.end(tables, SOURCE, DECODER) == LOG_START
+    assert archive_runs.end(tables, SOURCE, DECODER) == LOG_START
     finish(tables, 1)
-    assert archive.end(tables, SOURCE, DECODER) == at(5, 5)
+    assert archive_runs.end(tables, SOURCE, DECODER) == at(5, 5)
 
 
 def test_a_gap_is_refused_unless_accepted_by_name(tables: Tables) -> None:
@@ -195,3 +197,19 @@ def test_a_gap_is_refused_unless_accepted_by_name(tables: Tables) -> None:
     with pytest.raises(UnknownGap, match="unknown gap 'x'; gaps: numbers-gap-1"):
         refuse_unaccepted([gap], ("x",))
     refuse_unaccepted([gap], (gap.name,))
+
+
+@pytest.mark.parametrize("accepted", [(), ("numbers-gap-1",), ("numbers-gap-2",), ("numbers-gap-1", "numbers-gap-2")])
+@pytest.mark.parametrize("before", [(), ("numbers-gap-1",), ("numbers-gap-2", "gone-gap-9")])
+def test_each_gap_is_accepted_by_this_run_or_by_one_before(
+    tables: Tables, accepted: tuple[str, ...], before: tuple[str, ...]
+) -> None:
+    parts = [Ranges.of({("T", 0): part}) for part in ((3, 7), (13, 17))]
+    found = tuple(record(tables, SOURCE, part, reason="deleted", at=AT) for part in parts)
+    record(tables, "other", parts[0], reason="deleted", at=AT)
+    state = Publication(2, 1, AT, "test", "recompute", 1, {}, {}, gaps=before)
+    if {gap.name for gap in found} <= {*accepted, *before}:
+        assert accepted_gaps(tables, state, [SOURCE], accepted) == found
+        return
+    with pytest.raises(GapNotAccepted):
+        accepted_gaps(tables, state, [SOURCE], accepted)
