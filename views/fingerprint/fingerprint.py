@@ -27,7 +27,7 @@ from views.view import View, bind
 DECODE_VERSION: Final = 2
 """Increase it whenever a decoder of the platform returns another event, or another outcome, for some record."""
 
-KERNEL_VERSION: Final = 2
+KERNEL_VERSION: Final = 3
 """Increase it whenever deduplicate, partial, merge or present could return another number for some events."""
 
 LABELS: Final = ("topic", "lateness", "idle", "clock_skew", "dedup_window", "key", "compacted")

@@ -96,6 +96,17 @@ def test_events_without_a_value_are_never_seen(values: list[float | None]) -> No
         assert row[name] == (None if known is None else pytest.approx(known, rel=1e-9, abs=least)), name
 
 
+@share(50)
+@given(st.floats(-1e6, 1e6), st.integers(2, 12), st.integers(1, 12), st.booleans())
+def test_equal_values_have_no_spread_however_they_are_merged(value: float, n: int, size: int, nulls: bool) -> None:  # noqa: FBT001  drawn
+    """So a shape or a correlation is null, in every layer alike, and not what rounding makes of nothing."""
+    events = [{"f": each, "i": 3} for each in ([value, None] if nulls else [value]) * n]
+    assert in_pieces(events, size) == in_pieces([{"f": value, "i": 3}] * n, n)
+    row = in_pieces(events, size)
+    assert [row[name] for name in ("variance", "stddev", "covariance")] == [0, 0, 0]
+    assert [row[name] for name in ("skewness", "kurtosis", "correlation")] == [None, None, None]
+
+
 def test_a_small_spread_far_from_zero_does_not_cancel() -> None:
     """The naive sum of squares would lose all digits here."""
     values = [1e9 + offset for offset in (4.0, 7.0, 13.0, 16.0)]

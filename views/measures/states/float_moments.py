@@ -63,7 +63,7 @@ def answers(values: Doubles, present: npt.NDArray[np.bool_]) -> pa.Array:
 
 def _fold_moments(values: Doubles, group: npt.NDArray[np.intp], counts: Doubles) -> Doubles:
     total = _adder(group, len(counts))
-    mean = total(values[:, 0]) / counts
+    mean = _within(total(values[:, 0]) / counts, values[:, 0], group)
     deviation = values[:, 0] - mean[group]
     return np.stack([counts, mean, *(total(deviation**power) for power in (2, 3, 4))], axis=1)
 
@@ -72,7 +72,7 @@ def _unite_moments(parts: Doubles, group: npt.NDArray[np.intp], groups: int) -> 
     total = _adder(group, groups)
     n, mean, m2, m3, m4 = parts.T
     counts = total(n)
-    common = total(n * (mean / counts[group]))
+    common = _within(total(n * (mean / counts[group])), mean, group)
     d = mean - common[group]
     return np.stack(
         [
@@ -88,7 +88,7 @@ def _unite_moments(parts: Doubles, group: npt.NDArray[np.intp], groups: int) -> 
 
 def _fold_comoments(values: Doubles, group: npt.NDArray[np.intp], counts: Doubles) -> Doubles:
     total = _adder(group, len(counts))
-    means = [total(values[:, column]) / counts for column in (0, 1)]
+    means = [_within(total(values[:, column]) / counts, values[:, column], group) for column in (0, 1)]
     x, y = (values[:, column] - means[column][group] for column in (0, 1))
     return np.stack([counts, *means, total(x * x), total(y * y), total(x * y)], axis=1)
 
@@ -97,10 +97,21 @@ def _unite_comoments(parts: Doubles, group: npt.NDArray[np.intp], groups: int) -
     total = _adder(group, groups)
     n, mean_x, mean_y, xx, yy, xy = parts.T
     counts = total(n)
-    common_x, common_y = (total(n * (mean / counts[group])) for mean in (mean_x, mean_y))
+    common_x, common_y = (_within(total(n * (mean / counts[group])), mean, group) for mean in (mean_x, mean_y))
     x, y = mean_x - common_x[group], mean_y - common_y[group]
     sums = (total(xx + n * x * x), total(yy + n * y * y), total(xy + n * x * y))
     return np.stack([counts, common_x, common_y, *sums], axis=1)
+
+
+def _within(means: Doubles, values: Doubles, group: npt.NDArray[np.intp]) -> Doubles:
+    """The means, each within the values of its group, which are neighbours. Rounding alone takes a mean beyond them.
+
+    So values that are all equal have no spread at all, however their sum is rounded and however they are merged.
+    """
+    if not len(values):
+        return means
+    begins = np.flatnonzero(np.diff(group, prepend=-1))
+    return np.clip(means, np.minimum.reduceat(values, begins), np.maximum.reduceat(values, begins))
 
 
 def _state(suffix: str, inputs: int, width: int, fold: Fold, unite: Unite) -> State:
