@@ -24,14 +24,16 @@ def make_table(
 def add_files(handle: DeltaTable, files: Iterable[Written], *, transaction: tuple[str, int] | None = None) -> None:
     """Add the files to the table. `transaction` is an application id and version, stored in the same commit.
 
-    A transaction that the table already has is not repeated. Raises Conflict if the handle is not newest, else Unwritable.
+    A transaction that the table already has is not repeated. Raises Conflict if the handle is not newest, else Unwritable; then
+    nothing was added.
     """
-    if transaction and (handle.transaction_version(transaction[0]) or 0) >= transaction[1]:
+    if _has(handle, transaction):
         return
+    written = list(files)
     try:
         with delta_tables.committing(handle):
             handle.create_write_transaction(
-                [file.add_action() for file in files],
+                [file.add_action() for file in written],
                 "append",
                 handle.schema(),
                 partition_by=handle.metadata().partition_columns,
@@ -40,8 +42,13 @@ def add_files(handle: DeltaTable, files: Iterable[Written], *, transaction: tupl
                 ),
                 post_commithook_properties=_HOOKS,
             )
-    except delta_tables.Unwritable:
-        # Without a transaction it is unknown whether the commit landed; an unpublished batch version is not read either way.
-        if transaction and (delta_tables.reopen(handle).transaction_version(transaction[0]) or 0) >= transaction[1]:
+    except (delta_tables.Conflict, delta_tables.Unwritable):
+        # A commit that landed can end in either: a client that repeats a put whose answer was lost finds its own commit.
+        delta_tables.refresh(handle)
+        if _has(handle, transaction) or (written and {file.path for file in written} <= delta_tables.files(handle).keys()):
             return
         raise
+
+
+def _has(handle: DeltaTable, transaction: tuple[str, int] | None) -> bool:
+    return transaction is not None and (handle.transaction_version(transaction[0]) or 0) >= transaction[1]

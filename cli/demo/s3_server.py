@@ -6,7 +6,7 @@ python -m cli.demo.s3_server    print the bucket's address and options as JSON, 
 import json
 import logging
 import sys
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from threading import Lock, Thread
 from typing import Any
@@ -16,24 +16,28 @@ import httpx
 from moto.moto_server.werkzeug_app import DomainDispatcherApplication, MotoRequestHandler, create_backend_app
 from werkzeug.serving import make_server
 
+Application = Callable[[Any, Any], Iterable[bytes]]
+"""A WSGI application."""
+
 
 @contextmanager
-def bucket() -> Iterator[tuple[str, Mapping[str, str]]]:
+def bucket(around: Callable[[Application], Application] = lambda moto: moto) -> Iterator[tuple[str, Mapping[str, str]]]:
     """The address of a prefix of an empty bucket, and the options with which a client reaches it.
 
-    The server takes any credentials. moto looks whether a key exists, works, and then stores: of two conditional puts both may
-    win. So puts take turns here, as they do in a store that keeps its word.
+    The server takes any credentials; `around` puts an application between it and its clients. moto looks whether a key exists,
+    works, and then stores: of two conditional puts both may win. So puts take turns here, as in a store that keeps its word.
     """
     logging.getLogger("werkzeug").setLevel(logging.ERROR)
-    moto, turn = DomainDispatcherApplication(create_backend_app), Lock()
+    moto: Application = DomainDispatcherApplication(create_backend_app)
+    turn = Lock()
 
-    def in_turn(environ: Any, start: Any) -> Any:
+    def in_turn(environ: Any, start: Any) -> Iterable[bytes]:
         if environ["REQUEST_METHOD"] != "PUT":
             return moto(environ, start)
         with turn:
-            return moto(environ, start)
+            return list(moto(environ, start))
 
-    server = make_server("127.0.0.1", 0, in_turn, threaded=True, request_handler=MotoRequestHandler)
+    server = make_server("127.0.0.1", 0, around(in_turn), threaded=True, request_handler=MotoRequestHandler)
     thread = Thread(target=server.serve_forever, daemon=True)
     thread.start()
     try:

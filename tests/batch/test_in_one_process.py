@@ -59,7 +59,7 @@ test_a_shorter_history_is_refused = applying.test_a_shorter_history_is_refused
 
 
 @dataclass(frozen=True)
-class _Shop(Shop):
+class MemoryShop(Shop):
     """A shop whose topic is in memory."""
 
     log: one_process.MemoryTopic
@@ -77,7 +77,7 @@ def shop(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Shop:
     broker = one_process.MemoryBroker()
     broker.stand_in(monkeypatch)
     log, connection = broker.new_topic(), kafka.connect(one_process.ADDRESS)
-    one = _Shop(Settings(state=str(tmp_path / "state")), connection, log.topic, tmp_path, log)
+    one = MemoryShop(Settings(state=str(tmp_path / "state")), connection, log.topic, tmp_path, log)
     (tmp_path / "tandem.toml").write_text('state = "state"\n')
     one.define(DEFINITIONS)
     return one
