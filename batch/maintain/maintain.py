@@ -128,6 +128,7 @@ def _journals(tables: Tables, needed: list[Release], settings: Settings) -> Iter
         ("gaps",),
         ("audits",),
         ("rates",),
+        ("tokens",),
         *dict.fromkeys((kind, source) for source, _ in decoders for kind in ("runs", "topics", "firsts", "checked")),
         *(("summaries", *pair) for pair in decoders),
     ]

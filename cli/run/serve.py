@@ -17,12 +17,14 @@ from cli.command.call import Call
 from cli.command.command_log import part_log
 from cli.run import part_processes
 from infra import folders, kafka
+from infra.files import private_files
 from infra.kafka import broker
 from infra.logs import telling
 from infra.process import background
 from infra.settings import Settings
+from ledger.delta.addresses import Tables
 from ledger.publish import publications, releases
-from serving.access import tokens
+from serving.access import earlier_tokens, tokens
 from serving.access.oidc import provider
 from serving.access.rights import VERBS, Rights
 from serving.http import listener
@@ -62,7 +64,10 @@ def run(
     try:
         address = listener.address_of(bound, tls=tls)
         with part_log(call, settings, part_processes.SERVER) as log, signals.stopping() as stop:
-            if provider(settings.serving.oidc) is None and (first := _first_token(settings.folder)):
+            tables = Tables.of(settings)
+            publications.latest(tables)  # a state of another format is refused before a journal is added to it
+            earlier_tokens.adopt(settings.folder, tables)
+            if provider(settings.serving.oidc) is None and (first := first_token(settings.folder, tables)):
                 log.info("created the first token with all rights; its secret is only in this file", file=str(first))
 
             def ready() -> None:
@@ -105,15 +110,15 @@ def _now() -> datetime:
     return datetime.now(UTC)
 
 
-def _first_token(state: Path) -> Path | None:
-    """Create the first token, if there has never been one, and return the file of its secret; else None."""
-    file, now = tokens.file_of(state), _now()
-    if file.exists():
+def first_token(state: Path, tables: Tables) -> Path | None:
+    """Create the first token, if these tables have never had one, and return the file of its secret; else None."""
+    now = _now()
+    if tokens.ever(tables) or earlier_tokens.file_of(state).exists():
         return None
     _, secret = tokens.create(
-        file, _FIRST, Rights.of(may=VERBS), expires=now + timedelta(days=_FIRST_DAYS), now=now, random=secrets.token_bytes
+        tables, _FIRST, Rights.of(may=VERBS), expires=now + timedelta(days=_FIRST_DAYS), now=now, random=secrets.token_bytes
     )
-    shown = file.with_name(f"{_FIRST}.token")
+    shown = private_files.folder(state / "access") / f"{_FIRST}.token"
     shown.unlink(missing_ok=True)
     with os.fdopen(os.open(shown, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "w") as opened:
         opened.write(f"{secret}\n")

@@ -8,7 +8,10 @@ import typer
 
 from cli.command.call import Call, Output
 from cli.command.text_tables import listing
+from ledger.delta.addresses import Tables
+from ledger.publish import publications
 from serving.access import tokens
+from serving.access.earlier_tokens import adopt
 from serving.access.rights import Rights
 from serving.access.tokens import Token
 from views.errors import TandemError, listed
@@ -36,26 +39,29 @@ def run(
 ) -> Output:
     """Create, list and revoke the tokens of `tandem serve`.
 
-    A token's secret is printed once, when the token is created; the state folder stores only its hash. `--view` and `--row`
+    A token's secret is printed once, when the token is created; the tables store only its hash. `--view` and `--row`
     narrow what the token allows: with `--row`, a view that lacks this key is not readable. A running server rejects a revoked
     token from its next request on.
     """
-    file, now = tokens.file_of(call.settings().folder), datetime.now(UTC)
+    settings, now = call.settings(), datetime.now(UTC)
+    tables = Tables.of(settings)
+    publications.latest(tables)  # a state of another format is refused before a journal is added to it
+    adopt(settings.folder, tables)
     if what == "list":
         if name is not None or may or view or row:
             raise TandemError("`tandem token list` lists all tokens; it does not accept NAME, --may, --view or --row")
-        shown = [_document(token, now) for token in tokens.read(file)]
+        shown = [_document(token, now) for token in tokens.read(tables)]
         return Output({"tokens": shown}, listing([_row(one) for one in shown]) if shown else "no tokens")
     if name is None:
         raise TandemError(f"name the token: `tandem token {what} NAME`")
     if what == "revoke":
         if may or view or row:
             raise TandemError("`tandem token revoke` accepts only a name, not --may, --view or --row")
-        gone = tokens.revoke(file, name, now=now)
+        gone = tokens.revoke(tables, name, now=now)
         return Output({"revoked": gone.name}, f"token {gone.name!r} is revoked")
     rights = Rights.of(may=may or (), views=view or (), rows=row or ())
     _refuse_what_shows_nothing(call, rights)
-    made, secret = tokens.create(file, name, rights, expires=now + timedelta(days=days), now=now, random=secrets.token_bytes)
+    made, secret = tokens.create(tables, name, rights, expires=now + timedelta(days=days), now=now, random=secrets.token_bytes)
     call.say("the secret is shown only once; send it as `Authorization: Bearer ...`")
     return Output({**_document(made, now), "secret": secret}, secret)
 

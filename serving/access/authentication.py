@@ -26,8 +26,12 @@ class Identities:
             async with self.oidc.open():
                 yield
 
+    def waits(self, shown: str) -> bool:
+        """Whether to authenticate this bearer token may take as long as a request to an object store."""
+        return shown.startswith(PREFIX) and self.tokens.waits
+
     def whose(self, shown: str, *, now: datetime) -> Principal | None:
-        """The principal of a bearer token; None if the token is not valid. It waits for nothing.
+        """The principal of a bearer token; None if the token is not valid. It waits for nothing unless `waits`.
 
         Raises TokenError, OidcError where that cannot be decided.
         """

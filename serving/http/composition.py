@@ -11,7 +11,6 @@ from structlog.typing import FilteringBoundLogger
 from infra.settings import Settings
 from infra.settings import secrets as secrets_of
 from ledger.delta.addresses import Tables
-from serving.access import tokens
 from serving.access.authentication import Identities
 from serving.access.fair_pool import FairPool
 from serving.access.invalid_tokens import Failures
@@ -70,8 +69,8 @@ def of_project(
     lane = Lane(AnswerCache(store, serving.held_mb << 20), serving.poll_ms / 1000, clock, PollMetrics(metrics, log).polled)
     return Server(
         settings=serving,
-        identities=Identities(Tokens(tokens.file_of(settings.folder)), _oidc(settings, log, clock)),
-        seal=Seal(tokens.file_of(settings.folder).with_name("seal.key"), secrets.token_bytes),
+        identities=Identities(Tokens(tables), _oidc(settings, log, clock)),
+        seal=Seal(settings.folder / "access" / "seal.key", secrets.token_bytes),
         lane=lane,
         code_lane=CodeLane(Lane(AnswerCache(coded, serving.held_mb << 20, code=True), serving.poll_ms / 1000, clock, _unseen)),
         definitions=definitions,

@@ -45,6 +45,7 @@ def contents(folder: Path) -> dict[str, bytes]:
         ["verify", "--all"],
         ["metrics"],
         ["up"],
+        ["token", "create", "desk", "--may", "read"],
         ["feed", "orders.jsonl", "--source", SOURCE],
         ["export", "--all", "exported"],
         ["import", str(OLD / "export")],

@@ -6,6 +6,7 @@ a declaration cannot be created.
 
 import asyncio
 from collections.abc import Callable, Coroutine
+from functools import partial
 from typing import Any, Final, Literal, TypeVar
 
 from fastapi import FastAPI, Request, Response
@@ -60,7 +61,7 @@ class Gated(APIRoute):
             if self.needs == "open":
                 _refuse_unknown(request, named, free=free)
                 return await answer(request)
-            principal = _known(server, request)
+            principal = await _known(server, request)
             if self.needs != "known" and self.needs not in principal.rights.verbs:
                 held = ", ".join(sorted(principal.rights.verbs))
                 raise Problem(403, f"this request needs the right {self.needs!r}; the token has {held}")
@@ -121,12 +122,13 @@ def _hold(server: Server, request: Request, who: str, size: int) -> None:
     held_by(request).callback(server.unread.give_back, who, size)
 
 
-def _known(server: Server, request: Request) -> Principal:
+async def _known(server: Server, request: Request) -> Principal:
     scheme, _, shown = request.headers.get("authorization", "").partition(" ")
     shown = shown.strip()
     if scheme.lower() != "bearer" or not shown:
         raise Problem(401, "authentication required: send `Authorization: Bearer ...`", headers=_NOBODY)
-    found = server.identities.whose(shown, now=server.now())
+    whose = partial(server.identities.whose, shown, now=server.now())
+    found = await asyncio.to_thread(whose) if server.identities.waits(shown) else whose()
     if found is None:
         # Counted after the check: a valid token is accepted, whatever else arrives from its address.
         wait = server.failures.failed("" if request.client is None else request.client.host)

@@ -1,17 +1,22 @@
-"""A token's secret is known to its holder alone; the file says what it allows, and no process loses another's change."""
+"""A token's secret is known to its holder alone; a journal says what it allows, and no process loses another's change."""
 
 import os
+import shutil
 import subprocess
 import sys
-import threading
 from concurrent.futures import ThreadPoolExecutor
 from datetime import timedelta
+from itertools import count
 from pathlib import Path
-from threading import Event
+from threading import Event, Semaphore
 
+import pyarrow as pa
 import pytest
+from deltalake import DeltaTable
 
 from infra.folders import ROOT
+from ledger.delta import delta_tables
+from ledger.delta.addresses import Tables
 from serving.access import tokens
 from serving.access.rights import Rights
 from serving.access.tokens import TokenError, Tokens
@@ -21,24 +26,28 @@ READ = Rights.of(may=["read"])
 LATER = NOON + timedelta(days=1)
 
 
-def made(path: Path, name: str = "one", *, rights: Rights = READ) -> str:
-    return tokens.create(path, name, rights, expires=LATER, now=NOON, random=os.urandom)[1]
+@pytest.fixture
+def tables(tmp_path: Path) -> Tables:
+    return Tables(str(tmp_path / "tables"))
 
 
-def test_the_file_has_no_secret_and_is_private(tmp_path: Path) -> None:
-    path = tokens.file_of(tmp_path)
-    secret = made(path)
-    assert secret.removeprefix(tokens.PREFIX) not in path.read_text()
-    assert path.stat().st_mode & 0o777 == 0o600
-    assert path.parent.stat().st_mode & 0o777 == 0o700
+def made(tables: Tables, name: str = "one", *, rights: Rights = READ) -> str:
+    return tokens.create(tables, name, rights, expires=LATER, now=NOON, random=os.urandom)[1]
+
+
+def test_the_tables_hold_no_secret(tables: Tables) -> None:
+    secret = made(tables)
+    files = [path.read_bytes() for path in Path(tables.root).rglob("*") if path.is_file()]
+    assert files
+    assert not any(secret.removeprefix(tokens.PREFIX).encode() in content for content in files)
+    assert tokens.read(tables)[0].digest == tokens.digest(secret)
     assert len(secret) - len(tokens.PREFIX) == 43  # 256 bits in base64
 
 
-def test_a_secret_authenticates_until_it_expires(tmp_path: Path) -> None:
-    path = tokens.file_of(tmp_path)
+def test_a_secret_authenticates_until_it_expires(tables: Tables) -> None:
     rights = Rights.of(may=["read", "sql"], views=["per_page"], rows=["page=/a"])
-    secret, other = made(path, rights=rights), made(path, "other")
-    known = Tokens(path)
+    secret, other = made(tables, rights=rights), made(tables, "other")
+    known = Tokens(tables)
     found = known.whose(secret, now=NOON)
     assert found is not None
     assert (found.name, found.rights) == ("one", rights)
@@ -49,106 +58,136 @@ def test_a_secret_authenticates_until_it_expires(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("change", [lambda text: text[:-1], lambda text: text + "A", str.upper, lambda _: tokens.PREFIX])
-def test_any_other_secret_is_refused(tmp_path: Path, change) -> None:
-    path = tokens.file_of(tmp_path)
-    secret = made(path)
-    assert Tokens(path).whose(change(secret), now=NOON) is None
-    assert Tokens(path).whose(tokens.digest(secret), now=NOON) is None
-    assert Tokens(tmp_path / "none").whose(secret, now=NOON) is None
+def test_any_other_secret_is_refused(tables: Tables, tmp_path: Path, change) -> None:
+    secret = made(tables)
+    assert Tokens(tables).whose(change(secret), now=NOON) is None
+    assert Tokens(tables).whose(tokens.digest(secret), now=NOON) is None
+    assert Tokens(Tables(str(tmp_path / "none"))).whose(secret, now=NOON) is None
 
 
-def test_a_change_counts_at_the_next_check(tmp_path: Path) -> None:
-    path = tokens.file_of(tmp_path)
-    known = Tokens(path)
-    secret = made(path)
+def test_a_change_counts_at_the_next_check(tables: Tables) -> None:
+    known = Tokens(tables)
+    secret = made(tables)
     assert known.whose(secret, now=NOON) is not None
-    tokens.revoke(path, "one", now=NOON)
+    tokens.revoke(tables, "one", now=NOON)
     assert known.whose(secret, now=NOON) is None
-    assert known.whose(made(path), now=NOON) is not None
-    path.unlink()
+    assert known.whose(made(tables), now=NOON) is not None
+    shutil.rmtree(tables.control("tokens"))
     assert known.whose(secret, now=NOON) is None
 
 
-def test_a_check_that_began_before_a_revocation_is_not_reused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """It ends in another thread, with the file as it was, at any moment of a look that began afterwards."""
-    path = tokens.file_of(tmp_path)
-    secret, known = made(path), Tokens(path)
-    began, goes_on = Event(), Event()
+def test_a_check_that_began_before_a_revocation_is_not_reused(tables: Tables, monkeypatch: pytest.MonkeyPatch) -> None:
+    """It ends in another thread, with the earlier tokens, while a check that began later waits for its turn."""
+    secret = made(tables)
+    known, began, goes_on = Tokens(tables), Event(), Event()
 
-    def slowly(file: Path) -> tuple[tokens.Token, ...]:
-        found = tokens_read(file)
+    def slowly(handle: DeltaTable, path: str) -> pa.Table:
+        found = read_file(handle, path)
         if not began.is_set():
             began.set()
             assert goes_on.wait(30)
         return found
 
-    tokens_read, digest = tokens.read, tokens.digest
-    monkeypatch.setattr(tokens, "read", slowly)
-    with ThreadPoolExecutor(1) as other:
-        earlier = other.submit(known.whose, secret, now=NOON)
+    read_file = delta_tables.read_file
+    monkeypatch.setattr(delta_tables, "read_file", slowly)
+    with ThreadPoolExecutor(2) as others:
+        earlier = others.submit(known.whose, secret, now=NOON)
         assert began.wait(30)
-        tokens.revoke(path, "one", now=NOON)
-
-        def ended(text: str) -> str:
-            goes_on.set()
-            if threading.current_thread() is threading.main_thread():
-                assert earlier.result() is not None
-            return digest(text)
-
-        monkeypatch.setattr(tokens, "digest", ended)
-        assert known.whose(secret, now=NOON) is None
+        tokens.revoke(tables, "one", now=NOON)
+        later = others.submit(known.whose, secret, now=NOON)
+        goes_on.set()
+        assert earlier.result() is not None
+        assert later.result() is None
 
 
-def test_names_are_unique_and_errors_list_the_tokens(tmp_path: Path) -> None:
-    path = tokens.file_of(tmp_path)
-    made(path)
+def test_checks_that_wait_share_the_next_read(tables: Tables) -> None:
+    """Reads of an object store are slow; a check may use each read that began after the check."""
+    secret, known = made(tables), Tokens(tables)
+    began, goes_on, reads, waiting = Event(), Event(), [], Semaphore(0)
+
+    class Slow:
+        def read(self) -> tuple[tokens.Token, ...]:
+            reads.append(tokens.read(tables))
+            began.set()
+            assert goes_on.wait(30)
+            return reads[-1]
+
+    class Tickets(count):
+        def __next__(self) -> int:
+            ticket = super().__next__()
+            waiting.release()
+            return ticket
+
+    known._seen, known._tickets = Slow(), Tickets(1)  # type: ignore[assignment]
+    with ThreadPoolExecutor(6) as threads:
+        checks = [threads.submit(known.whose, secret, now=NOON)]
+        assert began.wait(30)
+        checks += [threads.submit(known.whose, secret, now=NOON) for _ in range(5)]
+        for _ in range(7):  # one ticket a check, and that of the first read
+            assert waiting.acquire(timeout=30)
+        goes_on.set()
+        assert all(check.result() is not None for check in checks)
+    assert len(reads) == 2
+
+
+def test_names_are_unique_and_errors_list_the_tokens(tables: Tables) -> None:
+    made(tables)
     with pytest.raises(TokenError, match="token 'one' already exists"):
-        made(path)
+        made(tables)
     with pytest.raises(TokenError, match="no token 'on'; tokens: one"):
-        tokens.revoke(path, "on", now=NOON)
+        tokens.revoke(tables, "on", now=NOON)
     with pytest.raises(TokenError, match="invalid token name"):
-        made(path, "a\nb")
+        made(tables, "a\nb")
     with pytest.raises(TokenError, match="would never be valid"):
-        tokens.create(path, "late", READ, expires=NOON, now=NOON, random=os.urandom)
+        tokens.create(tables, "late", READ, expires=NOON, now=NOON, random=os.urandom)
 
 
-@pytest.mark.parametrize("content", [b"", b"[{}]", b"{", b'[{"name": "x", "sha256": "", "may": []}]'])
-def test_a_damaged_file_refuses_everybody(tmp_path: Path, content: bytes) -> None:
-    path = tokens.file_of(tmp_path)
-    secret = made(path)
-    known = Tokens(path)
+@pytest.mark.parametrize("damage", [lambda path: path.unlink(), lambda path: path.write_bytes(b"no Parquet")])
+def test_a_damaged_table_refuses_everybody(tables: Tables, damage) -> None:
+    secret = made(tables)
+    known = Tokens(tables)
     assert known.whose(secret, now=NOON)
-    path.write_bytes(content)
+    made(tables, "two")
+    for path in Path(tables.control("tokens")).glob("*.parquet"):
+        damage(path)
     for _ in range(2):
-        with pytest.raises(TokenError, match="is damaged"):
+        with pytest.raises(TokenError, match=r"the tokens cannot be read: cannot read table .*control/tokens"):
             known.whose(secret, now=NOON)
 
 
-def test_a_file_that_others_may_read_is_not_used(tmp_path: Path) -> None:
-    path = tokens.file_of(tmp_path)
-    secret = made(path)
-    path.chmod(0o640)
-    with pytest.raises(TokenError, match="chmod 600"):
-        Tokens(path).whose(secret, now=NOON)
+def test_a_revoked_name_may_be_used_again_for_another_secret(tables: Tables) -> None:
+    first = made(tables)
+    tokens.revoke(tables, "one", now=NOON)
+    second = made(tables)
+    assert Tokens(tables).whose(first, now=NOON) is None
+    assert Tokens(tables).whose(second, now=NOON) is not None
+
+
+def test_a_revoked_token_still_counts_as_ever_created(tables: Tables) -> None:
+    assert not tokens.ever(tables)
+    made(tables)
+    tokens.revoke(tables, "one", now=NOON)
+    assert tokens.ever(tables)
+    assert tokens.read(tables) == ()
 
 
 MANY = """
 import os, sys
 from datetime import UTC, datetime, timedelta
-from pathlib import Path
+from ledger.delta.addresses import Tables
 from serving.access import tokens
 from serving.access.rights import Rights
+tables = Tables(sys.argv[1])
 now = datetime.now(UTC)
 until = now + timedelta(days=1)
 for n in range(5):
     name = f"{sys.argv[2]}-{n}"
-    tokens.create(Path(sys.argv[1]), name, Rights.of(may=["read"]), expires=until, now=now, random=os.urandom)
-tokens.revoke(Path(sys.argv[1]), f"{sys.argv[2]}-0", now=now)
+    tokens.create(tables, name, Rights.of(may=["read"]), expires=until, now=now, random=os.urandom)
+tokens.revoke(tables, f"{sys.argv[2]}-0", now=now)
 """
 
 
-def test_concurrent_processes_lose_no_change(tmp_path: Path) -> None:
-    path = tokens.file_of(tmp_path)
-    running = [subprocess.Popen([sys.executable, "-c", MANY, str(path), str(n)], cwd=ROOT) for n in range(3)]
+def test_concurrent_processes_lose_no_change(tables: Tables) -> None:
+    running = [subprocess.Popen([sys.executable, "-c", MANY, tables.root, str(n)], cwd=ROOT) for n in range(3)]
     assert [process.wait() for process in running] == [0, 0, 0]
-    assert {token.name for token in tokens.read(path)} == {f"{process}-{n}" for process in range(3) for n in range(1, 5)}
+    assert {token.name for token in tokens.read(tables)} == {f"{process}-{n}" for process in range(3) for n in range(1, 5)}

@@ -71,13 +71,12 @@ class Served:
             settings, tandem=tandem, log=log, access=log, audit=audit, now=lambda: self.now, clock=lambda: self.seconds
         )
         self.app = application(self.server)
-        self.file = tokens.file_of(settings.folder)
 
     def token(self, name: str, *, may: tuple[str, ...] = ("read",), days: int = 1, **rights: Any) -> str:
         """The secret of a new token."""
         made = NOON - 10 * DAY
         return tokens.create(
-            self.file, name, Rights.of(may=may, **rights), expires=NOON + days * DAY, now=made, random=os.urandom
+            self.world.tables, name, Rights.of(may=may, **rights), expires=NOON + days * DAY, now=made, random=os.urandom
         )[1]
 
     @asynccontextmanager
@@ -87,7 +86,7 @@ class Served:
             yield client
 
     def _any(self) -> str:
-        return self.token(f"client {len(tokens.read(self.file))}", may=VERBS)
+        return self.token(f"client {len(tokens.read(self.world.tables))}", may=VERBS)
 
     @contextmanager
     def asker(self, secret: str | None = None) -> Iterator["Asker"]:

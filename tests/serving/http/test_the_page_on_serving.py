@@ -3,6 +3,7 @@
 import json
 import re
 import shlex
+import shutil
 import subprocess
 import sys
 from datetime import UTC, datetime
@@ -78,8 +79,7 @@ def asked_as_curl(line: str, token: str) -> str:
 
 
 def test_the_requests_in_the_page_are_answered(world: World) -> None:
-    for state in ("tokens.json", "first.token"):
-        (world.folder / ".tandem" / "access" / state).unlink(missing_ok=True)
+    shutil.rmtree(world.tables.control("tokens"), ignore_errors=True)
     command = [sys.executable, "-m", "cli", "serve", "--project", str(world.folder), "--port", "0", "--json"]
     process = subprocess.Popen(command, cwd=ROOT, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True)
     try:

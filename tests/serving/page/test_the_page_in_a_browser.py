@@ -329,7 +329,7 @@ def test_a_stuck_part_is_red_until_it_makes_progress(open_page: Open, served: Se
 def test_a_revoked_token_is_requested_again(open_page: Open, served: Served) -> None:
     shown = served.token("soon revoked", may=VERBS)
     page = settled(open_page("#/views/site", shown=shown))
-    tokens.revoke(served.file, "soon revoked", now=NOON)
+    tokens.revoke(served.world.tables, "soon revoked", now=NOON)
     expect(page.get_by_label("Token")).to_be_visible()
     expect(page.get_by_role("alert")).to_contain_text("the token is unknown, expired or revoked")
     assert page.evaluate("() => sessionStorage.getItem('tandem.token')") is None

@@ -93,10 +93,10 @@ def over_tls(world: World, tmp_path_factory: pytest.TempPathFactory) -> Iterator
 
 @contextmanager
 def _started(world: World, tls: Tls | None = None) -> Iterator[Attacked]:
-    file, now = tokens.file_of(world.state), datetime.now(UTC)
+    now = datetime.now(UTC)
     rights, expires = Rights.of(may=("read", "sql", "ingest")), now + timedelta(days=1)
-    names = [f"{name} {len(tokens.read(file))}" for name in ("hostile", "honest")]
-    secrets = [tokens.create(file, name, rights, expires=expires, now=now, random=os.urandom)[1] for name in names]
+    names = [f"{name} {len(tokens.read(world.tables))}" for name in ("hostile", "honest")]
+    secrets = [tokens.create(world.tables, name, rights, expires=expires, now=now, random=os.urandom)[1] for name in names]
     command = [sys.executable, "-m", "cli", "serve", "--project", str(world.folder), "--port", "0", "--json"]
     if tls is not None:
         command += ["--tls-cert", str(tls.certificate), "--tls-key", str(tls.key)]

@@ -165,7 +165,7 @@ def test_a_stream_continues_from_an_opaque_token(tmp_path: Path) -> None:
         with stream(address, secret, params={"since": mine["id"]}) as found:
             (row,) = next(found)["data"]["rows"]
             assert (row["page"], row["n"]) == ("/a", 3)
-    file = served.file.with_name("seal.key")
+    file = served.world.state / "access" / "seal.key"
     assert (file.stat().st_mode & 0o777, file.stat().st_size) == (0o600, 32)
     assert Token.parse(all_["id"]).end.get((TOPIC_ID, 0))  # as the other one's holder must not
     with pytest.raises(TandemError):

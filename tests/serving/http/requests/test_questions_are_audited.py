@@ -108,7 +108,7 @@ def test_a_stream_counts_the_rows_that_it_sent(served: Served) -> None:
             served.world.append(1, hit("/new", size))
             served.world.trigger()
             next(found)
-        tokens.revoke(served.file, "reader", now=NOON)
+        tokens.revoke(served.world.tables, "reader", now=NOON)
         served.world.append(1, hit("/new", 9))
         served.world.trigger()
         assert [event["event"] for event in found][-1] == "over"

@@ -1,5 +1,7 @@
 """Every route checks its caller: each of the application's own routes, for every kind of caller."""
 
+import threading
+from pathlib import Path
 from typing import Any, get_args
 
 import httpx
@@ -73,7 +75,7 @@ def authorizations(served: Served) -> dict[str, str | None]:
     assert known is not None
     object.__setattr__(served.server.identities, "oidc", Oidc.of(known, lambda: 0.0, fetch=issuing.fetch))
     revoked = served.token("revoked", may=VERBS)
-    tokens.revoke(served.file, "revoked", now=NOON)
+    tokens.revoke(served.world.tables, "revoked", now=NOON)
     shown = {
         "malformed": "tandem_",
         "guessed": "tandem_" + "A" * 43,
@@ -253,20 +255,46 @@ async def test_a_cursor_of_another_token_grants_nothing(served: Served, authoriz
 async def test_a_revoked_token_is_refused_at_the_next_request(served: Served) -> None:
     async with served.client(served.token("soon gone")) as client:
         assert (await client.get("/views")).status_code == 200
-        tokens.revoke(served.file, "soon gone", now=NOON)
+        tokens.revoke(served.world.tables, "soon gone", now=NOON)
         assert (await client.get("/views")).status_code == 401
+
+
+@pytest.mark.anyio
+async def test_a_check_of_slow_tables_runs_beside_the_event_loop(served: Served, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(tokens.Tokens, "waits", True)
+    names, whose = [], tokens.Tokens.whose
+
+    def told(*given: Any, **named: Any) -> Any:
+        names.append(threading.current_thread() is threading.main_thread())
+        return whose(*given, **named)
+
+    monkeypatch.setattr(tokens.Tokens, "whose", told)
+    async with served.client(served.token("on a bucket")) as client:
+        assert (await client.get("/views")).status_code == 200
+    assert names == [False]
+    async with served.client("tandem_" + "A" * 43) as client:
+        assert (await client.get("/views")).status_code == 401
+
+
+def files_of_tokens(served: Served) -> set[Path]:
+    return {*Path(served.world.tables.control("tokens")).glob("*.parquet")}
 
 
 @pytest.mark.anyio
 async def test_unreadable_tokens_refuse_everybody(served: Served) -> None:
     async with served.client(served.token("unread")) as client:
-        served.file.chmod(0o644)
-        try:
+        assert (await client.get("/views")).status_code == 200
+        known = files_of_tokens(served)
+        served.token("another")
+        (new,) = files_of_tokens(served) - known
+        content = new.read_bytes()
+        new.write_bytes(b"torn")
+        for _ in range(2):
             answer = await client.get("/views")
-        finally:
-            served.file.chmod(0o600)
-        assert answer.status_code == 503
-        assert "chmod 600" in answer.json()["detail"]
+            assert answer.status_code == 503
+            assert "the tokens cannot be read" in answer.json()["detail"]
+        new.write_bytes(content)
+        assert (await client.get("/views")).status_code == 200
 
 
 @pytest.mark.anyio

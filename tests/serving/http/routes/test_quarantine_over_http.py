@@ -3,6 +3,7 @@
 import asyncio
 import json
 import os
+import shutil
 from collections import Counter
 from typing import Any
 
@@ -42,7 +43,7 @@ def world(tmp_path_factory: pytest.TempPathFactory) -> World:
 @pytest.fixture
 def served(world: World) -> Served:
     (world.folder / "definitions.py").write_text(DEFINITIONS)
-    (world.folder / ".tandem" / "access" / "tokens.json").unlink(missing_ok=True)
+    shutil.rmtree(world.tables.control("tokens"), ignore_errors=True)
     return Served(world)
 
 
