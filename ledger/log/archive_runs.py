@@ -7,7 +7,7 @@ that is not higher too, so compare with `progress` before the write.
 """
 
 import json
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any, Final
@@ -139,7 +139,7 @@ def record_firsts(tables: Tables, source: str, firsts: Offsets, *, at: datetime)
     known = _looked_at(tables, source)
 
     def row(snapshot: Snapshot) -> Row | None:
-        known.update(_recorded(snapshot))
+        known.update(_recorded(snapshot.rows()))
         new = {partition: offset for partition, offset in firsts.items() if partition not in known}
         return {"firsts": _written(new), "at": at} if new else None
 
@@ -308,12 +308,12 @@ def _topics(tables: Tables, source: str) -> Journal:
 
 
 def _looked_at(tables: Tables, source: str) -> dict[Partition, int]:
-    return _recorded(_firsts(tables, source).read())
+    return _recorded(_firsts(tables, source).read().rows())
 
 
-def _recorded(snapshot: Snapshot) -> dict[Partition, int]:
+def _recorded(rows: Iterable[Mapping[str, Any]]) -> dict[Partition, int]:
     found: dict[Partition, int] = {}
-    for row in snapshot.rows():
+    for row in rows:
         found |= _read(row["firsts"])
     return found
 

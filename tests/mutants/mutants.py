@@ -399,8 +399,8 @@ MUTANTS = (
         "firsts-of-an-early-look",
         "a process continues from its own first offsets although another recorded earlier ones, so it lacks identities",
         "ledger/log/archive_runs.py",
-        "known.update(_recorded(snapshot))",
-        "known.update({p: offset for p, offset in _recorded(snapshot).items() if p not in firsts})",
+        "known.update(_recorded(snapshot.rows()))",
+        "known.update({p: offset for p, offset in _recorded(snapshot.rows()).items() if p not in firsts})",
         "tests/ledger/log/test_archive_ledger.py::test_a_process_that_looked_too_early_continues_with_the_recorded_offsets",
     ),
     Mutant(
