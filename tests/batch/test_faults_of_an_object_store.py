@@ -17,7 +17,7 @@ from batch.release import apply
 from batch.release.build_release import Terms
 from infra import kafka
 from infra.settings import Settings, Storage
-from ledger.log import archive as archived
+from ledger.log import archive_runs as archived
 from ledger.publish import promotion
 from tests import one_process
 from tests.batch.release.test_apply import CHANGED
