@@ -192,7 +192,9 @@ class Short(random.Random):
 @pytest.fixture
 def family(tmp_path: Path) -> Iterator[Running]:
     """A command that has started another process, and runs until it is ended."""
-    code = "import subprocess, sys; subprocess.run([sys.executable, '-c', 'import time; time.sleep(600)'])"
+    # It does not end when the other one does, which is killed first.
+    sleep = "import time; time.sleep(600)"
+    code = f"import subprocess, sys; subprocess.Popen([sys.executable, '-c', {sleep!r}]); {sleep}"
     popen = subprocess.Popen([sys.executable, "-c", code], start_new_session=True)
     running = Running(("archive",), popen, tmp_path / "output", 0.0)
     assert wait_until(lambda: len(running.family()) == 2, seconds=60)
