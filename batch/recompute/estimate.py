@@ -40,7 +40,7 @@ class Expected:
         return Rate(at, self.source, self.kind, self.rows, self.bytes, self.views, seconds)
 
     def to_json(self) -> dict[str, Any]:
-        """A JSON object of the work and the estimate, whose seconds are null if there is no estimate."""
+        """A JSON object of the work and the estimate; `seconds` is null if no similar run was timed."""
         about = self.estimate
         return {
             "rows": self.rows,

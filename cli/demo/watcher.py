@@ -68,7 +68,7 @@ class Watcher:
         return Position.of(kafka.ends(self._connection, kafka.topics(self._connection, self._topics)))
 
     def look(self) -> Look | None:
-        """Pin the newest snapshot and return all positions; None while there is no answer."""
+        """Pin the newest snapshot and return all positions; None until the view can be answered."""
         snapshot = self.reader.refresh()
         if not isinstance(snapshot, Snapshot) or not isinstance(tail := snapshot.tails.get(self.source), Tail):
             return None

@@ -11,7 +11,8 @@ from tandem_dags.configuration import Configuration
 def common(configured: Configuration) -> dict[str, Any]:
     """Arguments of each DAG: one run at a time, and retries of tasks with growing pauses.
 
-    There is no catch-up, because one recompute takes all new records. Without a start date the first run waits for its time.
+    DAGs do not catch up on missed runs, because one recompute takes all new records. They have no start date, so the first run
+    waits for its time.
     """
     return {
         "catchup": False,

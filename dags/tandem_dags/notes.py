@@ -1,6 +1,6 @@
 """The note of a run, which Airflow shows in the list of runs. Tasks can write it only through Airflow's REST API.
 
-Without `api` and `passwords` in the configuration there is no note; the task's log has the same text.
+If the configuration lacks `api` or `passwords`, the task writes the text to its log only.
 """
 
 import json

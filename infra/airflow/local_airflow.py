@@ -1,7 +1,7 @@
 """A local Airflow: its configuration, and the three processes that it needs here.
 
-State is in the state folder: SQLite, two tasks at a time, everything on 127.0.0.1. The log of a task is read from its file, so no
-process serves logs. A task that waits for a person waits in the database, so there is no triggerer.
+State is in the state folder: SQLite, two tasks at a time, everything on 127.0.0.1. Airflow reads a task's log from its file,
+so no process serves logs. A task that waits for a person is a row of the database, so no triggerer runs.
 """
 
 import json

@@ -34,7 +34,7 @@ _END_S = 300
 def make() -> None:
     """Run a small job of every kind and archive the classes that the JVM loaded; replaces archives of other jars or Javas.
 
-    Call it once at a time, as set-up does. Raises TandemError, and what Spark raises; then there is no archive.
+    Set-up calls it, in one process at a time. Raises TandemError, and what Spark raises; then no archive exists.
     """
     archive = java_home.class_archive(java_home.find(os.environ), os.environ)
     folder = archive.with_name("classes.new")

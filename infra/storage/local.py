@@ -6,17 +6,15 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 from stat import S_ISREG
-from types import TracebackType
-from typing import Self
 from uuid import uuid4
 
 import pyarrow as pa
 
-from infra.storage.storage import Head, checked
+from infra.storage.storage import Head, Upload, checked
 
 
 @dataclass
-class LocalUpload:
+class LocalUpload(Upload):
     """A file that is being written under its name; a killed writer leaves it in part."""
 
     path: Path
@@ -36,17 +34,6 @@ class LocalUpload:
         if not self.stream.closed:
             self.stream.close()
             self.path.unlink(missing_ok=True)
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
-        if self.stream.closed:
-            return
-        if kind is None:
-            self.close()
-        else:
-            self.abort()
 
 
 @dataclass(frozen=True)

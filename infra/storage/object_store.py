@@ -8,15 +8,14 @@ import io
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
-from types import TracebackType
-from typing import Any, Final, Self
+from typing import Any, Final
 
 import obstore
 import pyarrow as pa
 from obstore.exceptions import AlreadyExistsError, BaseError
 from obstore.store import from_url
 
-from infra.storage.storage import Head, checked
+from infra.storage.storage import Head, Upload, checked
 
 _PART_BYTES: Final = 8 << 20
 """Bytes of one part of an upload. A smaller file is put by one request."""
@@ -78,7 +77,7 @@ class _Writer(io.RawIOBase):
 
 
 @dataclass
-class ObjectUpload:
+class ObjectUpload(Upload):
     """An object that exists when `close` has completed its upload.
 
     The parts of an abandoned upload of more than 8 MB stay in the bucket, invisible, until a lifecycle rule of it removes them.
@@ -92,12 +91,10 @@ class ObjectUpload:
         self._upload = obstore.open_writer(self.store, self.name, buffer_size=_PART_BYTES)
         self._writer = _Writer(self._upload)
         self.stream = pa.PythonFile(self._writer, "w")
-        self._open = True
 
     def close(self) -> int:
         """Complete the upload; the object's size in bytes."""
         self.stream.close()
-        self._open = False
         with _as_os_errors():
             self._upload.close()
         return self._writer.size
@@ -105,18 +102,6 @@ class ObjectUpload:
     def abort(self) -> None:
         """Abandon the upload."""
         self.stream.close()
-        self._open = False
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
-        if not self._open:
-            return
-        if kind is None:
-            self.close()
-        else:
-            self.abort()
 
 
 @dataclass(frozen=True)

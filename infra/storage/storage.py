@@ -36,9 +36,8 @@ class Upload(Protocol):
     As a context manager it closes the file, or aborts it if the block raises.
     """
 
-    @property
-    def stream(self) -> pa.NativeFile:
-        """Where its bytes go."""
+    stream: pa.NativeFile
+    """Where its bytes go."""
 
     def close(self) -> int:
         """Make the file exist; returns its size in bytes. Raises OSError, after which the file may exist or not."""
@@ -46,9 +45,16 @@ class Upload(Protocol):
     def abort(self) -> None:
         """Drop what was written; does nothing after `close`."""
 
-    def __enter__(self) -> Self: ...
+    def __enter__(self) -> Self:
+        return self
 
-    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None: ...
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
+        if self.stream.closed:
+            return
+        if kind is None:
+            self.close()
+        else:
+            self.abort()
 
 
 class Readable(Protocol):
