@@ -29,7 +29,7 @@ def _mapping(hint: Any) -> bool:
     return any(issubclass(part, Mapping) and part.__hash__ is None for part in types) or any(map(_mapping, get_args(hint)))
 
 
-@pytest.mark.parametrize("value", _values(), ids=lambda value: value.__name__)
+@pytest.mark.parametrize("value", list(_values()), ids=lambda value: value.__name__)
 def test_a_mapping_is_left_out_of_the_hash(value: Any) -> None:
     hints = get_type_hints(value)
     for field in fields(value):
