@@ -28,7 +28,7 @@ from tests.campaign.commands import Running, wait_until
 from tests.campaign.disturbance import faults
 from tests.campaign.disturbance.faults import Fault, drawn
 from tests.campaign.disturbance.injury import Injury, lives
-from tests.campaign.disturbance.machine import Clock, LeftOut
+from tests.campaign.disturbance.machine import Clock, LeftOut, private_mounts
 from tests.campaign.messages import Ended, calls_it_well, misleading
 from tests.campaign.tally import FINDINGS, Tally, lines
 from tests.stack import PYTHONPATH, environ
@@ -276,6 +276,38 @@ def test_the_result_has_every_count(tmp_path: Path) -> None:
     assert {"seed: 7", "  kill broker: 2", "left out: full disk: no room", "wrong answers: 1"} <= set(lines(document))
     noted = [json.loads(line) for line in tally.evidence.read_text().splitlines()]
     assert [line["finding"] for line in noted if line["what"] == "FOUND"] == list(FINDINGS)
+
+
+def test_a_disk_is_filled_while_others_write(tmp_path: Path) -> None:
+    """It has room for a file of 16 blocks between the look at what is used and the new size, and the writer writes more."""
+    if not (words := private_mounts()):
+        pytest.skip("no mount namespace can be made here (unshare -rm)")
+    code = (
+        "import pathlib, sys, threading\n"
+        "from tests.campaign.disturbance.machine import Disk\n"
+        "disk, stop = Disk.mounted(pathlib.Path(sys.argv[1])), threading.Event()\n"
+        "def write():\n"
+        "    with (disk.folder / 'file').open('ab', buffering=0) as file:\n"
+        "        while not stop.wait(0.001):\n"
+        "            try: file.write(bytes(100_000))\n"
+        "            except OSError: pass\n"
+        "writer = threading.Thread(target=write)\n"
+        "writer.start()\n"
+        "try:\n"
+        "    for _ in range(10):\n"
+        "        disk.fill(); disk.enlarge()\n"
+        "finally: stop.set(); writer.join(); disk.unmount()\n"
+    )
+    environment = {**environ(), "PYTHONPATH": os.pathsep.join([PYTHONPATH, str(ROOT)])}
+    done = subprocess.run(
+        [*words, sys.executable, "-c", code, str(tmp_path)],
+        env=environment,
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=120,
+    )
+    assert done.returncode == 0, done.stderr
 
 
 def test_a_stepped_clock_does_not_change_waits(tmp_path: Path) -> None:

@@ -15,6 +15,7 @@ from views.errors import TandemError
 _LIBRARY: Final = Path(__file__).with_name("clock.c")
 _STEP: Final = struct.Struct("=q")
 _SIZE: Final = "6g"
+_FILL_TRIES: Final = 100
 _LEFT: Final = 64 << 10
 """Bytes that a full disk still has: enough for a lock or a line of a log, not for a file of data."""
 
@@ -38,22 +39,27 @@ class Disk:
         return cls(folder)
 
     def fill(self) -> None:
-        """Leave no room but a few kilobytes."""
-        used = shutil.disk_usage(self.folder).used
-        self._resize(str(used + _LEFT))
+        """Leave no room but a few kilobytes. Raises OSError."""
+        for _ in range(_FILL_TRIES):
+            used = shutil.disk_usage(self.folder).used
+            # It never gets smaller than what is in it, and others write meanwhile.
+            if not (refused := self._resized(str(used + _LEFT))):
+                return
+        raise OSError(f"cannot fill {self.folder}: {refused}")
 
     def enlarge(self) -> None:
-        """Give it room again."""
-        self._resize(_SIZE)
+        """Give it room again. Raises OSError."""
+        if refused := self._resized(_SIZE):
+            raise OSError(f"cannot resize {self.folder} to {_SIZE}: {refused}")
 
     def unmount(self) -> None:
         """Have it no longer; what is in it is gone."""
         _run(["umount", "--lazy", str(self.folder)])
 
-    def _resize(self, size: str) -> None:
+    def _resized(self, size: str) -> str:
+        """Resize it; why that was refused, "" if it was not."""
         done = _run(["mount", "-o", f"remount,size={size}", str(self.folder)])
-        if done.returncode:
-            raise OSError(f"cannot resize {self.folder} to {size}: {done.stderr.strip()}")
+        return (done.stderr.strip() or f"exit code {done.returncode}") if done.returncode else ""
 
 
 @dataclass(frozen=True)
