@@ -41,7 +41,7 @@ MUTANTS = (
         "serving/status/part_state.py",
         "    if silent > SILENT:",
         "    if silent > timedelta.max:",
-        "tests/serving/status/test_part_state.py::test_a_part_without_progress_is_red_and_states_the_fix",
+        "tests/serving/status/test_part_state.py::test_a_living_speed_layer_whose_last_beat_is_old_is_stuck",
     ),
     Mutant(
         "any-record-will-do",

@@ -143,6 +143,13 @@ SIGNS = st.builds(
 )
 
 
+@given(st.lists(LOOPS, max_size=3), st.integers(6, 4000) | st.just(5.001))
+def test_a_living_speed_layer_whose_last_beat_is_old_is_stuck(loops: list[Loop], silent: float) -> None:
+    found = decided(speed(beat(*loops, at=silent)))
+    assert (found.state, found.red, found.since) == ("stuck", True, ago(silent))
+    assert decided(speed(beat(loop(), at=5))).state == "running"
+
+
 @given(SIGNS)
 def test_a_part_without_progress_is_red_and_states_the_fix(signs: Signs) -> None:
     """The demands, each said on its own, whatever the other signs are."""
