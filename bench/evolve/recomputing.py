@@ -26,6 +26,7 @@ from ledger.log import archive_runs
 from ledger.log.positions import LOG_START, Position
 from ledger.publish import first_publication, releases
 from ledger.publish.publications import Publication
+from views.errors import TandemError
 from views.measures.measure import Approximation
 from views.project import project
 from views.project.project import Project
@@ -97,7 +98,11 @@ def measure(
 def _timed(batch: BatchRun, defined: Project, mode: Mode) -> tuple[float, Publication]:
     begun = time.monotonic()
     done = recompute.run(batch, lambda: defined, Request(mode=mode))
-    return time.monotonic() - begun, done.publication
+    took = time.monotonic() - begun
+    end, cut = archive_runs.archived(batch.tables, SOURCE), done.publication.cuts[SOURCE]
+    if cut != end:
+        raise TandemError(f"the recompute stopped at {cut}, and the archive ends at {end}")
+    return took, done.publication
 
 
 def _equal(batch: BatchRun, defined: Project, one: Publication, other: Publication) -> bool:
@@ -144,6 +149,7 @@ def _archived(batch: BatchRun, defined: Project, first_event: int, end: int, of:
 
     properties = CommitProperties(app_transactions=[Transaction(archive_runs.APP_ID, run.number)], max_commit_retries=0)
     write_deltalake(handle, pieces(), mode="append", commit_properties=properties)
+    archive_runs.check(tables, SOURCE, run.number, at=batch.now())
     decode_archived(batch, releases.load(tables, 1), source)
 
 
