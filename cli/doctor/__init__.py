@@ -8,12 +8,12 @@ from rich.table import Table
 from rich.text import Text
 
 from cli.command.call import Call, Output
-from cli.doctor import disk, log, machine, state, tables
+from cli.doctor import disk, log, machine, polling, state, tables
 from cli.doctor.check import Check, Finding, unknown
 from cli.doctor.subject import Subject
 from views.errors import TandemError
 
-CHECKS: Final[tuple[Check, ...]] = (*machine.CHECKS, *disk.CHECKS, *log.CHECKS, *tables.CHECKS, *state.CHECKS)
+CHECKS: Final[tuple[Check, ...]] = (*machine.CHECKS, *disk.CHECKS, *polling.CHECKS, *log.CHECKS, *tables.CHECKS, *state.CHECKS)
 """In order of execution: a check comes after the checks that it needs."""
 _SHOWN: Final = {"ok": "ok", "warn": "WARN", "fail": "NOT OK", "unknown": "-"}
 

@@ -2,7 +2,7 @@
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import Generic, TypeVar
+from typing import Final, Generic, TypeVar
 
 from deltalake import DeltaTable
 
@@ -12,6 +12,8 @@ from ledger.delta import delta_tables
 from ledger.delta.addresses import Tables
 
 T = TypeVar("T")
+POLL_REQUESTS: Final = 2
+"""How many requests a poll of an unchanged table sends to an object store."""
 
 
 @dataclass

@@ -11,7 +11,7 @@ from infra.folders import ROOT
 from ledger.delta import delta_tables
 from ledger.delta.addresses import Tables
 from ledger.delta.journal import Journal
-from ledger.delta.watched_table import Watched
+from ledger.delta.watched_table import POLL_REQUESTS, Watched
 from tests.infra.storage.s3 import Faults, a_bucket
 
 ALL = ("GET", "HEAD", "PUT", "POST", "DELETE")
@@ -59,6 +59,7 @@ def test_the_documented_requests_are_those_that_are_sent() -> None:
             }
             newest = delta_tables.reopen(handle)
             measured["commit one file"] = sent(partial(delta_tables.conditional_append, newest, row))
+            assert measured["look at an open table that has not changed"] == POLL_REQUESTS
             assert measured == {operation: requests for operation, (requests, _) in fixed.items()}
             assert {operation: example for operation, (_, example) in fixed.items()} == {
                 operation: example for operation, (_, _, example) in found.items()
