@@ -24,7 +24,12 @@ def run(call: Call) -> None:
                 settings,
                 project=call.publishable,
                 session=lambda: get_or_create_session(
-                    settings, part_processes.SPEED, environ=call.environ, conf=CONF, debug=call.debug
+                    settings,
+                    part_processes.SPEED,
+                    environ=call.environ,
+                    conf=CONF,
+                    cores=settings.speed.cores_max,
+                    debug=call.debug,
                 ),
                 stop=stop,
                 now=lambda: datetime.now(UTC),

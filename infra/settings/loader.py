@@ -16,6 +16,7 @@ from infra import folders
 from infra.settings.documented_keys import PREFIX, Key, keys
 from infra.settings.masking import masked
 from infra.settings.settings import Settings
+from infra.settings.spark_master import cluster_fault
 from infra.settings.tables.storage import OBJECT_STORES, Storage
 from views.errors import TandemError, listed
 
@@ -55,7 +56,10 @@ def load(project: Path, environ: Mapping[str, str]) -> Settings:
     if "://" in settings.state:
         raise SettingsError(f"{file}: state = {settings.state!r} is an address; expected a folder of this machine")
     settings = msgspec.structs.replace(settings, storage=_storage(settings.storage, project, file))
-    return msgspec.structs.replace(settings, state=str(folders.state_of(project, settings.state, environ)))
+    settings = msgspec.structs.replace(settings, state=str(folders.state_of(project, settings.state, environ)))
+    if fault := cluster_fault(settings):
+        raise SettingsError(f"{file}: {fault}")
+    return settings
 
 
 def _storage(storage: Storage, project: Path, file: Path) -> Storage:

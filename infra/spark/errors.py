@@ -13,6 +13,7 @@ _PYTHON = "Traceback (most recent call last):"
 _CAUSE = re.compile(r"^\s*Caused by: (.*)$", re.MULTILINE)
 _CALLED = re.compile(r"^An error occurred while calling .*\n:? ?")
 _TIMESTAMP = re.compile(r"Record at topic (\S+) partition (\d+) offset (\d+) has timestamp value (\d+) that overflows")
+_NOT_RUN = re.compile(r'Cannot run program "[^"]*"(?: \(in directory "[^"]*"\))?: .*')
 _OURS = ("views.", "ledger.", "infra.", "batch.", "speed.")
 
 
@@ -50,6 +51,8 @@ def sentence(error: BaseException) -> str:
             "after the year 294247, which Spark cannot read; delete the partition's records up to it on the broker, and set the "
             "topic's `message.timestamp.after.max.ms`"
         )
+    if not_run := _NOT_RUN.search(text):  # its own cause is only "error=2, No such file or directory"
+        return not_run.group().strip()
     causes = _CAUSE.findall(text)
     text = _CALLED.sub("", text)
     first = next((line.strip() for line in text.splitlines() if line.strip()), type(error).__name__)

@@ -1,13 +1,11 @@
 """The only place that builds a Spark session, with the access to its JVM that the rest of the platform needs."""
 
-import io
 import logging
 import os
 import re
 import signal
 import sys
 import threading
-import zipfile
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Final
@@ -25,12 +23,11 @@ from infra.logs import files, log4j
 from infra.logs.files import Bounds, bounds, log_of
 from infra.logs.lines import spoken
 from infra.settings import Settings
+from infra.spark import cluster, executors
 from infra.spark.errors import SPARK_ERRORS, java_ended, sentence
 from infra.spark.launch import launch
 from views.errors import TandemError
 
-# The packages that a worker on another machine needs to run a task.
-SHIPPED = ("views", "ledger", "infra", "batch", "speed", "serving", "tandem")
 _CHECKPOINTS = "org.apache.spark.sql.execution.streaming.checkpointing.FileSystemBasedCheckpointFileManager"
 # The REPL's logger is named because Spark otherwise announces the level that it gives it.
 _LOG4J: Final = """\
@@ -60,15 +57,23 @@ class NoSession(TandemError):
 
 
 def get_or_create_session(
-    settings: Settings, app: str, *, environ: Mapping[str, str], conf: Mapping[str, str] | None = None, debug: bool = False
+    settings: Settings,
+    app: str,
+    *,
+    environ: Mapping[str, str],
+    conf: Mapping[str, str] | None = None,
+    cores: int | None = None,
+    debug: bool = False,
 ) -> SparkSession:
     """This process's session, started if there is none; a process has one JVM and one master for its whole life.
 
-    `conf` are further properties of this use; the user's `[spark] conf` overrides both. The output of the JVM and its Python
-    workers goes to `logs/spark-<app>.log` in the state folder, or to the terminal with `debug`; an error of a job is raised as an
-    exception. Raises NoJava, MissingJar, or NoSession with the JVM's last lines.
+    `conf` are further properties of this use; the user's `[spark] conf` overrides both. `cores` are the most cores of a cluster
+    for this use, by default `spark.cores_max`. The output of the JVM and its Python workers goes to `logs/spark-<app>.log` in the
+    state folder, or to the terminal with `debug`; an error of a job is raised as an exception. Raises NoJava, MissingJar, or
+    NoSession with the JVM's last lines; on a cluster also NoExecutor and OtherVersions.
     """
-    properties = _defaults(settings, environ) | dict(conf or {}) | settings.spark.conf
+    cores = settings.spark.cores_max if cores is None else cores
+    properties = _defaults(settings, environ, cores) | dict(conf or {}) | settings.spark.conf
     if SparkSession.getActiveSession() is None:
         found = java_home.find(environ)
         _launch(settings, app, properties, found, java_home.class_archive(found, environ), debug=debug)
@@ -82,7 +87,7 @@ def _launch(
     settings: Settings, app: str, properties: Mapping[str, str], found: java_home.Java, archive: Path, *, debug: bool
 ) -> None:
     private_files.folder(settings.folder)
-    told = _log4j(settings.folder / "spark", readable=debug)
+    told = _log4j(settings, readable=debug)
     options = f"-Dlog4j2.configurationFile=file:{told} -Dtandem.log={'warn' if debug else 'error'} -XX:-UsePerfData"
     if archive.exists():
         options += f" -XX:SharedArchiveFile={archive}"
@@ -107,7 +112,8 @@ def _launch(
     try:
         context = SparkContext(conf=configured, gateway=gateway)
     except SPARK_ERRORS as error:
-        raise NoSession(f"Spark did not start: {sentence(error)}") from error
+        why = None if debug else executors.why_no_session(log, start)
+        raise NoSession(f"Spark did not start: {why or sentence(error)}") from error
     except (Py4JError, OSError, EOFError) as error:
         if not java_ended(error):
             raise
@@ -118,8 +124,13 @@ def _launch(
         signal.signal(signal.SIGINT, interrupted)
     if not debug:
         _hush(context)
-    if not _local(settings):
-        _ship(context, settings.folder / "spark")
+    if cluster.remote(settings):
+        try:
+            executors.wait(context, settings, None if debug else (log, start))
+            executors.compare(context, settings, cluster.ship(context, settings.folder / "spark"))
+        except BaseException:
+            context.stop()
+            raise
 
 
 def _hush(context: SparkContext) -> None:
@@ -131,17 +142,19 @@ def _hush(context: SparkContext) -> None:
     context._accumulatorServer.handle_error = lambda *_: None  # type: ignore[method-assign]  # noqa: SLF001 - no other way
 
 
-def _defaults(settings: Settings, environ: Mapping[str, str]) -> dict[str, str]:
+def _defaults(settings: Settings, environ: Mapping[str, str], cores: int) -> dict[str, str]:
     scratch = settings.folder / "spark"
+    remote = cluster.remote(settings)
     ours = list(map(str, jars.paths("spark", environ=environ)))
     return {
-        # On the class path nothing is copied; `spark.jars` copies them all at every start, and sends them to a cluster's workers.
-        **({"spark.driver.extraClassPath": os.pathsep.join(ours)} if _local(settings) else {"spark.jars": ",".join(ours)}),
+        # On the class path nothing is copied; `spark.jars` copies them all at every start, and sends them to executors.
+        **({} if remote and settings.spark.jars == "send" else {"spark.driver.extraClassPath": os.pathsep.join(ours)}),
+        **(cluster.properties(settings, ours, cores) if remote else {}),
         "spark.driver.memory": settings.spark.driver_memory,
         "spark.ui.enabled": "false",
         "spark.ui.showConsoleProgress": "false",
         # Loopback only, and no look-up of this machine's name, which may not resolve.
-        **({"spark.driver.host": "127.0.0.1", "spark.driver.bindAddress": "127.0.0.1"} if _local(settings) else {}),
+        **({} if remote else {"spark.driver.host": "127.0.0.1", "spark.driver.bindAddress": "127.0.0.1"}),
         "spark.local.dir": str(scratch),
         "spark.sql.warehouse.dir": str(scratch / "warehouse"),
         "spark.sql.extensions": "io.delta.sql.DeltaSparkSessionExtension",
@@ -165,11 +178,6 @@ def _defaults(settings: Settings, environ: Mapping[str, str]) -> dict[str, str]:
     }
 
 
-def _local(settings: Settings) -> bool:
-    """Whether the work runs in this very process; `local-cluster[...]` has workers of its own."""
-    return settings.spark.master.partition("[")[0] == "local"
-
-
 def _keep_bounded(log: Path, bounds: Bounds) -> None:
     """Bound, for as long as this process lives, the output of the JVM and of the project's code in its Python workers."""
 
@@ -182,10 +190,11 @@ def _keep_bounded(log: Path, bounds: Bounds) -> None:
     threading.Thread(target=look, name="bounds of Spark's log", daemon=True).start()
 
 
-def _log4j(folder: Path, *, readable: bool) -> Path:
+def _log4j(settings: Settings, *, readable: bool) -> Path:
+    folder, remote = settings.folder / "spark", cluster.remote(settings)
     folder.mkdir(parents=True, exist_ok=True)
-    path = folder / ("log4j2-readable.properties" if readable else "log4j2.properties")
-    text = _LOG4J + (_READABLE if readable else log4j.layout("stderr"))
+    path = folder / f"log4j2{'-cluster' if remote else ''}{'-readable' if readable else ''}.properties"
+    text = _LOG4J + (cluster.LOGGERS if remote else "") + (_READABLE if readable else log4j.layout("stderr"))
     if not path.exists() or path.read_text("ascii") != text:
         path.write_text(text, "ascii")
     return path
@@ -194,8 +203,10 @@ def _log4j(folder: Path, *, readable: bool) -> Path:
 def _set_environment(settings: Settings, found: java_home.Java) -> None:
     """The environment variables of the JVM and its Python workers: the only way to configure them at their start."""
     os.environ["JAVA_HOME"] = str(found.home)
-    os.environ["PYSPARK_PYTHON"] = os.environ["PYSPARK_DRIVER_PYTHON"] = sys.executable
-    if _local(settings):
+    remote = cluster.remote(settings)
+    os.environ["PYSPARK_DRIVER_PYTHON"] = sys.executable
+    os.environ["PYSPARK_PYTHON"] = (remote and settings.spark.python) or sys.executable
+    if not remote:
         os.environ["SPARK_LOCAL_IP"] = "127.0.0.1"
     # Otherwise a worker would import modules from the current folder first.
     os.environ.update(folders.child_environment(os.environ))
@@ -210,15 +221,3 @@ def _culprit(log: Path, start: int) -> str:
     if not errors:
         return f"it ended without an error message; it may have been killed, for example when memory ran out; its log is {log}"
     return "; ".join(errors[:_CULPRIT_LINES])
-
-
-def _ship(context: SparkContext, folder: Path) -> None:
-    """Send the platform's packages to the workers of a cluster, as one archive."""
-    content = io.BytesIO()
-    with zipfile.ZipFile(content, "w", zipfile.ZIP_DEFLATED) as archive:
-        for root, package in ((root, package) for root in folders.IMPORTED for package in SHIPPED):
-            for file in sorted((root / package).rglob("*.py")):
-                archive.write(file, file.relative_to(root))
-    target = folder / f"tandem-{os.getpid()}.zip"
-    target.write_bytes(content.getvalue())
-    context.addPyFile(str(target))

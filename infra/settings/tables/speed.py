@@ -25,6 +25,10 @@ class Speed(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
             "stuck."
         ),
     ] = 60
+    cores_max: Annotated[
+        Positive,
+        Meta(description="On a cluster: the most cores that the speed layer holds, as long as it runs; batch runs need others."),
+    ] = 1
     identities_mb: Annotated[
         Positive,
         Meta(

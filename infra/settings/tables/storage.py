@@ -31,3 +31,10 @@ class Storage(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
             "between all processes that use it."
         ),
     ] = "refuse"
+    folder: Annotated[
+        Literal["own", "shared"],
+        Meta(
+            description="Of a root that is a folder: this machine's `own`, or `shared`: every host of Spark's cluster reads and "
+            "writes it at the same path."
+        ),
+    ] = "own"

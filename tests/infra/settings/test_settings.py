@@ -37,8 +37,14 @@ def test_a_file_changes_the_settings_that_it_names(tmp_path: Path) -> None:
 @pytest.mark.parametrize("key", [key for key in keys() if key.type in ("integer", "string")], ids=lambda key: key.variable)
 def test_every_key_has_a_variable_that_wins_over_the_file(tmp_path: Path, key) -> None:
     section, _, name = key.name.rpartition(".")
-    values = {"integer": ("3", "4", 4), "string": ('"1g"', "2g", "2g"), "schedule": ('"1 2 * * *"', "", "")}
-    in_file, in_variable, expected = values["schedule" if "*" in str(key.default) else key.type]
+    values = {
+        "integer": ("3", "4", 4),
+        "string": ('"1g"', "2g", "2g"),
+        "schedule": ('"1 2 * * *"', "", ""),
+        "master": ('"local[1]"', "local[2]", "local[2]"),
+    }
+    kind = "master" if key.name == "spark.master" else "schedule" if "*" in str(key.default) else key.type
+    in_file, in_variable, expected = values[kind]
     text = f"[{section}]\n{name} = {in_file}\n" if section else f"{name} = {in_file}\n"
     found = effective(load(written(tmp_path, text), {key.variable: in_variable}))
     value = reduce(lambda within, part: within[part], key.name.split("."), found)

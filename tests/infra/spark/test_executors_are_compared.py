@@ -1,0 +1,71 @@
+"""An executor that would compute with something else than this process is named with each difference."""
+
+import subprocess
+import sys
+from dataclasses import replace
+
+import pytest
+
+from infra.folders import ROOT
+from infra.settings import Settings, Spark
+from infra.spark import cluster, first_task
+from infra.spark.first_task import Report
+
+HERE = Report("driver", "/venv/bin/python", "3.11.7", {"duckdb": "2.0.0", "numpy": "2.4.1"}, "/opt/tandem")
+THERE = replace(HERE, host="w1", tandem="tandem-1.zip")
+WHERE = "the executor on w1 (/venv/bin/python)"
+
+
+def test_equal_versions_differ_in_nothing() -> None:
+    assert first_task.differences(HERE, [THERE, replace(THERE, version="3.11.9")], "tandem-1.zip") == []
+
+
+@pytest.mark.parametrize(
+    ("there", "said"),
+    [
+        (replace(THERE, version="3.12.1"), f"{WHERE} runs Python 3.12.1, and this process 3.11.7"),
+        (
+            replace(THERE, packages={"duckdb": "1.4.0", "numpy": "2.4.1"}),
+            f"{WHERE} has duckdb 1.4.0, and this process 2.0.0",
+        ),
+        (
+            replace(THERE, packages={"duckdb": "2.0.0", "numpy": None}),
+            f"{WHERE} has numpy not installed, and this process 2.4.1",
+        ),
+        (replace(THERE, tandem="/old"), f"{WHERE} imports Tandem from /old, and not the copy that this process sent"),
+    ],
+)
+def test_each_difference_is_named_once(there: Report, said: str) -> None:
+    assert first_task.differences(HERE, [THERE, there, there], "tandem-1.zip") == [said]
+
+
+def test_a_report_needs_no_package() -> None:
+    """An executor's Python may lack any of them: the report must name it, not fail to import."""
+    command = "import sys; sys.path.insert(0, sys.argv[1]); from infra.spark import first_task; print(first_task.report())"
+    found = subprocess.run([sys.executable, "-I", "-S", "-c", command, str(ROOT)], capture_output=True, text=True, check=True)
+    assert "'duckdb': None" in found.stdout
+
+
+def properties(master: str, cores: int, **changes: str) -> dict[str, str]:
+    return cluster.properties(Settings(spark=Spark(master=master, **changes)), ["/a.jar", "/b.jar"], cores)  # type: ignore[arg-type]
+
+
+def test_cores_are_bounded_as_each_resource_manager_knows_it() -> None:
+    assert properties("spark://h:1", 3)["spark.cores.max"] == "3"
+    assert properties("yarn", 3)["spark.executor.instances"] == "3"
+    assert properties("k8s://https://h:1", 3)["spark.executor.instances"] == "3"
+    assert not {"spark.cores.max", "spark.executor.instances"} & properties("spark://h:1", 0).keys()
+
+
+def test_jars_are_sent_unless_they_are_installed() -> None:
+    assert properties("spark://h:1", 0)["spark.jars"] == "/a.jar,/b.jar"
+    assert "spark.jars" not in properties("spark://h:1", 0, jars="installed")
+
+
+def test_the_address_of_the_driver_is_spark_s_choice_unless_it_is_set() -> None:
+    assert "spark.driver.host" not in properties("spark://h:1", 0)
+    assert properties("spark://h:1", 0, driver_host="10.0.0.1")["spark.driver.host"] == "10.0.0.1"
+
+
+def test_the_same_code_is_the_same_archive() -> None:
+    assert cluster._archive() == cluster._archive()
