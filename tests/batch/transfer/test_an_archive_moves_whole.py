@@ -23,6 +23,7 @@ from ledger.log.manifest import BadManifest
 from ledger.log.positions import LOG_START, Position
 from ledger.publish import publications, releases
 from tests.batch.filed import AT, DEFINITIONS, SOURCE, Filed, in_order, row, rows_in
+from tests.infra.storage.s3 import a_bucket
 from views.errors import TandemError
 from views.project import project
 from views.source.offset_ranges import Ranges
@@ -32,7 +33,11 @@ DECODER = "d"
 
 def installation(folder: Path) -> Filed:
     """A state folder with a release of one source."""
-    tables = Tables(str(folder / "state"))
+    return released(Tables(str(folder / "state")))
+
+
+def released(tables: Tables) -> Filed:
+    """Tables with a release of one source."""
     files = {"definitions.py": DEFINITIONS, "tandem.toml": b""}
     project.load_files(files)
     releases.store(tables, files, sources={SOURCE: DECODER}, views={}, by="test", at=AT)
@@ -47,7 +52,8 @@ def export(filed: Filed, folder: Path) -> Path:
 
 
 def take(filed: Filed, folder: Path) -> Imported:
-    settings = Settings(storage=Storage(root=filed.tables.root), batch=Batch(lock_wait_s=0))
+    storage = Storage(root=filed.tables.root, options=dict(filed.tables.options))
+    settings = Settings(state=str(folder.parent / "host"), storage=storage, batch=Batch(lock_wait_s=0))
     (done,) = import_archive.run(settings, folder, [SOURCE], now=lambda: AT, say=lambda _: None)
     return done
 
@@ -123,6 +129,17 @@ def test_generations_gaps_and_first_offsets_are_imported(origin: Filed, tmp_path
     export_archive.run(other.tables, [SOURCE], tmp_path / "again", say=lambda _: None)
     take(third, tmp_path / "again")
     assert history(third) == history(origin)
+
+
+def test_an_archive_moves_from_a_folder_to_a_bucket_and_back(origin: Filed, tmp_path: Path) -> None:
+    with a_bucket() as (url, options):
+        remote = released(Tables(f"{url}/tables", options))
+        assert take(remote, export(origin, tmp_path / "to")).new
+        assert history(remote) == history(origin)
+        back = installation(tmp_path / "back")
+        export_archive.run(remote.tables, [SOURCE], tmp_path / "from", say=lambda _: None)
+    assert take(back, tmp_path / "from").new
+    assert history(back) == history(origin)
 
 
 def test_offsets_before_the_start_of_an_import_are_a_gap(origin: Filed, tmp_path: Path) -> None:
