@@ -22,11 +22,12 @@ import batch.archive.copy
 from batch.archive.copied import Copied
 from batch.archive.copy_task import copy_records, total
 from batch.archive.decode import Decoding
-from batch.runtime.session import BatchRun
+from batch.runtime.session import BatchRun, Lock
 from infra import kafka
 from infra.kafka import Address, Topic, broker
-from ledger.delta import delta_tables
+from ledger.delta import delta_tables, leases
 from ledger.delta.addresses import Tables
+from ledger.delta.leases import Owner
 from ledger.delta.location import Location
 from ledger.log.positions import Position
 from speed.source import record_frames
@@ -90,14 +91,17 @@ class Tasks:
 class Run(BatchRun):
     """A batch run whose tasks run in this process, alone on its tables."""
 
-    session: Any = field(default_factory=Tasks)
+    _session: Any = field(default_factory=Tasks)
 
-    def hold(self, name: str) -> None:
-        """Nobody else runs."""
+    def hold(self, name: Lock) -> None:
+        """Nobody else runs, and no thread renews a lease."""
+        if not self.tables.local and name not in self._leases:
+            owner = Owner(f"tandem {self.by}", "here", 1, self.now(), place=self.settings.state)
+            self._leases[name] = leases.take(self.tables, name, owner, patience=0, say=self.say, duration_s=3600)
 
 
 def run(settings: Any, command: str, *, say: Callable[[str], None] = lambda _: None, tasks: int = 2) -> Run:
-    return Run(settings, command, now=lambda: datetime.now(UTC), say=say, environ=environ(), session=Tasks(tasks))
+    return Run(settings, command, now=lambda: datetime.now(UTC), say=say, environ=environ(), _session=Tasks(tasks))
 
 
 @dataclass

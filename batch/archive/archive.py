@@ -145,6 +145,9 @@ def _archived(batch: BatchRun, release: Release, log: _Log) -> Archived:
     tables, name = batch.tables, log.source.name
     typed = typed_tables(tables, release, log.source)
     counts, found = [], []
+    # Before anything is read that this run decides on: from here on no archive run before it commits.
+    delta_commits.make_table(tables, tables.archive(name), RECORDS_SCHEMA, bounded=BOUNDED)
+    archive_runs.claim(tables, name)
     # The run before may have been killed before its gaps were recorded.
     left = archive_runs.unchecked(tables, name)
     if left is not None:
@@ -210,7 +213,8 @@ def _copy(batch: BatchRun, log: _Log, run: archive_runs.ArchiveRun, typed: Typed
     batch.say(f"{name}: copying {there.length} offsets")
     copied = _copied(batch, log, topics, there, typed.work)
     refuse_torn(copied, there)
-    delta_commits.add_files(handle, copied.files, transaction=(archive_runs.APP_ID, run.number))
+    lease = tables.lease(tables.archive(name))
+    delta_commits.add_files(handle, copied.files, lease=lease, transaction=(archive_runs.APP_ID, run.number))
     return copied.decoded
 
 
@@ -255,7 +259,8 @@ def _gaps(batch: BatchRun, log: _Log, run: archive_runs.ArchiveRun) -> tuple[lis
     doubtful = copy.doubtful(files, whole, starts)
     if handle is not None and doubtful:
         batch.say(f"{name}: removing {len(doubtful)} files from the archive: their topic was deleted while they were copied")
-        delta_tables.conditional_exchange(handle, doubtful, [], at=batch.now())
+        lease = tables.lease(tables.archive(name))
+        delta_tables.conditional_exchange(handle, doubtful, [], at=batch.now(), lease=lease)
         files = [file for file in files if file.path not in doubtful]
     missing = copy.lost(Location.of(tables, tables.archive(name)), files, whole, starts)
     found = []

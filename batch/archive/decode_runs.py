@@ -80,8 +80,9 @@ def decode_run(batch: BatchRun, typed: TypedTables, run: ArchiveRun, decoded: De
     events, quarantine = typed.create()
     found = _decode(batch, typed.work, run) if decoded is None else decoded
     counts = _account(typed.source, run, found)
-    delta_commits.add_files(events, found.events, transaction=(archive_runs.APP_ID, run.number))
-    delta_commits.add_files(quarantine, found.rejects, transaction=(archive_runs.APP_ID, run.number))
+    lease, transaction = typed.tables.lease(typed.work.events.address), (archive_runs.APP_ID, run.number)
+    delta_commits.add_files(events, found.events, lease=lease, transaction=transaction)
+    delta_commits.add_files(quarantine, found.rejects, lease=lease, transaction=transaction)
     archive_runs.finish(
         batch.tables, typed.source.name, typed.decoder, run.number, counts=counts, newest=found.newest, at=batch.now()
     )

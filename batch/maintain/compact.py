@@ -55,7 +55,7 @@ def compact(tables: Tables, address: str, where: Columns, end: Position, *, file
         written += [file.written] if file.written else []
     _refuse_lost(address, [file for file in files if file.path in found.old], written)
     moved = [replace(file.add_action(), data_change=False) for file in written]
-    delta_tables.conditional_exchange(handle, found.old, moved, at=at)
+    delta_tables.conditional_exchange(handle, found.old, moved, at=at, lease=tables.lease(address))
     return len(found.old), len(written)
 
 

@@ -26,5 +26,5 @@ def expire_versions(tables: Tables, address: str, kept: Iterable[Publication], *
     }
     old = [path for path, version in paths(handle).items() if version not in named]
     if old:
-        delta_tables.conditional_exchange(handle, old, [], at=at)
+        delta_tables.conditional_exchange(handle, old, [], at=at, lease=tables.lease(address))
     return len(old)

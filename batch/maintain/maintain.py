@@ -18,7 +18,7 @@ from batch.runtime.exclusive import locked
 from infra.settings import Settings
 from ledger.delta import delta_tables
 from ledger.delta.addresses import Tables
-from ledger.delta.vacuum import Freed, vacuum
+from ledger.delta.vacuum import Freed, checkpoint, vacuum
 from ledger.files.file_ranges import EVENTS, RECORDS, Columns
 from ledger.log import archive_runs
 from ledger.publish import publications, releases, standing
@@ -64,6 +64,9 @@ def run(settings: Settings, *, now: Callable[[], datetime], say: Callable[[str],
 
 
 def _maintain(tables: Tables, settings: Settings, at: datetime) -> Maintained:
+    # From here on no run before this one publishes or records what is removed here.
+    publications.claim(tables)
+    standing.claim(tables)
     # Read before the retained states, so that no record is known here that is missing there.
     stored, history, records = releases.every(tables), publications.history(tables), standing.records(tables)
     keep = settings.keep
@@ -98,6 +101,7 @@ def _logs(tables: Tables, needed: list[Release], settings: Settings, at: datetim
         known = archive_runs.runs(tables, source)
         if not known:
             continue
+        _claim(tables, tables.archive(source))
         # Files of a run that is not checked may have to leave the archive, and no others with them.
         checked = archive_runs.unchecked(tables, source) is None
         addresses: dict[str, Columns] = {tables.archive(source): RECORDS} if checked else {}
@@ -105,6 +109,7 @@ def _logs(tables: Tables, needed: list[Release], settings: Settings, at: datetim
             if decoder := release.sources.get(source):
                 addresses |= {tables.events(source, decoder): EVENTS, tables.quarantine(source, decoder): RECORDS}
         for address, where in addresses.items():
+            _claim(tables, address)
             size = settings.batch.task_mb << 20
             compacted, into = compact.compact(tables, address, where, known[-1].end, file_bytes=size, at=at)
             yield Upkeep(tables.name(address), compacted, into, freed=_vacuum(tables, address, settings))
@@ -112,13 +117,19 @@ def _logs(tables: Tables, needed: list[Release], settings: Settings, at: datetim
 
 def _views(tables: Tables, addresses: list[str], kept: list[Publication], settings: Settings, at: datetime) -> Iterator[Upkeep]:
     for address in addresses:
+        _claim(tables, address)
         expired = expire_versions(tables, address, kept, at=at)
         yield Upkeep(tables.name(address), expired=expired, freed=_vacuum(tables, address, settings))
 
 
 def _journals(tables: Tables, needed: list[Release], settings: Settings) -> Iterator[Upkeep]:
-    """Vacuum the journals, which merge their files themselves and leave the old ones on the disk."""
+    """Vacuum the journals and leases, which merge their files themselves and leave the old ones on the disk."""
     decoders = dict.fromkeys(pair for release in needed for pair in release.sources.items())
+    # A lease replaces its row every few seconds, and needs none of its log.
+    for name in tables.leases:
+        handle = delta_tables.open_table(tables, tables.control("leases", name))
+        if handle is not None:
+            checkpoint(handle)
     names = [
         ("releases",),
         ("documents",),
@@ -131,11 +142,19 @@ def _journals(tables: Tables, needed: list[Release], settings: Settings) -> Iter
         ("tokens",),
         *dict.fromkeys((kind, source) for source, _ in decoders for kind in ("runs", "topics", "firsts", "checked")),
         *(("summaries", *pair) for pair in decoders),
+        *(("leases", name) for name in tables.leases),
     ]
     for address in (tables.control(*name) for name in names):
         yield Upkeep(tables.name(address), freed=_vacuum(tables, address, settings))
 
 
+def _claim(tables: Tables, address: str) -> None:
+    """Raise the table's token before anything is listed: no run before this one commits the files that it has written."""
+    handle = delta_tables.open_table(tables, address)
+    if handle is not None:
+        delta_tables.claim(handle, tables.lease(address))
+
+
 def _vacuum(tables: Tables, address: str, settings: Settings) -> Freed:
     handle = delta_tables.open_table(tables, address)
-    return Freed() if handle is None else vacuum(handle, hours=settings.keep.file_hours)
+    return Freed() if handle is None else vacuum(handle, hours=settings.keep.file_hours, lease=tables.lease(address))

@@ -7,6 +7,7 @@ from dataclasses import dataclass, replace
 from datetime import datetime
 
 import pyarrow as pa
+from deltalake import DeltaTable
 
 from batch.fold.fold import VERSION
 from batch.rebuild.account import BatchViews
@@ -121,6 +122,8 @@ def _rebuilt(batch: BatchRun, version: NewVersion, step: Step, *, live: bool) ->
     targets = _targets(version, step, distance(step.start, step.cut))
     ahead = _expected(batch, log, step)
     against = served(batch.tables, version.base, log, targets, gaps=version.gaps) if live else None
+    for name in targets:
+        _table(batch.tables, version, name)  # before its files, so that `maintain` finds and fences what a killed run leaves
     comparison = Comparison(against if isinstance(against, EarlierStates) else None)
     views = rebuild(batch, log, targets, comparison, version=version.number, scratch=scratch.scratch(batch.tables))
     if whole := other_events(version.base, step, views):
@@ -176,7 +179,15 @@ def commit(tables: Tables, version: NewVersion, built: Sequence[Built]) -> None:
     """Add the files to the views' tables. Readers ignore the new version before it is published."""
     files = [file for one in built for file in one.views.files]
     for name in (name for one in built for name in one.kept):
-        schema = state_schema(version.definitions.views[name]).append(pa.field(VERSION, pa.int64()))
-        address = version.base.views[name].address(tables, name)
-        handle = delta_commits.make_table(tables, address, schema, partition_by=VERSION, bounded=WINDOW_COLUMNS)
-        delta_commits.add_files(handle, [file.file for file in files if file.view == name])
+        handle, lease = _table(tables, version, name), tables.lease(_address(tables, version, name))
+        delta_commits.add_files(handle, [file.file for file in files if file.view == name], lease=lease)
+
+
+def _table(tables: Tables, version: NewVersion, name: str) -> DeltaTable:
+    """The table of a view, created and claimed."""
+    schema = state_schema(version.definitions.views[name]).append(pa.field(VERSION, pa.int64()))
+    return delta_commits.make_table(tables, _address(tables, version, name), schema, partition_by=VERSION, bounded=WINDOW_COLUMNS)
+
+
+def _address(tables: Tables, version: NewVersion, name: str) -> str:
+    return version.base.views[name].address(tables, name)

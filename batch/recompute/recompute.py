@@ -62,6 +62,8 @@ def run(batch: BatchRun, working_tree: Callable[[], Project], request: Request =
     tables = batch.tables
     first_publication.live(tables, working_tree, by=batch.by, at=batch.now())
     batch.hold("views")
+    publications.claim(tables)
+    standing.claim(tables)
     live = first_publication.live(tables, working_tree, by=batch.by, at=batch.now())
     if live.kind == "rollback":
         return Recomputed(live, (), paused=True)

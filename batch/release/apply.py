@@ -67,6 +67,8 @@ def run(
     wanted = working_tree()
     first_publication.live(tables, lambda: wanted, by=batch.by, at=batch.now())
     batch.hold("views")
+    publications.claim(tables)
+    standing.claim(tables)
     live = first_publication.live(tables, lambda: wanted, by=batch.by, at=batch.now())
     before = releases.load(tables, live.release)
     if before.defines(wanted):

@@ -1,50 +1,57 @@
-"""Commit files that tasks wrote to a Delta table: one conditional commit, looked up after an error."""
+"""Commit files that tasks wrote to a Delta table: one conditional commit, looked up after an error.
+
+On an object store the writer of a table claims it before its tasks write files, and each commit carries the writer's token
+(ledger/delta/fence.py).
+"""
 
 from collections.abc import Iterable
-from typing import Final
 
 import pyarrow as pa
-from deltalake import CommitProperties, DeltaTable, PostCommitHookProperties, Transaction
+from deltalake import DeltaTable
 
 from batch.runtime.parquet_writer import Written
-from ledger.delta import delta_tables
+from ledger.delta import delta_tables, fence
 from ledger.delta.addresses import Tables
-
-_HOOKS: Final = PostCommitHookProperties(create_checkpoint=True, cleanup_expired_logs=False)
+from ledger.delta.fence import Held
 
 
 def make_table(
     tables: Tables, address: str, schema: pa.Schema, *, partition_by: str | None = None, bounded: Iterable[str] = ()
 ) -> DeltaTable:
-    """The table, created empty if it does not exist. `bounded` are the columns whose bounds every writer records in the log."""
+    """The table, created empty if it does not exist, and claimed for this process. Call it before files of it are written.
+
+    `bounded` are the columns whose bounds every writer records in the log. Raises Unwritable, Fenced, LeaseLost.
+    """
     settings = {"delta.checkpointInterval": "50", "delta.dataSkippingStatsColumns": ",".join(bounded)}
-    return delta_tables.create_table(tables, address, schema, settings, partition_by=partition_by)
+    lease = tables.lease(address)
+    return delta_tables.claim(delta_tables.create_table(tables, address, schema, settings, partition_by=partition_by), lease)
 
 
-def add_files(handle: DeltaTable, files: Iterable[Written], *, transaction: tuple[str, int] | None = None) -> None:
+def add_files(
+    handle: DeltaTable, files: Iterable[Written], *, lease: Held | None = None, transaction: tuple[str, int] | None = None
+) -> None:
     """Add the files to the table. `transaction` is an application id and version, stored in the same commit.
 
-    A transaction that the table already has is not repeated. Raises Conflict if the handle is not newest, else Unwritable; then
-    nothing was added.
+    A transaction that the table already has is not repeated. Raises Fenced or Unclaimed unless the table's token is that of
+    `lease`, Vanished if a file is missing, Conflict if the handle is not newest, else Unwritable; then nothing was added.
     """
+    # Before any look at what the table has: of a fenced process's transaction another one may have written other rows.
+    fence.refuse_unclaimed(handle, lease)
     if _has(handle, transaction):
         return
     written = list(files)
+    _refuse_missing(handle, written, lease)
     try:
-        with delta_tables.committing(handle):
-            handle.create_write_transaction(
-                [file.add_action() for file in written],
-                "append",
-                handle.schema(),
-                partition_by=handle.metadata().partition_columns,
-                commit_properties=CommitProperties(
-                    max_commit_retries=0, app_transactions=[Transaction(*transaction)] if transaction else None
-                ),
-                post_commithook_properties=_HOOKS,
-            )
+        delta_tables.commit_actions(
+            handle,
+            [file.add_action() for file in written],
+            lease=lease,
+            transactions=dict([transaction]) if transaction else None,
+        )
     except (delta_tables.Conflict, delta_tables.Unwritable):
         # A commit that landed can end in either: a client that repeats a put whose answer was lost finds its own commit.
         delta_tables.refresh(handle)
+        fence.refuse_unclaimed(handle, lease)
         if _has(handle, transaction) or (written and {file.path for file in written} <= delta_tables.files(handle).keys()):
             return
         raise
@@ -52,3 +59,15 @@ def add_files(handle: DeltaTable, files: Iterable[Written], *, transaction: tupl
 
 def _has(handle: DeltaTable, transaction: tuple[str, int] | None) -> bool:
     return transaction is not None and (handle.transaction_version(transaction[0]) or 0) >= transaction[1]
+
+
+def _refuse_missing(handle: DeltaTable, written: Iterable[Written], lease: Held | None) -> None:
+    files = delta_tables.storage(handle)
+    for file in written:
+        head = files.head(file.path)
+        if head is None or head.size != file.size:
+            fence.refuse_unclaimed(delta_tables.reopen(handle), lease)  # who deletes files has claimed the table before
+            raise delta_tables.Vanished(
+                f"file {file.path} of table {handle.table_uri} was deleted or replaced before its commit; nothing was committed; "
+                "run the command again"
+            )

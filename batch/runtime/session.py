@@ -1,19 +1,23 @@
 """The resources of a batch run: settings, tables, clock and logger, a Spark session, and the locks of the tables to write."""
 
-import os
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass, field, replace
 from datetime import datetime
 from functools import cached_property
+from pathlib import Path
 from typing import Literal
 
 from pyspark.sql import SparkSession
 
+from batch.runtime import table_locks
 from infra.settings import Settings
 from infra.spark.jvm_lock import locker
 from infra.spark.session import get_or_create_session
-from ledger.delta import locks
 from ledger.delta.addresses import Tables
+from ledger.delta.fence import LeaseLost
+from ledger.delta.leases import Lease
+from views.errors import TandemError
 
 Lock = Literal["archive", "views"]
 """Which tables a run writes: those of the log or of the views. A run that takes both locks takes that of the views first."""
@@ -33,15 +37,21 @@ class BatchRun:
     environ: Mapping[str, str] = field(repr=False)
     debug: bool = False
     started: Callable[[SparkSession], object] = lambda _: None
+    _leases: dict[str, Lease] = field(default_factory=dict, init=False, repr=False, compare=False)
 
     @cached_property
     def tables(self) -> Tables:
-        """All tables of the project."""
-        return Tables.of(self.settings)
+        """All tables of the project, with the leases that this run holds."""
+        return replace(Tables.of(self.settings), leases=self._leases)
+
+    @property
+    def session(self) -> SparkSession:
+        """The Spark session, started when it is first needed. Raises LeaseLost: a run that lost its lease starts no job."""
+        self._check()
+        return self._session
 
     @cached_property
-    def session(self) -> SparkSession:
-        """The Spark session, started when it is first needed."""
+    def _session(self) -> SparkSession:
         session = get_or_create_session(self.settings, self.by, environ=self.environ, debug=self.debug)
         self.started(session)
         return session
@@ -52,17 +62,45 @@ class BatchRun:
         return max(1, int(self.session.sparkContext.defaultParallelism))
 
     def hold(self, name: Lock) -> None:
-        """Take the lock of these tables, which this process's JVM holds until it ends.
+        """Take the lock of these tables, which this process's JVM holds until it ends; on an object store also their lease.
 
-        Waits for another process up to `batch.lock_wait_s`; then raises LockTimeout.
+        Waits for another process up to `batch.lock_wait_s`; then raises LockTimeout. If the lease cannot be renewed, Spark's jobs
+        are cancelled, and the run ends with LeaseLost.
         """
         self.tables.make_root()
-        locks.hold(
-            self.tables.lock(name),
-            locker(self.session),
+        if name not in self._leases:
+            session = self.session
+            self._keep(name, locker(session), lost=session.sparkContext.cancelAllJobs)
+
+    def _keep(self, name: Lock, acquire: Callable[[Path], bool], *, lost: Callable[[], object]) -> None:
+        lease = table_locks.hold(
+            self.tables,
+            name,
+            acquire,
             what=f"tandem {self.by}",
-            pid=os.getpid(),
             at=self.now(),
             patience=self.settings.batch.lock_wait_s,
             say=self.say,
+            lost=lost,
         )
+        if lease is not None:
+            self._leases[name] = lease
+
+    @contextmanager
+    def releasing(self) -> Iterator[None]:
+        """Release the leases when the block ends. An error in it that follows from a lost lease becomes LeaseLost."""
+        try:
+            yield
+        except TandemError as error:
+            try:
+                self._check()
+            except LeaseLost as lost:
+                raise lost from error
+            raise
+        finally:
+            for lease in self._leases.values():
+                lease.release()
+
+    def _check(self) -> None:
+        for lease in self._leases.values():
+            lease.check()

@@ -95,6 +95,9 @@ def run(
             say(f"{name}: verifying {exported.rows} records")
             for stretch in exported.stretches:
                 _verify(folder, stretch)
+        for name in made.sources:
+            # Before the archive is compared: from here on no archive run before this import commits.
+            delta_commits.make_table(tables, tables.archive(name), RECORDS_SCHEMA, bounded=BOUNDED)
         found = [_new(tables, folder, name, exported) for name, exported in made.sources.items()]
         return [_import(tables, new, now) for new in found]
 
@@ -231,7 +234,8 @@ def _import(tables: Tables, new: _New, now: Callable[[], datetime]) -> Imported:
     for ranges, reason in [*missing, (new.lost, "the imported records begin after them")]:
         if ranges.length:
             gaps.record(tables, name, ranges, reason=reason, at=now())
-    delta_commits.add_files(handle, written, transaction=(archive_runs.APP_ID, lacking[-1].number))
+    lease = tables.lease(tables.archive(name))
+    delta_commits.add_files(handle, written, lease=lease, transaction=(archive_runs.APP_ID, lacking[-1].number))
     return Imported(name, lacking[-1].end, new=True, records=sum(file.rows for file in written))
 
 

@@ -138,7 +138,7 @@ def _verify(
     batch: BatchRun, live: Publication, release: Release, source: Source, views: Mapping[str, View], *, keys: int
 ) -> _Verified:
     cut = live.cut(source.name)
-    into = batch.tables.below(f"{scratch.FOLDER}/{_REPLAYED}")
+    into = scratch.tables_in(batch.tables, _REPLAYED)
     batch.say(f"{source.name}: replaying the archive up to {cut} as the speed layer does")
     replayed = archive_replay.replay(
         batch.session,

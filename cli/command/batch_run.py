@@ -18,7 +18,7 @@ def batch_run(call: Call, command: str, *, by: str | None = None) -> Iterator[Ba
     """
     settings = call.settings()
     with run_log(call, settings, command) as say, progress(call) as watch:
-        yield BatchRun(
+        batch = BatchRun(
             settings,
             by or command,
             now=lambda: datetime.now(UTC),
@@ -27,3 +27,5 @@ def batch_run(call: Call, command: str, *, by: str | None = None) -> Iterator[Ba
             debug=call.debug,
             started=watch,
         )
+        with batch.releasing():
+            yield batch

@@ -5,7 +5,7 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Final
 
-from batch.runtime.scratch import FOLDER, scratch
+from batch.runtime.scratch import FOLDER
 from cli.doctor.check import Check, Finding, Problem, ok, unless
 from cli.doctor.subject import Subject
 from infra.process import background
@@ -157,7 +157,7 @@ def _leftovers(subject: Subject) -> Iterator[Finding]:
 def _scratch(subject: Subject) -> Iterator[Finding]:
     files = list(subject.tables.storage().list_after(FOLDER))
     if files and not _held(subject, "views"):
-        yield SCRATCH.found(f"{counted(len(files), 'file')} in {scratch(subject.tables).address}")
+        yield SCRATCH.found(f"{counted(len(files), 'file')} in {subject.tables.below(FOLDER).root}")
 
 
 def _checkpoints(subject: Subject) -> Iterator[Finding]:

@@ -10,11 +10,16 @@ from infra.settings import Settings
 from infra.storage.mounts import network_file_system
 from infra.storage.resolve import is_local, storage_at
 from infra.storage.storage import Storage
+from ledger.delta.fence import Held, Unclaimed
 from views.errors import TandemError
 
 _FOLDER: Final = "tables"
 _CONTROL: Final = "control"
 _LOCKS: Final = "locks"
+_GUARDED: Final = {"log": "archive", "views": "views"}
+"""Which lease guards the tables of a folder."""
+_FENCED: Final = {"publications": "views", "standing": "views", "runs": "archive", "checked": "archive", "summaries": "archive"}
+"""Which lease fences the rows of a journal, if its writer has one. Commands without a lease add rows, too."""
 
 
 @dataclass(frozen=True)
@@ -23,12 +28,13 @@ class Tables:
 
     Both delta-rs and Spark accept an address: an absolute path for a folder, else the URI itself. Nothing is read or created
     here; a table exists from its first commit on. `locks` is the folder of lock files on this machine, by default `locks` in a
-    root that is a folder.
+    root that is a folder. `leases` are those that the process holds now, by name.
     """
 
     root: str
     options: Mapping[str, str] = field(default_factory=dict, hash=False)
     locks: str = ""
+    leases: Mapping[str, Held] = field(default_factory=dict, hash=False, compare=False, repr=False)
 
     def __post_init__(self) -> None:
         if self.local:
@@ -100,6 +106,21 @@ class Tables:
     def lock(self, name: str) -> Path:
         """The file whose OS lock the one writer of the named tables holds."""
         return Path(self.locks or self._at(_LOCKS), f"{name}.lock")
+
+    def lease(self, address: str) -> Held | None:
+        """The lease that a commit to this table needs; None for a table without one, and in a folder, where locks guard.
+
+        Raises Unclaimed if the process does not hold the lease of an archive, events, quarantine or view table.
+        """
+        folder, _, rest = self.name(address).partition("/")
+        if self.local:
+            return None
+        if folder == _CONTROL:
+            return self.leases.get(_FENCED.get(rest.partition("/")[0], ""))
+        name = _GUARDED.get(folder)
+        if name is not None and name not in self.leases:
+            raise Unclaimed(f"table {address} was to be written without the lease {name!r}")
+        return None if name is None else self.leases[name]
 
     def decoded(self, source: str, decoder: str) -> str:
         """The folder of a decoder's events and quarantine, which contains nothing else."""

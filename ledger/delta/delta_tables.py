@@ -21,7 +21,7 @@ from uuid import uuid4
 
 import pyarrow as pa
 import pyarrow.parquet as pq
-from deltalake import CommitProperties, DeltaTable, PostCommitHookProperties, WriterProperties, write_deltalake
+from deltalake import CommitProperties, DeltaTable, PostCommitHookProperties, Transaction, WriterProperties, write_deltalake
 from deltalake._internal import RemoveAction  # the package exports only its other half, AddAction
 from deltalake.exceptions import CommitFailedError, DeltaError, TableNotFoundError
 from deltalake.transaction import AddAction
@@ -29,8 +29,9 @@ from deltalake.writer.properties import ColumnProperties
 
 from infra.storage.resolve import storage_at
 from infra.storage.storage import Storage
-from ledger.delta import state_format
+from ledger.delta import fence, state_format
 from ledger.delta.addresses import Tables
+from ledger.delta.fence import Held
 from views.arrow.python_values import do_without_pandas
 from views.errors import TandemError
 
@@ -136,24 +137,32 @@ def reopen(handle: DeltaTable) -> DeltaTable:
         unreadable(handle.table_uri, error)
 
 
-def conditional_append(handle: DeltaTable, rows: pa.Table) -> None:
+def conditional_append(handle: DeltaTable, rows: pa.Table, *, lease: Held | None = None) -> None:
     """Commit the rows as one file if `handle` is at the newest version; the handle is then at the new one.
 
-    Raises Conflict if it was not. After Unwritable the caller looks up whether the commit landed.
+    The commit carries the token of the lease. Raises Conflict if the handle was not newest, Fenced if the table has a greater
+    token. After Unwritable the caller looks up whether the commit landed.
     """
-    with committing(handle):
+    fence.refuse_fenced(handle, lease)
+    with committing(handle, lease):
         write_deltalake(
             handle,
             rows,
             mode="append",
-            commit_properties=_ONCE,
+            commit_properties=once(lease),
             post_commithook_properties=_HOOKS,
             writer_properties=_SMALL,
         )
 
 
 def conditional_replace(
-    handle: DeltaTable, old: Iterable[str], rows: Iterable[pa.Table], *, at: datetime, bounds: str | None = None
+    handle: DeltaTable,
+    old: Iterable[str],
+    rows: Iterable[pa.Table],
+    *,
+    at: datetime,
+    bounds: str | None = None,
+    lease: Held | None = None,
 ) -> None:
     """In one commit, remove the files `old` from the table and add one file for each of `rows`, if `handle` is newest.
 
@@ -164,14 +173,23 @@ def conditional_replace(
         written = [_write_file(handle, table, int(at.timestamp() * 1000), bounds) for table in rows]
     except FAILURES as error:
         raise Unwritable(f"cannot write to table {handle.table_uri}: {reason(error)}") from error
-    conditional_exchange(handle, old, written, at=at)
+    conditional_exchange(handle, old, written, at=at, lease=lease)
 
 
-def conditional_exchange(handle: DeltaTable, old: Iterable[str], new: Iterable[AddAction], *, at: datetime) -> None:
+def conditional_exchange(
+    handle: DeltaTable,
+    old: Iterable[str],
+    new: Iterable[AddAction],
+    *,
+    at: datetime,
+    lease: Held | None = None,
+    transactions: Mapping[str, int] | None = None,
+) -> None:
     """In one commit, remove the files `old` from the table and add the files `new`, which are already written.
 
-    Otherwise as `conditional_replace`. Raises Conflict, Unwritable.
+    `transactions` are versions by application id. Otherwise as `conditional_replace`. Raises Conflict, Fenced, Unwritable.
     """
+    fence.refuse_fenced(handle, lease)
     actions = pa.table(handle.get_add_actions())
     known = actions.select([name for name in ("path", "size_bytes", "partition") if name in actions.column_names]).to_pylist()
     stored = {action["path"]: (action["size_bytes"], action.get("partition") or {}) for action in known}
@@ -180,23 +198,72 @@ def conditional_exchange(handle: DeltaTable, old: Iterable[str], new: Iterable[A
     for path in old:
         size, values = stored[path]
         removed.append(RemoveAction(path, False, milliseconds, size, {name: str(value) for name, value in values.items()}))
-    with committing(handle):
+    commit_actions(handle, [*new, *removed], lease=lease, transactions=transactions)
+
+
+def commit_actions(
+    handle: DeltaTable,
+    actions: list[AddAction | RemoveAction],
+    *,
+    lease: Held | None = None,
+    transactions: Mapping[str, int] | None = None,
+) -> None:
+    """One commit of these actions, which may be none; the handle keeps its version. Raises Conflict, Fenced, Unwritable."""
+    with committing(handle, lease):
         handle.create_write_transaction(
-            [*new, *removed],
+            actions,
             "append",
             handle.schema(),
             partition_by=handle.metadata().partition_columns,
-            commit_properties=_ONCE,
+            commit_properties=once(lease, transactions),
             post_commithook_properties=_HOOKS,
         )
 
 
+def claim(handle: DeltaTable, lease: Held | None) -> DeltaTable:
+    """Raise the table's token to that of the lease: no holder of an earlier one commits to it from then on.
+
+    Call it before reading what a commit is decided on, and before writing files of it. Returns the table at its newest version,
+    the same handle without a lease. Raises Fenced, LeaseLost, Unwritable, Unreadable.
+    """
+    if lease is None:
+        return handle
+    handle = refresh(handle)
+    while fence.refuse_fenced(handle, lease) != lease.token:
+        try:
+            commit_actions(handle, [], lease=lease)
+        except Conflict:
+            handle = reopen(handle)
+        except Unwritable:
+            handle = reopen(handle)
+            if fence.refuse_fenced(handle, lease) != lease.token:
+                raise
+        else:
+            return refresh(handle)
+    return handle
+
+
+def once(lease: Held | None, transactions: Mapping[str, int] | None = None) -> CommitProperties:
+    """The properties of a commit that delta-rs does not repeat, with the token of the lease. Raises LeaseLost."""
+    if lease is None and not transactions:
+        return _ONCE
+    if lease is not None:
+        lease.check()
+    versions = {**(transactions or {}), **({} if lease is None else {fence.APPLICATION: lease.token})}
+    return CommitProperties(max_commit_retries=0, app_transactions=[Transaction(*each) for each in versions.items()])
+
+
 @contextmanager
-def committing(handle: DeltaTable) -> Iterator[None]:
-    """Raise Conflict if the handle of a commit was not at the newest version, else Unwritable if the commit failed."""
+def committing(handle: DeltaTable, lease: Held | None = None) -> Iterator[None]:
+    """Raise Conflict if the handle of a commit was not at the newest version, else Unwritable if the commit failed.
+
+    Raises Fenced instead of Conflict if the newest version has a greater token than the lease.
+    """
     try:
         yield
     except CommitFailedError as error:
+        if lease is not None:
+            fence.refuse_fenced(reopen(handle), lease)
         raise Conflict(f"table {handle.table_uri} has a newer version than {handle.version()}") from error
     except FAILURES as error:
         raise Unwritable(f"cannot write to table {handle.table_uri}: {reason(error)}") from error

@@ -82,8 +82,9 @@ class Journal:
         """Add the row that `derive` returns for the stored rows, without number and id; nothing if it returns None.
 
         `derive` is called again if another row was added first, and may raise to give up. Returns the row as stored. Raises
-        Unreadable, Unwritable.
+        Unreadable, Unwritable; Fenced if this process has the lease of the journal's rows, and a later holder has claimed it.
         """
+        lease = self.tables.lease(self.address)
         handle = delta_tables.create_table(self.tables, self.address, self.schema, _NUMBERED)
         for attempt in range(_ATTEMPTS):
             snapshot = Snapshot(handle)
@@ -93,7 +94,7 @@ class Journal:
                 return None
             row = {"number": _number(newest) + 1 if newest else 1, "id": uuid4().hex, **derived}
             try:
-                delta_tables.conditional_append(handle, pa.Table.from_pylist([row], self.schema))
+                delta_tables.conditional_append(handle, pa.Table.from_pylist([row], self.schema), lease=lease)
             except (delta_tables.Conflict, delta_tables.Unwritable) as error:
                 handle = delta_tables.reopen(handle)
                 if _landed(Snapshot(handle), row):
@@ -105,6 +106,12 @@ class Journal:
                 self._tidy(handle)
                 return row
         raise delta_tables.Unwritable(f"cannot write to table {self.address}: other writers committed first {_ATTEMPTS} times")
+
+    def claim(self) -> None:
+        """Fence the rows of earlier holders of the lease, before reading what is decided on. Raises Fenced, Unwritable."""
+        lease = self.tables.lease(self.address)
+        if lease is not None:
+            delta_tables.claim(delta_tables.create_table(self.tables, self.address, self.schema, _NUMBERED), lease)
 
     def _tidy(self, handle: DeltaTable) -> None:
         """Merge many files into one. The row has landed even if this fails; the next row's writer tries again."""

@@ -11,6 +11,12 @@ In what order
     older version can finish. A whole table is dropped by one rename: its folder moves to the scratch folder
     (batch/runtime/scratch.py).
 
+What may no longer be committed
+    A deletion is not a commit: whoever was paused between its list of files and their deletion cannot be refused. So the list is
+    followed by a commit, which is conditional on the version in which no listed file is active. A writer that wrote one of the
+    files had read an earlier version, or had claimed the table (ledger/delta/fence.py). Its commit fails then, and no commit
+    names a deleted file.
+
 What is never deleted
     Rows of the archive, of publications and of other journals. Their small files become larger ones with the same rows. The one
     exception is an archive run that is not checked yet: if a topic was deleted while the run copied it, the run's rows of that
@@ -22,7 +28,8 @@ from dataclasses import dataclass
 from deltalake import DeltaTable
 
 from ledger.delta import delta_tables
-from ledger.delta.delta_tables import FAILURES, Unwritable, reason
+from ledger.delta.delta_tables import FAILURES, Conflict, Unwritable, reason
+from ledger.delta.fence import Held
 
 
 @dataclass(frozen=True)
@@ -33,17 +40,23 @@ class Freed:
     bytes: int = 0
 
 
-def vacuum(handle: DeltaTable, *, hours: int) -> Freed:
-    """Delete the data files that no version has needed for this many hours, and those that no commit names. Commits nothing.
+def vacuum(handle: DeltaTable, *, hours: int, lease: Held | None = None) -> Freed:
+    """Delete the data files that no version has needed for this many hours, and those that no commit names.
 
-    For the table's owner, who knows that nobody reads an older version by then. Raises Unwritable.
+    For the table's owner, who knows that nobody reads an older version by then. If there are such files, an empty commit fences
+    their writers first. Deletes nothing if others commit meanwhile: the next vacuum does. Raises Fenced, Unwritable.
     """
     try:
         old = handle.vacuum(retention_hours=hours, dry_run=True, enforce_retention_duration=False, full=True)
         files = delta_tables.storage(handle)
         # The log remembers files for longer than they exist.
         there = [head for path in old if (head := files.head(path)) is not None]
+        if not there:
+            return Freed()
+        delta_tables.commit_actions(handle, [], lease=lease)
         files.delete(head.name for head in there)
+    except Conflict:
+        return Freed()
     except FAILURES as error:
         raise Unwritable(f"cannot delete old files of table {handle.table_uri}: {reason(error)}") from error
     return Freed(len(there), sum(head.size for head in there))

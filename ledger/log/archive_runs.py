@@ -213,6 +213,11 @@ def check(tables: Tables, source: str, run: int, *, at: datetime) -> None:
     _checked(tables, source).add(row)
 
 
+def claim(tables: Tables, source: str) -> None:
+    """Fence the checks of archive runs before this one, if this process has the archive's lease. Raises Fenced, Unwritable."""
+    _checked(tables, source).claim()
+
+
 def unchecked(tables: Tables, source: str) -> ArchiveRun | None:
     """The archive's last run if its losses are not recorded as gaps yet; else None.
 

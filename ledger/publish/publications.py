@@ -276,6 +276,14 @@ def _newest(snapshot: Snapshot) -> Publication | None:
     return None if row is None else from_row(row)
 
 
+def claim(tables: Tables) -> None:
+    """Fence what runs before this one would still add, if this process has the lease of the views' tables.
+
+    Call it before reading what a run is decided on. Raises Fenced, Unwritable.
+    """
+    _journal(tables).claim()
+
+
 def _journal(tables: Tables) -> Journal:
     return Journal(tables, tables.control("publications"), SCHEMA)
 

@@ -177,6 +177,14 @@ def _newest(release: int, history: Sequence[Publication], known: Sequence[Record
     return None if one is None else one.state
 
 
+def claim(tables: Tables) -> None:
+    """Fence what runs before this one would still add, if this process has the lease of the views' tables.
+
+    Call it before reading what a run is decided on. Raises Fenced, Unwritable.
+    """
+    _journal(tables).claim()
+
+
 def _journal(tables: Tables) -> Journal:
     return Journal(tables, tables.control("standing"), SCHEMA)
 

@@ -286,7 +286,8 @@ def surroundings() -> Iterator[None]:
         patch.setattr(batch.release.apply, "_STILL_S", 1.0)
         patch.setattr(batch.runtime.scratch, "clear", lambda _: Freed())
         patch.setattr(batch.runtime.scratch, "drop", _drop)
-        patch.setattr(batch.runtime.exclusive, "locks", SimpleNamespace(own=_own, hold=_hold))
+        patch.setattr(batch.runtime.exclusive, "locks", SimpleNamespace(own=_own))
+        patch.setattr(batch.runtime.exclusive, "table_locks", SimpleNamespace(hold=_hold))
         patch.setattr(batch.maintain.maintain, "compact", SimpleNamespace(compact=lambda *_, **__: (0, 0)))
         patch.setattr(speed.micro_batch.log_tail, "fold_records", _fold_records)
         patch.setattr(speed.micro_batch.maintenance, "merging", lambda _: _merge)
@@ -569,8 +570,8 @@ def _own() -> Iterator[None]:
     yield
 
 
-def _hold(path: Path, *_: object, **__: object) -> None:
-    world().hold(path.name.removesuffix(".lock"))
+def _hold(_: Tables, name: str, *__: object, **___: object) -> None:
+    world().hold(name)
 
 
 def _seen(

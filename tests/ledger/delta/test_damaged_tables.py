@@ -182,8 +182,8 @@ def test_a_row_that_landed_despite_an_error_is_found(tables: Tables, monkeypatch
     journal = Journal(tables, tables.control("notes"), pa.schema([("text", pa.string())]))
     real = delta_tables.conditional_append
 
-    def lost(handle: object, rows: pa.Table) -> None:
-        real(delta_tables.reopen(handle), rows)  # type: ignore[arg-type]
+    def lost(handle: object, rows: pa.Table, *, lease: None) -> None:
+        real(delta_tables.reopen(handle), rows, lease=lease)  # type: ignore[arg-type]
         raise Unwritable("the connection was lost after the commit")
 
     monkeypatch.setattr(delta_tables, "conditional_append", lost)

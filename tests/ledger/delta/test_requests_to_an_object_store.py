@@ -8,13 +8,16 @@ from itertools import takewhile
 import pyarrow as pa
 
 from infra.folders import ROOT
-from ledger.delta import delta_tables
+from ledger.delta import delta_tables, leases
 from ledger.delta.addresses import Tables
 from ledger.delta.journal import Journal
+from ledger.delta.leases import Owner
 from ledger.delta.watched_table import POLL_REQUESTS, Watched
 from tests.infra.storage.s3 import Faults, a_bucket
+from tests.ledger.tiny import AT
 
 ALL = ("GET", "HEAD", "PUT", "POST", "DELETE")
+OWNER = Owner("tandem test", "here", 1, AT, place="here")
 COLUMNS = pa.schema([("x", pa.int64())])
 
 
@@ -60,6 +63,12 @@ def test_the_documented_requests_are_those_that_are_sent() -> None:
             newest = delta_tables.reopen(handle)
             measured["commit one file"] = sent(partial(delta_tables.conditional_append, newest, row))
             assert measured["look at an open table that has not changed"] == POLL_REQUESTS
+            lease = leases.take(tables, "views", OWNER, patience=0, say=str)
+            table = delta_tables.create_table(tables, tables.view("v", f"of-{commits}"), COLUMNS, {})
+            while table.version() < commits - 1:
+                delta_tables.conditional_append(table, pa.table({"x": [1]}, COLUMNS))
+            measured["claim an open table"] = sent(partial(delta_tables.claim, table, lease))
+            measured["renew a lease"] = sent(lease.renew)
             assert measured == {operation: requests for operation, (requests, _) in fixed.items()}
             assert {operation: example for operation, (_, example) in fixed.items()} == {
                 operation: example for operation, (_, _, example) in found.items()

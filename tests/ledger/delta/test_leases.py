@@ -1,0 +1,283 @@
+"""A lease has one holder at a time, whose token fences every earlier one; clocks and pauses delay, and let nobody else write."""
+
+import time
+from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from datetime import UTC, datetime
+from itertools import count
+from pathlib import Path
+from threading import Event
+from typing import Any
+
+import pyarrow as pa
+import pytest
+
+from ledger.delta import delta_tables, fence, leases
+from ledger.delta.addresses import Tables
+from ledger.delta.fence import Fenced, LeaseLost, Unclaimed
+from ledger.delta.journal import Journal
+from ledger.delta.leases import Lease, Owner
+from ledger.delta.locks import LockTimeout
+from tests.infra.storage.s3 import a_bucket
+from tests.ledger.tiny import AT
+from views.errors import TandemError
+
+SCHEMA = pa.schema([("x", pa.int64())])
+
+
+@pytest.fixture(scope="module")
+def roots(tmp_path_factory: pytest.TempPathFactory) -> Iterator[dict[str, Callable[[], Tables]]]:
+    numbers = count()
+    with a_bucket() as (url, options):
+        yield {
+            "bucket": lambda: Tables(f"{url}/{next(numbers)}", options),
+            "folder": lambda: Tables(str(tmp_path_factory.mktemp("tables"))),
+        }
+
+
+@pytest.fixture(params=["bucket", "folder"])
+def tables(request: pytest.FixtureRequest, roots: dict[str, Callable[[], Tables]]) -> Tables:
+    return roots[request.param]()
+
+
+class Clock:
+    """A clock that goes on only while somebody sleeps."""
+
+    def __init__(self) -> None:
+        self.time = 0.0
+
+    def __call__(self) -> float:
+        return self.time
+
+    def sleep(self, seconds: float) -> None:
+        self.time += seconds
+
+
+def owner(what: str, *, place: str = "") -> Owner:
+    return Owner(what, "host", 7, datetime(2026, 11, 1, 12, tzinfo=UTC), place)
+
+
+def take(
+    tables: Tables,
+    what: str,
+    *,
+    clock: Clock | None = None,
+    patience: float = 100,
+    said: list[str] | None = None,
+    **more: Any,
+) -> Lease:
+    known = clock or Clock()
+    place = more.pop("place", "")
+    say = (said if said is not None else []).append
+    sleep = more.pop("sleep", known.sleep)
+    return leases.take(tables, "views", owner(what, place=place), patience=patience, say=say, clock=known, sleep=sleep, **more)
+
+
+def table(tables: Tables) -> str:
+    address = tables.view("sales", "f00d")
+    delta_tables.create_table(tables, address, SCHEMA, {})
+    return address
+
+
+def claimed(tables: Tables, address: str, lease: Lease) -> Any:
+    handle = delta_tables.open_table(tables, address)
+    assert handle is not None
+    return delta_tables.claim(handle, lease)
+
+
+def append(handle: Any, lease: Lease | None, x: int) -> None:
+    delta_tables.conditional_replace(handle, [], [pa.table({"x": [x]}, SCHEMA)], at=AT, lease=lease)
+
+
+def rows(tables: Tables, address: str) -> list[int]:
+    handle = delta_tables.open_table(tables, address)
+    assert handle is not None
+    return sorted(x for path in delta_tables.files(handle) for x in delta_tables.read_file(handle, path)["x"].to_pylist())
+
+
+def test_of_many_at_once_one_takes_it_and_the_others_wait(tables: Tables) -> None:
+    def one(number: int) -> Lease | None:
+        try:
+            return take(tables, f"run {number}", patience=0)
+        except LockTimeout:
+            return None
+
+    with ThreadPoolExecutor(4) as threads:
+        taken = [lease for lease in threads.map(one, range(8)) if lease is not None]
+    assert [lease.token for lease in taken] == [1]
+
+
+def test_a_released_lease_is_free_and_the_next_token_is_greater(tables: Tables) -> None:
+    tokens, said = [], list[str]()
+    for number in range(3):
+        lease = take(tables, f"run {number}", said=said)
+        tokens.append(lease.token)
+        lease.release()
+    assert tokens == [1, 2, 3]
+    assert said == []
+    with pytest.raises(LeaseLost, match="was released"):
+        lease.check()
+
+
+def test_a_killed_holder_delays_by_the_duration_and_is_named(tables: Tables) -> None:
+    take(tables, "tandem archive", duration_s=30)
+    clock, said = Clock(), list[str]()
+    lease = take(tables, "tandem recompute", clock=clock, said=said)
+    assert lease.token == 2
+    assert 30 <= clock.time < 33
+    (sentence,) = said
+    assert sentence == (
+        "waiting for tandem archive (pid 7 on host, since 2026-11-01T12:00:00+00:00), at most 100 s; if it has ended, its lease "
+        "ends within 30 s"
+    )
+
+
+def test_a_holder_that_renews_keeps_it_for_longer_than_anybody_waits(tables: Tables) -> None:
+    own = Clock()
+    holder = take(tables, "tandem archive", clock=own, duration_s=3)
+    waiting = Clock()
+
+    def sleep(seconds: float) -> None:
+        waiting.sleep(seconds)
+        own.sleep(seconds)
+        if own.time > 2:
+            own.time = 0
+            holder.until = 3
+            holder.renew()
+
+    with pytest.raises(LockTimeout, match=r"tandem archive \(pid 7 on host.*still holds the lease of 'views' tables after 10 s"):
+        take(tables, "tandem recompute", clock=waiting, patience=10, sleep=sleep)
+    holder.check()
+
+
+def test_a_clock_that_is_years_ahead_takes_nothing_that_is_renewed(tables: Tables) -> None:
+    holder = take(tables, "tandem archive")
+    ahead = Clock()
+    ahead.time = 1e9
+    with pytest.raises(LockTimeout):
+        take(tables, "tandem recompute", clock=ahead, patience=0)
+    holder.check()
+
+
+def test_whoever_has_the_holders_own_lock_file_does_not_wait(tables: Tables) -> None:
+    take(tables, "tandem archive", place="a/views.lock")
+    clock = Clock()
+    assert take(tables, "tandem archive", clock=clock, place="a/views.lock").token == 2
+    assert clock.time == 0
+    with pytest.raises(LockTimeout):
+        take(tables, "tandem archive", clock=clock, place="b/views.lock", patience=0)
+
+
+def test_a_holder_that_was_not_renewed_stops_by_itself(tables: Tables) -> None:
+    clock = Clock()
+    lease = take(tables, "tandem archive", clock=clock, duration_s=30)
+    handle = claimed(tables, table(tables), lease)
+    clock.time = 30
+    with pytest.raises(LeaseLost, match="the lease of 'views' tables was not renewed for 30 s"):
+        append(handle, lease, 1)
+    clock.time = 0  # a clock that goes back does not bring it back
+    with pytest.raises(LeaseLost):
+        lease.renew()
+
+
+def test_a_holder_whose_lease_was_taken_finds_out_when_it_renews(tables: Tables) -> None:
+    lease = take(tables, "tandem archive")
+    other = take(tables, "tandem recompute")
+    with pytest.raises(LeaseLost, match=r"was taken by tandem recompute \(pid 7"):
+        lease.renew()
+    lease.release()
+    other.renew()
+    found = leases.read(tables, "views")
+    assert found is not None
+    assert (found.token, found.held) == (2, True)
+
+
+def test_a_thread_renews_it_and_tells_of_a_loss(tables: Tables) -> None:
+    told = Event()
+    lease = leases.take(tables, "views", owner("tandem archive"), patience=0, say=str, duration_s=9)
+    first = leases.read(tables, "views")
+    lease.keep(lost=told.set)
+    until = time.monotonic() + 60
+    while leases.read(tables, "views") == first and time.monotonic() < until:
+        told.wait(0.1)
+    assert leases.read(tables, "views") != first
+    lease.until = 0  # as after a pause
+    assert told.wait(30)
+    with pytest.raises(LeaseLost):
+        lease.check()
+    lease.release()
+
+
+def test_a_stale_holder_commits_nothing_however_often_it_reopens(tables: Tables) -> None:
+    address = table(tables)
+    stale = take(tables, "tandem archive")  # its clock stands still: it takes itself for the holder for ever
+    handle = claimed(tables, address, stale)
+    append(handle, stale, 1)
+    handle = delta_tables.reopen(handle)
+    fresh = take(tables, "tandem recompute")
+    newest = claimed(tables, address, fresh)
+    for at in range(3):
+        with pytest.raises(Fenced, match=r"is written by tandem recompute \(pid 7 .* with token 2; this process has token 1"):
+            append(handle, stale, 2)
+        with pytest.raises(Fenced):
+            delta_tables.claim(handle, stale)
+        handle = delta_tables.reopen(handle) if at else handle
+    append(newest, fresh, 3)
+    assert rows(tables, address) == [1, 3]
+
+
+def test_a_claim_of_many_holders_ends_with_the_greatest_token(tables: Tables) -> None:
+    address = table(tables)
+    holders = [take(tables, f"run {number}") for number in range(5)]
+
+    def one(lease: Lease) -> bool:
+        try:
+            claimed(tables, address, lease)
+        except Fenced:
+            return False
+        return True
+
+    with ThreadPoolExecutor(5) as threads:
+        assert list(threads.map(one, holders))[-1]
+    handle = delta_tables.open_table(tables, address)
+    assert handle is not None
+    assert fence.token(handle) == 5
+
+
+def test_rows_of_a_journal_are_fenced_and_those_without_a_lease_are_not(tables: Tables) -> None:
+    stale, fresh = take(tables, "tandem recompute"), take(tables, "tandem maintain")
+    address = tables.control("publications")
+
+    def journal(lease: Lease | None) -> Journal:
+        return Journal(Tables(tables.root, tables.options, leases={"views": lease} if lease else {}), address, SCHEMA)
+
+    if tables.local:
+        assert journal(stale).tables.lease(address) is None
+        return
+    journal(stale).add(lambda _: {"x": 1})
+    journal(None).add(lambda _: {"x": 2})
+    journal(fresh).claim()
+    with pytest.raises(Fenced):
+        journal(stale).add(lambda _: {"x": 3})
+    journal(None).add(lambda _: {"x": 4})
+    journal(fresh).add(lambda _: {"x": 5})
+    assert [row["x"] for row in journal(None).read().rows()] == [1, 2, 4, 5]
+
+
+def test_a_guarded_table_needs_a_lease_and_tables_of_a_folder_do_not(tables: Tables) -> None:
+    held = Tables(tables.root, tables.options, leases={"views": take(tables, "tandem recompute")})
+    for address in (tables.archive("sales"), tables.events("sales", "f00d"), tables.quarantine("sales", "f00d")):
+        if tables.local:
+            assert held.lease(address) is None
+        else:
+            with pytest.raises(Unclaimed, match="without the lease 'archive'"):
+                held.lease(address)
+    assert (held.lease(tables.view("sales", "f00d")) is None) == tables.local
+    assert held.lease(tables.realtime(1, "sales")) is None
+    assert held.lease(tables.control("gaps")) is None
+
+
+def test_a_lease_on_a_storage_that_is_away_ends_in_one_sentence(tmp_path: Path) -> None:
+    (tmp_path / "root").touch()
+    with pytest.raises(TandemError, match="cannot create the folder"):
+        take(Tables(str(tmp_path / "root" / "below")), "tandem archive")
