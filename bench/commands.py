@@ -1,5 +1,6 @@
 """Runs Tandem's commands for a benchmark: as processes with a share of the machine, which always end with it."""
 
+import os
 import subprocess
 import sys
 from collections.abc import Iterator, Mapping
@@ -7,9 +8,9 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
-from bench.stock.measuring import stop
-from bench.stock.systems import environ, reached
+from bench.process_tree import stop
 from infra import kafka
+from infra.folders import child_environment
 from views.errors import TandemError
 
 
@@ -66,3 +67,21 @@ def until_ended(process: subprocess.Popen[bytes], limit_s: float, state: Path) -
         raise TandemError(f"not within {limit_s:.0f} s; its output is in {state}") from None
     if code:
         raise TandemError(f"a command of the benchmark ended with exit code {code}; its output is in {state}")
+
+
+def reached(address: kafka.Address) -> dict[str, str]:
+    """What makes a `tandem` command use the benchmark's broker."""
+    told = address.options
+    return {
+        "TANDEM_KAFKA_BOOTSTRAP": address.bootstrap,
+        "TANDEM_KAFKA_SECURITY": told["security.protocol"],
+        "TANDEM_KAFKA_MECHANISM": told["sasl.mechanism"],
+        "TANDEM_KAFKA_USERNAME": told["sasl.username"],
+        "TANDEM_KAFKA_PASSWORD": told["sasl.password"],
+    }
+
+
+def environ(extra: dict[str, str]) -> dict[str, str]:
+    """The environment of a system's process: no settings of whoever runs the benchmark."""
+    inherited = {name: value for name, value in os.environ.items() if not name.startswith("TANDEM_")}
+    return {**child_environment(inherited), "PYSPARK_PYTHON": sys.executable, **extra}

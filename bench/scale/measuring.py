@@ -18,7 +18,7 @@ import psutil
 from rich.table import Table
 
 from bench.commands import Place, running, until_ended
-from bench.stock.cpu import tree
+from bench.process_tree import tree
 from infra import kafka
 from infra.settings import Settings
 from ledger.delta.addresses import Tables

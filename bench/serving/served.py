@@ -11,8 +11,8 @@ from pathlib import Path
 from typing import IO, Any, Final, Self, TypeAlias
 from urllib.parse import urlsplit
 
-from bench.stock.measuring import stop
-from bench.stock.systems import environ
+from bench.commands import environ
+from bench.process_tree import stop
 from infra.settings import Serving
 from views.errors import TandemError
 

@@ -8,13 +8,12 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from statistics import quantiles
 
-import psutil
-
+from bench.commands import environ
+from bench.process_tree import cpu_seconds, stop
 from bench.stock.answers import answers, differing
-from bench.stock.cpu import cpu_seconds, tree
 from bench.stock.load import Load, Sample, Steady, burst
 from bench.stock.shown import Shown
-from bench.stock.systems import Place, System, environ
+from bench.stock.systems import Place, System
 
 _TICK_S = 0.02
 MARK_EVERY_S = 0.5
@@ -183,11 +182,3 @@ def _check(watch: Watch, place: Place, plan: Plan, found: dict[str, object]) -> 
     # A view without keys may still wait for its turn.
     with suppress(TooSlow):
         watch.until(compare, plan.window_limit_s, "")
-
-
-def stop(process: "subprocess.Popen[bytes]") -> None:
-    """End a system and all that it started."""
-    for each in tree(process.pid):
-        with suppress(psutil.NoSuchProcess):
-            each.kill()
-    process.wait()

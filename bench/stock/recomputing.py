@@ -10,10 +10,11 @@ from statistics import median
 
 from deltalake import DeltaTable
 
+from bench.commands import environ
 from bench.stock.answers import Answers, differing
 from bench.stock.jobs.spark_views import SIX
 from bench.stock.shown import Asked, MergedTables
-from bench.stock.systems import SOURCE, Place, environ, project, tandem_environ
+from bench.stock.systems import SOURCE, Place, project, tandem_environ
 from infra.java import jars
 from infra.settings import Settings
 from ledger.delta.addresses import Tables

@@ -8,11 +8,11 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from bench.commands import reached
 from bench.stock.jobs.spark_views import SparkView
 from bench.stock.shown import Asked, MergedTables, Partials, Shown
 from infra import kafka
 from infra.files import private_files
-from infra.folders import child_environment
 from infra.java import jars
 
 SOURCE = "requests"
@@ -90,24 +90,6 @@ def project(folder: Path, views: int) -> Path:
     with (folder / "definitions.py").open("a") as file:
         file.write(f"\nVIEWS = VIEWS[:{views}]\n")
     return folder
-
-
-def reached(address: kafka.Address) -> dict[str, str]:
-    """What makes a `tandem` command use the benchmark's broker."""
-    told = address.options
-    return {
-        "TANDEM_KAFKA_BOOTSTRAP": address.bootstrap,
-        "TANDEM_KAFKA_SECURITY": told["security.protocol"],
-        "TANDEM_KAFKA_MECHANISM": told["sasl.mechanism"],
-        "TANDEM_KAFKA_USERNAME": told["sasl.username"],
-        "TANDEM_KAFKA_PASSWORD": told["sasl.password"],
-    }
-
-
-def environ(extra: dict[str, str]) -> dict[str, str]:
-    """The environment of a system's process: no settings of whoever runs the benchmark."""
-    inherited = {name: value for name, value in os.environ.items() if not name.startswith("TANDEM_")}
-    return {**child_environment(inherited), "PYSPARK_PYTHON": sys.executable, **extra}
 
 
 SYSTEMS = (

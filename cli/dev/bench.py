@@ -3,6 +3,7 @@
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Annotated, Literal
 
@@ -13,6 +14,11 @@ from bench import duplicates
 from bench.commands import Place
 from bench.evolve import applying, recomputing
 from bench.evolve import report as evolved
+from bench.peers import report as compared
+from bench.peers import rounds as peers
+from bench.peers.contestant import Resources
+from bench.peers.contestants.registry import STREAMING
+from bench.peers.provided import provide
 from bench.scale import measuring as scaling
 from bench.serving import growing, limits, questions
 from bench.serving import measuring as asking
@@ -37,9 +43,10 @@ _MEMORY = "2g"
 def run(
     call: Call,
     what: Annotated[
-        Literal["stock", "scale", "evolve", "duplicates", "serving", "limits", "soak"],
+        Literal["stock", "peers", "scale", "evolve", "duplicates", "serving", "limits", "soak"],
         typer.Argument(
-            help="The benchmark. stock: Tandem against three Spark jobs. scale: many views and many keys. evolve: new history "
+            help="The benchmark. stock: Tandem against three Spark jobs. peers: Tandem, Kafka Streams, Flink SQL, Pathway and "
+            "Structured Streaming on one topic. scale: many views and many keys. evolve: new history "
             "and a new release. duplicates: memory for deduplication. serving: questions in process and over HTTP, and "
             "DuckDB over the same files. limits: the limits on a server's connections. soak: a server under steady load."
         ),
@@ -69,7 +76,9 @@ def run(
             call.say(f"{one.what}: {one.size} measured")
             figures.append(one)
         return Output(duplicates.document(figures), duplicates.table(figures))
-    return {"scale": _scale, "evolve": _evolve, "serving": _serving, "limits": _limits, "stock": _stock}[what](call, quick=quick)
+    return {"scale": _scale, "evolve": _evolve, "serving": _serving, "limits": _limits, "stock": _stock, "peers": _peers}[what](
+        call, quick=quick
+    )
 
 
 def _scale(call: Call, *, quick: bool) -> Output:
@@ -145,6 +154,36 @@ def _stock(call: Call, *, quick: bool) -> Output:
     document = report.document(runs, machine, (time.monotonic() - start) / 60)
     done = complete and document["agree"]
     return Output(document, Group(*report.table(runs), *report.problems(runs)), 0 if done else 1)
+
+
+def _peers(call: Call, *, quick: bool) -> Output:
+    state = own_state(call.environ, "bench", "peers")
+    scale, runs, complete = peers.QUICK if quick else peers.FULL, [], False
+    provided = provide(call.say, environ=call.environ)
+    machine: dict[str, object] = {}
+    contestants: list[dict[str, object]] = []
+    with (
+        suppress(KeyboardInterrupt),
+        interrupted(),
+        emptied(state, before=lambda: _stop(state)),
+        _broker(call, state) as connection,
+    ):
+        broker_process = background.running(state / "kafka", broker.NAME)
+        assert broker_process is not None
+        resources = Resources(cores=cores(), memory=_MEMORY)
+        arena = peers.Arena(state, connection, broker_process.pid, resources, provided, call.say, datetime.now(UTC))
+        machine = peers.machine(arena)
+        contestants = compared.described(STREAMING, resources)
+        for run in peers.catch_ups(arena, STREAMING, scale):
+            runs.append(run)
+            for problem in compared.problems([run]):
+                call.say(problem)
+        complete = True
+    if not complete:
+        call.say("interrupted; the results so far follow")
+    document = compared.document(runs, contestants, {**machine, "quick": quick, "complete": complete})
+    shown = Group(*compared.tables(runs, contestants), *compared.problems(runs))
+    return Output(document, shown, 0 if complete and document["agree"] else 1)
 
 
 @contextmanager

@@ -7,7 +7,7 @@ from pathlib import Path
 import pyarrow as pa
 from deltalake import write_deltalake
 
-from bench.stock.cpu import cpu_seconds, tree
+from bench.process_tree import cpu_seconds, tree
 from bench.stock.delta_tables import Watched, column_values
 
 

@@ -1,0 +1,40 @@
+"""Pathway, with a worker for each core.
+
+It keeps all ids: Pathway drops state only by event time, which would also drop late events. It has no checkpoints here, as in its
+tutorials; so after a crash it would read the topic again.
+"""
+
+from collections.abc import Mapping
+
+from bench.peers.contestant import Command, Contestant, Resources, Setting
+from bench.peers.outputs import LastValues
+from bench.peers.provided import LOCKS, script
+
+COMMIT_MS = 100
+
+
+def settings(given: Resources) -> Mapping[str, str]:
+    """What differs from Pathway's defaults."""
+    return {"PATHWAY_THREADS": str(given.cores), "autocommit_duration_ms": str(COMMIT_MS)}
+
+
+def command(setting: Setting) -> Command:
+    """The program, with its configuration."""
+    config = {
+        "kafka": setting.librdkafka(),
+        "topic": setting.topic,
+        "output": setting.output,
+        "commit_ms": COMMIT_MS,
+    }
+    path = setting.config("program.json", config)
+    words = (setting.provided.python, script("pathway_views"), str(path))
+    return Command(words, {"PATHWAY_THREADS": str(setting.cores)})
+
+
+def version() -> str:
+    """The version of the lock."""
+    lines = (LOCKS / "python.lock").read_text("utf-8").splitlines()
+    return next(line.split("==")[1].split()[0] for line in lines if line.startswith("pathway=="))
+
+
+PATHWAY = Contestant(name="pathway", version=version, settings=settings, command=command, output=LastValues)

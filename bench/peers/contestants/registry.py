@@ -1,0 +1,12 @@
+"""All contestants, in the order in which they are printed."""
+
+from typing import Final
+
+from bench.peers.contestant import Contestant
+from bench.peers.contestants.flink import FLINK
+from bench.peers.contestants.kafka_streams import AT_LEAST_ONCE, EXACTLY_ONCE
+from bench.peers.contestants.pathway import PATHWAY
+from bench.peers.contestants.spark import SPARK
+from bench.peers.contestants.tandem import TANDEM
+
+STREAMING: Final[tuple[Contestant, ...]] = (TANDEM, AT_LEAST_ONCE, EXACTLY_ONCE, FLINK, PATHWAY, SPARK)

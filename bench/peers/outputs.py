@@ -1,0 +1,107 @@
+"""Where contestants publish the view: a topic of last values, a Delta table of partial rows, or Tandem's tables."""
+
+import json
+import subprocess
+from collections.abc import Iterable
+from dataclasses import dataclass
+from datetime import datetime
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+from deltalake import DeltaTable
+
+from bench.peers.contestant import Setting
+from bench.peers.events import Answers
+from bench.peers.provided import script
+from infra import kafka
+from infra.settings import Settings
+from ledger.delta.addresses import Tables
+from serving.read.outcome import given
+from serving.read.reader import Reader
+from views.errors import TandemError
+
+VIEW = "pages"
+
+
+@dataclass(frozen=True)
+class LastValues:
+    """A topic of which the last value of each page and minute counts."""
+
+    setting: Setting
+
+    def version(self) -> object:
+        """The ends of the partitions."""
+        topic = kafka.topic(self.setting.connection, self.setting.output)
+        ends = kafka.ends(self.setting.connection, [topic])
+        return tuple(sorted(ends.items())) if any(ends.values()) else None
+
+    def read(self) -> tuple[Answers, float]:
+        """All rows, and the broker's time of the last record."""
+        config = self.setting.config(
+            "reader.json", {"kafka": self.setting.librdkafka(), "topic": self.setting.output, "prefix": ""}
+        )
+        done = subprocess.run(
+            [self.setting.provided.python, script("topic_reader"), str(config)], capture_output=True, check=False, text=True
+        )
+        if done.returncode:
+            raise TandemError(f"the topic {self.setting.output} could not be read: {done.stderr.strip()[-500:]}")
+        found = json.loads(done.stdout)
+        return answers(found["rows"]), found["last"]
+
+
+@dataclass(frozen=True)
+class PartialRows:
+    """A Delta table of partial rows, which a reader adds up."""
+
+    table: Path
+
+    def version(self) -> object:
+        """The number of commits."""
+        return len(commits(self.table)) or None
+
+    def read(self) -> tuple[Answers, float]:
+        """All rows, and the time of the last commit that appended some."""
+        table = DeltaTable(str(self.table)).to_pyarrow_table()
+        summed = pa.TableGroupBy(table, ["path", "w"]).aggregate([("n", "sum"), ("b", "sum"), ("m", "max")])
+        rows = zip(*(summed.column(name).to_pylist() for name in ("path", "w", "n_sum", "b_sum", "m_max")), strict=True)
+        appended = [path for path in commits(self.table) if '"dataChange":true' in path.read_text("utf-8")]
+        return answers(rows), appended[-1].stat().st_mtime
+
+
+@dataclass(frozen=True)
+class Served:
+    """Tandem's tables, read by the merged reader."""
+
+    state: Path
+
+    def version(self) -> object:
+        """The number of commits of the realtime table, without the writer's claim."""
+        return max(len(realtime_commits(self.state)) - 1, 0) or None
+
+    def read(self) -> tuple[Answers, float]:
+        """All rows, and the time of the last commit."""
+        reader = Reader(Tables.of(Settings(state=str(self.state))))
+        rows = given(reader.answer(VIEW)).rows()
+        last = realtime_commits(self.state)[-1].stat().st_mtime
+        return answers((row["path"], _milliseconds(row["window_start"]), row["n"], row["b"], row["m"]) for row in rows), last
+
+
+def realtime_commits(state: Path) -> list[Path]:
+    """The log entries of the realtime table; the first is the writer's claim, with which it begins to read."""
+    return sorted(path for folder in state.glob("tables/realtime/*/*") for path in commits(folder))
+
+
+def commits(table: Path) -> list[Path]:
+    """The log entries of a Delta table in a folder, in order."""
+    return sorted((table / "_delta_log").glob("*.json"))
+
+
+def answers(rows: Iterable[Iterable[Any]]) -> Answers:
+    """Answers from rows of page, minute, number, bytes and duration."""
+    return {(str(path), int(w)): (int(n), int(b), float(m)) for path, w, n, b, m in rows}
+
+
+def _milliseconds(at: datetime | str) -> int:
+    moment = datetime.fromisoformat(at) if isinstance(at, str) else at
+    return int(moment.timestamp() * 1000)

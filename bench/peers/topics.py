@@ -1,0 +1,24 @@
+"""The topics of a comparison: one with the events, which all read, and one for each run to publish to."""
+
+from collections.abc import Iterable
+from typing import Final
+
+from infra import kafka
+from infra.settings import Kafka, Settings
+
+PARTITIONS: Final = 2
+_SETTINGS: Final = Settings(kafka=Kafka(partitions=PARTITIONS, retention_hours=0))
+
+
+def filled(connection: kafka.Connection, name: str, records: Iterable[tuple[bytes, bytes]]) -> None:
+    """Create a topic and send keys and values to it; duplicates follow their event in its partition."""
+    kafka.create(connection, [name], _SETTINGS)
+    with kafka.sender(connection.address) as sender:
+        for key, value in records:
+            sender.send(name, value, key)
+
+
+def published(connection: kafka.Connection, name: str) -> str:
+    """Create an empty topic whose records get the broker's time."""
+    kafka.create(connection, [name], _SETTINGS, own_time=[name])
+    return name
