@@ -8,6 +8,8 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
+import psutil
+
 from bench.process_tree import stop
 from infra import kafka
 from infra.folders import child_environment
@@ -85,3 +87,8 @@ def environ(extra: dict[str, str]) -> dict[str, str]:
     """The environment of a system's process: no settings of whoever runs the benchmark."""
     inherited = {name: value for name, value in os.environ.items() if not name.startswith("TANDEM_")}
     return {**child_environment(inherited), "PYSPARK_PYTHON": sys.executable, **extra}
+
+
+def cores() -> int:
+    """The cores that this process may use."""
+    return len(psutil.Process().cpu_affinity()) if sys.platform == "linux" else os.cpu_count() or 1

@@ -19,7 +19,7 @@ class Entry(NamedTuple):
 COMMANDS: Mapping[str, Entry] = {
     "demo": Entry("cli.demo", "Run the whole platform on this machine; with --once, verify its answers."),
     "test": Entry("cli.dev.test", "Run lint, types, import directions and the tests."),
-    "bench": Entry("cli.dev.bench", "Measure Tandem against plain and tuned Spark jobs."),
+    "bench": Entry("cli.dev.bench", "Measure Tandem beside its peers, and what it costs."),
     "package": Entry("cli.dev.package", "Build a wheel that installs `tandem` without a checkout."),
     "init": Entry("cli.project.init", "Create a working project."),
     "try": Entry("cli.project.try_view", "Answer a view from a file, without Java or Kafka."),

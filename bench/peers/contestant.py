@@ -13,6 +13,8 @@ from infra.files import private_files
 
 DEDUP_MINUTES: Final = 10
 """Every contestant keeps ids for at least this long."""
+MARKED: Final = "/m/"
+"""The start of the pages of markers."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -76,8 +78,10 @@ class Output(Protocol):
 class Contestant:
     """A system that keeps the view fresh. `version` is its own; `settings` are those that differ from its defaults, as printed.
 
-    `command` starts it. It prints the line `READY`, with the time in milliseconds, before it reads; one that does not print has
-    `ready`, which returns the time or None.
+    * `command` starts it. It prints the line `READY`, with the time in milliseconds, before it reads; a program that does not
+      print it has `ready`, which returns the time or None.
+    * `reader` starts a program that follows the view: it prints each new page that begins with `MARKED`, and when it saw it in
+      seconds since the epoch, until its input ends.
     """
 
     name: str
@@ -85,6 +89,7 @@ class Contestant:
     settings: Callable[[Resources], Mapping[str, str]]
     command: Callable[[Setting], Command]
     output: Callable[[Setting], Output]
+    reader: Callable[[Setting], Command]
     ready: Callable[[Setting], float | None] | None = None
 
 

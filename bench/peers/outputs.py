@@ -6,12 +6,12 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from datetime import datetime
 from pathlib import Path
-from typing import Any
+from typing import Any, Final
 
 import pyarrow as pa
 from deltalake import DeltaTable
 
-from bench.peers.contestant import Setting
+from bench.peers.contestant import MARKED, Command, Setting
 from bench.peers.events import Answers
 from bench.peers.provided import script
 from infra import kafka
@@ -21,7 +21,9 @@ from serving.read.outcome import given
 from serving.read.reader import Reader
 from views.errors import TandemError
 
-VIEW = "pages"
+VIEW: Final = "pages"
+CLAIMED: Final = 2
+"""Entries of a realtime table's log before the first micro-batch: its creation, and the writer's claim."""
 
 
 @dataclass(frozen=True)
@@ -38,16 +40,22 @@ class LastValues:
 
     def read(self) -> tuple[Answers, float]:
         """All rows, and the broker's time of the last record."""
-        config = self.setting.config(
-            "reader.json", {"kafka": self.setting.librdkafka(), "topic": self.setting.output, "prefix": ""}
-        )
-        done = subprocess.run(
-            [self.setting.provided.python, script("topic_reader"), str(config)], capture_output=True, check=False, text=True
-        )
+        done = subprocess.run(topic_reader(self.setting).words, capture_output=True, check=False, text=True)
         if done.returncode:
             raise TandemError(f"the topic {self.setting.output} could not be read: {done.stderr.strip()[-500:]}")
         found = json.loads(done.stdout)
         return answers(found["rows"]), found["last"]
+
+
+def topic_reader(setting: Setting, *options: str) -> Command:
+    """The program that reads such a topic, in the peers' environment."""
+    config = setting.config("reader.json", {"kafka": setting.librdkafka(), "topic": setting.output, "prefix": MARKED})
+    return Command((setting.provided.python, script("topic_reader"), str(config), *options))
+
+
+def follow_topic(setting: Setting) -> Command:
+    """The same, which follows it."""
+    return topic_reader(setting, "--follow")
 
 
 @dataclass(frozen=True)
@@ -57,8 +65,8 @@ class PartialRows:
     table: Path
 
     def version(self) -> object:
-        """The number of commits."""
-        return len(commits(self.table)) or None
+        """The newest commit."""
+        return newest(self.table)
 
     def read(self) -> tuple[Answers, float]:
         """All rows, and the time of the last commit that appended some."""
@@ -76,25 +84,34 @@ class Served:
     state: Path
 
     def version(self) -> object:
-        """The number of commits of the realtime table, without the writer's claim."""
-        return max(len(realtime_commits(self.state)) - 1, 0) or None
+        """The newest commit of the realtime table; None while it has counted nothing."""
+        found = realtime_commits(self.state)
+        return found[-1].name if len(found) > CLAIMED else None
 
     def read(self) -> tuple[Answers, float]:
         """All rows, and the time of the last commit."""
-        reader = Reader(Tables.of(Settings(state=str(self.state))))
-        rows = given(reader.answer(VIEW)).rows()
-        last = realtime_commits(self.state)[-1].stat().st_mtime
-        return answers((row["path"], _milliseconds(row["window_start"]), row["n"], row["b"], row["m"]) for row in rows), last
+        return self.rows(), realtime_commits(self.state)[-1].stat().st_mtime
+
+    def rows(self) -> Answers:
+        """All rows at the newest snapshot."""
+        rows = given(Reader(Tables.of(Settings(state=str(self.state)))).answer(VIEW)).rows()
+        return answers((row["path"], _milliseconds(row["window_start"]), row["n"], row["b"], row["m"]) for row in rows)
 
 
 def realtime_commits(state: Path) -> list[Path]:
-    """The log entries of the realtime table; the first is the writer's claim, with which it begins to read."""
+    """The log entries of the realtime table, in order."""
     return sorted(path for folder in state.glob("tables/realtime/*/*") for path in commits(folder))
 
 
 def commits(table: Path) -> list[Path]:
     """The log entries of a Delta table in a folder, in order."""
     return sorted((table / "_delta_log").glob("*.json"))
+
+
+def newest(table: Path) -> str | None:
+    """The name of the newest log entry."""
+    found = commits(table)
+    return found[-1].name if found else None
 
 
 def answers(rows: Iterable[Iterable[Any]]) -> Answers:

@@ -49,6 +49,12 @@ def script(name: str) -> str:
     return str(HERE / "programs" / f"{name}.py")
 
 
+def package(name: str) -> str:
+    """The version of a Python package of the peers, by the lock."""
+    lines = (LOCKS / "python.lock").read_text("utf-8").splitlines()
+    return next(line.split("==")[1].split()[0] for line in lines if line.startswith(f"{name}=="))
+
+
 def provide(say: Callable[[str], None], *, environ: Mapping[str, str]) -> Provided:
     """Fetch what is missing and compile the Java programs. Raises TandemError with the reason if something cannot be had."""
     folder = folders.cache(environ) / "peers"

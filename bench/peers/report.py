@@ -2,15 +2,21 @@
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import asdict, dataclass, replace
+from math import inf
 from typing import Any, Final
 
 from rich.table import Table
 
 from bench.peers.catch_up import CaughtUp
 from bench.peers.contestant import Contestant, Resources
-from bench.peers.estimates import Estimate, middle
+from bench.peers.contestants.batch import BatchContestant
+from bench.peers.estimates import CONFIDENCE, Estimate, middle, quantile
+from bench.peers.freshness import Fresh
+from bench.peers.recompute import Recomputed
+from bench.peers.rounds import Result
 
 REFERENCE: Final = "tandem"
+_PART: Final = {CaughtUp: "catch-up", Fresh: "freshness", Recomputed: "recompute"}
 
 
 @dataclass(frozen=True)
@@ -30,6 +36,25 @@ CATCH_UP: Final = (
     Figure("CPU s", lambda run: run.cpu_s),
     Figure("CPU s to start", lambda run: run.start_cpu_s),
     Figure("broker's CPU s", lambda run: run.broker_cpu_s),
+    Figure("peak PSS, MB", lambda run: None if run.peak_bytes is None else run.peak_bytes / 1e6),
+)
+
+
+FRESH: Final = (
+    Figure("contestant's CPU, cores", lambda run: run.cpu),
+    Figure("reader's CPU, cores", lambda run: run.reader_cpu),
+    Figure("broker's CPU, cores", lambda run: run.broker_cpu),
+    Figure("peak PSS, MB", lambda run: None if run.peak_bytes is None else run.peak_bytes / 1e6),
+    Figure("s to the first answer", lambda run: run.first_s),
+)
+
+
+RECOMPUTE: Final = (
+    Figure("events/s", lambda run: run.per_second, more_is_better=True),
+    Figure("s, warm", lambda run: run.seconds),
+    Figure("s, the first time", lambda run: run.first_s),
+    Figure("s to start", lambda run: run.start_s),
+    Figure("CPU s, warm", lambda run: run.cpu_s),
     Figure("peak PSS, MB", lambda run: None if run.peak_bytes is None else run.peak_bytes / 1e6),
 )
 
@@ -64,8 +89,8 @@ def _better(figure: Figure, theirs: float, ours: float) -> float:
     return theirs / ours if figure.more_is_better else ours / theirs
 
 
-def described(contestants: Sequence[Contestant], resources: Resources) -> list[dict[str, Any]]:
-    """The version of each contestant, and its settings for catching up (`settings`) and for freshness (`fresh`)."""
+def described(contestants: Sequence[Contestant | BatchContestant], resources: Resources) -> list[dict[str, Any]]:
+    """The version of each contestant, and its settings: `settings` for full topics and files, `fresh` where they differ."""
     fresh = replace(resources, fresh=True)
     return [
         {"name": one.name, "version": one.version(), "settings": one.settings(resources), "fresh": one.settings(fresh)}
@@ -73,65 +98,126 @@ def described(contestants: Sequence[Contestant], resources: Resources) -> list[d
     ]
 
 
-def document(caught_up: Sequence[CaughtUp], contestants: list[dict[str, Any]], machine: dict[str, Any]) -> dict[str, Any]:
+def delays(runs: Sequence[Fresh]) -> Iterator[dict[str, Any]]:
+    """The p50 and p99 of each contestant's delays in seconds, over the markers of all rounds together.
+
+    A marker that was not seen counts as slower than all others, so a percentile among such markers is None.
+    """
+    for name in dict.fromkeys(run.contestant for run in runs):
+        theirs = [run for run in runs if run.contestant == name]
+        overdue = sum(run.overdue for run in theirs)
+        pooled = [delay for run in theirs for delay in run.delays] + [inf] * overdue
+        if pooled:
+            found = {share: quantile(pooled, share) for share in (0.5, 0.99)}
+            warm = [run.triggers for run in theirs]
+            yield {
+                "contestant": name,
+                "overdue": overdue,
+                "warm_up": warm,
+                **{f"p{share:.0%}"[:-1]: _known(one) for share, one in found.items()},
+            }
+
+
+def _known(one: Estimate) -> dict[str, Any]:
+    return {name: None if value == inf else value for name, value in asdict(one).items()}
+
+
+def document(runs: Sequence[Result], contestants: list[dict[str, Any]], machine: dict[str, Any]) -> dict[str, Any]:
     """Every run, every estimate, and whether every contestant's answer was right (`agree`)."""
+    caught_up, fresh, recomputed = _parts(runs)
     return {
         "machine": machine,
         "contestants": contestants,
-        "agree": bool(caught_up) and all(run.differ == 0 for run in caught_up),
+        "agree": bool(runs) and all(run.differ == 0 for run in runs),
         "catch_up": {"estimates": list(estimates(CATCH_UP, caught_up)), "runs": [asdict(run) for run in caught_up]},
+        "recompute": {"estimates": list(estimates(RECOMPUTE, recomputed)), "runs": [asdict(run) for run in recomputed]},
+        "freshness": {
+            "delays": list(delays(fresh)),
+            "estimates": list(estimates(FRESH, fresh)),
+            "runs": [asdict(run) for run in fresh],
+        },
     }
 
 
-def tables(caught_up: Sequence[CaughtUp], contestants: list[dict[str, Any]]) -> Iterator[Table]:
-    """Versions and settings, then a table for each part."""
-    yield _settings(contestants)
-    yield _figures(f"catch-up with {caught_up[0].events:,} events" if caught_up else "catch-up", CATCH_UP, caught_up)
+def tables(runs: Sequence[Result], contestants: list[dict[str, Any]], machine: dict[str, Any]) -> Iterator[Table | str]:
+    """The machine, versions and settings, then a table for each part that was measured."""
+    yield "machine: " + ", ".join(f"{name} {value}" for name, value in machine.items())
+    caught_up, fresh, recomputed = _parts(runs)
+    yield from _settings(contestants)
+    if caught_up:
+        yield _figures(f"catch-up with {caught_up[0].events:,} events", CATCH_UP, caught_up)
+    if recomputed:
+        yield _figures(f"recompute of {recomputed[0].events:,} events", RECOMPUTE, recomputed)
+    if fresh:
+        yield _delays(fresh)
+        yield _figures("at a steady rate", FRESH, fresh)
 
 
-def problems(runs: Sequence[CaughtUp]) -> Iterator[str]:
+def _parts(runs: Sequence[Result]) -> tuple[list[CaughtUp], list[Fresh], list[Recomputed]]:
+    return (
+        [run for run in runs if isinstance(run, CaughtUp)],
+        [run for run in runs if isinstance(run, Fresh)],
+        [run for run in runs if isinstance(run, Recomputed)],
+    )
+
+
+def _delays(runs: Sequence[Fresh]) -> Table:
+    title = f"freshness: ms from sending to being seen, markers of all rounds; bounds with {CONFIDENCE:.0%} confidence"
+    shown = Table("", "p50", "p99", "markers", "not seen", "publications of warm-up", title=title, title_justify="left")
+    for one in delays(runs):
+        shown.add_row(
+            one["contestant"],
+            _bounded(one["p50"]),
+            _bounded(one["p99"]),
+            str(one["p50"]["n"]),
+            str(one["overdue"]),
+            ", ".join(map(str, one["warm_up"])),
+        )
+    return shown
+
+
+def _bounded(one: dict[str, Any]) -> str:
+    value, low, high = (None if one[name] is None else f"{1000 * one[name]:,.0f}" for name in ("value", "low", "high"))
+    return f"{value or 'unknown'} [{low or 'unknown'}, {high or 'unknown'}]"
+
+
+def problems(runs: Sequence[Result]) -> Iterator[str]:
     """What was not measured, and why."""
     for run in runs:
-        if run.problem:
+        if run.problem or run.differ:
             wrong = f"{run.differ} of {run.rows} rows differ from the truth; " if run.differ else ""
-            yield f"{run.contestant}, round {run.round + 1}: {wrong}{run.problem}"
+            yield f"{_PART[type(run)]}, {run.contestant}, round {run.round + 1}: {wrong}{run.problem}".removesuffix("; ")
 
 
-def _settings(contestants: list[dict[str, Any]]) -> Table:
-    shown = Table("contestant", "version", "settings beside its defaults", title="contestants", title_justify="left")
+def _settings(contestants: list[dict[str, Any]]) -> Iterator[str]:
+    """A line for each contestant: its version and what differs from its defaults."""
     for one in contestants:
         changed = [f"{name}={value}" for name, value in one["settings"].items()]
         changed += [f"{name}={value} (freshness)" for name, value in one["fresh"].items() if one["settings"].get(name) != value]
-        shown.add_row(one["name"], one["version"], "\n".join(changed))
-    return shown
+        yield f"{one['name']} {one['version']}: {', '.join(changed)}"
 
 
 def _figures(title: str, figures: Sequence[Figure], runs: Sequence[Any]) -> Table:
-    """Rows are contestants: the median, its bounds over the rounds, and the ratio to Tandem, above 1 if better than it."""
+    """A row for each figure and contestant: the median, its bounds over the rounds, and the ratio to Tandem."""
     rounds = len({run.round for run in runs})
-    sure = middle([0.0] * rounds).confidence if rounds else 0.0
-    bounds = f"median [least, greatest] of {rounds} rounds: they hold the median of more rounds with {sure:.0%} confidence"
-    shown = Table("", title=f"{title}; {bounds if rounds > 1 else 'one round, without bounds'}", title_justify="left")
-    for figure in figures:
-        shown.add_column(figure.title, justify="right")
-    found = {(one["contestant"], one["figure"]): one for one in estimates(figures, runs)}
-    for name in dict.fromkeys(run.contestant for run in runs):
-        shown.add_row(name, *(_cell(found.get((name, figure.title)), rounds) for figure in figures))
+    sure = f"; least and greatest hold the median of more rounds with {middle([0.0] * rounds).confidence:.0%} confidence"
+    shown = Table(title=f"{title}: {rounds} rounds{sure if rounds > 1 else ''}", title_justify="left")
+    for heading in ("figure", "contestant"):
+        shown.add_column(heading, no_wrap=True)
+    for heading in ("median", "least", "greatest", "times better than tandem"):
+        shown.add_column(heading, justify="right")
+    before = ""
+    for one in estimates(figures, runs):
+        ratio = one["ratio"]
+        better = "" if ratio is None else f"{ratio['value']:.2f} [{ratio['low']:.2f}, {ratio['high']:.2f}]"
+        title = one["figure"] if one["figure"] != before else ""
+        if title and before:
+            shown.add_section()
+        before = one["figure"]
+        shown.add_row(title, one["contestant"], *(number(one[name]) for name in ("value", "low", "high")), better)
     return shown
-
-
-def _cell(one: dict[str, Any] | None, rounds: int) -> str:
-    if one is None:
-        return "-"
-    text = number(one["value"])
-    if rounds > 1:
-        text += f" [{number(one['low'])}, {number(one['high'])}]"
-    return f"{text}  {one['ratio']['value']:.2f}x" if one["ratio"] else text
 
 
 def number(value: float) -> str:
     """A figure with as many digits as a reader needs."""
     return f"{value:,.0f}" if abs(value) >= 100 else f"{value:.2f}"
-
-
-__all__ = ["CATCH_UP", "Estimate", "Figure", "described", "document", "estimates", "problems", "tables"]

@@ -1,34 +1,71 @@
 """The whole comparison: rounds in which every contestant has its turn, on one broker and one topic."""
 
 import os
-from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
+import time
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from pathlib import Path
+from typing import Final, TypeAlias
 
 from bench.peers import topics
 from bench.peers.catch_up import CaughtUp, catch_up
 from bench.peers.contestant import Contestant, Resources, Setting
+from bench.peers.contestants.batch import BATCH, BatchContestant, Job
+from bench.peers.contestants.registry import STREAMING
 from bench.peers.events import Answers, Shape, generate, truth, values
+from bench.peers.freshness import Fresh, Plan, measure
 from bench.peers.order import turns
 from bench.peers.provided import Provided
+from bench.peers.recompute import Recomputed, archive, recompute
 from infra import kafka
 
-_BEFORE = timedelta(hours=2)
+Result: TypeAlias = CaughtUp | Recomputed | Fresh
+TOPIC: Final = "requests"
+_BEFORE: Final = timedelta(hours=2)
 
 
 @dataclass(frozen=True)
 class Scale:
-    """How much is measured: events to catch up with, pages, rounds, and the most seconds of one run."""
+    """How much is measured: events to catch up with, pages, rounds of each part, and the most seconds of one run.
+
+    `repeat` is how often a process recomputes; its first time does not count. After `minutes` no further run begins.
+    """
 
     events: int
     pages: int
     rounds: int
     limit_s: float
+    plan: Plan
+    fresh_rounds: int
+    repeat: int
+    minutes: float
 
 
-FULL = Scale(events=1_000_000, pages=2_000, rounds=3, limit_s=180)
-QUICK = Scale(events=200_000, pages=2_000, rounds=1, limit_s=120)
+FULL = Scale(
+    events=1_000_000,
+    pages=2_000,
+    rounds=3,
+    limit_s=300,
+    plan=Plan(
+        rate=1_000, pages=2_000, warm_up=200, warm_up_limit_s=120, window_s=30, mark_every_s=0.1, first_limit_s=120, limit_s=60
+    ),
+    fresh_rounds=2,
+    repeat=4,
+    minutes=38,
+)
+QUICK = Scale(
+    events=200_000,
+    pages=2_000,
+    rounds=1,
+    limit_s=240,
+    plan=Plan(
+        rate=1_000, pages=2_000, warm_up=50, warm_up_limit_s=30, window_s=15, mark_every_s=0.1, first_limit_s=90, limit_s=45
+    ),
+    fresh_rounds=1,
+    repeat=3,
+    minutes=9,
+)
 
 
 @dataclass(frozen=True)
@@ -59,29 +96,78 @@ class Arena:
         )
 
 
-def catch_ups(arena: Arena, contestants: Sequence[Contestant], scale: Scale) -> Iterator[CaughtUp]:
-    """Every contestant in every round, on one topic that is filled before the first."""
+def compare(arena: Arena, scale: Scale) -> Iterator[Result]:
+    """Round by round every part, with every contestant in turn. A run for which no time is left has that problem."""
+    end = time.monotonic() + 60 * scale.minutes
     base = arena.now.replace(minute=0, second=0, microsecond=0) - _BEFORE
-    expected, topic = _fill(arena, Shape(scale.events, scale.pages, base))
+    arena.say(f"sending {scale.events:,} events")
+    events = generate(Shape(scale.events, scale.pages, base))
+    topics.filled(arena.connection, TOPIC, values(events))
+    expected = truth(events)
+    arena.say("archiving them for recomputes")
+    job = archive(arena.setting("archive", TOPIC, fresh=False, number=0), scale.repeat, scale.limit_s)
     for number in range(scale.rounds):
-        for contestant in turns(contestants, number):
-            arena.say(f"catch-up, round {number + 1} of {scale.rounds}: {contestant.name}")
-            yield catch_up(
-                contestant,
-                arena.setting(contestant.name, topic, fresh=False, number=number),
-                expected,
-                events=scale.events,
-                number=number,
-                broker=arena.broker,
-                limit_s=scale.limit_s,
-            )
+        for run in _round(arena, scale, expected, job, number):
+            if time.monotonic() > end:
+                yield run.missing("no time left")
+                continue
+            arena.say(f"round {number + 1} of {scale.rounds}, {run.part}: {run.contestant}")
+            yield run.measure()
 
 
-def _fill(arena: Arena, shape: Shape) -> tuple[Answers, str]:
-    arena.say(f"sending {shape.events:,} events")
-    events = generate(shape)
-    topics.filled(arena.connection, "requests", values(events))
-    return truth(events), "requests"
+@dataclass(frozen=True)
+class _Run:
+    """A run that is still to be measured: its part of the comparison, the contestant, and what measures it."""
+
+    part: str
+    contestant: str
+    measure: Callable[[], Result]
+    missing: Callable[[str], Result]
+
+
+def _round(arena: Arena, scale: Scale, expected: Answers, job: Job, number: int) -> Iterator[_Run]:
+    for contestant in turns(STREAMING, number):
+        yield _catch_up(arena, scale, expected, contestant, number)
+    for batch in turns(BATCH, number):
+        yield _recompute(scale, expected, replace(job, folder=arena.folder / f"recompute-{number}-{batch.name}"), batch, number)
+    if number < scale.fresh_rounds:
+        for contestant in turns(STREAMING, number):
+            yield _freshness(arena, scale, contestant, number)
+
+
+def _catch_up(arena: Arena, scale: Scale, expected: Answers, contestant: Contestant, number: int) -> _Run:
+    def measured() -> CaughtUp:
+        setting = arena.setting(contestant.name, TOPIC, fresh=False, number=number)
+        return catch_up(
+            contestant, setting, expected, events=scale.events, number=number, broker=arena.broker, limit_s=scale.limit_s
+        )
+
+    def missing(why: str) -> CaughtUp:
+        return CaughtUp(contestant.name, number, scale.events, problem=why)
+
+    return _Run("catch-up", contestant.name, measured, missing)
+
+
+def _recompute(scale: Scale, expected: Answers, job: Job, contestant: BatchContestant, number: int) -> _Run:
+    def measured() -> Recomputed:
+        return recompute(contestant, job, expected, events=scale.events, number=number, limit_s=scale.limit_s)
+
+    def missing(why: str) -> Recomputed:
+        return Recomputed(contestant.name, number, scale.events, problem=why)
+
+    return _Run("recompute", contestant.name, measured, missing)
+
+
+def _freshness(arena: Arena, scale: Scale, contestant: Contestant, number: int) -> _Run:
+    def measured() -> Fresh:
+        topic = topics.empty(arena.connection, f"live-{number}-{contestant.name}")
+        setting = arena.setting(contestant.name, topic, fresh=True, number=number)
+        return measure(contestant, setting, scale.plan, number=number, broker=arena.broker)
+
+    def missing(why: str) -> Fresh:
+        return Fresh(contestant.name, number, problem=why)
+
+    return _Run("freshness", contestant.name, measured, missing)
 
 
 def machine(arena: Arena) -> dict[str, object]:

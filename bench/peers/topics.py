@@ -12,10 +12,16 @@ _SETTINGS: Final = Settings(kafka=Kafka(partitions=PARTITIONS, retention_hours=0
 
 def filled(connection: kafka.Connection, name: str, records: Iterable[tuple[bytes, bytes]]) -> None:
     """Create a topic and send keys and values to it; duplicates follow their event in its partition."""
-    kafka.create(connection, [name], _SETTINGS)
+    empty(connection, name)
     with kafka.sender(connection.address) as sender:
         for key, value in records:
             sender.send(name, value, key)
+
+
+def empty(connection: kafka.Connection, name: str) -> str:
+    """Create an empty topic."""
+    kafka.create(connection, [name], _SETTINGS)
+    return name
 
 
 def published(connection: kafka.Connection, name: str) -> str:

@@ -1,6 +1,5 @@
 """`tandem bench`: measure the cost of the same answers in Tandem and in Spark alone. bench/README.md explains the figures."""
 
-import time
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from datetime import UTC, datetime
@@ -11,12 +10,13 @@ import typer
 from rich.console import Group
 
 from bench import duplicates
-from bench.commands import Place
+from bench.commands import Place, cores
 from bench.evolve import applying, recomputing
 from bench.evolve import report as evolved
 from bench.peers import report as compared
 from bench.peers import rounds as peers
 from bench.peers.contestant import Resources
+from bench.peers.contestants.batch import BATCH
 from bench.peers.contestants.registry import STREAMING
 from bench.peers.provided import provide
 from bench.scale import measuring as scaling
@@ -26,8 +26,6 @@ from bench.serving import report as asked
 from bench.soak import load as soaking
 from bench.soak import report as soaked
 from bench.soak.load import Soak
-from bench.stock import report
-from bench.stock.rounds import FULL, QUICK, Setting, compare, cores
 from cli.command.call import Call, Output
 from cli.command.exclusive_state import emptied, own_state
 from cli.command.signals import interrupted
@@ -43,25 +41,25 @@ _MEMORY = "2g"
 def run(
     call: Call,
     what: Annotated[
-        Literal["stock", "peers", "scale", "evolve", "duplicates", "serving", "limits", "soak"],
+        Literal["peers", "scale", "evolve", "duplicates", "serving", "limits", "soak"],
         typer.Argument(
-            help="The benchmark. stock: Tandem against three Spark jobs. peers: Tandem, Kafka Streams, Flink SQL, Pathway and "
-            "Structured Streaming on one topic. scale: many views and many keys. evolve: new history "
+            help="The benchmark. peers: Tandem, Kafka Streams, Flink SQL, Pathway and Structured Streaming on one topic; DuckDB, "
+            "Polars, chdb and Spark SQL on its files. scale: many views and many keys. evolve: new history "
             "and a new release. duplicates: memory for deduplication. serving: questions in process and over HTTP, and "
             "DuckDB over the same files. limits: the limits on a server's connections. soak: a server under steady load."
         ),
-    ] = "stock",
+    ] = "peers",
     *,
-    quick: Annotated[bool, typer.Option("--quick", help="One short round, at most twenty minutes.")] = False,
+    quick: Annotated[bool, typer.Option("--quick", help="One short round.")] = False,
     minutes: Annotated[
         float | None, typer.Option(min=0.1, max=60, metavar="N", help="Duration of soak's load. Default 5.")
     ] = None,
 ) -> Output:
-    """Run Tandem and three Spark jobs that maintain the same views, one after another on the same topic, and compare them.
+    """Keep one view by Tandem and by its peers, in turn on the same topic and files, and compare what each needs.
 
-    Each side uses the same cores and memory. A ratio states how many times better Tandem was. A full run takes up to 75
-    minutes on a machine that does nothing else. It succeeds only if all answers agree; an interrupted run prints what it has
-    measured.
+    Each contestant uses the same cores and heap. A ratio states how many times better than Tandem a peer was. A full run takes
+    up to 40 minutes on a machine that does nothing else. The peers are fetched at the first run. It succeeds only if every
+    answer equals the truth; an interrupted run prints what it has measured (docs/peers.md).
 
     The other benchmarks take some minutes. `evolve` and `serving` fail if an answer is wrong. `soak` fails if a request gets
     no answer, or if the server's memory, open files or threads grow.
@@ -76,9 +74,7 @@ def run(
             call.say(f"{one.what}: {one.size} measured")
             figures.append(one)
         return Output(duplicates.document(figures), duplicates.table(figures))
-    return {"scale": _scale, "evolve": _evolve, "serving": _serving, "limits": _limits, "stock": _stock, "peers": _peers}[what](
-        call, quick=quick
-    )
+    return {"scale": _scale, "evolve": _evolve, "serving": _serving, "limits": _limits, "peers": _peers}[what](call, quick=quick)
 
 
 def _scale(call: Call, *, quick: bool) -> Output:
@@ -127,35 +123,6 @@ def _soak(call: Call, minutes: float) -> Output:
     return Output(told, Group(*soaked.tables(found)), 0 if told["flat"] and not told["errors"] else 1)
 
 
-def _stock(call: Call, *, quick: bool) -> Output:
-    start = time.monotonic()
-    scale = QUICK if quick else FULL
-    state = own_state(call.environ, "bench", "stock")
-
-    def say(text: str) -> None:
-        call.say(f"[{(time.monotonic() - start) / 60:5.1f} min] {text}")
-
-    runs = []
-    complete = False
-    with (
-        suppress(KeyboardInterrupt),
-        interrupted(),
-        emptied(state, before=lambda: _stop(state)),
-        _broker(call, state) as connection,
-    ):
-        for one in compare(Setting(state, connection, cores(), _MEMORY, say), scale):
-            runs.append(one)
-            for problem in report.problems([one]):
-                say(problem)
-        complete = True
-    if not complete:
-        say("interrupted; the results so far follow")
-    machine = {"cores": cores(), "memory": _MEMORY, "rounds": scale.rounds, "quick": quick, "complete": complete}
-    document = report.document(runs, machine, (time.monotonic() - start) / 60)
-    done = complete and document["agree"]
-    return Output(document, Group(*report.table(runs), *report.problems(runs)), 0 if done else 1)
-
-
 def _peers(call: Call, *, quick: bool) -> Output:
     state = own_state(call.environ, "bench", "peers")
     scale, runs, complete = peers.QUICK if quick else peers.FULL, [], False
@@ -173,8 +140,8 @@ def _peers(call: Call, *, quick: bool) -> Output:
         resources = Resources(cores=cores(), memory=_MEMORY)
         arena = peers.Arena(state, connection, broker_process.pid, resources, provided, call.say, datetime.now(UTC))
         machine = peers.machine(arena)
-        contestants = compared.described(STREAMING, resources)
-        for run in peers.catch_ups(arena, STREAMING, scale):
+        contestants = compared.described((*STREAMING, *BATCH), resources)
+        for run in peers.compare(arena, scale):
             runs.append(run)
             for problem in compared.problems([run]):
                 call.say(problem)
@@ -182,7 +149,7 @@ def _peers(call: Call, *, quick: bool) -> Output:
     if not complete:
         call.say("interrupted; the results so far follow")
     document = compared.document(runs, contestants, {**machine, "quick": quick, "complete": complete})
-    shown = Group(*compared.tables(runs, contestants), *compared.problems(runs))
+    shown = Group(*compared.tables(runs, contestants, machine), *compared.problems(runs))
     return Output(document, shown, 0 if complete and document["agree"] else 1)
 
 

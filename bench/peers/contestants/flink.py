@@ -9,7 +9,7 @@ from typing import Final
 
 from bench.peers.contestant import Command, Contestant, Resources, Setting
 from bench.peers.jvm import jvm, properties, version
-from bench.peers.outputs import LastValues
+from bench.peers.outputs import LastValues, follow_topic
 from bench.peers.provided import program
 from infra import kafka
 
@@ -66,4 +66,5 @@ FLINK = Contestant(
     settings=settings,
     command=command,
     output=LastValues,
+    reader=follow_topic,
 )

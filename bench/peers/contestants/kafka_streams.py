@@ -11,7 +11,7 @@ from typing import Final, Literal
 
 from bench.peers.contestant import DEDUP_MINUTES, Command, Contestant, Resources, Setting
 from bench.peers.jvm import jvm, properties, version
-from bench.peers.outputs import LastValues
+from bench.peers.outputs import LastValues, follow_topic
 from bench.peers.provided import program
 from infra import kafka
 
@@ -60,6 +60,7 @@ def contestant(name: str, guarantee: Guarantee) -> Contestant:
         settings=partial(settings, guarantee),
         command=partial(command, guarantee),
         output=LastValues,
+        reader=follow_topic,
     )
 
 

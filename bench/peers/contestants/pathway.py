@@ -7,8 +7,8 @@ tutorials; so after a crash it would read the topic again.
 from collections.abc import Mapping
 
 from bench.peers.contestant import Command, Contestant, Resources, Setting
-from bench.peers.outputs import LastValues
-from bench.peers.provided import LOCKS, script
+from bench.peers.outputs import LastValues, follow_topic
+from bench.peers.provided import package, script
 
 COMMIT_MS = 100
 
@@ -31,10 +31,11 @@ def command(setting: Setting) -> Command:
     return Command(words, {"PATHWAY_THREADS": str(setting.cores)})
 
 
-def version() -> str:
-    """The version of the lock."""
-    lines = (LOCKS / "python.lock").read_text("utf-8").splitlines()
-    return next(line.split("==")[1].split()[0] for line in lines if line.startswith("pathway=="))
-
-
-PATHWAY = Contestant(name="pathway", version=version, settings=settings, command=command, output=LastValues)
+PATHWAY = Contestant(
+    name="pathway",
+    version=lambda: package("pathway"),
+    settings=settings,
+    command=command,
+    output=LastValues,
+    reader=follow_topic,
+)

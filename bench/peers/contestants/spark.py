@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pyspark
 
-from bench.peers.contestant import DEDUP_MINUTES, Command, Contestant, Resources, Setting
+from bench.peers.contestant import DEDUP_MINUTES, MARKED, Command, Contestant, Resources, Setting
 from bench.peers.outputs import PartialRows
 from bench.peers.provided import script
 from infra import kafka
@@ -77,4 +77,5 @@ SPARK = Contestant(
     settings=settings,
     command=command,
     output=lambda setting: PartialRows(table(setting)),
+    reader=lambda setting: Command((sys.executable, script("partial_rows_reader"), str(table(setting)), MARKED)),
 )

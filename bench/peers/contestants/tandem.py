@@ -7,8 +7,9 @@ from importlib.metadata import version as installed
 from pathlib import Path
 
 from bench.commands import reached
-from bench.peers.contestant import DEDUP_MINUTES, Command, Contestant, Resources, Setting
-from bench.peers.outputs import VIEW, Served, realtime_commits
+from bench.peers.contestant import DEDUP_MINUTES, MARKED, Command, Contestant, Resources, Setting
+from bench.peers.outputs import CLAIMED, VIEW, Served, realtime_commits
+from bench.peers.provided import script
 
 _DEFINITIONS = """\
 from datetime import datetime, timedelta
@@ -82,7 +83,7 @@ def command(setting: Setting) -> Command:
 def ready(setting: Setting) -> float | None:
     """The time of the writer's claim, with which it begins to read."""
     found = realtime_commits(state(setting))
-    return found[0].stat().st_mtime if found else None
+    return found[CLAIMED - 1].stat().st_mtime if len(found) >= CLAIMED else None
 
 
 def version() -> str:
@@ -99,5 +100,6 @@ TANDEM = Contestant(
     settings=settings,
     command=command,
     output=lambda setting: Served(state(setting)),
+    reader=lambda setting: Command((sys.executable, script("served_reader"), str(state(setting)), VIEW, MARKED)),
     ready=ready,
 )

@@ -1,6 +1,7 @@
 """Every contestant answers as plain Python does: duplicates counted once, late events counted."""
 
 import os
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
@@ -9,9 +10,12 @@ import pytest
 from bench.peers import topics
 from bench.peers.catch_up import catch_up
 from bench.peers.contestant import Contestant, Setting
+from bench.peers.contestants.batch import BATCH, BatchContestant, Job
 from bench.peers.contestants.registry import STREAMING
 from bench.peers.events import Shape, generate, values
+from bench.peers.freshness import Plan, measure
 from bench.peers.provided import Provided, provide
+from bench.peers.recompute import archive, recompute
 from infra import kafka
 from infra.kafka import broker
 from infra.process import background
@@ -46,23 +50,57 @@ def sent(started) -> list[tuple[bytes, bytes]]:
     return records
 
 
+@pytest.fixture(scope="module")
+def job(started, sent, provided: Provided, tmp_path_factory: pytest.TempPathFactory) -> Job:
+    del sent
+    return archive(setting(started[0], provided, tmp_path_factory.mktemp("archive"), "unused"), repeat=2, limit_s=300)
+
+
+def setting(connection: kafka.Connection, provided: Provided, folder: Path, output: str, *, topic: str = "requests") -> Setting:
+    return Setting(
+        cores=2,
+        memory="1g",
+        folder=folder,
+        connection=connection,
+        topic=topic,
+        output=topics.published(connection, output),
+        provided=provided,
+        fresh=topic != "requests",
+    )
+
+
 @pytest.mark.parametrize("contestant", STREAMING, ids=lambda one: one.name)
 def test_a_contestant_answers_as_plain_python(contestant: Contestant, started, sent, provided: Provided, tmp_path: Path) -> None:
     connection, pid = started
     expected = oracle.view(value for _, value in sent)
     assert sum(number for number, _, _ in expected.values()) < EVENTS
-    setting = Setting(
-        cores=2,
-        memory="1g",
-        folder=tmp_path / "run",
-        connection=connection,
-        topic="requests",
-        output=topics.published(connection, f"pages-{contestant.name}"),
-        provided=provided,
-    )
-    found = catch_up(contestant, setting, expected, events=EVENTS, number=0, broker=pid, limit_s=300)
+    given = setting(connection, provided, tmp_path / "run", f"pages-{contestant.name}")
+    found = catch_up(contestant, given, expected, events=EVENTS, number=0, broker=pid, limit_s=300)
     assert (found.problem, found.differ) == ("", 0)
     assert found.seconds is not None
     assert found.seconds > 0
     assert found.cpu_s is not None
     assert found.cpu_s > 0
+
+
+@pytest.mark.parametrize("contestant", BATCH, ids=lambda one: one.name)
+def test_a_recompute_answers_as_plain_python(contestant: BatchContestant, job: Job, sent, tmp_path: Path) -> None:
+    expected = oracle.view(value for _, value in sent)
+    own = replace(job, folder=tmp_path / "run")
+    found = recompute(contestant, own, expected, events=EVENTS, number=0, limit_s=300)
+    assert (found.problem, found.differ) == ("", 0)
+    assert found.seconds is not None
+    assert found.seconds > 0
+
+
+@pytest.mark.parametrize("contestant", STREAMING, ids=lambda one: one.name)
+def test_every_marker_is_seen(contestant: Contestant, started, provided: Provided, tmp_path: Path) -> None:
+    connection, pid = started
+    topic = topics.empty(connection, f"live-{contestant.name}")
+    given = setting(connection, provided, tmp_path / "run", f"fresh-{contestant.name}", topic=topic)
+    plan = Plan(rate=200, pages=50, warm_up=3, warm_up_limit_s=60, window_s=4, mark_every_s=0.2, first_limit_s=200, limit_s=100)
+    found = measure(contestant, given, plan, number=0, broker=pid)
+    assert (found.problem, found.differ, found.overdue) == ("", 0, 0)
+    assert len(found.delays) >= 10
+    assert min(found.delays) > 0
+    assert found.triggers >= 3

@@ -1,0 +1,132 @@
+"""The contestants that recompute the whole view from the events table: Tandem, DuckDB, Polars, chdb and Spark SQL.
+
+All read the same Parquet files, which Tandem wrote when it archived the topic; each has as many threads as the others.
+"""
+
+import os
+import sys
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
+from typing import Final
+
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.parquet as pq
+import pyspark
+from deltalake import DeltaTable
+
+from bench.peers.contestant import Command, Resources, Setting
+from bench.peers.contestants import tandem
+from bench.peers.events import Answers
+from bench.peers.outputs import Served, answers
+from bench.peers.provided import package, script
+from infra.java import java_home
+from infra.settings import Settings
+from ledger.delta.addresses import Tables
+from views.fingerprint.fingerprint import decoder_fingerprint
+from views.project.project import load
+
+SOURCE: Final = "requests"
+
+
+@dataclass(frozen=True)
+class Job:
+    """What is recomputed, how often, and the folder to write to: the archive's setting, and the files of its events table.
+
+    Tandem uses the project and state of that setting.
+    """
+
+    setting: Setting
+    files: tuple[str, ...]
+    repeat: int
+    folder: Path
+
+
+@dataclass(frozen=True)
+class BatchContestant:
+    """A system that recomputes the view. `command` prints `RUN START END` for each repetition, `answer` reads what it wrote."""
+
+    name: str
+    version: Callable[[], str]
+    settings: Callable[[Resources], Mapping[str, str]]
+    command: Callable[[Job], Command]
+    answer: Callable[[Job], Answers]
+
+
+def archived(setting: Setting, repeat: int) -> Job:
+    """The job of a setting whose topic was archived."""
+    tables = Tables.of(Settings(state=str(tandem.state(setting))))
+    source = load(tandem.project(setting)).sources[SOURCE]
+    table = DeltaTable(tables.events(SOURCE, decoder_fingerprint(source)))
+    return Job(setting, tuple(table.file_uris()), repeat, setting.folder)
+
+
+def _engine(name: str, job: Job) -> Command:
+    config = {"files": job.files, "output": str(job.folder / "answer.parquet"), "cores": job.setting.cores, "repeat": job.repeat}
+    path = job.setting.config(f"{name}.json", config)
+    return Command((job.setting.provided.python, script("batch_engines"), name, str(path)))
+
+
+def _written(job: Job) -> Answers:
+    """The rows of the Parquet files that an engine wrote."""
+    table = pq.read_table(job.folder / "answer.parquet", columns=["path", "w", "n", "b", "m"])
+    minutes = pc.cast(pc.cast(table.column("w"), pa.timestamp("ms", "UTC"), safe=False), pa.int64())
+    columns = [table.column("path"), minutes, *(table.column(name) for name in ("n", "b", "m"))]
+    return answers(zip(*(column.to_pylist() for column in columns), strict=True))
+
+
+def engine(name: str) -> BatchContestant:
+    """An engine in process."""
+    return BatchContestant(
+        name=name,
+        version=lambda: package(name),
+        settings=lambda given: {"threads": str(given.cores)},
+        command=partial(_engine, name),
+        answer=_written,
+    )
+
+
+def _spark_settings(given: Resources) -> Mapping[str, str]:
+    return {
+        "spark.driver.memory": given.memory,
+        "spark.ui.enabled": "false",
+        "spark.sql.session.timeZone": "UTC",
+        "spark.sql.shuffle.partitions": str(given.cores),
+    }
+
+
+def _spark(job: Job) -> Command:
+    archive = java_home.class_archive(java_home.find(os.environ), os.environ)
+    mapped = {"spark.driver.extraJavaOptions": f"-XX:SharedArchiveFile={archive}"} if archive.exists() else {}
+    config = {
+        "files": job.files,
+        "output": str(job.folder / "answer.parquet"),
+        "cores": job.setting.cores,
+        "repeat": job.repeat,
+        "spark": {**_spark_settings(job.setting), **mapped},
+    }
+    return Command((sys.executable, script("batch_spark"), str(job.setting.config("spark.json", config))))
+
+
+def _tandem(job: Job) -> Command:
+    words = (sys.executable, script("batch_tandem"), str(tandem.project(job.setting)), str(job.repeat))
+    return Command(words, tandem.environment(job.setting))
+
+
+BATCH: Final[tuple[BatchContestant, ...]] = (
+    BatchContestant(
+        name="tandem",
+        version=tandem.version,
+        settings=tandem.settings,
+        command=_tandem,
+        answer=lambda job: Served(tandem.state(job.setting)).rows(),
+    ),
+    engine("duckdb"),
+    engine("polars"),
+    engine("chdb"),
+    BatchContestant(
+        name="spark-sql", version=lambda: str(pyspark.__version__), settings=_spark_settings, command=_spark, answer=_written
+    ),
+)

@@ -1,0 +1,145 @@
+"""Freshness: the time from sending an event to a reader that sees it counted, at a steady rate, after a warm-up by triggers."""
+
+import subprocess
+import threading
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Final
+
+from bench.peers.contestant import Contestant, Output, Setting
+from bench.peers.events import truth
+from bench.peers.live_load import LiveLoad
+from bench.peers.running import NotRight, Running, running, started, until_right
+from bench.process_tree import Sampler
+from infra import kafka
+
+_LOOK_S: Final = 0.02
+
+
+@dataclass(frozen=True)
+class Plan:
+    """A run: events a second and their pages, publications of the warm-up and its most seconds, seconds of the window.
+
+    A marker follows `mark_every_s` after another on average. The first may take `first_limit_s` until it is seen, which includes
+    the start; what follows the window may take `limit_s` twice.
+    """
+
+    rate: float
+    pages: int
+    warm_up: int
+    warm_up_limit_s: float
+    window_s: float
+    mark_every_s: float
+    first_limit_s: float
+    limit_s: float
+
+
+@dataclass(frozen=True)
+class Fresh:
+    """One run. `delays` are seconds from sending to being seen, of the markers sent in the window; `overdue` were never seen.
+
+    `triggers` is how many publications the warm-up saw. `cpu` and `reader_cpu` are CPU seconds for each second of the window: of
+    the contestant's processes, and of the reader's.
+    """
+
+    contestant: str
+    round: int
+    delays: Sequence[float] = ()
+    overdue: int = 0
+    triggers: int = 0
+    first_s: float | None = None
+    cpu: float | None = None
+    reader_cpu: float | None = None
+    broker_cpu: float | None = None
+    peak_bytes: int | None = None
+    rows: int = 0
+    differ: int | None = None
+    problem: str = ""
+
+
+def measure(contestant: Contestant, setting: Setting, plan: Plan, *, number: int, broker: int) -> Fresh:
+    """Run a contestant on a topic that is filled meanwhile; `broker` is the broker's process id."""
+    output = contestant.output(setting)
+    with running(contestant, setting) as run, kafka.sender(setting.connection.address) as sender:
+        load = LiveLoad(sender, setting.topic, plan.pages, plan.rate, plan.mark_every_s, seed=number)
+        with (
+            started(contestant.reader(setting), setting.folder, "reader.err", output=subprocess.PIPE) as reader,
+            Sampler(lambda: [run.process.pid]) as own,
+            Sampler(lambda: [reader.pid], memory=False) as reading,
+            Sampler(lambda: [broker], memory=False) as beside,
+            load,
+        ):
+            seen = Seen(reader)
+            try:
+                _until(lambda: bool(seen.at), run, plan.first_limit_s, "no marker was seen")
+                first = time.time() - run.began
+                triggers = _warm_up(output, run, plan)
+                start = time.time()
+                end = start + plan.window_s
+                _until(lambda: time.time() >= end, run, plan.window_s + 1, "")
+                load.stop()
+                waited = [path for path, at in load.marked.items() if start <= at < end]
+                _until(lambda: all(path in seen.at for path in waited), run, plan.limit_s, "", required=False)
+                expected = truth(load.events())
+                until_right(output, expected, run, time.time() + plan.limit_s)
+            except NotRight as wrong:
+                return Fresh(contestant.name, number, differ=wrong.differ, problem=str(wrong))
+    seconds = end - start
+    return Fresh(
+        contestant.name,
+        number,
+        delays=[seen.at[path] - load.marked[path] for path in waited if path in seen.at],
+        overdue=sum(path not in seen.at for path in waited),
+        triggers=triggers,
+        first_s=first,
+        cpu=(own.cpu_at(end) - own.cpu_at(start)) / seconds,
+        reader_cpu=(reading.cpu_at(end) - reading.cpu_at(start)) / seconds,
+        broker_cpu=(beside.cpu_at(end) - beside.cpu_at(start)) / seconds,
+        peak_bytes=own.peak_bytes,
+        rows=len(expected),
+        differ=0,
+    )
+
+
+class Seen:
+    """When the reader saw each marker, from the lines that it prints."""
+
+    def __init__(self, reader: "subprocess.Popen[bytes]") -> None:
+        self.at: dict[str, float] = {}
+        assert reader.stdout is not None
+        self._lines = reader.stdout
+        threading.Thread(target=self._run, name="seen", daemon=True).start()
+
+    def _run(self) -> None:
+        for line in self._lines:
+            path, at = line.split()
+            self.at[path.decode()] = float(at)
+
+
+def _warm_up(output: Output, run: Running, plan: Plan) -> int:
+    """Wait for as many publications as the plan wants, or for as long as it allows; returns how many there were."""
+    triggers, before = 0, output.version()
+    deadline = time.time() + plan.warm_up_limit_s
+    while triggers < plan.warm_up and time.time() < deadline:
+        _alive(run)
+        time.sleep(_LOOK_S)
+        if (version := output.version()) != before:
+            before, triggers = version, triggers + 1
+    return triggers
+
+
+def _until(done: Callable[[], bool], run: Running, seconds: float, what: str, *, required: bool = True) -> None:
+    deadline = time.time() + seconds
+    while not done():
+        _alive(run)
+        if time.time() > deadline:
+            if required:
+                raise NotRight(f"{what} within {seconds:.0f} s; its log is {run.log}")
+            return
+        time.sleep(_LOOK_S)
+
+
+def _alive(run: Running) -> None:
+    if (code := run.process.poll()) is not None:
+        raise NotRight(f"it ended with exit code {code}; its log is {run.log}")

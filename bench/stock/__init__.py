@@ -1,1 +1,0 @@
-"""Tandem compared with three Structured Streaming jobs that maintain the same views."""

@@ -1,1 +1,0 @@
-"""Programs of the comparison: the jobs, and the recomputes of both systems."""
