@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
+from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Annotated, Literal
@@ -52,7 +53,13 @@ def run(
     *,
     quick: Annotated[bool, typer.Option("--quick", help="One short round.")] = False,
     minutes: Annotated[
-        float | None, typer.Option(min=0.1, max=60, metavar="N", help="Duration of soak's load. Default 5.")
+        float | None,
+        typer.Option(
+            min=0.1,
+            max=60,
+            metavar="N",
+            help="Duration of soak's load, 5 by default; or when peers begins no further run, 38 by default and 9 with --quick.",
+        ),
     ] = None,
 ) -> Output:
     """Keep one view by Tandem and by its peers, in turn on the same topic and files, and compare what each needs.
@@ -64,8 +71,10 @@ def run(
     The other benchmarks take some minutes. `evolve` and `serving` fail if an answer is wrong. `soak` fails if a request gets
     no answer, or if the server's memory, open files or threads grow.
     """
-    if minutes is not None and (what != "soak" or quick):
-        raise TandemError("--minutes needs WHAT to be soak, and cannot be combined with --quick")
+    if minutes is not None and (what not in ("soak", "peers") or (what == "soak" and quick)):
+        raise TandemError("--minutes needs WHAT to be soak or peers, and soak cannot combine it with --quick")
+    if what == "peers":
+        return _peers(call, minutes, quick=quick)
     if what == "soak":
         return _soak(call, minutes or (1.0 if quick else 5.0))
     if what == "duplicates":
@@ -74,7 +83,7 @@ def run(
             call.say(f"{one.what}: {one.size} measured")
             figures.append(one)
         return Output(duplicates.document(figures), duplicates.table(figures))
-    return {"scale": _scale, "evolve": _evolve, "serving": _serving, "limits": _limits, "peers": _peers}[what](call, quick=quick)
+    return {"scale": _scale, "evolve": _evolve, "serving": _serving, "limits": _limits}[what](call, quick=quick)
 
 
 def _scale(call: Call, *, quick: bool) -> Output:
@@ -123,9 +132,10 @@ def _soak(call: Call, minutes: float) -> Output:
     return Output(told, Group(*soaked.tables(found)), 0 if told["flat"] and not told["errors"] else 1)
 
 
-def _peers(call: Call, *, quick: bool) -> Output:
+def _peers(call: Call, minutes: float | None, *, quick: bool) -> Output:
     state = own_state(call.environ, "bench", "peers")
     scale, runs, complete = peers.QUICK if quick else peers.FULL, [], False
+    scale = replace(scale, minutes=minutes or scale.minutes)
     provided = provide(call.say, environ=call.environ)
     machine: dict[str, object] = {}
     contestants: list[dict[str, object]] = []
