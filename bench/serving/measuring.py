@@ -1,4 +1,4 @@
-"""The measurements: in process, over HTTP while others commit, by DuckDB over the same files, and by Spark."""
+"""The measurements: in process, over HTTP while others commit, by DuckDB over the same files and in memory, and by Spark."""
 
 import os
 import time
@@ -54,7 +54,10 @@ class InProcess:
 
 @dataclass(frozen=True)
 class ByDuckDB:
-    """The same questions, and a range and the ten largest of the small view, over the active files of the Delta tables."""
+    """The same questions, and a range and the ten largest of the small view, by DuckDB.
+
+    It reads the active files of the Delta tables, or has loaded them into memory and indexed their keys.
+    """
 
     keys: int
     row: Asked
@@ -62,7 +65,7 @@ class ByDuckDB:
     scan: Asked
     top: Asked
     sums: tuple[int, int]
-    by: Literal["DuckDB"] = "DuckDB"
+    by: Literal["DuckDB", "DuckDB in memory"] = "DuckDB"
 
 
 @dataclass(frozen=True)
@@ -85,7 +88,7 @@ def measure(folder: Path, scale: Scale, say: Callable[[str], None]) -> Iterator[
         say(f"writing a view of {keys:,} keys")
         place = folder / str(keys)
         publish(place, keys)
-        sides: tuple[Callable[[Path, int, Scale], Side], ...] = (by_duckdb, in_process, over_http)
+        sides: tuple[Callable[[Path, int, Scale], Side], ...] = (by_duckdb, by_duckdb_in_memory, in_process, over_http)
         for side in (*sides, by_spark) if scale.spark else sides:
             found = apart(side, place, keys, scale)
             say(f"{keys:,} keys: {found.row.p50 * 1e6:,.0f} us a row, {found.lookup.p50 * 1e3:,.1f} ms for {MANY:,} ({found.by})")
@@ -135,15 +138,29 @@ def in_process(folder: Path, keys: int, scale: Scale) -> InProcess:
 
 
 def by_duckdb(folder: Path, keys: int, scale: Scale) -> ByDuckDB:
-    """The same to DuckDB, with as many threads as there are cores, each statement planned once."""
+    """The same to DuckDB over the files, with as many threads as there are cores, each statement planned once."""
+    return _duckdb(folder, keys, scale, in_memory=False)
+
+
+def by_duckdb_in_memory(folder: Path, keys: int, scale: Scale) -> ByDuckDB:
+    """The same over tables in memory, indexed by page and by window."""
+    return _duckdb(folder, keys, scale, in_memory=True)
+
+
+def _duckdb(folder: Path, keys: int, scale: Scale, *, in_memory: bool) -> ByDuckDB:
     connection = duckdb.connect()
     connection.execute("SET enable_progress_bar = false")
     pages, minutes = (
         ", ".join(f"'{path}'" for path in files(Tables(str(folder / ".tandem" / "tables")), view)) for view in (VIEW, SMALL)
     )
-    columns = f"page, hits, bytes, largest, mean__sum / mean__count AS mean FROM read_parquet([{pages}])"
-    small = f"SELECT window_start, window_end, hits, bytes FROM read_parquet([{minutes}])"
+    of_pages, of_minutes = f"read_parquet([{pages}])", f"read_parquet([{minutes}])"
     connection.execute("SET TimeZone = 'UTC'")
+    if in_memory:
+        connection.execute(f"CREATE TABLE pages AS FROM {of_pages}; CREATE INDEX by_page ON pages (page)")
+        connection.execute(f"CREATE TABLE minutes AS FROM {of_minutes}; CREATE INDEX by_window ON minutes (window_start)")
+        of_pages, of_minutes = "pages", "minutes"
+    columns = f"page, hits, bytes, largest, mean__sum / mean__count AS mean FROM {of_pages}"
+    small = f"SELECT window_start, window_end, hits, bytes FROM {of_minutes}"
     bounds = f"TIMESTAMPTZ '{AT.isoformat()}' + to_minutes($1)"
     connection.execute(
         f"PREPARE range AS {small} WHERE window_start >= {bounds} AND window_start < {bounds} + INTERVAL 100 MINUTE"
@@ -171,7 +188,7 @@ def by_duckdb(folder: Path, keys: int, scale: Scale) -> ByDuckDB:
     rows = [(row[1], row[2]) for name in some[: scale.duckdb] for row in one(name)]
     found = all_of(several[0])
     sums = numbered(rows), numbered(zip(found["hits"].to_pylist(), found["bytes"].to_pylist(), strict=True))
-    return ByDuckDB(keys, row, lookup, scan, top, sums)
+    return ByDuckDB(keys, row, lookup, scan, top, sums, by="DuckDB in memory" if in_memory else "DuckDB")
 
 
 def by_spark(folder: Path, keys: int, scale: Scale) -> BySpark:

@@ -43,8 +43,8 @@ def document(found: Found, growth: Growth) -> dict[str, Any]:
 
 
 def times(sides: Found) -> dict[str, float]:
-    """How many times longer DuckDB, and Spark where it was asked, took for the same."""
-    (own,), (http,), (duckdb,) = _of(sides, InProcess), _of(sides, OverHTTP), _of(sides, ByDuckDB)
+    """How many times longer DuckDB over the files, in memory, and Spark where it was asked, took for the same."""
+    (own,), (http,), (duckdb, in_memory) = _of(sides, InProcess), _of(sides, OverHTTP), _of(sides, ByDuckDB)
     said = {
         "row": duckdb.row.p50 / own.row.p50,
         "lookup": duckdb.lookup.p50 / own.lookup.p50,
@@ -52,6 +52,9 @@ def times(sides: Found) -> dict[str, float]:
         "lookup over HTTP": duckdb.lookup.p50 / http.lookup.p50,
         "range over HTTP": duckdb.scan.p50 / http.scan.p50,
         "top over HTTP": duckdb.top.p50 / http.top.p50,
+        "DuckDB in memory, row": in_memory.row.p50 / own.row.p50,
+        "DuckDB in memory, lookup": in_memory.lookup.p50 / own.lookup.p50,
+        "DuckDB in memory, row over HTTP": in_memory.row.p50 / http.row.p50,
     }
     for spark in _of(sides, BySpark):
         said |= {"Spark, row": spark.row.p50 / own.row.p50, "Spark, row over HTTP": spark.row.p50 / http.row.p50}

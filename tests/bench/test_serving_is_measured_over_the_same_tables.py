@@ -17,15 +17,16 @@ def test_all_sides_answer_the_same_questions_and_all_figures_are_there(tmp_path:
     growth = growing.measure(tmp_path, scale, said.append)
     document = report.document(found, growth)
     assert document["agree"]
-    assert [type(one) for one in found] == [ByDuckDB, InProcess, OverHTTP] * 2
+    assert [type(one) for one in found] == [ByDuckDB, ByDuckDB, InProcess, OverHTTP] * 2
     assert min(one.sums[1] for one in found) > 0
+    assert [one.by for one in found][:2] == ["DuckDB", "DuckDB in memory"]
     assert [one.commits for one in found if isinstance(one, OverHTTP)] == [3, 3]
     assert set(document["times"]) == {"300", "600"}
     assert set(document["growth"]) == {"row", "lookup", "row_over_http", "lookup_over_http"}
     assert min(document["growth"].values()) > 0
     assert len(document["goals"]) == 8
     assert len(list(report.tables(found, growth))) == 3
-    assert len(said) == 9
+    assert len(said) == 11
     assert not report.agree([replace(one, sums=(1, 2)) if isinstance(one, ByDuckDB) else one for one in found])
 
 
