@@ -1,6 +1,7 @@
 """Catch-up: a contestant starts on a topic that is filled already, and is done when its view equals the truth."""
 
 from dataclasses import dataclass
+from typing import Literal
 
 from bench.peers.contestant import Contestant, Setting
 from bench.peers.events import Answers
@@ -28,6 +29,7 @@ class CaughtUp:
     rows: int = 0
     differ: int | None = None
     problem: str = ""
+    part: Literal["catch-up"] = "catch-up"
 
     @property
     def whole_s(self) -> float | None:

@@ -5,7 +5,7 @@ import threading
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Final
+from typing import Final, Literal
 
 from bench.peers.contestant import Contestant, Output, Setting
 from bench.peers.events import truth
@@ -56,6 +56,7 @@ class Fresh:
     rows: int = 0
     differ: int | None = None
     problem: str = ""
+    part: Literal["freshness"] = "freshness"
 
 
 def measure(contestant: Contestant, setting: Setting, plan: Plan, *, number: int, broker: int) -> Fresh:

@@ -1,10 +1,11 @@
-"""Recompute: the whole view again from the events table, in a warm process."""
+"""Batch: the whole view again from the events table in a warm process, and the topic archived once in a process of its own."""
 
 import subprocess
 import sys
 import time
 from dataclasses import dataclass
 from statistics import median
+from typing import Literal
 
 from bench.peers.contestant import Command, Setting
 from bench.peers.contestants import tandem
@@ -19,7 +20,8 @@ from views.errors import TandemError
 class Recomputed:
     """One process: the median of its repetitions without the first, in seconds and in CPU seconds; `start_s` is until the first.
 
-    A figure that was not reached is None, and `problem` gives the reason.
+    A process of the part `archive` has one repetition, which counts. A figure that was not reached is None, and `problem` gives
+    the reason.
     """
 
     contestant: str
@@ -33,6 +35,7 @@ class Recomputed:
     rows: int = 0
     differ: int | None = None
     problem: str = ""
+    part: Literal["recompute", "archive"] = "recompute"
 
     @property
     def per_second(self) -> float | None:

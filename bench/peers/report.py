@@ -16,7 +16,6 @@ from bench.peers.recompute import Recomputed
 from bench.peers.rounds import Result
 
 REFERENCE: Final = "tandem"
-_PART: Final = {CaughtUp: "catch-up", Fresh: "freshness", Recomputed: "recompute"}
 
 
 @dataclass(frozen=True)
@@ -57,6 +56,7 @@ RECOMPUTE: Final = (
     Figure("CPU s, warm", lambda run: run.cpu_s),
     Figure("peak PSS, MB", lambda run: None if run.peak_bytes is None else run.peak_bytes / 1e6),
 )
+ARCHIVE: Final = tuple(figure for figure in RECOMPUTE if figure.title != "s, the first time")
 
 
 def estimates(figures: Sequence[Figure], runs: Sequence[Any]) -> Iterator[dict[str, Any]]:
@@ -90,11 +90,14 @@ def _better(figure: Figure, theirs: float, ours: float) -> float:
 
 
 def described(contestants: Sequence[Contestant | BatchContestant], resources: Resources) -> list[dict[str, Any]]:
-    """The version of each contestant, and its settings: `settings` for full topics and files, `fresh` where they differ."""
+    """The version of each contestant, and its settings: `settings` for full topics and files, `fresh` for freshness.
+
+    Tandem, which takes part everywhere with the same settings, is listed once.
+    """
     fresh = replace(resources, fresh=True)
     return [
-        {"name": one.name, "version": one.version(), "settings": one.settings(resources), "fresh": one.settings(fresh)}
-        for one in contestants
+        {"name": name, "version": one.version(), "settings": one.settings(resources), "fresh": one.settings(fresh)}
+        for name, one in {one.name: one for one in contestants}.items()
     ]
 
 
@@ -124,13 +127,14 @@ def _known(one: Estimate) -> dict[str, Any]:
 
 def document(runs: Sequence[Result], contestants: list[dict[str, Any]], machine: dict[str, Any]) -> dict[str, Any]:
     """Every run, every estimate, and whether every contestant's answer was right (`agree`)."""
-    caught_up, fresh, recomputed = _parts(runs)
+    caught_up, fresh, recomputed, archived = _parts(runs)
     return {
         "machine": machine,
         "contestants": contestants,
         "agree": bool(runs) and all(run.differ == 0 for run in runs),
         "catch_up": {"estimates": list(estimates(CATCH_UP, caught_up)), "runs": [asdict(run) for run in caught_up]},
         "recompute": {"estimates": list(estimates(RECOMPUTE, recomputed)), "runs": [asdict(run) for run in recomputed]},
+        "archive": {"estimates": list(estimates(ARCHIVE, archived)), "runs": [asdict(run) for run in archived]},
         "freshness": {
             "delays": list(delays(fresh)),
             "estimates": list(estimates(FRESH, fresh)),
@@ -142,22 +146,25 @@ def document(runs: Sequence[Result], contestants: list[dict[str, Any]], machine:
 def tables(runs: Sequence[Result], contestants: list[dict[str, Any]], machine: dict[str, Any]) -> Iterator[Table | str]:
     """The machine, versions and settings, then a table for each part that was measured."""
     yield "machine: " + ", ".join(f"{name} {value}" for name, value in machine.items())
-    caught_up, fresh, recomputed = _parts(runs)
+    caught_up, fresh, recomputed, archived = _parts(runs)
     yield from _settings(contestants)
     if caught_up:
         yield _figures(f"catch-up with {caught_up[0].events:,} events", CATCH_UP, caught_up)
     if recomputed:
         yield _figures(f"recompute of {recomputed[0].events:,} events", RECOMPUTE, recomputed)
+    if archived:
+        yield _figures(f"archive of {archived[0].events:,} events", ARCHIVE, archived)
     if fresh:
         yield _delays(fresh)
         yield _figures("at a steady rate", FRESH, fresh)
 
 
-def _parts(runs: Sequence[Result]) -> tuple[list[CaughtUp], list[Fresh], list[Recomputed]]:
+def _parts(runs: Sequence[Result]) -> tuple[list[CaughtUp], list[Fresh], list[Recomputed], list[Recomputed]]:
     return (
         [run for run in runs if isinstance(run, CaughtUp)],
         [run for run in runs if isinstance(run, Fresh)],
-        [run for run in runs if isinstance(run, Recomputed)],
+        [run for run in runs if isinstance(run, Recomputed) and run.part == "recompute"],
+        [run for run in runs if isinstance(run, Recomputed) and run.part == "archive"],
     )
 
 
@@ -186,7 +193,7 @@ def problems(runs: Sequence[Result]) -> Iterator[str]:
     for run in runs:
         if run.problem or run.differ:
             wrong = f"{run.differ} of {run.rows} rows differ from the truth; " if run.differ else ""
-            yield f"{_PART[type(run)]}, {run.contestant}, round {run.round + 1}: {wrong}{run.problem}".removesuffix("; ")
+            yield f"{run.part}, {run.contestant}, round {run.round + 1}: {wrong}{run.problem}".removesuffix("; ")
 
 
 def _settings(contestants: list[dict[str, Any]]) -> Iterator[str]:

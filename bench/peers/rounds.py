@@ -11,6 +11,7 @@ from typing import Final, TypeAlias
 from bench.peers import topics
 from bench.peers.catch_up import CaughtUp, catch_up
 from bench.peers.contestant import Contestant, Resources, Setting
+from bench.peers.contestants.archive import ARCHIVE
 from bench.peers.contestants.batch import BATCH, BatchContestant, Job
 from bench.peers.contestants.registry import STREAMING
 from bench.peers.events import Answers, Shape, generate, truth, values
@@ -128,6 +129,8 @@ class _Run:
 def _round(arena: Arena, scale: Scale, expected: Answers, job: Job, number: int) -> Iterator[_Run]:
     for contestant in turns(STREAMING, number):
         yield _catch_up(arena, scale, expected, contestant, number)
+    for archiving in turns(ARCHIVE, number):
+        yield _archive(arena, scale, expected, archiving, number)
     for batch in turns(BATCH, number):
         yield _recompute(scale, expected, replace(job, folder=arena.folder / f"recompute-{number}-{batch.name}"), batch, number)
     if number < scale.fresh_rounds:
@@ -146,6 +149,19 @@ def _catch_up(arena: Arena, scale: Scale, expected: Answers, contestant: Contest
         return CaughtUp(contestant.name, number, scale.events, problem=why)
 
     return _Run("catch-up", contestant.name, measured, missing)
+
+
+def _archive(arena: Arena, scale: Scale, expected: Answers, contestant: BatchContestant, number: int) -> _Run:
+    def measured() -> Recomputed:
+        setting = arena.setting(f"archive-{contestant.name}", TOPIC, fresh=False, number=number)
+        job = Job(setting, (), 1, setting.folder / "run")
+        found = recompute(contestant, job, expected, events=scale.events, number=number, limit_s=scale.limit_s)
+        return replace(found, part="archive")
+
+    def missing(why: str) -> Recomputed:
+        return Recomputed(contestant.name, number, scale.events, problem=why, part="archive")
+
+    return _Run("archive", contestant.name, measured, missing)
 
 
 def _recompute(scale: Scale, expected: Answers, job: Job, contestant: BatchContestant, number: int) -> _Run:

@@ -17,6 +17,7 @@ from bench.evolve import report as evolved
 from bench.peers import report as compared
 from bench.peers import rounds as peers
 from bench.peers.contestant import Resources
+from bench.peers.contestants.archive import ARCHIVE
 from bench.peers.contestants.batch import BATCH
 from bench.peers.contestants.registry import STREAMING
 from bench.peers.provided import provide
@@ -150,7 +151,7 @@ def _peers(call: Call, minutes: float | None, *, quick: bool) -> Output:
         resources = Resources(cores=cores(), memory=_MEMORY)
         arena = peers.Arena(state, connection, broker_process.pid, resources, provided, call.say, datetime.now(UTC))
         machine = peers.machine(arena)
-        contestants = compared.described((*STREAMING, *BATCH), resources)
+        contestants = compared.described((*STREAMING, *BATCH, *ARCHIVE), resources)
         for run in peers.compare(arena, scale):
             runs.append(run)
             for problem in compared.problems([run]):

@@ -57,10 +57,14 @@ class BatchContestant:
 
 def archived(setting: Setting, repeat: int) -> Job:
     """The job of a setting whose topic was archived."""
+    return Job(setting, tuple(events_table(setting).file_uris()), repeat, setting.folder)
+
+
+def events_table(setting: Setting) -> DeltaTable:
+    """Tandem's events table of a setting whose topic was archived."""
     tables = Tables.of(Settings(state=str(tandem.state(setting))))
     source = load(tandem.project(setting)).sources[SOURCE]
-    table = DeltaTable(tables.events(SOURCE, decoder_fingerprint(source)))
-    return Job(setting, tuple(table.file_uris()), repeat, setting.folder)
+    return DeltaTable(tables.events(SOURCE, decoder_fingerprint(source)))
 
 
 def _engine(name: str, job: Job) -> Command:

@@ -10,6 +10,7 @@ import pytest
 from bench.peers import topics
 from bench.peers.catch_up import catch_up
 from bench.peers.contestant import Contestant, Setting
+from bench.peers.contestants.archive import ARCHIVE
 from bench.peers.contestants.batch import BATCH, BatchContestant, Job
 from bench.peers.contestants.registry import STREAMING
 from bench.peers.events import Shape, generate, values
@@ -88,6 +89,16 @@ def test_a_recompute_answers_as_plain_python(contestant: BatchContestant, job: J
     expected = oracle.view(value for _, value in sent)
     own = replace(job, folder=tmp_path / "run")
     found = recompute(contestant, own, expected, events=EVENTS, number=0, limit_s=300)
+    assert (found.problem, found.differ) == ("", 0)
+    assert found.seconds is not None
+    assert found.seconds > 0
+
+
+@pytest.mark.parametrize("contestant", ARCHIVE, ids=lambda one: one.name)
+def test_an_archive_has_every_event(contestant: BatchContestant, started, sent, provided: Provided, tmp_path: Path) -> None:
+    expected = oracle.view(value for _, value in sent)
+    given = setting(started[0], provided, tmp_path / "archive", f"archive-{contestant.name}")
+    found = recompute(contestant, Job(given, (), 1, tmp_path / "run"), expected, events=EVENTS, number=0, limit_s=300)
     assert (found.problem, found.differ) == ("", 0)
     assert found.seconds is not None
     assert found.seconds > 0

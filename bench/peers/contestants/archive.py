@@ -1,0 +1,92 @@
+"""The contestants that archive the topic: Tandem, and Spark as a batch job from Kafka to Delta.
+
+Both keep every record's bytes in one table and its typed columns in another. Tandem also quarantines events that do not decode,
+and records its run in a ledger, so that the next run neither loses nor repeats records.
+"""
+
+import os
+import sys
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Final
+
+import pyspark
+from deltalake import DeltaTable
+
+from bench.peers.contestant import Command, Resources
+from bench.peers.contestants import tandem
+from bench.peers.contestants.batch import BatchContestant, Job, events_table
+from bench.peers.events import Answers, truth
+from bench.peers.provided import script
+from infra import kafka
+from infra.java import jars, java_home
+
+_COLUMNS: Final = ["id", "at", "path", "bytes", "ms"]
+
+
+def _tandem(job: Job) -> Command:
+    words = (sys.executable, script("archive_tandem"), str(tandem.project(job.setting)))
+    return Command(words, tandem.environment(job.setting))
+
+
+def _settings(given: Resources) -> Mapping[str, str]:
+    return {
+        "spark.driver.memory": given.memory,
+        "spark.ui.enabled": "false",
+        "spark.sql.session.timeZone": "UTC",
+        "spark.sql.extensions": "io.delta.sql.DeltaSparkSessionExtension",
+        "spark.sql.catalog.spark_catalog": "org.apache.spark.sql.delta.catalog.DeltaCatalog",
+        "spark.sql.shuffle.partitions": str(given.cores),
+        "spark.databricks.delta.snapshotPartitions": "1",
+        "spark.hadoop.fs.file.impl": "org.apache.hadoop.fs.RawLocalFileSystem",
+    }
+
+
+def _spark(job: Job) -> Command:
+    archive = java_home.class_archive(java_home.find(os.environ), os.environ)
+    mapped = {"spark.driver.extraJavaOptions": f"-XX:SharedArchiveFile={archive}"} if archive.exists() else {}
+    reached = kafka.java_options(job.setting.connection.address)
+    config = {
+        "spark": {
+            **_settings(job.setting),
+            **mapped,
+            "spark.jars": ",".join(map(str, jars.paths("spark", environ=os.environ))),
+        },
+        "source": {
+            **{f"kafka.{name}": value for name, value in reached.items()},
+            "subscribe": job.setting.topic,
+            "startingOffsets": "earliest",
+            "endingOffsets": "latest",
+        },
+        "cores": job.setting.cores,
+        "raw": str(job.folder / "raw"),
+        "events": str(_events(job)),
+    }
+    return Command((sys.executable, script("archive_spark"), str(job.setting.config("spark.json", config))))
+
+
+def _events(job: Job) -> Path:
+    return job.folder / "events"
+
+
+def _view(table: DeltaTable) -> Answers:
+    """The view of the typed events, which shows that none is missing and none is wrong."""
+    return truth(table.to_pyarrow_table(columns=_COLUMNS))
+
+
+ARCHIVE: Final[tuple[BatchContestant, ...]] = (
+    BatchContestant(
+        name="tandem",
+        version=tandem.version,
+        settings=tandem.settings,
+        command=_tandem,
+        answer=lambda job: _view(events_table(job.setting)),
+    ),
+    BatchContestant(
+        name="spark-copy",
+        version=lambda: str(pyspark.__version__),
+        settings=_settings,
+        command=_spark,
+        answer=lambda job: _view(DeltaTable(str(_events(job)))),
+    ),
+)
