@@ -30,6 +30,9 @@ def run(
     storage: Annotated[
         Literal["folder", "s3"], typer.Option(help="Where the tables are: the demo's folder, or a bucket of its own S3 server.")
     ] = "folder",
+    cluster: Annotated[
+        bool, typer.Option("--cluster", help="With --storage s3: run Spark on a master and two workers of the demo's own.")
+    ] = False,
 ) -> Output:
     """Run broker, generator, speed layer, batch layer and merged reader together, in a state folder of its own.
 
@@ -42,7 +45,13 @@ def run(
 
     The demo succeeds only if all answers agree. With --airflow the DAG `recompute` makes the batch runs. With --storage s3 the
     demo starts an S3 server on loopback and keeps all tables there.
+
+    With --cluster Spark's tasks run on two workers, each set apart as on another host as far as this machine allows. With --once
+    an executor of each run is killed, and the demo fails if it finds a table in the state folder, or a credential in a log,
+    another file of the state or a command line.
     """
+    if cluster and storage != "s3":
+        raise TandemError("`tandem demo --cluster` needs `--storage s3`: workers on other hosts see no folder of this one")
     console = call.console()
     if not once and (call.json or not console.is_terminal):
         raise TandemError("`tandem demo` needs a terminal; without one use `tandem demo --once`")
@@ -53,8 +62,10 @@ def run(
         call.say(f"[{time.monotonic() - start:6.1f} s] {text}")
 
     call = replace(call, environ={**call.environ, **scheduler.ENVIRON}) if with_airflow else call
-    with interrupted(), staged(call, s3=storage == "s3") as stage:
+    with interrupted(), staged(call, s3=storage == "s3", cluster=cluster) as stage:
         record = Record()
+        if stage.cluster is not None:
+            say(f"Spark's workers are set apart by: {stage.cluster.host.apart}")
         say(f"starting broker and speed layer in {stage.state}")
         with record.timed("up"):
             # The first use installs Airflow.
@@ -69,6 +80,11 @@ def run(
             return Output({}, "stopped")
     checks = [check.to_json() for check in record.checks]
     document = {"events": events, "checks": checks, "figures": figures(record, events, time.monotonic() - start)}
+    if stage.cluster is not None:
+        document["cluster"] = {
+            "workers_apart_by": stage.cluster.host.apart,
+            "executors_killed": len(stage.cluster.killed),
+        }
     passed = all(check.passed for check in record.checks)
     return Output(document, _sentences(document), 0 if passed else 1)
 
@@ -96,4 +112,6 @@ def _sentences(document: dict[str, Any]) -> str:
     lines.append(
         f"freshness p50 {freshness['p50']} s, p99 {freshness['p99']} s; {document['events']:,} events in {measured['seconds']} s"
     )
+    if "cluster" in document:
+        lines.append(f"executors killed meanwhile: {document['cluster']['executors_killed']}")
     return "\n".join(lines)

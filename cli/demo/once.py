@@ -91,7 +91,8 @@ class Play:
         self.sample()
 
     def sample(self) -> None:
-        """Record the end of the log and the position of answers."""
+        """Record the end of the log and the position of answers; on a cluster, executors die meanwhile."""
+        self.stage.disturb()
         log_end, counted = self.watcher.log_end(), self.watcher.realtime()
         if counted is not None:
             self.record.freshness.look(time.monotonic(), log_end, counted)
@@ -110,6 +111,7 @@ class Play:
 
     def check(self, name: str, until: int, look: Look) -> None:
         """Compare every exact answer with the expected one for all samples sent so far."""
+        self.stage.inspect()
         with self.record.timed("check"):
             truth = expected_answers.read(self.truth_file(until))
             check = compare(name, self.watcher.views, truth, self.watcher.answers())
@@ -120,7 +122,7 @@ class Play:
 
 
 def play(play: Play) -> None:
-    """Run all parts. Raises TandemError if anything fails or does not finish in time."""
+    """Run all parts. Raises TandemError if anything fails or does not finish in time, or leaves traces."""
     stage, say = play.stage, play.say
     flowing, tail, every = int(play.events * _FLOWING), int(play.events * _TAIL), play.events
 
@@ -156,6 +158,12 @@ def play(play: Play) -> None:
         stage.up(seconds=UP_S)
     stage.finish(generator, seconds=_GENERATE_S)
     play.check("restart", every, play.caught_up())
+    if stage.cluster is not None and not stage.cluster.killed:
+        raise TandemError(
+            "no executor of the cluster was killed, so nothing shows that answers stay exact then; send more events"
+        )
+    if stage.traces:
+        raise TandemError(f"the demo left what must not be there: {'; '.join(stage.traces)}")
 
 
 def figures(record: Record, events: int, seconds: float) -> dict[str, Any]:

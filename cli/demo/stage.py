@@ -6,7 +6,7 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -15,15 +15,19 @@ from typing import Any
 from cli.command.call import Call
 from cli.command.exclusive_state import emptied, own_state
 from cli.command.signals import undisturbed
+from cli.demo import traces
 from cli.demo.bucket import own_bucket
+from cli.demo.spark_cluster import Cluster, own_cluster
 from cli.demo.wait_for import wait_for
 from cli.run import down
 from infra import folders
 from infra.process import background
 from infra.process.background import Process
+from infra.settings.spark_master import ON_THIS_HOST, kind
 from views.errors import TandemError
 
 _STOP_S = 15
+_CREDENTIALS = ("AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY")
 
 
 class ChildEnded(TandemError):
@@ -50,12 +54,28 @@ class Child:
 
 @dataclass
 class Stage:
-    """The demo's processes: parts that `tandem up` keeps running, and commands that the demo waits for."""
+    """The demo's processes: parts that `tandem up` keeps running, and commands that the demo waits for.
+
+    `traces` are findings of `inspect`, without repetition.
+    """
 
     call: Call
     state: Path
+    cluster: Cluster | None = None
     parts: dict[str, Process] = field(default_factory=dict)
     children: list[Child] = field(default_factory=list)
+    traces: dict[str, None] = field(default_factory=dict)
+
+    def disturb(self) -> None:
+        """On a cluster, kill an executor of each application, once."""
+        if self.cluster is not None:
+            self.cluster.kill_one()
+
+    def inspect(self) -> None:
+        """On a cluster, look for tables and credentials where none may be."""
+        if self.cluster is not None:
+            secrets = [self.call.environ[name] for name in _CREDENTIALS]
+            self.traces |= dict.fromkeys([*traces.in_command_lines(secrets), *traces.in_files(self.state, secrets)])
 
     def start(self, *arguments: str) -> Child:
         """Start `tandem ARGUMENTS` for the demo's project and state."""
@@ -130,19 +150,24 @@ class Stage:
 
 
 @contextmanager
-def staged(call: Call, *, s3: bool = False) -> Iterator[Stage]:
+def staged(call: Call, *, s3: bool = False, cluster: bool = False) -> Iterator[Stage]:
     """A stage with an empty state folder, for one demo of a project at a time; everything on it is stopped at the end.
 
     The folder is `demo/<project>` in the platform's own state folder, not in the project's. With `s3` all tables are in a bucket
-    of the stage's own. Raises TandemError if another demo of the project runs.
+    of the stage's own, with `cluster` Spark's tasks run on a cluster of its own. Raises TandemError if another demo of the
+    project runs.
     """
     state = own_state(call.environ, "demo", call.project.name)
-    stage = Stage(replace(call, json=True, environ=_environ(call.environ, state)), state)
+    stage = Stage(replace(call, json=True, environ=_environ(call, state)), state)
     # A killed demo leaves its processes behind.
     with emptied(state, before=lambda: down.run(stage.call)), ExitStack() as around:
         if s3:
             variables = around.enter_context(own_bucket(stage.call.environ, state / "logs" / "s3.log"))
             stage.call = replace(stage.call, environ={**stage.call.environ, **variables})
+        if cluster:
+            credentials = {name: stage.call.environ[name] for name in _CREDENTIALS}
+            stage.cluster = around.enter_context(own_cluster(call.environ, state, call.project, credentials))
+            stage.call = replace(stage.call, environ={**stage.call.environ, **stage.cluster.settings})
         try:
             yield stage
         finally:
@@ -150,16 +175,21 @@ def staged(call: Call, *, s3: bool = False) -> Iterator[Stage]:
                 stage.close()
 
 
-def _environ(given: Mapping[str, str], state: Path) -> dict[str, str]:
-    """The environment of the demo's commands: its own state, tables and broker, whatever the project's settings are."""
+def _environ(call: Call, state: Path) -> dict[str, str]:
+    """The environment of the demo's commands: its own state, tables and broker, whatever the project's settings are.
+
+    A cluster of the project cannot reach them.
+    """
+    local = kind(call.settings().spark.master) in ON_THIS_HOST
     own = {
         "TANDEM_STATE": str(state),
         "TANDEM_STORAGE_ROOT": "",
         "TANDEM_STORAGE_OPTIONS": "{}",
         "TANDEM_KAFKA_BOOTSTRAP": "",
         "TANDEM_KAFKA_PORT": "0",
+        **({} if local else {"TANDEM_SPARK_MASTER": "local[*]"}),
     }
-    return {**folders.child_environment(given), **own}
+    return {**folders.child_environment(call.environ), **own}
 
 
 def _said(log: Path) -> str:

@@ -16,7 +16,8 @@ _KINDS: Final[dict[Kind, re.Pattern[str]]] = {
     "yarn": re.compile(r"yarn"),
     "kubernetes": re.compile(r"k8s://\S+"),
 }
-_ON_THIS_HOST: Final = ("local", "local-cluster")
+ON_THIS_HOST: Final = ("local", "local-cluster")
+"""The kinds whose executors run on this host."""
 
 
 def kind(master: str) -> Kind | None:
@@ -33,7 +34,7 @@ def cluster_fault(settings: Settings) -> str | None:
             "k8s://https://host:port"
         )
     reached = storage.folder == "shared" or storage.root.partition("://")[0] in OBJECT_STORES
-    if found in _ON_THIS_HOST or reached:
+    if found in ON_THIS_HOST or reached:
         return None
     root = storage.root or f"{settings.state} (the state folder)"
     return (

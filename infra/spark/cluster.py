@@ -38,7 +38,12 @@ def remote(settings: Settings) -> bool:
 def properties(settings: Settings, jars: Sequence[str], cores: int) -> dict[str, str]:
     """The properties of a session on a cluster that takes at most this many cores; 0 is all that are free."""
     spark = settings.spark
-    found = {"spark.executor.memory": spark.executor_memory, **_straggling()}
+    found = {
+        "spark.executor.memory": spark.executor_memory,
+        # Executors that share a host's name may each have a disk of their own, as containers do.
+        "spark.shuffle.readHostLocalDisk": "false",
+        **_straggling(),
+    }
     if spark.jars == "send":
         found["spark.jars"] = ",".join(jars)
     if spark.driver_host:

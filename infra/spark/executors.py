@@ -1,9 +1,10 @@
-"""Wait for the executors of a session on a cluster, and refuse them by name: none came, or one computes with other versions."""
+"""The executors of a session on a cluster: none came, none is left, or one computes with other versions; each is an error."""
 
 import re
 import threading
 import time
 from collections.abc import Iterator
+from contextlib import suppress
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, Final
@@ -19,8 +20,9 @@ from infra.spark.errors import SPARK_ERRORS, sentence
 from views.errors import TandemError
 
 _LOOK_S: Final = 0.2
+_WATCH_S: Final = 2.0
 _SHOWN: Final = 3
-_CAUSE: Final = re.compile(r"Caused by: (?:[\w$]+\.)*(.*)")
+_CAUSE: Final = re.compile(r"Caused by: (?:\w+[.$])*(.*)")
 # What Spark's own loggers report, as their only interface: a refused executor is neither an exception nor a value.
 _ENDED: Final = re.compile(r"Executor updated: \S+ is now (?:FAILED|EXITED|LOST)(?: \((?P<why>.*)\))?$", re.DOTALL)
 _REMOVED: Final = re.compile(r"Application has been killed\. Reason: (?P<why>.*)", re.DOTALL)
@@ -68,6 +70,31 @@ def compare(context: SparkContext, settings: Settings, sent: str) -> None:
             f"executors of {master} would compute with other versions: {shown}: install there what this process has, or name a "
             "Python that has it in spark.python"
         )
+
+
+def watch(context: SparkContext, settings: Settings, log: Log | None) -> None:
+    """From now on, cancel jobs that have waited for an executor for `spark.executor_wait_s`: Spark itself waits for ever.
+
+    The reason is that of the cancelled job. Ends with the session.
+    """
+    java = _java(context)
+
+    def look() -> None:
+        never, since = threading.Event(), None
+        with suppress(Py4JError, OSError):  # the JVM has ended
+            while not java.isStopped():
+                never.wait(_WATCH_S)
+                jobs, now = list(java.statusTracker().getActiveJobIds()), time.monotonic()
+                # Without jobs a session may have no executor: dynamic allocation returns idle ones.
+                since = None if not jobs or len(java.statusTracker().getExecutorInfos()) > 1 else since or now
+                if since is not None and now - since > settings.spark.executor_wait_s:
+                    reason = (log and _reason(log)) or _of_master(context, settings) or "the cluster gave no reason"
+                    for job in jobs:
+                        java.cancelJob(
+                            job, f"because no executor has been there for {settings.spark.executor_wait_s} s: {reason}"
+                        )
+
+    threading.Thread(target=look, name="executors", daemon=True).start()
 
 
 def why_no_session(log: Path, start: int) -> str | None:

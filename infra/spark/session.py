@@ -128,6 +128,7 @@ def _launch(
         try:
             executors.wait(context, settings, None if debug else (log, start))
             executors.compare(context, settings, cluster.ship(context, settings.folder / "spark"))
+            executors.watch(context, settings, None if debug else (log, start))
         except BaseException:
             context.stop()
             raise

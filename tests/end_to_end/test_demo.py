@@ -147,3 +147,23 @@ def test_tables_in_a_bucket_agree_and_leave_neither_tables_nor_credentials_on_th
     assert [path for path in files if secret.encode() in path.read_bytes()] == []
     assert [word for word in told if secret in word] == []
     assert_nothing_is_left(tmp_path)
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(1800)
+def test_a_cluster_whose_executors_die_agrees_and_leaves_nothing_on_the_disk(tmp_path: Path) -> None:
+    with demo(tmp_path, "--once", "--json", "--events=8000", "--storage=s3", "--cluster") as child:
+        out, _ = child.communicate(timeout=1700)
+    assert child.returncode == 0, (tmp_path / "said").read_text()
+    document = json.loads(out)
+    assert [check["differ"] for check in document["checks"]] == [0, 0, 0]
+    # The speed layer's, which restarts once, and those of three runs.
+    assert document["cluster"]["executors_killed"] >= 3
+    assert_nothing_is_left(tmp_path)
+
+
+def test_a_cluster_needs_tables_in_a_bucket() -> None:
+    words = command("--once", "--cluster")
+    done = subprocess.run(words, env=environ(), cwd=ROOT, capture_output=True, text=True, timeout=60, check=False)
+    assert done.returncode == 1
+    assert "`tandem demo --cluster` needs `--storage s3`" in done.stderr
