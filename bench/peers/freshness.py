@@ -15,6 +15,7 @@ from bench.process_tree import Sampler
 from infra import kafka
 
 _LOOK_S: Final = 0.02
+_BACKLOG_S: Final = 5.0
 
 
 @dataclass(frozen=True)
@@ -75,7 +76,7 @@ def measure(contestant: Contestant, setting: Setting, plan: Plan, *, number: int
             try:
                 _until(lambda: bool(seen.at), run, plan.first_limit_s, "no marker was seen")
                 first = time.time() - run.began
-                triggers = _warm_up(output, run, plan)
+                triggers = _warm_up(output, run, plan, lambda: _backlog(load, seen))
                 start = time.time()
                 end = start + plan.window_s
                 _until(lambda: time.time() >= end, run, plan.window_s + 1, "")
@@ -118,11 +119,20 @@ class Seen:
             self.at[path.decode()] = float(at)
 
 
-def _warm_up(output: Output, run: Running, plan: Plan) -> int:
-    """Wait for as many publications as the plan wants, or for as long as it allows; returns how many there were."""
+def _backlog(load: LiveLoad, seen: Seen) -> bool:
+    """Whether a marker of more than five seconds ago is not seen yet, as while a contestant catches up with its own start."""
+    before = time.time() - _BACKLOG_S
+    return any(at < before and path not in seen.at for path, at in list(load.marked.items()))
+
+
+def _warm_up(output: Output, run: Running, plan: Plan, backlog: Callable[[], bool]) -> int:
+    """Wait for the plan's publications and for the end of the backlog, at most as long as it allows.
+
+    Returns how many publications there were.
+    """
     triggers, before = 0, output.version()
     deadline = time.time() + plan.warm_up_limit_s
-    while triggers < plan.warm_up and time.time() < deadline:
+    while (triggers < plan.warm_up or backlog()) and time.time() < deadline:
         _alive(run)
         time.sleep(_LOOK_S)
         if (version := output.version()) != before:

@@ -49,7 +49,7 @@ FULL = Scale(
     rounds=3,
     limit_s=300,
     plan=Plan(
-        rate=1_000, pages=2_000, warm_up=200, warm_up_limit_s=120, window_s=30, mark_every_s=0.1, first_limit_s=120, limit_s=60
+        rate=1_000, pages=2_000, warm_up=200, warm_up_limit_s=120, window_s=30, mark_every_s=0.1, first_limit_s=300, limit_s=120
     ),
     fresh_rounds=2,
     repeat=4,
@@ -61,7 +61,7 @@ QUICK = Scale(
     rounds=1,
     limit_s=240,
     plan=Plan(
-        rate=1_000, pages=2_000, warm_up=50, warm_up_limit_s=30, window_s=15, mark_every_s=0.1, first_limit_s=90, limit_s=45
+        rate=1_000, pages=2_000, warm_up=50, warm_up_limit_s=60, window_s=15, mark_every_s=0.1, first_limit_s=300, limit_s=120
     ),
     fresh_rounds=1,
     repeat=3,
