@@ -189,7 +189,6 @@ def conditional_exchange(
 
     `transactions` are versions by application id. Otherwise as `conditional_replace`. Raises Conflict, Fenced, Unwritable.
     """
-    fence.refuse_fenced(handle, lease)
     actions = pa.table(handle.get_add_actions())
     known = actions.select([name for name in ("path", "size_bytes", "partition") if name in actions.column_names]).to_pylist()
     stored = {action["path"]: (action["size_bytes"], action.get("partition") or {}) for action in known}
@@ -208,7 +207,20 @@ def commit_actions(
     lease: Held | None = None,
     transactions: Mapping[str, int] | None = None,
 ) -> None:
-    """One commit of these actions, which may be none; the handle keeps its version. Raises Conflict, Fenced, Unwritable."""
+    """One commit of these actions, which may be none; the handle keeps its version. Raises Conflict, Fenced, Unwritable.
+
+    A token never decreases: a table with a greater one refuses the commit.
+    """
+    fence.refuse_fenced(handle, lease)
+    _commit(handle, actions, lease, transactions)
+
+
+def _commit(
+    handle: DeltaTable,
+    actions: list[AddAction | RemoveAction],
+    lease: Held | None,
+    transactions: Mapping[str, int] | None = None,
+) -> None:
     with committing(handle, lease):
         handle.create_write_transaction(
             actions,
@@ -231,7 +243,7 @@ def claim(handle: DeltaTable, lease: Held | None) -> DeltaTable:
     handle = refresh(handle)
     while fence.refuse_fenced(handle, lease) != lease.token:
         try:
-            commit_actions(handle, [], lease=lease)
+            _commit(handle, [], lease)
         except Conflict:
             handle = reopen(handle)
         except Unwritable:

@@ -177,7 +177,7 @@ class Lease:
         began = self.clock()
         handle = self._handle or delta_tables.open_table(self.tables, _address(self.tables, self.name))
         for _ in range(2):
-            found = None if handle is None else _stored(handle)
+            handle, found = (None, None) if handle is None else _newest(handle)
             if handle is None or found is None or found.token != self.token:
                 self._why = f"was taken by {'another process' if found is None else found.owner}"
                 self.check()
@@ -199,7 +199,7 @@ class Lease:
 def read(tables: Tables, name: str) -> Record | None:
     """The row of a lease now; None if it was never taken. Raises Unreadable."""
     handle = delta_tables.open_table(tables, _address(tables, name))
-    return None if handle is None else _stored(handle)
+    return None if handle is None else _newest(handle)[1]
 
 
 def take(
@@ -221,7 +221,7 @@ def take(
     handle = delta_tables.create_table(tables, _address(tables, name), SCHEMA, _SETTINGS)
     began, seen, since, said = clock(), "", 0.0, False
     while True:
-        found = _stored(handle)
+        handle, found = _newest(handle)
         now = clock()  # after the read: the holder began its renewal earlier, and judges by an earlier time
         if found is not None and found.id != seen:
             seen, since = found.id, now
@@ -265,6 +265,18 @@ def _put(handle: DeltaTable, record: Record) -> None:
 def _stored(handle: DeltaTable) -> Record | None:
     rows = [row for path in delta_tables.files(handle) for row in delta_tables.read_file(handle, path).to_pylist()]
     return Record.from_row(rows[0]) if rows else None
+
+
+def _newest(handle: DeltaTable) -> tuple[DeltaTable, Record | None]:
+    """The row at the handle's version, or at the newest one if the row was replaced so long ago that its file is deleted."""
+    while True:
+        try:
+            return handle, _stored(handle)
+        except delta_tables.Vanished:
+            newest = delta_tables.reopen(handle)
+            if newest.version() == handle.version():
+                raise
+            handle = newest
 
 
 def _address(tables: Tables, name: str) -> str:

@@ -214,7 +214,11 @@ def check(tables: Tables, source: str, run: int, *, at: datetime) -> None:
 
 
 def claim(tables: Tables, source: str) -> None:
-    """Fence the checks of archive runs before this one, if this process has the archive's lease. Raises Fenced, Unwritable."""
+    """Fence the intents and checks of earlier holders of the archive's lease, if this process has it.
+
+    Raises Fenced, LeaseLost, Unwritable.
+    """
+    _runs(tables, source).claim()
     _checked(tables, source).claim()
 
 

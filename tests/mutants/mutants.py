@@ -660,6 +660,38 @@ MUTANTS = (
         "    some = lengths >= 0\n    groups",
         "tests/views/measures/test_moments.py::test_events_without_a_value_are_never_seen",
     ),
+    Mutant(
+        "deleted-unfenced",
+        "maintain deletes listed files without a commit, so a run that was paused after it wrote them commits missing files",
+        "ledger/delta/vacuum.py",
+        "        delta_tables.commit_actions(handle, [], lease=lease)\n",
+        "",
+        "tests/simulation/test_two_machines.py::test_no_commit_names_a_file_that_maintain_deletes",
+    ),
+    Mutant(
+        "stale-token-accepted",
+        "a holder of an earlier lease that was paused reopens a table and commits to it",
+        "ledger/delta/fence.py",
+        "    if there > lease.token:",
+        "    if there > lease.token + 1:",
+        "tests/ledger/delta/test_leases.py::test_a_stale_holder_commits_nothing_however_often_it_reopens",
+    ),
+    Mutant(
+        "number-before-token",
+        "a fenced archive run takes the commit of the next holder, which has its number and other rows, for its own",
+        "batch/runtime/delta_commits.py",
+        "    fence.refuse_unclaimed(handle, lease)\n    if _has(handle, transaction):",
+        "    if _has(handle, transaction):",
+        "tests/batch/runtime/test_commits_of_new_files.py::test_a_fenced_run_takes_no_commit_of_another_for_its_own",
+    ),
+    Mutant(
+        "taken-after-one-look",
+        "a lease is taken from a holder that renews it, if it is old enough by the clock of the waiting process",
+        "ledger/delta/leases.py",
+        "        if found is not None and found.id != seen:",
+        "        if found is not None and not seen:",
+        "tests/ledger/delta/test_leases.py::test_a_holder_that_renews_keeps_it_for_longer_than_anybody_waits",
+    ),
 )
 
 HEAD = f"""\

@@ -21,7 +21,7 @@ class Process:
     `kind` is what it does now and `site` the step of the schedule that started it. `may` are the errors that may end it, `error`
     is what ended it. `waits` says that it can do nothing until others have gone on; `rests` is for how many steps of the schedule
     it stands still. `calls` counts its I/O calls, `at` is the one that it stands before, `seen` has the versions of tables that
-    it saw last.
+    it saw last, and `tokens` those of the leases that it took, by name.
     """
 
     name: str
@@ -37,6 +37,7 @@ class Process:
     waits: bool = False
     error: BaseException | None = None
     seen: dict[str, int] = field(default_factory=dict, repr=False)
+    tokens: dict[str, int] = field(default_factory=dict, repr=False)
     baton: threading.Lock = field(default_factory=threading.Lock, repr=False)
 
     def __post_init__(self) -> None:

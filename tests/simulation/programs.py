@@ -40,16 +40,19 @@ from views.source.watermark import later
 
 
 def archive(world: World, *, new_topic: bool = False) -> None:
-    batch.archive.archive.run(Run(world, "archive"), world.working_tree, new_topic=new_topic)
+    with Run(world, "archive").releasing() as run:
+        batch.archive.archive.run(run, world.working_tree, new_topic=new_topic)
 
 
 def recompute(world: World, request: Request) -> None:
-    done = batch.recompute.recompute.run(Run(world, "recompute"), world.working_tree, request)
+    with Run(world, "recompute").releasing() as run:
+        done = batch.recompute.recompute.run(run, world.working_tree, request)
     world.say(f"publication {done.publication.number}: {[f'{one.kind} [{one.start}, {one.cut})' for one in done.done]}")
 
 
 def apply(world: World, max_lag: int) -> None:
-    done = batch.release.apply.run(Run(world, "apply"), world.working_tree, Terms(max_lag=max_lag), sleep=sleep)
+    with Run(world, "apply").releasing() as run:
+        done = batch.release.apply.run(run, world.working_tree, Terms(max_lag=max_lag), sleep=sleep)
     world.say(f"release {done.release} is ready")
 
 

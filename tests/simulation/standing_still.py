@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from datetime import timedelta
 from functools import cache
 
 from batch.recompute.plan import BadRequest, Request
@@ -16,21 +17,28 @@ from tests.simulation.numbers import MINUTES, Choice, Event
 from tests.simulation.processes import Process
 from tests.simulation.programs import Reader
 from tests.simulation.simulation import Simulation, Weather, Wrong
-from tests.simulation.world import Present, World
+from tests.simulation.world import Addresses, Present, World
 
 _MAY = (NotPublishable, NotReady, CannotApply, BadRequest, Fenced)
+_KILLED = 1 << 19
+"""The place of the run that is killed before."""
 _NEW = 6
 """Events that the log gets before each look of a speed layer."""
 
 
 @dataclass
 class Still(Simulation):
-    """Nothing is drawn. The command that `stands` lets all others go before its I/O call of the number `before`, `asked`."""
+    """Nothing is drawn. The command that `stands` lets all others go before its I/O call of the number `before`, `asked`.
+
+    A second one stops before the first call whose words begin with `stops_before`.
+    """
 
     stands: str = ""
     before: int = -1
     asked: str = ""
     first: Process | None = None
+    stops_before: str = ""
+    second: Process | None = None
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -46,11 +54,15 @@ class Still(Simulation):
             self.asked, self.stands = what, ""
             self.world.say(f"stops before: {what}")
             self.world.schedule.change_over(before=what)
+        elif self.stops_before and process is not self.first and what.startswith(self.stops_before):
+            self.stops_before, self.second = "", process
+            self.world.say(f"stops before: {what}")
+            self.world.schedule.change_over(before=what)
 
     def go(self, name: str) -> Process:
         """Run a command as far as it gets: to its end, or until it waits for one that stands still."""
         process = self._start(name, lambda: _COMMANDS[name](self), *_MAY)
-        while not process.done and not process.waits and not (self.asked and process is self.first):
+        while not process.done and not process.waits and process is not self.second:
             self._resume(process)
         return process
 
@@ -120,39 +132,82 @@ MEANWHILE: dict[str, tuple[str, ...]] = {
     "the topic is created again, and nobody looks": ("anew",),
 }
 """What happens while one stands still."""
+OF_TWO_MACHINES: dict[str, tuple[str, ...]] = {
+    "another machine takes its lease": ("speed", "archive", "recompute"),
+    "another machine takes its lease, and hours later maintains": ("speed", "archive", "recompute", "hours", "maintain"),
+    "hours later another machine maintains": ("hours", "maintain"),
+    "hours later another machine maintains, and pauses before it deletes": ("hours", "maintain, before it deletes"),
+    "another machine writes files, and hours go by before it commits": ("archive, before it commits", "hours"),
+    "another machine releases": ("edit", "apply", "speed beside", "promote", "maintain"),
+    "a command is started twice": ("the same",),
+    "the log deletes what is not archived": ("retain", "archive", "speed"),
+    "the topic is created again": ("anew", "archive new", "speed"),
+}
+"""What happens while a run of one machine stands still, whose leases others take."""
 _LOSING = frozenset({"retain", "anew"})
 
 
-def stand(name: str, before: int, meanwhile: str) -> str | None:
-    """One schedule; the I/O call before which the command stood still, None if it has fewer. Raises Wrong."""
+def stand(name: str, before: int, meanwhile: str, *, leased: bool = False) -> str | None:
+    """One schedule; the I/O call before which the command stood still, None if it has fewer. Raises Wrong.
+
+    With `leased` tables each command runs on a machine of its own, before which a run left files that no commit names.
+    """
     one = Still(0, _has_a_past=False)
     one.world = world = base().copy()
+    happens = (OF_TWO_MACHINES if leased else MEANWHILE)[meanwhile]
+    one.leased, world.tables, world.machines = leased, Addresses(leased=leased), 1 << 30
     world.store.io, one.world.keep = one, Keep(publications=2, release_days=1)
-    one.lossy = bool(_LOSING & {*MEANWHILE[meanwhile]}) or name == "archive new"
+    one.lossy = bool(_LOSING & {*happens}) or name == "archive new"
     Present.enter(world)
     try:
         one.stands, one.before = name.partition(" ")[0], before
         one.grow()
+        if leased:
+            _leave_files(one)
         one._step_now = 1
         first = one.first = one._start(name, lambda: _COMMANDS[name](one), *_MAY)
+        while not one.asked and not first.done:  # it waits for a lease that a killed run held
+            one._resume(first)
         one.stands = ""
         if not one.asked:
             return None
-        for number, command in enumerate(MEANWHILE[meanwhile], 2):
+        for number, command in enumerate(happens, 2):
             one._step_now = number
             _happen(one, name if command == "the same" else command)
-        if not first.done:
-            one._resume(first)
+        for process in (first, one.second):
+            if process is not None and not process.done:
+                one._resume(process)
         one._settle()
     except AssertionError as error:
         raise Wrong(before, f"{error}, while {name} stood still before `{one.asked}` and {meanwhile}", world.trace) from error
     return one.asked
 
 
+def _leave_files(one: Still) -> None:
+    """A recompute is killed before its first commit to a view's table, and hours go by."""
+    one._step_now, one.stops_before = _KILLED, f"commit to {one.world.tables.view('', '').rstrip('/')}"
+    killed = one.go("recompute full")
+    assert killed is one.second, "a run writes files, then commits them"
+    one.world.schedule.kill(killed)
+    one.second = None
+    _happen(one, "hours")
+
+
 def _happen(one: Still, command: str) -> None:
     log, world = one.world.log, one.world
     if command == "edit":
         one.edit()
+    elif command == "hours":
+        world.time += timedelta(hours=2 * world.keep.file_hours)
+        world.trace.append("files that no commit names are old now")
+    elif command == "maintain, before it deletes":
+        one.stops_before = "delete "
+        one.go("maintain")
+        one.stops_before = ""
+    elif command == "archive, before it commits":
+        one.stops_before = "look at "
+        one.go("archive")
+        one.stops_before = ""
     elif command == "archive half":
         _archive_half(one)
     elif command == "retain":

@@ -65,6 +65,14 @@ class Io:
         """Of a commit that could land."""
         return "lands"
 
+    def overtakes(self) -> bool:
+        """Whether a process that waits for a lease finds it unchanged for as long as it lasts."""
+        return True
+
+    def renews(self) -> bool:
+        """Whether a holder of a lease renews it now."""
+        return False
+
     def landed(self, address: str, version: int) -> None:
         """Right after a commit has landed, before anybody is told."""
 
@@ -273,6 +281,7 @@ class Files:
         return Upload(keep)
 
     def head(self, name: str) -> Head | None:
+        self.store.io.step(f"look at {self.address}/{name}")
         stored = self.store.tables[self.address]
         content = stored.content.get(name)
         return None if content is None else Head(name, content.num_rows, stored.since[name], "")

@@ -6,11 +6,12 @@ through the same waist, ledger/delta/delta_tables.py.
 """
 
 import json
+import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime, timedelta
-from functools import lru_cache, partial
+from functools import cached_property, lru_cache, partial
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -31,6 +32,7 @@ import batch.runtime.exclusive
 import batch.runtime.scratch
 import ledger.delta.delta_tables
 import ledger.delta.journal
+import ledger.delta.leases
 import ledger.files.file_ranges
 import ledger.publish.batch_parts
 import ledger.publish.publications
@@ -54,8 +56,9 @@ from batch.runtime.parquet_writer import Written
 from batch.runtime.spark_jobs import TaskFailed
 from infra.kafka import Address, NoTopic, Topic
 from infra.settings import Batch, Keep, Lineage, Storage
-from ledger.delta import delta_tables
+from ledger.delta import delta_tables, leases
 from ledger.delta.addresses import Tables
+from ledger.delta.leases import Lease, Owner
 from ledger.delta.location import Location
 from ledger.delta.vacuum import Freed
 from ledger.files.file_ranges import RECORDS, FileRange
@@ -73,6 +76,7 @@ from tests.simulation.numbers import SOURCE, Event, Found, Log, States, decode, 
 from tests.simulation.plain_tables import ARROW, PARQUET, Rows, Within
 from tests.simulation.processes import Process, Schedule
 from tests.simulation.store import DeltaTable, Files, Handles, Store, write_deltalake
+from views.errors import TandemError
 from views.project.project import Project
 from views.source.offset_ranges import Interval, Partition, Ranges
 from views.source.source import Source
@@ -82,13 +86,17 @@ ROOT = "/simulated"
 
 @dataclass(frozen=True)
 class Addresses(Tables):
-    """Without a look at the file system: addresses are asked for all the time."""
+    """Without a look at the file system: addresses are asked for all the time.
+
+    If they are `leased`, the tables are on an object store, where leases guard them.
+    """
 
     root: str = ROOT
+    leased: bool = False
 
     @property
     def local(self) -> bool:
-        return True
+        return not self.leased
 
     def _at(self, *names: str) -> str:
         return "/".join((ROOT, *names))
@@ -112,6 +120,8 @@ class World:
     """The newest events that are no copies, and when the log received them."""
     topics: int = 1
     """How many topics have had the name."""
+    machines: int = 2
+    """On how many the processes run, if tables are on an object store."""
     counted_of_former: dict[Partition, int] = field(default_factory=dict)
     """How far topics that are gone were archived or counted by the live release, when they went."""
 
@@ -167,17 +177,49 @@ class World:
             for offset in range(*interval)
         }
 
-    def hold(self, name: str) -> None:
-        """Wait until no process holds the lock, which is free as soon as its process has ended.
+    def hold(self, tables: Tables, name: str) -> Lease | None:
+        """Wait until no process of the same machine holds the lock, which is free as soon as its process has ended.
 
-        Whoever has waited for others sees what they wrote: a file system that locks sees to that.
+        Then take the lease, if tables have leases. Whoever has waited for others sees what they wrote: a file system that locks
+        sees to that, and an object store shows each commit to all reads after it.
         """
-        process = self.schedule.current
-        while (holder := self.locks.get(name)) is not None and not holder.done:
+        process, lease = self.schedule.current, None
+        machine = process.site % self.machines if process is not None and not tables.local else 0
+        lock = f"{name} of machine {machine}"
+        while (holder := self.locks.get(lock)) is not None and not holder.done:
             self.schedule.change_over(waits=True, before=f"wait for lock {name}")
         if process is not None:
-            self.locks[name] = process
+            self.locks[lock] = process
+        if not tables.local:
+            owner, clock = Owner(process.name if process else "a test", "", 0, numbers.BEGIN, lock), _Stopped(self)
+            lease = leases.take(tables, name, owner, patience=math.inf, say=self.say, clock=clock, sleep=clock.sleep)
+        if process is not None:
             process.seen |= {address: len(stored.versions) - 1 for address, stored in self.store.tables.items()}
+            process.tokens |= {} if lease is None else {name: lease.token}
+        return lease
+
+    def has_lost(self, process: Process) -> bool:
+        """Whether another process has taken a lease from this one."""
+        rows = {name: self.rows(self.tables.control("leases", name)) for name in process.tokens}
+        return any(row["token"] > process.tokens[name] for name, found in rows.items() for row in found)
+
+
+@dataclass
+class _Stopped:
+    """A clock that stands still, so that its process never stops by itself: it is for the tokens to stop it.
+
+    While it waits for a lease, all of the lease's duration may go by at any look, whatever the holder does.
+    """
+
+    world: World
+    time: float = 0.0
+
+    def __call__(self) -> float:
+        return self.time
+
+    def sleep(self, _: float) -> None:
+        self.world.schedule.change_over(before="wait for a lease")
+        self.time += leases.DURATION_S if self.world.store.io.overtakes() else 0
 
 
 @dataclass(frozen=True)
@@ -188,23 +230,38 @@ class Run:
     by: str
     session: None = None
     parallelism: int = 1
+    leases: dict[str, Lease] = field(default_factory=dict)
 
-    @property
+    @cached_property
     def tables(self) -> Tables:
-        return self.world.tables
+        return replace(self.world.tables, leases=self.leases)
 
     @property
     def settings(self) -> Any:
         return settings(self.world)
 
     def now(self) -> datetime:
+        for lease in self.leases.values():
+            if self.world.store.io.renews():
+                with suppress(TandemError):
+                    lease.renew()
         return self.world.now()
 
     def say(self, what: str) -> None:
         self.world.say(what)
 
     def hold(self, name: str) -> None:
-        self.world.hold(name)
+        if name not in self.leases and (lease := self.world.hold(self.tables, name)) is not None:
+            self.leases[name] = lease
+
+    @contextmanager
+    def releasing(self) -> Iterator["Run"]:
+        """Release the leases at the end; a process that is killed cannot."""
+        try:
+            yield self
+        finally:
+            for lease in self.leases.values():
+                lease.release()
 
 
 def settings(world: World) -> Any:
@@ -231,7 +288,10 @@ def world() -> World:
 def surroundings() -> Iterator[None]:
     """Replace what lies below the waist and beside the decisions, in favour of the world that is entered then."""
     with pytest.MonkeyPatch.context() as patch:
-        for module in (ledger.delta.delta_tables, ledger.delta.journal, ledger.realtime.commit_files, ledger.publish.batch_parts):
+        for module in (
+            *(ledger.delta.delta_tables, ledger.delta.journal, ledger.delta.leases),
+            *(ledger.realtime.commit_files, ledger.publish.batch_parts),
+        ):
             patch.setattr(module, "pa", ARROW)
         patch.setattr(ledger.delta.delta_tables, "pq", PARQUET)
         patch.setattr(ledger.delta.delta_tables, "DeltaTable", DeltaTable)
@@ -249,7 +309,7 @@ def surroundings() -> Iterator[None]:
         patch.setattr(
             ledger.realtime.commit_files, "_span_values", _remembered(ledger.realtime.commit_files._span_values, *span_columns)
         )
-        for module in (ledger.delta.delta_tables, ledger.delta.journal):
+        for module in (ledger.delta.delta_tables, ledger.delta.journal, ledger.delta.leases):
             patch.setattr(module, "uuid4", lambda: _Name(f"{world().number():032x}"))
         patch.setattr(batch.recompute.build, "secrets", SimpleNamespace(randbits=lambda _: world().number()))
         patch.setitem(ledger.realtime_writer.Writer.compact.__kwdefaults__, "fanout", 2)
@@ -288,6 +348,7 @@ def surroundings() -> Iterator[None]:
         patch.setattr(batch.runtime.scratch, "drop", _drop)
         patch.setattr(batch.runtime.exclusive, "locks", SimpleNamespace(own=_own))
         patch.setattr(batch.runtime.exclusive, "table_locks", SimpleNamespace(hold=_hold))
+        patch.setattr(batch.runtime.exclusive, "Tables", SimpleNamespace(of=lambda _: world().tables))
         patch.setattr(batch.maintain.maintain, "compact", SimpleNamespace(compact=lambda *_, **__: (0, 0)))
         patch.setattr(speed.micro_batch.log_tail, "fold_records", _fold_records)
         patch.setattr(speed.micro_batch.maintenance, "merging", lambda _: _merge)
@@ -560,9 +621,13 @@ def _expected(_: Tables, source: Source, decoder: str, *, kind: str, views: int,
     return Expected(source.name, kind, views, 0, 0, None)
 
 
-def _drop(_: Tables, folder: str) -> bool:
-    world().store.io.step(f"discard {folder}")
-    return world().store.discard(folder)
+def _drop(tables: Tables, folder: str) -> bool:
+    store = world().store
+    store.io.step(f"discard {folder}")
+    if tables.local or folder.startswith(f"{ROOT}/realtime/"):
+        return store.discard(folder)
+    inside = {address: len(stored.content) for address, stored in store.tables.items() if f"{address}/".startswith(f"{folder}/")}
+    return any([batch.runtime.scratch.empty(tables, address, files) for address, files in inside.items()])  # noqa: C419  # all
 
 
 @contextmanager
@@ -570,8 +635,8 @@ def _own() -> Iterator[None]:
     yield
 
 
-def _hold(_: Tables, name: str, *__: object, **___: object) -> None:
-    world().hold(name)
+def _hold(tables: Tables, name: str, *_: object, **__: object) -> Lease | None:
+    return world().hold(tables, name)
 
 
 def _seen(

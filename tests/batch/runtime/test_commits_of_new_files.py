@@ -1,5 +1,6 @@
 """Files become part of a table once, whatever the client says of a commit that landed."""
 
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -12,6 +13,7 @@ from batch.runtime.delta_commits import add_files, make_table
 from batch.runtime.parquet_writer import TableFile, Written
 from ledger.delta import delta_tables
 from ledger.delta.addresses import Tables
+from ledger.delta.fence import Fenced, Unclaimed
 from ledger.delta.location import Location
 
 SCHEMA = pa.schema([("n", pa.int64())])
@@ -66,3 +68,42 @@ def test_a_commit_that_did_not_land_is_one(
     assert delta_tables.files(delta_tables.reopen(handle)) == {}
     add_files(handle, [file], transaction=transaction)
     assert list(delta_tables.files(delta_tables.reopen(handle))) == [file.path]
+
+
+@dataclass(frozen=True)
+class Held:
+    """A lease that its process believes in for ever."""
+
+    token: int
+
+    def check(self) -> None:
+        """It lasts."""
+
+    def now_held(self) -> str:
+        return "tandem archive"
+
+
+def test_a_fenced_run_takes_no_commit_of_another_for_its_own(table: tuple[DeltaTable, Written]) -> None:
+    """Of an archive run's number the next holder may have committed other rows."""
+    handle, file = table
+    stale, fresh = Held(1), Held(2)
+    handle = delta_tables.claim(handle, stale)
+    newest = delta_tables.claim(delta_tables.reopen(handle), fresh)
+    add_files(newest, [file], lease=fresh, transaction=("app", 1))
+    for one in (handle, delta_tables.reopen(handle)):
+        with pytest.raises(Fenced, match="is written by tandem archive, with token 2"):
+            add_files(one, [file], lease=stale, transaction=("app", 1))
+
+
+def test_a_table_that_is_not_claimed_is_not_written(table: tuple[DeltaTable, Written]) -> None:
+    handle, file = table
+    with pytest.raises(Unclaimed, match="by a process that has not claimed it"):
+        add_files(handle, [file], lease=Held(1))
+
+
+def test_a_file_that_was_deleted_is_not_committed(table: tuple[DeltaTable, Written]) -> None:
+    handle, file = table
+    delta_tables.storage(handle).delete([file.path])
+    with pytest.raises(delta_tables.Vanished, match="was deleted or replaced before its commit; nothing was committed"):
+        add_files(handle, [file])
+    assert delta_tables.files(delta_tables.reopen(handle)) == {}
