@@ -157,8 +157,8 @@ def test_a_cluster_whose_executors_die_agrees_and_leaves_nothing_on_the_disk(tmp
     assert child.returncode == 0, (tmp_path / "said").read_text()
     document = json.loads(out)
     assert [check["differ"] for check in document["checks"]] == [0, 0, 0]
-    # The speed layer's, which restarts once, and those of three runs.
-    assert document["cluster"]["executors_killed"] >= 3
+    # Up to five: of the speed layer before and after its restart, and of three runs, which may end before it is their turn.
+    assert document["cluster"]["executors_killed"] >= 2
     assert_nothing_is_left(tmp_path)
 
 
