@@ -29,7 +29,7 @@ from views.errors import TandemError
 T = TypeVar("T")
 WRITES = ("PUT", "POST", "DELETE")
 READS = ("GET", "HEAD")
-EVERY = 110
+EVERY = 170
 """No run has more requests that write."""
 
 

@@ -1,0 +1,63 @@
+"""Commands of two machines exclude each other on a bucket; a killed one does not delay the next one on its own machine."""
+
+from collections.abc import Iterator, Mapping
+from itertools import count
+from pathlib import Path
+
+import pytest
+
+from batch.runtime.exclusive import locked
+from batch.runtime.table_locks import hold
+from infra.settings import Batch, Settings, Storage
+from ledger.delta import leases, locks
+from ledger.delta.addresses import Tables
+from ledger.delta.fence import Unclaimed
+from ledger.delta.locks import LockTimeout
+from tests.infra.storage.s3 import a_bucket
+from tests.ledger.tiny import AT
+
+_NUMBERS = count()
+
+
+@pytest.fixture(scope="module")
+def bucket() -> Iterator[tuple[str, Mapping[str, str]]]:
+    with a_bucket() as found:
+        yield found
+
+
+@pytest.fixture
+def machines(bucket: tuple[str, Mapping[str, str]], tmp_path: Path) -> tuple[Settings, Settings]:
+    url, options = bucket
+    storage = Storage(root=f"{url}/{next(_NUMBERS)}", options=dict(options))
+    one, other = (Settings(state=str(tmp_path / name), storage=storage, batch=Batch(lock_wait_s=0)) for name in ("a", "b"))
+    return one, other
+
+
+def test_a_command_of_another_machine_waits_for_the_holder_and_names_it(machines: tuple[Settings, Settings]) -> None:
+    one, other = machines
+    with locked(one, "archive", what="tandem import", now=lambda: AT, say=str) as tables:
+        assert tables.lease(tables.archive("sales")) is not None
+        with (
+            pytest.raises(LockTimeout, match=r"tandem import \(pid \d+ on .*still holds the lease of 'archive' tables"),
+            locked(other, "archive", what="tandem maintain", now=lambda: AT, say=str),
+        ):
+            pass
+    with locked(other, "archive", what="tandem maintain", now=lambda: AT, say=str):
+        pass
+    with pytest.raises(Unclaimed):
+        Tables.of(one).lease(tables.archive("sales"))
+
+
+def test_what_a_killed_command_of_this_machine_held_is_free_at_once(machines: tuple[Settings, Settings]) -> None:
+    one, other = machines
+    tables = Tables.of(one)
+    with locks.own() as acquire:
+        lease = hold(tables, "views", acquire, what="tandem maintain", at=AT, patience=0, say=str)
+    assert lease is not None  # its lock is free now, and nobody has released the lease
+    with pytest.raises(LockTimeout), locked(other, "views", what="tandem maintain", now=lambda: AT, say=str):
+        pass
+    with locked(one, "views", what="tandem maintain", now=lambda: AT, say=str):
+        found = leases.read(tables, "views")
+    assert found is not None
+    assert found.token == lease.token + 1
+    lease.release()
