@@ -22,6 +22,7 @@ PUBLICATIONS = f"{ROOT}/control/publications"
 class Directed(Simulation):
     """Processes run to their end one after the other, but where they are told to rest or are killed."""
 
+    LEASED = 0.0
     rests_before: str = ""
     killed_after: str = ""
 
