@@ -8,6 +8,7 @@ import pytest
 from bench.evolve import recomputing
 
 
+@pytest.mark.slow
 @pytest.mark.spark
 def test_both_recomputes_reach_the_archives_end(tmp_path: Path) -> None:
     found = recomputing.measure(tmp_path, 24_000, cores=2, memory="1g", environ=os.environ, say=lambda _: None)

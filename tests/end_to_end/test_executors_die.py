@@ -22,7 +22,7 @@ from infra import kafka
 from infra.folders import child_environment
 from tests.stack import environ, kafka_toml, new_topic, produce
 
-pytestmark = [pytest.mark.broker, pytest.mark.spark, pytest.mark.timeout(900)]
+pytestmark = [pytest.mark.slow, pytest.mark.broker, pytest.mark.spark, pytest.mark.timeout(900)]
 
 PATIENCE_S = 240
 # A task of the project waits where its gate is, and says which process it is.
