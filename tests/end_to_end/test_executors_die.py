@@ -109,7 +109,7 @@ class Shop:
         return {row["shop"]: (row["n"], row["cents"]) for row in document["rows"]}
 
     def counted(self) -> dict[str, tuple[int, int]]:
-        """The rows; nothing while there is no answer yet."""
+        """The rows that the query returns; none before its first answer."""
         child = self.start("query", "per_shop")
         out, _ = child.communicate(timeout=PATIENCE_S)
         return {} if child.returncode else {row["shop"]: (row["n"], row["cents"]) for row in json.loads(out)["rows"]}

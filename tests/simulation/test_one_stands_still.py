@@ -13,7 +13,7 @@ from tests.simulation.standing_still import MEANWHILE, STANDING, stand
 from tests.simulation.world import LOG_CALLS, surroundings
 
 _ONE_IN = 1 if LONGER else 20
-"""Of so many I/O calls one is tried, each day another one."""
+"""The test pauses a process before one of this many I/O calls, each day before another one."""
 _MOST = 2000
 
 

@@ -21,7 +21,7 @@ SCHEDULES = 4000 if LONGER else 150
 _STEPS = 3 * STEPS
 _MOST = 2000
 _ONE_IN = 1 if LONGER else 20
-"""Of so many I/O calls one is tried, each day another one."""
+"""The test pauses a process before one of this many I/O calls, each day before another one."""
 
 
 class TwoMachines(Simulation):
