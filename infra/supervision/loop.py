@@ -148,7 +148,7 @@ class Supervisor:
             waits = f"; it is waiting: {watch.sign.waits}" if watch.sign and watch.sign.waits else ""
             waits += f"; the health check failed: {watch.error}" if watch.error else ""
             self._buried(kept)
-            self._fails(kept, f"{name} {why}{waits}{background.said(child)}", silent_s=now - max(since, last))
+            self._fails(kept, f"{name} {why}{waits}{background.said(child)}", worked=max(since, last))
             return
         kept.standing = restarts.settled(kept.standing, self.terms, now=now)
 
@@ -184,12 +184,12 @@ class Supervisor:
         self._guard.forget(kept.child.process.pid)
         kept.child, kept.watch, kept.ends_at = None, None, None
 
-    def _fails(self, kept: _Kept, why: str, *, silent_s: float = 0.0) -> None:
-        """Record that a part has ended or was killed, and for how many seconds it had not worked before."""
+    def _fails(self, kept: _Kept, why: str, *, worked: float | None = None) -> None:
+        """Record that a part has ended or was killed; it last worked at `worked` by the clock, if not until now."""
         kept.standing = self._moves(kept, restarts.failed(kept.standing, self.terms, now=self.clock()))
         kept.why = why
         if kept.works or kept.failed is None:
-            kept.failed = self.now() - timedelta(seconds=silent_s)
+            kept.failed = self.now() - timedelta(seconds=0.0 if worked is None else self.clock() - worked)
         kept.works = False
         self.warn(why)
         if kept.standing.state == "given up":
