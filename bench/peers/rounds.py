@@ -55,14 +55,12 @@ FULL = Scale(
     repeat=4,
     minutes=38,
 )
-QUICK = Scale(
+QUICK = replace(
+    FULL,
     events=200_000,
-    pages=2_000,
     rounds=1,
     limit_s=240,
-    plan=Plan(
-        rate=1_000, pages=2_000, warm_up=50, warm_up_limit_s=60, window_s=15, mark_every_s=0.1, first_limit_s=300, limit_s=120
-    ),
+    plan=replace(FULL.plan, warm_up=50, warm_up_limit_s=60, window_s=15),
     fresh_rounds=1,
     repeat=3,
     minutes=9,

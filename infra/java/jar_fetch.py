@@ -62,7 +62,7 @@ def fetch(
         if wrong := differing(new, lists):
             shutil.rmtree(new)
             raise FetchFailed(
-                f"a fetched jar differs from infra/locks/jars.lock: {wrong[0]}; remove {scratch / 'ivy'} and run this again"
+                f"a fetched jar differs from {lists / 'jars.lock'}: {wrong[0]}; remove {scratch / 'ivy'} and run this again"
             )
         for path in pinned(lists):
             (folder / path).parent.mkdir(parents=True, exist_ok=True)

@@ -4,7 +4,6 @@ Both keep every record's bytes in one table and its typed columns in another. Ta
 and records its run in a ledger, so that the next run neither loses nor repeats records.
 """
 
-import os
 import sys
 from collections.abc import Mapping
 from pathlib import Path
@@ -14,12 +13,11 @@ import pyspark
 from deltalake import DeltaTable
 
 from bench.peers.contestant import Command, Resources
-from bench.peers.contestants import tandem
+from bench.peers.contestants import spark_settings, tandem
 from bench.peers.contestants.batch import BatchContestant, Job, events_table
 from bench.peers.events import Answers, truth
 from bench.peers.provided import script
 from infra import kafka
-from infra.java import jars, java_home
 
 _COLUMNS: Final = ["id", "at", "path", "bytes", "ms"]
 
@@ -31,27 +29,18 @@ def _tandem(job: Job) -> Command:
 
 def _settings(given: Resources) -> Mapping[str, str]:
     return {
-        "spark.driver.memory": given.memory,
-        "spark.ui.enabled": "false",
-        "spark.sql.session.timeZone": "UTC",
+        **spark_settings.common(given),
         "spark.sql.extensions": "io.delta.sql.DeltaSparkSessionExtension",
         "spark.sql.catalog.spark_catalog": "org.apache.spark.sql.delta.catalog.DeltaCatalog",
-        "spark.sql.shuffle.partitions": str(given.cores),
         "spark.databricks.delta.snapshotPartitions": "1",
         "spark.hadoop.fs.file.impl": "org.apache.hadoop.fs.RawLocalFileSystem",
     }
 
 
 def _spark(job: Job) -> Command:
-    archive = java_home.class_archive(java_home.find(os.environ), os.environ)
-    mapped = {"spark.driver.extraJavaOptions": f"-XX:SharedArchiveFile={archive}"} if archive.exists() else {}
     reached = kafka.java_options(job.setting.connection.address)
     config = {
-        "spark": {
-            **_settings(job.setting),
-            **mapped,
-            "spark.jars": ",".join(map(str, jars.paths("spark", environ=os.environ))),
-        },
+        "spark": {**_settings(job.setting), **spark_settings.class_archive(), **spark_settings.connectors()},
         "source": {
             **{f"kafka.{name}": value for name, value in reached.items()},
             "subscribe": job.setting.topic,

@@ -3,7 +3,6 @@
 All read the same Parquet files, which Tandem wrote when it archived the topic; each has as many threads as the others.
 """
 
-import os
 import sys
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
@@ -18,11 +17,10 @@ import pyspark
 from deltalake import DeltaTable
 
 from bench.peers.contestant import Command, Resources, Setting
-from bench.peers.contestants import tandem
+from bench.peers.contestants import spark_settings, tandem
 from bench.peers.events import Answers
 from bench.peers.outputs import Served, answers
 from bench.peers.provided import package, script
-from infra.java import java_home
 from infra.settings import Settings
 from ledger.delta.addresses import Tables
 from views.fingerprint.fingerprint import decoder_fingerprint
@@ -92,24 +90,13 @@ def engine(name: str) -> BatchContestant:
     )
 
 
-def _spark_settings(given: Resources) -> Mapping[str, str]:
-    return {
-        "spark.driver.memory": given.memory,
-        "spark.ui.enabled": "false",
-        "spark.sql.session.timeZone": "UTC",
-        "spark.sql.shuffle.partitions": str(given.cores),
-    }
-
-
 def _spark(job: Job) -> Command:
-    archive = java_home.class_archive(java_home.find(os.environ), os.environ)
-    mapped = {"spark.driver.extraJavaOptions": f"-XX:SharedArchiveFile={archive}"} if archive.exists() else {}
     config = {
         "files": job.files,
         "output": str(job.folder / "answer.parquet"),
         "cores": job.setting.cores,
         "repeat": job.repeat,
-        "spark": {**_spark_settings(job.setting), **mapped},
+        "spark": {**spark_settings.common(job.setting), **spark_settings.class_archive()},
     }
     return Command((sys.executable, script("batch_spark"), str(job.setting.config("spark.json", config))))
 
@@ -131,6 +118,10 @@ BATCH: Final[tuple[BatchContestant, ...]] = (
     engine("polars"),
     engine("chdb"),
     BatchContestant(
-        name="spark-sql", version=lambda: str(pyspark.__version__), settings=_spark_settings, command=_spark, answer=_written
+        name="spark-sql",
+        version=lambda: str(pyspark.__version__),
+        settings=spark_settings.common,
+        command=_spark,
+        answer=_written,
     ),
 )

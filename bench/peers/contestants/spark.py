@@ -5,7 +5,6 @@ many shuffle partitions as cores, no adaptive planning of small batches, cheap c
 the archive of classes that Tandem's maps.
 """
 
-import os
 import sys
 from collections.abc import Mapping
 from pathlib import Path
@@ -13,10 +12,10 @@ from pathlib import Path
 import pyspark
 
 from bench.peers.contestant import DEDUP_MINUTES, MARKED, Command, Contestant, Resources, Setting
+from bench.peers.contestants import spark_settings
 from bench.peers.outputs import PartialRows
 from bench.peers.provided import script
 from infra import kafka
-from infra.java import jars, java_home
 
 _PROVIDERS = "org.apache.spark.sql.execution.streaming"
 
@@ -24,10 +23,7 @@ _PROVIDERS = "org.apache.spark.sql.execution.streaming"
 def settings(given: Resources) -> Mapping[str, str]:
     """What differs from Spark's defaults."""
     return {
-        "spark.driver.memory": given.memory,
-        "spark.ui.enabled": "false",
-        "spark.sql.session.timeZone": "UTC",
-        "spark.sql.shuffle.partitions": str(given.cores),
+        **spark_settings.common(given),
         "spark.sql.adaptive.enabled": "false",
         "spark.sql.execution.arrow.pyspark.enabled": "true",
         "spark.sql.streaming.noDataMicroBatches.enabled": "false",
@@ -44,13 +40,12 @@ def settings(given: Resources) -> Mapping[str, str]:
 
 def command(setting: Setting) -> Command:
     """The program, with its configuration."""
-    archive = java_home.class_archive(java_home.find(os.environ), os.environ)
     chosen = settings(setting)
     config = {
         "spark": {
             **{name: value for name, value in chosen.items() if name.startswith("spark.")},
-            "spark.jars": ",".join(map(str, jars.paths("spark", environ=os.environ))),
-            **({"spark.driver.extraJavaOptions": f"-XX:SharedArchiveFile={archive}"} if archive.exists() else {}),
+            **spark_settings.connectors(),
+            **spark_settings.class_archive(),
         },
         "source": {
             **{name: value for name, value in chosen.items() if not name.startswith("spark.")},

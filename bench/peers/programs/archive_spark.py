@@ -9,8 +9,9 @@ import sys
 import time
 from pathlib import Path
 
-from pyspark.sql import SparkSession
 from pyspark.sql import functions as sf
+
+from bench.peers import spark_session
 
 SCHEMA = "id string, at timestamp, user string, path string, bytes long, ms double"
 
@@ -18,11 +19,7 @@ SCHEMA = "id string, at timestamp, user string, path string, bytes long, ms doub
 def main() -> None:
     """Copy and decode once."""
     config = json.loads(Path(sys.argv[1]).read_text("utf-8"))
-    builder = SparkSession.builder.appName("peers").master(f"local[{config['cores']}]")
-    for name, value in config["spark"].items():
-        builder = builder.config(name, value)
-    spark = builder.getOrCreate()
-    spark.sparkContext.setLogLevel("ERROR")
+    spark = spark_session.start(config["spark"], config["cores"])
     spark.range(1).count()
     start = time.time()
     records = spark.read.format("kafka").options(**config["source"]).load()

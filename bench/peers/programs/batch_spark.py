@@ -8,18 +8,15 @@ import sys
 import time
 from pathlib import Path
 
-from pyspark.sql import SparkSession
 from pyspark.sql import functions as sf
+
+from bench.peers import spark_session
 
 
 def main() -> None:
     """Recompute as often as the configuration says."""
     config = json.loads(Path(sys.argv[1]).read_text("utf-8"))
-    builder = SparkSession.builder.appName("peers").master(f"local[{config['cores']}]")
-    for name, value in config["spark"].items():
-        builder = builder.config(name, value)
-    spark = builder.getOrCreate()
-    spark.sparkContext.setLogLevel("ERROR")
+    spark = spark_session.start(config["spark"], config["cores"])
     for _ in range(config["repeat"]):
         start = time.time()
         events = spark.read.parquet(*config["files"]).select("id", "at", "path", "bytes", "ms").dropDuplicates(["id"])

@@ -3,32 +3,22 @@
 Prints `RUN START END`, in seconds since the epoch, for each repetition.
 """
 
-import os
 import sys
 import time
-from datetime import UTC, datetime
 from pathlib import Path
 
 from batch.recompute import recompute
 from batch.recompute.plan import Request
-from batch.runtime.session import BatchRun
-from infra import settings
+from bench.peers import tandem_run
 from views.project import project
 
 
 def main(folder: Path, repeat: int) -> None:
     """Recompute as often as wanted, in one warm session."""
-    batch = BatchRun(
-        settings.load(folder, os.environ),
-        "recompute",
-        now=lambda: datetime.now(UTC),
-        say=lambda text: print(text, file=sys.stderr),
-        environ=os.environ,
-    )
-    batch.session.range(1).count()
+    run = tandem_run.start(folder, "recompute")
     for _ in range(repeat):
         start = time.time()
-        recompute.run(batch, lambda: project.load(folder), Request(mode="full"))
+        recompute.run(run, lambda: project.load(folder), Request(mode="full"))
         print("RUN", start, time.time(), flush=True)
 
 

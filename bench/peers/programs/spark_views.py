@@ -14,8 +14,10 @@ from pathlib import Path
 
 from deltalake import DeltaTable, write_deltalake
 from deltalake.exceptions import CommitFailedError
-from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import DataFrame
 from pyspark.sql import functions as sf
+
+from bench.peers import spark_session
 
 SCHEMA = "id string, at timestamp, user string, path string, bytes long, ms double"
 COMPACT_EVERY = 50
@@ -43,11 +45,7 @@ def partials(events: DataFrame) -> DataFrame:
 def main() -> None:
     """Run the query until the process is killed."""
     config = Config(**json.loads(Path(sys.argv[1]).read_text("utf-8")))
-    builder = SparkSession.builder.appName("peers").master(f"local[{config.cores}]")
-    for name, value in config.spark.items():
-        builder = builder.config(name, value)
-    spark = builder.getOrCreate()
-    spark.sparkContext.setLogLevel("ERROR")
+    spark = spark_session.start(config.spark, config.cores)
     events = (
         spark.readStream.format("kafka")
         .options(**config.source)

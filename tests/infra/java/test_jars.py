@@ -69,7 +69,7 @@ def test_the_first_use_fetches_and_verifies_and_later_ones_read_nothing(
 
 
 def test_bytes_that_differ_from_the_pinned_ones_are_not_stored(surroundings: dict[str, str]) -> None:
-    with pytest.raises(jars.MissingJar, match=r"a fetched jar differs from infra/locks/jars\.lock: spark/a-1\.jar"):
+    with pytest.raises(jars.MissingJar, match=r"a fetched jar differs from \S+/jars\.lock: spark/a-1\.jar"):
         jars.paths("spark", environ={**surroundings, "BYTES": "other"})
     assert not jars.folder(surroundings).exists()
 
