@@ -4,7 +4,7 @@ Positions and counts are columns, because the metadata in a Delta log is lost wh
 """
 
 import json
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from datetime import datetime
 from typing import Any, Final
 
@@ -91,6 +91,11 @@ def read_commit(handle: DeltaTable, path: str) -> Commit:
     rows = delta_tables.read_file(handle, path).to_pylist()
     if not rows:
         delta_tables.unreadable(f"{handle.table_uri}: file {path}", ValueError("it has no rows"))
+    return from_rows(rows)
+
+
+def from_rows(rows: Sequence[Mapping[str, Any]]) -> Commit:
+    """The commit of these rows; inverse of `to_rows`."""
     first = rows[0]
     views = [row for row in rows if row["fingerprint"] is not None]
     return Commit(

@@ -4,9 +4,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
 from functools import partial
-from typing import Final
-
-from pyspark.sql import DataFrame
+from typing import TYPE_CHECKING, Final
 
 from ledger.log.counts import Counts, add
 from speed.dedup.dedup_window import DedupWindow
@@ -21,6 +19,9 @@ from views.kernel.kernel import merge
 from views.source.offset_ranges import Ranges
 from views.source.watermark import Maxima, newest
 from views.view import View
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame
 
 HANDED_BACK_BYTES: Final = 32_000_000
 """How much the tasks of a micro-batch hand back at most, together: it passes through the heap of the driver's JVM."""
@@ -48,7 +49,7 @@ class Folded:
 
 
 def fold_records(
-    records: DataFrame,
+    records: "DataFrame",
     task: Task,
     views: Mapping[str, View],
     ranges: Ranges,
@@ -94,7 +95,7 @@ def fold_shares(
     )
 
 
-def _run(records: DataFrame, workers: Workers, task: Task) -> list[Share]:
+def _run(records: "DataFrame", workers: Workers, task: Task) -> list[Share]:
     task = replace(task, known=workers.known(records, task.known))
     return shares(records.mapInArrow(partial(fold, task), SCHEMA).toArrow())
 

@@ -5,12 +5,12 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Final
 
 import numpy as np
-from pyspark.sql import DataFrame
 
 from speed.dedup.known_words import KnownWords
 
 if TYPE_CHECKING:
     from pyspark.core.broadcast import Broadcast
+    from pyspark.sql import DataFrame
 
     from speed.dedup.keys import Words
 
@@ -33,7 +33,7 @@ class Workers:
     hand_back: bool = False
     _sent: "dict[int, tuple[Words, Broadcast[Words]]]" = field(default_factory=dict, repr=False)
 
-    def known(self, records: DataFrame, known: KnownWords) -> KnownWords:
+    def known(self, records: "DataFrame", known: KnownWords) -> KnownWords:
         """These runs for the tasks of the next job over these records; runs that they do not name are withdrawn."""
         runs = [run if isinstance(run, np.ndarray) else run.value for run in known.runs]
         large = {id(run): run for run in runs if len(run) > _WITH_TASKS}

@@ -10,6 +10,7 @@ SIMULATION = "tests/simulation/test_any_seed.py::test_any_seed_gives_the_answers
 LOSSES = "tests/simulation/test_no_loss_without_a_name.py::test_every_offset_of_the_log_is_in_the_archive_or_in_a_gap"
 STILL = "tests/simulation/test_one_stands_still.py"
 MEMORY = "tests/serving/memory/test_memory_equals_the_reader.py"
+HOT = "tests/speed/hot/test_hot_equals_cold.py::test_a_hot_answer_equals_the_cold_answer_at_its_position"
 NAMED = "tests/simulation/test_nothing_named_is_deleted.py::test_files_that_may_still_be_read_exist"
 
 
@@ -691,6 +692,38 @@ MUTANTS = (
         "        if found is not None and found.id != seen:",
         "        if found is not None and not seen:",
         "tests/ledger/delta/test_leases.py::test_a_holder_that_renews_keeps_it_for_longer_than_anybody_waits",
+    ),
+    Mutant(
+        "hot-beside-its-commits",
+        "at the hand-over a reader counts commits and the hot commits of the same range",
+        "ledger/realtime/hot_chain.py",
+        "            return tuple(committed[:number])",
+        "            return tuple(committed)",
+        HOT,
+    ),
+    Mutant(
+        "hot-forgets-what-commits-counted",
+        "the hot tail forgets identities below the commits that took its place, so it counts their later duplicates",
+        "speed/hot/hot_tail.py",
+        "            before = before.after(segment.identities, segment.commit.maxima, at=at, caught_up=self.caught_up)",
+        "            pass",
+        HOT,
+    ),
+    Mutant(
+        "hot-part-below-the-boundary-forgotten",
+        "a segment that commits divide is folded again without the identities of its lower part",
+        "speed/hot/hot_tail.py",
+        "            lower, before = self._folded(low, start, position, before, at=at)",
+        "            lower, _ = self._folded(low, start, position, before, at=at)",
+        HOT,
+    ),
+    Mutant(
+        "hot-behind-commits",
+        "hot commits that end below the commits on a partition take their place, so answers step back",
+        "ledger/realtime/hot_chain.py",
+        "    if not end.at_or_below(hot[-1].end):",
+        "    if not hot[0].start.at_or_below(end):",
+        HOT,
     ),
 )
 

@@ -1,0 +1,75 @@
+"""Hot commits: ranges of the log that are folded and in no table yet. A process beside a server makes them, and sends changes.
+
+Hot commits are values of `Commit` in memory. Only a reader that was given them sees them; no writer reads them.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import pyarrow as pa
+
+from ledger.log.positions import Position
+from ledger.realtime.commit_files import from_rows, to_rows
+from ledger.realtime.commits import Commit
+from views.arrow.ipc import from_ipc, to_ipc
+from views.errors import TandemError
+
+HotCommits = tuple[Commit, ...]
+"""Hot commits in order; each starts where the one before it ends."""
+
+
+@dataclass(frozen=True)
+class Change:
+    """A change of one source's hot commits: they now start at `base`, and `commit` joins them, at the front or the end."""
+
+    base: Position
+    commit: Commit | None = None
+
+
+def changed(commits: HotCommits, change: Change) -> HotCommits:
+    """The hot commits after a change; none if they would not tile a range from its base on."""
+    kept = tuple(commit for commit in commits if change.base.at_or_below(commit.start))
+    new = () if change.commit is None else (change.commit,)
+    for found in ((*new, *kept), (*kept, *new)):
+        if tiles(found, change.base):
+            return found
+    return ()
+
+
+def tiles(commits: Sequence[Commit], base: Position) -> bool:
+    """Whether the commits cover a range from `base` on, each from the end of the one before it."""
+    reached = base
+    for commit in commits:
+        if commit.start != reached:
+            return False
+        reached = commit.end
+    return True
+
+
+def continuing(committed: Sequence[Commit], cut: Position, hot: HotCommits) -> tuple[Commit, ...] | None:
+    """The commits, which tile the log from the cut on, up to where the hot commits continue them; None if they do not.
+
+    The hot commits have to start at the cut or at the end of a commit, and to end at or above all commits, on each partition.
+    """
+    if not hot:
+        return None
+    end = committed[-1].end if committed else cut
+    if not end.at_or_below(hot[-1].end):
+        return None
+    for number in range(len(committed), -1, -1):
+        if (committed[number - 1].end if number else cut) == hot[0].start:
+            return tuple(committed[:number])
+    return None
+
+
+def encoded(commit: Commit) -> bytes:
+    """A commit as bytes, with the columns of a realtime table."""
+    return to_ipc(to_rows(commit))
+
+
+def decoded(stream: bytes) -> Commit:
+    """Inverse of `encoded`. Raises TandemError."""
+    try:
+        return from_rows(from_ipc(stream).to_pylist())
+    except (pa.ArrowException, KeyError, IndexError, ValueError) as error:
+        raise TandemError(f"a hot commit of {len(stream)} bytes cannot be read: {error}") from error

@@ -1,0 +1,27 @@
+"""The comparison of the hot tail with the commits that took its place: in exact columns both answer the same."""
+
+from collections import Counter
+from collections.abc import Sequence
+
+import pyarrow as pa
+
+from views.exactness import of_measures
+from views.kernel.kernel import arrange, merge_states, present_arranged
+from views.view import View, answer_schema
+from views.windows.placement import WINDOW_STATE
+
+
+def differing(view: View, hot: Sequence[pa.Table], committed: Sequence[pa.Table]) -> int:
+    """The number of rows that only one of two tables of states over the same range answers with these values.
+
+    Columns of estimates and of floating-point totals are left out, and the windows' labels.
+    """
+    left_out = {*of_measures(view), WINDOW_STATE.name}
+    columns = [name for name in answer_schema(view).names if name not in left_out]
+    one, other = (_rows(view, states, columns) for states in (hot, committed))
+    return max(sum((one - other).values()), sum((other - one).values()))
+
+
+def _rows(view: View, states: Sequence[pa.Table], columns: Sequence[str]) -> Counter[str]:
+    answers = present_arranged(view, arrange(view, merge_states(view, states)))
+    return Counter(repr(row) for row in answers.select(columns).to_pylist())

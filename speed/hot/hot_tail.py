@@ -1,0 +1,238 @@
+"""The hot tail of one source under one release, as segments: each is the commit that its range would be.
+
+Pure: no I/O and no clock. The fold is the fold of a micro-batch, so a segment has the states of a commit over the same range.
+
+Why a segment may stay while commits take the place of the ones before it: which events count in a range depends on the records
+before the range, not on how commits divide these. Each identity counts once in `[base, end)`, for any base that a commit ends
+at.
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from datetime import datetime, timedelta
+from typing import Final
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from ledger.log.counts import Counts, plus
+from ledger.log.positions import Position, ranges
+from ledger.realtime.commits import Commit
+from speed.dedup.dedup_window import BYTES, DedupWindow
+from speed.dedup.identities import Identities
+from speed.micro_batch.fold import Folded, fold_shares
+from speed.micro_batch.task import Share, Task, share_of
+from views.arrow.ipc import from_ipc
+from views.instant import microseconds
+from views.source.offset_ranges import Offsets, Partition
+from views.source.source import RECORDS_SCHEMA, Source, record_columns
+from views.source.watermark import Maxima, later, newest, watermark
+from views.view import View
+
+BY: Final = "hot"
+_NEVER_IDLE: Final = timedelta.max
+_OWN_BYTES: Final = 4096
+"""About the bytes of a segment besides its records, partials and identities."""
+
+
+class NotTiling(Exception):
+    """A range that does not follow the tail's end, or a base that the tail cannot start from; the text says which."""
+
+
+@dataclass(frozen=True)
+class Before:
+    """What the records below a position decide about later ones: known identities, newest times, the watermark."""
+
+    dedup_window: DedupWindow = field(repr=False)
+    maxima: Maxima = field(default_factory=dict)
+    watermark: int | None = None
+
+    def after(self, identities: Identities, maxima: Maxima, *, at: datetime, caught_up: datetime | None) -> "Before":
+        """The same behind a range with these identities and maxima.
+
+        The watermark is the least of all partitions' newest event times. Commits leave idle partitions out, so theirs is never
+        behind this one: a hot answer's labels do not step back when a commit takes its place.
+        """
+        united = newest([self.maxima, maxima])
+        known = None if caught_up is None else microseconds(caught_up)
+        window = self.dedup_window.extended(identities, at=microseconds(at), caught_up=known)
+        return Before(window, united, later(self.watermark, watermark(united, _NEVER_IDLE)))
+
+
+@dataclass(frozen=True)
+class Segment:
+    """One range of the log: its records, the commit that it would be, and the identities that it added."""
+
+    records: pa.Table = field(repr=False)
+    commit: Commit
+    identities: Identities = field(repr=False)
+
+    @property
+    def nbytes(self) -> int:
+        """About the bytes of memory that it uses."""
+        partials = sum(len(partial) for partial in self.commit.partials.values())
+        return int(self.records.nbytes) + partials + self.identities.keys.nbytes + self.identities.times.nbytes + _OWN_BYTES
+
+
+@dataclass(frozen=True)
+class Covered:
+    """What the tail had folded of `[start, end)` when commits took its place: to compare with these commits.
+
+    `partials` has, by fingerprint, Arrow IPC streams of states whose ranges are disjoint.
+    """
+
+    start: Position
+    end: Position
+    counts: Counts
+    partials: Mapping[str, Sequence[bytes]] = field(repr=False)
+
+
+@dataclass
+class HotTail:
+    """The segments that tile `[base, end)` of a source's log; `base` is the end of a commit that readers have.
+
+    Args:
+        task: the release's project, with the views to fold and the ids of the source's topics.
+        views: the same views by fingerprint.
+        at_base, at_end: what the records below these positions decide.
+        firsts: first offsets, where not 0, of partitions that the base lacks.
+        caught_up: of the newest commit. Identities are kept as long as the commit path keeps them, or longer.
+        most: the bytes of memory beyond which the tail does not grow.
+    """
+
+    task: Task
+    source: Source
+    views: Mapping[str, View]
+    base: Position
+    at_base: Before
+    firsts: Offsets = field(default_factory=dict)
+    caught_up: datetime | None = None
+    most: int | None = None
+    at_end: Before = field(init=False)
+    segments: tuple[Segment, ...] = field(default=(), init=False)
+    _bytes: int = field(default=0, init=False)
+
+    def __post_init__(self) -> None:
+        self.at_end = self.at_base
+
+    @property
+    def end(self) -> Position:
+        """The position up to which the tail counts."""
+        return self.segments[-1].commit.end if self.segments else self.base
+
+    @property
+    def commits(self) -> tuple[Commit, ...]:
+        """The segments as commits, in order."""
+        return tuple(segment.commit for segment in self.segments)
+
+    @property
+    def nbytes(self) -> int:
+        """About the bytes of memory that it uses, with both dedup windows."""
+        return self._bytes + BYTES * (self.at_base.dedup_window.size + self.at_end.dedup_window.size)
+
+    @property
+    def full(self) -> bool:
+        """Whether it has reached its bound: it then stands still, and grows again once a commit takes the place of a part."""
+        return self.most is not None and self.nbytes >= self.most
+
+    def extend(self, records: pa.Table, end: Position, *, at: datetime) -> Commit:
+        """Fold the records of `[self.end, end)`, which are all that the log has there, and return them as a commit.
+
+        Raises NotTiling, Torn if a record lies outside the range, and what the fold raises.
+        """
+        if end == self.end or not self.end.at_or_below(end):
+            raise NotTiling(f"[{self.end}, {end}) does not follow the hot tail, which ends at {self.end}")
+        segment, self.at_end = self._folded(records, self.end, end, self.at_end, at=at)
+        self._put((*self.segments, segment))
+        return segment.commit
+
+    def covers(self, position: Position) -> bool:
+        """Whether the tail can start from there: it has folded everything below, and nothing of it was dropped."""
+        return self.base.at_or_below(position) and position.at_or_below(self.end)
+
+    def rebase(self, position: Position, *, at: datetime, watermark: int | None = None) -> Covered:
+        """Start from `position`, where commits now end; returns what the tail had folded below it.
+
+        Segments above the position stay as they are. Those that straddle it are folded again from their records. `watermark` is
+        that of the commits. Raises NotTiling if the tail does not cover the position.
+        """
+        if not self.covers(position):
+            raise NotTiling(f"commits end at {position}, outside the hot tail [{self.base}, {self.end})")
+        below = [segment for segment in self.segments if segment.commit.end.at_or_below(position)]
+        above = [segment for segment in self.segments[len(below) :] if position.at_or_below(segment.commit.start)]
+        straddling = self.segments[len(below) : len(self.segments) - len(above)]
+        before, start = self.at_base, self.base
+        for segment in below:
+            before = before.after(segment.identities, segment.commit.maxima, at=at, caught_up=self.caught_up)
+            start = segment.commit.end
+        parts = [segment.commit for segment in below]
+        refolded: list[Segment] = []
+        if straddling:
+            low, high = _split(pa.concat_tables(segment.records for segment in straddling), position, self.firsts)
+            lower, before = self._folded(low, start, position, before, at=at)
+            parts.append(lower.commit)
+            before = replace(before, watermark=later(before.watermark, watermark))
+            upper, _ = self._folded(high, position, straddling[-1].commit.end, before, at=at)
+            refolded.append(upper)
+        covered = Covered(
+            self.base,
+            position,
+            plus(*(part.counts for part in parts)),
+            {fingerprint: [part.partials[fingerprint] for part in parts] for fingerprint in self.views},
+        )
+        self.base, self.at_base = position, replace(before, watermark=later(before.watermark, watermark))
+        self.at_end = replace(self.at_end, watermark=later(self.at_end.watermark, watermark))
+        self._put((*refolded, *above))
+        return covered
+
+    def _put(self, segments: tuple[Segment, ...]) -> None:
+        self.segments, self._bytes = segments, sum(segment.nbytes for segment in segments)
+
+    def _folded(
+        self, records: pa.Table, start: Position, end: Position, before: Before, *, at: datetime
+    ) -> tuple[Segment, Before]:
+        """The segment of a range, and what the records below its end decide."""
+        task = replace(self.task, maxima=before.maxima, watermark=before.watermark)
+
+        def run(task: Task) -> list[Share]:
+            return [share_of(task, records)] if records.num_rows else []
+
+        folded = fold_shares(run, task, self.views, ranges(start, end, self.firsts), before.dedup_window)
+        after = before.after(folded.identities, folded.maxima, at=at, caught_up=self.caught_up)
+        return Segment(records, self._commit(folded, start, end, after, at), folded.identities), after
+
+    def _commit(self, folded: Folded, start: Position, end: Position, after: Before, at: datetime) -> Commit:
+        return Commit(
+            start,
+            end,
+            0,
+            "fold",
+            counts=folded.counts,
+            rejected=folded.rejected,
+            maxima=folded.maxima,
+            newest=folded.newest,
+            watermark=after.watermark,
+            after_final=folded.after_final,
+            partials=folded.partials,
+            at=at,
+            by=BY,
+        )
+
+
+def no_records(source: Source) -> pa.Table:
+    """No records, with the columns that decoding reads."""
+    return pa.schema([RECORDS_SCHEMA.field(name) for name in record_columns(source)]).empty_table()
+
+
+def _split(records: pa.Table, position: Position, firsts: Offsets) -> tuple[pa.Table, pa.Table]:
+    """The records below a position, and the others."""
+    places: list[Partition] = list(zip(records["topic_id"].to_pylist(), records["partition"].to_pylist(), strict=True))
+    bounds = np.array([position.get(place, firsts.get(place, 0)) for place in places], np.int64)
+    below = pa.array(records["offset"].to_numpy() < bounds)
+    return records.filter(below), records.filter(pc.invert(below))
+
+
+def states(covered: Covered, fingerprint: str) -> list[pa.Table]:
+    """The states of a view that the tail had folded."""
+    return [from_ipc(partial) for partial in covered.partials[fingerprint]]

@@ -1,0 +1,255 @@
+"""Answers with a hot tail at a position equal the cold answer there, whatever commits take its place, and when."""
+
+import json
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from datetime import UTC, datetime, timedelta
+
+import pyarrow as pa
+from hypothesis import given
+from hypothesis import strategies as st
+
+from ledger.log.positions import LOG_START, Position, ranges
+from ledger.realtime.commits import Commit
+from ledger.realtime.hot_chain import Change, HotCommits, changed, continuing, decoded, encoded
+from speed.dedup.dedup_window import DedupWindow
+from speed.dedup.identities import identified, identities, values
+from speed.hot.comparison import differing
+from speed.hot.hot_tail import Before, Covered, HotTail, states
+from speed.micro_batch.fold import fold_shares
+from speed.micro_batch.task import Task, share_of
+from tests.samples import share
+from views.arrow.ipc import from_ipc, to_ipc
+from views.kernel.kernel import decode, deduplicate, merge_states, partial, prepare
+from views.project.project import load_files
+from views.source.offset_ranges import EMPTY
+from views.source.source import RECORDS_SCHEMA
+
+START = datetime(2026, 11, 1, tzinfo=UTC)
+MINUTES = 600_000_000
+PARTITIONS = 2
+DEFINITIONS = """
+from datetime import datetime, timedelta
+from views import Event, Source, View, approx_quantiles, collect_set, count, count_distinct, count_window, first, hopping
+from views import last, maximum, mean, session, sliding_count_window, total, tumbling
+
+class Sale(Event):
+    id: int
+    at: datetime
+    shop: str
+    amount: int
+
+sales = Source(topic="sales", event=Sale, event_time="at", identity=("id",), idle=timedelta.max)
+bare = Source(topic="sales", event=Sale, event_time="at", idle=timedelta.max)
+
+n = {"n": count(), "sum": total("amount")}
+more = {**n, "mean": mean("amount"), "most": maximum("amount"), "ids": count_distinct("id", limit=9),
+        "set": collect_set("amount", limit=8),
+        "first": first("id"), "last": last("id"), "half": approx_quantiles("amount", (0.5,))}
+five, two = timedelta(minutes=5), timedelta(minutes=2)
+
+def views_of(source):
+    keys = {"shop": "shop"}
+    return (
+        View(source=source, keys=keys, window=tumbling(minutes=1), measures=more),
+        View(source=source, keys=keys, measures=more, where="amount <> 3"),
+        View(source=source, keys={**keys, "odd": "amount % 2"}, window=hopping(five, every=two), measures=n),
+        View(source=source, window=session(minutes=2), measures=n),
+        View(source=source, keys=keys, window=count_window(2), measures=n),
+        View(source=source, keys=keys, window=sliding_count_window(2), measures=n),
+    )
+
+minutes, shops, hops, visits, pairs, lasts = views_of(sales)
+all_minutes, all_shops, all_hops, all_visits, all_pairs, all_lasts = views_of(bare)
+SOURCES = (sales, bare)
+VIEWS = (minutes, shops, hops, visits, pairs, lasts, all_minutes, all_shops, all_hops, all_visits, all_pairs, all_lasts)
+"""
+FILES = {"definitions.py": DEFINITIONS.encode(), "tandem.toml": b""}
+PROJECT = load_files(FILES)
+IN_ORDER = ("pairs", "lasts")
+COLUMNS = ("topic_id", "partition", "offset", "timestamp", "value")
+SCHEMA = pa.schema([RECORDS_SCHEMA.field(name) for name in COLUMNS])
+
+ids = st.integers(0, 7)
+append = st.tuples(
+    st.just("append"), st.lists(st.tuples(ids, st.integers(0, PARTITIONS - 1)), min_size=1, max_size=5).filter(bool)
+)
+read = st.tuples(st.just("read"), st.integers(0, 2))
+commit = st.tuples(st.just("commit"), st.lists(st.integers(1, 4), min_size=PARTITIONS, max_size=PARTITIONS))
+rebase = st.tuples(st.just("rebase"), st.just(None))
+restart = st.tuples(st.just("restart"), st.just(None))
+compact = st.tuples(st.just("compact"), st.just(None))
+rounds = st.tuples(append, read, append | read, read, commit, append | restart | compact, read | rebase, rebase, append, read)
+steps = st.lists(rounds, min_size=1, max_size=3).map(lambda several: [step for one in several for step in one])
+
+
+def sale(number: int) -> bytes:
+    """One record; its content follows from its number, so duplicates differ in their positions alone."""
+    if number == 5:
+        return b"no sale"
+    at = START + timedelta(seconds=number * 47 % 400)
+    return json.dumps({"id": number, "at": at.isoformat(), "shop": "ab"[number % 2], "amount": number * 3 % 5}).encode()
+
+
+@dataclass
+class Played:
+    """A log, the commits of its realtime table, a process that follows the log, and a server that gets its changes.
+
+    `around` says whether duplicates may be in different partitions, `kinds` which views there are.
+    """
+
+    source: str
+    around: bool
+    kinds: tuple[str, ...]
+    log: list[list[bytes]] = field(default_factory=lambda: [[] for _ in range(PARTITIONS)])
+    commits: list[Commit] = field(default_factory=list)
+    window: DedupWindow = field(default_factory=lambda: DedupWindow(MINUTES))
+    served: HotCommits = ()
+    compared: int = 0
+    hot: HotTail = field(init=False)
+
+    def __post_init__(self) -> None:
+        self.of = PROJECT.sources[self.source]
+        prefix = "" if self.source == "sales" else "all_"
+        # In which partition the copy lies that counts matters to windows in the order of the log.
+        names = [f"{prefix}{kind}" for kind in self.kinds if not self.around or kind not in IN_ORDER]
+        self.views = {name: PROJECT.views[name] for name in names}
+        self.task = Task(FILES, self.source, {name: name for name in self.views}, generations=("T",))
+        self.restart()
+
+    def records(self, start: Position, end: Position) -> list[pa.Table]:
+        """The records of a range, partition by partition."""
+        found = []
+        for partition, values_ in enumerate(self.log):
+            low, high = start.get(("T", partition), 0), end.get(("T", partition), 0)
+            rows = [("T", partition, low + row, START, value) for row, value in enumerate(values_[low:high])]
+            found.append(pa.Table.from_pylist([dict(zip(COLUMNS, row, strict=True)) for row in rows], SCHEMA))
+        return found
+
+    @property
+    def end(self) -> Position:
+        """Where the log ends."""
+        return Position.of({("T", partition): len(values_) for partition, values_ in enumerate(self.log)})
+
+    @property
+    def committed(self) -> Position:
+        """Where the commits end."""
+        return self.commits[-1].end if self.commits else LOG_START
+
+    def append(self, numbers: Sequence[tuple[int, int]]) -> None:
+        """Without identity, or if duplicates stay in their partition, the number decides the partition."""
+        for number, partition in numbers:
+            self.log[partition if self.around else number % PARTITIONS].append(sale(number))
+
+    def commit(self, shares: Sequence[int]) -> None:
+        """One micro-batch of the speed layer, of some quarters of what each partition has."""
+        start, end = self.committed, dict(self.end)
+        places = {("T", p): start.get(("T", p), 0) for p in range(PARTITIONS)}
+        to = Position.of(
+            {p: low + (end.get(p, 0) - low) * some // 4 for (p, low), some in zip(places.items(), shares, strict=True)}
+        )
+        if to == start:
+            return
+        tasks = [table for table in self.records(start, to) if table.num_rows]
+        folded = fold_shares(
+            lambda task: [share_of(task, one) for one in tasks], self.task, self.views, ranges(start, to), self.window
+        )
+        self.window = self.window.extended(folded.identities, at=0, caught_up=0)
+        self.commits.append(Commit(start, to, 1, "fold", counts=folded.counts, partials=folded.partials))
+
+    def read(self, back: int) -> None:
+        """The process folds what is new, but for some of the newest records."""
+        end, last = dict(self.end), self.hot.end
+        to = Position.of({p: max(last.get(p, 0), offset - back) for p, offset in end.items()})
+        if to != last:
+            commit = self.hot.extend(pa.concat_tables(self.records(last, to)), to, at=START)
+            self.hear(Change(self.hot.base, commit))
+
+    def rebase(self, _: None = None) -> None:
+        """The process starts from where commits end, if it has come that far; else it reads on."""
+        if not self.hot.covers(self.committed) or self.committed == self.hot.base:
+            return
+        before = self.hot.commits
+        covered = self.hot.rebase(self.committed, at=START)
+        first = self.hot.commits[0] if self.hot.commits and self.hot.commits[0] not in before else None
+        self.hear(Change(self.hot.base, first))
+        self.compare(covered)
+
+    def compare(self, covered: Covered) -> None:
+        """The process compares what it had folded with the commits in its place."""
+        passed = continued(self.commits, covered)
+        if passed is None:
+            return
+        for name, view in self.views.items():
+            assert not differing(view, states(covered, name), [from_ipc(commit.partials[name]) for commit in passed])
+            self.compared += 1
+        assert covered.counts.events == sum(commit.counts.events for commit in passed)
+
+    def restart(self, _: None = None) -> None:
+        """A process that starts where commits end, and loads the identities below from the log."""
+        window = DedupWindow(MINUTES)
+        for table in self.records(LOG_START, self.committed):
+            found = identified(self.of, decode(self.of, table).events, ("T",))
+            window = window.extended(values(identities(self.of, found)), at=0, caught_up=0)
+        self.hot = HotTail(self.task, self.of, self.views, self.committed, Before(window))
+        self.served = ()
+
+    def compact(self, _: None = None) -> None:
+        """Neighbouring commits become one, but for the last two."""
+        old, kept = self.commits[:-2], self.commits[-2:]
+        if len(old) > 1:
+            partials = {
+                name: to_ipc(merge_states(view, [from_ipc(commit.partials[name]) for commit in old]))
+                for name, view in self.views.items()
+            }
+            counts = old[0].counts  # nobody asks
+            self.commits = [Commit(old[0].start, old[-1].end, 1, "fold", counts=counts, partials=partials), *kept]
+
+    def hear(self, change: Change) -> None:
+        """The server gets a change."""
+        sent = None if change.commit is None else decoded(encoded(change.commit))
+        self.served = changed(self.served, Change(change.base, sent))
+
+    def check(self) -> None:
+        """The answers of the server equal those of the whole log below their position."""
+        kept = continuing(self.commits, LOG_START, self.served)
+        commits = self.commits if kept is None else [*kept, *self.served]
+        end = commits[-1].end if commits else LOG_START
+        assert self.committed.at_or_below(end)
+        records = pa.concat_tables(self.records(LOG_START, end))
+        events = deduplicate(self.of, decode(self.of, records).events, generations=("T",)).events
+        prepared = prepare(self.of, events, ("T",))
+        for name, view in self.views.items():
+            cold = partial(view, prepared.events, EMPTY, prepared.failed).states
+            assert not differing(view, [from_ipc(commit.partials[name]) for commit in commits], [cold]), (name, end)
+
+
+def continued(commits: Sequence[Commit], covered: Covered) -> Sequence[Commit] | None:
+    """The commits of a range; None if compaction has merged across its ends."""
+    ends = [LOG_START, *(commit.end for commit in commits)]
+    if covered.start not in ends or covered.end not in ends:
+        return None
+    return commits[ends.index(covered.start) : ends.index(covered.end)]
+
+
+@share(30)
+@given(
+    steps,
+    st.sampled_from([("sales", False), ("sales", True), ("bare", False)]),
+    st.sampled_from([("minutes", "pairs"), ("shops", "hops"), ("visits", "lasts")]),
+)
+def test_a_hot_answer_equals_the_cold_answer_at_its_position(
+    steps: list[tuple[str, object]], of: tuple[str, bool], kinds: tuple[str, ...]
+) -> None:
+    played = Played(*of, kinds)
+    play = {
+        "append": played.append,
+        "read": played.read,
+        "commit": played.commit,
+        "rebase": played.rebase,
+        "restart": played.restart,
+        "compact": played.compact,
+    }
+    for what, how in steps:
+        play[what](how)  # type: ignore[operator]
+        played.check()
