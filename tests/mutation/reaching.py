@@ -11,10 +11,10 @@ import json
 import os
 import signal
 import time
-from collections.abc import Iterator
+from collections.abc import Generator, Iterator
 from pathlib import Path
 from types import FrameType
-from typing import Final
+from typing import Any, Final
 
 import coverage
 import pytest
@@ -80,11 +80,14 @@ class _Reaching:
             self._save()
 
     @pytest.hookimpl(hookwrapper=True)
-    def pytest_runtest_call(self, item: pytest.Item) -> Iterator[None]:
+    def pytest_runtest_call(self, item: pytest.Item) -> Generator[None, Any, None]:
         self.running = item.nodeid
         signal.setitimer(signal.ITIMER_PROF, _MOST_S, _AGAIN_S)
-        yield
+        outcome = yield
         signal.setitimer(signal.ITIMER_PROF, 0)
+        if item.nodeid in self.stopped:
+            # A signal may end the test at an instruction that has no line, of which pytest can show no traceback.
+            outcome.force_result(None)
 
     def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
         outcome = STOPPED if report.when == "call" and report.nodeid in self.stopped else report.outcome

@@ -1,5 +1,6 @@
 """The mutation tester: what it changes, that it sees what a test sees, and a sample of the day."""
 
+import json
 import os
 import subprocess
 import sys
@@ -57,6 +58,69 @@ def test_a_change_is_tested_by_the_tests_that_run_its_lines() -> None:
 
 def test_every_place_of_tests_that_are_recorded_exists() -> None:
     assert [place for place in command.places() if not (ROOT / place).exists()] == []
+
+
+_LONG = """\
+import sys
+import types
+
+
+def spin() -> None:
+    while True:
+        pass
+
+
+def test_long() -> None:
+    spin()
+
+
+def test_of_a_library_whose_error_has_no_line() -> None:
+    cell = 0
+    try:
+        spin()
+    except BaseException:
+        nowhere = types.TracebackType(None, sys._getframe(), 0, -1)
+        assert nowhere.tb_lineno is None, lambda: cell
+        raise ValueError("what?").with_traceback(nowhere)
+
+
+def test_red() -> None:
+    assert 1 > 2
+
+
+def test_short() -> None:
+    pass
+"""
+
+
+def test_a_stopped_test_is_no_failure_whatever_it_ends_with(tmp_path: Path) -> None:
+    (tmp_path / "test_it.py").write_text(_LONG)
+    environ = {**os.environ, "TANDEM_REACH": str(tmp_path), "PYTHONPATH": str(ROOT)}
+    words = [
+        sys.executable,
+        "-m",
+        "pytest",
+        "-q",
+        "-n",
+        "0",
+        "-p",
+        "tests.mutation.reaching",
+        "--rootdir",
+        str(tmp_path),
+        "test_it.py",
+    ]
+    done = subprocess.run(words, cwd=tmp_path, env=environ, capture_output=True, text=True, timeout=120, check=False)
+    assert done.returncode == 1, done.stdout + done.stderr
+    assert "1 failed, 3 passed" in done.stdout
+    (file,) = tmp_path.glob("*.jsonl")
+    reports = [json.loads(line) for line in file.read_text().splitlines()]
+    outcomes = {report["test"].partition("::")[2]: report["outcome"] for report in reports if report["phase"] == "call"}
+    assert outcomes == {
+        "test_long": "stopped",
+        "test_of_a_library_whose_error_has_no_line": "stopped",
+        "test_red": "failed",
+        "test_short": "passed",
+    }
 
 
 def test_every_equivalent_fits_the_code_once() -> None:
