@@ -8,12 +8,20 @@ from rich.table import Table
 from rich.text import Text
 
 from cli.command.call import Call, Output
-from cli.doctor import disk, log, machine, polling, state, tables
+from cli.doctor import disk, leases, log, machine, polling, state, tables
 from cli.doctor.check import Check, Finding, unknown
 from cli.doctor.subject import Subject
 from views.errors import TandemError
 
-CHECKS: Final[tuple[Check, ...]] = (*machine.CHECKS, *disk.CHECKS, *polling.CHECKS, *log.CHECKS, *tables.CHECKS, *state.CHECKS)
+CHECKS: Final[tuple[Check, ...]] = (
+    *machine.CHECKS,
+    *disk.CHECKS,
+    *polling.CHECKS,
+    *leases.CHECKS,
+    *log.CHECKS,
+    *tables.CHECKS,
+    *state.CHECKS,
+)
 """In order of execution: a check comes after the checks that it needs."""
 _SHOWN: Final = {"ok": "ok", "warn": "WARN", "fail": "NOT OK", "unknown": "-"}
 
@@ -21,7 +29,8 @@ _SHOWN: Final = {"ok": "ok", "warn": "WARN", "fail": "NOT OK", "unknown": "-"}
 def run(call: Call) -> Output:
     """Check the machine, the broker, the tables and the project's state, and explain how to fix each problem.
 
-    The checks cover Java, Python, jars, ports, disk, clock, broker, topics, tables, locks and files that earlier runs left.
+    The checks cover Java, Python, jars, ports, disk, clock, broker, topics, tables, locks, leases and files that earlier runs
+    left.
     docs/doctor.md lists the findings of each check. Each finding has one of these outcomes:
 
     * `ok`: in order

@@ -202,6 +202,23 @@ def read(tables: Tables, name: str) -> Record | None:
     return None if handle is None else _newest(handle)[1]
 
 
+def names(tables: Tables) -> list[str]:
+    """The names of the leases that were ever taken, sorted."""
+    return tables.names("control", "leases")
+
+
+def written(tables: Tables, name: str) -> tuple[Record, datetime] | None:
+    """The row of a lease now, and when its owner wrote it by the owner's clock; None if it was never taken. Raises Unreadable."""
+    handle = delta_tables.open_table(tables, _address(tables, name))
+    if handle is None:
+        return None
+    handle, record = _newest(handle)
+    if record is None:
+        return None
+    (at,) = pa.table(handle.get_add_actions())["modification_time"].cast(pa.timestamp("ms", "UTC")).to_pylist()
+    return record, at
+
+
 def take(
     tables: Tables,
     name: str,
