@@ -670,6 +670,27 @@ MUTANTS = (
         "tests/simulation/test_two_machines.py::test_no_commit_names_a_file_that_maintain_deletes",
     ),
     Mutant(
+        "maintained-unclaimed",
+        "maintain neither claims the tables whose files it deletes nor carries its token, so a run that it has displaced commits "
+        "missing files",
+        "batch/maintain/maintain.py",
+        """        delta_tables.claim(handle, tables.lease(address))
+
+
+def _vacuum(tables: Tables, address: str, settings: Settings) -> Freed:
+    handle = delta_tables.open_table(tables, address)
+    return Freed() if handle is None else vacuum(handle, hours=settings.keep.file_hours, lease=tables.lease(address))
+""",
+        """        pass
+
+
+def _vacuum(tables: Tables, address: str, settings: Settings) -> Freed:
+    handle = delta_tables.open_table(tables, address)
+    return Freed() if handle is None else vacuum(handle, hours=settings.keep.file_hours)
+""",
+        "tests/simulation/test_two_machines.py::test_no_commit_names_a_file_that_maintain_deletes",
+    ),
+    Mutant(
         "stale-token-accepted",
         "a holder of an earlier lease that was paused reopens a table and commits to it",
         "ledger/delta/fence.py",
