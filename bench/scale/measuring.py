@@ -4,7 +4,7 @@ import json
 import subprocess
 import threading
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
@@ -12,10 +12,9 @@ from itertools import pairwise
 from pathlib import Path
 from random import Random
 from statistics import median
-from typing import Any, Final
+from typing import Final
 
 import psutil
-from rich.table import Table
 
 from bench.commands import Place, running, until_ended
 from bench.process_tree import tree
@@ -74,16 +73,22 @@ class Keys:
     peak: int
 
 
-def measure(place: Place, scale: Scale, say: Callable[[str], None]) -> Iterator[Triggers | Keys]:
-    """All of it, runs with few and with many views in turn."""
+def measure(place: Place, scale: Scale, say: Callable[[str], None], more: Callable[[], bool]) -> Iterator[Triggers | Keys]:
+    """All of it, runs with few and with many views in turn, as long as there is time for `more`."""
+    if not more():
+        return
     kafka.create(place.connection, [TOPIC], Settings())
     say("sending the backlog")
     send(place, scale.events * (scale.triggers + scale.warm_up + 2), users=5_000)
     for number in range(scale.rounds):
         for views in VIEWS if number % 2 == 0 else VIEWS[::-1]:
+            if not more():
+                return
             found = triggers(place, scale, views, number)
             say(f"round {number + 1}: {views} views, {found.seconds * 1000:.0f} ms a trigger")
             yield found
+    if not more():
+        return
     say(f"sending {scale.keys * scale.of_each} events of {scale.keys} keys")
     send(place, scale.keys * scale.of_each, users=scale.keys)
     yield keys(place, scale)
@@ -168,23 +173,3 @@ def _peak_of(root: int) -> Iterator[list[int]]:
     finally:
         over.set()
         thread.join()
-
-
-def document(found: Sequence[Triggers | Keys]) -> dict[str, Any]:
-    """All runs, and how many times as long a trigger with many views took as one with few."""
-    runs = [one for one in found if isinstance(one, Triggers)]
-    typical = {views: median(run.seconds for run in runs if run.views == views) for views in VIEWS}
-    peaks = [vars(one) | {"peak_gib": round(one.peak / 2**30, 2)} for one in found if isinstance(one, Keys)]
-    return {"triggers": [vars(run) for run in runs], "ratio": round(typical[VIEWS[1]] / typical[VIEWS[0]], 2), "keys": peaks}
-
-
-def tables(found: Sequence[Triggers | Keys]) -> Iterator[Table]:
-    """The same for a person."""
-    shown = Table("views", "round", "ms a trigger", "least", "most", title=f"ratio {document(found)['ratio']}")
-    for run in (one for one in found if isinstance(one, Triggers)):
-        shown.add_row(str(run.views), str(run.round + 1), *(f"{s * 1000:.0f}" for s in (run.seconds, run.least, run.most)))
-    yield shown
-    memory = Table("keys", "events", "seconds", "peak, GiB")
-    for one in (one for one in found if isinstance(one, Keys)):
-        memory.add_row(f"{one.keys:,}", f"{one.events:,}", f"{one.seconds:.0f}", f"{one.peak / 2**30:.2f}")
-    yield memory

@@ -1,15 +1,19 @@
 """An S3 server on loopback with one empty bucket, for the demo and for tests: moto's, in memory.
 
 python -m cli.demo.s3_server    print the bucket's address and options as JSON, and serve until standard input ends
+
+This server tells at COUNTS how many requests of each kind it has had: a method, or `LIST` for a listing.
 """
 
 import json
 import logging
 import sys
+from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
+from dataclasses import dataclass, field
 from threading import Lock, Thread
-from typing import Any
+from typing import Any, Final
 from uuid import uuid4
 
 import httpx
@@ -18,6 +22,7 @@ from werkzeug.serving import make_server
 
 Application = Callable[[Any, Any], Iterable[bytes]]
 """A WSGI application."""
+COUNTS: Final = "/-/requests"
 
 
 @contextmanager
@@ -51,8 +56,30 @@ def bucket(around: Callable[[Application], Application] = lambda moto: moto) -> 
         server.server_close()
 
 
+@dataclass
+class Counting:
+    """An application before the store that counts its requests."""
+
+    counts: Counter[str] = field(default_factory=Counter)
+    _one: Lock = field(default_factory=Lock)
+
+    def around(self, store: Application) -> Application:
+        """The store behind it."""
+
+        def counting(environ: Any, start: Any) -> Iterable[bytes]:
+            if environ["PATH_INFO"] == COUNTS:
+                start("200 OK", [("Content-Type", "application/json")])
+                return [json.dumps(self.counts).encode()]
+            kind = "LIST" if "list-type=" in environ.get("QUERY_STRING", "") else environ["REQUEST_METHOD"]
+            with self._one:
+                self.counts[kind] += 1
+            return store(environ, start)
+
+        return counting
+
+
 if __name__ == "__main__":
-    with bucket() as (url, options):
+    with bucket(Counting().around) as (url, options):
         sys.stdout.write(f"{json.dumps({'root': url, 'options': dict(options)})}\n")
         sys.stdout.flush()
         sys.stdin.read()

@@ -1,5 +1,6 @@
 """`tandem bench`: measure the cost of the same answers in Tandem and in Spark alone. bench/README.md explains the figures."""
 
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import replace
@@ -21,7 +22,10 @@ from bench.peers.contestants.archive import ARCHIVE
 from bench.peers.contestants.batch import BATCH
 from bench.peers.contestants.registry import STREAMING
 from bench.peers.provided import provide
+from bench.scale import executors, micro_batch_keys
 from bench.scale import measuring as scaling
+from bench.scale import report as scaled
+from bench.scale.ground import machine
 from bench.serving import growing, limits, questions
 from bench.serving import measuring as asking
 from bench.serving import report as asked
@@ -31,6 +35,7 @@ from bench.soak.load import Soak
 from cli.command.call import Call, Output
 from cli.command.exclusive_state import emptied, own_state
 from cli.command.signals import interrupted
+from cli.dev.bench_cluster import on_cluster
 from infra import kafka
 from infra.kafka import broker
 from infra.process import background
@@ -46,7 +51,7 @@ def run(
         Literal["peers", "scale", "evolve", "duplicates", "serving", "limits", "soak"],
         typer.Argument(
             help="The benchmark. peers: Tandem, Kafka Streams, Flink SQL, Pathway and Structured Streaming on one topic; DuckDB, "
-            "Polars, chdb and Spark SQL on its files. scale: many views and many keys. evolve: new history "
+            "Polars, chdb and Spark SQL on its files. scale: executors, keys and views. evolve: new history "
             "and a new release. duplicates: memory for deduplication. serving: questions in process and over HTTP, and "
             "DuckDB over the same files. limits: the limits on a server's connections. soak: a server under steady load."
         ),
@@ -59,7 +64,8 @@ def run(
             min=0.1,
             max=60,
             metavar="N",
-            help="Duration of soak's load, 5 by default; or when peers begins no further run, 38 by default and 9 with --quick.",
+            help="Duration of soak's load, 5 by default; or when peers and scale begin no further run: peers 38 by default and 9 "
+            "with --quick, scale 45 and 12.",
         ),
     ] = None,
 ) -> Output:
@@ -69,11 +75,11 @@ def run(
     up to 40 minutes on a machine that does nothing else. The peers are fetched at the first run. It succeeds only if every
     answer equals the truth; an interrupted run prints what it has measured (docs/peers.md).
 
-    The other benchmarks take some minutes. `evolve` and `serving` fail if an answer is wrong. `soak` fails if a request gets
-    no answer, or if the server's memory, open files or threads grow.
+    The other benchmarks take some minutes, `scale` up to 45. `scale`, `evolve` and `serving` fail if an answer is wrong. `soak`
+    fails if a request gets no answer, or if the server's memory, open files or threads grow.
     """
-    if minutes is not None and (what not in ("soak", "peers") or (what == "soak" and quick)):
-        raise TandemError("--minutes needs WHAT to be soak or peers, and soak cannot combine it with --quick")
+    if minutes is not None and (what not in ("soak", "peers", "scale") or (what == "soak" and quick)):
+        raise TandemError("--minutes needs WHAT to be soak, peers or scale, and soak cannot combine it with --quick")
     if what == "peers":
         return _peers(call, minutes, quick=quick)
     if what == "soak":
@@ -84,15 +90,34 @@ def run(
             call.say(f"{one.what}: {one.size} measured")
             figures.append(one)
         return Output(duplicates.document(figures), duplicates.table(figures))
-    return {"scale": _scale, "evolve": _evolve, "serving": _serving, "limits": _limits}[what](call, quick=quick)
+    if what == "scale":
+        return _scale(call, minutes or (12.0 if quick else 45.0), quick=quick)
+    return {"evolve": _evolve, "serving": _serving, "limits": _limits}[what](call, quick=quick)
 
 
-def _scale(call: Call, *, quick: bool) -> Output:
+def _scale(call: Call, minutes: float, *, quick: bool) -> Output:
     state = own_state(call.environ, "bench", "scale")
+    found: list[scaled.Found] = []
+    over = False
+    deadline = time.monotonic() + minutes * 60
+
+    def more() -> bool:
+        nonlocal over
+        over = over or time.monotonic() > deadline
+        return not over
+
     with interrupted(), emptied(state, before=lambda: _stop(state)), _broker(call, state) as connection:
         place = Place(state, connection, cores(), _MEMORY)
-        found = list(scaling.measure(place, scaling.QUICK if quick else scaling.FULL, call.say))
-    return Output(scaling.document(found), Group(*scaling.tables(found)))
+        process = background.running(state / "kafka", broker.NAME)
+        assert process is not None
+        with on_cluster(place, call.environ, process.pid) as ground:
+            keys, cluster = (micro_batch_keys.QUICK, executors.QUICK) if quick else (micro_batch_keys.FULL, executors.FULL)
+            found += micro_batch_keys.measure(ground, keys, call.say, more)
+            found += executors.measure(ground, cluster, call.say, more)
+        found += scaling.measure(place, scaling.QUICK if quick else scaling.FULL, call.say, more)
+    on = machine()
+    document = scaled.document(found, on, complete=not over)
+    return Output(document, Group(*scaled.shown(found, on, complete=not over)), 1 if scaled.wrong(found) else 0)
 
 
 def _evolve(call: Call, *, quick: bool) -> Output:

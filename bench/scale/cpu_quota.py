@@ -1,0 +1,65 @@
+"""A bound of the CPU of some processes, each with its children: so that one machine of few cores stands for several hosts.
+
+Needs cgroups of version 1 with a `cpu` controller that this process may write, as in many containers; elsewhere no bound is set.
+"""
+
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Final
+
+from bench.process_tree import tree
+
+_CPU: Final = Path("/sys/fs/cgroup/cpu")
+_PERIOD_US: Final = 100_000
+
+
+@dataclass
+class Quotas:
+    """Groups of processes below a controller, one for each process tree; what a process starts later belongs to its group."""
+
+    controller: Path
+    name: str
+    groups: list[Path] = field(default_factory=list)
+
+    def bound(self, roots: Sequence[int], share: float) -> None:
+        """Give each of these trees this share of one core, until `release`. Raises OSError where that is not allowed."""
+        for root in roots:
+            group = self.controller / f"{self.name}-{len(self.groups)}"
+            group.mkdir()
+            self.groups.append(group)
+            (group / "cpu.cfs_period_us").write_text(str(_PERIOD_US))
+            (group / "cpu.cfs_quota_us").write_text(str(int(share * _PERIOD_US)))
+            for process in tree(root):
+                # A process that has just ended cannot be moved.
+                with suppress(ProcessLookupError):
+                    (group / "cgroup.procs").write_text(str(process.pid))
+
+    def release(self) -> None:
+        """Bound no process any more."""
+        for group in self.groups:
+            with suppress(OSError):
+                for pid in (group / "cgroup.procs").read_text().split():
+                    with suppress(ProcessLookupError):
+                        (self.controller / "cgroup.procs").write_text(pid)
+                group.rmdir()
+        self.groups.clear()
+
+
+@contextmanager
+def quotas(name: str, *, controller: Path = _CPU) -> Iterator[Quotas | None]:
+    """Groups under this name until the block ends; None where this process may make none."""
+    probe = controller / f"{name}-probe"
+    try:
+        probe.mkdir()
+        writable = (probe / "cpu.cfs_quota_us").exists()
+        probe.rmdir()
+    except OSError:
+        writable = False
+    found = Quotas(controller, name) if writable else None
+    try:
+        yield found
+    finally:
+        if found is not None:
+            found.release()

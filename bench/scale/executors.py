@@ -1,0 +1,306 @@
+"""Recompute and catching up on a cluster: how much faster two executors of one core each are than one, and what limits them.
+
+Each run reads one topic or its archive, whose events are known, and its answers are compared with them.
+"""
+
+import json
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from datetime import UTC, datetime, timedelta
+from itertools import product
+from pathlib import Path
+from statistics import median
+from typing import Final, Literal, get_args
+
+from bench.commands import cores, running, until_ended
+from bench.peers.events import Answers, Shape, differing, generate, truth, values
+from bench.peers.outputs import answers
+from bench.scale.draining import counted, folds, micro_batches, wait_for
+from bench.scale.ground import Ground, Watch, since
+from infra import kafka
+from infra.settings import Kafka, Settings
+from ledger.delta.addresses import Tables
+from ledger.realtime.follower import Follower
+from serving.read.outcome import given
+from serving.read.reader import Reader
+from views.errors import TandemError
+
+What = Literal["recompute", "catch-up"]
+EXECUTORS: Final = (1, 2)
+SOURCE: Final = "requests"
+CHECKED: Final = "pages"
+OTHERS: Final = ("users", "hours", "slow")
+"""Views of which only the number of events is compared."""
+_PAGES: Final = 1_000
+_BASE: Final = datetime(2026, 11, 1, 8, tzinfo=UTC)
+_BUSY: Final = 0.85
+_FOLDING: Final = f"{SOURCE}: full, from"
+"""What `recompute` says when it begins to fold."""
+
+_DEFINITIONS: Final = """\
+from datetime import datetime, timedelta
+
+from views import Event, Source, View, approx_count_distinct, approx_quantiles, count, maximum, total, tumbling
+
+
+class Request(Event):
+    id: str
+    at: datetime
+    user: str
+    path: str
+    bytes: int
+    ms: float
+
+
+requests = Source(topic="{topic}", event=Request, event_time="at", identity=("id",), dedup_window=timedelta(hours=1))
+minute = tumbling(minutes=1)
+pages = View(
+    source=requests, keys={{"path": "path"}}, window=minute, measures={{"n": count(), "b": total("bytes"), "m": maximum("ms")}}
+)
+users = View(source=requests, keys={{"who": '"user"'}}, window=tumbling(days=1), measures={{"n": count(), "b": total("bytes")}})
+hours = View(
+    source=requests,
+    window=tumbling(hours=1),
+    measures={{"n": count(), "visitors": approx_count_distinct('"user"'), "latency": approx_quantiles("ms", (0.5, 0.99))}},
+)
+slow = View(
+    source=requests,
+    keys={{"path": "path"}},
+    window=tumbling(hours=1),
+    measures={{"n": count(), "latency": approx_quantiles("ms", (0.9,))}},
+)
+SOURCES = (requests,)
+VIEWS = (pages, users, hours, slow)
+"""
+
+
+@dataclass(frozen=True)
+class Plan:
+    """What is run: events of a topic, events of a micro-batch, numbers of partitions, rounds; seconds that a command may take."""
+
+    events: int
+    batch: int
+    partitions: tuple[int, ...]
+    rounds: int
+    limit_s: float
+
+
+FULL: Final = Plan(events=2_000_000, batch=100_000, partitions=(4, 8), rounds=2, limit_s=900)
+QUICK: Final = Plan(events=400_000, batch=50_000, partitions=(4, 8), rounds=1, limit_s=400)
+
+
+@dataclass(frozen=True)
+class Case:
+    """What one run is: its number of executors, each with a share of a core, and the number of partitions of its topic."""
+
+    what: What
+    partitions: int
+    executors: int
+    share: float
+    round: int
+
+
+@dataclass(frozen=True)
+class Run:
+    """One run: `events` in `seconds`. `differ` answers are wrong.
+
+    `seconds` are of the fold of a recompute, or from the first micro-batch's commit of a catch-up to the last one's. `whole_s` is
+    the command's time with the start of Spark; `cpu` has the CPU seconds of each part in that time. `requests` are those to the
+    store: of a recompute, or of each micro-batch of a catch-up.
+    """
+
+    case: Case
+    events: int
+    seconds: float
+    whole_s: float
+    cpu: Mapping[str, float] = field(hash=False)
+    requests: Mapping[str, float] = field(hash=False)
+    differ: int
+
+    @property
+    def per_second(self) -> float:
+        """Events a second."""
+        return self.events / self.seconds
+
+    @property
+    def busy(self) -> float:
+        """How many cores the platform's processes kept busy, on average over the command."""
+        return sum(self.cpu.values()) / self.whole_s
+
+
+@dataclass(frozen=True)
+class Topic:
+    """A filled topic with its answers, and how many events of it count."""
+
+    name: str
+    partitions: int
+    events: int
+    truth: Answers
+    counted: int
+
+    @property
+    def definitions(self) -> str:
+        """The project that reads it."""
+        return _DEFINITIONS.format(topic=self.name)
+
+
+def cases(plan: Plan, partitions: int, shares: Sequence[float]) -> Iterator[Case]:
+    """All runs on one topic, those with one and with two executors in turn."""
+    for number, share in product(range(plan.rounds), shares):
+        for executors in EXECUTORS if number % 2 == 0 else EXECUTORS[::-1]:
+            for what in get_args(What):
+                yield Case(what, partitions, executors, share, number)
+
+
+def measure(ground: Ground, plan: Plan, say: Callable[[str], None], more: Callable[[], bool]) -> Iterator[Run]:
+    """All runs, as long as there is time for `more`."""
+    for partitions in plan.partitions:
+        if not more():
+            return
+        say(f"filling a topic of {partitions} partitions with {plan.events:,} events, and archiving it")
+        topic = fill(ground, partitions, plan.events)
+        _archive(ground, plan, topic)
+        for case in cases(plan, partitions, ground.shares()):
+            if not more():
+                return
+            try:
+                found = (recompute if case.what == "recompute" else catch_up)(ground, plan, topic, case)
+            finally:
+                ground.release()
+            say(line(found))
+            yield found
+
+
+def fill(ground: Ground, partitions: int, events: int) -> Topic:
+    """A topic whose partitions get equal shares of the events; a duplicate is in the partition of its event."""
+    name = f"scale-{partitions}"
+    kafka.create(ground.place.connection, [name], Settings(kafka=Kafka(partitions=partitions)))
+    table = generate(Shape(events, _PAGES, _BASE))
+    ids = table.column("id").to_pylist()
+    with kafka.sender(ground.place.connection.address) as sender:
+        for own, (_, value) in zip(ids, values(table), strict=True):
+            sender.send(name, value, own.encode())
+    return Topic(name, partitions, events, truth(table), len(set(ids)))
+
+
+def _archive(ground: Ground, plan: Plan, topic: Topic) -> None:
+    state, extra = _state(ground, topic.name), ground.variables(topic.name, max(EXECUTORS))
+    with running(ground.place, state, topic.definitions, "archive", extra=extra) as process:
+        until_ended(process, plan.limit_s, state)
+
+
+def recompute(ground: Ground, plan: Plan, topic: Topic, case: Case) -> Run:
+    """A full recompute of the archived topic. The start of Spark is not part of the seconds."""
+    state, extra = _state(ground, topic.name), ground.variables(topic.name, case.executors)
+    began, before = time.monotonic(), ground.requests()
+    with (
+        running(ground.place, state, topic.definitions, "recompute", "--mode", "full", extra=extra) as process,
+        Watch(ground.roots(process.pid)) as watch,
+    ):
+        if case.share < 1:
+            said = state / "recompute.err"
+            wait_for(process, lambda: _FOLDING in said.read_text("utf-8", "replace"), "the fold", state, plan.limit_s)
+            ground.bound(process.pid, case.share)
+        until_ended(process, plan.limit_s, state)
+        whole, sent = time.monotonic() - began, since(before, ground.requests())
+    (done,) = json.loads((state / "recompute.out").read_text())["done"]
+    differ = wrong(ground.tables(topic.name, state), topic)
+    return Run(case, done["events"], done["seconds"], whole, watch.cpu, sent, differ)
+
+
+def catch_up(ground: Ground, plan: Plan, topic: Topic, case: Case) -> Run:
+    """A speed layer that starts on the filled topic. The first micro-batch, which warms Spark up, is not part of the seconds."""
+    name = f"scale-{topic.partitions}-{case.round}-{case.share}-{case.executors}"
+    state = _state(ground, name)
+    # Compacted commits would hide when their micro-batches ended.
+    extra = ground.variables(name, case.executors, SPEED_MAX_EVENTS=plan.batch, SPEED_COMPACT_EVERY=100_000)
+    tables, began = ground.tables(name, state), time.monotonic()
+    with (
+        running(ground.place, state, topic.definitions, "speed", extra=extra) as process,
+        Watch(ground.roots(process.pid)) as watch,
+    ):
+        commits, limit_s = Follower(tables, 1, SOURCE), plan.limit_s
+        wait_for(process, lambda: micro_batches(state) > 0, "the first micro-batch", state, limit_s)
+        ground.bound(process.pid, case.share)
+        first, before = micro_batches(state), ground.requests()
+        # Until here the benchmark sends the store no request.
+        wait_for(process, lambda: micro_batches(state) >= topic.events // plan.batch - 1, "most micro-batches", state, limit_s)
+        done, sent = micro_batches(state) - first, since(before, ground.requests())
+        wait_for(process, lambda: counted(folds(commits)) >= topic.events, "the last micro-batch", state, limit_s)
+        whole = time.monotonic() - began
+        cpu = watch.cpu
+    found = folds(commits)
+    start, end = found[0], found[-1]
+    if start.at is None or end.at is None or not done:
+        raise TandemError(f"the catch-up took {len(found)} micro-batches; it needs some more to tell the time between them")
+    events = topic.events - sum(start.end.values())
+    each = {kind: round(number / done, 1) for kind, number in sent.items()}
+    return Run(case, events, (end.at - start.at) / timedelta(seconds=1), whole, cpu, each, wrong(tables, topic))
+
+
+def wrong(tables: Tables, topic: Topic) -> int:
+    """How many rows of the checked view differ from the truth, and how many other views count another number of events."""
+    reader = Reader(tables)
+    found = answers(
+        (row["path"], int(datetime.fromisoformat(str(row["window_start"])).timestamp() * 1000), row["n"], row["b"], row["m"])
+        for row in given(reader.answer(CHECKED)).rows()
+    )
+    others = [sum(int(row["n"]) for row in given(reader.answer(view)).rows()) for view in OTHERS]
+    return differing(topic.truth, found) + sum(number != topic.counted for number in others)
+
+
+def _state(ground: Ground, name: str) -> Path:
+    return ground.place.folder / name
+
+
+def line(run: Run) -> str:
+    """A run for a person."""
+    used = ", ".join(f"{part} {seconds:.0f}" for part, seconds in run.cpu.items())
+    right = "every answer right" if not run.differ else f"{run.differ} ANSWERS WRONG"
+    case, each = run.case, " a micro-batch" if run.case.what == "catch-up" else ""
+    sent = ", ".join(f"{kind} {number:g}" for kind, number in run.requests.items())
+    return (
+        f"{case.what}, {case.partitions} partitions, {case.executors} x {case.share:g} core: {run.per_second:,.0f} events/s "
+        f"({run.events:,} in {run.seconds:.1f} s; the command {run.whole_s:.0f} s, CPU seconds of {used}; "
+        f"requests{each} {sent}); {right}"
+    )
+
+
+@dataclass(frozen=True)
+class Gain:
+    """How many times as fast two executors are as one, over the medians of the rounds.
+
+    With one executor a run takes fixed + work, with two fixed + work / 2 seconds: `fixed_s` is what the second executor does not
+    shorten, of `two_s`. `busy` is how many of all `cores` were busy with two.
+    """
+
+    what: What
+    partitions: int
+    share: float
+    times: float
+    fixed_s: float
+    two_s: float
+    busy: float
+    cores: int
+
+    @property
+    def limit(self) -> str:
+        """What keeps it from two."""
+        if self.busy >= _BUSY * self.cores:
+            return f"the machine: {self.busy:.1f} of its {self.cores} cores were busy"
+        return (
+            f"what does not run in tasks side by side: {self.fixed_s:.1f} of {self.two_s:.1f} s "
+            f"({self.fixed_s / self.two_s:.0%}); {self.busy:.1f} of {self.cores} cores were busy"
+        )
+
+
+def gains(runs: Sequence[Run]) -> Iterator[Gain]:
+    """Of every kind of run that was done with one and with two executors."""
+    for what, partitions, share in dict.fromkeys((run.case.what, run.case.partitions, run.case.share) for run in runs):
+        own = [run for run in runs if (run.case.what, run.case.partitions, run.case.share) == (what, partitions, share)]
+        one, two = ([run for run in own if run.case.executors == number] for number in EXECUTORS)
+        if one and two:
+            slow, fast = (median(run.seconds / run.events for run in some) * two[0].events for some in (one, two))
+            busy = median(run.busy for run in two)
+            yield Gain(what, partitions, share, slow / fast, max(0.0, 2 * fast - slow), fast, busy, cores())

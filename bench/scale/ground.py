@@ -1,0 +1,157 @@
+"""The ground of the benchmark: a standalone cluster on this machine with tables in a bucket, and what its processes use."""
+
+import json
+import os
+import platform
+import threading
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass, field
+from importlib.metadata import version
+from pathlib import Path
+from types import TracebackType
+from typing import Final, Literal, Self
+
+import psutil
+
+from bench.commands import Place, cores
+from bench.process_tree import pss_bytes, tree
+from bench.scale.cpu_quota import Quotas
+from infra.settings import Settings, Storage
+from ledger.delta.addresses import Tables
+
+Part = Literal["driver", "executors", "store", "broker"]
+PARTS: Final[tuple[Part, ...]] = ("driver", "executors", "store", "broker")
+_EVERY_S: Final = 0.5
+_HOSTS: Final = 5
+"""Two executors, the driver, the store and the broker."""
+_PACKAGES: Final = ("pyspark", "deltalake", "duckdb", "pyarrow")
+
+
+@dataclass(frozen=True)
+class Ground:
+    """Where commands run.
+
+    Args:
+        place: the folder, the broker, and the heap of drivers.
+        environ: the variables with which a command runs on the cluster and finds the bucket.
+        workers: the process ids of the cluster's workers.
+        beside: the process ids of the store and of the broker.
+        quotas: bounds of CPU; None where this machine sets none.
+        requests: how many requests of each kind the store has had.
+    """
+
+    place: Place
+    environ: Mapping[str, str]
+    workers: Sequence[int]
+    beside: Mapping[Part, int]
+    quotas: Quotas | None
+    requests: Callable[[], Mapping[str, int]]
+
+    def variables(self, name: str, executors: int, **further: object) -> dict[str, str]:
+        """The environment of a command that keeps its tables under this name, on N executors of one core each."""
+        return {
+            **self.environ,
+            "TANDEM_STORAGE_ROOT": f"{self.environ['TANDEM_STORAGE_ROOT']}/{name}",
+            "TANDEM_SPARK_CORES_MAX": str(executors),
+            "TANDEM_SPEED_CORES_MAX": str(executors),
+            "TANDEM_SPARK_CONF": json.dumps({"spark.executor.cores": "1"}),
+            **{f"TANDEM_{setting}": str(value) for setting, value in further.items()},
+        }
+
+    def tables(self, name: str, state: Path) -> Tables:
+        """The tables under this name."""
+        options = json.loads(self.environ["TANDEM_STORAGE_OPTIONS"])
+        return Tables.of(
+            Settings(state=str(state), storage=Storage(root=f"{self.environ['TANDEM_STORAGE_ROOT']}/{name}", options=options))
+        )
+
+    def roots(self, driver: int) -> dict[Part, list[int]]:
+        """The process trees of each part while a command with this process id runs."""
+        return {"driver": [driver], "executors": [*self.workers], **{part: [pid] for part, pid in self.beside.items()}}
+
+    def bound(self, driver: int, share: float) -> None:
+        """Give each executor, the driver, the store and the broker this share of a core; a whole core is unbounded."""
+        if self.quotas is not None and share < 1:
+            self.quotas.bound([pid for pids in self.roots(driver).values() for pid in pids], share)
+
+    def release(self) -> None:
+        """Bound no process any more."""
+        if self.quotas is not None:
+            self.quotas.release()
+
+    def shares(self) -> tuple[float, ...]:
+        """The shares of a core to measure: all of it; on few cores also a share that all five processes can have at once."""
+        return (1.0,) if self.quotas is None or cores() >= _HOSTS else (1.0, round(cores() / _HOSTS, 2))
+
+
+@dataclass
+class Watch:
+    """A context in which a thread samples the CPU of some process trees, and with `memory` the largest PSS of the driver's."""
+
+    roots: Mapping[Part, Sequence[int]]
+    memory: bool = False
+    peak: int = 0
+    _first: dict[psutil.Process, float] = field(default_factory=dict, init=False)
+    _last: dict[Part, dict[psutil.Process, float]] = field(default_factory=dict, init=False)
+    _over: threading.Event = field(default_factory=threading.Event, init=False)
+    _one: threading.Lock = field(default_factory=threading.Lock, init=False)
+
+    def __enter__(self) -> Self:
+        self.restart()
+        self._thread = threading.Thread(target=self._run, name="watch", daemon=True)
+        self._thread.start()
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, value: BaseException | None, trace: TracebackType | None) -> None:
+        self._over.set()
+        self._thread.join()
+
+    @property
+    def cpu(self) -> dict[str, float]:
+        """CPU seconds of each part since the context began, without the last moment of processes that have ended."""
+        with self._one:
+            return {
+                part: round(sum(used - self._first.get(process, 0.0) for process, used in seen.items()), 2)
+                for part, seen in self._last.items()
+            }
+
+    def restart(self) -> None:
+        """Count CPU seconds from here on."""
+        self._look()
+        with self._one:
+            self._first = {process: used for seen in self._last.values() for process, used in seen.items()}
+
+    def _run(self) -> None:
+        while not self._over.wait(_EVERY_S):
+            self._look()
+        self._look()
+
+    def _look(self) -> None:
+        with self._one:
+            for part, pids in self.roots.items():
+                # By process: a process that has ended takes its seconds with it, unless its parent has waited for it.
+                seen = self._last.setdefault(part, {})
+                for process in (process for pid in pids for process in tree(pid)):
+                    with suppress(psutil.NoSuchProcess):
+                        times = process.cpu_times()
+                        seen[process] = times.user + times.system
+        if self.memory:
+            self.peak = max(self.peak, sum(map(pss_bytes, self.roots["driver"])))
+
+
+def since(before: Mapping[str, int], after: Mapping[str, int]) -> dict[str, int]:
+    """The requests between two counts, by kind."""
+    return {kind: number - before.get(kind, 0) for kind, number in sorted(after.items()) if number > before.get(kind, 0)}
+
+
+def machine() -> dict[str, object]:
+    """What the figures were measured on: cores, memory, the load of the last minute, and versions."""
+    memory = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
+    return {
+        "cores": cores(),
+        "memory_gb": round(memory / 1e9, 1),
+        "load": round(os.getloadavg()[0], 1),
+        "python": platform.python_version(),
+        **{package: version(package) for package in _PACKAGES},
+    }

@@ -1,0 +1,40 @@
+"""The cluster of `tandem bench scale`: the demo's standalone master and workers, with tables in the demo's own bucket."""
+
+import json
+import os
+from collections.abc import Iterator, Mapping
+from contextlib import ExitStack, contextmanager
+
+import httpx
+import psutil
+
+from bench.commands import Place
+from bench.scale.cpu_quota import quotas
+from bench.scale.ground import Ground
+from cli.demo.bucket import own_bucket
+from cli.demo.s3_server import COUNTS
+from cli.demo.spark_cluster import own_cluster
+
+_SERVER = "cli.demo.s3_server"
+_CREDENTIALS = ("AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY")
+
+
+@contextmanager
+def on_cluster(place: Place, environ: Mapping[str, str], broker: int) -> Iterator[Ground]:
+    """The ground until the block ends; `broker` is the process id of the place's broker. Raises TandemError."""
+    with ExitStack() as around:
+        bucket = dict(around.enter_context(own_bucket(environ, place.folder / "logs" / "s3.log")))
+        credentials = {name: bucket[name] for name in _CREDENTIALS}
+        cluster = around.enter_context(own_cluster(environ, place.folder, place.folder, credentials))
+        workers = [worker.pid for worker in cluster.workers]
+        (store,) = (child.pid for child in psutil.Process().children() if _SERVER in child.cmdline())
+        bounds = around.enter_context(quotas(f"tandem-bench-{os.getpid()}"))
+        counts = f"{json.loads(bucket['TANDEM_STORAGE_OPTIONS'])['aws_endpoint_url']}{COUNTS}"
+        yield Ground(
+            place,
+            {**bucket, **cluster.settings},
+            workers,
+            {"store": store, "broker": broker},
+            bounds,
+            lambda: dict(httpx.get(counts).raise_for_status().json()),
+        )
