@@ -86,8 +86,8 @@ class Plan:
     limit_s: float
 
 
-FULL: Final = Plan(events=2_000_000, batch=100_000, partitions=(4, 8), rounds=2, limit_s=900)
-QUICK: Final = Plan(events=400_000, batch=50_000, partitions=(4, 8), rounds=1, limit_s=400)
+FULL: Final = Plan(events=2_000_000, batch=200_000, partitions=(4, 8), rounds=2, limit_s=900)
+QUICK: Final = Plan(events=400_000, batch=100_000, partitions=(4, 8), rounds=1, limit_s=400)
 
 
 @dataclass(frozen=True)
@@ -106,8 +106,9 @@ class Run:
     """One run: `events` in `seconds`. `differ` answers are wrong.
 
     `seconds` are of the fold of a recompute, or from the first micro-batch's commit of a catch-up to the last one's. `whole_s` is
-    the command's time with the start of Spark; `cpu` has the CPU seconds of each part in that time. `requests` are those to the
-    store: of a recompute, or of each micro-batch of a catch-up.
+    the command's time with the start of Spark. In that time `cpu` are the CPU seconds of each part, and `machine` is how many
+    cores all programs of the machine kept busy. `requests` are those to the store: of a recompute, or of each micro-batch of a
+    catch-up.
     """
 
     case: Case
@@ -115,6 +116,7 @@ class Run:
     seconds: float
     whole_s: float
     cpu: Mapping[str, float] = field(hash=False)
+    machine: float
     requests: Mapping[str, float] = field(hash=False)
     differ: int
 
@@ -203,10 +205,10 @@ def recompute(ground: Ground, plan: Plan, topic: Topic, case: Case) -> Run:
             wait_for(process, lambda: _FOLDING in said.read_text("utf-8", "replace"), "the fold", state, plan.limit_s)
             ground.bound(process.pid, case.share)
         until_ended(process, plan.limit_s, state)
-        whole, sent = time.monotonic() - began, since(before, ground.requests())
+        whole, sent, busy = time.monotonic() - began, since(before, ground.requests()), watch.machine
     (done,) = json.loads((state / "recompute.out").read_text())["done"]
     differ = wrong(ground.tables(topic.name, state), topic)
-    return Run(case, done["events"], done["seconds"], whole, watch.cpu, sent, differ)
+    return Run(case, done["events"], done["seconds"], whole, watch.cpu, busy, sent, differ)
 
 
 def catch_up(ground: Ground, plan: Plan, topic: Topic, case: Case) -> Run:
@@ -229,14 +231,14 @@ def catch_up(ground: Ground, plan: Plan, topic: Topic, case: Case) -> Run:
         done, sent = micro_batches(state) - first, since(before, ground.requests())
         wait_for(process, lambda: counted(folds(commits)) >= topic.events, "the last micro-batch", state, limit_s)
         whole = time.monotonic() - began
-        cpu = watch.cpu
+        cpu, busy = watch.cpu, watch.machine
     found = folds(commits)
     start, end = found[0], found[-1]
     if start.at is None or end.at is None or not done:
         raise TandemError(f"the catch-up took {len(found)} micro-batches; it needs some more to tell the time between them")
     events = topic.events - sum(start.end.values())
     each = {kind: round(number / done, 1) for kind, number in sent.items()}
-    return Run(case, events, (end.at - start.at) / timedelta(seconds=1), whole, cpu, each, wrong(tables, topic))
+    return Run(case, events, (end.at - start.at) / timedelta(seconds=1), whole, cpu, busy, each, wrong(tables, topic))
 
 
 def wrong(tables: Tables, topic: Topic) -> int:
@@ -272,7 +274,7 @@ class Gain:
     """How many times as fast two executors are as one, over the medians of the rounds.
 
     With one executor a run takes fixed + work, with two fixed + work / 2 seconds: `fixed_s` is what the second executor does not
-    shorten, of `two_s`. `busy` is how many of all `cores` were busy with two.
+    shorten, of `two_s`. With two, `busy` of all `cores` were busy, `own` of them with Tandem, store and broker.
     """
 
     what: What
@@ -281,18 +283,18 @@ class Gain:
     times: float
     fixed_s: float
     two_s: float
+    own: float
     busy: float
     cores: int
 
     @property
     def limit(self) -> str:
         """What keeps it from two."""
-        if self.busy >= _BUSY * self.cores:
-            return f"the machine: {self.busy:.1f} of its {self.cores} cores were busy"
-        return (
-            f"what does not run in tasks side by side: {self.fixed_s:.1f} of {self.two_s:.1f} s "
-            f"({self.fixed_s / self.two_s:.0%}); {self.busy:.1f} of {self.cores} cores were busy"
-        )
+        busy = f"{self.busy:.1f} of {self.cores} cores were busy, {self.own:.1f} of them with this"
+        if self.share == 1 and self.busy >= _BUSY * self.cores:
+            return f"the machine; {busy}"
+        part = self.fixed_s / self.two_s
+        return f"what does not run in tasks side by side, {self.fixed_s:.1f} of {self.two_s:.1f} s ({part:.0%}); {busy}"
 
 
 def gains(runs: Sequence[Run]) -> Iterator[Gain]:
@@ -302,5 +304,6 @@ def gains(runs: Sequence[Run]) -> Iterator[Gain]:
         one, two = ([run for run in own if run.case.executors == number] for number in EXECUTORS)
         if one and two:
             slow, fast = (median(run.seconds / run.events for run in some) * two[0].events for some in (one, two))
-            busy = median(run.busy for run in two)
-            yield Gain(what, partitions, share, slow / fast, max(0.0, 2 * fast - slow), fast, busy, cores())
+            fixed = min(max(0.0, 2 * fast - slow), fast)
+            own_cores, busy = median(run.busy for run in two), median(run.machine for run in two)
+            yield Gain(what, partitions, share, slow / fast, fixed, fast, own_cores, busy, cores())

@@ -4,6 +4,7 @@ import json
 import os
 import platform
 import threading
+import time
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
@@ -23,8 +24,8 @@ from ledger.delta.addresses import Tables
 Part = Literal["driver", "executors", "store", "broker"]
 PARTS: Final[tuple[Part, ...]] = ("driver", "executors", "store", "broker")
 _EVERY_S: Final = 0.5
-_HOSTS: Final = 5
-"""Two executors, the driver, the store and the broker."""
+_HOSTS: Final = 3
+"""Two executors and the driver."""
 _PACKAGES: Final = ("pyspark", "deltalake", "duckdb", "pyarrow")
 
 
@@ -71,9 +72,12 @@ class Ground:
         return {"driver": [driver], "executors": [*self.workers], **{part: [pid] for part, pid in self.beside.items()}}
 
     def bound(self, driver: int, share: float) -> None:
-        """Give each executor, the driver, the store and the broker this share of a core; a whole core is unbounded."""
+        """Give each executor and the driver this share of a core; a whole core is unbounded.
+
+        Store and broker keep what is left: elsewhere they are services of many hosts.
+        """
         if self.quotas is not None and share < 1:
-            self.quotas.bound([pid for pids in self.roots(driver).values() for pid in pids], share)
+            self.quotas.bound([driver, *self.workers], share)
 
     def release(self) -> None:
         """Bound no process any more."""
@@ -81,8 +85,8 @@ class Ground:
             self.quotas.release()
 
     def shares(self) -> tuple[float, ...]:
-        """The shares of a core to measure: all of it; on few cores also a share that all five processes can have at once."""
-        return (1.0,) if self.quotas is None or cores() >= _HOSTS else (1.0, round(cores() / _HOSTS, 2))
+        """The shares of a core to measure: all of it; on few cores also a share that leaves half of the machine to the others."""
+        return (1.0,) if self.quotas is None or cores() >= 2 * _HOSTS else (1.0, round(cores() / (2 * _HOSTS), 2))
 
 
 @dataclass
@@ -96,6 +100,8 @@ class Watch:
     _last: dict[Part, dict[psutil.Process, float]] = field(default_factory=dict, init=False)
     _over: threading.Event = field(default_factory=threading.Event, init=False)
     _one: threading.Lock = field(default_factory=threading.Lock, init=False)
+    _idle: float = field(default=0.0, init=False)
+    _began: float = field(default=0.0, init=False)
 
     def __enter__(self) -> Self:
         self.restart()
@@ -116,9 +122,15 @@ class Watch:
                 for part, seen in self._last.items()
             }
 
+    @property
+    def machine(self) -> float:
+        """How many cores all programs of the machine kept busy, on average since the context began."""
+        return max(0.0, cores() - (_idle_s() - self._idle) / max(0.001, time.monotonic() - self._began))
+
     def restart(self) -> None:
         """Count CPU seconds from here on."""
         self._look()
+        self._idle, self._began = _idle_s(), time.monotonic()
         with self._one:
             self._first = {process: used for seen in self._last.values() for process, used in seen.items()}
 
@@ -138,6 +150,11 @@ class Watch:
                         seen[process] = times.user + times.system
         if self.memory:
             self.peak = max(self.peak, sum(map(pss_bytes, self.roots["driver"])))
+
+
+def _idle_s() -> float:
+    times = psutil.cpu_times()
+    return float(times.idle + getattr(times, "iowait", 0.0))
 
 
 def since(before: Mapping[str, int], after: Mapping[str, int]) -> dict[str, int]:

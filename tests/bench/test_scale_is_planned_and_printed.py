@@ -29,12 +29,10 @@ from ledger.log.positions import Position
 from ledger.realtime.commits import Commit
 from tests.stack import environ
 
-BUSY = {"driver": 4.0, "executors": 10.0, "store": 4.0, "broker": 1.0}
-IDLE = {part: seconds / 10 for part, seconds in BUSY.items()}
 
-
-def run(number: int, seconds: float, *, cpu: dict[str, float] = IDLE, differ: int = 0, round_: int = 0) -> Run:
-    return Run(Case("recompute", 4, number, 1.0, round_), 1_000, seconds, 10.0, cpu, {"GET": 7, "PUT": 3}, differ)
+def run(number: int, seconds: float, *, busy: float = 0.5, share: float = 1.0, differ: int = 0, round_: int = 0) -> Run:
+    cpu = {"driver": 4.0, "executors": 10.0, "store": 4.0, "broker": 1.0}
+    return Run(Case("recompute", 4, number, share, round_), 1_000, seconds, 19.0, cpu, busy, {"GET": 7, "PUT": 3}, differ)
 
 
 def held(keys: int, peak: int, *, differ: int = 0) -> Held:
@@ -59,12 +57,20 @@ def test_the_gain_is_that_of_the_medians_of_the_rounds(two_cores: None) -> None:
         [run(1, 10), run(2, 6), run(2, 90, round_=1), run(1, 12, round_=1), run(1, 11, round_=2), run(2, 5, round_=2)]
     )
     assert (gain.times, gain.fixed_s, gain.two_s) == (11 / 6, 1, 6)
-    assert gain.limit == "what does not run in tasks side by side: 1.0 of 6.0 s (17%); 0.2 of 2 cores were busy"
+    busy = "0.5 of 2 cores were busy, 1.0 of them with this"
+    assert gain.limit == f"what does not run in tasks side by side, 1.0 of 6.0 s (17%); {busy}"
 
 
 def test_a_busy_machine_is_the_limit(two_cores: None) -> None:
-    (gain,) = gains([run(1, 10), run(2, 8, cpu=BUSY)])
-    assert gain.limit == "the machine: 1.9 of its 2 cores were busy"
+    (gain,) = gains([run(1, 10), run(2, 8, busy=1.9)])
+    assert gain.limit == "the machine; 1.9 of 2 cores were busy, 1.0 of them with this"
+    (bounded,) = gains([run(1, 10, share=0.4), run(2, 8, share=0.4, busy=1.9)])
+    assert bounded.limit.startswith("what does not run in tasks side by side, 6.0 of 8.0 s (75%); 1.9 of 2 ")
+
+
+def test_two_that_are_slower_than_one_have_no_more_fixed_seconds_than_all(two_cores: None) -> None:
+    (gain,) = gains([run(1, 10), run(2, 12)])
+    assert (gain.fixed_s, gain.two_s) == (12, 12)
 
 
 def test_without_both_numbers_of_executors_no_gain_is_claimed() -> None:
