@@ -5,6 +5,9 @@
 2. Suspects. The few events whose hash occurs twice are shuffled whole, by hash, and the kernel's `deduplicate` decides among
    them. It also separates different events whose hashes are equal by chance.
 
+A few million hashes are not shuffled: the driver sorts them. If the suspects are few as well, and all history is folded, step 2
+is a part of the fold, which reads the events anyway (`Duplicates.suspects`, `batch/fold/suspects.py`).
+
 If only the newest range of the log is searched, hashes of the history are not shuffled: each task compares its part of the
 history with the hashes of the new events, and returns the few events that match.
 
@@ -47,6 +50,10 @@ HASHES: Final = 8_000_000
 """About how many hashes one bucket sorts in memory."""
 EVENTS_HELD: Final = 500_000
 """About how many whole events one bucket compares in memory."""
+DRIVER_HASHES: Final = 4_000_000
+"""The most hashes that the driver sorts, 8 bytes each; more are shuffled."""
+FEW_SUSPECTS: Final = 100_000
+"""The most suspects that the fold sets aside: each task that merges compares all of them."""
 
 _SCAN_ROWS: Final = 1 << 20
 _TABLE: Final = "batch_identities"
@@ -74,6 +81,8 @@ class Duplicates:
     """What a search found: scratch `files` list the positions to drop.
 
     Args:
+        suspects: scratch files of hashes; of the events with these the fold has to decide which are duplicates. The numbers
+            do not include them.
         duplicates: the number of events to drop.
         conflicts: how many of them have a content that differs from the event that counts.
         displaced: counted events of the history that a new duplicate precedes in log order.
@@ -83,6 +92,7 @@ class Duplicates:
     files: tuple[str, ...] = ()
     duplicates: int = 0
     conflicts: int = 0
+    suspects: tuple[str, ...] = ()
     displaced: int = 0
     contested: int = 0
 
@@ -104,19 +114,29 @@ class _HistoryMatches:
 
 
 def find(
-    session: SparkSession, search: Search, slices: Sequence[Slice], *, history: Sequence[Slice] = (), parallelism: int
+    session: SparkSession,
+    search: Search,
+    slices: Sequence[Slice],
+    *,
+    history: Sequence[Slice] = (),
+    parallelism: int,
+    undecided: bool = False,
 ) -> Duplicates:
-    """Find the duplicates among the events of the slices, and those that repeat events of the history. Raises TaskFailed."""
-    buckets = max(parallelism, ceil(sum(part.rows for part in slices) / HASHES))
-    found = spark_jobs.each_then(session, partial(_hashes, search, buckets), partial(repeated_hashes, search), slices, buckets)
+    """Find the duplicates among the events of the slices, and those that repeat events of the history. Raises TaskFailed.
+
+    With `undecided`, few suspects are left to the fold, and returned as `Duplicates.suspects`.
+    """
+    found = _compared_hashes(session, search, slices, parallelism)
     repeated = [one for one in found if isinstance(one, Repeated)]
     new = tuple(one for one in found if isinstance(one, str))
     matches = [one for one in spark_jobs.each(session, partial(_history_matches, search, new), history) if one] if new else []
     repeated += [one.hashes for one in matches]
     if not repeated:
         return Duplicates()
-    files = tuple(one.file for one in repeated)
-    buckets = max(parallelism, ceil(sum(one.events for one in repeated) / EVENTS_HELD))
+    files, events = tuple(one.file for one in repeated), sum(one.events for one in repeated)
+    if undecided and events <= FEW_SUSPECTS:
+        return Duplicates(suspects=files)
+    buckets = max(parallelism, ceil(events / EVENTS_HELD))
     suspects = [*slices, *(one.events for one in matches)]
     decided = spark_jobs.each_then(
         session, partial(_suspects, search, files, buckets), partial(judged, search), suspects, buckets
@@ -130,11 +150,30 @@ def find(
     )
 
 
+def _compared_hashes(
+    session: SparkSession, search: Search, slices: Sequence[Slice], parallelism: int
+) -> Sequence[Repeated | str]:
+    """What `repeated_hashes` finds among the events of all slices. Raises TaskFailed."""
+    rows = sum(part.rows for part in slices)
+    if rows <= DRIVER_HASHES:
+        pieces = spark_jobs.each(session, partial(_slice_hashes, search), slices)
+        return [*repeated_hashes(search, filter(None, pieces))]
+    buckets = max(parallelism, ceil(rows / HASHES))
+    return spark_jobs.each_then(session, partial(_hashes, search, buckets), partial(repeated_hashes, search), slices, buckets)
+
+
+def _slice_hashes(search: Search, part: Slice) -> bytes:
+    """The hashes of a slice's events, sorted."""
+    columns = identity_columns(project.load_files(search.definitions).sources[search.source])
+    pieces = [hashed(events, columns) for events in scan(search.events, part, EVENTS, columns, rows=_SCAN_ROWS)]
+    return np.sort(np.concatenate([np.empty(0, np.uint64), *pieces])).tobytes()
+
+
 def _hashes(search: Search, buckets: int, part: Slice) -> Iterator[tuple[int, bytes]]:
     """The hashes of a slice's events, by bucket."""
     columns = identity_columns(project.load_files(search.definitions).sources[search.source])
     for events in scan(search.events, part, EVENTS, columns, rows=_SCAN_ROWS):
-        hashes = _hashed(events, columns)
+        hashes = hashed(events, columns)
         places = hashes % np.uint64(buckets)
         order = np.argsort(places, kind="stable")
         there, starts = np.unique(places[order], return_index=True)
@@ -162,15 +201,15 @@ def _history_matches(search: Search, new: Sequence[str], part: Slice) -> _Histor
     """The events of a slice of the history whose hash is among those of the new events."""
     source = project.load_files(search.definitions).sources[search.source]
     columns = identity_columns(source)
-    among = _read_hashes(search, new)
+    among = read_hashes(search.scratch, new)
     common = np.empty(0, np.uint64)
     for events in scan(search.events, part, EVENTS, columns, rows=_SCAN_ROWS):
-        hashes = _hashed(events, columns)
+        hashes = hashed(events, columns)
         common = np.union1d(common, hashes[contained(hashes, among)])
     if not len(common):
         return None
     chosen = [
-        events.filter(pa.array(contained(_hashed(events, columns), common)))
+        events.filter(pa.array(contained(hashed(events, columns), common)))
         for events in scan(search.events, part, EVENTS, events_schema(source).names, rows=_SCAN_ROWS // 4)
     ]
     events = pa.concat_tables(chosen)
@@ -181,9 +220,9 @@ def _history_matches(search: Search, new: Sequence[str], part: Slice) -> _Histor
 def _suspects(search: Search, files: Sequence[str], buckets: int, part: Slice | str) -> Iterator[tuple[int, bytes]]:
     """The whole events of a slice, or of a scratch file, whose hash occurs more than once, by bucket."""
     source = project.load_files(search.definitions).sources[search.source]
-    columns, often = identity_columns(source), _read_hashes(search, files)
+    columns, often = identity_columns(source), read_hashes(search.scratch, files)
     for events in _events(search, source, part):
-        hashes = _hashed(events, columns)
+        hashes = hashed(events, columns)
         suspect = contained(hashes, often)
         chosen, places = events.filter(pa.array(suspect)), hashes[suspect] % np.uint64(buckets)
         for bucket in np.unique(places).tolist():
@@ -256,9 +295,9 @@ def _stored(search: Search, table: pa.Table) -> str:
     return file.written.path
 
 
-def _read_hashes(search: Search, files: Sequence[str]) -> Hashes:
+def read_hashes(scratch: Location, files: Sequence[str]) -> Hashes:
     """Read the hashes of scratch files, sorted."""
-    tables = [opened(search.scratch, file).read(use_threads=False) for file in files]
+    tables = [opened(scratch, file).read(use_threads=False) for file in files]
     hashes: Hashes = np.sort(pa.concat_tables(tables)["hash"].to_numpy())
     return hashes
 
@@ -275,7 +314,7 @@ def _bundled(pieces: Iterable[Piece], most: int) -> Iterator[list[Piece]]:
         yield bundle
 
 
-def _hashed(events: pa.Table, columns: Sequence[str]) -> Hashes:
+def hashed(events: pa.Table, columns: Sequence[str]) -> Hashes:
     """A hash of each event's identity and event time; equal values have equal hashes on every machine."""
     names = ", ".join(engine.quoted(name) for name in columns)
     hashes: Hashes = engine.query(f"SELECT hash({names}) AS h FROM {_TABLE}", {_TABLE: events})["h"].to_numpy()

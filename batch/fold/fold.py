@@ -2,9 +2,10 @@
 
 A task folds its slice in bounded pieces and merges as it reads. It sends states as Arrow bytes to the bucket of their keys and
 window. A bucket merges each view's states, also with states of earlier batch versions, and writes them as a file of that view's
-table. The kernel computes all numbers.
+table. Events that may be duplicates are set apart, and counted by the buckets (suspects.py). The kernel computes all numbers.
 """
 
+from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
@@ -18,6 +19,7 @@ from pyspark.sql import SparkSession
 from batch.fold.accumulator import Accumulator
 from batch.fold.columns import columns
 from batch.fold.dropped_positions import read_dropped_positions
+from batch.fold.suspects import Decided, SetApart, Suspects, decide, to_all
 from batch.runtime import spark_jobs
 from batch.runtime.parquet_writer import TableFile, Written
 from ledger.delta.location import Location
@@ -36,7 +38,7 @@ from views.source.ahead import not_ahead
 from views.source.event import TIMESTAMP
 from views.source.log_order import further
 from views.source.offset_ranges import EMPTY, Partition, Ranges
-from views.source.source import Source, position_columns
+from views.source.source import Source, events_schema, position_columns
 from views.source.watermark import Maxima, Newest, maxima_of, newest, newest_append
 from views.verify.compare import MeasureDifference, compare
 from views.view import View, shared_columns, state_schema
@@ -78,6 +80,7 @@ class FoldJob:
         views: the locations of the views' tables, by view.
         scratch: the location of files that tasks leave for each other.
         dropped: scratch files with the positions of duplicates.
+        suspects: scratch files with the hashes of events that may be duplicates; the fold decides about these.
         version: the batch version to write; None writes nothing.
         buckets: the number of tasks that merge.
         windows: fold only windows that start within these bounds.
@@ -98,6 +101,7 @@ class FoldJob:
     pairs: tuple[Pair, ...] = ()
     generations: tuple[str, ...] = ()
     added: Mapping[str, Added] = field(default_factory=dict, hash=False)
+    suspects: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -130,7 +134,7 @@ class Commits:
 
 @dataclass(frozen=True)
 class Counted:
-    """What a task counted over `ranges`.
+    """What a task counted over `ranges`; suspects are counted without ranges, when they are decided.
 
     Args:
         events: events that are not duplicates.
@@ -176,12 +180,13 @@ class Compared:
 
 @dataclass(frozen=True)
 class Folded:
-    """The results of all tasks of a fold; `unlike` are the views that `Unlike` describes."""
+    """What all tasks of a fold returned: `unlike` are the views that `Unlike` describes, `decided` counts dropped suspects."""
 
     counted: tuple[Counted, ...]
     built: tuple[ViewFile, ...]
     compared: tuple[Compared, ...]
     unlike: frozenset[str]
+    decided: Decided
 
 
 @dataclass(frozen=True)
@@ -202,10 +207,11 @@ def fold(session: SparkSession, job: FoldJob, items: Sequence[Slice | Beyond | S
         built=tuple(one for one in results if isinstance(one, ViewFile)),
         compared=tuple(one for one in results if isinstance(one, Compared)),
         unlike=frozenset(one.view for one in results if isinstance(one, Unlike)),
+        decided=next((one for one in results if isinstance(one, Decided)), Decided(0, 0)),
     )
 
 
-def _fold(job: FoldJob, part: Slice | Beyond | Stored | Commits) -> Iterator[tuple[int, _States | Counted]]:
+def _fold(job: FoldJob, part: Slice | Beyond | Stored | Commits) -> Iterator[tuple[int, _States | Counted | Suspects]]:
     match part:
         case Slice():
             yield from _fold_slice(job, part, "folded")
@@ -217,19 +223,23 @@ def _fold(job: FoldJob, part: Slice | Beyond | Stored | Commits) -> Iterator[tup
             yield from _merge_commits(job, part)
 
 
-def _fold_slice(job: FoldJob, part: Slice, side: Side) -> Iterator[tuple[int, _States | Counted]]:
+def _fold_slice(job: FoldJob, part: Slice, side: Side) -> Iterator[tuple[int, _States | Counted | Suspects]]:
     source, views = _folded(job)
     dropped = read_dropped_positions(job.scratch, job.dropped, part.ranges)
+    apart = SetApart.read(source, job.scratch, job.suspects)
     needed = {*(column for view in views.values() for column in columns(view)), _APPEND_TIME, source.event_time}
     needed |= set() if _only_partition(part.ranges) else {EVENTS.topic, EVENTS.partition}
     needed |= set(position_columns(source)) if dropped.places or source.max_events_per_record else set()
+    read = events_schema(source).names if job.suspects else sorted(needed)
     accumulators = {name: Accumulator(view) for name, view in views.items()}
     count, further_events, ahead_events, stamps, maxima = 0, 0, 0, list[int](), list[Maxima]()
     rows = _SCAN_ROWS if source.prepare is None else _PREPARED_ROWS
-    for scanned in scan(job.events, part, EVENTS, sorted(needed), rows=rows):
+    for scanned in scan(job.events, part, EVENTS, read, rows=rows):
         further_events += further(scanned)
         ahead_events += int(kernel.ahead(source, scanned).sum())
-        events = dropped.keep(scanned)
+        events, suspects = apart.split(dropped.keep(scanned))
+        events = events.select(sorted(needed))
+        yield from to_all(suspects, job.buckets + 1)
         count += events.num_rows
         maxima.append(_maxima(source, events, part.ranges))
         stamps += [] if (stamp := newest_append(events)) is None else [stamp]
@@ -293,15 +303,23 @@ def _merge_commits(job: FoldJob, part: Commits) -> Iterator[tuple[int, _States]]
         yield from _sent(job, one.view, one.take(), EMPTY, part.side)
 
 
-def _merge_bucket(job: FoldJob, values: Iterator[_States | Counted]) -> Iterator[Counted | ViewFile | Unlike | Compared]:
+def _merge_bucket(
+    job: FoldJob, values: Iterator[_States | Counted | Suspects]
+) -> Iterator[Counted | Decided | ViewFile | Unlike | Compared]:
     _, views = _definitions(job)
     accumulators = {(name, side): Accumulator(view) for name, view in _folded(job)[1].items() for side in get_args(Side)}
     accumulators |= {(name, "stored"): Accumulator(_stored_measures(job, views[name])) for name in job.added}
+    suspects: list[Suspects] = []
     for value in values:
-        if isinstance(value, Counted):
-            yield value
-        else:
-            accumulators[value.view, value.side].add(Partial(from_ipc(value.states), value.ranges, {}))
+        match value:
+            case Counted():
+                yield value
+            case Suspects():
+                suspects.append(value)
+            case _:
+                accumulators[value.view, value.side].add(Partial(from_ipc(value.states), value.ranges, {}))
+    if suspects:
+        yield from _count_suspects(job, suspects, {name: accumulators[name, "folded"] for name in views})
     for name, view in views.items():
         sides = {side: accumulators[name, side].take() for side in {"folded", *chain.from_iterable(job.pairs)}}
         for pair in job.pairs:
@@ -326,6 +344,27 @@ def _merge_bucket(job: FoldJob, values: Iterator[_States | Counted]) -> Iterator
             file.write(states)
         if file.written is not None:
             yield ViewFile(name, file.written)
+
+
+def _count_suspects(job: FoldJob, suspects: Sequence[Suspects], folded: Mapping[str, Accumulator]) -> Iterator[Counted | Decided]:
+    """Add the states of the suspects that count to those of this bucket; the last bucket, which has no states, counts them."""
+    source, views = _folded(job)
+    decided = decide(source, suspects, job.generations)
+    bucket, rows = suspects[0].bucket, _SCAN_ROWS if source.prepare is None else _PREPARED_ROWS
+    rejected: dict[str, Counter[str]] = {name: Counter() for name in views}
+    for start in range(0, decided.events.num_rows, rows):
+        prepared = kernel.prepare(source, decided.events.slice(start, rows), job.generations)
+        for name, view in views.items():
+            one = kernel.partial(view, prepared.events, EMPTY, prepared.failed)
+            rejected[name].update(one.rejected)
+            for at, states in by_bucket(one.states, shared_columns(view), job.buckets):
+                if at == bucket:
+                    folded[name].add(Partial(from_ipc(states)))
+    if bucket == job.buckets:
+        events = decided.events
+        newest_times = maxima_of(source, events)
+        yield Counted(EMPTY, events.num_rows, 0, 0, newest_append(events), rejected, newest_times)
+        yield Decided(decided.duplicates, decided.conflicts)
 
 
 def _sent(job: FoldJob, view: View, one: Partial, ranges: Ranges, side: Side) -> Iterator[tuple[int, _States]]:

@@ -38,7 +38,7 @@ class BatchViews:
 
 def account(files: EventFiles, states: StateFiles, found: Duplicates, folded: fold.Folded) -> BatchViews:
     """Sum up what the tasks counted. Raises Unclosed if more offsets are unaccounted for than the archive's ledger explains."""
-    counts, views = _counts(files, found, folded.counted), states.tables
+    counts, views = _counts(files, found, folded), states.tables
     if files.log.windows is None:
         refuse_unexplained(files.archived, holes=counts.holes, others=counts.others)
     return BatchViews(
@@ -52,12 +52,13 @@ def account(files: EventFiles, states: StateFiles, found: Duplicates, folded: fo
     )
 
 
-def _counts(files: EventFiles, found: Duplicates, counted: Sequence[fold.Counted]) -> Counts:
+def _counts(files: EventFiles, found: Duplicates, folded: fold.Folded) -> Counts:
+    counted, decided = folded.counted, folded.decided
     counts = Counts(
         sum(part.events for part in counted),
         files.events.quarantined,
-        duplicates=found.duplicates,
-        conflicts=found.conflicts,
+        duplicates=found.duplicates + decided.duplicates,
+        conflicts=found.conflicts + decided.conflicts,
         further=sum(part.further for part in counted),
         ahead=sum(part.ahead for part in counted),
     )

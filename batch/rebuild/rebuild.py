@@ -47,7 +47,10 @@ def rebuild(
 
 
 def find_duplicates(batch: BatchRun, files: EventFiles, scratch: Location) -> Duplicates:
-    """Find the duplicates among the events to fold, and those that repeat an event below the start. Raises TaskFailed."""
+    """Find the duplicates among the events to fold, and those that repeat an event below the start. Raises TaskFailed.
+
+    If exactly the searched events are folded, few suspects are left to the fold: it reads them anyway.
+    """
     log, archived, slices = files.log, files.archived, files.slices
     if not slices.searched:
         return Duplicates()
@@ -59,7 +62,14 @@ def find_duplicates(batch: BatchRun, files: EventFiles, scratch: Location) -> Du
         archived.generations,
         archived.covered if log.start.offsets else None,
     )
-    return duplicates.find(batch.session, search, slices.searched, history=slices.history, parallelism=batch.parallelism)
+    return duplicates.find(
+        batch.session,
+        search,
+        slices.searched,
+        history=slices.history,
+        parallelism=batch.parallelism,
+        undecided=log.windows is None and not log.start.offsets and not slices.beyond,
+    )
 
 
 def refuse_displaced(found: Duplicates, states: StateFiles) -> None:
@@ -90,6 +100,7 @@ def fold_events(
         pairs=states.pairs,
         generations=files.archived.generations,
         added=states.added,
+        suspects=found.suspects,
     )
     items = [*slices.compared, *map(fold.Beyond, slices.beyond), *states.merged, *states.compared]
     return fold.fold(batch.session, job, items)

@@ -291,6 +291,32 @@ MUTANTS = (
         "tests/speed/test_any_split_counts_what_batch_counts.py::test_a_hash_collision_is_not_a_duplicate",
     ),
     Mutant(
+        "collision-dropped",
+        "a full recompute drops an event whose hash is also another identity's, as if equal hashes were equal identities",
+        "batch/fold/suspects.py",
+        "    return kernel.deduplicate(source, events, generations=generations)\n",
+        "    first = np.unique(duplicates.hashed(events, identity_columns(source)), return_index=True)[1]\n"
+        "    kept = np.isin(np.arange(events.num_rows), first)\n"
+        "    return Deduplicated(events.filter(pa.array(kept)), int((~kept).sum()), 0, kept)\n",
+        "tests/batch/fold/test_suspects_are_decided_in_the_fold.py::test_the_fold_counts_what_the_kernel_counts",
+    ),
+    Mutant(
+        "suspects-forgotten",
+        "the search leaves suspects to a fold that does not get the hashes of all of them, so duplicates count",
+        "batch/fold/duplicates.py",
+        "return Duplicates(suspects=files)",
+        "return Duplicates(suspects=files[1:])",
+        "tests/batch/fold/test_suspects_are_decided_in_the_fold.py::test_the_fold_counts_what_the_kernel_counts",
+    ),
+    Mutant(
+        "suspect-in-every-bucket",
+        "each bucket keeps the states of all suspects, not only those of its own keys, so these events count several times",
+        "batch/fold/fold.py",
+        "                if at == bucket:\n",
+        "                if True:\n",
+        "tests/batch/fold/test_suspects_are_decided_in_the_fold.py::test_the_fold_counts_what_the_kernel_counts",
+    ),
+    Mutant(
         "filter-forgets",
         "tasks do not get the newest run of identities, so duplicates of the last counted events count",
         "speed/dedup/dedup_window.py",

@@ -104,7 +104,7 @@ def test_duplicates_in_many_pieces_are_found(tmp_path: Path, monkeypatch: pytest
     kept = read_dropped_positions(Location(str(tmp_path)), found.files, Ranges.of({("T", 0): (0, 400)})).keep(whole)
     assert kept == expected.events
 
-    hashes = duplicates._hashed(whole, ["id", "at"])
+    hashes = duplicates.hashed(whole, ["id", "at"])
     (repeated,) = duplicates.repeated_hashes(search, iter([hashes[start : start + 10].tobytes() for start in order]))
     often, counts = np.unique(hashes, return_counts=True)
     assert pq.read_table(tmp_path / repeated.file)["hash"].to_pylist() == often[counts > 1].tolist()

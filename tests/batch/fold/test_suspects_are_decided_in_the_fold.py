@@ -1,0 +1,116 @@
+"""A full fold that decides which events are duplicates counts what the kernel counts of the whole log at once."""
+
+import random
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pytest
+
+from batch.fold import duplicates, fold
+from ledger.delta.location import Location
+from ledger.files.splits import Slice, cut
+from ledger.stored_states import stored
+from tests.batch.fold.test_duplicates_are_exact import FILES, SOURCE
+from tests.batch.fold.test_duplicates_are_exact import stored as written
+from tests.one_process import Tasks
+from views.kernel import kernel
+from views.project import project
+from views.source.offset_ranges import EMPTY, Ranges
+from views.source.source import events_schema
+from views.source.watermark import maxima_of, newest
+
+VIEW = project.load_files(FILES).views["per_hour"]
+START = datetime(2026, 1, 1, tzinfo=UTC)
+ROWS = 600
+
+
+def sales(dice: random.Random, partition: int, ids: int) -> pa.Table:
+    """Events whose duplicates have other partitions, append times and sometimes other contents."""
+    rows = []
+    for offset in range(ROWS):
+        number = dice.randrange(ids)
+        row = {"_topic_id": "T", "_partition": partition, "_offset": offset}
+        row["_append_time"] = START + timedelta(seconds=dice.randrange(10_000))
+        row |= {"id": f"i{number}", "at": START + timedelta(hours=number % 5), "shop": f"s{number % 7}"}
+        rows.append({**row, "cents": number + (dice.random() < 0.2)})
+    return pa.Table.from_pylist(rows, schema=events_schema(SOURCE))
+
+
+def states(table: pa.Table) -> list[Any]:
+    return sorted(table.to_pylist(), key=repr)
+
+
+@pytest.mark.parametrize("ids", [1, 40, 900, 10_000_000])
+@pytest.mark.parametrize("buckets", [1, 3])
+@pytest.mark.parametrize("hashes", [2**64 - 1, 5])
+def test_the_fold_counts_what_the_kernel_counts(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, ids: int, buckets: int, hashes: int
+) -> None:
+    """Also if different identities have equal hashes: of five hashes each is many events'."""
+    hashed = duplicates.hashed
+    monkeypatch.setattr(duplicates, "hashed", lambda *of: hashed(*of) % np.uint64(hashes))
+    dice = random.Random(f"{ids} {buckets}")
+    tables = [sales(dice, partition, ids) for partition in (0, 1)]
+    whole = pa.concat_tables(tables)
+    expected = kernel.deduplicate(SOURCE, whole)
+    events, scratch, view = (Location(str(tmp_path / name)) for name in ("events", "scratch", "view"))
+    ranges = Ranges.of({("T", 0): (0, ROWS), ("T", 1): (0, ROWS)})
+    slices = cut(written(events, tables), ranges, rows=ROWS // 3)
+    search = duplicates.Search(FILES, "sales", events, scratch)
+
+    found = duplicates.find(Tasks(), search, slices, parallelism=2, undecided=True)  # type: ignore[arg-type]
+    job = fold.FoldJob(FILES, "sales", events, {"per_hour": view}, scratch, (), 9, buckets, suspects=found.suspects)
+    done = fold.fold(Tasks(), job, slices)  # type: ignore[arg-type]
+
+    assert (found.duplicates, found.files) == (0, ())
+    assert bool(found.suspects) == (hashes == 5 or expected.duplicates > 0)
+    assert (done.decided.duplicates, done.decided.conflicts) == (expected.duplicates, expected.conflicts)
+    assert sum(part.events for part in done.counted) == expected.events.num_rows
+    assert newest(part.maxima for part in done.counted) == maxima_of(SOURCE, expected.events)
+    built = [state for one in done.built for state in stored(VIEW, view, one.file.path, ())]
+    assert states(pa.concat_tables(built)) == states(kernel.partial(VIEW, expected.events, EMPTY).states)
+
+
+def test_many_suspects_are_not_left_to_the_fold(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Each task that merges compares all suspects, so many of them are compared by tasks of their own."""
+    dice = random.Random(8)
+    events, scratch = Location(str(tmp_path / "events")), Location(str(tmp_path / "scratch"))
+    slices = cut(written(events, [table := sales(dice, 0, 40)]), Ranges.of({("T", 0): (0, ROWS)}), rows=ROWS // 3)
+    search = duplicates.Search(FILES, "sales", events, scratch)
+    suspects = duplicates.find(Tasks(), search, slices, parallelism=2, undecided=True)  # type: ignore[arg-type]
+    monkeypatch.setattr(duplicates, "FEW_SUSPECTS", ROWS - 1)
+    decided = duplicates.find(Tasks(), search, slices, parallelism=2, undecided=True)  # type: ignore[arg-type]
+
+    assert (bool(suspects.suspects), bool(suspects.files)) == (True, False)
+    assert (bool(decided.suspects), bool(decided.files)) == (False, True)
+    assert decided.duplicates == kernel.deduplicate(SOURCE, table).duplicates
+
+
+@pytest.mark.parametrize("searched", [None, Ranges.of({("T", 0): (ROWS, ROWS + 9)})])
+def test_offsets_without_events_have_no_duplicates(tmp_path: Path, searched: Ranges | None) -> None:
+    events = Location(str(tmp_path / "events"))
+    (span,) = written(events, [sales(random.Random(10), 0, 40)])
+    search = duplicates.Search(FILES, "sales", events, Location(str(tmp_path / "scratch")), searched=searched)
+    empty = [Slice(Ranges.of({("T", 0): (ROWS, ROWS + 9)}), (span.path,), 0)]
+
+    assert duplicates.find(Tasks(), search, empty, parallelism=2) == duplicates.Duplicates()  # type: ignore[arg-type]
+
+
+def test_shuffled_hashes_and_hashes_that_the_driver_sorts_are_the_same(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    dice = random.Random(9)
+    events, scratch = Location(str(tmp_path / "events")), Location(str(tmp_path / "scratch"))
+    slices = cut(written(events, [sales(dice, 0, 300)]), Ranges.of({("T", 0): (0, ROWS)}), rows=ROWS // 3)
+    search = duplicates.Search(FILES, "sales", events, scratch)
+
+    def hashes() -> list[int]:
+        found = duplicates.find(Tasks(), search, slices, parallelism=2, undecided=True)  # type: ignore[arg-type]
+        read: list[int] = duplicates.read_hashes(scratch, found.suspects).tolist()
+        return read
+
+    sorted_by_the_driver = hashes()
+    monkeypatch.setattr(duplicates, "DRIVER_HASHES", ROWS - 1)
+    assert hashes() == sorted_by_the_driver
+    assert sorted_by_the_driver
