@@ -3,7 +3,7 @@
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from functools import lru_cache
+from functools import cached_property, lru_cache
 from typing import Any, Final
 
 import pyarrow as pa
@@ -62,7 +62,15 @@ class View:
         return isinstance(other, View) and self._parts() == other._parts()
 
     def __hash__(self) -> int:
+        return self._hash
+
+    @cached_property
+    def _hash(self) -> int:
         return hash(self._parts())
+
+    def __getstate__(self) -> dict[str, object]:
+        """The fields: another process hashes texts differently."""
+        return {name: value for name, value in self.__dict__.items() if name != "_hash"}
 
     def _parts(self) -> tuple[object, ...]:
         mappings = (self.keys, self.measures, self.docs, self.units, self.tolerances)

@@ -6,10 +6,12 @@ from typing import Any, TypeVar
 
 from rich.table import Table
 
+from bench.serving import rates
 from bench.serving.growing import Growth
 from bench.serving.measuring import ByDuckDB, BySpark, InProcess, Side
 from bench.serving.over_http import OverHTTP
 from bench.serving.questions import Asked
+from bench.serving.rates import Rates
 
 Found = Sequence[Side]
 S = TypeVar("S", InProcess, OverHTTP, ByDuckDB, BySpark)
@@ -31,13 +33,17 @@ class Goal:
         return above and (self.at_most is None or self.found <= self.at_most)
 
 
-def document(found: Found, growth: Growth) -> dict[str, Any]:
-    """Every figure in seconds and bytes; `times` by number of keys, `growth` from the smallest view to the largest."""
+def document(found: Found, growth: Growth, looked_up: Rates) -> dict[str, Any]:
+    """Every figure in seconds and bytes; `times` by number of keys, `growth` from the smallest view to the largest.
+
+    `rates` are of look-ups beside a bare handler.
+    """
     return {
         "figures": [asdict(one) for one in found],
         "times": {str(keys): times(_at(found, keys)) for keys in _sizes(found)},
         "growth": asdict(growth),
-        "goals": [{**asdict(goal), "met": goal.met} for goal in goals(found, growth)],
+        "rates": rates.document(looked_up),
+        "goals": [{**asdict(goal), "met": goal.met} for goal in goals(found, growth, looked_up)],
         "agree": agree(found),
     }
 
@@ -61,7 +67,7 @@ def times(sides: Found) -> dict[str, float]:
     return said
 
 
-def goals(found: Found, growth: Growth) -> list[Goal]:
+def goals(found: Found, growth: Growth, looked_up: Rates) -> list[Goal]:
     """What the figures of one run should be, whatever the machine; of several sizes the worst."""
     by_size = [times(_at(found, keys)) for keys in _sizes(found)]
     servers = _of(found, OverHTTP)
@@ -72,6 +78,9 @@ def goals(found: Found, growth: Growth) -> list[Goal]:
         Goal("largest / smallest view, 1,000 keys", growth.lookup, at_most=1.3),
         Goal("largest / smallest view, one row over HTTP", growth.row_over_http, at_most=1.3),
         Goal("largest / smallest view, 1,000 keys over HTTP", growth.lookup_over_http, at_most=1.3),
+        Goal("look-ups / a bare FastAPI handler's, 8 connections", looked_up.ratio, at_least=0.6),
+        Goal("the same for each second of CPU", looked_up.cpu_ratio, at_least=0.6),
+        Goal("p99 of a look-up while others commit / alone", looked_up.p99_ratio, at_most=2),
         Goal("looks until a commit is counted, p99", max(one.polls for one in servers), at_most=2),
         Goal("a small statement in SQL, p50, ms", max(one.sql.p50 for one in servers) * 1e3, at_most=15),
     ]
@@ -82,7 +91,7 @@ def agree(found: Found) -> bool:
     return all(len({one.sums for one in _at(found, keys)}) == 1 for keys in _sizes(found))
 
 
-def tables(found: Found, growth: Growth) -> Iterator[Table]:
+def tables(found: Found, growth: Growth, looked_up: Rates) -> Iterator[Table]:
     """The same for a person."""
     names = ("one row, us", "1,000 keys, ms", "range, ms", "top 10, ms", "SQL, ms", "SQL at once, ms", "commit seen, ms")
     asked = Table("keys", "by", *(f"{name}: p50 / p99" for name in names))
@@ -97,8 +106,9 @@ def tables(found: Found, growth: Growth) -> Iterator[Table]:
         spent = (f"{s * 1e3:.1f}" for s in (own.commit.p50, own.commit.p99))
         kept.add_row(f"{own.keys:,}", f"{own.open_s:.1f}", *memory, *spent)
     yield kept
+    yield rates.table(looked_up)
     aimed = Table("aimed at", "found", "goal", "")
-    for goal in goals(found, growth):
+    for goal in goals(found, growth, looked_up):
         bound = f">= {goal.at_least:g}" if goal.at_least is not None else f"<= {goal.at_most:g}"
         aimed.add_row(goal.what, f"{goal.found:,.2f}", bound, "met" if goal.met else "missed")
     yield aimed

@@ -38,11 +38,12 @@ def main(folder: Path) -> None:
     def now() -> datetime:
         return datetime.now(UTC)
 
-    logs = {name: telling.filed(settings, name, now=now) for name in ("log", "access", "audit")}  # as `tandem serve` writes them
-    made = of_project(settings, tandem=tandem, **logs, now=now, clock=time.monotonic)
-    bound = listener.listening("127.0.0.1", 0, tls=None)
-    config = uvicorn.Config(application(made), loop="uvloop", http="httptools", ws="none", log_config=None, access_log=False)
-    _Server(config).run(sockets=[bound])
+    log = telling.filed(settings, "log", now=now)
+    with telling.recorded(settings, "access", now=now) as access, telling.recorded(settings, "audit", now=now) as audit:
+        made = of_project(settings, tandem=tandem, log=log, access=access, audit=audit, now=now, clock=time.monotonic)
+        bound = listener.listening("127.0.0.1", 0, tls=None)
+        config = uvicorn.Config(application(made), loop="uvloop", http="httptools", ws="none", log_config=None, access_log=False)
+        _Server(config).run(sockets=[bound])
 
 
 if __name__ == "__main__":

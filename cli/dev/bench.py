@@ -26,7 +26,7 @@ from bench.scale import executors, micro_batch_keys
 from bench.scale import measuring as scaling
 from bench.scale import report as scaled
 from bench.scale.ground import machine
-from bench.serving import growing, limits, questions
+from bench.serving import growing, limits, questions, rates
 from bench.serving import measuring as asking
 from bench.serving import report as asked
 from bench.soak import load as soaking
@@ -140,7 +140,9 @@ def _serving(call: Call, *, quick: bool) -> Output:
         scale = questions.QUICK if quick else questions.FULL
         found = list(asking.measure(state, scale, call.say))
         growth = growing.measure(state, scale, call.say)
-    return Output(asked.document(found, growth), Group(*asked.tables(found, growth)), 0 if asked.agree(found) else 1)
+        looked_up = rates.measure(state / "rates", rates.QUICK if quick else rates.FULL, call.say)
+    told = asked.document(found, growth, looked_up)
+    return Output(told, Group(*asked.tables(found, growth, looked_up)), 0 if asked.agree(found) else 1)
 
 
 def _limits(call: Call, *, quick: bool) -> Output:

@@ -63,7 +63,12 @@ def run(
     bound = listener.listening(host, settings.serving.port if port is None else port, tls=tls)
     try:
         address = listener.address_of(bound, tls=tls)
-        with part_log(call, settings, part_processes.SERVER) as log, signals.stopping() as stop:
+        with (
+            telling.recorded(settings, "access", now=_now) as access,
+            telling.recorded(settings, "audit", now=_now) as audit,
+            part_log(call, settings, part_processes.SERVER) as log,
+            signals.stopping() as stop,
+        ):
             tables = Tables.of(settings)
             publications.latest(tables)  # a state of another format is refused before a journal is added to it
             earlier_tokens.adopt(settings.folder, tables)
@@ -79,7 +84,6 @@ def run(
                     sys.stdout.write(json.dumps({"address": address, "pid": os.getpid()}) + "\n")
                     sys.stdout.flush()
 
-            access, audit = (telling.filed(settings, part, now=_now) for part in ("access", "audit"))
             server = of_project(
                 settings, tandem=_tandem(call), log=log, access=access, audit=audit, now=_now, clock=time.monotonic
             )

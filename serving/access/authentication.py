@@ -28,7 +28,7 @@ class Identities:
 
     def waits(self, shown: str) -> bool:
         """Whether to authenticate this bearer token may take as long as a request to an object store."""
-        return shown.startswith(PREFIX) and self.tokens.waits
+        return shown.startswith(PREFIX) and self.tokens.waits(shown)
 
     def whose(self, shown: str, *, now: datetime) -> Principal | None:
         """The principal of a bearer token; None if the token is not valid. It waits for nothing unless `waits`.

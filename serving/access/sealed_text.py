@@ -50,7 +50,13 @@ class Seal:
 
     def digest(self, content: bytes) -> str:
         """The same text for the same content; without the key it is impossible to test whether a content matches."""
-        return hmac.digest(self._key.raw_value, b"digest" + content, "sha256").hex()[:_DIGITS]
+        mac = self._mac.copy()
+        mac.update(content)
+        return mac.hexdigest()[:_DIGITS]
+
+    @cached_property
+    def _mac(self) -> hmac.HMAC:
+        return hmac.new(self._key.raw_value, b"digest", "sha256")
 
     @cached_property
     def _key(self) -> OctKey:

@@ -9,10 +9,12 @@ from fastapi.exceptions import RequestValidationError
 from starlette.exceptions import HTTPException
 from starlette.middleware.gzip import GZipMiddleware
 from starlette.responses import Response
+from starlette.types import Receive, Scope, Send
 
 from serving.http.answers.cache import Gone
 from serving.http.models import openapi as documented
 from serving.http.protocol import problem
+from serving.http.requests.direct import COMPRESSED, LEVEL, Direct
 from serving.http.requests.gate import Gated, gated
 from serving.http.requests.middleware import Wire
 from serving.http.requests.pieces import Pieces
@@ -28,7 +30,21 @@ for byte. An answer is a value, no matching rows, or a problem with its reason: 
 """
 
 
-def application(server: Server) -> FastAPI:
+class Api(FastAPI):
+    """An application whose outermost layer stands in front of the framework's own."""
+
+    wire: Wire
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Handle a request."""
+        await self.wire(scope, receive, send)
+
+    async def framework(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Handle a request by the framework's layers and routes."""
+        await super().__call__(scope, receive, send)
+
+
+def application(server: Server) -> Api:
     """The application of a server; it reads nothing before it starts. Raises TandemError if a route is not behind the gate."""
 
     @asynccontextmanager
@@ -59,9 +75,9 @@ def application(server: Server) -> FastAPI:
     app.add_exception_handler(RequestValidationError, problem.of_validation)
     app.add_exception_handler(Exception, problem.of_defect)
     app.add_middleware(Pieces)  # the innermost, so that GZipMiddleware gets pieces
-    app.add_middleware(GZipMiddleware, minimum_size=1000, compresslevel=3)
-    app.add_middleware(Wire, server=server)
-    gated(app)
+    app.add_middleware(GZipMiddleware, minimum_size=COMPRESSED, compresslevel=LEVEL)
+    (fast,) = (route for route in gated(app) if route.fast is not None)
+    app.wire = Wire(app.framework, server, Direct(app, fast, app.exception_handlers))
     return app
 
 
@@ -70,9 +86,9 @@ def document() -> dict[str, Any]:
     return documented.complete(FastAPI.openapi(_api()))
 
 
-def _api(lifespan: Callable[[FastAPI], AbstractAsyncContextManager[None]] | None = None) -> FastAPI:
+def _api(lifespan: Callable[[FastAPI], AbstractAsyncContextManager[None]] | None = None) -> Api:
     """The routes, each behind the gate."""
-    api = FastAPI(
+    api = Api(
         title="Tandem",
         version="1",
         description=_ABOUT,

@@ -8,6 +8,7 @@ from typing import Final
 
 from structlog.typing import FilteringBoundLogger
 
+from infra.logs.telling import Lines
 from infra.settings import Settings
 from infra.settings import secrets as secrets_of
 from ledger.delta.addresses import Tables
@@ -50,8 +51,8 @@ def of_project(
     *,
     tandem: Tandem,
     log: FilteringBoundLogger,
-    access: FilteringBoundLogger,
-    audit: FilteringBoundLogger,
+    access: Lines,
+    audit: Lines,
     now: Callable[[], datetime],
     clock: Callable[[], float],
 ) -> Server:
@@ -69,7 +70,7 @@ def of_project(
     lane = Lane(AnswerCache(store, serving.held_mb << 20), serving.poll_ms / 1000, clock, PollMetrics(metrics, log).polled)
     return Server(
         settings=serving,
-        identities=Identities(Tokens(tables), _oidc(settings, log, clock)),
+        identities=Identities(Tokens(tables, clock), _oidc(settings, log, clock)),
         seal=Seal(settings.folder / "access" / "seal.key", secrets.token_bytes),
         lane=lane,
         code_lane=CodeLane(Lane(AnswerCache(coded, serving.held_mb << 20, code=True), serving.poll_ms / 1000, clock, _unseen)),

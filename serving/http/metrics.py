@@ -16,7 +16,10 @@ _BUCKETS = (0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0
 
 @dataclass
 class Metrics:
-    """Metrics of one server. A route is labelled by its template, so no name of a view and no value of a key is a label."""
+    """Metrics of one server, whose requests are of one thread.
+
+    A route is labelled by its template, so no name of a view and no value of a key is a label.
+    """
 
     registry: CollectorRegistry = field(default_factory=CollectorRegistry)
 
@@ -28,7 +31,9 @@ class Metrics:
             buckets=_BUCKETS,
             registry=self.registry,
         )
-        self._running = Gauge("tandem_http_requests_running", "Requests in progress.", registry=self.registry)
+        self._running = 0
+        running = Gauge("tandem_http_requests_running", "Requests in progress.", registry=self.registry)
+        running.set_function(lambda: self._running)
         self._bytes = Counter("tandem_http_response_bytes", "Bytes of responses.", ["route"], registry=self.registry)
         self._looks = Histogram(
             "tandem_http_refresh_seconds",
@@ -56,16 +61,21 @@ class Metrics:
             registry=self.registry,
         )
         self.ingest = Figures(self.registry)
+        self._ended_requests: dict[tuple[str, str, int], tuple[Histogram, Counter]] = {}
 
     def began(self) -> None:
         """A request began."""
-        self._running.inc()
+        self._running += 1
 
     def ended(self, *, method: str, route: str, status: int, seconds: float, size: int) -> None:
         """Count an answered request."""
-        self._running.dec()
-        self._seconds.labels(method, route, str(status)).observe(seconds)
-        self._bytes.labels(route).inc(size)
+        self._running -= 1
+        if (known := self._ended_requests.get((method, route, status))) is None:
+            known = self._seconds.labels(method, route, str(status)), self._bytes.labels(route)
+            self._ended_requests[method, route, status] = known
+        of_seconds, of_bytes = known
+        of_seconds.observe(seconds)
+        of_bytes.inc(size)
 
     def connections(self, number: int) -> None:
         """Set the number of open connections."""

@@ -34,6 +34,8 @@ Key = tuple[Any, ...]
 """The values of all keys of a view, in its order, as Arrow returns them in Python."""
 
 _ROW = "_row"
+_WRITTEN = frozenset({pa.string(), pa.int64(), pa.bool_()})
+"""Types whose values rows have as Arrow returns them in Python."""
 _written_time = lru_cache(maxsize=1 << 16)(time_text)
 
 
@@ -252,6 +254,8 @@ def _cell(column: pa.Array, described: pa.Field) -> Callable[[int], Any]:
             return None if microseconds is None else _written_time(microseconds)
 
         return time
+    if described.type in _WRITTEN:
+        return lambda place: column[place].as_py()
     write = writer(described)
     return lambda place: write(column[place].as_py())
 

@@ -13,6 +13,7 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from datetime import date
 from decimal import Decimal
+from functools import cached_property
 from typing import Any, Final
 
 import numpy as np
@@ -41,6 +42,10 @@ class KeyHash:
     seed: int
     types: tuple[pa.DataType, ...]
 
+    @cached_property
+    def _words(self) -> tuple[Callable[[Any], Sequence[int]], ...]:
+        return tuple(map(words_of, self.types))
+
     def of_columns(self, columns: Sequence[pa.Array]) -> Hashes:
         """The hash of each row of the key columns, which have the types and equal lengths; at least one row."""
         rows = len(columns[0])
@@ -55,8 +60,8 @@ class KeyHash:
     def of_key(self, values: Sequence[Any]) -> int:
         """The hash of one key, given as Arrow returns its values in Python; undefined for values that the types cannot hold."""
         found = self.seed & _ALL
-        for value, arrow in zip(values, self.types, strict=True):
-            for word in (_NULL,) if value is None else words_of(arrow)(value):
+        for value, words in zip(values, self._words, strict=True):
+            for word in (_NULL,) if value is None else words(value):
                 found = _mix(found ^ word)
         return _mix(found)
 

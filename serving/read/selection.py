@@ -9,7 +9,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from datetime import UTC, date, datetime, timedelta
 from decimal import Decimal
-from functools import reduce
+from functools import lru_cache, reduce
 from operator import and_
 from typing import Any, Final
 
@@ -37,6 +37,7 @@ _UNITS: Final = {
     "h": timedelta(hours=1),
     "d": timedelta(days=1),
 }
+_TEXT: Final = pa.string()
 _SPAN_DIGITS: Final = 9
 
 
@@ -181,9 +182,9 @@ def _starting(start: datetime | None, end: datetime | None) -> list[pc.Expressio
     """That `window_start` is in `[start, end)`."""
     terms = []
     if start is not None:
-        terms.append(pc.field(WINDOW_COLUMNS[0]) >= pa.scalar(start, TIMESTAMP))
+        terms.append(pc.field(WINDOW_COLUMNS[0]) >= python_values.scalar(start, TIMESTAMP))
     if end is not None:
-        terms.append(pc.field(WINDOW_COLUMNS[0]) < pa.scalar(end, TIMESTAMP))
+        terms.append(pc.field(WINDOW_COLUMNS[0]) < python_values.scalar(end, TIMESTAMP))
     return terms
 
 
@@ -203,7 +204,7 @@ def parse_keys(view: View, texts: Iterable[str]) -> dict[str, pa.Scalar]:
         if name in keys:
             raise BadSelection(f"key {name!r} occurs twice; a row has one value for it")
         kind = _key_type(view, name)
-        keys[name] = _parse(view, name, value, kind) if given else pa.scalar(None, kind)
+        keys[name] = _parse(view, name, value, kind) if given else python_values.scalar(None, kind)
     return keys
 
 
@@ -244,6 +245,7 @@ def parse_window(view: View, start: str | None) -> Between:
         return at, None
 
 
+@lru_cache(maxsize=4096)
 def _key_type(view: View, name: str) -> pa.DataType:
     """The Arrow type of a view's key; BadSelection names the nearest and all of them when it has no such key."""
     if name in view.keys:
@@ -260,7 +262,7 @@ def _scalar(view: View, name: str, value: object) -> pa.Scalar:
     try:
         if isinstance(value, Decimal) and pa.types.is_decimal(kind):
             value = exact_decimal(value, kind)
-        scalar = pa.scalar(value, kind)
+        scalar = python_values.scalar(value, kind)
     except (pa.ArrowException, TypeError, ValueError, ArithmeticError):
         raise _misfit(view, name, repr(value), kind) from None
     if value is not None and scalar.as_py() != value:  # Arrow makes 5 of 5.5
@@ -271,17 +273,19 @@ def _scalar(view: View, name: str, value: object) -> pa.Scalar:
 def _parse(view: View, name: str, text: str, kind: pa.DataType) -> pa.Scalar:
     """The scalar of a text; Arrow's own casts parse numbers, so no digit is lost."""
     try:
+        if kind == _TEXT:  # a cast to the type that it has costs as much as all the rest of a look-up
+            return python_values.scalar(text, kind)
         if pa.types.is_timestamp(kind):
-            return pa.scalar(parse_time(text), kind)
+            return python_values.scalar(parse_time(text), kind)
         if pa.types.is_date(kind):
-            return pa.scalar(date.fromisoformat(text), kind)
+            return python_values.scalar(date.fromisoformat(text), kind)
         if pa.types.is_binary(kind):
-            return pa.scalar(b64decode(text, validate=True), kind)
+            return python_values.scalar(b64decode(text, validate=True), kind)
         if pa.types.is_integer(kind) and not text.removeprefix("-").isdecimal():  # Arrow reads 0x10 as 16
             raise _misfit(view, name, repr(text), kind)
         if pa.types.is_decimal(kind):
-            return pa.scalar(exact_decimal(Decimal(text), kind), kind)
-        return pa.scalar(text, pa.string()).cast(kind)
+            return python_values.scalar(exact_decimal(Decimal(text), kind), kind)
+        return python_values.scalar(text, pa.string()).cast(kind)
     except (pa.ArrowException, ArithmeticError, ValueError, BadSelection):
         raise _misfit(view, name, repr(text), kind) from None
 

@@ -4,9 +4,11 @@ from dataclasses import replace
 from pathlib import Path
 
 from bench.serving import growing, measuring, report
+from bench.serving.keep_busy import Load
 from bench.serving.measuring import ByDuckDB, InProcess
 from bench.serving.over_http import OverHTTP
 from bench.serving.questions import Scale
+from bench.serving.rates import Rates, Turn
 from bench.serving.report import Goal
 
 
@@ -15,7 +17,9 @@ def test_all_sides_answer_the_same_questions_and_all_figures_are_there(tmp_path:
     scale = Scale((300, 600), rows=40, lookups=3, duckdb=3, commits=3, spark=0)
     found = list(measuring.measure(tmp_path, scale, said.append))
     growth = growing.measure(tmp_path, scale, said.append)
-    document = report.document(found, growth)
+    turns = tuple(Turn(Load(100.0 * n, 0.01, 0.02 * n), 1e-4 / n) for n in (1, 2, 3))
+    looked_up = Rates(turns[:1], turns[1:2], turns[:2], turns[1:])
+    document = report.document(found, growth, looked_up)
     assert document["agree"]
     assert [type(one) for one in found] == [ByDuckDB, ByDuckDB, InProcess, OverHTTP] * 2
     assert min(one.sums[1] for one in found) > 0
@@ -24,8 +28,9 @@ def test_all_sides_answer_the_same_questions_and_all_figures_are_there(tmp_path:
     assert set(document["times"]) == {"300", "600"}
     assert set(document["growth"]) == {"row", "lookup", "row_over_http", "lookup_over_http"}
     assert min(document["growth"].values()) > 0
-    assert len(document["goals"]) == 8
-    assert len(list(report.tables(found, growth))) == 3
+    assert len(document["goals"]) == 11
+    assert (document["rates"]["ratio"], document["rates"]["cpu_ratio"]) == (0.5, 0.5)
+    assert len(list(report.tables(found, growth, looked_up))) == 4
     assert len(said) == 11
     assert not report.agree([replace(one, sums=(1, 2)) if isinstance(one, ByDuckDB) else one for one in found])
 

@@ -12,8 +12,14 @@ class Serving(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
     port: Annotated[Port, Meta(description="Port of `tandem serve`; 0 picks a free port.")] = 8640
     poll_ms: Annotated[Positive, Meta(description="Milliseconds between two polls for new commits and publications.")] = 50
-    rate: Annotated[Positive, Meta(description="Sustained requests per second of one token.")] = 1000
-    burst: Annotated[Positive, Meta(description="Burst of requests of one token.")] = 2000
+    rate: Annotated[
+        Positive,
+        Meta(
+            description="Sustained requests per second of one token. The default is about what a server answers on one core, so "
+            "a token alone can use the server, and a program in a loop cannot demand more."
+        ),
+    ] = 4000
+    burst: Annotated[Positive, Meta(description="Burst of requests of one token; by default those of two seconds.")] = 8000
     failed_logins: Annotated[
         Positive, Meta(description="Invalid tokens per minute from one address; beyond it the answer is 429.")
     ] = 60

@@ -1,10 +1,10 @@
 """A question to one view, as a value: two requests that ask the same have equal questions."""
 
-import json
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from hashlib import sha256
 
+import msgspec
 import pyarrow as pa
 
 from serving.read.provenance import Layer
@@ -40,7 +40,7 @@ class Question:
         keys = {name: [value.is_valid, str(value.as_py())] for name, value in sorted(asked.keys.items())}
         between = [None if bound is None else bound.isoformat() for bound in (asked.start, asked.end)]
         parts = [self.view.name, keys, between, self.layer, self.publication, self.order]
-        return sha256(json.dumps(parts).encode()).hexdigest()[:24]
+        return sha256(msgspec.json.encode(parts)).hexdigest()[:24]
 
 
 def outside(keys: Mapping[str, pa.Scalar], bound: Mapping[str, pa.Scalar]) -> bool:

@@ -1,6 +1,8 @@
 """Connections below requests, with bounds that no application can set: it learns of a request only once its head is complete."""
 
 import asyncio
+from collections.abc import Iterator
+from contextlib import contextmanager
 from functools import partial
 from typing import Any, Final, Literal, cast
 
@@ -155,6 +157,15 @@ class Bounded(HttpToolsProtocol):
         """An answer begins: if the body is incomplete, the server stops waiting for it and closes the connection afterwards."""
         if self.cycle is not None and self.cycle.scope is scope and self.cycle.more_body:
             self.cycle.keep_alive = False
+
+    @contextmanager
+    def at_once(self) -> Iterator[None]:
+        """Send what is written in this context with one call, at its end. Nothing may be waited for meanwhile."""
+        self._link.hold()
+        try:
+            yield
+        finally:
+            self._link.release()
 
     async def read(self) -> None:
         """Return once the client has read what was sent, except for what lies in buffers."""

@@ -4,8 +4,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Final, Protocol
 
-from structlog.typing import FilteringBoundLogger
-
+from infra.logs.telling import Lines
 from infra.settings import Serving
 from serving.http.connections.admission import Admission
 from serving.http.connections.pace import Pace
@@ -50,7 +49,7 @@ class Door:
     settings: Serving
     most: int
     metrics: Metrics
-    access: FilteringBoundLogger
+    access: Lines
     clock: Callable[[], float]
     pace: Pace = field(init=False)
     starts: Starts = field(default_factory=lambda: Starts(STARTS), init=False, repr=False)

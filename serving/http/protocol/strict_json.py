@@ -16,6 +16,10 @@ _DIGITS: Final = 400
 class StrictRequest(Request):
     """A request that parses its body strictly where a route takes JSON."""
 
+    def header(self, name: bytes) -> str | None:
+        """The value of the first header of this lower-case name, several times as fast as `headers`."""
+        return next((value.decode("latin-1") for header, value in self.scope["headers"] if header == name), None)
+
     async def json(self) -> Any:
         """The body's value. Raises Problem 400."""
         encoding = self.headers.get("content-encoding", "identity").strip().lower()

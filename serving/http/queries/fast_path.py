@@ -6,11 +6,12 @@ Looking it up takes microseconds. All other questions take a turn in a lane; bot
 from typing import Final
 
 import msgspec
-from fastapi import Request, Response
+from fastapi import Response
 
 from serving.http.answers.code_lane import needs_code
 from serving.http.protocol.media_types import JSON
 from serving.http.protocol.parameters import KEYS, key_texts
+from serving.http.protocol.strict_json import StrictRequest
 from serving.http.queries.parse import columns, parse_measures, row_question
 from serving.http.queries.respond import entity_of, headers_with, unchanged
 from serving.http.requests import audit_log
@@ -23,10 +24,10 @@ _TAKEN: Final = frozenset({"null", "window", "measures"})
 _ANY: Final = frozenset({"*/*", JSON})
 
 
-def row(request: Request) -> Response | None:
+def row(request: StrictRequest) -> Response | None:
     """The row of one key and window; None if the request has to take the usual path. Raises BadSelection, Problem, ReadFailed."""
-    given = request.query_params
-    if request.headers.get("accept", JSON) not in _ANY or not all(one in _TAKEN or one.startswith(KEYS) for one in given):
+    given, accept = request.query_params, request.header(b"accept")
+    if (accept is not None and accept not in _ANY) or not all(one in _TAKEN or one.startswith(KEYS) for one in given):
         return None
     server, principal = server_of(request), principal_of(request)
     name = request.path_params["view"]
@@ -50,7 +51,7 @@ def row(request: Request) -> Response | None:
     found = memory.answers.row(key, None if start is None else microseconds(start))
     bound, common = bool(principal.rights.rows), cache.common(pinned, view, memory)
     entity = entity_of(common.tag(question), measures, bound=bound, given=0, ends=int(found is not None), media=JSON)
-    if (same := unchanged(request, entity)) is not None:
+    if (same := unchanged(request.method, request.header(b"if-none-match"), entity)) is not None:
         return same
     if found is not None and len(measures) < len(view.measures):
         found = {one: found[one] for one in (*columns(view, measures), MARK) if one in found}

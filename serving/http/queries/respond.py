@@ -42,7 +42,7 @@ async def respond(
     ends = total if limit is None else min(total, found.given + limit)
     written = f"{media}; escaped" if escaped else media
     entity = entity_of(answer.tag, found.measures, bound=found.bound, given=found.given, ends=ends, media=written)
-    if (same := unchanged(request, entity)) is not None:
+    if (same := unchanged(request.method, request.headers.get("if-none-match"), entity)) is not None:
         return same
     following = None
     if ends < total:
@@ -76,8 +76,8 @@ def headers_with(entity: str) -> dict[str, str]:
     return {"ETag": entity, "Cache-Control": "private, no-cache", "Vary": "Accept, Authorization"}
 
 
-def unchanged(request: Request, entity: str) -> Response | None:
-    """A 304 for a client that has this response already."""
-    if request.method == "GET" and has(request.headers.get("if-none-match"), entity):
+def unchanged(method: str, given: str | None, entity: str) -> Response | None:
+    """A 304 for a client that has this response already: `given` is its If-None-Match."""
+    if given is not None and method == "GET" and has(given, entity):
         return Response(status_code=304, headers=headers_with(entity))
     return None

@@ -38,12 +38,12 @@ async def begin(request: Request, route: str, seal: Seal) -> None:
         body = await request.body() if request.method == "POST" else b""
     asked = dumps([route, named, sorted(request.query_params.multi_items())]).encode()
     views = [] if named is None else [named[:_LONGEST_NAME]]
-    request.state.inquiry = Inquiry(route, views, seal.digest(asked + b"\0" + body))
+    request.scope["state"]["inquiry"] = Inquiry(route, views, seal.digest(asked + b"\0" + body))
 
 
 def of(request: Request) -> Inquiry:
     """The question of a request."""
-    found: Inquiry = request.state.inquiry
+    found: Inquiry = request.scope["state"]["inquiry"]
     return found
 
 

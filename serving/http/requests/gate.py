@@ -6,7 +6,7 @@ a declaration cannot be created.
 
 import asyncio
 from collections.abc import Callable, Coroutine
-from functools import partial
+from functools import cached_property, partial
 from typing import Any, Final, Literal, TypeVar
 
 from fastapi import FastAPI, Request, Response
@@ -19,7 +19,7 @@ from serving.http.protocol.parameters import KEYS
 from serving.http.protocol.problem import Problem
 from serving.http.protocol.strict_json import StrictRequest
 from serving.http.requests import audit_log
-from serving.http.requests.server import LARGE, Server, held_by, server_of
+from serving.http.requests.server import LARGE, Server, held_by, principal_of, server_of
 from views.errors import TandemError, listed
 
 T = TypeVar("T")
@@ -28,6 +28,8 @@ NEEDS: Final = (*VERBS, "known", "open")
 SEVERAL: Final = frozenset({"null"})
 """Parameters that may be repeated."""
 
+ENTERED: Final = "entered"
+"""In the state of a request that the gate has let through before the framework got it."""
 UNREAD: Final = "{held} bytes of responses to this token are not read yet, which is its limit now; read them, then try again"
 
 _NOBODY: Final = {"WWW-Authenticate": 'Bearer realm="tandem"'}
@@ -51,47 +53,68 @@ class Gated(APIRoute):
     def get_route_handler(self) -> Callable[[Request], Coroutine[Any, Any, Response]]:
         """The handler of requests that the gate lets through."""
         answer = super().get_route_handler()
-        named = [one.alias for one in get_flat_params(self.dependant) if not isinstance(one.field_info, Path | Header)]
-        fast: Callable[[Request], Response | None] | None = getattr(self.endpoint, "fast_path", None)
-        free = any(one.get("name") == KEYS for one in (self.openapi_extra or {}).get("parameters", ()))
 
         async def let_through(given: Request) -> Response:
             request = StrictRequest(given.scope, given.receive)
             server = server_of(request)
             if self.needs == "open":
-                _refuse_unknown(request, named, free=free)
+                _refuse_unknown(request, self._named, free=self._free)
                 return await answer(request)
-            principal = await _known(server, request)
-            if self.needs != "known" and self.needs not in principal.rights.verbs:
-                held = ", ".join(sorted(principal.rights.verbs))
-                raise Problem(403, f"this request needs the right {self.needs!r}; the token has {held}")
-            if self.needs == "admin" and principal.rights.restricted:
-                raise Problem(
-                    403, "this request concerns the whole project; a token that is restricted to views or rows may not send it"
-                )
-            _refuse_unknown(request, named, free=free)
-            who = str(principal)
-            wait = server.limits.enter(who)
-            if wait is not None:
-                raise Problem(429, f"too many requests; try again in {wait:.1f} s", headers={"Retry-After": f"{int(wait) + 1}"})
-            held_by(request).callback(server.limits.leave, who)
-            await server.lane.settled()
+            entered = given.scope["state"].get(ENTERED, False)
+            if not entered:
+                await self.enter(request)
             try:
                 async with asyncio.timeout(server.settings.timeout_s):
-                    if self.asks:
-                        await audit_log.begin(request, self.path_format, server.seal)
-                    if fast is not None and (found := fast(request)) is not None:
+                    if not entered and (found := await self.begin(request)) is not None:
                         return found
                     response = await answer(request)
             except TimeoutError:
                 raise Problem(504, f"no answer within {server.settings.timeout_s} s; narrow the request") from None
-            _hold(server, request, who, len(getattr(response, "body", b"")))
+            _hold(server, request, str(principal_of(request)), len(getattr(response, "body", b"")))
             return response
 
         return let_through
 
+    @cached_property
+    def fast(self) -> Callable[[StrictRequest], Response | None] | None:
+        """The fast path of the route's function, if it has one."""
+        return getattr(self.endpoint, "fast_path", None)
 
-def fast_path(first: Callable[[Request], Response | None]) -> Callable[[T], T]:
+    @cached_property
+    def _named(self) -> list[str]:
+        return [one.alias for one in get_flat_params(self.dependant) if not isinstance(one.field_info, Path | Header)]
+
+    @cached_property
+    def _free(self) -> bool:
+        return any(one.get("name") == KEYS for one in (self.openapi_extra or {}).get("parameters", ()))
+
+    async def enter(self, request: StrictRequest) -> None:
+        """Let a request through that needs a right, as one of its principal's until it is answered. Raises Problem."""
+        server = server_of(request)
+        principal = await _known(server, request)
+        if self.needs != "known" and self.needs not in principal.rights.verbs:
+            held = ", ".join(sorted(principal.rights.verbs))
+            raise Problem(403, f"this request needs the right {self.needs!r}; the token has {held}")
+        if self.needs == "admin" and principal.rights.restricted:
+            raise Problem(
+                403, "this request concerns the whole project; a token that is restricted to views or rows may not send it"
+            )
+        _refuse_unknown(request, self._named, free=self._free)
+        who = str(principal)
+        wait = server.limits.enter(who)
+        if wait is not None:
+            raise Problem(429, f"too many requests; try again in {wait:.1f} s", headers={"Retry-After": f"{int(wait) + 1}"})
+        held_by(request).callback(server.limits.leave, who)
+        await server.lane.settled()
+
+    async def begin(self, request: StrictRequest) -> Response | None:
+        """Note the question of a request that was let through; the response, if the fast path has it."""
+        if self.asks:
+            await audit_log.begin(request, self.path_format, server_of(request).seal)
+        return None if self.fast is None else self.fast(request)
+
+
+def fast_path(first: Callable[[StrictRequest], Response | None]) -> Callable[[T], T]:
     """Decorate a route's function: `first` is tried before it, in the event loop's own thread, and returns None if it cannot
     answer.
     """
@@ -122,8 +145,8 @@ def _hold(server: Server, request: Request, who: str, size: int) -> None:
     held_by(request).callback(server.unread.give_back, who, size)
 
 
-async def _known(server: Server, request: Request) -> Principal:
-    scheme, _, shown = request.headers.get("authorization", "").partition(" ")
+async def _known(server: Server, request: StrictRequest) -> Principal:
+    scheme, _, shown = (request.header(b"authorization") or "").partition(" ")
     shown = shown.strip()
     if scheme.lower() != "bearer" or not shown:
         raise Problem(401, "authentication required: send `Authorization: Bearer ...`", headers=_NOBODY)
@@ -137,7 +160,7 @@ async def _known(server: Server, request: Request) -> Principal:
             raise Problem(429, said, headers={"Retry-After": f"{int(wait) + 1}"})
         # One sentence for all cases, so that a caller who guesses learns nothing.
         raise Problem(401, "the token is unknown, expired or revoked", headers=_INVALID)
-    request.state.principal = found
+    request.scope["state"]["principal"] = found
     return found
 
 

@@ -1,21 +1,25 @@
 """The outermost layer of the server: bounds of requests, headers of responses, access log and metrics."""
 
 import re
-from contextlib import ExitStack
+from contextlib import ExitStack, nullcontext
 from typing import Final
 from urllib.parse import unquote_to_bytes
 
-from starlette.datastructures import MutableHeaders
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from serving.http.connections.bounded_protocol import connection_of
 from serving.http.operations.part_states import HEADER
 from serving.http.protocol.problem import Problem, response
 from serving.http.requests.audit_log import Inquiry, outcome
+from serving.http.requests.direct import Direct
 from serving.http.requests.server import Server
 
 _URL: Final = 16 << 10
 _HEADERS: Final = 32 << 10
+_NOT_ASCII: Final = re.compile(rb"[\x80-\xff]|%[89A-Fa-f]")
+_NO_SNIFF: Final = (b"x-content-type-options", b"nosniff")
+_PARTS: Final = HEADER.lower().encode()
+_CACHING: Final = (b"cache-control", b"private, no-cache")
 _HOST: Final = re.compile(rb"([A-Za-z0-9._~%-]+|\[[0-9A-Fa-f:.]+\])(:[0-9]{1,5})?")
 """A name or an address, and a port. RFC 3986 also allows delimiters, which no name of this server contains."""
 
@@ -25,8 +29,8 @@ class Wire:
     URL's values.
     """
 
-    def __init__(self, app: ASGIApp, server: Server) -> None:
-        self._app, self._server = app, server
+    def __init__(self, app: ASGIApp, server: Server, direct: Direct) -> None:
+        self._app, self._server, self._direct = app, server, direct
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Handle a request; pass other messages on."""
@@ -41,11 +45,11 @@ class Wire:
             nonlocal status, size
             if message["type"] == "http.response.start":
                 status = message["status"]
-                headers = MutableHeaders(scope=message)
-                headers["X-Content-Type-Options"] = "nosniff"
-                # Not in a body, which has a tag: the same snapshot has the same bytes, whatever the parts do.
-                headers[HEADER] = server.parts.header
-                headers.setdefault("Cache-Control", "private, no-cache")
+                # The parts are not in a body, which has a tag: the same snapshot has the same bytes, whatever the parts do.
+                added = [_NO_SNIFF, (_PARTS, server.parts.header.encode("latin-1"))]
+                if all(name.lower() != _CACHING[0] for name, _ in message["headers"]):
+                    added.append(_CACHING)
+                message["headers"] = [*message["headers"], *added]
                 if connection is not None:
                     connection.answers(scope)
             elif message["type"] == "http.response.body":
@@ -58,11 +62,14 @@ class Wire:
         held = ExitStack()
         scope.setdefault("state", {})["held"] = held
         try:
-            refused = _too_much(scope, most) or _without_host(scope) or _not_text(scope)
-            if refused is None:
-                await self._app(scope, _bounded(receive, most), sent)
-            else:
+            refused = _refusal(scope, most) or _not_text(scope)
+            if refused is not None:
                 await response(refused.status_code, refused.detail)(scope, receive, sent)
+            elif (answer := await self._direct.answer(scope, receive)) is not None:
+                with nullcontext() if connection is None else connection.at_once():
+                    await answer(scope, receive, sent)
+            else:
+                await self._app(scope, _bounded(receive, most), sent)
         except Exception as error:
             server.log.exception("a request failed", path=scope["path"][:500], exc_info=error)
             raise
@@ -102,22 +109,22 @@ def _audit(server: Server, scope: Scope, status: int, seconds: float) -> None:
         )
 
 
-def _too_much(scope: Scope, most: int) -> Problem | None:
+def _refusal(scope: Scope, most: int) -> Problem | None:
+    """Refuse what is too large, and a request that a proxy may take for another server's (RFC 9112, 3.2)."""
     url = len(scope.get("raw_path") or b"") + len(scope.get("query_string") or b"")
     if url > _URL:
         return Problem(414, f"the URL has {url} bytes; the limit is {_URL}")
-    length = next((value for name, value in scope["headers"] if name == b"content-length"), b"0")
-    if length.isdigit() and int(length) > most:
+    length, headers, hosts = None, 0, []
+    for name, value in scope["headers"]:
+        headers += len(name) + len(value)
+        if name == b"host":
+            hosts.append(value)
+        elif name == b"content-length" and length is None:
+            length = value
+    if length is not None and length.isdigit() and int(length) > most:
         return Problem(413, f"the body has {int(length)} bytes; the limit is {most}")
-    headers = sum(len(name) + len(value) for name, value in scope["headers"])
     if headers > _HEADERS:
         return Problem(431, f"the headers have {headers} bytes; the limit is {_HEADERS}")
-    return None
-
-
-def _without_host(scope: Scope) -> Problem | None:
-    """Refuse a request that a proxy may take for another server's (RFC 9112, 3.2)."""
-    hosts = [value for name, value in scope["headers"] if name == b"host"]
     if len(hosts) > 1 or (not hosts and scope.get("http_version") != "1.0"):
         return Problem(400, f"the request has {len(hosts) or 'no'} Host headers; it needs exactly one")
     if hosts and not _HOST.fullmatch(hosts[0]):
@@ -128,7 +135,7 @@ def _without_host(scope: Scope) -> Problem | None:
 def _not_text(scope: Scope) -> Problem | None:
     """Refuse a URL that is not valid UTF-8: decoding it leniently would answer a different question."""
     for part, what in ((scope.get("raw_path") or b"", "path"), (scope.get("query_string") or b"", "query")):
-        if b"%" in part:
+        if b"%" in part and _NOT_ASCII.search(part):
             try:
                 unquote_to_bytes(part).decode()
             except UnicodeDecodeError:

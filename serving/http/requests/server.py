@@ -9,6 +9,7 @@ from typing import Final, TypeVar, cast
 from fastapi import Request
 from structlog.typing import FilteringBoundLogger
 
+from infra.logs.telling import Lines
 from infra.settings import Serving
 from ledger.delta.addresses import Tables
 from serving.access.authentication import Identities
@@ -64,8 +65,8 @@ class Server:
     pool: FairPool
     metrics: Metrics
     log: FilteringBoundLogger
-    access: FilteringBoundLogger
-    audit: FilteringBoundLogger
+    access: Lines
+    audit: Lines
     now: Callable[[], datetime]
     clock: Callable[[], float]
 
@@ -98,14 +99,14 @@ async def lane_of(server: Server, view: str) -> Lane:
 
 def server_of(request: Request) -> Server:
     """The server that received a request."""
-    return cast("Server", request.app.state.server)
+    return cast("Server", request.scope["app"].state.server)
 
 
 def principal_of(request: Request) -> Principal:
     """The caller, as the gate authenticated it."""
-    return cast("Principal", request.state.principal)
+    return cast("Principal", request.scope["state"]["principal"])
 
 
 def held_by(request: Request) -> ExitStack:
     """What is released once the response is sent: what the request holds of the principal's share."""
-    return cast("ExitStack", request.state.held)
+    return cast("ExitStack", request.scope["state"]["held"])

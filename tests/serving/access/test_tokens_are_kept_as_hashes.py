@@ -76,6 +76,35 @@ def test_a_change_counts_at_the_next_check(tables: Tables) -> None:
     assert known.whose(secret, now=NOON) is None
 
 
+def test_an_accepted_secret_is_not_looked_for_again_for_a_moment(tables: Tables) -> None:
+    seconds = 0.0
+    known = Tokens(tables, lambda: seconds)
+    one, other = made(tables), made(tables, "other")
+    assert known.whose(one, now=NOON) is not None
+    tokens.revoke(tables, "one", now=NOON)
+    seconds = tokens.FRESH_S * 0.9
+    assert known.whose(one, now=LATER) is None  # what has expired is not accepted meanwhile
+    assert known.whose(one, now=NOON) is not None
+    assert known.whose(other, now=NOON) is not None  # this reads the tokens, which keeps no other one
+    assert known.whose(made(tables, "new"), now=NOON) is not None  # what is not accepted yet is looked for at once
+    seconds = tokens.FRESH_S
+    assert known.whose(one, now=NOON) is None
+    assert known.whose(other, now=NOON) is not None
+
+
+def test_a_bucket_is_not_waited_for_while_a_secret_is_accepted(tables: Tables) -> None:
+    seconds = 0.0
+    known, secret = Tokens(tables, lambda: seconds), made(tables)
+    assert not known.waits(secret)
+    known._remote = True
+    assert known.waits(secret)
+    assert known.whose(secret, now=NOON) is not None
+    assert not known.waits(secret)
+    assert known.waits(tokens.PREFIX)
+    seconds += tokens.FRESH_S
+    assert known.waits(secret)
+
+
 def test_a_check_that_began_before_a_revocation_is_not_reused(tables: Tables, monkeypatch: pytest.MonkeyPatch) -> None:
     """It ends in another thread, with the earlier tokens, while a check that began later waits for its turn."""
     secret = made(tables)

@@ -330,6 +330,7 @@ def test_a_revoked_token_is_requested_again(open_page: Open, served: Served) -> 
     shown = served.token("soon revoked", may=VERBS)
     page = settled(open_page("#/views/site", shown=shown))
     tokens.revoke(served.world.tables, "soon revoked", now=NOON)
+    served.seconds += tokens.FRESH_S
     expect(page.get_by_label("Token")).to_be_visible()
     expect(page.get_by_role("alert")).to_contain_text("the token is unknown, expired or revoked")
     assert page.evaluate("() => sessionStorage.getItem('tandem.token')") is None

@@ -109,6 +109,7 @@ def test_a_stream_counts_the_rows_that_it_sent(served: Served) -> None:
             served.world.trigger()
             next(found)
         tokens.revoke(served.world.tables, "reader", now=NOON)
+        served.seconds += tokens.FRESH_S
         served.world.append(1, hit("/new", 9))
         served.world.trigger()
         assert [event["event"] for event in found][-1] == "over"
@@ -124,9 +125,9 @@ def test_digests_are_keyed_by_the_project(tmp_path: Path) -> None:
 
 def test_the_audit_log_is_bounded(tmp_path: Path) -> None:
     settings = Settings(state=str(tmp_path), logs=Logs(file_mb=1, kept_files=2))
-    log = telling.filed(settings, "audit", now=lambda: NOON)
-    for _ in range(25_000):
-        log.info("question", who="token:desk", client="127.0.0.1", views=["per_page"], question="0" * 32, rows=1, ms=0.1)
+    with telling.recorded(settings, "audit", now=lambda: NOON) as log:
+        for _ in range(25_000):
+            log.info("question", who="token:desk", client="127.0.0.1", views=["per_page"], question="0" * 32, rows=1, ms=0.1)
     files = sorted((tmp_path / "logs").glob("audit.log*"))
     assert [file.name for file in files] == ["audit.log", "audit.log.1", "audit.log.2"]
     assert all(file.stat().st_size <= 1 << 20 for file in files)

@@ -88,6 +88,7 @@ def test_a_stream_ends_with_the_rights_of_its_token(world: World) -> None:
     secret = served.token("reader")
     with serving(served) as address, stream(address, secret) as found:
         tokens.revoke(served.world.tables, "reader", now=NOON)
+        served.seconds += tokens.FRESH_S
         assert next(found) == {"event": "over", "data": {"detail": "the token is expired or revoked"}}
         assert next(found, None) is None
 

@@ -1,0 +1,291 @@
+"""A request that is answered in front of the framework gets what the framework answers: status, headers, body and log lines."""
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any
+from urllib.parse import quote
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from serving.access import tokens
+from serving.access.rights import VERBS
+from serving.http.queries import fast_path
+from serving.http.requests import gate
+from serving.http.requests.direct import Direct
+from tests.serving.http.queries.test_a_snapshot_stays_as_it_is import WITH_QUANTILES
+from tests.serving.http.served import Asker, Served
+from tests.serving.world import NOON, World, hit, position
+
+HOST = (b"host", b"served")
+Message = dict[str, Any]
+
+
+@dataclass(frozen=True)
+class Request:
+    """A request as a server hands it on; `spent` says that its token has no request left."""
+
+    method: str
+    path: str
+    query: bytes
+    headers: tuple[tuple[bytes, bytes], ...]
+    spent: bool = False
+
+
+@pytest.fixture(scope="module")
+def served(tmp_path_factory: pytest.TempPathFactory) -> Served:
+    world = World(tmp_path_factory.mktemp("world"), definitions=WITH_QUANTILES)
+    for part in range(3):
+        world.append(0, *(hit(page, part * 7 + n) for n, page in enumerate(("/a", "é &=", "", None, "/a"))))
+        world.trigger()
+    world.recompute(position(5))
+    return Served(world, {"wait_s": 1, "poll_ms": 3_600_000})
+
+
+@pytest.fixture(scope="module")
+def secrets(served: Served) -> Mapping[str, bytes]:
+    found = {
+        "all": served.token("all", may=VERBS),
+        "bound": served.token("bound", rows=["page=/a"]),
+        "other view": served.token("other view", views=["ever"]),
+        "no read": served.token("no read", may=("ingest",)),
+        "expired": served.token("expired", days=-1),
+        "revoked": served.token("revoked"),
+        "guessed": tokens.PREFIX + "A" * 43,
+        "foreign": "eyJhbGciOiJub25lIn0.e30.",
+    }
+    tokens.revoke(served.world.tables, "revoked", now=NOON)
+    return {name: secret.encode() for name, secret in found.items()}
+
+
+@pytest.fixture(scope="module")
+def asker(served: Served, secrets: Mapping[str, bytes]) -> Iterator[Asker]:
+    with served.asker(secrets["all"].decode()) as found:
+        for view in ("per_page", "ever", "inverse"):
+            assert found.get(f"/views/{view}/rows").status_code == 200  # from now on they are in memory
+        yield found
+
+
+async def answered(served: Served, request: Request) -> tuple[int, list[tuple[bytes, bytes]], bytes, list[Any]]:
+    """What the application sends, and what it logs of it."""
+    server, messages = served.server, []
+    server.limits._uses.clear()
+    server.failures._buckets.clear()
+    if request.spent:
+        for name in ("all", "bound"):
+            while server.limits.enter(f"token:{name}") is None:
+                server.limits.leave(f"token:{name}")
+    served.lines.clear()
+    served.questions.clear()
+
+    async def receive() -> Message:
+        return {"type": "http.request", "body": b"", "more_body": False}
+
+    async def send(message: Message) -> None:
+        messages.append(message)
+
+    scope = {
+        "type": "http",
+        "asgi": {"version": "3.0"},
+        "http_version": "1.1",
+        "method": request.method,
+        "scheme": "http",
+        "server": ("served", 80),
+        "client": ("192.0.2.7", 4711),
+        "root_path": "",
+        "path": request.path,
+        "raw_path": quote(request.path).encode(),
+        "query_string": request.query,
+        "headers": list(request.headers),
+        "state": {},
+    }
+    await served.app(scope, receive, send)
+    start, *rest = messages
+    body = b"".join(message.get("body", b"") for message in rest)
+    logged = [{name: value for name, value in line.items() if name != "ms"} for line in (*served.lines, *served.questions)]
+    assert all(not use.running for use in server.limits._uses.values())
+    return start["status"], list(start["headers"]), body, logged
+
+
+def both(served: Served, asker: Asker, request: Request) -> tuple[int, list[tuple[bytes, bytes]], bytes, list[Any]]:
+    """The answer of both ways, which is the same."""
+    first = asker.runner.run(answered(served, request))
+    with pytest.MonkeyPatch.context() as patch:
+
+        async def nothing(*_: object) -> None:
+            return None
+
+        patch.setattr(Direct, "answer", nothing)
+        assert asker.runner.run(answered(served, request)) == first
+    return first
+
+
+PAGES = st.sampled_from(["/a", "é &=", "", "/never", "x" * 300, "\0", "%"]) | st.text(max_size=8)
+WINDOWS = st.sampled_from(
+    ["2026-11-01T12:00", "2026-11-01T12:01", "2026-11-01T13:00+01:00", "noon", "", "9999-12-31T23:59:59.999999"]
+)
+VALUES = {
+    "key.page": PAGES,
+    "key.odd": st.sampled_from(["true", "false", "7", ""]),
+    "null": st.sampled_from(["page", "odd", "page=x", "pag"]),
+    "window": WINDOWS,
+    "measures": st.sampled_from(["n", "n,typical", "mean", "", "m", "n,n"]),
+    "layer": st.sampled_from(["merged", "batch", "speed", "hot"]),
+    "publication": st.sampled_from(["1", "2", "x", "99"]),
+    "as_of": st.sampled_from(["2026-11-01", "x"]),
+    "min_position": st.sampled_from(['{"T": {"0": 3}}', "{}", "[]"]),
+    "max_age": st.sampled_from(["100000d", "1x"]),
+    "escape_formulas": st.sampled_from(["true", "2"]),
+    "key.": PAGES,
+    "key.pag": PAGES,
+    "limit": st.just("3"),
+    "pages": PAGES,
+    "l" * 1200: PAGES,  # what is said of it is large enough to be compressed
+}
+PAIRS = st.sampled_from(sorted(VALUES)).flatmap(lambda name: st.tuples(st.just(name), VALUES[name]))
+GOOD = PAGES.map(lambda page: [("key.page", page), ("window", "2026-11-01T12:00")])
+QUERIES = st.one_of(
+    st.tuples(GOOD, st.lists(PAIRS, max_size=2)).map(lambda both: [*both[0], *both[1]]),
+    st.lists(PAIRS, max_size=4),
+).map(lambda pairs: "&".join(f"{name}={quote(value, safe='')}" for name, value in pairs).encode())
+RAW = st.sampled_from([b"key.page=%ff", b"key.page=%C3%A9", b"&&=", b"key.page", b"key.page=a+b", b"%6bey.page=/a", b"a;b", b"%"])
+PATHS = st.sampled_from(
+    [
+        *["/views/per_page/row"] * 6,
+        "/views/ever/row",
+        "/views/inverse/row",
+        "/views/never/row",
+        "/views//row",
+        "/views/row",
+        "/views/a/b/row",
+        "/views/per_page/row/",
+        "/views/per_page/row\n",
+        "/views/per_page/rows",
+        "//views/per_page/row",
+        "/VIEWS/per_page/row",
+        f"/views/{'v' * 201}/row",
+        "/views/é/row",
+        "/",
+    ]
+)
+METHODS = st.sampled_from([*["GET"] * 8, "HEAD", "POST", "OPTIONS", "DELETE"])
+ACCEPTS = (
+    b"*/*",
+    b"application/json",
+    b"text/csv",
+    b"application/vnd.apache.arrow.stream",
+    b"text/html",
+    b"application/json;q=0.5",
+    b"",
+)
+
+
+@st.composite
+def requests(draw: st.DrawFn, secrets: Mapping[str, bytes]) -> Request:
+    """Requests that are valid, invalid or hostile."""
+    headers: list[tuple[bytes, bytes]] = draw(st.sampled_from([[HOST]] * 8 + [[], [HOST, HOST], [(b"host", b"a/b")]]))
+    who = draw(st.sampled_from(["all"] * 6 + ["bound"] * 3 + [*secrets]))
+    scheme = draw(st.sampled_from([b"Bearer "] * 8 + [b"bearer  ", b"Basic ", b"Bearer", b""]))
+    headers = [*headers, (b"authorization", scheme + secrets[who])] if draw(st.integers(0, 9)) else headers
+    if draw(st.booleans()):
+        headers = [*headers, (b"accept", draw(st.sampled_from(ACCEPTS)))]
+    if draw(st.booleans()):
+        headers = [*headers, (b"accept-encoding", draw(st.sampled_from([b"gzip", b"gzip, br", b"identity"])))]
+    odd = st.sampled_from(
+        [
+            (b"if-none-match", b"*"),
+            (b"if-none-match", b'W/"x"'),
+            (b"authorization", b"Bearer x"),
+            (b"accept", b"text/csv"),
+            (b"content-length", b"2000000"),
+            (b"content-length", b"x"),
+            (b"range", b"bytes=0-3"),
+            (b"x-large", b"a" * 40_000),
+            (b"x-forwarded-for", b"192.0.2.9"),
+            (b"content-encoding", b"br"),
+        ]
+    )
+    headers = [*headers, *draw(st.lists(odd, max_size=2))]
+    query = draw(QUERIES | RAW)
+    return Request(draw(METHODS), draw(PATHS), query, tuple(headers), spent=draw(st.integers(0, 9)) == 0)
+
+
+@settings(max_examples=300, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(data=st.data())
+def test_both_ways_answer_alike(served: Served, asker: Asker, secrets: Mapping[str, bytes], data: st.DataObject) -> None:
+    request = data.draw(requests(secrets))
+    status, headers, _, _ = both(served, asker, request)
+    entity = dict(headers).get(b"etag")
+    if status == 200 and entity is not None:
+        again = Request(request.method, request.path, request.query, (*request.headers, (b"if-none-match", entity)))
+        assert both(served, asker, again)[0] == (304 if b"if-none-match" not in dict(request.headers) else 200)
+
+
+def look_up(secrets: Mapping[str, bytes], *headers: tuple[bytes, bytes], page: str = "/a", more: str = "") -> Request:
+    bearer = (b"authorization", b"Bearer " + secrets["all"])
+    query = f"key.page={quote(page, safe='')}&window=2026-11-01T12:00{more}".encode()
+    return Request("GET", "/views/per_page/row", query, (HOST, bearer, *headers))
+
+
+def test_a_plain_look_up_does_without_the_framework(
+    served: Served, asker: Asker, secrets: Mapping[str, bytes], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.delattr(type(served.app), "framework")
+    served.app.wire._app = None  # type: ignore[assignment]
+    try:
+        status, _, body, logged = asker.runner.run(answered(served, look_up(secrets)))
+        assert (status, b'"n":' in body) == (200, True)
+        assert [(line["event"], line.get("path") or line["route"]) for line in logged] == [
+            ("request", "/views/per_page/row"),
+            ("question", "/views/{view}/row"),
+        ]
+    finally:
+        monkeypatch.undo()
+        served.app.wire._app = served.app.framework
+
+
+def test_a_large_row_is_compressed_for_who_accepts_that(
+    served: Served, asker: Asker, secrets: Mapping[str, bytes], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("serving.http.requests.direct.COMPRESSED", 10)
+    found = asker.runner.run(answered(served, look_up(secrets, (b"accept-encoding", b"gzip"))))
+    assert dict(found[1])[b"content-encoding"] == b"gzip"
+    assert b"content-encoding" not in dict(asker.runner.run(answered(served, look_up(secrets)))[1])
+
+
+def test_the_gate_is_passed_once_where_the_framework_answers(
+    served: Served, asker: Asker, secrets: Mapping[str, bytes], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    passed: list[str] = []
+    enter = gate.Gated.enter
+
+    async def counted(route: gate.Gated, request: Any) -> None:
+        passed.append(route.path)
+        await enter(route, request)
+
+    monkeypatch.setattr(gate.Gated, "enter", counted)
+    status, _, _, logged = asker.runner.run(answered(served, look_up(secrets, more="&layer=merged")))
+    assert (status, len(passed), len(logged)) == (200, 1, 2)
+
+
+def test_a_defect_is_answered_and_raised_on_both_ways(
+    served: Served, asker: Asker, secrets: Mapping[str, bytes], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def broken(*_: object) -> None:
+        raise RuntimeError("a defect")
+
+    monkeypatch.setattr(fast_path, "row_question", broken)
+    found = []
+    for patched in (False, True):
+        with monkeypatch.context() as patch:
+            if patched:
+
+                async def nothing(*_: object) -> None:
+                    return None
+
+                patch.setattr(Direct, "answer", nothing)
+            sent = asker.get("/views/per_page/row?key.page=/a&window=2026-11-01T12:00")
+            found.append((sent.status_code, sent.json()["detail"], sorted(sent.headers)))
+    assert found[0] == found[1]
+    assert found[0][:2] == (500, "internal error; see the server's log")
