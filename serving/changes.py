@@ -16,7 +16,7 @@ from ledger.log.positions import Position
 from ledger.publish import publications
 from ledger.publish.batch_parts import BatchView
 from ledger.realtime.follower import Follower
-from serving.memory.cached_view import CachedView, Origin, OutgrowsMemory, followed
+from serving.memory.cached_view import CachedView, Origin, OutgrowsMemory, followed, without_hot
 from serving.memory.differences import differences
 from serving.memory.store import InMemory, Pinned, Store
 from serving.read.outcome import Absent, ReadFailed, Value, answered
@@ -72,8 +72,12 @@ class Changes:
 
 
 def token_of(held: CachedView) -> Token:
-    """The token of a reader that knows the cached view."""
-    return Token(held.release, held.batch.fingerprint, held.batch.version, held.cut, held.end)
+    """The token of a reader that knows the cached view.
+
+    It names the end of the commits: no table has hot commits, so another process could not continue after them. A reader that
+    continues from the token gets rows that hot commits changed once more.
+    """
+    return Token(held.release, held.batch.fingerprint, held.batch.version, held.cut, held.committed)
 
 
 @dataclass
@@ -140,7 +144,7 @@ def _memory(store: Store, pinned: Pinned, name: str) -> tuple[View, InMemory]:
 def _at(store: Store, view: View, held: CachedView, since: Token) -> CachedView:
     """The cached view at a token. Raises TokenGone, ReadFailed, Unreadable."""
     if since == token_of(held):
-        return held
+        return without_hot(held)
     batch = _batch(store, view, since) if since.fingerprint == held.batch.fingerprint else None
     found = tail(Follower(store.tables, since.release, view.source.name).poll(), since.cut)
     ends = [since.cut, *(commit.end for commit in found.commits)]
@@ -150,7 +154,7 @@ def _at(store: Store, view: View, held: CachedView, since: Token) -> CachedView:
             "retained; scan the view again and continue from the token of that snapshot"
         )
     then = replace(found, end=since.end, commits=found.commits[: ends.index(since.end)])
-    origin, below = Origin(store.tables, since.release, store.memory), replace(held, end=held.cut, tail=())
+    origin, below = Origin(store.tables, since.release, store.memory), replace(without_hot(held), end=held.cut, tail=())
     try:
         return followed(origin, below, batch, then)
     except OutgrowsMemory as error:

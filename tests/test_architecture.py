@@ -116,6 +116,7 @@ FILES_OF_THEIR_OWN = {
     "batch/runtime/table_locks.py": "the process id, the path of a lock",
     "batch/transfer/export_archive.py": "an export",
     "batch/transfer/import_archive.py": "an export",
+    "speed/hot/__main__.py": "the project's folder, its standard output",
     "speed/process/checkpoints.py": "Spark's checkpoints",
     "speed/process/speed_layer.py": "Spark's checkpoints, the process id",
     "speed/report/progress.py": "a file of the state folder",

@@ -5,12 +5,14 @@ import os
 import secrets
 import sys
 import time
-from contextlib import suppress
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Annotated
 
 import typer
+from structlog.typing import FilteringBoundLogger
 
 from cli.command import signals
 from cli.command.call import Call
@@ -33,6 +35,8 @@ from serving.http.composition import of_project
 from serving.http.listener import CannotServe, Tls
 from serving.http.operations.command import Tandem
 from serving.http.requests.server import Server
+from serving.memory.hot_feed import Feed
+from serving.memory.hot_process import HotProcess
 
 _FIRST = "first"
 _FIRST_DAYS = 365
@@ -84,14 +88,32 @@ def run(
                     sys.stdout.write(json.dumps({"address": address, "pid": os.getpid()}) + "\n")
                     sys.stdout.flush()
 
+            feed = Feed(time.monotonic) if settings.serving.hot else None
             server = of_project(
-                settings, tandem=_tandem(call), log=log, access=access, audit=audit, now=_now, clock=time.monotonic
+                settings, tandem=_tandem(call), log=log, access=access, audit=audit, now=_now, clock=time.monotonic, feed=feed
             )
             _refuse_crc32(settings, server)
-            listener.serve(application(server), bound, tls=tls, ready=ready, stop=stop)
+            with _hot_tails(call, feed, log):
+                listener.serve(application(server), bound, tls=tls, ready=ready, stop=stop)
     finally:
         part_processes.withdraw(settings.folder, part_processes.SERVER)
         bound.close()
+
+
+@contextmanager
+def _hot_tails(call: Call, feed: Feed | None, log: FilteringBoundLogger) -> Iterator[None]:
+    """Keep the process of hot tails running, if there is a feed."""
+    if feed is None:
+        yield
+        return
+    if not kafka.bulk_installed():
+        raise CannotServe("serving.hot needs the package confluent-kafka; install it, or set serving.hot to false")
+    process = HotProcess(call.project, folders.child_environment(call.environ), feed, log.warning)
+    process.start()
+    try:
+        yield
+    finally:
+        process.stop()
 
 
 def _tandem(call: Call) -> Tandem:

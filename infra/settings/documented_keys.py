@@ -40,6 +40,8 @@ def _key(field: msgspec.structs.FieldInfo, section: str) -> Key:
     match plain:
         case msgspec.inspect.IntType():
             kind = "integer"
+        case msgspec.inspect.BoolType():
+            kind = "true / false"
         case msgspec.inspect.DictType():
             kind = "table"
         case msgspec.inspect.LiteralType(values=values):

@@ -125,6 +125,8 @@ def _from_variable(key: Key, text: str) -> Any:
             raise SettingsError(f"environment variable {key.variable}: {text!r} is not a JSON object") from None
     if key.type == "integer" and re.fullmatch(r"\s*-?\d+\s*", text):
         return int(text)
+    if key.type == "true / false" and text in ("true", "false"):
+        return text == "true"
     return text
 
 

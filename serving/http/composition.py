@@ -35,6 +35,7 @@ from serving.http.operations.redecode import Redecode
 from serving.http.operations.runs import Runs
 from serving.http.requests.server import Server
 from serving.ingest.gateway import Gateway
+from serving.memory.hot_feed import Feed
 from serving.memory.store import Store
 from serving.sql.limits import Limits as Bounds
 from serving.status.ttl_cache import TtlCache
@@ -55,8 +56,9 @@ def of_project(
     audit: Lines,
     now: Callable[[], datetime],
     clock: Callable[[], float],
+    feed: Feed | None = None,
 ) -> Server:
-    """The server of a project; `tandem` runs the commands of operators.
+    """The server of a project; `tandem` runs the commands of operators. With a `feed` answers also count hot commits.
 
     `now` returns the time of day, `clock` monotonic seconds. Raises OidcError.
     """
@@ -66,8 +68,10 @@ def of_project(
     folders = [settings.folder, Path.home(), *([Path(tables.root)] if tables.local else [])]
     shown = readable(folders)
     definitions = DescribedDefinitions(tables, CodeLimits(seconds=seconds, readable=shown))
-    store, coded = (Store(tables, secrets.randbits(64), serving.memory_mb << 20, definitions) for _ in range(2))
+    store, coded = (Store(tables, secrets.randbits(64), serving.memory_mb << 20, definitions, feed) for _ in range(2))
     lane = Lane(AnswerCache(store, serving.held_mb << 20), serving.poll_ms / 1000, clock, PollMetrics(metrics, log).polled)
+    if feed is not None:
+        feed.woken = lambda: _heard(feed, metrics, lane)
     return Server(
         settings=serving,
         identities=Identities(Tokens(tables, clock), _oidc(settings, log, clock)),
@@ -103,6 +107,11 @@ def of_project(
         now=now,
         clock=clock,
     )
+
+
+def _heard(feed: Feed, metrics: Metrics, lane: Lane) -> None:
+    metrics.hot(feed.states.values(), compared=feed.compared, mismatched=feed.mismatched)
+    lane.wake()
 
 
 def _oidc(settings: Settings, log: FilteringBoundLogger, clock: Callable[[], float]) -> Oidc | None:

@@ -6,6 +6,7 @@ from dataclasses import dataclass, field
 from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, generate_latest
 from prometheus_client.exposition import CONTENT_TYPE_LATEST as CONTENT_TYPE
 
+from ledger.realtime.hot_messages import State
 from serving.ingest.figures import Figures
 from serving.status.part_state import STATES, PartState
 
@@ -60,6 +61,16 @@ class Metrics:
             ["why"],
             registry=self.registry,
         )
+        self._hot_aside = Gauge("tandem_hot_aside", "Sources whose hot tail does not follow the log now.", registry=self.registry)
+        self._hot_bytes = Gauge("tandem_hot_bytes", "Bytes of records and states of hot tails.", registry=self.registry)
+        self._hot_compared = Gauge(
+            "tandem_hot_compared_views",
+            "Comparisons of a view with the commits that took the place of hot commits.",
+            registry=self.registry,
+        )
+        self._hot_mismatched = Gauge(
+            "tandem_hot_mismatched_rows", "Rows that differed in these comparisons; it must be 0.", registry=self.registry
+        )
         self.ingest = Figures(self.registry)
         self._ended_requests: dict[tuple[str, str, int], tuple[Histogram, Counter]] = {}
 
@@ -99,6 +110,14 @@ class Metrics:
                 self._states.labels(one.part, state).set(state == one.state)
             if one.age is not None:
                 self._ages.labels(one.part).set(one.age)
+
+    def hot(self, states: Iterable[State], *, compared: int, mismatched: int) -> None:
+        """Set how the hot tails stand."""
+        every = [*states]
+        self._hot_aside.set(sum(state.aside is not None for state in every))
+        self._hot_bytes.set(sum(state.nbytes for state in every))
+        self._hot_compared.set(compared)
+        self._hot_mismatched.set(mismatched)
 
     def text(self) -> bytes:
         """All metrics in the text format of Prometheus."""

@@ -182,7 +182,7 @@ def _touched(held: CachedView, number: int, table: pa.Table, places: Numbers | s
     starts, ends = (arrays.integers(arrays.whole(table[name])) for name in WINDOW_COLUMNS)
     ends = ends if held.layout.sessions else starts + 1
     found = np.zeros(table.num_rows, dtype=bool)
-    for layer in held.alone:
+    for layer in held.touching:
         found |= layer.answers.index.any_within(hashes, starts, ends)
     return found
 
@@ -237,7 +237,7 @@ class _Reader:
         start, end = (rows.columns[name][place].value for name in WINDOW_COLUMNS)
         found = int(rows.index.hashes[place])
         end = end if held.layout.sessions else start + 1
-        return any(layer.answers.index.is_within(found, start, end) for layer in held.alone)
+        return any(layer.answers.index.is_within(found, start, end) for layer in held.touching)
 
     def _label(self, place: int) -> str:
         columns = self.layer.answers.columns

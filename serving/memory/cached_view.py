@@ -11,6 +11,8 @@ from ledger.delta.addresses import Tables
 from ledger.delta.delta_tables import unreadable
 from ledger.log.positions import Position
 from ledger.publish.batch_parts import BatchView, Part, files_of, still_live
+from ledger.realtime.commits import Commit
+from ledger.realtime.hot_chain import HotCommits
 from serving.memory.layout import Layout
 from serving.memory.stack import Stack, extended
 from serving.read.batch_states import row_groups
@@ -29,8 +31,12 @@ class OutgrowsMemory(Exception):
 class CachedView:
     """States and answers of a view that count the log up to `end`; immutable.
 
-    `below` counts what is below `cut`, from the parts of `batch`; the layers of `tail` are above it, from commits of `release`.
-    `alone` are those commits by themselves, for views whose units have several windows: it tells which of them are touched.
+    * `below` counts what is below `cut`, from the parts of `batch`; the layers of `tail` are above it, from commits of `release`
+      up to `committed`.
+    * `hot` are the layers of hot commits above these. They are rebuilt when a commit takes the place of one: nothing that a hot
+      commit said stays.
+    * `alone` are the commits by themselves, for views whose units have several windows: it tells which of them are touched;
+      `hot_alone` are the hot commits by themselves.
     """
 
     layout: Layout
@@ -41,20 +47,34 @@ class CachedView:
     below: Stack = field(repr=False)
     tail: Stack = field(default=(), repr=False)
     alone: Stack = field(default=(), repr=False)
+    hot: Stack = field(default=(), repr=False)
+    hot_alone: Stack = field(default=(), repr=False)
+    hot_commits: HotCommits = field(default=(), repr=False)
+
+    @property
+    def committed(self) -> Position:
+        """The position up to which it counts commits of the table."""
+        return self.hot_commits[0].start if self.hot_commits else self.end
 
     @cached_property
     def stack(self) -> Stack:
         """All layers, the oldest first."""
-        return (*self.below, *self.tail)
+        return (*self.below, *self.tail, *self.hot)
+
+    @cached_property
+    def touching(self) -> Stack:
+        """What is above the cut by itself."""
+        return (*self.alone, *self.hot_alone)
 
     @cached_property
     def nbytes(self) -> int:
         """The bytes of memory that it uses."""
-        return sum(layer.nbytes for layer in (*self.stack, *self.alone))
+        return sum(layer.nbytes for layer in (*self.stack, *self.touching))
 
     def stands_at(self, release: int, batch: BatchView, tail: Tail) -> bool:
         """Whether it counts exactly what these count."""
-        return (self.release, self.batch, self.cut, self.end) == (release, batch, tail.cut, tail.end)
+        same = (self.release, self.batch, self.cut, self.end) == (release, batch, tail.cut, tail.end)
+        return same and self.hot_commits == tail.hot
 
 
 @dataclass(frozen=True)
@@ -91,21 +111,45 @@ def followed(origin: Origin, held: CachedView, batch: BatchView, tail: Tail) -> 
 
 
 def _followed(origin: Origin, held: CachedView, tail: Tail) -> CachedView:
-    """Add the commits from the view's end on; rebuild the tail if no commit begins there."""
-    if held.end != tail.end:
-        after = next((n for n, commit in enumerate(tail.commits) if commit.start == held.end), None)
+    """Add the commits from the view's end on, then the hot commits; rebuild the tail if no commit begins there."""
+    if held.committed != tail.committed:
+        after = next((n for n, commit in enumerate(tail.commits) if commit.start == held.committed), None)
+        held = without_hot(held)
         if after is None:
             held, after = replace(held, end=held.cut, tail=(), alone=()), 0
-        view, batch = held.layout.view, held.batch
-        states = [
-            states_of(origin.tables, origin.release, view, batch.fingerprint, commit).select(held.layout.states.names)
-            for commit in tail.commits[after:]
-        ]
+        states = [_states(origin, held, commit) for commit in tail.commits[after:]]
         alone = extended(held.layout, held.alone, states) if held.layout.told_apart else ()
-        held = replace(held, end=tail.end, tail=extended(held.layout, held.tail, states, below=held.below), alone=alone)
+        held = replace(held, end=tail.committed, tail=extended(held.layout, held.tail, states, below=held.below), alone=alone)
+    if held.hot_commits != tail.hot:
+        held = _with_hot(origin, held, tail.hot)
     if held.nbytes > origin.room:
         raise OutgrowsMemory
     return held
+
+
+def without_hot(held: CachedView) -> CachedView:
+    """The view without its hot commits."""
+    return replace(held, end=held.committed, hot=(), hot_alone=(), hot_commits=())
+
+
+def _with_hot(origin: Origin, held: CachedView, hot: HotCommits) -> CachedView:
+    """Add the hot commits that are new; if one of the others is no longer there, the hot layers are built again."""
+    known = len(held.hot_commits)
+    if held.hot_commits != hot[:known]:
+        held, known = without_hot(held), 0
+    layout, states = held.layout, [_states(origin, held, commit) for commit in hot[known:]]
+    return replace(
+        held,
+        end=hot[-1].end if hot else held.committed,
+        hot=extended(layout, held.hot, states, below=(*held.below, *held.tail)),
+        hot_alone=extended(layout, held.hot_alone, states) if layout.told_apart else (),
+        hot_commits=hot,
+    )
+
+
+def _states(origin: Origin, held: CachedView, commit: Commit) -> pa.Table:
+    view, fingerprint = held.layout.view, held.batch.fingerprint
+    return states_of(origin.tables, origin.release, view, fingerprint, commit).select(held.layout.states.names)
 
 
 def _added(origin: Origin, layout: Layout, stack: Stack, batch: BatchView, parts: Sequence[Part]) -> Stack:

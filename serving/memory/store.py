@@ -23,6 +23,7 @@ from serving.read.provenance import Layer, Provenance
 from serving.read.reader import Arranged, Reader, UnknownView, refusal
 from serving.read.selection import Selection
 from serving.read.snapshot import Snapshot, provenance_of, rejected
+from serving.read.snapshot_follower import Hot
 from views.errors import listed
 from views.project.project import Project
 from views.view import View
@@ -58,13 +59,15 @@ class Pinned:
 class Store:
     """Follows a project's tables with at most `memory` bytes of views; `seed` is the key of the hashes by which rows are found.
 
-    A view that alone needs more is read from its files for each question. While a view is rebuilt, both copies use memory.
+    A view that alone needs more is read from its files for each question. While a view is rebuilt, both copies use memory. With
+    `hot`, hot commits continue the realtime tables.
     """
 
     tables: Tables
     seed: int = field(repr=False)
     memory: int = MEMORY
     definitions: Definitions = IN_PROCESS
+    hot: Hot | None = None
     _pinned: Pinned | Failed | None = field(default=None, init=False, repr=False)
     _held: dict[str, CachedView] = field(default_factory=dict, init=False, repr=False)
     _outgrown: dict[str, BatchView] = field(default_factory=dict, init=False, repr=False)
@@ -72,7 +75,7 @@ class Store:
 
     def __post_init__(self) -> None:
         self._uses, self._news, self._closed = count(), threading.Condition(), False
-        self._following, self._looks = Reader(self.tables, definitions=self.definitions), threading.RLock()
+        self._following, self._looks = Reader(self.tables, definitions=self.definitions, hot=self.hot), threading.RLock()
         self._files, self._reads = Reader(self.tables, definitions=self.definitions), threading.Lock()
 
     def pinned(self) -> Pinned:

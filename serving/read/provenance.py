@@ -21,6 +21,7 @@ class Provenance:
     | field | meaning |
     | --- | --- |
     | `realtime` | the answer's position; that of an answer of the layer `batch` is the cut |
+    | `hot` | where the hot part `[hot, realtime)` begins, which no table has yet; None without one |
     | `newest` | the append time of the newest counted event; None without events |
     | `watermark` | the watermark there, in microseconds since 1970 |
     | `after_final` | how many of the view's events arrived in windows labelled final before, over all rows |
@@ -46,6 +47,7 @@ class Provenance:
     gaps: tuple[Gap, ...] = ()
     accepted: tuple[str, ...] = ()
     exactness: Exactness = field(default_factory=Exactness)
+    hot: Position | None = None
 
     @property
     def exact(self) -> bool:
@@ -66,6 +68,7 @@ class Provenance:
             "batch_version": self.batch_version,
             "cut": self.cut.to_json(),
             "realtime": self.realtime.to_json(),
+            "hot": None if self.hot is None else self.hot.to_json(),
             "age_s": age(self.newest, now=now),
             "watermark": written(self.watermark),
             "after_final": self.after_final,

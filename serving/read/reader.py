@@ -23,7 +23,7 @@ from serving.read.past_publication import PastPublication
 from serving.read.provenance import Layer, Provenance
 from serving.read.selection import ALWAYS, BadSelection, Between, Selection, select
 from serving.read.snapshot import Snapshot, Tail, provenance_of
-from serving.read.snapshot_follower import SnapshotFollower
+from serving.read.snapshot_follower import Hot, SnapshotFollower
 from serving.read.tail_merge import Runs, follow
 from serving.read.tail_states import states_of
 from serving.read.touched_rows import split, with_touched
@@ -55,13 +55,14 @@ class Arranged:
 class Reader:
     """Answers about the views of the published release, for one thread at a time.
 
-    `definitions` returns what a release defines. With `publication` the reader stays at that one, with the definitions of its
-    release, and answers only from the layer `batch`.
+    `definitions` returns what a release defines. With `hot`, hot commits continue the realtime tables. With `publication` the
+    reader stays at that one, with the definitions of its release, and answers only from the layer `batch`.
     """
 
     tables: Tables
     publication: int | None = None
     definitions: Definitions = IN_PROCESS
+    hot: Hot | None = None
     _following: SnapshotFollower | PastPublication = field(init=False, repr=False)
     _pinned: Snapshot | Failed | None = field(default=None, init=False, repr=False)
     _projects: dict[int, Project] = field(default_factory=dict, init=False, repr=False)
@@ -70,7 +71,7 @@ class Reader:
 
     def __post_init__(self) -> None:
         past = self.publication
-        self._following = SnapshotFollower(self.tables) if past is None else PastPublication(self.tables, past)
+        self._following = SnapshotFollower(self.tables, self.hot) if past is None else PastPublication(self.tables, past)
 
     def refresh(self) -> Snapshot | Failed:
         """Pin the newest snapshot; see SnapshotFollower.refresh."""
@@ -195,7 +196,9 @@ class Reader:
             return Partial(states, ranges(commit.start, commit.end), commit.rejected.get(live.fingerprint, {}))
 
         runs = self._runs[place] = follow(view, self._runs.get(place, ()), tail.commits, decode)
-        return [Partial(selection.filter(p.states), p.ranges, p.rejected) for p in (run.partial for run in runs)]
+        # Hot commits come and go, so no run has any of them.
+        partials = [*(run.partial for run in runs), *map(decode, tail.hot)]
+        return [Partial(selection.filter(p.states), p.ranges, p.rejected) for p in partials]
 
 
 def _presented(found: Arranged | Failed, limit: int | None) -> Outcome:

@@ -2,7 +2,7 @@
 
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import datetime
 
 from ledger.log.counts import NOTHING, Counts, plus
@@ -10,6 +10,7 @@ from ledger.log.gaps import Gap, touching
 from ledger.log.positions import LOG_START, Position
 from ledger.publish.publications import Publication
 from ledger.realtime.commits import Commit
+from ledger.realtime.hot_chain import HotCommits, continuing
 from ledger.realtime.tiling import boundary, chain
 from serving.read.provenance import Layer, Provenance
 from views import exactness
@@ -21,7 +22,7 @@ from views.view import View, bind
 
 @dataclass(frozen=True)
 class Tail:
-    """The realtime side of one source: commits in order that tile `[cut, end)`.
+    """The realtime side of one source: commits in order that tile `[cut, end)`, then hot commits that no table has.
 
     `problem` says why they do not, if so: then none of the source's views has an answer. `behind_bridge` says that the table
     continues beyond a bridge, which is read once a batch view covers it.
@@ -32,11 +33,27 @@ class Tail:
     commits: tuple[Commit, ...] = field(default=(), repr=False)
     behind_bridge: bool = False
     problem: str | None = None
+    hot: HotCommits = field(default=(), repr=False)
+
+    @property
+    def every(self) -> tuple[Commit, ...]:
+        """All commits, in order."""
+        return (*self.commits, *self.hot)
+
+    @property
+    def committed(self) -> Position:
+        """Where the commits of the table end and hot commits begin."""
+        return self.hot[0].start if self.hot else self.end
+
+    def with_hot(self, hot: HotCommits) -> "Tail":
+        """The tail with hot commits in place of what follows their start; the same tail if they do not continue it."""
+        kept = None if self.problem is not None else continuing(self.commits, self.cut, hot)
+        return self if kept is None else replace(self, end=hot[-1].end, commits=kept, hot=hot)
 
     @property
     def counts(self) -> Counts:
         """The counts of the records of `[cut, end)`."""
-        return plus(*(commit.counts for commit in self.commits))
+        return plus(*(commit.counts for commit in self.every))
 
     @property
     def newest(self) -> datetime | None:
@@ -44,13 +61,13 @@ class Tail:
 
         A record that claims to be newer than the commit that counted it has a wrong timestamp: it was in the log by then.
         """
-        times = ((commit.newest, commit.at) for commit in self.commits)
+        times = ((commit.newest, commit.at) for commit in self.every)
         return max((min(newest, at or newest) for newest, at in times if newest), default=None)
 
     @property
     def watermark(self) -> int | None:
         """The watermark at `end`, as far as the commits know it, in microseconds since 1970."""
-        return later(*(commit.watermark for commit in self.commits))
+        return later(*(commit.watermark for commit in self.every))
 
     @property
     def identities_since(self) -> datetime | None:
@@ -58,11 +75,11 @@ class Tail:
 
         None where no identity within `dedup_window` was evicted.
         """
-        return max((commit.identities_since for commit in self.commits if commit.identities_since), default=None)
+        return max((commit.identities_since for commit in self.every if commit.identities_since), default=None)
 
     def after_final(self, fingerprint: str) -> int:
         """How many events of a view in `[cut, end)` arrived in windows that had been labelled final."""
-        return sum(commit.after_final.get(fingerprint, 0) for commit in self.commits)
+        return sum(commit.after_final.get(fingerprint, 0) for commit in self.every)
 
 
 @dataclass(frozen=True)
@@ -138,6 +155,7 @@ def provenance_of(snapshot: Snapshot, view: View, layer: Layer, rejected: Mappin
         batch_version=live.version,
         cut=tail.cut,
         realtime=end,
+        hot=tail.committed if tail.hot and layer != "batch" else None,
         newest=newest,
         watermark=snapshot.watermark(source, at_the_cut=layer == "batch"),
         after_final=snapshot.after_final(view.name, source, layer=layer),
@@ -172,6 +190,6 @@ def rejected(snapshot: Snapshot, view: View) -> dict[str, int]:
     """By reason, the events up to the snapshot's positions that the view could not evaluate."""
     publication, tail = snapshot.publication, snapshot.tails[view.source.name]
     counted = Counter(publication.rejected.get(view.name, {}))
-    for commit in tail.commits:
+    for commit in tail.every:
         counted.update(commit.rejected.get(publication.views[view.name].fingerprint, {}))
     return {reason: counted[reason] for reason in REASONS if counted[reason]}

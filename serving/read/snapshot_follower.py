@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import Final
+from typing import Final, Protocol
 
 from ledger.delta.addresses import Tables
 from ledger.log import gaps
@@ -11,11 +11,28 @@ from ledger.publish import publications
 from ledger.publish.publications import Publication
 from ledger.realtime.commits import Commit
 from ledger.realtime.follower import Follower
+from ledger.realtime.hot_chain import HotCommits
 from serving.read.outcome import Failed
 from serving.read.snapshot import Snapshot, Tail, tail
 from views.errors import TandemError
 
 UNPUBLISHED: Final = "nothing is published yet; `tandem up`, or the first `tandem speed`, creates the first publication"
+
+
+class Hot(Protocol):
+    """The hot commits of the sources of a release."""
+
+    def commits(self, release: int, source: str) -> HotCommits:
+        """The hot commits of a source; they may not tile."""
+        ...
+
+    def tiled(self) -> None:
+        """Record that hot commits are part of a snapshot."""
+        ...
+
+    def holding(self) -> bool:
+        """Whether the snapshot may stay until hot commits tile again."""
+        ...
 
 
 @dataclass
@@ -24,11 +41,15 @@ class SnapshotFollower:
 
     It stays on a publication while the newest one is behind the reached position, as after a promotion whose realtime views are
     still catching up; meanwhile it follows the old one's tables.
+
+    Hot commits, if there are any, continue the realtime tables. If they are missing for a while, the snapshot stays as it is.
     """
 
     tables: Tables
+    hot: Hot | None = None
     _held: Snapshot | None = field(default=None, init=False, repr=False)
     _reached: dict[str, Position] = field(default_factory=dict, init=False, repr=False)
+    _committed: dict[str, Position] = field(default_factory=dict, init=False, repr=False)
 
     def __post_init__(self) -> None:
         self._begin()
@@ -47,9 +68,12 @@ class SnapshotFollower:
                 return Failed(UNPUBLISHED)
             live = found.publication.release
             if self._held is not None and self._behind(found):
-                if not _supersedes(found.publication, self._held.publication):
+                if _supersedes(found.publication, self._held.publication):
+                    found = self._at(self._held.publication)
+                elif self._behind_commits(found):
                     return Failed(self._stepped_back(found))
-                found = self._at(self._held.publication)
+                if self.hot is not None and self._behind(found) and self.hot.holding():
+                    return self._held
         except TandemError as error:
             self._begin()  # a table that was damaged or replaced while it was followed is read again once it is complete
             return Failed(str(error))
@@ -65,17 +89,22 @@ class SnapshotFollower:
         return None if live is None else self._at(live)
 
     def _at(self, publication: Publication) -> Snapshot:
-        return Snapshot(
-            publication,
-            {source: self._realtime(publication.release, source).tail(cut) for source, cut in publication.cuts.items()},
-            self._gaps.read(),
-        )
+        tails = {source: self._tail(publication.release, source, cut) for source, cut in publication.cuts.items()}
+        return Snapshot(publication, tails, self._gaps.read())
+
+    def _tail(self, release: int, source: str, cut: Position) -> Tail:
+        # Hot commits first: commits that are read later reach at least as far as where these begin.
+        hot = () if self.hot is None else self.hot.commits(release, source)
+        return self._realtime(release, source).tail(cut).with_hot(hot)
 
     def _realtime(self, release: int, source: str) -> "_Realtime":
         return self._followed.setdefault((release, source), _Realtime(Follower(self.tables, release, source)))
 
     def _behind(self, found: Snapshot) -> bool:
         return not all(self._reached.get(source, LOG_START).at_or_below(position) for source, position in found.positions.items())
+
+    def _behind_commits(self, found: Snapshot) -> bool:
+        return not all(self._committed.get(source, LOG_START).at_or_below(end) for source, end in found.positions.items())
 
     def _stepped_back(self, found: Snapshot) -> str:
         return (
@@ -86,7 +115,13 @@ class SnapshotFollower:
     def _hold(self, found: Snapshot, live: int) -> None:
         self._held = found
         for source, position in found.positions.items():
-            self._reached[source] = upper(self._reached.get(source, LOG_START), position)
+            tail = found.tails[source]
+            self._committed[source] = upper(self._committed.get(source, LOG_START), tail.committed)
+            # Without hot commits again, or with fewer, answers go on from there.
+            known = self._reached.get(source, LOG_START) if self.hot is None else self._committed[source]
+            self._reached[source] = upper(known, position)
+        if self.hot is not None and any(tail.hot for tail in found.tails.values()):
+            self.hot.tiled()
         releases = {found.publication.release, live}  # two while the live one still has to catch up
         self._followed = {place: realtime for place, realtime in self._followed.items() if place[0] in releases}
 

@@ -19,12 +19,12 @@ import pyarrow.compute as pc
 from ledger.log.counts import Counts, plus
 from ledger.log.positions import Position, ranges
 from ledger.realtime.commits import Commit
-from speed.dedup.dedup_window import BYTES, DedupWindow
+from speed.dedup.dedup_window import DedupWindow
 from speed.dedup.identities import Identities
 from speed.micro_batch.fold import Folded, fold_shares
 from speed.micro_batch.task import Share, Task, share_of
 from views.arrow.ipc import from_ipc
-from views.instant import microseconds
+from views.instant import microseconds, time_of
 from views.source.offset_ranges import Offsets, Partition
 from views.source.source import RECORDS_SCHEMA, Source, record_columns
 from views.source.watermark import Maxima, later, newest, watermark
@@ -128,8 +128,8 @@ class HotTail:
 
     @property
     def nbytes(self) -> int:
-        """About the bytes of memory that it uses, with both dedup windows."""
-        return self._bytes + BYTES * (self.at_base.dedup_window.size + self.at_end.dedup_window.size)
+        """About the bytes of memory of its segments; `speed.identities_mb` bounds each of its two dedup windows."""
+        return self._bytes
 
     @property
     def full(self) -> bool:
@@ -217,6 +217,7 @@ class HotTail:
             partials=folded.partials,
             at=at,
             by=BY,
+            identities_since=None if after.dedup_window.since is None else time_of(after.dedup_window.since),
         )
 
 

@@ -772,6 +772,38 @@ def _vacuum(tables: Tables, address: str, settings: Settings) -> Freed:
         "    if not hot[0].start.at_or_below(end):",
         HOT,
     ),
+    Mutant(
+        "hot-of-another-release",
+        "hot commits of a release that is not live continue the realtime table of the live one",
+        "serving/memory/hot_feed.py",
+        "        return self._commits.get((release, source), ())",
+        "        return next((found for (_, name), found in self._commits.items() if name == source), ())",
+        "tests/serving/memory/test_answers_of_hot_commits.py::test_hot_commits_of_another_release_are_not_counted",
+    ),
+    Mutant(
+        "hot-of-a-deleted-topic",
+        "answers keep hot records of a topic that was created again",
+        "serving/memory/hot_feed.py",
+        '                self._held_until = float("-inf")',
+        "                pass",
+        "tests/serving/memory/test_answers_of_hot_commits.py::test_records_that_the_log_may_have_lost_leave_answers_at_once",
+    ),
+    Mutant(
+        "hot-token-skips",
+        "a client that continues from a token misses the rows that hot commits had changed",
+        "serving/changes.py",
+        "        return without_hot(held)",
+        "        return held",
+        "tests/serving/memory/test_answers_of_hot_commits.py::test_a_client_that_continues_from_a_token_misses_no_change_of_hot_commits",
+    ),
+    Mutant(
+        "hot-states-stay",
+        "a view in memory keeps the states of hot commits beside those of the commits that took their place",
+        "serving/memory/cached_view.py",
+        "        held, known = without_hot(held), 0",
+        "        known = 0",
+        "tests/serving/memory/test_answers_of_hot_commits.py::test_after_every_step_answers_are_those_of_the_log_at_their_position",
+    ),
 )
 
 HEAD = f"""\

@@ -79,4 +79,15 @@ class Serving(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
             "their files."
         ),
     ] = 1024
+    hot: Annotated[
+        bool,
+        Meta(
+            description="Whether `tandem serve` answers from the log's newest records before they are committed; it then runs a "
+            "process that folds them. Needs the package confluent-kafka."
+        ),
+    ] = False
+    hot_mb: Annotated[
+        Positive,
+        Meta(description="Maximum megabytes of a source's hot records; beyond it answers wait for the next commit."),
+    ] = 256
     oidc: Oidc = Oidc()

@@ -293,6 +293,7 @@ def _stand(snapshot: Snapshot, source: str) -> str:
         publication.at.isoformat(),
         publication.release,
         tail.end.to_json(),
+        tail.committed.to_json(),
         tail.problem,
         str(tail.newest),
         [gap.name for gap in touching(snapshot.gaps, source, LOG_START, tail.end)],

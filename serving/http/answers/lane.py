@@ -3,7 +3,7 @@
 import asyncio
 from collections.abc import AsyncIterator, Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import asynccontextmanager, contextmanager
+from contextlib import asynccontextmanager, contextmanager, suppress
 from dataclasses import dataclass, field
 from typing import Final, TypeVar
 
@@ -36,6 +36,8 @@ class Lane:
     _questions: FairPool = field(default_factory=lambda: FairPool("lane", 1), init=False, repr=False)
     _polls: ThreadPoolExecutor | None = field(default=None, init=False, repr=False)
     _changed: asyncio.Condition = field(init=False, repr=False)
+    _woken: asyncio.Event = field(init=False, repr=False)
+    _loop: asyncio.AbstractEventLoop | None = field(default=None, init=False, repr=False)
     _turns: set[asyncio.Event] = field(default_factory=set, init=False, repr=False)
 
     @asynccontextmanager
@@ -43,6 +45,7 @@ class Lane:
         """Read the newest state, then follow until the context ends; it may be open once at a time."""
         with self._questions.open():
             self._polls, self._changed = ThreadPoolExecutor(1, "polling"), asyncio.Condition()
+            self._woken, self._loop = asyncio.Event(), asyncio.get_running_loop()
             try:
                 await self._poll()
                 following = asyncio.create_task(self._follow())
@@ -52,8 +55,16 @@ class Lane:
                 finally:
                     following.cancel()
             finally:
+                self._loop = None
                 self._polls.shutdown(wait=True, cancel_futures=True)
                 self._polls = None
+
+    def wake(self) -> None:
+        """Poll at once, rather than at the next time; for any thread."""
+        loop = self._loop
+        if loop is not None:
+            with suppress(RuntimeError):  # the loop has just been closed
+                loop.call_soon_threadsafe(self._woken.set)
 
     async def ask(self, question: Callable[[AnswerCache], T], *, by: str) -> T:
         """The result of a function of the answers, called in the lane's thread once it is the turn of the principal `by`.
@@ -117,7 +128,9 @@ class Lane:
     async def _follow(self) -> None:
         pause = self.every
         while True:
-            await asyncio.sleep(pause)
+            with suppress(TimeoutError):
+                await asyncio.wait_for(self._woken.wait(), pause)
+            self._woken.clear()
             began = self.clock()
             await self._poll()
             pause = max(self.every / 2, began + self.every - self.clock())

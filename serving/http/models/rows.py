@@ -51,6 +51,9 @@ class Provenance(BaseModel):
     batch_version: int
     cut: Place | None
     realtime: Place | None
+    hot: Place | None = Field(
+        description="Where the part begins that no table has yet, which reaches to `realtime`; null without one."
+    )
     newest: str | None = Field(description="When the newest counted event was appended to the log.")
     watermark: str | None
     after_final: int | None

@@ -34,12 +34,15 @@ def test_a_file_changes_the_settings_that_it_names(tmp_path: Path) -> None:
     assert (settings.kafka.partitions, settings.kafka.memory, settings.spark.conf) == (7, "512m", {"spark.x": "y"})
 
 
-@pytest.mark.parametrize("key", [key for key in keys() if key.type in ("integer", "string")], ids=lambda key: key.variable)
+@pytest.mark.parametrize(
+    "key", [key for key in keys() if key.type in ("integer", "string", "true / false")], ids=lambda key: key.variable
+)
 def test_every_key_has_a_variable_that_wins_over_the_file(tmp_path: Path, key) -> None:
     section, _, name = key.name.rpartition(".")
     values = {
         "integer": ("3", "4", 4),
         "string": ('"1g"', "2g", "2g"),
+        "true / false": ("false", "true", True),
         "schedule": ('"1 2 * * *"', "", ""),
         "master": ('"local[1]"', "local[2]", "local[2]"),
     }

@@ -57,7 +57,7 @@ MIRRORS: Final = (
         rows.Provenance,
         provenance.Provenance,
         unshown=frozenset({"accepted"}),  # it is in `gaps`
-        hidden=frozenset({"cut", "realtime", "after_final", "ahead", "rejected"}),
+        hidden=frozenset({"cut", "realtime", "hot", "after_final", "ahead", "rejected"}),
         as_={"watermark": str | None, "gaps": list[dict[str, Any]]},
     ),
     Mirror(

@@ -1,0 +1,80 @@
+"""What the process that folds a hot tail sends to its server: a stream of messages, each after its length in four bytes."""
+
+import struct
+from collections.abc import Iterator, Mapping
+from typing import BinaryIO, Final
+
+import msgspec
+
+from ledger.log.positions import Position
+from ledger.realtime.hot_chain import Change, decoded, encoded
+from views.errors import TandemError
+
+_HEAD: Final = struct.Struct(">I")
+_MOST: Final = 1 << 30
+
+
+class State(msgspec.Struct, frozen=True):
+    """How the hot tail of one source stands.
+
+    Args:
+        aside: why it stands aside, as a sentence; None while it follows the log.
+        compared: comparisons with commits that took its place, of one view each.
+        mismatched: rows that differed in them, which must be 0.
+        full: whether it has reached its bound of memory and stands still.
+        nbytes: about the bytes of memory that it uses.
+    """
+
+    aside: str | None = None
+    compared: int = 0
+    mismatched: int = 0
+    full: bool = False
+    nbytes: int = 0
+
+
+class Message(msgspec.Struct, frozen=True):
+    """A change of the hot commits of one source of a release, or without a base that there are none now, and the state."""
+
+    release: int
+    source: str
+    state: State
+    base: Mapping[str, Mapping[str, int]] | None = None
+    commit: bytes | None = None
+
+    @property
+    def change(self) -> Change | None:
+        """The change. Raises TandemError if the commit cannot be read."""
+        if self.base is None:
+            return None
+        return Change(Position.from_json(self.base), None if self.commit is None else decoded(self.commit))
+
+
+def of_change(release: int, source: str, state: State, change: Change | None) -> Message:
+    """The message of a change; None for no hot commits."""
+    if change is None:
+        return Message(release, source, state)
+    commit = None if change.commit is None else encoded(change.commit)
+    return Message(release, source, state, change.base.to_json(), commit)
+
+
+def write(to: BinaryIO, message: Message) -> None:
+    """Send a message at once."""
+    body = msgspec.msgpack.encode(message)
+    to.write(_HEAD.pack(len(body)) + body)
+    to.flush()
+
+
+def read(of: BinaryIO) -> Iterator[Message]:
+    """The messages until the stream ends. Raises TandemError for anything else."""
+    decoder = msgspec.msgpack.Decoder(Message)
+    while len(head := of.read(_HEAD.size)) == _HEAD.size:
+        (length,) = _HEAD.unpack(head)
+        if length > _MOST:
+            raise TandemError(f"a message of the hot tail announced {length} bytes; expected at most {_MOST}")
+        body = of.read(length)
+        if len(body) < length:
+            return
+        try:
+            yield decoder.decode(body)
+        except msgspec.MsgspecError as error:
+            raise TandemError(f"a message of the hot tail cannot be read: {error}") from error

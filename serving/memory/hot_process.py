@@ -1,0 +1,98 @@
+"""The process that folds hot tails, as a child of the server; it is started again whenever it ends."""
+
+import os
+import subprocess
+import sys
+import threading
+from collections.abc import Callable, Mapping
+from contextlib import suppress
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import IO, BinaryIO, Final, cast
+
+from infra.process import pdeathsig
+from ledger.realtime.hot_messages import read
+from serving.memory.hot_feed import Feed
+from views.errors import TandemError
+
+_AGAIN_S: Final = 1.0
+_GRACE_S: Final = 5.0
+_LINE: Final = 4096
+
+
+@dataclass
+class HotProcess:
+    """Keeps the process of a project running, and passes its messages to the feed; `say` gets each line that it prints."""
+
+    project: Path
+    environ: Mapping[str, str] = field(repr=False)
+    feed: Feed
+    say: Callable[[str], object]
+    _process: "subprocess.Popen[bytes] | None" = field(default=None, init=False, repr=False)
+    _thread: threading.Thread | None = field(default=None, init=False, repr=False)
+    _stopped: threading.Event = field(default_factory=threading.Event, init=False, repr=False)
+    _lock: threading.Lock = field(default_factory=threading.Lock, init=False, repr=False)
+
+    @property
+    def pid(self) -> int | None:
+        """The id of the process, if there is one."""
+        return None if self._process is None else self._process.pid
+
+    def start(self) -> None:
+        """Start it; returns at once."""
+        self._thread = threading.Thread(target=self._run, name="hot tails", daemon=True)
+        self._thread.start()
+
+    def stop(self) -> None:
+        """End it."""
+        self._stopped.set()
+        with self._lock:
+            if self._process is not None and self._process.poll() is None:
+                self._process.kill()
+        if self._thread is not None:
+            self._thread.join(_GRACE_S)
+
+    def _run(self) -> None:
+        # The kernel ends the process with the thread that started it, so this thread waits for it.
+        while not self._stopped.is_set():
+            try:
+                self._once()
+            except OSError as error:
+                self.say(f"the process of hot tails cannot be started: {error}")
+            self._stopped.wait(_AGAIN_S)
+
+    def _once(self) -> None:
+        words = [sys.executable, "-u", "-m", "speed.hot", str(self.project)]
+        with self._lock:
+            if self._stopped.is_set():
+                return
+            process = self._process = subprocess.Popen(  # noqa: S603 - our own command
+                [sys.executable, "-I", "-S", pdeathsig.__file__, str(os.getpid()), *words],
+                stdin=subprocess.DEVNULL,
+                stdout=subprocess.PIPE,
+                stderr=subprocess.PIPE,
+                cwd=self.project,
+                env=dict(self.environ),
+            )
+        assert process.stdout is not None and process.stderr is not None  # noqa: PT018 - they are pipes
+        heard = threading.Thread(target=self._hear, args=(process.stderr,), name="hot tails, heard", daemon=True)
+        heard.start()
+        why = "the process of hot tails has ended"
+        try:
+            for message in read(cast("BinaryIO", process.stdout)):
+                self.feed.hear(message)
+        except TandemError as error:
+            why = str(error)
+        process.kill()
+        code = process.wait()
+        heard.join(_GRACE_S)
+        process.stdout.close()
+        self.feed.lose(why)
+        if not self._stopped.is_set():
+            self.say(f"{why} (exit code {code}); starting it again")
+
+    def _hear(self, stream: IO[bytes]) -> None:
+        with stream, suppress(OSError, ValueError):
+            while line := stream.readline(_LINE):
+                if text := line.decode("utf-8", "replace").rstrip():
+                    self.say(text)

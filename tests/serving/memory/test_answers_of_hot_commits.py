@@ -1,0 +1,248 @@
+"""With hot commits, memory and reader answer what the log says at their position; where these do not tile, they are left out."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from ledger.log.positions import LOG_START, Position, upper
+from ledger.realtime.commits import Commit
+from ledger.realtime.hot_chain import Change
+from ledger.realtime.hot_messages import State, of_change
+from serving.changes import Token, watch
+from serving.connection import Connection
+from serving.memory.hot_feed import HOLD_S, Feed
+from serving.memory.store import Store
+from serving.read.outcome import Absent, Value
+from serving.read.selection import ALWAYS, select
+from tests.samples import just
+from tests.serving.memory.test_memory_equals_the_reader import KNOWN, MORE, adopt, events
+from tests.serving.world import NOON, SOURCE, World, hit, nine_hits, position
+from views.arrow.ipc import from_ipc
+from views.kernel.kernel import arrange, present_arranged
+from views.kernel.rows import ordered, to_rows
+
+WELL = State()
+
+
+@dataclass
+class Hot:
+    """What the process beside a server does, over a log in memory: it folds by the kernel, and says what it did."""
+
+    world: World
+    feed: Feed
+    release: int = 1
+    segments: list[tuple[Position, Position]] = field(default_factory=list)
+
+    def read(self, to: Position) -> None:
+        """Fold up to a position."""
+        start = self.segments[-1][1] if self.segments else self.world.writer.end
+        if to != start:
+            base = self.segments[0][0] if self.segments else start
+            self.segments.append((start, to))
+            self.say(Change(base, self.commit(start, to)))
+
+    def hand_over(self) -> None:
+        """Start from where commits end."""
+        base = self.world.writer.end
+        if not self.segments or not base.at_or_below(self.segments[-1][1]):
+            return
+        above = [(start, end) for start, end in self.segments if base.at_or_below(start)]
+        end = above[0][0] if above else self.segments[-1][1]
+        straddling = [(base, end)] if base != end else []
+        self.segments = [*straddling, *above]
+        self.say(Change(base, self.commit(base, end) if straddling else None))
+
+    def commit(self, start: Position, end: Position) -> Commit:
+        folded = self.world.fold(start, end)
+        return Commit(start, end, 0, "fold", at=NOON, by="hot", **vars(folded))
+
+    def say(self, change: Change | None) -> None:
+        self.feed.hear(of_change(self.release, SOURCE, WELL, change))
+
+
+@dataclass
+class Clock:
+    now: float = 0.0
+
+    def __call__(self) -> float:
+        return self.now
+
+
+def check(world: World, connection: Connection, position: Position) -> None:
+    """Memory and files answer what the kernel says of the log below the position."""
+    now = connection.snapshot()
+    assert now.pinned.snapshot.tails[SOURCE].end == position
+    folded = world.fold(LOG_START, position)
+    for name, view in world.project.views.items():
+        at = now.view(name)
+        assert at.memory is not None
+        found, filed = at.scan(), at.files(select(at.view, {}, ALWAYS), "merged", None)
+        assert isinstance(filed, Value | Absent)
+        assert found.rows() == filed.rows()
+        assert (found.total, found.provenance) == (filed.total, filed.provenance)
+        states = from_ipc(folded.partials[world.live.views[name].fingerprint])
+        rows = ordered(view, present_arranged(view, arrange(view, states)))
+        assert unlabelled(found.rows()) == unlabelled(to_rows(view, rows))
+
+
+def unlabelled(rows: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:
+    return [{name: value for name, value in row.items() if name not in ("window_state", "_exactness")} for row in rows]
+
+
+some = st.lists(events | st.just(b"{"), min_size=1, max_size=3)
+steps = st.lists(
+    st.one_of(
+        st.tuples(st.just("hot"), st.integers(0, 1), some),
+        st.tuples(st.just("hot"), st.integers(0, 1), some),
+        st.tuples(st.just("commit"), st.integers(0, 2)),
+        st.tuples(st.just("hand over"), st.just(0)),
+        st.tuples(st.just("recompute"), st.just(0)),
+        st.tuples(st.just("promote"), st.just(0)),
+        st.tuples(st.just("compact"), st.just(0)),
+        st.tuples(st.just("lose"), st.just(0)),
+    ),
+    min_size=4,
+    max_size=9,
+)
+
+
+@just(40, quick=6)
+@given(steps, st.integers(0, 2**64 - 1), st.sampled_from([MORE, KNOWN]))
+def test_after_every_step_answers_are_those_of_the_log_at_their_position(
+    steps: list[tuple[Any, ...]], seed: int, definitions: str
+) -> None:
+    with TemporaryDirectory() as folder:
+        world, clock = World(Path(folder), definitions=definitions), Clock()
+        feed = Feed(clock)
+        hot, connection = Hot(world, feed), Connection(Store(world.tables, seed, hot=feed))
+        reached = LOG_START
+        for step in steps:
+            match step:
+                case ("hot", int(partition), list(values)):
+                    world.append(partition, *values)
+                    hot.read(world.end)
+                case ("commit", int(back)):
+                    start = world.writer.end
+                    ends = {place: max(start.get(place, 0), offset - back) for place, offset in world.end.items()}
+                    if Position.of(ends) != start:
+                        world.trigger(Position.of(ends))
+                case ("hand over", _):
+                    hot.hand_over()
+                case ("recompute", _):
+                    world.recompute(world.writer.end)
+                case ("promote", _):
+                    adopt(world, world.writer.end, hot.release + 1)
+                    hot = Hot(world, feed, hot.release + 1)
+                case ("compact", _):
+                    world.compact()
+                case ("lose", _):
+                    feed.lose("it has ended")
+                    hot.segments.clear()
+            connection.refresh()
+            now = connection.snapshot().pinned.snapshot.positions[SOURCE]
+            assert reached.at_or_below(now), "answers do not step back"
+            assert world.writer.end.at_or_below(upper(now, reached))
+            reached = now
+            check(world, connection, now)
+        clock.now += 2 * HOLD_S
+        connection.refresh()
+        check(world, connection, connection.snapshot().pinned.snapshot.positions[SOURCE])
+
+
+@pytest.fixture
+def world(tmp_path: Path) -> World:
+    return nine_hits(tmp_path)
+
+
+@pytest.fixture
+def feed() -> Feed:
+    return Feed(Clock())
+
+
+def test_provenance_says_where_the_hot_part_begins(world: World, feed: Feed) -> None:
+    connection = Connection(Store(world.tables, 1, hot=feed))
+    world.append(0, hit("/", 10))
+    Hot(world, feed).read(world.end)
+    told = connection.view("per_page").now().provenance
+    assert (told.hot, told.realtime) == (position(9), position(10))
+    assert told.to_json(now=NOON)["hot"] == {"T": {"0": 9}}
+    world.trigger()
+    connection.refresh()
+    told = connection.view("per_page").now().provenance
+    assert (told.hot, told.realtime) == (position(9), position(10)), "until the process starts from there"
+
+
+def test_hot_commits_of_another_release_are_not_counted(world: World, feed: Feed) -> None:
+    connection = Connection(Store(world.tables, 1, hot=feed))
+    world.append(0, hit("/", 10))
+    Hot(world, feed, release=2).read(world.end)
+    connection.refresh()
+    assert connection.snapshot().pinned.snapshot.positions[SOURCE] == position(9)
+
+
+def test_hot_commits_behind_commits_are_left_out(world: World, feed: Feed) -> None:
+    connection, hot = Connection(Store(world.tables, 1, hot=feed)), Hot(world, feed)
+    world.append(0, hit("/", 10))
+    hot.read(world.end)
+    world.append(1, hit("/", 11))
+    world.trigger()
+    connection.refresh()
+    assert connection.snapshot().pinned.snapshot.tails[SOURCE].hot == ()
+    check(world, connection, world.end)
+
+
+def test_lost_hot_commits_stay_in_answers_until_commits_reach_them_or_for_a_while(world: World) -> None:
+    clock = Clock()
+    feed = Feed(clock)
+    connection = Connection(Store(world.tables, 1, hot=feed))
+    world.append(0, hit("/", 10))
+    Hot(world, feed).read(world.end)
+    connection.refresh()
+    feed.lose("it has ended")
+    clock.now += HOLD_S / 2
+    connection.refresh()
+    check(world, connection, position(10))
+    clock.now += HOLD_S
+    connection.refresh()
+    check(world, connection, position(9))
+    world.trigger()
+    connection.refresh()
+    check(world, connection, position(10))
+
+
+def test_records_that_the_log_may_have_lost_leave_answers_at_once(world: World, feed: Feed) -> None:
+    """The topic was created again: no commit will ever count what the process had read."""
+    connection, hot = Connection(Store(world.tables, 1, hot=feed)), Hot(world, feed)
+    world.append(0, hit("/", 10))
+    hot.read(world.end)
+    connection.refresh()
+    check(world, connection, position(10))
+    hot.say(None)
+    connection.refresh()
+    check(world, connection, position(9))
+
+
+def test_a_client_that_continues_from_a_token_misses_no_change_of_hot_commits(world: World, feed: Feed) -> None:
+    connection, hot = Connection(Store(world.tables, 1, hot=feed)), Hot(world, feed)
+    now = connection.view("per_page").now()
+    world.append(0, hit("/", 10), hit("/new", 11))
+    hot.read(world.end)
+    connection.refresh()
+    store = connection.store
+    pinned = store.pinned()
+    changed = watch(store, pinned, "per_page", Token.parse(now.token)).look(pinned)
+    assert changed is not None
+    assert {row["page"] for row in changed.rows.rows()} == {"/", "/new"}
+    assert Token.parse(changed.token).end == position(9)
+
+
+def test_only_hot_commits_in_a_row_are_taken(world: World, feed: Feed) -> None:
+    hot = Hot(world, feed)
+    hot.say(Change(position(9), hot.commit(position(6), position(9))))
+    assert feed.commits(1, SOURCE) == ()
