@@ -105,8 +105,8 @@ class Lease:
     name: str
     record: Record
     until: float
-    clock: Callable[[], float] = field(default=time.monotonic, repr=False)
-    _handle: DeltaTable | None = field(default=None, repr=False)
+    clock: Callable[[], float] = field(repr=False)
+    _handle: DeltaTable = field(repr=False)
     _why: str = ""
     _ends: Event = field(default_factory=Event, repr=False)
     _one: Lock = field(default_factory=Lock, repr=False)
@@ -175,22 +175,18 @@ class Lease:
 
     def _replace(self, record: Record) -> None:
         began = self.clock()
-        handle = self._handle or delta_tables.open_table(self.tables, _address(self.tables, self.name))
         for _ in range(2):
-            handle, found = (None, None) if handle is None else _newest(handle)
-            if handle is None or found is None or found.token != self.token:
+            self._handle, found = _newest(self._handle)
+            if found is None or found.token != self.token:
                 self._why = f"was taken by {'another process' if found is None else found.owner}"
                 self.check()
-            assert handle is not None
             try:
-                _put(handle, record)
+                _put(self._handle, record)
             except (delta_tables.Conflict, delta_tables.Unwritable):
-                # A repeated put may find its own commit. A row of this token is of no other process.
-                handle = self._handle = delta_tables.reopen(handle)
-                if _stored(handle) != record:
-                    continue
-            else:
-                handle = self._handle = delta_tables.refresh(handle)
+                # A repeated put may find its own commit. A row of this token is of no other process, so it may be replaced again.
+                self._handle = delta_tables.reopen(self._handle)
+                continue
+            self._handle = delta_tables.refresh(self._handle)
             self.record, self.until = record, began + record.duration_s
             return
         raise delta_tables.Unwritable(f"cannot renew the lease of {self.name!r} tables")

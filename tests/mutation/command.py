@@ -149,7 +149,7 @@ def _reached(root: Path, folder: Path | None, *, processes: int) -> Reach:
         folder.mkdir(parents=True, exist_ok=True)
         sys.stdout.write("recording which lines each test reaches\n")
         sys.stdout.flush()
-        environ = {**os.environ, "TANDEM_REACH": str(folder), "TANDEM_HYPOTHESIS": "first"}
+        environ = {**os.environ, "REACH_FOLDER": str(folder), "TANDEM_HYPOTHESIS": "first"}
         workers = str(processes if processes > 1 else 0)
         command = [sys.executable, "-m", "pytest", "-q", "-p", "tests.mutation.reaching", "-n", workers, "--dist", "loadfile"]
         command += ["-m", _COMPUTING, f"--timeout={_MOST_S}", *(f"--ignore={place}" for place in _ELSEWHERE)]

@@ -1,6 +1,6 @@
 """A pytest plugin: which lines of the product each test reaches, and how long it takes.
 
-`-p tests.mutation.reaching` with TANDEM_REACH naming a folder; each process of the run leaves its own files there. Lines that
+`-p tests.mutation.reaching` with REACH_FOLDER naming a folder; each process of the run leaves its own files there. Lines that
 Spark's workers or started programs reach are not seen.
 
 A long test is stopped after a moment: what it reaches in one example it mostly reaches in all.
@@ -110,5 +110,5 @@ def pytest_configure(config: pytest.Config) -> None:
     worker = os.environ.get("PYTEST_XDIST_WORKER")
     if worker is None and config.getoption("numprocesses", None):
         return  # the tests run in others
-    folder = Path(os.environ["TANDEM_REACH"])
+    folder = Path(os.environ["REACH_FOLDER"])
     config.pluginmanager.register(_Reaching(folder, config.rootpath, str(os.getpid())))

@@ -95,7 +95,7 @@ def test_short() -> None:
 
 def test_a_stopped_test_is_no_failure_whatever_it_ends_with(tmp_path: Path) -> None:
     (tmp_path / "test_it.py").write_text(_LONG)
-    environ = {**os.environ, "TANDEM_REACH": str(tmp_path), "PYTHONPATH": str(ROOT)}
+    environ = {**os.environ, "REACH_FOLDER": str(tmp_path), "PYTHONPATH": str(ROOT)}
     words = [
         sys.executable,
         "-m",

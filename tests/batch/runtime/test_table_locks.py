@@ -1,5 +1,6 @@
 """Commands of two machines exclude each other on a bucket; a killed one does not delay the next one on its own machine."""
 
+import threading
 from collections.abc import Iterator, Mapping
 from itertools import count
 from pathlib import Path
@@ -46,6 +47,19 @@ def test_a_command_of_another_machine_waits_for_the_holder_and_names_it(machines
         pass
     with pytest.raises(Unclaimed):
         Tables.of(one).lease(tables.archive("sales"))
+
+
+def test_a_held_lease_is_renewed_by_a_thread_which_tells_of_a_loss(machines: tuple[Settings, Settings]) -> None:
+    tables, told = Tables.of(machines[0]), threading.Event()
+    with locks.own() as acquire:
+        lease = hold(tables, "views", acquire, what="tandem maintain", at=AT, patience=0, say=str, lost=told.set)
+        assert lease is not None
+        (thread,) = (thread for thread in threading.enumerate() if thread.name == "lease views")
+        lease.until = 0  # as after a pause
+        assert told.wait(60)
+        lease.release()
+        thread.join(60)
+        assert not thread.is_alive()
 
 
 def test_what_a_killed_command_of_this_machine_held_is_free_at_once(machines: tuple[Settings, Settings]) -> None:

@@ -208,6 +208,99 @@ def test_a_thread_renews_it_and_tells_of_a_loss(tables: Tables) -> None:
     lease.release()
 
 
+class Pauses(Event):
+    """An event that nobody sets; `wait` calls `before` with the number of the pause, and ends the thread after so many."""
+
+    def __init__(self, most: int, before: Callable[[int], object] = lambda _: None) -> None:
+        super().__init__()
+        self.most, self.before, self.seconds = most, before, list[float]()
+
+    def wait(self, timeout: float | None = None) -> bool:
+        assert timeout is not None
+        self.before(len(self.seconds))
+        self.seconds.append(timeout)
+        return len(self.seconds) > self.most
+
+
+def test_a_thread_renews_three_times_in_a_duration_and_more_often_while_the_storage_is_away(tmp_path: Path) -> None:
+    """So that two renewals may fail; a process that ends without a release waits for no thread."""
+    tables = Tables(str(tmp_path / "root"))
+    lease = take(tables, "tandem archive", duration_s=60)
+    away = tmp_path / "away"
+
+    def before(pause: int) -> None:
+        if pause == 2:
+            (tmp_path / "root").rename(away)
+        if pause == 4:
+            away.rename(tmp_path / "root")
+
+    pauses = lease._ends = Pauses(6, before)
+    lease.keep()
+    assert lease._thread is not None
+    assert lease._thread.daemon
+    lease._thread.join(60)
+    assert pauses.seconds == [20, 20, 20, 3, 3, 20, 20]
+    lease.check()
+
+
+@pytest.mark.parametrize(("duration_s", "pause"), [(10, 0.5), (20, 1), (60, 1)])
+def test_a_process_that_waits_looks_twenty_times_in_a_duration_and_at_least_each_second(
+    tables: Tables, duration_s: float, pause: float
+) -> None:
+    take(tables, "tandem archive", duration_s=duration_s)
+    clock, slept = Clock(), list[float]()
+
+    def sleep(seconds: float) -> None:
+        slept.append(seconds)
+        clock.sleep(seconds)
+
+    with pytest.raises(LockTimeout):
+        take(tables, "tandem recompute", clock=clock, patience=3 * pause, sleep=sleep)
+    assert slept == 3 * [pause]
+
+
+def test_without_patience_nobody_waits(tables: Tables) -> None:
+    take(tables, "tandem archive")
+    clock = Clock()
+    with pytest.raises(LockTimeout):
+        take(tables, "tandem recompute", clock=clock, patience=0)
+    assert clock.time == 0
+
+
+def test_a_lease_that_nobody_took_has_no_row(tables: Tables) -> None:
+    assert leases.read(tables, "views") is None
+    assert leases.written(tables, "views") is None
+
+
+def _emptied(tables: Tables) -> None:
+    handle = delta_tables.open_table(tables, tables.control("leases", "views"))
+    assert handle is not None
+    delta_tables.conditional_replace(handle, delta_tables.files(handle), [], at=AT)
+
+
+def test_a_lease_whose_row_is_gone_is_lost_and_anybody_may_take_it(tables: Tables) -> None:
+    lease = take(tables, "tandem archive")
+    _emptied(tables)
+    assert lease.now_held() == "another process"
+    with pytest.raises(LeaseLost, match="was taken by another process"):
+        lease.renew()
+    assert take(tables, "tandem recompute", patience=0).now_held().startswith("tandem recompute (pid 7 on host")
+
+
+def test_a_row_whose_file_was_deleted_is_read_at_the_newest_version(tmp_path: Path) -> None:
+    tables = Tables(str(tmp_path))
+    lease = take(tables, "tandem archive")
+    (old,) = tmp_path.rglob("*.parquet")
+    take(tables, "tandem recompute")
+    (new,) = set(tmp_path.rglob("*.parquet")) - {old}
+    old.unlink()
+    with pytest.raises(LeaseLost, match="was taken by tandem recompute"):
+        lease.renew()
+    new.unlink()
+    with pytest.raises(delta_tables.Vanished):
+        leases.read(tables, "views")
+
+
 def test_a_stale_holder_commits_nothing_however_often_it_reopens(tables: Tables) -> None:
     address = table(tables)
     stale = take(tables, "tandem archive")  # its clock stands still: it takes itself for the holder for ever
