@@ -234,10 +234,11 @@ def catch_up(ground: Ground, plan: Plan, topic: Topic, case: Case) -> Run:
         cpu, busy = watch.cpu, watch.machine
     found = folds(commits)
     start, end = found[0], found[-1]
-    if start.at is None or end.at is None or not done:
+    if start.at is None or end.at is None or start is end:
         raise TandemError(f"the catch-up took {len(found)} micro-batches; it needs some more to tell the time between them")
     events = topic.events - sum(start.end.values())
-    each = {kind: round(number / done, 1) for kind, number in sent.items()}
+    # Micro-batches that all end between two looks leave none to divide by.
+    each = {kind: round(number / done, 1) for kind, number in sent.items()} if done else {}
     return Run(case, events, (end.at - start.at) / timedelta(seconds=1), whole, cpu, busy, each, wrong(tables, topic))
 
 

@@ -177,7 +177,7 @@ def ground(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Ground]:
 @pytest.mark.broker
 def test_a_small_run_on_a_cluster_is_right(ground: Ground) -> None:
     said: list[str] = []
-    plan = Plan(events=9_000, batch=3_000, partitions=(2,), rounds=1, limit_s=300)
+    plan = Plan(events=24_000, batch=3_000, partitions=(2,), rounds=1, limit_s=300)
     found = list(executors.measure(replace(ground, quotas=None), plan, said.append, lambda: True))
     assert [(one.case.what, one.case.executors) for one in found] == [
         ("recompute", 1),
@@ -188,7 +188,7 @@ def test_a_small_run_on_a_cluster_is_right(ground: Ground) -> None:
     assert [one.differ for one in found] == [0] * 4
     assert {part for one in found for part in one.cpu} == set(PARTS)
     assert all(seconds > 0 for one in found for part, seconds in one.cpu.items() if part in ("driver", "executors", "store"))
-    assert all(one.requests.get("PUT", 0) > 0 for one in found)
+    assert all(one.requests.get("PUT", 0) > 0 for one in found if one.case.what == "recompute")
     assert len(list(gains(found))) == 2
 
 
