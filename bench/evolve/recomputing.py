@@ -4,42 +4,33 @@ The history is written directly to the archive, in the form of an archive run, b
 """
 
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from datetime import UTC, datetime, timedelta
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Final
 
 import duckdb
 import pyarrow as pa
-from deltalake import CommitProperties, Transaction, write_deltalake
 
-from batch.archive.decode_runs import decode_archived
 from batch.recompute import recompute
 from batch.recompute.plan import Mode, Request
 from batch.release.diff import diffs
-from batch.runtime import delta_commits
 from batch.runtime.session import BatchRun
+from bench import archived_history
 from infra.settings import Settings, Spark
-from ledger.files.file_ranges import RECORDS
 from ledger.log import archive_runs
-from ledger.log.positions import LOG_START, Position
 from ledger.publish import first_publication, releases
 from ledger.publish.publications import Publication
 from views.errors import TandemError
 from views.measures.measure import Approximation
 from views.project import project
 from views.project.project import Project
-from views.source.source import RECORDS_SCHEMA
 from views.verify.compare import MeasureDifference
 from views.view import approximations
 
 EXAMPLE: Final = Path(__file__).parents[2] / "examples" / "web"
 SOURCE: Final = "requests"
-_TOPIC: Final = "AAAAAAAAAAAAAAAAAAAAAA"
-_PARTITIONS: Final = 2
-_PIECE: Final = 500_000
-_START: Final = datetime(2026, 11, 1, tzinfo=UTC)
 _ONE_IN: Final = 24
 """The share of the history that is new: an hour of a day."""
 
@@ -123,48 +114,13 @@ def _as_stated(found: MeasureDifference, known: Approximation | None) -> bool:
     return not found.unequal if known is None else found.share <= 1 - (known.confidence or 1)
 
 
-def _archived(batch: BatchRun, defined: Project, first_event: int, end: int, of: int) -> None:
-    """Write the files of an archive run for these events, decoded; all events are of one day."""
-    tables, source = batch.tables, defined.sources[SOURCE]
-    known = archive_runs.runs(tables, SOURCE)
-    start = known[-1].end if known else LOG_START
-    each = (end - first_event) // _PARTITIONS
-    to = Position.of({(_TOPIC, number): start.get((_TOPIC, number), 0) + each for number in range(_PARTITIONS)})
-    run = archive_runs.intend(tables, SOURCE, start=start, end=to, by="bench", at=batch.now())
-    handle = delta_commits.make_table(tables, tables.archive(SOURCE), RECORDS_SCHEMA, bounded=RECORDS.names)
+def _archived(batch: BatchRun, defined: Project, first: int, end: int, of: int) -> None:
+    """Write these of all events into the archive."""
     span = 86_400_000_000 / of
+    with duckdb.connect() as engine:
 
-    def pieces() -> pa.RecordBatchReader:
-        def batches() -> Iterator[pa.RecordBatch]:
-            with duckdb.connect() as engine:
-                for number in range(_PARTITIONS):
-                    offset = start.get((_TOPIC, number), 0)
-                    for low in range(0, each, _PIECE):
-                        rows = min(_PIECE, each - low)
-                        at = first_event + number * each + low
-                        made = engine.sql(_MADE, params={"span": span, "first": at, "last": at + rows}).to_arrow_table()
-                        yield from _records(number, offset + low, made.column("value")).to_batches()
+        def values(low: int, high: int) -> pa.ChunkedArray:
+            made = engine.sql(_MADE, params={"span": span, "first": low, "last": high}).to_arrow_table()
+            return made.column("value")
 
-        return pa.RecordBatchReader.from_batches(RECORDS_SCHEMA, batches())
-
-    properties = CommitProperties(app_transactions=[Transaction(archive_runs.APP_ID, run.number)], max_commit_retries=0)
-    write_deltalake(handle, pieces(), mode="append", commit_properties=properties)
-    archive_runs.check(tables, SOURCE, run.number, at=batch.now())
-    decode_archived(batch, releases.load(tables, 1), source)
-
-
-def _records(partition: int, offset: int, values: pa.ChunkedArray) -> pa.Table:
-    rows = len(values)
-    return pa.table(
-        [
-            pa.repeat(_TOPIC, rows),
-            pa.repeat(pa.scalar(partition, pa.int32()), rows),
-            pa.array(range(offset, offset + rows), pa.int64()),
-            pa.repeat(pa.scalar(_START + timedelta(days=1), RECORDS_SCHEMA.field("timestamp").type), rows),
-            pa.repeat(pa.scalar(0, pa.int32()), rows),
-            pa.nulls(rows, pa.binary()),
-            values.cast(pa.binary()),
-            pa.nulls(rows, RECORDS_SCHEMA.field("headers").type),
-        ],
-        RECORDS_SCHEMA,
-    )
+        archived_history.write(batch, defined.sources[SOURCE], first, end, values)

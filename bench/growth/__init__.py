@@ -1,0 +1,1 @@
+"""`tandem bench growth`: what a recompute costs with more events, more views and more keys."""

@@ -1,0 +1,41 @@
+"""The benchmark of growth recomputes each size, checks its answers, and names where an axis bends."""
+
+import os
+from pathlib import Path
+
+import pytest
+
+from bench.growth import report
+from bench.growth.measuring import Grown, Scale, Size, measure, scale
+
+
+@pytest.mark.slow
+@pytest.mark.spark
+def test_every_size_is_recomputed_and_right(tmp_path: Path) -> None:
+    axes = Scale({"events": (Size(2_000, keys=10), Size(4_000, keys=10)), "views": (Size(2_000, 3, 10),)}, 1)
+    found = list(measure(tmp_path, axes, cores=2, memory="1g", environ=os.environ, say=lambda _: None))
+    assert [(one.axis, one.size) for one in found] == [(axis, size) for axis, sizes in axes.axes.items() for size in sizes]
+    assert all(one.right and one.seconds > 0 and one.peak_bytes > 0 for one in found)
+    assert report.document(found)["right"]
+
+
+def test_sizes_grow_along_one_axis_at_a_time() -> None:
+    for axis, sizes in scale(1_000_000, 1).axes.items():
+        grown = [vars(size)[axis] for size in sizes]
+        assert grown == sorted(set(grown))
+        assert len({tuple(value for name, value in vars(size).items() if name != axis) for size in sizes}) == 1
+    assert [size.keys for size in scale(1_000_000, 1).axes["keys"]] == [1_000, 10_000, 100_000, 1_000_000]
+
+
+def test_a_steep_rise_of_the_cost_is_a_bend() -> None:
+    found = [
+        Grown("keys", Size(1_000_000, keys=keys), s, s, 1, right=keys != 100) for keys, s in ((10, 1.0), (100, 1.4), (1_000, 2.8))
+    ]
+    told = report.document([*found, Grown("views", Size(1_000_000, views=3), 3.0, 3.0, 1, right=True)])
+    assert told["bends"] == [
+        "keys: bends at 1,000, where an event and view cost 2.0 times what they cost at 100",
+        "views: the cost of an event and view nowhere rises 1.5 times from one size to the next",
+    ]
+    assert not told["right"]
+    assert [size["each_us"] for size in told["sizes"]] == [1.0, 1.4, 2.8, 1.0]
+    assert report.table(found).row_count == 3
