@@ -798,11 +798,11 @@ def _vacuum(tables: Tables, address: str, settings: Settings) -> Freed:
     ),
     Mutant(
         "hot-states-stay",
-        "a view in memory keeps the states of hot commits beside those of the commits that took their place",
+        "a view in memory keeps the states of hot commits beside those of the hot commits that took their place",
         "serving/memory/cached_view.py",
         "        held, known = without_hot(held), 0",
         "        known = 0",
-        "tests/serving/memory/test_answers_of_hot_commits.py::test_after_every_step_answers_are_those_of_the_log_at_their_position",
+        "tests/serving/memory/test_answers_of_hot_commits.py::test_a_process_that_starts_again_divides_the_log_in_other_places",
     ),
 )
 

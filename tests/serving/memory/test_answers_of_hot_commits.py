@@ -216,6 +216,21 @@ def test_lost_hot_commits_stay_in_answers_until_commits_reach_them_or_for_a_whil
     check(world, connection, position(10))
 
 
+def test_a_process_that_starts_again_divides_the_log_in_other_places(world: World, feed: Feed) -> None:
+    """Its hot commits begin where those of the former one did, and none of them is the same."""
+    connection, hot = Connection(Store(world.tables, 1, hot=feed)), Hot(world, feed)
+    for number in (10, 11):
+        world.append(0, hit("/", number))
+        hot.read(world.end)
+        connection.refresh()
+        check(world, connection, world.end)
+    feed.lose("it has ended")
+    world.append(0, hit("/", 12))
+    Hot(world, feed).read(world.end)
+    connection.refresh()
+    check(world, connection, world.end)
+
+
 def test_records_that_the_log_may_have_lost_leave_answers_at_once(world: World, feed: Feed) -> None:
     """The topic was created again: no commit will ever count what the process had read."""
     connection, hot = Connection(Store(world.tables, 1, hot=feed)), Hot(world, feed)
