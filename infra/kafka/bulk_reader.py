@@ -68,7 +68,8 @@ class BulkReader:
     def read(self, *, most: int, wait_s: float) -> Read:
         """Up to `most` records: those that are there, after at most `wait_s` seconds for the first.
 
-        Raises LogMoved, BrokerRefused, NoBroker.
+        Raises LogMoved, BrokerRefused, NoBroker. After an error do not read on: the client may be behind records that it did not
+        return.
         """
         deadline = time.monotonic() + wait_s
         found: list[Message] = []

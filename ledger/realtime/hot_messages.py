@@ -2,6 +2,7 @@
 
 import struct
 from collections.abc import Iterator, Mapping
+from io import BufferedWriter
 from typing import BinaryIO, Final
 
 import msgspec
@@ -18,17 +19,15 @@ class State(msgspec.Struct, frozen=True):
     """How the hot tail of one source stands.
 
     Args:
-        aside: why it stands aside, as a sentence; None while it follows the log.
+        aside: why it does not follow the log now, as a sentence; None while it does.
         compared: comparisons with commits that took its place, of one view each.
         mismatched: rows that differed in them, which must be 0.
-        full: whether it has reached its bound of memory and stands still.
         nbytes: about the bytes of memory that it uses.
     """
 
     aside: str | None = None
     compared: int = 0
     mismatched: int = 0
-    full: bool = False
     nbytes: int = 0
 
 
@@ -57,8 +56,8 @@ def of_change(release: int, source: str, state: State, change: Change | None) ->
     return Message(release, source, state, change.base.to_json(), commit)
 
 
-def write(to: BinaryIO, message: Message) -> None:
-    """Send a message at once."""
+def write(to: BufferedWriter, message: Message) -> None:
+    """Send a message at once and whole, which an unbuffered stream need not do."""
     body = msgspec.msgpack.encode(message)
     to.write(_HEAD.pack(len(body)) + body)
     to.flush()

@@ -5,10 +5,29 @@ from collections.abc import Sequence
 
 import pyarrow as pa
 
+from ledger.log.counts import Counts
 from views.exactness import of_measures
 from views.kernel.kernel import arrange, merge_states, present_arranged
-from views.view import View, answer_schema
+from views.view import View, answer_schema, bind
 from views.windows.placement import WINDOW_STATE
+
+
+def alike(view: View, hot: Counts, committed: Counts, *, partitions: int) -> bool:
+    """Whether hot tail and commits must count the same events of a range, however each of them divides it.
+
+    Which events count depends on the division
+    * if duplicates in several partitions have different contents, or any content where windows follow the order of partitions;
+    * if the hot tail found more duplicates: it may know identities that commits have forgotten. To find fewer is a defect.
+    """
+    if not view.source.identity:
+        return True
+    if hot.duplicates > committed.duplicates:
+        return False
+    if partitions == 1:
+        return True
+    if bind(view).placement.in_order:
+        return not (hot.duplicates or committed.duplicates)
+    return not (hot.conflicts or committed.conflicts)
 
 
 def differing(view: View, hot: Sequence[pa.Table], committed: Sequence[pa.Table]) -> int:

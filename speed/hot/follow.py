@@ -2,12 +2,12 @@
 
 import secrets
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Final
 
-import numpy as np
+import msgspec
 import pyarrow as pa
 
 from infra import kafka
@@ -15,6 +15,7 @@ from infra.kafka.bulk_reader import BulkReader
 from infra.settings import Settings
 from ledger.delta.addresses import Tables
 from ledger.log import archive_runs
+from ledger.log.counts import plus
 from ledger.log.positions import Position, upper
 from ledger.publish import publications
 from ledger.publish.publications import Publication
@@ -27,10 +28,10 @@ from ledger.realtime.tiling import chain
 from speed.dedup.dedup_window import DedupWindow
 from speed.dedup.identities import identified, identities, values
 from speed.dedup.siphash import SECRET_BYTES
-from speed.hot.comparison import differing
-from speed.hot.hot_tail import Before, Covered, HotTail, states
+from speed.hot.comparison import alike, differing
+from speed.hot.hot_tail import Before, Covered, HotTail, split, states
 from speed.micro_batch.task import Task
-from speed.source.counted_at import counted, divided
+from speed.source.counted_at import Stretch, counted, divided
 from speed.source.restore_identities import begun, numbered, unseen
 from views.arrow.ipc import from_ipc
 from views.errors import TandemError
@@ -43,8 +44,8 @@ from views.view import View
 _AT_ONCE: Final = 5_000
 _RESTORED_AT_ONCE: Final = 20_000
 _OFFSETS: Final = 1_000_000
-_LOOK_S: Final = 0.05
-"""Seconds between two looks at the commits."""
+_ASK_S: Final = 5.0
+"""Seconds between two questions to a broker from which nothing comes, whether it answers and has the same topics."""
 _COMPARE_S: Final = 5.0
 """Seconds between two comparisons with commits: each costs as much as the fold of these commits."""
 _UNCOVERED_S: Final = 30.0
@@ -65,7 +66,10 @@ class OtherRelease(Exception):
 
 @dataclass
 class HotFollow:
-    """The hot tail of one source of the live release; `send` passes messages to the server. For one thread."""
+    """The hot tail of one source of the live release; `send` passes messages to the server. For one thread.
+
+    `away` says why the broker does not answer now, if so. The hot commits stay meanwhile: they are still right.
+    """
 
     settings: Settings
     tables: Tables
@@ -77,12 +81,14 @@ class HotFollow:
     send: Callable[[Message], None]
     clock: Callable[[], float] = time.monotonic
     state: State = field(default_factory=State)
+    away: str | None = field(default=None, init=False)
     tail: HotTail = field(init=False)
     _reader: BulkReader | None = field(default=None, init=False, repr=False)
     _topics: tuple[kafka.Topic, ...] = field(default=(), init=False)
     _ends: dict[Partition, int] = field(default_factory=dict, init=False)
     _waiting: list[pa.Table] = field(default_factory=list, init=False, repr=False)
     _looked: float = field(default=0.0, init=False)
+    _asked: float = field(default=0.0, init=False)
     _compared: float = field(default=float("-inf"), init=False)
     _covered: float = field(default=0.0, init=False)
 
@@ -109,25 +115,20 @@ class HotFollow:
         views = {fingerprints[name]: view for name, view in self.views.items()}
         most = self.settings.serving.hot_mb << 20
         self.tail = HotTail(task, self.source, views, base, before, firsts, _caught_up(commits), most)
-        self._covered = self.clock()
+        self._covered = self._asked = self.clock()
         self._say(Change(base))
 
     def step(self, wait_s: float) -> bool:
         """Fold what is new, after at most `wait_s` seconds; then look at the commits. Returns whether something was folded.
 
-        Raises Restart, OtherRelease, LogMoved, NoBroker, NoTopic, Unreadable.
+        Raises Aside, Restart, OtherRelease, LogMoved, NoTopic, Unreadable.
         """
-        assert self._reader is not None  # since `begin`
-        folded = False
-        if self.tail.full:
+        if self.tail.full or self.away is not None:
             time.sleep(wait_s)
         else:
-            read = self._reader.read(most=_AT_ONCE, wait_s=wait_s)
-            self._ends |= read.ends
-            if read.records.num_rows:
-                self._waiting.append(read.records)
-            folded = self._fold()
-        if self.clock() - self._looked >= _LOOK_S:
+            self._read(wait_s)
+        folded = self._fold()
+        if self.clock() - self._looked >= self.settings.serving.poll_ms / 1000:
             self._looked = self.clock()
             self._hand_over()
         return folded
@@ -140,26 +141,53 @@ class HotFollow:
 
     def aside(self, why: str) -> None:
         """Have the server drop the hot commits, for this reason."""
-        self.state = State(why, self.state.compared, self.state.mismatched)
+        self.state = msgspec.structs.replace(self.state, aside=why, nbytes=0)
         self.send(of_change(self.release.number, self.source.name, self.state, None))
+
+    def _read(self, wait_s: float) -> None:
+        assert self._reader is not None  # since `begin`
+        try:
+            read = self._reader.read(most=_AT_ONCE, wait_s=wait_s)
+        except kafka.NoBroker as error:
+            # The client is behind records that it did not return, so another client has to begin where commits end.
+            raise Restart(str(error)) from error
+        self._ends |= read.ends
+        if read.records.num_rows:
+            self._waiting.append(read.records)
 
     def _fold(self) -> bool:
         end = upper(self.tail.end, Position.of(self._ends))
-        if end == self.tail.end:
+        new = end != self.tail.end
+        if not new and self.away is None and self.clock() - self._asked < _ASK_S:
             return False
         # After the fetch, as before a commit: what was read may be another topic's of the same name.
-        now = kafka.topics(self.connection, self.source.topics)
-        if now != self._topics:
-            raise Restart("the topics have changed")
-        records, self._waiting = pa.concat_tables(self._waiting or [self._none()]), []
+        if not self._answers() or not new:
+            return False
+        assert self._reader is not None  # since `begin`
+        records, self._waiting = pa.concat_tables(self._waiting or [self._reader.nothing()]), []
         commit = self.tail.extend(records, end, at=self.now())
         self._say(Change(self.tail.base, commit))
         return True
 
+    def _answers(self) -> bool:
+        """Whether the broker answers. Raises Restart if it has other topics than at the start, NoTopic."""
+        was, self.away = self.away, None
+        try:
+            now = kafka.topics(self.connection, self.source.topics)
+        except kafka.NoBroker as error:
+            self.away = str(error)
+        else:
+            if now != self._topics:
+                raise Restart("the topics have changed")
+        self._asked = self.clock()
+        if (was is None) != (self.away is None):
+            self._say(Change(self.tail.base))
+        return self.away is None
+
     def _hand_over(self) -> None:
         _, commits, end = self._committed()
         if not self.tail.covers(end):
-            if end.at_or_below(self.tail.base) or self.clock() - self._covered > _UNCOVERED_S:
+            if not self.tail.may_cover(end) or self.clock() - self._covered > _UNCOVERED_S:
                 raise Restart(f"commits end at {end}, outside the hot tail [{self.tail.base}, {self.tail.end})")
             return
         self._covered = self.clock()
@@ -175,17 +203,23 @@ class HotFollow:
             self._compare(covered, commits)
 
     def _compare(self, covered: Covered, commits: tuple[Commit, ...]) -> None:
-        """Compare with the commits over the same range, if they still begin and end there."""
+        """Compare with the commits over the same range, if they still begin and end there, and must count the same there."""
         starts, ends = [commit.start for commit in commits], [commit.end for commit in commits]
         if covered.start not in starts or covered.end not in ends:
             return
         passed = commits[starts.index(covered.start) : ends.index(covered.end) + 1]
-        rows = 0
+        if covered.evicted or any(commit.identities_since for commit in passed):
+            return
+        compared = mismatched = 0
+        counts = plus(*(commit.counts for commit in passed))
         for fingerprint, view in self.tail.views.items():
-            theirs = [from_ipc(commit.partials[fingerprint]) for commit in passed]
-            rows += differing(view, states(covered, fingerprint), theirs)
-        compared = self.state.compared + len(self.tail.views)
-        self.state = State(None, compared, self.state.mismatched + rows, self.tail.full, self.tail.nbytes)
+            if alike(view, covered.counts, counts, partitions=len(covered.end)):
+                theirs = [from_ipc(commit.partials[fingerprint]) for commit in passed]
+                mismatched += differing(view, states(covered, fingerprint), theirs)
+                compared += 1
+        self.state = msgspec.structs.replace(
+            self.state, compared=self.state.compared + compared, mismatched=self.state.mismatched + mismatched
+        )
 
     def _committed(self) -> tuple[Publication, tuple[Commit, ...], Position]:
         """The live publication, the commits that readers have above its cut, and their end."""
@@ -205,6 +239,11 @@ class HotFollow:
         if window.span:
             known = counted(self.tables, self.release, source.name, base, now=self.now())
             stretches = list(divided(known.within(source.dedup_window), firsts, most=_OFFSETS))
+            if (earlier := earlier_topic(stretches, self._topics, firsts)) is not None:
+                raise Aside(
+                    f"the dedup window reaches into topic id {earlier}, which no topic of the source has now; only the archive "
+                    "has its identities"
+                )
             window = begun(source, stretches, known, self.settings.speed.identities_mb)
             if stretches:
                 starts = {place: stretches[0].start.get(place, firsts.get(place, 0)) for place in places}
@@ -226,19 +265,23 @@ class HotFollow:
                 raise kafka.NoBroker(f"Kafka at {self.connection.address.bootstrap} did not return records in time")
             self._ends |= read.ends
             if read.records.num_rows:
-                below = _below(read.records, reach)
-                self._waiting.append(read.records.filter(pa.array(~below)))
-                events = decode(source, read.records.filter(pa.array(below))).events
+                below, above = split(read.records, base, firsts)
+                self._wait(above)
+                events = decode(source, below).events
                 if window.span and events.num_rows:
                     found = identities(source, identified(source, events, task.generations, secret=task.secret))
                     window = window.with_identities(values(found), numbered(found, stretches, first=0))
         return window
 
-    def _none(self) -> pa.Table:
-        return self._reader.nothing() if self._reader is not None else pa.table({})
+    def _wait(self, records: pa.Table) -> None:
+        """Keep records above the base until all identities below it are loaded. Raises Aside beyond the bound of memory."""
+        self._waiting.append(records)
+        most = self.settings.serving.hot_mb
+        if sum(each.nbytes for each in self._waiting) > most << 20:
+            raise Aside(f"more than {most} MB (serving.hot_mb) of records are above the commits while identities are loaded")
 
     def _say(self, change: Change) -> None:
-        self.state = State(None, self.state.compared, self.state.mismatched, self.tail.full, self.tail.nbytes)
+        self.state = msgspec.structs.replace(self.state, aside=self.away, nbytes=self.tail.nbytes)
         self.send(of_change(self.release.number, self.source.name, self.state, change))
 
 
@@ -246,8 +289,11 @@ def _caught_up(commits: tuple[Commit, ...]) -> datetime | None:
     return next((commit.caught_up for commit in reversed(commits) if commit.caught_up), None)
 
 
-def _below(records: pa.Table, reach: Offsets) -> np.typing.NDArray[np.bool_]:
-    places = zip(records["topic_id"].to_pylist(), records["partition"].to_pylist(), strict=True)
-    bounds = np.array([reach[place] for place in places], np.int64)
-    below: np.typing.NDArray[np.bool_] = records["offset"].to_numpy() < bounds
-    return below
+def earlier_topic(stretches: Sequence[Stretch], topics: Sequence[kafka.Topic], firsts: Offsets) -> str | None:
+    """The id of a topic that stretches have offsets of, and that is not one of these topics; None without such a topic."""
+    current = {topic.id for topic in topics}
+    for one in stretches:
+        for place, offset in one.end.items():
+            if place[0] not in current and offset > one.start.get(place, firsts.get(place, 0)):
+                return place[0]
+    return None

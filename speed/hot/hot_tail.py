@@ -26,7 +26,7 @@ from speed.micro_batch.task import Share, Task, share_of
 from views.arrow.ipc import from_ipc
 from views.instant import microseconds, time_of
 from views.source.offset_ranges import Offsets, Partition
-from views.source.source import RECORDS_SCHEMA, Source, record_columns
+from views.source.source import Source
 from views.source.watermark import Maxima, later, newest, watermark
 from views.view import View
 
@@ -51,8 +51,8 @@ class Before:
     def after(self, identities: Identities, maxima: Maxima, *, at: datetime, caught_up: datetime | None) -> "Before":
         """The same behind a range with these identities and maxima.
 
-        The watermark is the least of all partitions' newest event times. Commits leave idle partitions out, so theirs is never
-        behind this one: a hot answer's labels do not step back when a commit takes its place.
+        The watermark is the least of all partitions' newest event times. Commits leave idle partitions out, so theirs is not
+        behind this one, unless a commit has a partition's first event together with newer events of others.
         """
         united = newest([self.maxima, maxima])
         known = None if caught_up is None else microseconds(caught_up)
@@ -79,13 +79,15 @@ class Segment:
 class Covered:
     """What the tail had folded of `[start, end)` when commits took its place: to compare with these commits.
 
-    `partials` has, by fingerprint, Arrow IPC streams of states whose ranges are disjoint.
+    * `partials` has, by fingerprint, Arrow IPC streams of states whose ranges are disjoint.
+    * `evicted`: whether identities were missing for lack of memory, so that their duplicates counted.
     """
 
     start: Position
     end: Position
     counts: Counts
     partials: Mapping[str, Sequence[bytes]] = field(repr=False)
+    evicted: bool = False
 
 
 @dataclass
@@ -151,6 +153,10 @@ class HotTail:
         """Whether the tail can start from there: it has folded everything below, and nothing of it was dropped."""
         return self.base.at_or_below(position) and position.at_or_below(self.end)
 
+    def may_cover(self, position: Position) -> bool:
+        """Whether it covers the position now, or may once it has read on; a full tail does not read on."""
+        return self.covers(position) or (self.base.at_or_below(position) and not self.full)
+
     def rebase(self, position: Position, *, at: datetime, watermark: int | None = None) -> Covered:
         """Start from `position`, where commits now end; returns what the tail had folded below it.
 
@@ -169,7 +175,7 @@ class HotTail:
         parts = [segment.commit for segment in below]
         refolded: list[Segment] = []
         if straddling:
-            low, high = _split(pa.concat_tables(segment.records for segment in straddling), position, self.firsts)
+            low, high = split(pa.concat_tables(segment.records for segment in straddling), position, self.firsts)
             lower, before = self._folded(low, start, position, before, at=at)
             parts.append(lower.commit)
             before = replace(before, watermark=later(before.watermark, watermark))
@@ -180,6 +186,7 @@ class HotTail:
             position,
             plus(*(part.counts for part in parts)),
             {fingerprint: [part.partials[fingerprint] for part in parts] for fingerprint in self.views},
+            evicted=any(part.identities_since for part in parts),
         )
         self.base, self.at_base = position, replace(before, watermark=later(before.watermark, watermark))
         self.at_end = replace(self.at_end, watermark=later(self.at_end.watermark, watermark))
@@ -221,12 +228,7 @@ class HotTail:
         )
 
 
-def no_records(source: Source) -> pa.Table:
-    """No records, with the columns that decoding reads."""
-    return pa.schema([RECORDS_SCHEMA.field(name) for name in record_columns(source)]).empty_table()
-
-
-def _split(records: pa.Table, position: Position, firsts: Offsets) -> tuple[pa.Table, pa.Table]:
+def split(records: pa.Table, position: Position, firsts: Offsets) -> tuple[pa.Table, pa.Table]:
     """The records below a position, and the others."""
     places: list[Partition] = list(zip(records["topic_id"].to_pylist(), records["partition"].to_pylist(), strict=True))
     bounds = np.array([position.get(place, firsts.get(place, 0)) for place in places], np.int64)

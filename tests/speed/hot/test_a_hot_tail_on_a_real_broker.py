@@ -12,6 +12,7 @@ import pytest
 from pyspark.sql import SparkSession
 
 from infra import folders, kafka
+from infra.kafka import broker as embedded
 from infra.settings import Kafka, Settings
 from ledger.delta.addresses import Tables
 from ledger.log.positions import Position
@@ -19,6 +20,7 @@ from serving.connection import Connection
 from serving.memory.hot_feed import Feed
 from serving.memory.hot_process import HotProcess
 from serving.memory.store import Store
+from tests.serving.http.routes.test_the_broker_goes_away import Broker
 from tests.speed.sales import (
     answered,
     folded,
@@ -68,10 +70,10 @@ class Server:
 
 
 @contextmanager
-def serving(settings: Settings, folder: Path, topic: kafka.Topic, broker: kafka.Connection) -> Iterator[Server]:
+def serving(settings: Settings, folder: Path, topic: kafka.Topic, toml: str) -> Iterator[Server]:
     """A server beside a project."""
     (folder / "definitions.py").write_bytes(project_files(topic.name)["definitions.py"])
-    (folder / "tandem.toml").write_text(kafka_toml(broker))
+    (folder / "tandem.toml").write_text(toml)
     server = Server(settings, folder)
     server.process.start()
     try:
@@ -86,7 +88,7 @@ def test_answers_count_records_before_commits_and_the_same_after_them(
     settings, topic = settings_for(broker, tmp_path / ".tandem"), new_topic(broker)
     produce(broker, topic, some([1, 2, 2]))
     numbers = [1, 2]
-    with serving(settings, tmp_path, topic, broker) as server:
+    with serving(settings, tmp_path, topic, kafka_toml(broker)) as server:
         with running(spark, settings, topic):
             wait_until_folded(settings, broker, topic)
             wait_for(lambda: server.follows)
@@ -125,7 +127,7 @@ def test_records_of_a_topic_that_is_created_again_are_not_counted_for_the_former
 ) -> None:
     settings, topic = settings_for(broker, tmp_path / ".tandem"), new_topic(broker)
     produce(broker, topic, some([1, 2]))
-    with serving(settings, tmp_path, topic, broker) as server:
+    with serving(settings, tmp_path, topic, kafka_toml(broker)) as server:
         with running(spark, settings, topic):
             wait_until_folded(settings, broker, topic)
         wait_for(lambda: server.follows)
@@ -136,3 +138,27 @@ def test_records_of_a_topic_that_is_created_again_are_not_counted_for_the_former
         produce(broker, again, some([10, 11, 12, 13, 14]))
         wait_for(lambda: not server.follows)
         wait_for(lambda: server.answers() == per_minute([1, 2]))
+
+
+def test_a_broker_that_is_away_is_reported_and_answers_stay_where_they_are(spark: SparkSession, tmp_path: Path) -> None:
+    own = Broker(tmp_path / ".tandem")
+    try:
+        broker = kafka.connect(embedded.address(own.settings))
+        topic, settings = new_topic(broker), own.settings
+        produce(broker, topic, some([1, 2]))
+        with serving(settings, tmp_path, topic, "[kafka]\ntimeout_s = 5\n") as server:
+            with running(spark, settings, topic):
+                wait_until_folded(settings, broker, topic)
+            wait_for(lambda: server.follows)
+            produce(broker, topic, some([3]))
+            wait_for(lambda: server.answers() == per_minute([1, 2, 3]))
+            own.tell(signal.SIGSTOP)
+            wait_for(lambda: not server.follows)
+            assert server.answers() == per_minute([1, 2, 3])
+            assert [line for line in server.said if "stands aside" in line]
+            own.tell(signal.SIGCONT)
+            wait_for(lambda: server.follows)
+            produce(broker, topic, some([4, 1]), partition=1)
+            wait_for(lambda: server.answers() == per_minute([1, 2, 3, 4]))
+    finally:
+        own.end()

@@ -1,0 +1,155 @@
+"""What a hot tail cannot follow ends it at once and with its reason; nothing that it does not know is answered."""
+
+import time
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pytest
+
+from infra import kafka
+from infra.kafka.topic import Topic
+from infra.settings import Serving, Settings
+from ledger.log.counts import Counts
+from ledger.log.positions import LOG_START, Position
+from ledger.publish import releases
+from ledger.realtime.hot_messages import Message
+from speed.dedup.dedup_window import DedupWindow
+from speed.hot.__main__ import Reports
+from speed.hot.comparison import alike
+from speed.hot.follow import Aside, HotFollow, Restart, earlier_topic
+from speed.hot.hot_tail import Before, HotTail
+from speed.micro_batch.task import Task
+from speed.source.counted_at import Stretch
+from tests.serving.world import NOON, SOURCE, World, nine_hits, position
+from tests.speed.hot.test_hot_equals_cold import PROJECT, Played
+
+
+class Connection:
+    """A connection of which only the address is used."""
+
+    address = kafka.Address("127.0.0.1:1", {}, 1)
+
+
+class Reader:
+    """What the bulk reader does when the broker refuses."""
+
+    def read(self, *, most: int, wait_s: float) -> Any:
+        raise kafka.BrokerRefused("Kafka refuses to return records")
+
+    def close(self) -> None:
+        """Nothing is open."""
+
+
+def following(world: World, base: Position, *, most: int | None = None) -> tuple[HotFollow, list[Message]]:
+    """A hot tail from `base` on, without a broker that answers."""
+    sent: list[Message] = []
+    release, source = releases.load(world.tables, 1), world.project.sources[SOURCE]
+    settings = Settings(state=str(world.state), serving=Serving(hot_mb=1))
+    connection: Any = Connection()
+    found = HotFollow(settings, world.tables, connection, release, source, world.project.views, lambda: NOON, sent.append)
+    task = Task(release.files, SOURCE, {name: name for name in world.project.views}, generations=("T",))
+    found.tail = HotTail(task, source, world.project.views, base, Before(DedupWindow(0)), most=most)
+    reader: Any = Reader()
+    found._reader, found._asked = reader, found.clock()
+    return found, sent
+
+
+def test_a_reader_that_failed_is_not_read_on(tmp_path: Path) -> None:
+    """Its client is behind records that it did not return, which would look like holes."""
+    world = nine_hits(tmp_path)
+    one, _ = following(world, world.writer.end)
+    with pytest.raises(Restart, match="refuses to return records"):
+        one.step(0)
+
+
+def test_a_full_tail_that_commits_pass_starts_again_at_once(tmp_path: Path) -> None:
+    world = nine_hits(tmp_path)
+    one, _ = following(world, position(6), most=0)
+    with pytest.raises(Restart, match="outside the hot tail"):
+        one.step(0)
+
+
+def test_only_a_tail_that_reads_on_may_cover_more() -> None:
+    played = Played("bare", around=False, kinds=("minutes",))
+    played.append([(1, 1), (2, 0)])
+    played.read(0)
+    base, end, further = played.hot.base, played.hot.end, Position.of({("T", 0): 9, ("T", 1): 9})
+    assert played.hot.may_cover(end)
+    assert played.hot.may_cover(further)
+    played.hot.most = 1
+    assert played.hot.may_cover(end)
+    assert not played.hot.may_cover(further)
+    assert played.hot.may_cover(base)
+
+
+def test_a_broker_that_is_away_is_reported_and_the_hot_commits_stay(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    world = nine_hits(tmp_path)
+    one, sent = following(world, world.writer.end, most=0)
+    one._asked = time.monotonic() - 60
+
+    def away(*_: object) -> Any:
+        raise kafka.NoBroker("Kafka does not answer")
+
+    monkeypatch.setattr(kafka, "topics", away)
+    one.step(0)
+    one.step(0)
+    assert [(each.state.aside, each.base) for each in sent] == [("Kafka does not answer", world.writer.end.to_json())]
+    monkeypatch.setattr(kafka, "topics", lambda *_: ())
+    one.step(0)
+    assert sent[-1].state.aside is None
+    assert one.away is None
+
+
+def test_records_above_the_commits_are_bounded_while_identities_are_loaded(tmp_path: Path) -> None:
+    world = nine_hits(tmp_path)
+    one, _ = following(world, world.writer.end)
+    one._wait(pa.table({"value": [b"x" * (1 << 19)]}))
+    with pytest.raises(Aside, match="more than 1 MB"):
+        one._wait(pa.table({"value": [b"x" * (1 << 19)]}))
+
+
+def test_identities_of_an_earlier_topic_keep_the_tail_aside() -> None:
+    """Only the archive has them."""
+    new, old = Topic("sales", "new", 1), {("old", 0): 8}
+    before = Stretch(LOG_START, Position.of({**old, ("new", 0): 3}), NOON)
+    after = Stretch(before.end, Position.of({**old, ("new", 0): 9}), NOON)
+    assert earlier_topic([before, after], [new], {}) == "old"
+    assert earlier_topic([after], [new], {}) is None
+    assert earlier_topic([before], [new], {("old", 0): 8}) is None
+    assert earlier_topic([], [new], {}) is None
+
+
+@pytest.mark.parametrize(
+    ("view", "hot", "committed", "partitions", "expected"),
+    [
+        ("minutes", Counts(duplicates=2), Counts(duplicates=2), 2, True),
+        ("minutes", Counts(duplicates=2, conflicts=1), Counts(duplicates=2), 2, False),
+        ("minutes", Counts(duplicates=2), Counts(duplicates=2, conflicts=1), 2, False),
+        ("minutes", Counts(duplicates=2, conflicts=1), Counts(duplicates=2, conflicts=1), 1, True),
+        ("minutes", Counts(duplicates=3), Counts(duplicates=2), 1, False),
+        ("minutes", Counts(duplicates=1), Counts(duplicates=2), 2, True),
+        ("pairs", Counts(duplicates=2), Counts(duplicates=2), 2, False),
+        ("pairs", Counts(duplicates=2), Counts(duplicates=2), 1, True),
+        ("pairs", Counts(), Counts(), 2, True),
+        ("all_pairs", Counts(events=1), Counts(events=2), 2, True),
+    ],
+)
+def test_only_what_may_not_depend_on_the_division_is_compared(
+    view: str, hot: Counts, committed: Counts, partitions: int, *, expected: bool
+) -> None:
+    assert alike(PROJECT.views[view], hot, committed, partitions=partitions) is expected
+
+
+def test_a_reason_is_reported_once_until_another_one_or_all_is_well() -> None:
+    said: list[str] = []
+    reports = Reports("it stands aside", said.append)
+    for why in ("offsets 3 to 7 are gone", "offsets 4 to 12 are gone", "no broker", "no broker", "offsets 5 to 9 are gone"):
+        reports.tell(why)
+    reports.well()
+    reports.tell("offsets 5 to 9 are gone")
+    assert said == [
+        "it stands aside: offsets 3 to 7 are gone",
+        "it stands aside: no broker",
+        *["it stands aside: offsets 5 to 9 are gone"] * 2,
+    ]
