@@ -63,14 +63,15 @@ class Metrics:
         )
         self._hot_aside = Gauge("tandem_hot_aside", "Sources whose hot tail does not follow the log now.", registry=self.registry)
         self._hot_bytes = Gauge("tandem_hot_bytes", "Bytes of records and states of hot tails.", registry=self.registry)
-        self._hot_compared = Gauge(
+        self._hot_compared = Counter(
             "tandem_hot_compared_views",
             "Comparisons of a view with the commits that took the place of hot commits.",
             registry=self.registry,
         )
-        self._hot_mismatched = Gauge(
+        self._hot_mismatched = Counter(
             "tandem_hot_mismatched_rows", "Rows that differed in these comparisons; it must be 0.", registry=self.registry
         )
+        self._hot_counted = 0, 0
         self.ingest = Figures(self.registry)
         self._ended_requests: dict[tuple[str, str, int], tuple[Histogram, Counter]] = {}
 
@@ -112,12 +113,13 @@ class Metrics:
                 self._ages.labels(one.part).set(one.age)
 
     def hot(self, states: Iterable[State], *, compared: int, mismatched: int) -> None:
-        """Set how the hot tails stand."""
+        """Set how the hot tails stand; `compared` and `mismatched` are counts since the server's start, and never shrink."""
         every = [*states]
         self._hot_aside.set(sum(state.aside is not None for state in every))
         self._hot_bytes.set(sum(state.nbytes for state in every))
-        self._hot_compared.set(compared)
-        self._hot_mismatched.set(mismatched)
+        self._hot_compared.inc(compared - self._hot_counted[0])
+        self._hot_mismatched.inc(mismatched - self._hot_counted[1])
+        self._hot_counted = compared, mismatched
 
     def text(self) -> bytes:
         """All metrics in the text format of Prometheus."""

@@ -3,59 +3,52 @@
 import threading
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from typing import Final
 
 from ledger.realtime.hot_chain import HotCommits, changed
 from ledger.realtime.hot_messages import Message, State
-
-HOLD_S: Final = 5.0
-"""Seconds for which answers stay at a hot position that neither hot commits nor commits reach at the moment."""
 
 
 @dataclass
 class Feed:
     """Hot commits by release and source; `clock` returns monotonic seconds, `woken` is called after each change.
 
-    `compared` and `mismatched` add up over all processes: comparisons of a view with commits, and the rows that differed.
+    * `compared` and `mismatched` add up over all processes: comparisons of a view with commits, and the rows that differed.
+    * `losses` counts how often the log may have lost records that hot commits count: answers that have them must not stay.
     """
 
     clock: Callable[[], float]
     woken: Callable[[], object] = lambda: None
     compared: int = field(default=0, init=False)
     mismatched: int = field(default=0, init=False)
+    losses: int = field(default=0, init=False)
     _commits: dict[tuple[int, str], HotCommits] = field(default_factory=dict, init=False, repr=False)
     _states: dict[tuple[int, str], State] = field(default_factory=dict, init=False)
-    _held_until: float = field(default=float("-inf"), init=False)
+    _lost: set[tuple[int, str]] = field(default_factory=set, init=False, repr=False)
     _lock: threading.Lock = field(default_factory=threading.Lock, init=False, repr=False)
 
     def commits(self, release: int, source: str) -> HotCommits:
         """The hot commits of a source of a release; they may not tile."""
         return self._commits.get((release, source), ())
 
-    def tiled(self) -> None:
-        """Record that hot commits are part of the newest answers."""
-        self._held_until = self.clock() + HOLD_S
-
-    def holding(self) -> bool:
-        """Whether answers may stay where they are until hot commits tile again."""
-        return self.clock() < self._held_until
-
     def hear(self, message: Message) -> None:
         """Apply a message. Raises TandemError if it cannot be read."""
         place, change = (message.release, message.source), message.change
         with self._lock:
-            for other in [known for known in self._states if known[1] == message.source and known[0] != message.release]:
+            for other in [known for known in self._states if known[0] != message.release]:
                 # Another release is live now; answers of the former one stay until this one has come as far.
                 del self._states[other]
                 self._commits.pop(other, None)
+                self._lost.discard(other)
             self._count(self._states.get(place, State()), message.state)
             self._states[place] = message.state
             if change is None:
+                # In this order, because readers read the count first: who still got the commits sees a loss afterwards.
                 self._commits.pop(place, None)
-                # What it had counted may not be in the log any more.
-                self._held_until = float("-inf")
+                self.losses += place not in self._lost  # a tail that stands aside says so again and again
+                self._lost.add(place)
             else:
                 self._commits[place] = changed(self._commits.get(place, ()), change)
+                self._lost.discard(place)
         self.woken()
 
     def lose(self, why: str) -> None:

@@ -13,7 +13,7 @@ from typing import IO, BinaryIO, Final, cast
 from infra.process import pdeathsig
 from ledger.realtime.hot_messages import read
 from serving.memory.hot_feed import Feed
-from views.errors import TandemError
+from views.errors import TandemError, said_by
 
 _AGAIN_S: Final = 1.0
 _GRACE_S: Final = 5.0
@@ -83,10 +83,13 @@ class HotProcess:
                 self.feed.hear(message)
         except TandemError as error:
             why = str(error)
-        process.kill()
-        code = process.wait()
-        heard.join(_GRACE_S)
-        process.stdout.close()
+        except Exception as error:  # noqa: BLE001 - whatever the error, another process starts from where commits end
+            why = f"a message of the process of hot tails cannot be applied: {said_by(error)}"
+        finally:
+            process.kill()
+            code = process.wait()
+            heard.join(_GRACE_S)
+            process.stdout.close()
         self.feed.lose(why)
         if not self._stopped.is_set():
             self.say(f"{why} (exit code {code}); starting it again")

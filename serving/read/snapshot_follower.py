@@ -18,20 +18,24 @@ from views.errors import TandemError
 
 UNPUBLISHED: Final = "nothing is published yet; `tandem up`, or the first `tandem speed`, creates the first publication"
 
+HOLD_S: Final = 5.0
+"""Seconds for which answers stay at a hot position that neither hot commits nor commits reach at the moment."""
+
 
 class Hot(Protocol):
-    """The hot commits of the sources of a release."""
+    """The hot commits of the sources of a release.
+
+    `losses` counts how often the log may have lost records that hot commits count; it is read before they are.
+    """
+
+    losses: int
 
     def commits(self, release: int, source: str) -> HotCommits:
         """The hot commits of a source; they may not tile."""
         ...
 
-    def tiled(self) -> None:
-        """Record that hot commits are part of a snapshot."""
-        ...
-
-    def holding(self) -> bool:
-        """Whether the snapshot may stay until hot commits tile again."""
+    def clock(self) -> float:
+        """Monotonic seconds."""
         ...
 
 
@@ -42,7 +46,8 @@ class SnapshotFollower:
     It stays on a publication while the newest one is behind the reached position, as after a promotion whose realtime views are
     still catching up; meanwhile it follows the old one's tables.
 
-    Hot commits, if there are any, continue the realtime tables. If they are missing for a while, the snapshot stays as it is.
+    Hot commits, if there are any, continue the realtime tables. If they are missing for a while, the snapshot stays as it is, but
+    not once the log may have lost records that it counts.
     """
 
     tables: Tables
@@ -50,6 +55,8 @@ class SnapshotFollower:
     _held: Snapshot | None = field(default=None, init=False, repr=False)
     _reached: dict[str, Position] = field(default_factory=dict, init=False, repr=False)
     _committed: dict[str, Position] = field(default_factory=dict, init=False, repr=False)
+    _hold_until: float = field(default=float("-inf"), init=False, repr=False)
+    _losses: int = field(default=0, init=False, repr=False)
 
     def __post_init__(self) -> None:
         self._begin()
@@ -60,6 +67,7 @@ class SnapshotFollower:
         If the commits of a source do not tile the log from the cut on, the publication is read once more, since another one may
         have been published meanwhile; then the snapshot reports that source as untiled. Failed: nothing could be read.
         """
+        losses = 0 if self.hot is None else self.hot.losses
         try:
             found = self._look()
             if found is not None and not found.tiled:
@@ -72,12 +80,12 @@ class SnapshotFollower:
                     found = self._at(self._held.publication)
                 elif self._behind_commits(found):
                     return Failed(self._stepped_back(found))
-                if self.hot is not None and self._behind(found) and self.hot.holding():
+                if self.hot is not None and self._behind(found) and self._holding(self.hot):
                     return self._held
         except TandemError as error:
             self._begin()  # a table that was damaged or replaced while it was followed is read again once it is complete
             return Failed(str(error))
-        self._hold(found, live)
+        self._hold(found, live, losses)
         return found
 
     def _begin(self) -> None:
@@ -112,7 +120,10 @@ class SnapshotFollower:
             "was replaced, open a new reader"
         )
 
-    def _hold(self, found: Snapshot, live: int) -> None:
+    def _holding(self, hot: Hot) -> bool:
+        return hot.clock() < self._hold_until and hot.losses == self._losses
+
+    def _hold(self, found: Snapshot, live: int, losses: int) -> None:
         self._held = found
         for source, position in found.positions.items():
             tail = found.tails[source]
@@ -121,7 +132,7 @@ class SnapshotFollower:
             known = self._reached.get(source, LOG_START) if self.hot is None else self._committed[source]
             self._reached[source] = upper(known, position)
         if self.hot is not None and any(tail.hot for tail in found.tails.values()):
-            self.hot.tiled()
+            self._hold_until, self._losses = self.hot.clock() + HOLD_S, losses
         releases = {found.publication.release, live}  # two while the live one still has to catch up
         self._followed = {place: realtime for place, realtime in self._followed.items() if place[0] in releases}
 

@@ -1,4 +1,4 @@
-"""Since when answers lack records of the log, as far as a reader knows: from polls of the log's end, or from commits alone."""
+"""Since when commits lack records of the log, as far as a reader knows: from polls of the log's end, or from commits alone."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -10,15 +10,18 @@ from serving.read.snapshot import Snapshot
 
 @dataclass
 class BacklogAge:
-    """Remembers, by source, an end of the log that answers do not count yet, and when it was first seen."""
+    """Remembers, by source, an end of the log that no commit counts yet, and when it was first seen.
+
+    Hot commits do not show whether a speed layer makes progress, so they do not count here.
+    """
 
     _seen: dict[str, tuple[datetime, Position]] = field(default_factory=dict)
 
     def look(self, ends: Mapping[str, Position], snapshot: Snapshot, *, now: datetime) -> datetime | None:
-        """Since when records of a source have not been counted; None if all seen records are. `ends` are those at `now`."""
+        """Since when commits lack records of a source; None if they have all seen records. `ends` are those at `now`."""
         for source, end in ends.items():
             tail = snapshot.tails.get(source)
-            counted = LOG_START if tail is None else tail.end
+            counted = LOG_START if tail is None else tail.committed
             if source in self._seen and self._seen[source][1].at_or_below(counted):
                 del self._seen[source]
             if source not in self._seen and not end.at_or_below(counted):

@@ -23,6 +23,7 @@ _TURN_S: Final = 0.1
 class Lane:
     """Follows every commit and publication while it is `open`; `every` is the time between two polls, in seconds.
 
+    Between two polls at least half of that time passes, also after a call of `wake` or a slow poll.
     `clock` returns monotonic seconds; `polled` receives the result of each poll and its duration in seconds.
     """
 
@@ -60,7 +61,7 @@ class Lane:
                 self._polls = None
 
     def wake(self) -> None:
-        """Poll at once, rather than at the next time; for any thread."""
+        """Poll soon, rather than at the next time; for any thread."""
         loop = self._loop
         if loop is not None:
             with suppress(RuntimeError):  # the loop has just been closed
@@ -126,14 +127,18 @@ class Lane:
             self._turns.remove(over)
 
     async def _follow(self) -> None:
+        least = self.every / 2
         pause = self.every
         while True:
+            # However often it is woken, the tables are polled at most twice in the time of a poll.
+            await asyncio.sleep(least)
             with suppress(TimeoutError):
-                await asyncio.wait_for(self._woken.wait(), pause)
+                async with asyncio.timeout(pause - least):
+                    await self._woken.wait()
             self._woken.clear()
             began = self.clock()
             await self._poll()
-            pause = max(self.every / 2, began + self.every - self.clock())
+            pause = max(least, began + self.every - self.clock())
 
     def _ended(self, following: "asyncio.Task[None]") -> None:
         """Stop answering: a lane that no longer polls cannot know what is current."""

@@ -12,14 +12,15 @@ from hypothesis import strategies as st
 
 from ledger.log.positions import LOG_START, Position, upper
 from ledger.realtime.commits import Commit
-from ledger.realtime.hot_chain import Change
+from ledger.realtime.hot_chain import Change, HotCommits
 from ledger.realtime.hot_messages import State, of_change
 from serving.changes import Token, watch
 from serving.connection import Connection
-from serving.memory.hot_feed import HOLD_S, Feed
+from serving.memory.hot_feed import Feed
 from serving.memory.store import Store
 from serving.read.outcome import Absent, Value
 from serving.read.selection import ALWAYS, select
+from serving.read.snapshot_follower import HOLD_S
 from tests.samples import just
 from tests.serving.memory.test_memory_equals_the_reader import KNOWN, MORE, adopt, events
 from tests.serving.world import NOON, SOURCE, World, hit, nine_hits, position
@@ -241,6 +242,52 @@ def test_records_that_the_log_may_have_lost_leave_answers_at_once(world: World, 
     hot.say(None)
     connection.refresh()
     check(world, connection, position(9))
+
+
+class LostMeanwhile(Feed):
+    """A feed whose process reports that records are lost, just after a reader got the hot commits that count them."""
+
+    def commits(self, release: int, source: str) -> HotCommits:
+        found = super().commits(release, source)
+        if found:
+            self.hear(of_change(release, source, State("the topics have changed"), None))
+        return found
+
+
+def test_a_reader_that_got_lost_records_just_before_leaves_them_at_its_next_poll(world: World) -> None:
+    feed = LostMeanwhile(Clock())
+    connection = Connection(Store(world.tables, 1, hot=feed))
+    world.append(0, hit("/", 10))
+    Hot(world, feed).read(world.end)
+    connection.refresh()
+    check(world, connection, position(10))
+    connection.refresh()
+    check(world, connection, position(9))
+
+
+def test_the_reason_of_a_tail_that_stands_aside_counts_as_one_loss(feed: Feed) -> None:
+    """A tail that stands aside retries each second; the other sources' answers stay as they are meanwhile."""
+    for source in ("hits", "hits", "others", "hits"):
+        feed.hear(of_change(1, source, State("no broker"), None))
+    assert feed.losses == 2
+
+
+def test_a_source_that_a_new_release_lacks_has_no_state(world: World, feed: Feed) -> None:
+    world.append(0, hit("/", 10))
+    Hot(world, feed).read(world.end)
+    feed.hear(of_change(2, "others", WELL, None))
+    assert [*feed.states] == [(2, "others")]
+    assert feed.commits(1, SOURCE) == ()
+
+
+def test_a_broker_that_is_away_leaves_the_hot_commits(world: World, feed: Feed) -> None:
+    connection, hot = Connection(Store(world.tables, 1, hot=feed)), Hot(world, feed)
+    world.append(0, hit("/", 10))
+    hot.read(world.end)
+    feed.hear(of_change(1, SOURCE, State("no broker"), Change(position(9))))
+    assert [state.aside for state in feed.states.values()] == ["no broker"]
+    connection.refresh()
+    check(world, connection, position(10))
 
 
 def test_a_client_that_continues_from_a_token_misses_no_change_of_hot_commits(world: World, feed: Feed) -> None:

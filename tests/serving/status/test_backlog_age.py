@@ -55,6 +55,15 @@ def test_the_backlog_dates_from_the_oldest_uncounted_end(steps: list[tuple[tuple
             assert told <= at(second)
 
 
+def test_records_that_only_the_hot_tail_counts_are_a_backlog() -> None:
+    """It counts them without a speed layer, whose progress is asked for here."""
+    remembered, end = BacklogAge(), position(5)
+    hot = Commit(position(3), end, 0, "fold")
+    with_hot = Tail(LOG_START, end, hot=(hot,))
+    assert remembered.look({"a": end}, snapshot(with_hot), now=at(1)) == at(1)
+    assert remembered.look({"a": end}, snapshot(Tail(LOG_START, end)), now=at(2)) is None
+
+
 def commit(made: float, caught_up: float | None) -> Commit:
     return Commit(
         LOG_START,

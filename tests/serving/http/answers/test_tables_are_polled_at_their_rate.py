@@ -1,0 +1,59 @@
+"""However often a lane is woken, it polls the tables at most twice in the time between two polls."""
+
+import asyncio
+import time
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from serving.http.answers.cache import AnswerCache
+from serving.http.answers.lane import Lane
+from serving.memory.store import Store
+from tests.serving.world import nine_hits
+
+EVERY_S = 0.2
+POLLS = 6
+
+
+@dataclass
+class Polls:
+    """When polls ended; `after` is called after each."""
+
+    after: Callable[[], object] = lambda: None
+    times: list[float] = field(default_factory=list)
+    enough: asyncio.Event = field(default_factory=asyncio.Event)
+
+    def polled(self, _: object, __: float) -> None:
+        self.times.append(time.monotonic())
+        if len(self.times) > POLLS:
+            self.enough.set()
+        self.after()
+
+
+def test_a_lane_that_is_woken_after_each_poll_keeps_half_the_time_between_polls(tmp_path: Path) -> None:
+    async def followed() -> list[float]:
+        polls = Polls()
+        lane = Lane(AnswerCache(Store(nine_hits(tmp_path).tables, 1), 1 << 20), EVERY_S, time.monotonic, polls.polled)
+        polls.after = lane.wake
+        async with lane.open():
+            await asyncio.wait_for(polls.enough.wait(), 60)
+        return polls.times
+
+    times = asyncio.run(followed())
+    assert times[POLLS] - times[0] >= POLLS * EVERY_S / 2
+
+
+def test_a_lane_that_is_woken_polls_before_its_time(tmp_path: Path) -> None:
+    async def followed() -> None:
+        polls = Polls()
+        lane = Lane(AnswerCache(Store(nine_hits(tmp_path).tables, 1), 1 << 20), 4.0, time.monotonic, polls.polled)
+        async with lane.open():
+            before = lane.newest
+            began = time.monotonic()
+            lane.wake()
+            async with asyncio.timeout(60):
+                while len(polls.times) < 2:
+                    await lane.another(before, seconds=0.05)
+            assert time.monotonic() - began < 4.0
+
+    asyncio.run(followed())

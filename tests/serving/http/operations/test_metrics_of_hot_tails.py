@@ -1,0 +1,19 @@
+"""The server's metrics of hot tails: gauges of their states now, counters of what has been compared since the start."""
+
+from ledger.realtime.hot_messages import State
+from serving.http.metrics import Metrics
+
+
+def test_comparisons_are_counters_and_states_are_gauges() -> None:
+    metrics = Metrics()
+    metrics.hot([State(nbytes=7), State("no broker")], compared=3, mismatched=0)
+    metrics.hot([State(nbytes=5)], compared=5, mismatched=2)
+    told = metrics.text().decode().splitlines()
+    expected = {
+        "tandem_hot_aside 0.0",
+        "tandem_hot_bytes 5.0",
+        "tandem_hot_compared_views_total 5.0",
+        "tandem_hot_mismatched_rows_total 2.0",
+        "# TYPE tandem_hot_mismatched_rows_total counter",
+    }
+    assert expected <= {*told}
