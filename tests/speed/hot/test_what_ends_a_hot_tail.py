@@ -51,7 +51,8 @@ def following(world: World, base: Position, *, most: int | None = None) -> tuple
     task = Task(release.files, SOURCE, {name: name for name in world.project.views}, generations=("T",))
     found.tail = HotTail(task, source, world.project.views, base, Before(DedupWindow(0)), most=most)
     reader: Any = Reader()
-    found._reader, found._asked = reader, found.clock()
+    found._reader = reader
+    found._asked = found._covered = found.clock()
     return found, sent
 
 
