@@ -6,11 +6,14 @@ import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from datetime import UTC, datetime
 from pathlib import Path
 
 import pytest
 from pyspark.sql import SparkSession
 
+from batch.archive import archive as archiving
+from batch.runtime.session import BatchRun
 from infra import folders, kafka
 from infra.kafka import broker as embedded
 from infra.settings import Kafka, Settings
@@ -34,6 +37,7 @@ from tests.speed.sales import (
     wait_until_folded,
 )
 from tests.stack import delete_topic, environ, kafka_toml, new_topic, produce
+from views.project.project import load_files
 
 pytestmark = pytest.mark.broker
 
@@ -138,6 +142,12 @@ def test_records_of_a_topic_that_is_created_again_are_not_counted_for_the_former
         produce(broker, again, some([10, 11, 12, 13, 14]))
         wait_for(lambda: not server.follows)
         wait_for(lambda: server.answers() == per_minute([1, 2]))
+        # Once the archive continues with the new topic: the log no longer has the identities 1 and 2.
+        run = BatchRun(settings, "archive", lambda: datetime.now(UTC), lambda _: None, environ())
+        archiving.run(run, lambda: load_files(project_files(topic.name)), new_topic=True)
+        wait_for(lambda: any("the dedup window reaches into topic id" in line for line in server.said))
+        assert not server.follows
+        assert server.answers() == per_minute([1, 2])
 
 
 def test_a_broker_that_is_away_is_reported_and_answers_stay_where_they_are(spark: SparkSession, tmp_path: Path) -> None:
