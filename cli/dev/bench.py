@@ -78,8 +78,8 @@ def run(
     up to 40 minutes on a machine that does nothing else. The peers are fetched at the first run. It succeeds only if every
     answer equals the truth; an interrupted run prints what it has measured (docs/peers.md).
 
-    The other benchmarks take some minutes, `scale` up to 45. `growth`, `scale`, `evolve` and `serving` fail if an answer is
-    wrong. `soak` fails if a request gets no answer, or if the server's memory, open files or threads grow.
+    The other benchmarks take some minutes; `scale` begins its last run within 45. `growth`, `scale`, `evolve` and `serving` fail
+    if an answer is wrong. `soak` fails if a request gets no answer, or if the server's memory, open files or threads grow.
     """
     if minutes is not None and (what not in ("soak", "peers", "scale") or (what == "soak" and quick)):
         raise TandemError("--minutes needs WHAT to be soak, peers or scale, and soak cannot combine it with --quick")

@@ -26,9 +26,13 @@ class Identities:
             async with self.oidc.open():
                 yield
 
+    def recent(self, shown: str, *, now: datetime) -> Principal | None:
+        """The principal of a bearer token that was accepted a moment ago; None leaves the decision to `whose`."""
+        return self.tokens.recent(shown, now=now) if shown.startswith(PREFIX) else None
+
     def waits(self, shown: str) -> bool:
-        """Whether to authenticate this bearer token may take as long as a request to an object store."""
-        return shown.startswith(PREFIX) and self.tokens.waits(shown)
+        """Whether `whose` may take as long as a request to an object store."""
+        return shown.startswith(PREFIX) and self.tokens.waits
 
     def whose(self, shown: str, *, now: datetime) -> Principal | None:
         """The principal of a bearer token; None if the token is not valid. It waits for nothing unless `waits`.

@@ -146,15 +146,20 @@ class Tokens:
     _accepted: "_Accepted" = field(default_factory=lambda: (float("-inf"), {}), init=False, repr=False)
 
     def __post_init__(self) -> None:
-        self._remote = not self.tables.local
         self._seen = _journal(self.tables).watched(_tokens)
 
-    def waits(self, shown: str) -> bool:
-        """Whether a check waits for a server that keeps the tables; for a folder it costs two calls to the file system."""
-        return self._remote and self._still(digest(shown)) is None
+    @property
+    def waits(self) -> bool:
+        """Whether `whose` may wait for a server that keeps the tables; in a folder it makes two calls to the file system."""
+        return not self.tables.local
+
+    def recent(self, shown: str, *, now: datetime) -> Principal | None:
+        """The principal of a secret that was accepted recently, without a read; None leaves the decision to `whose`."""
+        found = self._still(digest(shown))
+        return None if found is None or found.expires <= now else found
 
     def whose(self, shown: str, *, now: datetime) -> Principal | None:
-        """The principal of a secret; None if it is not a valid token's. Raises TokenError, after which no token is accepted."""
+        """The principal of a secret; None if it is not a valid token's. Raises TokenError if the tokens cannot be read."""
         known = digest(shown)
         found = self._still(known)
         if found is None:
@@ -177,6 +182,8 @@ class Tokens:
 
     def _accept(self, began: float, known: str, principal: Principal) -> None:
         at, accepted = self._accepted
+        if began < at:
+            return  # beside what a later read found, in another thread, it would be kept too long
         # Principals that an earlier read found are not kept longer because of this one.
         self._accepted = (at, {**accepted, known: principal}) if began - at < FRESH_S else (began, {known: principal})
 

@@ -50,11 +50,12 @@ async def changes(
     since: Since = None,
     last_event_id: Annotated[str | None, Header(description="As `since`; sent by an EventSource when it reconnects.")] = None,
 ) -> StreamingResponse:
-    """Rows that changed since the last update, at every commit and publication: server-sent events `rows`.
+    """Rows that changed since the last update, whenever answers change: server-sent events `rows`.
 
     The id of an event is a token. From it, `since` or the header Last-Event-ID continues without loss or repetition while the
-    tables have the history; then 410. `gone` has the keys and windows of deleted rows. An event `over` gives the reason why a
-    stream ends: request all rows again. The stream ends when the token expires.
+    tables have the history; then 410. With `serving.hot`, rows that counted records before their commit are sent once more.
+    `gone` has the keys and windows of deleted rows. An event `over` gives the reason why a stream ends: request all rows again.
+    The stream ends when the token expires.
     """
     server, principal = server_of(request), principal_of(request)
     who, text = str(principal), since or last_event_id

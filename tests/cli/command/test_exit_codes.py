@@ -5,6 +5,7 @@ import signal
 import subprocess
 import sys
 import time
+from collections.abc import Iterator
 from importlib import import_module
 from pathlib import Path
 from types import ModuleType
@@ -72,6 +73,15 @@ def test_processes_end_with_the_codes_of_the_table(tmp_path: Path) -> None:
             assert popen.returncode == code, said
 
 
+@pytest.fixture
+def signals_end_children() -> Iterator[None]:
+    """A background job of a shell ignores SIGINT, and so does all that it starts. One that has a handler is the default there."""
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    yield
+    signal.signal(signal.SIGINT, before)
+
+
+@pytest.mark.usefixtures("signals_end_children")
 @pytest.mark.parametrize(
     ("number", "code"),
     [(signal.SIGINT, exit_codes.INTERRUPTED), (signal.SIGTERM, -signal.SIGTERM), (signal.SIGKILL, -signal.SIGKILL)],
@@ -80,15 +90,17 @@ def test_a_command_that_a_signal_ends_has_the_code_of_the_signal(tmp_path: Path,
     """`up` here waits for a lock that another one holds."""
     (tmp_path / ".tandem" / "run").mkdir(parents=True)
     lock = tmp_path / ".tandem" / "run" / "lock"
-    with subprocess.Popen(["flock", str(lock), "sleep", "600"]) as holder:
-        popen = run("down", project=tmp_path)
-        deadline = time.monotonic() + 60
-        while f"{popen.pid}" not in waiting(lock):
-            assert time.monotonic() < deadline
-            assert popen.poll() is None
-        popen.send_signal(number)
-        said = popen.communicate(timeout=60)
-        holder.kill()
+    with subprocess.Popen(["flock", "--no-fork", str(lock), "sleep", "600"]) as holder:
+        try:
+            popen = run("down", project=tmp_path)
+            deadline = time.monotonic() + 60
+            while f"{popen.pid}" not in waiting(lock):
+                assert time.monotonic() < deadline
+                assert popen.poll() is None
+            popen.send_signal(number)
+            said = popen.communicate(timeout=60)
+        finally:
+            holder.kill()
     assert popen.returncode == code, said
 
 

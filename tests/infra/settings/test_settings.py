@@ -166,7 +166,8 @@ def test_secrets_are_masked_wherever_they_are_shown(tmp_path: Path) -> None:
 
 def test_the_documentation_lists_every_key() -> None:
     def row(key) -> str:
-        default = f"`{key.default}`" if key.default not in ("", {}) else "empty"
+        written = str(key.default).lower() if isinstance(key.default, bool) else key.default
+        default = f"`{written}`" if written not in ("", {}) else "empty"
         return f"| `{key.name}` | `{key.variable}` | {key.type} | {default} | {key.meaning} |"
 
     lines = (ROOT / "docs" / "configuration.md").read_text("utf-8").splitlines()

@@ -92,17 +92,41 @@ def test_an_accepted_secret_is_not_looked_for_again_for_a_moment(tables: Tables)
     assert known.whose(other, now=NOON) is not None
 
 
-def test_a_bucket_is_not_waited_for_while_a_secret_is_accepted(tables: Tables) -> None:
+def test_a_secret_that_was_accepted_a_moment_ago_is_known_without_a_read(tables: Tables, monkeypatch: pytest.MonkeyPatch) -> None:
+    """So the thread of all requests never waits for a bucket, also if the moment ends while it asks."""
     seconds = 0.0
     known, secret = Tokens(tables, lambda: seconds), made(tables)
-    assert not known.waits(secret)
-    known._remote = True
-    assert known.waits(secret)
-    assert known.whose(secret, now=NOON) is not None
-    assert not known.waits(secret)
-    assert known.waits(tokens.PREFIX)
-    seconds += tokens.FRESH_S
-    assert known.waits(secret)
+    assert known.recent(secret, now=NOON) is None
+    found = known.whose(secret, now=NOON)
+    with monkeypatch.context() as patch:
+        patch.setattr(known, "read", lambda: pytest.fail("it reads"))
+        assert known.recent(secret, now=NOON) == found
+        assert known.recent(secret, now=LATER) is None
+        assert known.recent(tokens.PREFIX, now=NOON) is None
+        seconds += tokens.FRESH_S
+        assert known.recent(secret, now=NOON) is None
+
+
+def test_a_read_that_was_overtaken_keeps_no_token_for_longer(tables: Tables, monkeypatch: pytest.MonkeyPatch) -> None:
+    """It began before a revocation, and ends in one thread after a later read of another: from then on it is too old."""
+    seconds = 0.0
+    one, other = made(tables), made(tables, "other")
+    known = Tokens(tables, lambda: seconds)
+    read = known.read
+
+    def overtaken() -> tuple[tokens.Token, ...]:
+        nonlocal seconds
+        found = read()
+        monkeypatch.setattr(known, "read", read)
+        tokens.revoke(tables, "one", now=NOON)
+        seconds = tokens.FRESH_S * 1.2
+        assert known.whose(other, now=NOON) is not None
+        return found
+
+    monkeypatch.setattr(known, "read", overtaken)
+    assert known.whose(one, now=NOON) is not None
+    seconds = tokens.FRESH_S * 1.3
+    assert known.whose(one, now=NOON) is None
 
 
 def test_a_check_that_began_before_a_revocation_is_not_reused(tables: Tables, monkeypatch: pytest.MonkeyPatch) -> None:
