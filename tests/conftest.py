@@ -1,6 +1,8 @@
 """Settings of every test."""
 
 import os
+import signal
+from collections.abc import Iterator
 
 import pytest
 from hypothesis import HealthCheck, Phase, settings
@@ -45,6 +47,14 @@ def pytest_xdist_make_scheduler(config: pytest.Config, log: Producer) -> Spread 
 def pytest_configure() -> None:
     # What tests start imports this checkout, as what the launcher starts does.
     os.environ["PYTHONPATH"] = child_environment(os.environ)["PYTHONPATH"]
+
+
+@pytest.fixture
+def interruptible() -> Iterator[None]:
+    """Ctrl-C raises here and ends children, as at a terminal, also where whoever started the tests ignores it."""
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    yield
+    signal.signal(signal.SIGINT, before)
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:

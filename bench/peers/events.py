@@ -25,6 +25,17 @@ _VALUE: Final = """
     || '","bytes":' || bytes || ',"ms":' || ms || '}'
 """
 
+DECLARED: Final = """\
+class Request(Event):
+    id: str
+    at: datetime
+    user: str
+    path: str
+    bytes: int
+    ms: float
+"""
+"""The type of the events in a project of Tandem."""
+
 Answers: TypeAlias = dict[tuple[str, int], tuple[int, int, float]]
 """Path and start of the minute, in milliseconds since the epoch, to number of events, sum of bytes and largest duration."""
 

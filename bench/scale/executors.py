@@ -14,7 +14,7 @@ from statistics import median
 from typing import Final, Literal, get_args
 
 from bench.commands import cores, running, until_ended
-from bench.peers.events import Answers, Shape, differing, generate, truth, values
+from bench.peers.events import DECLARED, Answers, Shape, differing, generate, truth, values
 from bench.peers.outputs import answers
 from bench.scale.draining import counted, folds, micro_batches, wait_for
 from bench.scale.ground import Ground, Watch, since
@@ -44,14 +44,7 @@ from datetime import datetime, timedelta
 from views import Event, Source, View, approx_count_distinct, approx_quantiles, count, maximum, total, tumbling
 
 
-class Request(Event):
-    id: str
-    at: datetime
-    user: str
-    path: str
-    bytes: int
-    ms: float
-
+{event}
 
 requests = Source(topic="{topic}", event=Request, event_time="at", identity=("id",), dedup_window=timedelta(hours=1))
 minute = tumbling(minutes=1)
@@ -144,7 +137,7 @@ class Topic:
     @property
     def definitions(self) -> str:
         """The project that reads it."""
-        return _DEFINITIONS.format(topic=self.name)
+        return _DEFINITIONS.format(event=DECLARED, topic=self.name)
 
 
 def cases(plan: Plan, partitions: int, shares: Sequence[float]) -> Iterator[Case]:

@@ -4,24 +4,14 @@ The file is a JSON document with the answer's `headers` and its `body`. `bench.s
 """
 
 import json
-import os
-import socket
 import sys
 from pathlib import Path
 
 import uvicorn
 from fastapi import FastAPI, Request, Response
 
+from bench.serving.announced import Announced
 from serving.http import listener
-
-
-class _Server(uvicorn.Server):
-    """Says where it is once it answers."""
-
-    async def startup(self, sockets: list[socket.socket] | None = None) -> None:
-        await super().startup(sockets)
-        assert sockets
-        print(json.dumps({"address": listener.address_of(sockets[0], tls=None), "pid": os.getpid()}), flush=True)
 
 
 def main(answer: Path) -> None:
@@ -45,7 +35,7 @@ def main(answer: Path) -> None:
         server_header=False,
         proxy_headers=False,
     )
-    _Server(config).run(sockets=[bound])
+    Announced(config).run(sockets=[bound])
 
 
 if __name__ == "__main__":

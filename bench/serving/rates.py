@@ -13,6 +13,7 @@ import psutil
 from rich.table import Table
 
 from bench.serving.keep_busy import Load, keep_busy, requests
+from bench.serving.limits import Scale
 from bench.serving.over_http import EVERY_S, PAGES
 from bench.serving.published import VIEW, publish
 from bench.serving.questions import questions
@@ -21,15 +22,6 @@ from bench.serving.served import Client, ingesting, server
 CONNECTIONS: Final = 8
 _NOT_ITS_OWN: Final = frozenset({"content-length", "date"})
 """Headers that every server sets by itself."""
-
-
-@dataclass(frozen=True)
-class Scale:
-    """Keys of the view, turns of each server, and seconds of a turn."""
-
-    keys: int
-    turns: int
-    seconds: float
 
 
 FULL: Final = Scale(100_000, 8, 3.0)

@@ -133,7 +133,7 @@ def without_hot(held: CachedView) -> CachedView:
 
 
 def _with_hot(origin: Origin, held: CachedView, hot: HotCommits) -> CachedView:
-    """Add the hot commits that are new; if one of the others is no longer there, the hot layers are built again."""
+    """Add the new hot commits; build the hot layers again if one of the earlier commits was dropped."""
     known = len(held.hot_commits)
     if held.hot_commits != hot[:known]:
         held, known = without_hot(held), 0

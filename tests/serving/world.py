@@ -115,6 +115,16 @@ def nine_hits(folder: Path) -> "World":
     return made
 
 
+def unusual_pages(folder: Path, definitions: str) -> "World":
+    """Hits of pages whose names need quoting, are empty or NULL, in three micro-batches; the first five hits are in batch."""
+    world = World(folder, definitions=definitions)
+    for part in range(3):
+        world.append(0, *(hit(page, part * 7 + n) for n, page in enumerate(("/a", "é &=", "", None, "/a"))))
+        world.trigger()
+    world.recompute(position(5))
+    return world
+
+
 def hit(page: str | None, size: int, *, minute: int = 0, price: str = "0.10") -> bytes:
     """One event's bytes; minutes count from noon."""
     moment = NOON + timedelta(minutes=minute)

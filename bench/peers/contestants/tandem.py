@@ -8,6 +8,7 @@ from pathlib import Path
 
 from bench.commands import reached
 from bench.peers.contestant import DEDUP_MINUTES, MARKED, Command, Contestant, Resources, Setting
+from bench.peers.events import DECLARED
 from bench.peers.outputs import CLAIMED, VIEW, Served, realtime_commits
 from bench.peers.provided import script
 
@@ -17,14 +18,7 @@ from datetime import datetime, timedelta
 from tandem import Event, Source, View, count, maximum, total, tumbling
 
 
-class Request(Event):
-    id: str
-    at: datetime
-    user: str
-    path: str
-    bytes: int
-    ms: float
-
+{event}
 
 requests = Source(
     topic="{topic}",
@@ -49,7 +43,7 @@ def project(setting: Setting) -> Path:
     folder = setting.folder / "project"
     folder.mkdir(parents=True, exist_ok=True)
     (folder / "tandem.toml").touch()
-    text = _DEFINITIONS.format(topic=setting.topic, minutes=DEDUP_MINUTES, view=VIEW)
+    text = _DEFINITIONS.format(event=DECLARED, topic=setting.topic, minutes=DEDUP_MINUTES, view=VIEW)
     (folder / "definitions.py").write_text(text, "utf-8")
     return folder
 

@@ -75,7 +75,7 @@ def test_the_fold_counts_what_the_kernel_counts(
 
 
 def test_many_suspects_are_not_left_to_the_fold(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Each task that merges compares all suspects, so many of them are compared by tasks of their own."""
+    """Each merging task compares all suspects. If they are many, tasks of their own compare them."""
     dice = random.Random(8)
     events, scratch = Location(str(tmp_path / "events")), Location(str(tmp_path / "scratch"))
     slices = cut(written(events, [table := sales(dice, 0, 40)]), Ranges.of({("T", 0): (0, ROWS)}), rows=ROWS // 3)

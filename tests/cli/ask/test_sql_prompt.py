@@ -103,15 +103,7 @@ def test_each_statement_sees_the_newest_snapshot(tmp_path: Path, sandbox: Sandbo
     assert capsys.readouterr().out.splitlines() == ["n", "40", "n", "41"]
 
 
-@pytest.fixture
-def _interruptible() -> Iterator[None]:
-    """Ctrl-C raises, as at a terminal, also where whoever started the tests ignores it."""
-    before = signal.signal(signal.SIGINT, signal.default_int_handler)
-    yield
-    signal.signal(signal.SIGINT, before)
-
-
-@pytest.mark.usefixtures("_interruptible")
+@pytest.mark.usefixtures("interruptible")
 def test_ctrl_c_ends_the_statement_and_not_the_prompt(world: World, sandbox: Sandbox, capsys: pytest.CaptureFixture[str]) -> None:
     views = MergedViews(Store(world.tables, 1))
     statements = iter(["SELECT count(*) FROM range(1000000000000)", KeyboardInterrupt(), "SELECT 8 AS eight"])

@@ -5,7 +5,6 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Iterator
 from importlib import import_module
 from pathlib import Path
 from types import ModuleType
@@ -73,15 +72,7 @@ def test_processes_end_with_the_codes_of_the_table(tmp_path: Path) -> None:
             assert popen.returncode == code, said
 
 
-@pytest.fixture
-def signals_end_children() -> Iterator[None]:
-    """A background job of a shell ignores SIGINT, and so does all that it starts. One that has a handler is the default there."""
-    before = signal.signal(signal.SIGINT, signal.default_int_handler)
-    yield
-    signal.signal(signal.SIGINT, before)
-
-
-@pytest.mark.usefixtures("signals_end_children")
+@pytest.mark.usefixtures("interruptible")
 @pytest.mark.parametrize(
     ("number", "code"),
     [(signal.SIGINT, exit_codes.INTERRUPTED), (signal.SIGTERM, -signal.SIGTERM), (signal.SIGKILL, -signal.SIGKILL)],

@@ -40,7 +40,7 @@ def taken(tables: Tables) -> Lease:
 
 
 def found(folder: Path, seconds: float = 0) -> list[str]:
-    """What it finds so many seconds from now."""
+    """What the check finds `seconds` seconds from now."""
     now = datetime.now(UTC) + timedelta(seconds=seconds)
     findings = looked(folder, "leases", environ=os.environ, now=now)
     assert {finding.outcome for finding in findings} == {"ok"}

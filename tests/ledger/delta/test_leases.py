@@ -209,7 +209,7 @@ def test_a_thread_renews_it_and_tells_of_a_loss(tables: Tables) -> None:
 
 
 class Pauses(Event):
-    """An event that nobody sets; `wait` calls `before` with the number of the pause, and ends the thread after so many."""
+    """An event that nobody sets. `wait` calls `before` with the number of the pause, and ends the thread after `most` pauses."""
 
     def __init__(self, most: int, before: Callable[[int], object] = lambda _: None) -> None:
         super().__init__()

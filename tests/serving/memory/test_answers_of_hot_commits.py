@@ -33,7 +33,7 @@ WELL = State()
 
 @dataclass
 class Hot:
-    """What the process beside a server does, over a log in memory: it folds by the kernel, and says what it did."""
+    """The work of the process beside a server, over a log in memory: it folds by the kernel, and sends each change."""
 
     world: World
     feed: Feed

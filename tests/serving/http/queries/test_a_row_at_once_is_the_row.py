@@ -8,7 +8,7 @@ import pytest
 from serving.http.answers.cache import AnswerCache
 from tests.serving.http.queries.test_a_snapshot_stays_as_it_is import WITH_QUANTILES
 from tests.serving.http.served import Asker, Served
-from tests.serving.world import World, hit, position
+from tests.serving.world import unusual_pages
 
 NOON = "window=2026-11-01T12:00"
 SAME = "layer=merged"
@@ -17,12 +17,7 @@ SAME = "layer=merged"
 
 @pytest.fixture(scope="module")
 def served(tmp_path_factory: pytest.TempPathFactory) -> Served:
-    world = World(tmp_path_factory.mktemp("world"), definitions=WITH_QUANTILES)
-    for part in range(3):
-        world.append(0, *(hit(page, part * 7 + n) for n, page in enumerate(("/a", "é &=", "", None, "/a"))))
-        world.trigger()
-    world.recompute(position(5))
-    return Served(world)
+    return Served(unusual_pages(tmp_path_factory.mktemp("world"), WITH_QUANTILES))
 
 
 @pytest.fixture(scope="module")

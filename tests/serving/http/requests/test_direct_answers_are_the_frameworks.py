@@ -16,7 +16,7 @@ from serving.http.requests import gate
 from serving.http.requests.direct import Direct
 from tests.serving.http.queries.test_a_snapshot_stays_as_it_is import WITH_QUANTILES
 from tests.serving.http.served import Asker, Served
-from tests.serving.world import NOON, World, hit, position
+from tests.serving.world import NOON, unusual_pages
 
 HOST = (b"host", b"served")
 Message = dict[str, Any]
@@ -35,12 +35,7 @@ class Request:
 
 @pytest.fixture(scope="module")
 def served(tmp_path_factory: pytest.TempPathFactory) -> Served:
-    world = World(tmp_path_factory.mktemp("world"), definitions=WITH_QUANTILES)
-    for part in range(3):
-        world.append(0, *(hit(page, part * 7 + n) for n, page in enumerate(("/a", "é &=", "", None, "/a"))))
-        world.trigger()
-    world.recompute(position(5))
-    return Served(world, {"wait_s": 1, "poll_ms": 3_600_000})
+    return Served(unusual_pages(tmp_path_factory.mktemp("world"), WITH_QUANTILES), {"wait_s": 1, "poll_ms": 3_600_000})
 
 
 @pytest.fixture(scope="module")
