@@ -12,7 +12,6 @@ import numpy as np
 import pyarrow as pa
 
 from batch.fold import duplicates
-from batch.fold.dropped_positions import contained
 from batch.fold.duplicates import Hashes
 from ledger.delta.location import Location
 from views.arrow.ipc import from_ipc, to_ipc
@@ -53,7 +52,7 @@ class SetApart:
         """The events that certainly count, and the suspects. The events need their identity columns if there are hashes."""
         if not len(self.hashes):
             return events, events.slice(0, 0)
-        suspect = contained(duplicates.hashed(events, identity_columns(self.source)), self.hashes)
+        suspect = duplicates.found_among(duplicates.hashed(events, identity_columns(self.source)), self.hashes)
         return events.filter(pa.array(~suspect)), events.filter(pa.array(suspect))
 
 

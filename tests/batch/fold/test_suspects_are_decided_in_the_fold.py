@@ -8,6 +8,8 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from batch.fold import duplicates, fold
 from ledger.delta.location import Location
@@ -114,3 +116,15 @@ def test_shuffled_hashes_and_hashes_that_the_driver_sorts_are_the_same(tmp_path:
     monkeypatch.setattr(duplicates, "DRIVER_HASHES", ROWS - 1)
     assert hashes() == sorted_by_the_driver
     assert sorted_by_the_driver
+
+
+LIMITS = [*range(4), *(2**bits + step for bits in (41, 42, 59, 60, 63) for step in (-1, 0, 1)), 2**64 - 2, 2**64 - 1]
+
+
+@given(st.lists(st.sampled_from(LIMITS)), st.lists(st.sampled_from(LIMITS)), st.sampled_from([1, 5, 22]))
+def test_hashes_are_found_among_others(hashes: list[int], others: list[int], most_bits: int) -> None:
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(duplicates, "_MOST_BITS", most_bits)
+        found = duplicates.found_among(np.array(hashes, np.uint64), np.array(sorted(others), np.uint64))
+
+    assert found.tolist() == [one in others for one in hashes]
