@@ -15,13 +15,12 @@ import pyarrow as pa
 from obstore.exceptions import AlreadyExistsError, BaseError
 from obstore.store import from_url
 
+from infra.storage.client_options import client_options
 from infra.storage.storage import Head, Upload, checked
+from views.errors import TandemError
 
 _PART_BYTES: Final = 8 << 20
 """Bytes of one part of an upload. A smaller file is put by one request."""
-
-_CLIENT: Final = {"aws_allow_http": "allow_http", "allow_http": "allow_http"}
-"""Options of delta-rs that obstore has as options of its HTTP client."""
 
 
 class _Reader(io.RawIOBase):
@@ -113,9 +112,20 @@ class ObjectStore:
     _store: Any = field(init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
-        own = {name: value for name, value in self.options.items() if name not in _CLIENT}
-        client = {_CLIENT[name]: value for name, value in self.options.items() if name in _CLIENT}
-        object.__setattr__(self, "_store", from_url(self.url, config=own, client_options=client))  # type: ignore[call-overload]
+        found = client_options(self.options)
+        try:
+            store = from_url(  # type: ignore[call-overload]  # its types know each store's own options only
+                self.url,
+                config=found.store,
+                client_options=found.client,
+                **({"retry_config": found.retry} if found.retry else {}),
+            )
+        except BaseError as error:
+            raise TandemError(
+                f"cannot use {self.url}: {_line(error).rstrip('.')}; set storage.options as delta-rs names them, and credentials "
+                "in the environment (docs/object-store.md)"
+            ) from None
+        object.__setattr__(self, "_store", store)
 
     def open(self, name: str) -> pa.NativeFile:
         """The object, for reading at any position."""

@@ -6,15 +6,18 @@ from contextlib import suppress
 from itertools import count
 from pathlib import Path
 from threading import Barrier
+from typing import Any
 
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 from hypothesis import HealthCheck, given, settings, strategies
 
+from cli.demo.s3_server import bucket as bucket_of_moto
 from infra.storage.local import Local
 from infra.storage.object_store import ObjectStore
 from infra.storage.storage import InvalidName, Storage
+from tests.infra.storage.quick_s3 import quick_bucket
 from tests.infra.storage.s3 import a_bucket
 
 HOSTILE = (
@@ -27,15 +30,25 @@ HOSTILE = (
 @pytest.fixture(scope="module")
 def bucket() -> Iterator[Callable[[], Storage]]:
     """A maker of empty storages in a bucket of moto's server."""
-    with a_bucket() as (url, options):
+    yield from _storages(bucket_of_moto)
+
+
+@pytest.fixture(scope="module")
+def quick() -> Iterator[Callable[[], Storage]]:
+    """The same of the server in which sweeps run."""
+    yield from _storages(quick_bucket)
+
+
+def _storages(of: Any) -> Iterator[Callable[[], Storage]]:
+    with a_bucket(of=of) as (url, options):
         numbers = count()
         yield lambda: ObjectStore(f"{url}/{next(numbers)}", options)
 
 
-@pytest.fixture(params=["a folder", "a bucket"])
+@pytest.fixture(params=["a folder", "bucket", "quick"])
 def storage(request: pytest.FixtureRequest, tmp_path: Path) -> Storage:
     """An empty storage of each kind."""
-    return Local(str(tmp_path / "root")) if request.param == "a folder" else request.getfixturevalue("bucket")()
+    return Local(str(tmp_path / "root")) if request.param == "a folder" else request.getfixturevalue(request.param)()
 
 
 def put(storage: Storage, name: str, content: bytes) -> int:
