@@ -10,6 +10,7 @@ from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from functools import partial
 from itertools import chain, count
+from threading import Event
 from types import SimpleNamespace
 from typing import Any, Final
 
@@ -19,12 +20,14 @@ import pytest
 from pyspark import cloudpickle
 
 import batch.archive.copy
+import speed.hot.follow
 from batch.archive.copied import Copied
 from batch.archive.copy_task import copy_records, total
 from batch.archive.decode import Decoding
 from batch.runtime.session import BatchRun, Lock
 from infra import kafka
 from infra.kafka import Address, Topic, broker
+from infra.kafka.bulk_reader import LogMoved, Read
 from ledger.delta import delta_tables, leases
 from ledger.delta.addresses import Tables
 from ledger.delta.leases import Owner
@@ -301,3 +304,48 @@ def speed_stands_in(patch: pytest.MonkeyPatch, broker: MemoryBroker) -> None:
     patch.setattr(record_frames, "of_log", of_log)
     patch.setattr(record_frames, "of_archive", of_archive)
     patch.setattr(Query, "start", start)
+
+
+@dataclass
+class Reading:
+    """For a BulkReader: what topics in memory have under the names of these."""
+
+    broker: MemoryBroker
+    topics: Sequence[Topic]
+    at: dict[tuple[str, int], int]
+    columns: Sequence[str]
+
+    def read(self, *, most: int, wait_s: float) -> Read:
+        """Up to `most` records, the first partition's first; without any it waits."""
+        found: list[Mapping[str, Any]] = []
+        for topic in self.topics:
+            there = self.broker.topics[topic.name]
+            for number in range(topic.partitions):
+                start = self.at[topic.id, number]
+                if start < there.starts.get(number, 0):
+                    raise LogMoved("out of range")
+                end = max(start, min(len(there.rows[number]), start + most - len(found)))
+                found += there.fetched(topic, Ranges.of({(topic.id, number): (start, end)})).get(number, [])
+                self.at[topic.id, number] = end
+        if not found:
+            Event().wait(wait_s)
+        return Read(self._table(found), dict(self.at))
+
+    def nothing(self) -> pa.Table:
+        """No records."""
+        return self._table([])
+
+    def close(self) -> None:
+        """Nothing is open."""
+
+    def _table(self, rows: Sequence[Mapping[str, Any]]) -> pa.Table:
+        return pa.Table.from_pylist([*rows], RECORDS_SCHEMA).select(self.columns)
+
+
+def hot_stands_in(patch: pytest.MonkeyPatch, broker: MemoryBroker) -> None:
+    """Have hot tails read records in this process."""
+
+    def reader(_: Address, topics: Sequence[Topic], starts: Offsets, *, columns: Sequence[str]) -> Reading:
+        return Reading(broker, topics, dict(starts), columns)
+
+    patch.setattr(speed.hot.follow, "BulkReader", reader)

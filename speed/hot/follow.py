@@ -201,6 +201,7 @@ class HotFollow:
         if self.clock() - self._compared >= _COMPARE_S:
             self._compared = self.clock()
             self._compare(covered, commits)
+            self._say(Change(end))  # what was found, however long nothing else changes
 
     def _compare(self, covered: Covered, commits: tuple[Commit, ...]) -> None:
         """Compare with the commits over the same range, if they still begin and end there, and must count the same there."""
@@ -265,7 +266,7 @@ class HotFollow:
                 raise kafka.NoBroker(f"Kafka at {self.connection.address.bootstrap} did not return records in time")
             self._ends |= read.ends
             if read.records.num_rows:
-                below, above = split(read.records, base, firsts)
+                below, above = split(read.records, base)
                 self._wait(above)
                 events = decode(source, below).events
                 if window.span and events.num_rows:

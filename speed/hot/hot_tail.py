@@ -175,7 +175,7 @@ class HotTail:
         parts = [segment.commit for segment in below]
         refolded: list[Segment] = []
         if straddling:
-            low, high = split(pa.concat_tables(segment.records for segment in straddling), position, self.firsts)
+            low, high = split(pa.concat_tables(segment.records for segment in straddling), position)
             lower, before = self._folded(low, start, position, before, at=at)
             parts.append(lower.commit)
             before = replace(before, watermark=later(before.watermark, watermark))
@@ -228,10 +228,10 @@ class HotTail:
         )
 
 
-def split(records: pa.Table, position: Position, firsts: Offsets) -> tuple[pa.Table, pa.Table]:
-    """The records below a position, and the others."""
+def split(records: pa.Table, position: Position) -> tuple[pa.Table, pa.Table]:
+    """The records below a position, and the others; a partition that the position lacks has none below it."""
     places: list[Partition] = list(zip(records["topic_id"].to_pylist(), records["partition"].to_pylist(), strict=True))
-    bounds = np.array([position.get(place, firsts.get(place, 0)) for place in places], np.int64)
+    bounds = np.array([position.get(place, 0) for place in places], np.int64)
     below = pa.array(records["offset"].to_numpy() < bounds)
     return records.filter(below), records.filter(pc.invert(below))
 

@@ -272,6 +272,40 @@ def test_the_reason_of_a_tail_that_stands_aside_counts_as_one_loss(feed: Feed) -
     assert feed.losses == 2
 
 
+def test_a_tail_that_followed_again_may_lose_records_again(world: World, feed: Feed) -> None:
+    hot = Hot(world, feed)
+    for said in (None, Change(position(9)), None):
+        hot.say(said)
+    assert feed.losses == 2
+    hot.release = 2
+    hot.say(None)
+    hot.release = 1
+    hot.say(None)
+    assert feed.losses == 4, "a release that is live again may lose records as any other"
+
+
+def test_comparisons_add_up_over_all_processes_and_sources(feed: Feed) -> None:
+    """A process counts from 0, whether the one before it was lost or stood aside."""
+    hear = feed.hear
+    for compared, mismatched, expected in ((2, 0, (2, 0)), (5, 3, (5, 3)), (5, 3, (5, 3)), (1, 1, (6, 4)), (2, 1, (7, 4))):
+        hear(of_change(1, SOURCE, State(compared=compared, mismatched=mismatched), None))
+        assert (feed.compared, feed.mismatched) == expected
+    feed.lose("it has ended")
+    hear(of_change(1, SOURCE, State(compared=3, mismatched=2), None))
+    hear(of_change(1, "others", State(compared=1, mismatched=1), None))
+    assert (feed.compared, feed.mismatched) == (11, 7)
+
+
+def test_each_change_wakes_and_a_lost_process_is_the_reason_of_every_source() -> None:
+    woken = list[int]()
+    feed = Feed(Clock(), lambda: woken.append(1))
+    for source in ("others", SOURCE):
+        feed.hear(of_change(1, source, State(compared=1), Change(position(9))))
+    feed.lose("it has ended")
+    assert len(woken) == 3
+    assert feed.states == {(1, "others"): State("it has ended"), (1, SOURCE): State("it has ended")}
+
+
 def test_a_source_that_a_new_release_lacks_has_no_state(world: World, feed: Feed) -> None:
     world.append(0, hit("/", 10))
     Hot(world, feed).read(world.end)

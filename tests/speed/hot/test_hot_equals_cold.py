@@ -2,13 +2,14 @@
 
 import json
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime, timedelta
 
 import pyarrow as pa
 from hypothesis import given
 from hypothesis import strategies as st
 
+from ledger.log.counts import plus
 from ledger.log.positions import LOG_START, Position, ranges
 from ledger.realtime.commits import Commit
 from ledger.realtime.hot_chain import Change, HotCommits, changed, continuing, decoded, encoded
@@ -24,6 +25,7 @@ from views.kernel.kernel import decode, deduplicate, merge_states, partial, prep
 from views.project.project import load_files
 from views.source.offset_ranges import EMPTY
 from views.source.source import RECORDS_SCHEMA
+from views.source.watermark import Maxima, later, maxima_of, newest, watermark
 
 START = datetime(2026, 11, 1, tzinfo=UTC)
 MINUTES = 600_000_000
@@ -106,6 +108,7 @@ class Played:
     window: DedupWindow = field(default_factory=lambda: DedupWindow(MINUTES))
     served: HotCommits = ()
     compared: int = 0
+    boundaries: set[Position] = field(default_factory=set)
     hot: HotTail = field(init=False)
 
     def __post_init__(self) -> None:
@@ -132,6 +135,16 @@ class Played:
         return Position.of({("T", partition): len(values_) for partition, values_ in enumerate(self.log)})
 
     @property
+    def maxima(self) -> Maxima:
+        """The newest times that the commits have counted."""
+        return newest(commit.maxima for commit in self.commits)
+
+    @property
+    def reached(self) -> int | None:
+        """The watermark of the commits."""
+        return later(*(commit.watermark for commit in self.commits))
+
+    @property
     def committed(self) -> Position:
         """Where the commits end."""
         return self.commits[-1].end if self.commits else LOG_START
@@ -151,11 +164,14 @@ class Played:
         if to == start:
             return
         tasks = [table for table in self.records(start, to) if table.num_rows]
+        task = replace(self.task, maxima=self.maxima)
         folded = fold_shares(
-            lambda task: [share_of(task, one) for one in tasks], self.task, self.views, ranges(start, to), self.window
+            lambda task: [share_of(task, one) for one in tasks], task, self.views, ranges(start, to), self.window
         )
         self.window = self.window.extended(folded.identities, at=0, caught_up=0)
-        self.commits.append(Commit(start, to, 1, "fold", counts=folded.counts, partials=folded.partials))
+        reached = later(self.reached, watermark(newest([self.maxima, folded.maxima]), self.of.idle))
+        more = {"partials": folded.partials, "maxima": folded.maxima, "watermark": reached}
+        self.commits.append(Commit(start, to, 1, "fold", counts=folded.counts, **more))
 
     def read(self, back: int) -> None:
         """The process folds what is new, but for some of the newest records."""
@@ -170,7 +186,7 @@ class Played:
         if not self.hot.covers(self.committed) or self.committed == self.hot.base:
             return
         before = self.hot.commits
-        covered = self.hot.rebase(self.committed, at=START)
+        covered = self.hot.rebase(self.committed, at=START, watermark=self.reached)
         first = self.hot.commits[0] if self.hot.commits and self.hot.commits[0] not in before else None
         self.hear(Change(self.hot.base, first))
         self.compare(covered)
@@ -191,7 +207,7 @@ class Played:
         for table in self.records(LOG_START, self.committed):
             found = identified(self.of, decode(self.of, table).events, ("T",))
             window = window.extended(values(identities(self.of, found)), at=0, caught_up=0)
-        self.hot = HotTail(self.task, self.of, self.views, self.committed, Before(window))
+        self.hot = HotTail(self.task, self.of, self.views, self.committed, Before(window, self.maxima, self.reached))
         self.served = ()
 
     def compact(self, _: None = None) -> None:
@@ -202,8 +218,9 @@ class Played:
                 name: to_ipc(merge_states(view, [from_ipc(commit.partials[name]) for commit in old]))
                 for name, view in self.views.items()
             }
-            counts = old[0].counts  # nobody asks
-            self.commits = [Commit(old[0].start, old[-1].end, 1, "fold", counts=counts, partials=partials), *kept]
+            counts, maxima = plus(*(commit.counts for commit in old)), newest(commit.maxima for commit in old)
+            more = {"partials": partials, "maxima": maxima, "watermark": old[-1].watermark}
+            self.commits = [Commit(old[0].start, old[-1].end, 1, "fold", counts=counts, **more), *kept]
 
     def hear(self, change: Change) -> None:
         """The server gets a change."""
@@ -222,6 +239,29 @@ class Played:
         for name, view in self.views.items():
             cold = partial(view, prepared.events, EMPTY, prepared.failed).states
             assert not differing(view, [from_ipc(commit.partials[name]) for commit in commits], [cold]), (name, end)
+        self.check_counts(commits, records, end)
+        for commit in commits:
+            self.check_labels(commit)
+
+    def check_counts(self, commits: Sequence[Commit], records: pa.Table, end: Position) -> None:
+        """The counts add up to those of one fold; in which partition the copy lies that counts decides which events are late."""
+        whole = fold_shares(
+            lambda task: [share_of(task, records)], self.task, self.views, ranges(LOG_START, end), DedupWindow(MINUTES)
+        ).counts
+        found = plus(*(commit.counts for commit in commits))
+        assert (replace(found, late=0), self.around or found.late) == (replace(whole, late=0), self.around or whole.late)
+
+    def check_labels(self, commit: Commit) -> None:
+        """A watermark is the least of the partitions' newest times, or what it was before a partition's first event."""
+        self.boundaries.add(commit.end)
+        if not self.around:
+            below = [self.least(end) for end in self.boundaries if end.at_or_below(commit.end)]
+            assert self.least(commit.end) <= (commit.watermark or 0) <= max(below)
+
+    def least(self, end: Position) -> int:
+        """The least of the newest times of all partitions that have an event below a position; 0 if none has."""
+        events = decode(self.of, pa.concat_tables(self.records(LOG_START, end))).events
+        return watermark(maxima_of(self.of, events), self.of.idle) or 0
 
 
 def continued(commits: Sequence[Commit], covered: Covered) -> Sequence[Commit] | None:

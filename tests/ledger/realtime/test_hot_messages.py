@@ -1,0 +1,73 @@
+"""A server reads each message as it was sent, or reports in one sentence that it cannot; a stream that ends is no error."""
+
+from io import BufferedWriter, BytesIO, RawIOBase
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from ledger.realtime import hot_messages
+from ledger.realtime.hot_chain import Change
+from ledger.realtime.hot_messages import Message, State, of_change, read, write
+from tests.ledger.tiny import SOURCE, at, fold
+from views.errors import TandemError
+
+CHANGES = (None, Change(at(1, 1)), Change(at(1, 1), fold(at(1, 1), at(2, 3))))
+STATES = (State(), State("no broker", 1, 2, 3))
+
+
+class Pipe(RawIOBase):
+    """A stream that takes a few bytes at a time, as a pipe may."""
+
+    def __init__(self) -> None:
+        self.content = b""
+
+    def writable(self) -> bool:
+        return True
+
+    def write(self, content: Any) -> int:
+        self.content += bytes(content[:7])
+        return len(bytes(content[:7]))
+
+
+def sent(*messages: Message) -> bytes:
+    """What reaches the server before the process has closed its end."""
+    pipe = Pipe()
+    out = BufferedWriter(pipe)
+    for message in messages:
+        write(out, message)
+    return pipe.content
+
+
+messages = st.builds(of_change, st.integers(1, 3), st.just(SOURCE), st.sampled_from(STATES), st.sampled_from(CHANGES))
+
+
+@given(st.lists(messages, max_size=4), st.integers(0, 4000))
+def test_messages_are_read_as_they_were_sent_up_to_where_the_stream_breaks(several: list[Message], cut: int) -> None:
+    whole = sent(*several)
+    assert list(read(BytesIO(whole))) == several
+    ends = [len(sent(*several[:number])) for number in range(len(several) + 1)]
+    expected = [message for message, end in zip(several, ends[1:], strict=True) if end <= cut]
+    assert list(read(BytesIO(whole[:cut]))) == expected
+
+
+@pytest.mark.parametrize("change", CHANGES)
+def test_a_change_is_the_one_that_was_sent(change: Change | None) -> None:
+    assert of_change(1, SOURCE, State(), change).change == change
+
+
+def test_what_is_no_message_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    (first, second) = (of_change(1, SOURCE, state, None) for state in STATES)
+    body = sent(second)
+    monkeypatch.setattr(hot_messages, "_MOST", len(body) - 4)
+    assert list(read(BytesIO(body))) == [second]
+    monkeypatch.setattr(hot_messages, "_MOST", len(body) - 5)
+    found = read(BytesIO(sent(first) + body))
+    assert next(found) == first
+    with pytest.raises(TandemError, match=f"announced {len(body) - 4} bytes; expected at most {len(body) - 5}"):
+        next(found)
+    with pytest.raises(TandemError, match="cannot be read"):
+        next(read(BytesIO(b"\0\0\0\1x")))
+    with pytest.raises(TandemError, match="a hot commit of 1 bytes cannot be read"):
+        Message(1, SOURCE, State(), {}, b"x").change  # noqa: B018 - it is read here

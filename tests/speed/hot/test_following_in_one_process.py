@@ -1,0 +1,428 @@
+"""A hot tail that follows, restarts and hands over to commits answers what the log says, without a JVM and a broker."""
+
+import json
+import os
+import random
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field, replace
+from datetime import timedelta
+from pathlib import Path
+from threading import Event, Thread
+
+import pytest
+
+from infra import kafka
+from infra.kafka import broker as embedded
+from infra.settings import Settings, Speed
+from ledger.log.positions import Position
+from ledger.publish import publications, releases
+from ledger.realtime.commits import Commit
+from ledger.realtime.hot_chain import HotCommits
+from ledger.realtime.hot_messages import Message, read
+from serving.connection import Connection
+from serving.memory.hot_feed import Feed
+from serving.memory.store import Store
+from speed.hot import __main__ as process
+from speed.hot import follow
+from speed.hot.__main__ import HotTails
+from speed.hot.follow import Aside, HotFollow, OtherRelease, Restart
+from tests import one_process
+from tests.one_process import MemoryBroker
+from tests.speed.sales import commits, per_minute, sale, some, wait_for
+from tests.speed.test_in_one_process import Layer
+from views.project.project import load_files
+
+PARTITIONS = 3
+
+
+@dataclass
+class Beside:
+    """A server beside a layer: its hot tail, whose clock is `seconds`, and its answers."""
+
+    layer: Layer
+    seconds: float = 0.0
+    _hot: HotFollow | None = None
+    feed: Feed = field(init=False)
+    connection: Connection = field(init=False)
+
+    def __post_init__(self) -> None:
+        self.feed = Feed(lambda: self.seconds)
+        self.connection = Connection(Store(self.layer.tables, 1, hot=self.feed))
+
+    @property
+    def hot(self) -> HotFollow:
+        assert self._hot is not None
+        return self._hot
+
+    @property
+    def hot_commits(self) -> HotCommits:
+        return self.feed.commits(1, "sales")
+
+    def start(self) -> None:
+        """Another process of hot tails, which begins where commits end."""
+        release = releases.load(self.layer.tables, 1)
+        project = load_files(release.files)
+        self.feed.lose("it has ended")
+        self._hot = HotFollow(
+            self.layer.settings,
+            self.layer.tables,
+            kafka.connect(one_process.ADDRESS),
+            release,
+            project.sources["sales"],
+            project.views,
+            self.layer.now,
+            self.feed.hear,
+            lambda: self.seconds,
+        )
+        self._hot.begin()
+
+    def step(self, *, later: float = 6.0) -> None:
+        """The process reads, looks at the commits and compares, unless less than 5 seconds have passed."""
+        self.seconds += later
+        self.hot.step(0)
+
+    @property
+    def position(self) -> Position:
+        """Up to where answers count."""
+        self.connection.refresh()
+        return self.connection.snapshot().pinned.snapshot.positions["sales"]
+
+    def check(self) -> None:
+        """The answers are those of the log below their position."""
+        position = self.position
+        rows = self.connection.view("per_minute").rows()
+        found = {(row["window_start"], row["shop"]): (row["n"], row["sum"]) for row in rows}
+        numbers = [
+            json.loads(row["value"])["id"]
+            for partition, rows_ in self.layer.topic.rows.items()
+            for row in rows_[: position.get((self.layer.topic.topic.id, partition), 0)]
+            if row is not None and row["value"].startswith(b"{")
+        ]
+        assert found == per_minute(numbers)
+
+
+@pytest.fixture
+def layer(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Layer:
+    """A layer that has not started."""
+    broker = MemoryBroker()
+    broker.stand_in(monkeypatch)
+    one_process.speed_stands_in(monkeypatch, broker)
+    one_process.hot_stands_in(monkeypatch, broker)
+    settings = Settings(state=str(tmp_path), speed=Speed(max_events=25, compact_every=3))
+    return Layer(broker, broker.new_topic(partitions=PARTITIONS), settings)
+
+
+@pytest.fixture
+def beside(layer: Layer) -> Beside:
+    """A layer that has started, and a server whose hot tail has not."""
+    layer.start()
+    return Beside(layer)
+
+
+def last(beside: Beside) -> Commit:
+    return [commit for commit in commits(beside.layer.settings) if not commit.mark][-1]
+
+
+@pytest.mark.parametrize(("seed", "at_once", "offsets"), [(0, 3, 5), (1, 9, 20), (2, 1000, 1_000_000)])
+def test_answers_count_each_event_once_whatever_happens_in_between(
+    beside: Beside, seed: int, at_once: int, offsets: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Copies in any partition, holes, commits that divide hot commits, restarts of either, cuts."""
+    monkeypatch.setattr(follow, "_RESTORED_AT_ONCE", at_once)
+    monkeypatch.setattr(follow, "_AT_ONCE", at_once)
+    monkeypatch.setattr(follow, "_OFFSETS", offsets)
+    dice, layer = random.Random(seed), beside.layer
+    beside.start()
+    for number in range(24):
+        for partition in (0, 2):
+            layer.topic.append([*some([dice.randrange(80) for _ in range(dice.randrange(4))]), b"no sale"], partition=partition)
+        layer.topic.skip(dice.choice((0, 1)))
+        match dice.choice(("read", "read", "read", "commit", "commit", "restart", "restart layer", "recompute")):
+            case "commit":
+                layer.streaming.trigger(dice.random)
+            case "restart":
+                beside.start()
+            case "restart layer":
+                layer.restart()
+            case "recompute" if number > 8:
+                layer.archive()
+                layer.drain()
+                layer.recompute()
+        try:
+            beside.step()
+        except Restart:  # commits passed it
+            beside.start()
+        beside.check()
+    while beside.hot.tail.end != layer.end:
+        beside.step()
+        beside.check()
+    assert beside.position == layer.end
+    layer.drain()
+    beside.step()
+    assert beside.hot_commits == ()
+    beside.check()
+    assert (beside.position, beside.feed.mismatched) == (layer.end, 0)
+    assert beside.feed.compared > 0
+
+
+def test_a_comparison_counts_the_rows_that_differ_and_waits_five_seconds(beside: Beside) -> None:
+    layer = beside.layer
+    beside.start()
+    for number, later in enumerate((6.0, 4.0, 1.0)):
+        layer.topic.append(some([3 * number, 3 * number + 1]))
+        beside.step(later=0)
+        layer.drain()
+        beside.step(later=later)
+        # Two views; the commit in between is not compared.
+        assert (beside.feed.compared, beside.feed.mismatched) == (2 * (1 + number // 2), 0)
+    layer.topic.append(some([9, 10, 11]))
+    beside.step(later=0)
+    (segment,) = beside.hot.tail.segments
+    wrong = replace(segment.commit, partials=last(beside).partials)
+    beside.hot.tail.segments = (replace(segment, commit=wrong),)
+    layer.drain()
+    beside.step()
+    # Three rows of three minutes and of three shops, of which the commits before have two of each, and other numbers.
+    assert (beside.feed.compared, beside.feed.mismatched) == (6, 6)
+
+
+def test_labels_continue_those_of_commits_and_of_the_batch(beside: Beside) -> None:
+    layer = beside.layer
+    layer.topic.append([sale(1, seconds=7200)])
+    layer.drain()
+    watermark = last(beside).watermark
+    for number in (2, 3):
+        beside.start()
+        layer.topic.append([sale(number)], partition=0)
+        layer.topic.append([sale(10 * number, seconds=60)], partition=2)
+        beside.step()
+        (commit,) = beside.hot_commits
+        assert (commit.counts.events, commit.counts.late, commit.watermark) == (2, 1, watermark)
+        layer.archive()
+        layer.drain()
+        layer.recompute()
+        assert publications.watched(layer.tables).read().cuts["sales"] == layer.end  # type: ignore[union-attr]
+
+
+def test_offsets_before_the_first_that_was_read_are_no_holes(layer: Layer) -> None:
+    layer.topic.append(some(range(5)))
+    layer.topic.delete_below({0: 3})
+    layer.start()
+    beside = Beside(layer)
+    beside.start()
+    layer.topic.append(some([5, 6, 7]))
+    beside.step()
+    (commit,) = beside.hot_commits
+    assert (commit.counts.events, commit.counts.offsets) == (5, 5)
+    layer.streaming.trigger(lambda: 0.5)
+    beside.step()
+    (commit,) = beside.hot_commits
+    assert commit.counts.offsets == 5 - last(beside).counts.offsets
+    assert 0 < last(beside).counts.events < 5
+    assert beside.feed.mismatched == 0
+
+
+def test_identities_are_kept_as_long_as_the_commits_say(beside: Beside) -> None:
+    layer = beside.layer
+    layer.topic.append(some([1]))
+    layer.drain()
+    beside.start()
+    assert beside.hot.tail.caught_up == last(beside).caught_up is not None
+    layer.topic.append(some([2]))
+    layer.drain()
+    beside.step()
+    assert beside.hot.tail.caught_up == last(beside).caught_up
+
+
+def test_a_tail_that_commits_have_passed_has_half_a_minute_to_read_on(beside: Beside, monkeypatch: pytest.MonkeyPatch) -> None:
+    layer = beside.layer
+    beside.start()
+    beside.step()
+    with monkeypatch.context() as patch:
+        patch.setattr(HotFollow, "_read", lambda *_: None)
+        layer.topic.append(some([1]))
+        layer.drain()
+        beside.step(later=29)
+        beside.step(later=1)
+        with pytest.raises(Restart, match="outside the hot tail"):
+            beside.step(later=1)
+    beside.step()
+    with monkeypatch.context() as patch:
+        patch.setattr(HotFollow, "_read", lambda *_: None)
+        layer.topic.append(some([2]))
+        layer.drain()
+        beside.step(later=30)  # counted from when the tail last covered them
+
+
+def test_commits_that_end_below_the_tails_base_end_it(beside: Beside, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The state folder was replaced by an older one: no reading on covers it."""
+    layer = beside.layer
+    layer.topic.append(some([1]))
+    layer.drain()
+    beside.start()
+    live, found, _ = beside.hot._committed()
+    monkeypatch.setattr(HotFollow, "_committed", lambda _: (live, found[:-1], found[-1].start))
+    with pytest.raises(Restart, match="outside the hot tail"):
+        beside.step()
+
+
+def promote(layer: Layer) -> None:
+    """Another release of the same definitions is live."""
+    release = releases.load(layer.tables, 1)
+    files = {**release.files, "tandem.toml": b"# changed"}
+    other = releases.store(layer.tables, files, sources=release.sources, views=release.views, by="test", at=layer.now())
+
+    def promoted(parent: publications.Publication | None) -> publications.Publication:
+        assert parent is not None
+        return replace(parent, release=other.number, kind="promote")
+
+    publications.publish(layer.tables, promoted)
+
+
+def test_another_live_release_ends_it(beside: Beside) -> None:
+    beside.start()
+    promote(beside.layer)
+    with pytest.raises(OtherRelease):
+        beside.step()
+
+
+def test_a_topic_created_again_is_found_before_its_records_are_sent(beside: Beside) -> None:
+    layer = beside.layer
+    layer.topic.append(some([1, 2]))
+    beside.start()
+    beside.step()
+    layer.topic.again()
+    layer.topic.append(some([3, 4, 5, 6]))
+    sent = beside.hot_commits
+    with pytest.raises(Restart, match="topics have changed"):
+        beside.step(later=0)
+    assert beside.hot_commits == sent
+    with pytest.raises(Aside, match=f"has not recorded topic '{layer.topic.topic.name}' yet"):
+        beside.start()
+
+
+@pytest.mark.parametrize(("below", "aside"), [({}, False), ({0: 1}, True), ({2: 3}, True)])
+def test_a_log_that_lost_identities_keeps_it_aside(beside: Beside, below: dict[int, int], *, aside: bool) -> None:
+    layer = beside.layer
+    for partition in (0, 2):
+        layer.topic.append(some(range(10 * partition, 10 * partition + 4)), partition=partition)
+    layer.drain()
+    layer.topic.delete_below(below)
+    if aside:
+        ((partition, low),) = below.items()
+        with pytest.raises(Aside, match=f"the log no longer has offsets 0 to {low - 1} of partition {partition}, which hold"):
+            beside.start()
+    else:
+        beside.start()
+
+
+def test_identities_older_than_the_dedup_window_are_not_loaded(beside: Beside) -> None:
+    """So the log need not have them."""
+    layer = beside.layer
+    layer.topic.append(some([1, 2]), at=layer.clock)
+    layer.drain()
+    layer.clock += timedelta(hours=1)
+    layer.topic.append(some([3]), at=layer.clock)
+    layer.drain()
+    layer.topic.delete_below({0: 2})
+    beside.start()
+    layer.topic.append(some([2, 3, 4]), at=layer.clock)
+    beside.step()
+    (commit,) = beside.hot_commits
+    assert (commit.counts.events, commit.counts.duplicates) == (2, 1)
+
+
+@contextmanager
+def running(beside: Beside, said: list[str], heard: list[Message]) -> Iterator[Thread]:
+    """The hot tails of a project in a thread, as their process has them; what it sends reaches the server and `heard`."""
+    stop, (source, sink) = Event(), os.pipe()
+    tails = HotTails(beside.layer.settings, os.fdopen(sink, "wb"), stop, said.append)
+    stream = os.fdopen(source, "rb")
+
+    def hear() -> None:
+        for message in read(stream):
+            heard.append(message)
+            beside.feed.hear(message)
+
+    threads = [Thread(target=tails.run, daemon=True), Thread(target=hear, daemon=True)]
+    for thread in threads:
+        thread.start()
+    try:
+        yield threads[0]
+    finally:
+        stop.set()
+        threads[0].join(60)
+        tails.out.close()
+        threads[1].join(60)
+        stream.close()
+    assert not any(thread.is_alive() for thread in threads)
+
+
+def test_a_process_follows_each_live_release_and_reports_once_why_it_stands_aside(
+    beside: Beside, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(process, "_AGAIN_S", 0.01)
+    monkeypatch.setattr(process, "_WAIT_S", 0.01)
+    monkeypatch.setattr(follow, "_ASK_S", 0.0)
+    layer, said, heard = beside.layer, list[str](), list[Message]()
+    layer.topic.append(some([1, 2]))
+    with running(beside, said, heard):
+        wait_for(lambda: beside.position == layer.end)
+        beside.check()
+        # The broker is away for a while, twice.
+        for text in ("refused", "timed out"):
+            with monkeypatch.context() as patch:
+                patch.setattr(kafka, "topics", away(text))
+                wait_for(lambda text=text: f"the hot tail of source 'sales' stands aside: {text}" in said)  # type: ignore[misc]
+                assert beside.position == layer.end
+            wait_for(lambda: all(state.aside is None for state in beside.feed.states.values()))
+        assert len(said) == 2
+        promote(layer)
+        layer.topic.append(some([3]))
+        wait_for(lambda: (2, "sales") in beside.feed.states)
+        wait_for(lambda: heard[-1].release == 2 and heard[-1].state.aside is None)
+        layer.topic.again()
+        wait_for(lambda: "the hot tail of source 'sales' stands aside: the topics have changed" in said)
+        wait_for(lambda: "has not recorded topic" in said[-1])
+        assert heard[-1].base is None
+        sent = len(heard)
+        wait_for(lambda: len(heard) > sent + 3)
+        assert len(said) == 4
+
+
+def away(text: str):  # type: ignore[no-untyped-def]
+    def topics(*_: object) -> None:
+        raise kafka.NoBroker(text)
+
+    return topics
+
+
+def test_a_broker_that_moved_is_followed_to_its_new_address(beside: Beside, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(process, "_AGAIN_S", 0.01)
+    monkeypatch.setattr(process, "_WAIT_S", 0.01)
+    monkeypatch.setattr(follow, "_ASK_S", 0.0)
+    layer, said, heard = beside.layer, list[str](), list[Message]()
+    with running(beside, said, heard):
+        wait_for(lambda: bool(heard))
+        with monkeypatch.context() as patch:
+            patch.setattr(kafka, "topics", away("refused"))
+            patch.setattr(embedded, "address", lambda _: replace(one_process.ADDRESS, bootstrap="elsewhere"))
+            wait_for(lambda: any("the broker has moved: refused" in line for line in said))
+        layer.topic.append(some([1, 2]))
+        wait_for(lambda: beside.position == layer.end)
+
+
+def test_a_defect_or_a_server_that_has_ended_ends_the_process(beside: Beside, monkeypatch: pytest.MonkeyPatch) -> None:
+    hooked = list[str]()
+    monkeypatch.setattr("threading.excepthook", lambda hook: hooked.append(str(hook.exc_value)))
+    with monkeypatch.context() as patch, running(beside, [], []) as run:
+        patch.setattr(HotFollow, "begin", lambda _: 1 // 0)
+        run.join(60)
+        assert not run.is_alive()
+    assert hooked == ["integer division or modulo by zero"]
+    source, sink = os.pipe()
+    os.close(source)
+    stop = Event()
+    HotTails(beside.layer.settings, os.fdopen(sink, "wb", 0), stop, str).run()  # type: ignore[arg-type]
+    assert stop.is_set()
