@@ -43,6 +43,9 @@ _READABLE: Final = """\
 appender.stderr.layout.type = PatternLayout
 appender.stderr.layout.pattern = %d{HH:mm:ss.SSS} %p %c{1}: %m%n%ex
 """
+_FRUGAL: Final = ("-XX:-UsePerfData", "-XX:TieredStopAtLevel=1")
+"""Options for a JVM that hands bytes on to Python workers: the optimizing compiler C2 would cost more than its code saves."""
+_COLLECTOR: Final = re.compile(r"-XX:\+Use\w+GC\b")
 _LOOK_S: Final = 5.0
 _CULPRIT_LINES: Final = 3
 _NOISE: Final = re.compile(
@@ -88,12 +91,14 @@ def _launch(
 ) -> None:
     private_files.folder(settings.folder)
     told = _log4j(settings, readable=debug)
-    options = f"-Dlog4j2.configurationFile=file:{told} -Dtandem.log={'warn' if debug else 'error'} -XX:-UsePerfData"
+    options = [f"-Dlog4j2.configurationFile=file:{told}", f"-Dtandem.log={'warn' if debug else 'error'}", *_FRUGAL]
     if archive.exists():
-        options += f" -XX:SharedArchiveFile={archive}"
+        options.append(f"-XX:SharedArchiveFile={archive}")
     given = properties.get("spark.driver.extraJavaOptions", "")
+    if not _names_collector(properties):
+        options.append("-XX:+UseSerialGC")
     configured = SparkConf(loadDefaults=False).setAll(list(properties.items()))
-    configured.set("spark.driver.extraJavaOptions", f"{options} {given}".strip())
+    configured.set("spark.driver.extraJavaOptions", f"{' '.join(options)} {given}".strip())
     configured.setMaster(settings.spark.master).setAppName(f"tandem {app}")
     _set_environment(settings, found)
     log = log_of(settings.folder, f"spark-{app}")
@@ -132,6 +137,13 @@ def _launch(
         except BaseException:
             context.stop()
             raise
+
+
+def _names_collector(properties: Mapping[str, str]) -> bool:
+    """Whether the user's options of the JVM name a garbage collector: Java refuses two."""
+    given = [properties.get("spark.driver.extraJavaOptions", ""), properties.get("spark.driver.defaultJavaOptions", "")]
+    given += [os.environ.get(name, "") for name in ("JAVA_TOOL_OPTIONS", "JDK_JAVA_OPTIONS", "_JAVA_OPTIONS")]
+    return any(map(_COLLECTOR.search, given))
 
 
 def _hush(context: SparkContext) -> None:

@@ -44,6 +44,18 @@ time.sleep(600)
 """
 
 
+# A driver of its own: says the options of its JVM.
+OPTIONS = """
+import sys, os
+from infra.spark.session import get_or_create_session
+from infra.settings import Settings, Spark
+conf = {"spark.driver.extraJavaOptions": sys.argv[2]} if sys.argv[2] else {}
+settings = Settings(state=sys.argv[1], spark=Spark(master="local[1]", conf=conf))
+session = get_or_create_session(settings, "driver", environ=os.environ)
+print(*session._jvm.java.lang.management.ManagementFactory.getRuntimeMXBean().getInputArguments(), sep="\\n")
+"""
+
+
 def test_times_are_utc_microseconds_and_tables_are_plain(spark: SparkSession, tmp_path: Path) -> None:
     spark.sql("select timestamp '2026-11-01 00:00:00' as at").write.format("delta").save(str(tmp_path / "table"))
     log = (tmp_path / "table" / "_delta_log" / f"{0:020}.json").read_text().splitlines()
@@ -75,6 +87,26 @@ def test_the_jvm_uses_the_class_archive_of_set_up(spark: SparkSession) -> None:
     if not (maps := Path(f"/proc/{jvm}/maps")).exists():
         pytest.skip("this system does not show what a process maps")
     assert archive.name in maps.read_text()
+
+
+@pytest.mark.parametrize(
+    ("given", "variable", "collector", "level"),
+    [
+        ("", "", "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1"),
+        ("-XX:TieredStopAtLevel=4 -XX:+UseParallelGC", "", "-XX:+UseParallelGC", "-XX:TieredStopAtLevel=4"),
+        ("", "-XX:+UseG1GC", "-XX:+UseG1GC", "-XX:TieredStopAtLevel=1"),
+    ],
+)
+def test_a_users_options_of_the_jvm_come_before_ours(
+    tmp_path: Path, given: str, variable: str, collector: str, level: str
+) -> None:
+    command = [sys.executable, "-c", OPTIONS, str(tmp_path / "state"), given]
+    surroundings = {**environ(), "PYTHONPATH": PYTHONPATH, "JAVA_TOOL_OPTIONS": variable}
+    done = subprocess.run(command, env=surroundings, capture_output=True, text=True, check=True, timeout=120)
+    options = done.stdout.splitlines()
+
+    assert [one for one in options if one.startswith("-XX:+Use") and one.endswith("GC")] == [collector]
+    assert [one for one in options if "TieredStopAtLevel" in one][-1] == level
 
 
 @pytest.mark.slow
