@@ -57,6 +57,10 @@ FAILURES: Final = (DeltaError, OSError, ValueError, pa.ArrowException)
 
 
 _LOOKS: Final = 3
+_ATTEMPTS: Final = 3
+"""Of a commit that the store refuses although nobody made another: S3 answers 409 while another request with the name is in
+flight, and delta-rs takes that for a conflict.
+"""
 _COLOUR: Final = re.compile(r"\x1b\[[0-9;]*m")
 _CAUSE: Final = "\N{DOWNWARDS ARROW WITH TIP RIGHTWARDS}"
 
@@ -100,20 +104,24 @@ def create_table(
     if (handle := open_table(tables, address)) is not None:
         return handle
     tables.make_root()
-    try:
-        DeltaTable.create(
-            address,
-            schema,
-            description=state_format.DESCRIPTION,
-            partition_by=[partition_by] if partition_by else None,
-            storage_options=dict(tables.options),
-            configuration={**PLAIN, **settings},
-            commit_properties=_ONCE,
-        )
-    except FAILURES as error:
-        if (handle := open_table(tables, address)) is not None:
-            return handle
-        raise Unwritable(f"cannot create table {address}: {reason(error)}") from error
+    for left in reversed(range(_ATTEMPTS)):
+        try:
+            DeltaTable.create(
+                address,
+                schema,
+                description=state_format.DESCRIPTION,
+                partition_by=[partition_by] if partition_by else None,
+                storage_options=dict(tables.options),
+                configuration={**PLAIN, **settings},
+                commit_properties=_ONCE,
+            )
+        except FAILURES as error:
+            if (handle := open_table(tables, address)) is not None:
+                return handle
+            if not left or not isinstance(error, DeltaError):
+                raise Unwritable(f"cannot create table {address}: {reason(error)}") from error
+        else:
+            break
     handle = open_table(tables, address)
     if handle is None:
         raise Unreadable(f"table {address} disappeared after its creation; check whether another program deletes its folder")
@@ -144,7 +152,8 @@ def conditional_append(handle: DeltaTable, rows: pa.Table, *, lease: Held | None
     token. After Unwritable the caller looks up whether the commit landed.
     """
     fence.refuse_fenced(handle, lease)
-    with committing(handle, lease):
+
+    def append() -> None:
         write_deltalake(
             handle,
             rows,
@@ -153,6 +162,8 @@ def conditional_append(handle: DeltaTable, rows: pa.Table, *, lease: Held | None
             post_commithook_properties=_HOOKS,
             writer_properties=_SMALL,
         )
+
+    _committed(handle, lease, append)
 
 
 def conditional_replace(
@@ -221,7 +232,8 @@ def _commit(
     lease: Held | None,
     transactions: Mapping[str, int] | None = None,
 ) -> None:
-    with committing(handle, lease):
+
+    def commit() -> None:
         handle.create_write_transaction(
             actions,
             "append",
@@ -230,6 +242,21 @@ def _commit(
             commit_properties=once(lease, transactions),
             post_commithook_properties=_HOOKS,
         )
+
+    _committed(handle, lease, commit)
+
+
+def _committed(handle: DeltaTable, lease: Held | None, commit: Callable[[], None]) -> None:
+    """Commit, again if the store refused it although the table has no newer version. Raises as `committing`."""
+    for left in reversed(range(_ATTEMPTS)):
+        try:
+            with committing(handle, lease):
+                commit()
+        except Conflict:
+            if not left or reopen(handle).version() != handle.version():
+                raise
+        else:
+            return
 
 
 def claim(handle: DeltaTable, lease: Held | None) -> DeltaTable:

@@ -127,7 +127,7 @@ def run(shop: MemoryShop, injured: Injured) -> None:
     live = injured.typed(
         "promote", lambda: promotion.promote(shop.tables, None, days=7, max_lag=0, by="test", at=datetime.now(UTC))
     )
-    assert live.release == 2
+    assert live.release > 1, "an apply that failed may have left release 2, which the next one replaces"
     for number in (1, 2):
         assert sum(row["n"] for row in answers(shop, live, "refunds")) == truth(every, below=-10).refunds
         copied = rows_of(shop, shop.tables.archive("sales"))

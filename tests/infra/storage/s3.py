@@ -58,14 +58,16 @@ class Faults:
     due: Callable[[int], bool] = lambda _: False
     killed: bool = False
     _client: int = 0
+    _repeated: bool = False
     _known: set[str] = field(default_factory=set)
     _count: Lock = field(default_factory=Lock)
 
-    def plan(self, fault: str, methods: tuple[str, ...], due: Callable[[int], bool]) -> None:
-        """Number from here on, for the client that is this thread."""
+    def plan(self, fault: str, methods: tuple[str, ...], due: Callable[[int], bool], *, repeated: bool = False) -> None:
+        """Number from here on, for the client that is this thread; with `repeated`, also each repeated write."""
         with self._count:
             self.requests, self.injured, self._known = [], [], set()
             self.fault, self.methods, self.due, self.killed, self._client = fault, methods, due, False, get_ident()
+            self._repeated = repeated
 
     def rest(self) -> None:
         """Number and injure nothing until the next plan; a client that was killed is another one."""
@@ -88,7 +90,7 @@ class Faults:
             if method not in self.methods:
                 return False
             request = f"{method} {environ['PATH_INFO']}"
-            if method == "PUT" and request in self._known:
+            if method == "PUT" and request in self._known and not self._repeated:
                 return False
             self._known.add(request)
             self.requests.append(request)

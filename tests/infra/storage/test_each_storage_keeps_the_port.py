@@ -17,6 +17,7 @@ from cli.demo.s3_server import bucket as bucket_of_moto
 from infra.storage.local import Local
 from infra.storage.object_store import ObjectStore
 from infra.storage.storage import InvalidName, Storage
+from tests.infra.storage.go_s3 import go_bucket
 from tests.infra.storage.quick_s3 import quick_bucket
 from tests.infra.storage.s3 import a_bucket
 
@@ -39,13 +40,19 @@ def quick() -> Iterator[Callable[[], Storage]]:
     yield from _storages(quick_bucket)
 
 
+@pytest.fixture(scope="module")
+def go() -> Iterator[Callable[[], Storage]]:
+    """The same of a server that is written in Go, if this machine can build it."""
+    yield from _storages(go_bucket)
+
+
 def _storages(of: Any) -> Iterator[Callable[[], Storage]]:
     with a_bucket(of=of) as (url, options):
         numbers = count()
         yield lambda: ObjectStore(f"{url}/{next(numbers)}", options)
 
 
-@pytest.fixture(params=["a folder", "bucket", "quick"])
+@pytest.fixture(params=["a folder", "bucket", "quick", pytest.param("go", marks=pytest.mark.slow)])
 def storage(request: pytest.FixtureRequest, tmp_path: Path) -> Storage:
     """An empty storage of each kind."""
     return Local(str(tmp_path / "root")) if request.param == "a folder" else request.getfixturevalue(request.param)()
