@@ -75,3 +75,10 @@ def test_what_a_killed_command_of_this_machine_held_is_free_at_once(machines: tu
     assert found is not None
     assert found.token == lease.token + 1
     lease.release()
+
+
+def test_tables_of_a_folder_have_no_lease(tmp_path: Path) -> None:
+    tables = Tables.of(Settings(state=str(tmp_path)))
+    with locks.own() as acquire:
+        assert hold(tables, "views", acquire, what="tandem maintain", at=AT, patience=0, say=str) is None
+    assert leases.names(tables) == []
