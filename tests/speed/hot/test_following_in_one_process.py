@@ -34,6 +34,8 @@ from tests.speed.test_in_one_process import Layer
 from views.project.project import load_files
 
 PARTITIONS = 3
+SAME = ("start", "end", "kind", "counts", "rejected", "maxima", "newest", "watermark", "after_final", "identities_since")
+"""What a hot commit and a commit of the same range, after equal ones, have in common besides their states."""
 
 
 @dataclass
@@ -187,6 +189,42 @@ def test_a_comparison_counts_the_rows_that_differ_and_waits_five_seconds(beside:
     assert (beside.feed.compared, beside.feed.mismatched) == (6, 6)
 
 
+def test_contents_that_conflict_in_several_partitions_are_not_compared(beside: Beside) -> None:
+    """Which of them counts depends on which was read first."""
+    layer = beside.layer
+    beside.start()
+    for partition in (0, 2):
+        layer.topic.append([sale(1, amount=1 + partition)], partition=partition)
+    beside.step(later=0)
+    layer.drain()
+    beside.step()
+    assert beside.hot.tail.base == layer.end
+    assert beside.feed.compared == 0
+
+
+def test_a_hot_commit_says_of_its_range_what_the_commit_says(layer: Layer, monkeypatch: pytest.MonkeyPatch) -> None:
+    files = {name: each.replace(b'maximum("amount")', b'maximum("9 // amount")') for name, each in layer.files.items()}
+    monkeypatch.setattr(Layer, "files", files)
+    layer.start()
+    beside = Beside(layer)
+    beside.start()
+    hot = list[Commit]()
+    for values in (
+        [sale(1, seconds=7200), b"{"],
+        [sale(2), sale(1), sale(3, amount=0), b"{", b"[]"],
+        [sale(4, seconds=7300), sale(1, amount=7)],
+    ):
+        layer.topic.append(values)
+        beside.step()
+        hot.append(beside.hot_commits[-1])
+        layer.drain()
+        assert {name: getattr(hot[-1], name) for name in SAME} == {name: getattr(last(beside), name) for name in SAME}
+    assert [commit.counts.late for commit in hot] == [0, 3, 0]
+    assert [commit.counts.conflicts for commit in hot] == [0, 0, 1]
+    assert any(hot[1].after_final.values())
+    assert [sum(each.values()) for each in hot[1].rejected.values() if each] == [1]
+
+
 def test_labels_continue_those_of_commits_and_of_the_batch(beside: Beside) -> None:
     layer = beside.layer
     layer.topic.append([sale(1, seconds=7200)])
@@ -253,6 +291,26 @@ def test_a_tail_that_commits_have_passed_has_half_a_minute_to_read_on(beside: Be
         layer.topic.append(some([2]))
         layer.drain()
         beside.step(later=30)  # counted from when the tail last covered them
+
+
+def test_nothing_is_read_while_the_broker_is_away(beside: Beside, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A client that fails meanwhile would end the tail, whose hot commits are still right."""
+    layer = beside.layer
+    layer.topic.append(some([1]))
+    beside.start()
+    beside.step()
+    sent = beside.hot_commits
+    with monkeypatch.context() as patch:
+        patch.setattr(kafka, "topics", away("refused"))
+        beside.step()
+        assert beside.hot.away == "refused"
+        patch.setattr(one_process.Reading, "read", away("no records"))
+        beside.step()
+        assert beside.hot_commits == sent
+    layer.topic.append(some([2]))
+    beside.step()
+    beside.step()
+    assert beside.position == layer.end
 
 
 def test_commits_that_end_below_the_tails_base_end_it(beside: Beside, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -392,10 +450,10 @@ def test_a_process_follows_each_live_release_and_reports_once_why_it_stands_asid
 
 
 def away(text: str):  # type: ignore[no-untyped-def]
-    def topics(*_: object) -> None:
+    def fails(*_: object, **__: object) -> None:
         raise kafka.NoBroker(text)
 
-    return topics
+    return fails
 
 
 def test_a_broker_that_moved_is_followed_to_its_new_address(beside: Beside, monkeypatch: pytest.MonkeyPatch) -> None:

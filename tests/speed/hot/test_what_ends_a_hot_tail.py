@@ -16,13 +16,14 @@ from ledger.publish import releases
 from ledger.realtime.hot_messages import Message
 from speed.dedup.dedup_window import DedupWindow
 from speed.hot.__main__ import Reports
-from speed.hot.comparison import alike
+from speed.hot.comparison import alike, differing
 from speed.hot.follow import Aside, HotFollow, Restart, earlier_topic
-from speed.hot.hot_tail import Before, HotTail
+from speed.hot.hot_tail import Before, HotTail, NotTiling
 from speed.micro_batch.task import Task
 from speed.source.counted_at import Stretch
 from tests.serving.world import NOON, SOURCE, World, nine_hits, position
-from tests.speed.hot.test_hot_equals_cold import PROJECT, Played
+from tests.speed.hot.test_hot_equals_cold import MINUTES, PROJECT, Played
+from views.arrow.ipc import from_ipc
 
 
 class Connection:
@@ -82,6 +83,65 @@ def test_only_a_tail_that_reads_on_may_cover_more() -> None:
     assert played.hot.may_cover(end)
     assert not played.hot.may_cover(further)
     assert played.hot.may_cover(base)
+
+
+def test_a_tail_without_memory_for_identities_says_since_when_it_knows_them() -> None:
+    """Then duplicates may count, which no comparison holds against it."""
+    played = Played("sales", around=False, kinds=("minutes",))
+    played.hot = HotTail(played.task, played.of, played.views, LOG_START, Before(DedupWindow(MINUTES, 1)))
+    for number in (1, 3, 7):
+        played.append([(number, 1)])
+        played.hot.extend(pa.concat_tables(played.records(played.hot.end, played.end)), played.end, at=NOON)
+    first, *others = played.hot.commits
+    assert first.identities_since is None
+    assert [one.identities_since for one in others] == [NOON, NOON]
+    assert not played.hot.rebase(first.end, at=NOON).evicted
+    assert played.hot.rebase(others[-1].end, at=NOON).evicted
+
+
+def test_a_tail_extends_only_from_its_end_and_starts_again_only_within() -> None:
+    played = Played("bare", around=False, kinds=("minutes",))
+    played.append([(1, 1), (2, 0)])
+    end, nothing = played.end, pa.concat_tables(played.records(LOG_START, LOG_START))
+    further = Position.of({("T", 0): 2, ("T", 1): 1})
+    with pytest.raises(NotTiling, match="does not follow"):
+        played.hot.extend(nothing, LOG_START, at=NOON)
+    played.read(0)
+    for wrong in (end, LOG_START, Position.of({("T", 0): 5})):
+        with pytest.raises(NotTiling, match="does not follow"):
+            played.hot.extend(nothing, wrong, at=NOON)
+    with pytest.raises(NotTiling, match="outside the hot tail"):
+        played.hot.rebase(further, at=NOON)
+    played.hot.rebase(end, at=NOON)
+    with pytest.raises(NotTiling, match="outside the hot tail"):
+        played.hot.rebase(LOG_START, at=NOON)
+
+
+def test_a_tail_is_full_at_its_bound() -> None:
+    played = Played("sales", around=False, kinds=("minutes",))
+    assert played.hot.nbytes == 0
+    played.append([(1, 1)])
+    played.read(0)
+    (segment,) = played.hot.segments
+    used = segment.records.nbytes + len(segment.commit.partials["minutes"]) + segment.identities.keys.nbytes
+    assert played.hot.nbytes == segment.nbytes > used
+    for most, full in ((None, False), (segment.nbytes + 1, False), (segment.nbytes, True), (segment.nbytes - 1, True)):
+        played.hot.most = most
+        assert played.hot.full is full
+
+
+@pytest.mark.parametrize("kind", ["minutes", "shops"])
+def test_rows_that_only_one_side_has_differ_whichever_side_it_is(kind: str) -> None:
+    played = Played("bare", around=False, kinds=(kind,))
+    for number in (2, 4):
+        played.append([(number, 0)])
+        played.read(0)
+    name, view = next(iter(played.views.items()))
+    one, other = ([from_ipc(commit.partials[name])] for commit in played.hot.commits)
+    assert differing(view, [*one, *other], [*other, *one]) == 0
+    assert differing(view, one, [*one, *other]) == differing(view, [*one, *other], one) == 1
+    assert differing(view, one, []) == differing(view, [], one) == 1
+    assert differing(view, one, other) == 1
 
 
 def test_a_broker_that_is_away_is_reported_and_the_hot_commits_stay(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
