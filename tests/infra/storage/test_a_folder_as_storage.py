@@ -31,3 +31,14 @@ def test_a_file_in_place_of_a_folder_fails_only_the_writer(tmp_path: Path) -> No
     assert list(storage.list_after("")) == []
     with pytest.raises(OSError, match=r"exists|Not a directory"):
         storage.create("a")
+
+
+def test_a_link_is_deleted_and_what_it_leads_to_stays(tmp_path: Path) -> None:
+    for name in ("outside", "root/t"):
+        (tmp_path / name).mkdir(parents=True)
+    (tmp_path / "outside" / "a").write_text("x")
+    (tmp_path / "root" / "t" / "folder").symlink_to(tmp_path / "outside")
+    (tmp_path / "root" / "t" / "file").symlink_to(tmp_path / "outside" / "a")
+    Local(str(tmp_path / "root")).delete_below("t")
+    assert list((tmp_path / "root" / "t").iterdir()) == []
+    assert (tmp_path / "outside" / "a").read_text() == "x"

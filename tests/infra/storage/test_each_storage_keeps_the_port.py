@@ -1,5 +1,6 @@
 """One suite for each implementation of the port of `infra.storage`: names, writes that end or are abandoned, races, listings."""
 
+import time
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
@@ -102,6 +103,28 @@ def test_a_name_that_could_leave_the_root_is_refused(storage: Storage, name: str
     ):
         with pytest.raises(InvalidName, match="invalid file name"):
             use(name)
+
+
+@pytest.mark.parametrize("prefix", ["/a", "a/", "a//b", "..", "a/../b", "./a", "a\nb"])
+def test_a_prefix_that_could_leave_the_root_is_refused(storage: Storage, prefix: str) -> None:
+    put(storage, "a/b", b"x")
+    with pytest.raises(InvalidName, match="invalid file name"):
+        names(storage, prefix)
+    with pytest.raises(InvalidName, match="invalid file name"):
+        storage.delete_below(prefix)
+    assert names(storage) == ["a/b"]
+
+
+def test_the_time_of_writing_is_in_milliseconds(storage: Storage) -> None:
+    """Vacuum compares it with the time of running reads."""
+    before = time.time()
+    put(storage, "a", b"x")
+    (listed,) = storage.list_after("")
+    head = storage.head("a")
+    assert head is not None
+    for found in (listed, head):
+        # A bucket may write whole seconds.
+        assert before - 1 <= found.written_ms / 1000 <= time.time() + 1
 
 
 def test_an_absent_file_is_not_an_error(storage: Storage) -> None:

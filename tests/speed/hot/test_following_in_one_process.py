@@ -3,7 +3,7 @@
 import json
 import os
 import random
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from datetime import timedelta
@@ -291,6 +291,25 @@ def test_a_tail_that_commits_have_passed_has_half_a_minute_to_read_on(beside: Be
         layer.topic.append(some([2]))
         layer.drain()
         beside.step(later=30)  # counted from when the tail last covered them
+
+
+def test_the_broker_is_asked_each_five_seconds_in_which_nothing_comes(beside: Beside, monkeypatch: pytest.MonkeyPatch) -> None:
+    """It may have deleted the topic, which the client that reads does not notice for long."""
+    beside.start()
+    asked, topics = list[float](), kafka.topics
+
+    def counted(connection: kafka.Connection, names: Sequence[str]) -> tuple[kafka.Topic, ...]:
+        asked.append(beside.seconds)
+        return topics(connection, names)
+
+    monkeypatch.setattr(kafka, "topics", counted)
+    for later in (4, 1, 4, 1, 1):
+        beside.step(later=later)
+    assert asked == [5, 10]
+    beside.layer.topic.append(some([1]))
+    beside.step(later=0)
+    beside.step(later=4)
+    assert asked == [5, 10, 11]
 
 
 def test_nothing_is_read_while_the_broker_is_away(beside: Beside, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -246,7 +246,13 @@ def test_a_large_row_is_compressed_for_who_accepts_that(
     monkeypatch.setattr("serving.http.requests.direct.COMPRESSED", 10)
     found = asker.runner.run(answered(served, look_up(secrets, (b"accept-encoding", b"gzip"))))
     assert dict(found[1])[b"content-encoding"] == b"gzip"
-    assert b"content-encoding" not in dict(asker.runner.run(answered(served, look_up(secrets)))[1])
+    plain = asker.runner.run(answered(served, look_up(secrets)))
+    assert b"content-encoding" not in dict(plain[1])
+    # From this size on, as in the framework.
+    for least, compressed in ((len(plain[2]), True), (len(plain[2]) + 1, False)):
+        monkeypatch.setattr("serving.http.requests.direct.COMPRESSED", least)
+        found = asker.runner.run(answered(served, look_up(secrets, (b"accept-encoding", b"gzip"))))
+        assert (b"content-encoding" in dict(found[1])) is compressed
 
 
 def test_the_gate_is_passed_once_where_the_framework_answers(
