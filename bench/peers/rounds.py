@@ -13,7 +13,7 @@ from bench.peers.catch_up import CaughtUp, catch_up
 from bench.peers.contestant import Contestant, Resources, Setting
 from bench.peers.contestants.archive import ARCHIVE
 from bench.peers.contestants.batch import BATCH, BatchContestant, Job
-from bench.peers.contestants.registry import STREAMING
+from bench.peers.contestants.registry import FRESH, STREAMING
 from bench.peers.events import Answers, Shape, generate, truth, values
 from bench.peers.freshness import Fresh, Plan, measure
 from bench.peers.order import turns
@@ -132,7 +132,7 @@ def _round(arena: Arena, scale: Scale, expected: Answers, job: Job, number: int)
     for batch in turns(BATCH, number):
         yield _recompute(scale, expected, replace(job, folder=arena.folder / f"recompute-{number}-{batch.name}"), batch, number)
     if number < scale.fresh_rounds:
-        for contestant in turns(STREAMING, number):
+        for contestant in turns(FRESH, number):
             yield _freshness(arena, scale, contestant, number)
 
 

@@ -22,7 +22,7 @@ from bench.peers import rounds as peers
 from bench.peers.contestant import Resources
 from bench.peers.contestants.archive import ARCHIVE
 from bench.peers.contestants.batch import BATCH
-from bench.peers.contestants.registry import STREAMING
+from bench.peers.contestants.registry import FRESH
 from bench.peers.provided import provide
 from bench.scale import executors, micro_batch_keys
 from bench.scale import measuring as scaling
@@ -190,7 +190,7 @@ def _peers(call: Call, minutes: float | None, *, quick: bool) -> Output:
         resources = Resources(cores=cores(), memory=_MEMORY)
         arena = peers.Arena(state, connection, broker_process.pid, resources, provided, call.say, datetime.now(UTC))
         machine = peers.machine(arena)
-        contestants = compared.described((*STREAMING, *BATCH, *ARCHIVE), resources)
+        contestants = compared.described((*FRESH, *BATCH, *ARCHIVE), resources)
         for run in peers.compare(arena, scale):
             runs.append(run)
             for problem in compared.problems([run]):

@@ -51,6 +51,10 @@ def _of_views(read: Callable[[Mapping[str, Any]], float | None]) -> Callable[[Se
     return lambda seen: _known(((name,), read(view)) for name, view in seen.status["views"].items())
 
 
+def _of_hot_tails(read: Callable[[Mapping[str, Any]], float]) -> Callable[[Seen], Iterator[Sample]]:
+    return _of_sources(lambda source: None if source["hot"] is None else read(source["hot"]))
+
+
 def _known(samples: Iterable[tuple[tuple[str, ...], float | None]]) -> Iterator[Sample]:
     yield from ((labels, number) for labels, number in samples if number is not None)
 
@@ -210,6 +214,27 @@ FAMILIES: Final = (
         ("view",),
         "Offsets of the log that merged answers do not count yet; missing while the broker does not answer.",
         _of_views(lambda view: view["lag"]),
+    ),
+    Family(
+        "tandem_hot_tail_ahead_offsets",
+        "gauge",
+        ("source",),
+        "Offsets that the hot tail of the server on this machine counts beyond the commits; missing without `serving.hot`.",
+        _of_hot_tails(lambda hot: hot["ahead"]),
+    ),
+    Family(
+        "tandem_hot_tail_aside",
+        "gauge",
+        ("source",),
+        "1 if the hot tail does not follow the log, so that answers are those of commits; missing without `serving.hot`.",
+        _of_hot_tails(lambda hot: hot["aside"] is not None),
+    ),
+    Family(
+        "tandem_hot_tail_mismatched_rows",
+        "gauge",
+        ("source",),
+        "Rows of the hot tail that differed from the commits that followed, since its process started; it must be 0.",
+        _of_hot_tails(lambda hot: hot["mismatched"]),
     ),
     Family(
         "tandem_newest_event_age_seconds",

@@ -35,7 +35,7 @@ from serving.http.composition import of_project
 from serving.http.listener import CannotServe, Tls
 from serving.http.operations.command import Tandem
 from serving.http.requests.server import Server
-from serving.memory.hot_feed import Feed
+from serving.memory.hot_feed import HotFeed
 from serving.memory.hot_process import HotProcess
 
 _FIRST = "first"
@@ -88,7 +88,7 @@ def run(
                     sys.stdout.write(json.dumps({"address": address, "pid": os.getpid()}) + "\n")
                     sys.stdout.flush()
 
-            feed = Feed(time.monotonic) if settings.serving.hot else None
+            feed = HotFeed(time.monotonic) if settings.serving.hot else None
             server = of_project(
                 settings, tandem=_tandem(call), log=log, access=access, audit=audit, now=_now, clock=time.monotonic, feed=feed
             )
@@ -101,7 +101,7 @@ def run(
 
 
 @contextmanager
-def _hot_tails(call: Call, feed: Feed | None, log: FilteringBoundLogger) -> Iterator[None]:
+def _hot_tails(call: Call, feed: HotFeed | None, log: FilteringBoundLogger) -> Iterator[None]:
     """Keep the process of hot tails running, if there is a feed."""
     if feed is None:
         yield

@@ -20,6 +20,7 @@ from serving.read.reader import Reader
 from serving.read.snapshot import Snapshot, Tail, provenance_of
 from serving.read.snapshot_follower import UNPUBLISHED
 from serving.status.gaps import gap_document
+from serving.status.hot_tails import HotTailState, hot_tails
 from serving.status.log_ends import LogEnd, log_ends
 from serving.status.part_signs import part_states
 from serving.status.part_state import BROKER, PartState
@@ -59,6 +60,9 @@ def run(call: Call) -> Output:
     * `behind_bridge`: the speed layer skipped a stretch of the log; answers follow when a recompute has published that
       stretch.
     * `log_end`, `lag`: null while the broker does not answer; `log_end_problem` is the reason.
+    * `hot`: the hot tail (`serving.hot`) of a server on this machine, null without one: how many offsets it counts `ahead` of
+      the commits, why it stands `aside` if so, the number of `compared` views and of `mismatched` rows, which must be 0, and
+      its `bytes` of memory.
     * `waiting`: since when and why the speed layer waits for a broker that does not answer.
     * `until_loss`: `seconds` and `offsets` until the topic's retention may delete records that are not archived, null without
       a limit or a backlog; the number of `lost` offsets; and a `warning`, if any.
@@ -108,8 +112,9 @@ def document(call: Call, settings: Settings, tables: Tables, reader: Reader | No
         ends = log_ends(settings, defined)
         losses = _losses(settings, tables, defined, ends, now=now)
         times = {"age_s": None, "watermark": None}
+        hot = _hot(settings, None, ends)
         sources = {
-            name: _source(NOTHING, Tail(LOG_START, LOG_START), Archived(), end) | times | losses[name]
+            name: _source(NOTHING, Tail(LOG_START, LOG_START), Archived(), end) | times | losses[name] | hot[name]
             for name, end in ends.items()
         }
         return {**found, "publication": None, "release": None, "sources": sources, "views": {}, "standing": []}
@@ -119,6 +124,7 @@ def document(call: Call, settings: Settings, tables: Tables, reader: Reader | No
     decoders = releases.load(tables, publication.release).sources
     ends = log_ends(settings, project.sources.values())
     losses = _losses(settings, tables, project.sources.values(), ends, now=now)
+    hot = _hot(settings, publication.release, ends)
     sources = {
         name: _source(
             publication.counts.get(name, NOTHING),
@@ -130,6 +136,7 @@ def document(call: Call, settings: Settings, tables: Tables, reader: Reader | No
         )
         | {"age_s": age(snapshot.newest(name), now=now), "watermark": written(snapshot.watermark(name))}
         | losses[name]
+        | hot[name]
         for name, end in ends.items()
     }
     views = {name: _view(snapshot, view, ends[view.source.name]) for name, view in project.views.items()}
@@ -183,6 +190,12 @@ def _losses(
     return {name: {"until_loss": told[name].to_json() if name in told else None} for name in ends}
 
 
+def _hot(settings: Settings, release: int | None, sources: Iterable[str]) -> dict[str, dict[str, Any]]:
+    """The hot tail of each source."""
+    found = hot_tails(settings, release, sources)
+    return {name: {"hot": None if one is None else one.to_json()} for name, one in found.items()}
+
+
 def _view(snapshot: Snapshot, view: View, end: LogEnd) -> dict[str, Any]:
     live, tail = snapshot.publication.views[view.name], snapshot.tails[view.source.name]
     return {
@@ -211,6 +224,7 @@ def _shown(document: dict[str, Any]) -> str:
             "log end": _total(source["log_end"]),
             "newest": None if source["age_s"] is None else f"{source['age_s']:.1f} s ago",
             "watermark": source["watermark"],
+            **({"hot": _hot_cell(source["hot"])} if any(one["hot"] for one in document["sources"].values()) else {}),
         }
         for name, source in document["sources"].items()
     ]
@@ -250,6 +264,12 @@ def _shown(document: dict[str, Any]) -> str:
         for name, source in document["sources"].items()
         if source["until_loss"] and source["until_loss"]["warning"]
     ]
+    problems += [
+        sentence
+        for name, source in document["sources"].items()
+        if source["hot"]
+        for sentence in HotTailState(**source["hot"]).problems(name)
+    ]
     problems += [gap["warning"] for source in document["sources"].values() for gap in source["gaps"] if gap["warning"]]
     problems += [
         f"{one['source']}: the speed layer has been waiting for the broker since {one['since']}: {one['why']}"
@@ -262,6 +282,13 @@ def _shown(document: dict[str, Any]) -> str:
         published.append(f"release {one['release']} {one['stage']}: {one['why'] or behind}")
     sections = (part_processes.sentences(document), aligned(sources), aligned(views), [*published, *problems])
     return "\n\n".join("\n".join(lines) for lines in sections if lines)
+
+
+def _hot_cell(hot: Mapping[str, Any] | None) -> str | None:
+    """How far the hot tail is ahead of commits, or that it stands aside."""
+    if hot is None:
+        return None
+    return "aside" if hot["aside"] else f"+{hot['ahead']}"
 
 
 def _total(position: Mapping[str, Mapping[str, int]] | None) -> int | None:

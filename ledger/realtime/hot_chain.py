@@ -19,21 +19,36 @@ HotCommits = tuple[Commit, ...]
 
 
 @dataclass(frozen=True)
-class Change:
-    """A change of one source's hot commits: they now start at `base`, and `commit` joins them, at the front or the end."""
+class HotChange:
+    """A change of one source's hot commits: they now start at `base`, and `commit` takes the place of those in its range.
+
+    It joins the others at the front or the end if no commit is in its range.
+    """
 
     base: Position
     commit: Commit | None = None
 
 
-def changed(commits: HotCommits, change: Change) -> HotCommits:
+def changed(commits: HotCommits, change: HotChange) -> HotCommits:
     """The hot commits after a change; none if they would not tile a range from its base on."""
-    kept = tuple(commit for commit in commits if change.base.at_or_below(commit.start))
-    new = () if change.commit is None else (change.commit,)
-    for found in ((*new, *kept), (*kept, *new)):
-        if tiles(found, change.base):
-            return found
-    return ()
+    found = [commit for commit in commits if change.base.at_or_below(commit.start)]
+    if (new := change.commit) is not None:
+        below = [commit for commit in found if commit.end.at_or_below(new.start)]
+        found = [*below, new, *(commit for commit in found if new.end.at_or_below(commit.start))]
+    return tuple(found) if tiles(found, change.base) else ()
+
+
+def continued(earlier: HotCommits, commits: HotCommits) -> int | None:
+    """How many of the hot commits have exactly the events of earlier ones; None if no number of them has.
+
+    The process that made both has since added commits and merged neighbours, but neither started again nor from another base:
+    hot commits of one epoch that start at one position only differ in how they divide the log.
+    """
+    if not earlier:
+        return 0
+    if not commits or (commits[0].epoch, commits[0].start) != (earlier[0].epoch, earlier[0].start):
+        return None
+    return next((number for number, commit in enumerate(commits, 1) if commit.end == earlier[-1].end), None)
 
 
 def tiles(commits: Sequence[Commit], base: Position) -> bool:

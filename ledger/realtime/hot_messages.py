@@ -8,14 +8,14 @@ from typing import BinaryIO, Final
 import msgspec
 
 from ledger.log.positions import Position
-from ledger.realtime.hot_chain import Change, decoded, encoded
+from ledger.realtime.hot_chain import HotChange, decoded, encoded
 from views.errors import TandemError
 
 _HEAD: Final = struct.Struct(">I")
 _MOST: Final = 1 << 30
 
 
-class State(msgspec.Struct, frozen=True):
+class HotStatus(msgspec.Struct, frozen=True):
     """How the hot tail of one source stands.
 
     Args:
@@ -23,49 +23,56 @@ class State(msgspec.Struct, frozen=True):
         compared: comparisons with commits that took its place, of one view each.
         mismatched: rows that differed in them, which must be 0.
         nbytes: about the bytes of memory that it uses.
+        full: whether it stands still at `serving.hot_mb`, until a commit takes the place of a part.
     """
 
     aside: str | None = None
     compared: int = 0
     mismatched: int = 0
     nbytes: int = 0
+    full: bool = False
 
 
-class Message(msgspec.Struct, frozen=True):
+def aside(status: HotStatus, why: str) -> HotStatus:
+    """The status of the same tail once it stands aside and has no hot commits, for this reason."""
+    return msgspec.structs.replace(status, aside=why, nbytes=0, full=False)
+
+
+class HotMessage(msgspec.Struct, frozen=True):
     """A change of the hot commits of one source of a release, or without a base that there are none now, and the state."""
 
     release: int
     source: str
-    state: State
+    status: HotStatus
     base: Mapping[str, Mapping[str, int]] | None = None
     commit: bytes | None = None
 
     @property
-    def change(self) -> Change | None:
+    def change(self) -> HotChange | None:
         """The change. Raises TandemError if the commit cannot be read."""
         if self.base is None:
             return None
-        return Change(Position.from_json(self.base), None if self.commit is None else decoded(self.commit))
+        return HotChange(Position.from_json(self.base), None if self.commit is None else decoded(self.commit))
 
 
-def of_change(release: int, source: str, state: State, change: Change | None) -> Message:
+def message_of(release: int, source: str, status: HotStatus, change: HotChange | None) -> HotMessage:
     """The message of a change; None for no hot commits."""
     if change is None:
-        return Message(release, source, state)
+        return HotMessage(release, source, status)
     commit = None if change.commit is None else encoded(change.commit)
-    return Message(release, source, state, change.base.to_json(), commit)
+    return HotMessage(release, source, status, change.base.to_json(), commit)
 
 
-def write(to: BufferedWriter, message: Message) -> None:
+def write(to: BufferedWriter, message: HotMessage) -> None:
     """Send a message at once and whole, which an unbuffered stream need not do."""
     body = msgspec.msgpack.encode(message)
     to.write(_HEAD.pack(len(body)) + body)
     to.flush()
 
 
-def read(of: BinaryIO) -> Iterator[Message]:
+def read(of: BinaryIO) -> Iterator[HotMessage]:
     """The messages until the stream ends. Raises TandemError for anything else."""
-    decoder = msgspec.msgpack.Decoder(Message)
+    decoder = msgspec.msgpack.Decoder(HotMessage)
     while len(head := of.read(_HEAD.size)) == _HEAD.size:
         (length,) = _HEAD.unpack(head)
         if length > _MOST:

@@ -35,7 +35,7 @@ from serving.http.operations.redecode import Redecode
 from serving.http.operations.runs import Runs
 from serving.http.requests.server import Server
 from serving.ingest.gateway import Gateway
-from serving.memory.hot_feed import Feed
+from serving.memory.hot_feed import HotFeed
 from serving.memory.store import Store
 from serving.sql.limits import Limits as Bounds
 from serving.status.ttl_cache import TtlCache
@@ -56,7 +56,7 @@ def of_project(
     audit: Lines,
     now: Callable[[], datetime],
     clock: Callable[[], float],
-    feed: Feed | None = None,
+    feed: HotFeed | None = None,
 ) -> Server:
     """The server of a project; `tandem` runs the commands of operators. With a `feed` answers also count hot commits.
 
@@ -71,7 +71,7 @@ def of_project(
     store, coded = (Store(tables, secrets.randbits(64), serving.memory_mb << 20, definitions, feed) for _ in range(2))
     lane = Lane(AnswerCache(store, serving.held_mb << 20), serving.poll_ms / 1000, clock, PollMetrics(metrics, log).polled)
     if feed is not None:
-        feed.woken = lambda: _heard(feed, metrics, lane)
+        feed.woken = lambda: _feed_changed(feed, metrics, lane)
     return Server(
         settings=serving,
         identities=Identities(Tokens(tables, clock), _oidc(settings, log, clock)),
@@ -109,8 +109,8 @@ def of_project(
     )
 
 
-def _heard(feed: Feed, metrics: Metrics, lane: Lane) -> None:
-    metrics.hot(feed.states.values(), compared=feed.compared, mismatched=feed.mismatched)
+def _feed_changed(feed: HotFeed, metrics: Metrics, lane: Lane) -> None:
+    metrics.hot(feed.statuses.values(), ahead=feed.ahead, compared=feed.compared, mismatched=feed.mismatched)
     lane.wake()
 
 

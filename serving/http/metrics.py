@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, generate_latest
 from prometheus_client.exposition import CONTENT_TYPE_LATEST as CONTENT_TYPE
 
-from ledger.realtime.hot_messages import State
+from ledger.realtime.hot_messages import HotStatus
 from serving.ingest.figures import Figures
 from serving.status.part_state import STATES, PartState
 
@@ -62,6 +62,9 @@ class Metrics:
             registry=self.registry,
         )
         self._hot_aside = Gauge("tandem_hot_aside", "Sources whose hot tail does not follow the log now.", registry=self.registry)
+        self._hot_ahead = Gauge(
+            "tandem_hot_ahead_offsets", "Offsets that hot tails count beyond the commits.", registry=self.registry
+        )
         self._hot_bytes = Gauge("tandem_hot_bytes", "Bytes of records and states of hot tails.", registry=self.registry)
         self._hot_compared = Counter(
             "tandem_hot_compared_views",
@@ -112,11 +115,12 @@ class Metrics:
             if one.age is not None:
                 self._ages.labels(one.part).set(one.age)
 
-    def hot(self, states: Iterable[State], *, compared: int, mismatched: int) -> None:
+    def hot(self, statuses: Iterable[HotStatus], *, ahead: int, compared: int, mismatched: int) -> None:
         """Set how the hot tails stand; `compared` and `mismatched` are counts since the server's start, and never shrink."""
-        every = [*states]
-        self._hot_aside.set(sum(state.aside is not None for state in every))
-        self._hot_bytes.set(sum(state.nbytes for state in every))
+        every = [*statuses]
+        self._hot_aside.set(sum(status.aside is not None for status in every))
+        self._hot_ahead.set(ahead)
+        self._hot_bytes.set(sum(status.nbytes for status in every))
         self._hot_compared.inc(compared - self._hot_counted[0])
         self._hot_mismatched.inc(mismatched - self._hot_counted[1])
         self._hot_counted = compared, mismatched

@@ -12,7 +12,7 @@ from ledger.delta.delta_tables import unreadable
 from ledger.log.positions import Position
 from ledger.publish.batch_parts import BatchView, Part, files_of, still_live
 from ledger.realtime.commits import Commit
-from ledger.realtime.hot_chain import HotCommits
+from ledger.realtime.hot_chain import HotCommits, continued
 from serving.memory.layout import Layout
 from serving.memory.stack import Stack, extended
 from serving.read.batch_states import row_groups
@@ -34,7 +34,7 @@ class CachedView:
     * `below` counts what is below `cut`, from the parts of `batch`; the layers of `tail` are above it, from commits of `release`
       up to `committed`.
     * `hot` are the layers of hot commits above these. They are rebuilt when a commit takes the place of one: nothing that a hot
-      commit said stays.
+      commit said stays. They stay when hot commits are merged.
     * `alone` are the commits by themselves, for views whose units have several windows: it tells which of them are touched;
       `hot_alone` are the hot commits by themselves.
     """
@@ -133,9 +133,9 @@ def without_hot(held: CachedView) -> CachedView:
 
 
 def _with_hot(origin: Origin, held: CachedView, hot: HotCommits) -> CachedView:
-    """Add the new hot commits; build the hot layers again if one of the earlier commits was dropped."""
-    known = len(held.hot_commits)
-    if held.hot_commits != hot[:known]:
+    """Add the new hot commits; build the hot layers again if the earlier ones were dropped or folded again."""
+    known = continued(held.hot_commits, hot)
+    if known is None:
         held, known = without_hot(held), 0
     layout, states = held.layout, [_states(origin, held, commit) for commit in hot[known:]]
     return replace(

@@ -4,12 +4,13 @@ import threading
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 
+from ledger.log.positions import distance
 from ledger.realtime.hot_chain import HotCommits, changed
-from ledger.realtime.hot_messages import Message, State
+from ledger.realtime.hot_messages import HotMessage, HotStatus
 
 
 @dataclass
-class Feed:
+class HotFeed:
     """Hot commits by release and source; `clock` returns monotonic seconds, `woken` is called after each change.
 
     * `compared` and `mismatched` add up over all processes: comparisons of a view with commits, and the rows that differed.
@@ -22,7 +23,7 @@ class Feed:
     mismatched: int = field(default=0, init=False)
     losses: int = field(default=0, init=False)
     _commits: dict[tuple[int, str], HotCommits] = field(default_factory=dict, init=False, repr=False)
-    _states: dict[tuple[int, str], State] = field(default_factory=dict, init=False)
+    _statuses: dict[tuple[int, str], HotStatus] = field(default_factory=dict, init=False)
     _lost: set[tuple[int, str]] = field(default_factory=set, init=False, repr=False)
     _lock: threading.Lock = field(default_factory=threading.Lock, init=False, repr=False)
 
@@ -30,17 +31,23 @@ class Feed:
         """The hot commits of a source of a release; they may not tile."""
         return self._commits.get((release, source), ())
 
-    def hear(self, message: Message) -> None:
+    @property
+    def ahead(self) -> int:
+        """The number of offsets that hot commits count, of all sources."""
+        every = list(self._commits.values())
+        return sum(distance(commits[0].start, commits[-1].end) for commits in every if commits)
+
+    def apply(self, message: HotMessage) -> None:
         """Apply a message. Raises TandemError if it cannot be read."""
         place, change = (message.release, message.source), message.change
         with self._lock:
-            for other in [known for known in self._states if known[0] != message.release]:
+            for other in [known for known in self._statuses if known[0] != message.release]:
                 # Another release is live now; answers of the former one stay until this one has come as far.
-                del self._states[other]
+                del self._statuses[other]
                 self._commits.pop(other, None)
                 self._lost.discard(other)
-            self._count(self._states.get(place, State()), message.state)
-            self._states[place] = message.state
+            self._count(self._statuses.get(place, HotStatus()), message.status)
+            self._statuses[place] = message.status
             if change is None:
                 # In this order, because readers read the count first: who still got the commits sees a loss afterwards.
                 self._commits.pop(place, None)
@@ -51,20 +58,20 @@ class Feed:
                 self._lost.discard(place)
         self.woken()
 
-    def lose(self, why: str) -> None:
+    def disconnect(self, why: str) -> None:
         """Drop everything: the process has ended. What is part of answers stays there for a while."""
         with self._lock:
             self._commits.clear()
-            self._states = {place: State(why) for place in self._states}
+            self._statuses = {place: HotStatus(why) for place in self._statuses}
         self.woken()
 
-    def _count(self, before: State, now: State) -> None:
+    def _count(self, before: HotStatus, now: HotStatus) -> None:
         # A process that has just started counts from 0.
         again = now.compared < before.compared
         self.compared += now.compared - (0 if again else before.compared)
         self.mismatched += now.mismatched - (0 if again else before.mismatched)
 
     @property
-    def states(self) -> Mapping[tuple[int, str], State]:
+    def statuses(self) -> Mapping[tuple[int, str], HotStatus]:
         """How each hot tail stands, by release and source."""
-        return dict(self._states)
+        return dict(self._statuses)

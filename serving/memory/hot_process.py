@@ -12,7 +12,7 @@ from typing import IO, BinaryIO, Final, cast
 
 from infra.process import pdeathsig
 from ledger.realtime.hot_messages import read
-from serving.memory.hot_feed import Feed
+from serving.memory.hot_feed import HotFeed
 from views.errors import TandemError, said_by
 
 _AGAIN_S: Final = 1.0
@@ -22,12 +22,12 @@ _LINE: Final = 4096
 
 @dataclass
 class HotProcess:
-    """Keeps the process of a project running, and passes its messages to the feed; `say` gets each line that it prints."""
+    """Keeps the process of a project running, and passes its messages to the feed; `log` gets each line that it prints."""
 
     project: Path
     environ: Mapping[str, str] = field(repr=False)
-    feed: Feed
-    say: Callable[[str], object]
+    feed: HotFeed
+    log: Callable[[str], object]
     _process: "subprocess.Popen[bytes] | None" = field(default=None, init=False, repr=False)
     _thread: threading.Thread | None = field(default=None, init=False, repr=False)
     _stopped: threading.Event = field(default_factory=threading.Event, init=False, repr=False)
@@ -58,7 +58,7 @@ class HotProcess:
             try:
                 self._once()
             except OSError as error:
-                self.say(f"the process of hot tails cannot be started: {error}")
+                self.log(f"the process of hot tails cannot be started: {error}")
             self._stopped.wait(_AGAIN_S)
 
     def _once(self) -> None:
@@ -75,12 +75,12 @@ class HotProcess:
                 env=dict(self.environ),
             )
         assert process.stdout is not None and process.stderr is not None  # noqa: PT018 - they are pipes
-        heard = threading.Thread(target=self._hear, args=(process.stderr,), name="hot tails, heard", daemon=True)
-        heard.start()
+        forwarding = threading.Thread(target=self._forward, args=(process.stderr,), name="hot tails, log", daemon=True)
+        forwarding.start()
         why = "the process of hot tails has ended"
         try:
             for message in read(cast("BinaryIO", process.stdout)):
-                self.feed.hear(message)
+                self.feed.apply(message)
         except TandemError as error:
             why = str(error)
         except Exception as error:  # noqa: BLE001 - whatever the error, another process starts from where commits end
@@ -88,14 +88,14 @@ class HotProcess:
         finally:
             process.kill()
             code = process.wait()
-            heard.join(_GRACE_S)
+            forwarding.join(_GRACE_S)
             process.stdout.close()
-        self.feed.lose(why)
+        self.feed.disconnect(why)
         if not self._stopped.is_set():
-            self.say(f"{why} (exit code {code}); starting it again")
+            self.log(f"{why} (exit code {code}); starting it again")
 
-    def _hear(self, stream: IO[bytes]) -> None:
+    def _forward(self, stream: IO[bytes]) -> None:
         with stream, suppress(OSError, ValueError):
             while line := stream.readline(_LINE):
                 if text := line.decode("utf-8", "replace").rstrip():
-                    self.say(text)
+                    self.log(text)

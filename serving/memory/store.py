@@ -93,19 +93,31 @@ class Store:
             found = self._following.refresh()
             if isinstance(found, Snapshot):
                 self.definitions.live(found.publication.release)  # at each poll: a release ends a while after it was live
-                if isinstance(self._pinned, Pinned) and self._pinned.snapshot == found:
-                    return self._pinned
-                try:
-                    pinned = Pinned(found, self._following.project())
-                except (ReadFailed, Unreadable) as error:
-                    self._pinned = Failed(str(error))
-                else:
-                    self._pinned = replace(pinned, views=self._all_brought(pinned))
+            return self._at(found)
+
+    def refresh_hot(self) -> Pinned | None:
+        """Advance to the newest hot commits without a read of tables; None if they have to be polled, as by `refresh`."""
+        with self._looks:
+            found = self._following.refresh_hot() if isinstance(self._pinned, Pinned) else None
+            pinned = None if found is None else self._at(found)
+            return pinned if isinstance(pinned, Pinned) else None
+
+    def _at(self, found: Snapshot | Failed) -> Pinned | Failed:
+        """Install a snapshot, with the views in memory advanced to it."""
+        if isinstance(found, Failed):
+            self._pinned = found
+        else:
+            if isinstance(self._pinned, Pinned) and self._pinned.snapshot == found:
+                return self._pinned
+            try:
+                pinned = Pinned(found, self._following.project())
+            except (ReadFailed, Unreadable) as error:
+                self._pinned = Failed(str(error))
             else:
-                self._pinned = found
-            with self._news:
-                self._news.notify_all()
-            return self._pinned
+                self._pinned = replace(pinned, views=self._all_brought(pinned))
+        with self._news:
+            self._news.notify_all()
+        return self._pinned
 
     def after(self, pinned: Pinned) -> Pinned | None:
         """The next snapshot after this one, once there is one; None once the store is closed. Raises ReadFailed."""

@@ -80,6 +80,13 @@ class Reader:
             self._forget(self._pinned.publication)
         return self._pinned
 
+    def refresh_hot(self) -> Snapshot | None:
+        """Pin the newest hot commits without a read of tables; see SnapshotFollower.refresh_hot."""
+        following = self._following
+        found = following.refresh_hot() if isinstance(following, SnapshotFollower) else None
+        self._pinned = found or self._pinned
+        return found
+
     def _forget(self, live: Publication) -> None:
         """Release what this publication does not need."""
         self._projects = {release: project for release, project in self._projects.items() if release == live.release}

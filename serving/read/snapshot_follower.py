@@ -1,7 +1,7 @@
 """Following a project from snapshot to snapshot: never back, and without reading anything twice."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Final, Protocol
 
 from ledger.delta.addresses import Tables
@@ -57,6 +57,7 @@ class SnapshotFollower:
     _committed: dict[str, Position] = field(default_factory=dict, init=False, repr=False)
     _hold_until: float = field(default=float("-inf"), init=False, repr=False)
     _losses: int = field(default=0, init=False, repr=False)
+    _newest: int = field(default=0, init=False, repr=False)
 
     def __post_init__(self) -> None:
         self._begin()
@@ -86,6 +87,28 @@ class SnapshotFollower:
             self._begin()  # a table that was damaged or replaced while it was followed is read again once it is complete
             return Failed(str(error))
         self._hold(found, live, losses)
+        return found
+
+    def refresh_hot(self) -> Snapshot | None:
+        """The held snapshot with the newest hot commits, without a read of tables; None if only `refresh` can tell.
+
+        That is so if nothing is held, if records may be lost, and if hot commits are missing or do not continue the commits that
+        were read last.
+        """
+        held, hot = self._held, self.hot
+        if held is None or hot is None or (losses := hot.losses) != self._losses:
+            return None
+        tails: dict[str, Tail] = {}
+        for source, stands in held.tails.items():
+            commits = hot.commits(held.publication.release, source)
+            if stands.hot and not commits:
+                return None
+            known = self._followed.get((held.publication.release, source))
+            tails[source] = stands if known is None or not commits else known.last(stands).with_hot(commits)
+        found = replace(held, tails=tails)
+        if self._behind(found):
+            return None
+        self._hold(found, self._newest, losses)
         return found
 
     def _begin(self) -> None:
@@ -124,7 +147,7 @@ class SnapshotFollower:
         return hot.clock() < self._hold_until and hot.losses == self._losses
 
     def _hold(self, found: Snapshot, live: int, losses: int) -> None:
-        self._held = found
+        self._held, self._newest = found, live
         for source, position in found.positions.items():
             tail = found.tails[source]
             self._committed[source] = upper(self._committed.get(source, LOG_START), tail.committed)
@@ -150,6 +173,10 @@ class _Realtime:
         if self._made is None or self._made[0] is not commits or self._made[1].cut != cut:
             self._made = commits, tail(commits, cut)
         return self._made[1]
+
+    def last(self, tail: Tail) -> Tail:
+        """Its tail as it was read last, if that is from the same cut on; else the tail that is given."""
+        return tail if self._made is None or self._made[1].cut != tail.cut else self._made[1]
 
 
 def _supersedes(live: Publication, held: Publication) -> bool:

@@ -7,6 +7,7 @@ import os
 import re
 import signal
 import sys
+import time
 from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import dataclass, field
@@ -16,15 +17,19 @@ from pathlib import Path
 from threading import Event, Lock, Thread
 from typing import Final
 
+import msgspec
+
 from infra import kafka, settings
 from infra.kafka import broker
 from infra.kafka.bulk_reader import LogMoved
+from infra.process.hot_report import HotReporter, HotSource
 from infra.settings import Settings
 from ledger.delta.addresses import Tables
+from ledger.log.positions import distance
 from ledger.publish import publications, releases
 from ledger.publish.releases import Release
-from ledger.realtime.hot_messages import Message, State, of_change, write
-from speed.hot.follow import Aside, HotFollow, OtherRelease, Restart
+from ledger.realtime.hot_messages import HotMessage, HotStatus, aside, message_of, write
+from speed.hot.follow import Aside, HotFollower, OtherRelease, Restart
 from views.errors import TandemError
 from views.project.project import load_files
 
@@ -37,17 +42,17 @@ class Reports:
     """Reports why something does not go well, once: not again while the reason differs in numbers alone, such as offsets."""
 
     what: str
-    say: Callable[[str], object]
+    log: Callable[[str], object]
     _kind: str | None = field(default=None, init=False)
 
-    def tell(self, why: str) -> None:
+    def report(self, why: str) -> None:
         """Report the reason if it has changed."""
         kind = re.sub(r"\d+", "0", why)
         if kind != self._kind:
             self._kind = kind
-            self.say(f"{self.what}: {why}")
+            self.log(f"{self.what}: {why}")
 
-    def well(self) -> None:
+    def recovered(self) -> None:
         """All goes well again: the next reason is reported, whichever it is."""
         self._kind = None
 
@@ -59,7 +64,8 @@ class HotTails:
     settings: Settings
     out: BufferedWriter
     stop: Event
-    say: Callable[[str], object]
+    log: Callable[[str], object]
+    reporter: HotReporter
     _lock: Lock = field(default_factory=Lock, repr=False)
 
     def run(self) -> None:
@@ -94,33 +100,40 @@ class HotTails:
         project = load_files(release.files)
         source = project.sources[name]
         views = {each: view for each, view in project.views.items() if view.source.name == name}
-        reports = Reports(f"the hot tail of source '{name}' stands aside", self.say)
+        status = HotStatus()
+        reports = Reports(f"the hot tail of source '{name}' stands aside", self.log)
         while not self.stop.is_set():
-            following: HotFollow | None = None
+            following: HotFollower | None = None
             try:
                 connection = kafka.connect(broker.address(self.settings))
-                following = HotFollow(self.settings, tables, connection, release, source, views, _now, self._send)
+                following = HotFollower(
+                    self.settings, tables, connection, release, source, views, _now, self._send, status=status
+                )
                 following.begin()
-                reports.well()
+                reports.recovered()
                 while not self.stop.is_set():
                     following.step(_WAIT_S)
+                    self._report(release, name, following.status, distance(following.tail.base, following.tail.end))
                     if following.away is None:
-                        reports.well()
+                        reports.recovered()
                     else:
-                        reports.tell(following.away)
+                        reports.report(following.away)
                         self._once_more(connection, following.away)
             except OtherRelease:
                 return
             except (Aside, Restart, LogMoved, TandemError) as error:
-                if following is not None:
-                    following.aside(str(error))
-                else:
-                    self._send(of_change(release.number, name, State(str(error)), None))
-                reports.tell(str(error))
+                # What was compared counts on.
+                status = aside(status if following is None else following.status, str(error))
+                self._send(message_of(release.number, name, status, None))
+                self._report(release, name, status, 0)
+                reports.report(str(error))
                 self.stop.wait(_AGAIN_S)
             finally:
                 if following is not None:
                     following.close()
+
+    def _report(self, release: Release, name: str, status: HotStatus, ahead: int) -> None:
+        self.reporter.report(HotSource(release.number, name, time.monotonic(), ahead=ahead, **msgspec.structs.asdict(status)))
 
     def _once_more(self, connection: kafka.Connection, away: str) -> None:
         """Wait a moment, for a broker that does not answer. Raises Restart if the broker has another address or login now."""
@@ -129,7 +142,7 @@ class HotTails:
             if broker.address(self.settings) != connection.address:
                 raise Restart(f"the broker has moved: {away}")
 
-    def _send(self, message: Message) -> None:
+    def _send(self, message: HotMessage) -> None:
         with self._lock:
             try:
                 write(self.out, message)
@@ -146,7 +159,7 @@ def main() -> None:
     for number in (signal.SIGTERM, signal.SIGINT):
         signal.signal(number, lambda *_: stop.set())
     found = settings.load(Path(sys.argv[1]), os.environ)
-    HotTails(found, out, stop, _say).run()
+    HotTails(found, out, stop, _log, HotReporter(found.folder)).run()
     with suppress(OSError):
         out.close()
     os._exit(0)
@@ -156,7 +169,7 @@ def _now() -> datetime:
     return datetime.now(UTC)
 
 
-def _say(sentence: str) -> None:
+def _log(sentence: str) -> None:
     sys.stderr.write(f"{sentence}\n")
     sys.stderr.flush()
 

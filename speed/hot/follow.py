@@ -22,8 +22,8 @@ from ledger.publish.publications import Publication
 from ledger.publish.releases import Release
 from ledger.realtime.commits import Commit
 from ledger.realtime.follower import Follower
-from ledger.realtime.hot_chain import Change
-from ledger.realtime.hot_messages import Message, State, of_change
+from ledger.realtime.hot_chain import HotChange
+from ledger.realtime.hot_messages import HotMessage, HotStatus, message_of
 from ledger.realtime.tiling import chain
 from speed.dedup.dedup_window import DedupWindow
 from speed.dedup.identities import identified, identities, values
@@ -48,6 +48,10 @@ _ASK_S: Final = 5.0
 """Seconds between two questions to a broker from which nothing comes, whether it answers and has the same topics."""
 _COMPARE_S: Final = 5.0
 """Seconds between two comparisons with commits: each costs as much as the fold of these commits."""
+_LOOK_S: Final = 0.25
+"""Seconds between two looks at the commits, at least: no answer waits for the hand-over."""
+_SHARE: Final = 4
+"""A fold begins at least this many times as long after the one before it as that one took: folds use a part of one core."""
 _UNCOVERED_S: Final = 30.0
 """Seconds for which commits may end where the tail does not reach, before it starts again from them."""
 
@@ -65,7 +69,7 @@ class OtherRelease(Exception):
 
 
 @dataclass
-class HotFollow:
+class HotFollower:
     """The hot tail of one source of the live release; `send` passes messages to the server. For one thread.
 
     `away` says why the broker does not answer now, if so. The hot commits stay meanwhile: they are still right.
@@ -78,9 +82,10 @@ class HotFollow:
     source: Source
     views: Mapping[str, View]
     now: Callable[[], datetime]
-    send: Callable[[Message], None]
+    send: Callable[[HotMessage], None]
     clock: Callable[[], float] = time.monotonic
-    state: State = field(default_factory=State)
+    sleep: Callable[[float], None] = time.sleep
+    status: HotStatus = field(default_factory=HotStatus)
     away: str | None = field(default=None, init=False)
     tail: HotTail = field(init=False)
     _reader: BulkReader | None = field(default=None, init=False, repr=False)
@@ -91,6 +96,7 @@ class HotFollow:
     _asked: float = field(default=0.0, init=False)
     _compared: float = field(default=float("-inf"), init=False)
     _covered: float = field(default=0.0, init=False)
+    _next_fold: float = field(default=0.0, init=False)
 
     def __post_init__(self) -> None:
         self._live = publications.watched(self.tables)
@@ -114,21 +120,21 @@ class HotFollow:
         )
         views = {fingerprints[name]: view for name, view in self.views.items()}
         most = self.settings.serving.hot_mb << 20
-        self.tail = HotTail(task, self.source, views, base, before, firsts, _caught_up(commits), most)
+        self.tail = HotTail(task, self.source, views, base, before, firsts, _caught_up(commits), most, secrets.randbits(62))
         self._covered = self._asked = self.clock()
-        self._say(Change(base))
+        self._publish(HotChange(base))
 
     def step(self, wait_s: float) -> bool:
         """Fold what is new, after at most `wait_s` seconds; then look at the commits. Returns whether something was folded.
 
-        Raises Aside, Restart, OtherRelease, LogMoved, NoTopic, Unreadable.
+        Under load records wait for the next fold's turn, so a fold has more of them. Raises Aside, Restart, OtherRelease,
+        LogMoved, NoTopic, Unreadable.
         """
-        if self.tail.full or self.away is not None:
-            time.sleep(wait_s)
-        else:
-            self._read(wait_s)
-        folded = self._fold()
-        if self.clock() - self._looked >= self.settings.serving.poll_ms / 1000:
+        left = wait_s if self.tail.full or self.away is not None else self._next_fold - self.clock()
+        if left > 0:
+            self.sleep(min(left, wait_s))
+        folded = left <= wait_s and self._read_and_fold(wait_s)
+        if self.clock() - self._looked >= max(_LOOK_S, self._poll_s):
             self._looked = self.clock()
             self._hand_over()
         return folded
@@ -139,12 +145,21 @@ class HotFollow:
             self._reader.close()
             self._reader = None
 
-    def aside(self, why: str) -> None:
-        """Have the server drop the hot commits, for this reason."""
-        self.state = msgspec.structs.replace(self.state, aside=why, nbytes=0)
-        self.send(of_change(self.release.number, self.source.name, self.state, None))
+    def _read_and_fold(self, wait_s: float) -> bool:
+        behind = not (self.tail.full or self.away is not None) and self._read(wait_s)
+        began = self.clock()
+        folded = self._fold()
+        if folded:
+            took = self.clock() - began
+            self._next_fold = began if behind else began + max(_SHARE * took, self._poll_s / 2)
+        return folded
 
-    def _read(self, wait_s: float) -> None:
+    @property
+    def _poll_s(self) -> float:
+        return self.settings.serving.poll_ms / 1000
+
+    def _read(self, wait_s: float) -> bool:
+        """Read what is there, after at most `wait_s` seconds; returns whether the log may have more."""
         assert self._reader is not None  # since `begin`
         try:
             read = self._reader.read(most=_AT_ONCE, wait_s=wait_s)
@@ -154,6 +169,7 @@ class HotFollow:
         self._ends |= read.ends
         if read.records.num_rows:
             self._waiting.append(read.records)
+        return int(read.records.num_rows) >= _AT_ONCE
 
     def _fold(self) -> bool:
         end = upper(self.tail.end, Position.of(self._ends))
@@ -166,7 +182,9 @@ class HotFollow:
         assert self._reader is not None  # since `begin`
         records, self._waiting = pa.concat_tables(self._waiting or [self._reader.nothing()]), []
         commit = self.tail.extend(records, end, at=self.now())
-        self._say(Change(self.tail.base, commit))
+        self._publish(HotChange(self.tail.base, commit))
+        for merged in self.tail.compact():
+            self._publish(HotChange(self.tail.base, merged))
         return True
 
     def _answers(self) -> bool:
@@ -181,7 +199,7 @@ class HotFollow:
                 raise Restart("the topics have changed")
         self._asked = self.clock()
         if (was is None) != (self.away is None):
-            self._say(Change(self.tail.base))
+            self._publish(HotChange(self.tail.base))
         return self.away is None
 
     def _hand_over(self) -> None:
@@ -197,11 +215,11 @@ class HotFollow:
         self.tail.caught_up = _caught_up(commits)
         covered = self.tail.rebase(end, at=self.now(), watermark=later(*(commit.watermark for commit in commits)))
         first = self.tail.commits[:1]
-        self._say(Change(end, first[0] if first and first[0] not in before else None))
+        self._publish(HotChange(end, first[0] if first and first[0] not in before else None))
         if self.clock() - self._compared >= _COMPARE_S:
             self._compared = self.clock()
             self._compare(covered, commits)
-            self._say(Change(end))  # what was found, however long nothing else changes
+            self._publish(HotChange(end))  # what was found, however long nothing else changes
 
     def _compare(self, covered: Covered, commits: tuple[Commit, ...]) -> None:
         """Compare with the commits over the same range, if they still begin and end there, and must count the same there."""
@@ -218,8 +236,8 @@ class HotFollow:
                 theirs = [from_ipc(commit.partials[fingerprint]) for commit in passed]
                 mismatched += differing(view, states(covered, fingerprint), theirs)
                 compared += 1
-        self.state = msgspec.structs.replace(
-            self.state, compared=self.state.compared + compared, mismatched=self.state.mismatched + mismatched
+        self.status = msgspec.structs.replace(
+            self.status, compared=self.status.compared + compared, mismatched=self.status.mismatched + mismatched
         )
 
     def _committed(self) -> tuple[Publication, tuple[Commit, ...], Position]:
@@ -257,12 +275,12 @@ class HotFollow:
         self.close()
         self._reader = BulkReader(self.connection.address, self._topics, starts, columns=record_columns(source))
         self._ends, self._waiting = {}, []
-        heard = self.clock()
+        read_at = self.clock()
         while any(self._ends.get(place, starts[place]) < to for place, to in reach.items()):
             read = self._reader.read(most=_RESTORED_AT_ONCE, wait_s=0.2)
             if read.ends:
-                heard = self.clock()
-            elif self.clock() - heard > self.connection.address.timeout_s:
+                read_at = self.clock()
+            elif self.clock() - read_at > self.connection.address.timeout_s:
                 raise kafka.NoBroker(f"Kafka at {self.connection.address.bootstrap} did not return records in time")
             self._ends |= read.ends
             if read.records.num_rows:
@@ -281,9 +299,9 @@ class HotFollow:
         if sum(each.nbytes for each in self._waiting) > most << 20:
             raise Aside(f"more than {most} MB (serving.hot_mb) of records are above the commits while identities are loaded")
 
-    def _say(self, change: Change) -> None:
-        self.state = msgspec.structs.replace(self.state, aside=self.away, nbytes=self.tail.nbytes)
-        self.send(of_change(self.release.number, self.source.name, self.state, change))
+    def _publish(self, change: HotChange) -> None:
+        self.status = msgspec.structs.replace(self.status, aside=self.away, nbytes=self.tail.nbytes, full=self.tail.full)
+        self.send(message_of(self.release.number, self.source.name, self.status, change))
 
 
 def _caught_up(commits: tuple[Commit, ...]) -> datetime | None:

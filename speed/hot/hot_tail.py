@@ -19,9 +19,11 @@ import pyarrow.compute as pc
 from ledger.log.counts import Counts, plus
 from ledger.log.positions import Position, ranges
 from ledger.realtime.commits import Commit
+from ledger.realtime.compaction import FANOUT, merged, plan
 from speed.dedup.dedup_window import DedupWindow
 from speed.dedup.identities import Identities
 from speed.micro_batch.fold import Folded, fold_shares
+from speed.micro_batch.maintenance import merging
 from speed.micro_batch.task import Share, Task, share_of
 from views.arrow.ipc import from_ipc
 from views.instant import microseconds, time_of
@@ -34,6 +36,8 @@ BY: Final = "hot"
 _NEVER_IDLE: Final = timedelta.max
 _OWN_BYTES: Final = 4096
 """About the bytes of a segment besides its records, partials and identities."""
+_SMALL: Final = 2_048
+"""The records from which on a segment is not merged any more: commits may end inside it, and its parts are then folded again."""
 
 
 class NotTiling(Exception):
@@ -74,6 +78,11 @@ class Segment:
         partials = sum(len(partial) for partial in self.commit.partials.values())
         return int(self.records.nbytes) + partials + self.identities.keys.nbytes + self.identities.times.nbytes + _OWN_BYTES
 
+    @property
+    def small(self) -> bool:
+        """Whether it may be merged with its neighbours; a larger one would take too long to fold again if commits divide it."""
+        return int(self.records.num_rows) < _SMALL
+
 
 @dataclass(frozen=True)
 class Covered:
@@ -101,6 +110,8 @@ class HotTail:
         firsts: first offsets, where not 0, of partitions that the base lacks.
         caught_up: of the newest commit. Identities are kept as long as the commit path keeps them, or longer.
         most: the bytes of memory beyond which the tail does not grow.
+        epoch: of the hot commits; no other tail of the source has it.
+        fanout: how many neighbouring segments of a level become one.
     """
 
     task: Task
@@ -111,6 +122,8 @@ class HotTail:
     firsts: Offsets = field(default_factory=dict)
     caught_up: datetime | None = None
     most: int | None = None
+    epoch: int = 0
+    fanout: int = FANOUT
     at_end: Before = field(init=False)
     segments: tuple[Segment, ...] = field(default=(), init=False)
     _bytes: int = field(default=0, init=False)
@@ -149,6 +162,23 @@ class HotTail:
         self._put((*self.segments, segment))
         return segment.commit
 
+    def compact(self) -> list[Commit]:
+        """Merge neighbouring segments, level-wise as the commits of a table; returns those that took the place of others.
+
+        So there are few segments however long no commit arrives, and each record is merged a few times. A merged segment keeps
+        its records: commits that end inside it divide it like any other.
+        """
+        small = [segment.commit for segment in self.segments if segment.small]
+        if len(small) < self.fanout:
+            return []
+        found: list[Commit] = []
+        for group in plan(small, live=self.base, fanout=self.fanout):
+            first = next(n for n, segment in enumerate(self.segments) if segment.commit.start == group[0].start)
+            segment = self._merged(self.segments[first : first + len(group)])
+            self._put((*self.segments[:first], segment, *self.segments[first + len(group) :]))
+            found.append(segment.commit)
+        return found
+
     def covers(self, position: Position) -> bool:
         """Whether the tail can start from there: it has folded everything below, and nothing of it was dropped."""
         return self.base.at_or_below(position) and position.at_or_below(self.end)
@@ -171,6 +201,8 @@ class HotTail:
         before, start = self.at_base, self.base
         for segment in below:
             before = before.after(segment.identities, segment.commit.maxima, at=at, caught_up=self.caught_up)
+            # A merged segment's watermark may be ahead of that of its maxima: it had fewer partitions earlier.
+            before = replace(before, watermark=later(before.watermark, segment.commit.watermark))
             start = segment.commit.end
         parts = [segment.commit for segment in below]
         refolded: list[Segment] = []
@@ -193,6 +225,17 @@ class HotTail:
         self._put((*refolded, *above))
         return covered
 
+    def _merged(self, segments: Sequence[Segment]) -> Segment:
+        """Neighbouring segments as one."""
+        return Segment(
+            pa.concat_tables(segment.records for segment in segments).combine_chunks(),
+            merged([segment.commit for segment in segments], merging(self.views)),
+            Identities(
+                np.concatenate([segment.identities.keys for segment in segments]),
+                np.concatenate([segment.identities.times for segment in segments]),
+            ),
+        )
+
     def _put(self, segments: tuple[Segment, ...]) -> None:
         self.segments, self._bytes = segments, sum(segment.nbytes for segment in segments)
 
@@ -213,7 +256,7 @@ class HotTail:
         return Commit(
             start,
             end,
-            0,
+            self.epoch,
             "fold",
             counts=folded.counts,
             rejected=folded.rejected,

@@ -6,6 +6,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from datetime import datetime
 from pathlib import Path
+from threading import Event
 from uuid import uuid4
 
 from pyspark.sql import SparkSession
@@ -13,13 +14,14 @@ from pyspark.sql.streaming.query import StreamingQuery
 
 from infra import kafka
 from infra.lineage.runs import Reporter
+from infra.process import hot_report
 from infra.settings import Settings
 from infra.spark.errors import broker_away, sentence, worded
 from infra.spark.kafka_source import kafka_options
 from ledger.delta.addresses import Tables
 from ledger.log import archive_runs
 from ledger.log.fetch_checks import LogChanged
-from ledger.log.positions import ranges
+from ledger.log.positions import Position, distance, ranges
 from ledger.publish.publications import Publication
 from ledger.publish.releases import Release
 from ledger.publish.standing import Followed
@@ -32,6 +34,7 @@ from speed.micro_batch.task import Task
 from speed.report import progress
 from speed.source import record_frames
 from speed.source.counted_at import counted
+from speed.source.hot_pause import pause
 from speed.source.kafka_log import Log
 from speed.source.query import Query
 from speed.source.restore_identities import seen
@@ -85,6 +88,7 @@ class Follow:
     _query: Query | None = field(default=None, repr=False)
     _streaming: StreamingQuery | None = field(default=None, repr=False)
     _commits: int = 0
+    _ended: Event = field(default_factory=Event, init=False, repr=False)
     _followed: Followed = field(init=False, repr=False)
 
     def __post_init__(self) -> None:
@@ -109,7 +113,7 @@ class Follow:
         settings = around.settings.speed
         checkpoint = self.checkpoints / uuid4().hex
         name = progress.query_name(self.release.number, self.source.name, checkpoint.name)
-        self._query = Query(name, tail, self.source, begun.log, checkpoint, self._committed)
+        self._query = Query(name, tail, self.source, begun.log, checkpoint, self._committed_live)
         self._streaming = self._query.start(
             around.spark, around.options, starts=begun.starts, most=self._most, pause_ms=settings.trigger_ms
         )
@@ -135,6 +139,7 @@ class Follow:
 
     def stop(self) -> None:
         """End the query; a running micro-batch is committed whole or not at all."""
+        self._ended.set()
         if self._streaming is not None:
             self._streaming.stop()
         shutil.rmtree(self.checkpoints, ignore_errors=True)
@@ -176,6 +181,14 @@ class Follow:
         tail.maxima = newest(each.maxima for each in commits)
         tail.watermark = later(*(each.watermark for each in commits))
         tail.known = tail.writer.end
+
+    def _committed_live(self, start: Position) -> None:
+        """After a micro-batch from `start` on: the next one need not hurry while a hot tail answers, unless the log has more."""
+        self._committed()
+        around, longest = self.around, self.around.settings.speed.hot_trigger_ms / 1000
+        if longest and distance(start, self.tail.writer.end) < self._most:
+            number, name = self.release.number, self.source.name
+            pause(longest, healthy=lambda: hot_report.healthy(around.settings.folder, number, name), ended=self._ended)
 
     def _committed(self) -> None:
         self.around.recorder.heart.looked(self.release.number, self.source.name)

@@ -42,7 +42,7 @@ class Query:
     """A query of a source; `error` is what ended its last micro-batch, if any.
 
     Each query has a new checkpoint, which only records what Spark planned: a query continues from the ledger. `committed` is
-    called after each commit, before the next micro-batch.
+    called after each commit with the position where it starts, before the next micro-batch.
     """
 
     name: str
@@ -50,7 +50,7 @@ class Query:
     source: Source
     log: Log
     checkpoint: Path
-    committed: Callable[[], object]
+    committed: Callable[[Position], object]
     error: BaseException | None = field(default=None, repr=False)
 
     def start(
@@ -81,7 +81,7 @@ class Query:
             if end != start:
                 found = record_frames.of_kafka(log, self.log.topics, self.source)
                 self.tail.extend(found, end, still_there=lambda: self.log.require(start, self.tail.firsts))
-                self.committed()
+                self.committed(start)
         except BaseException as error:
             self.error = error
             raise

@@ -765,6 +765,23 @@ def _vacuum(tables: Tables, address: str, settings: Settings) -> Freed:
         HOT,
     ),
     Mutant(
+        "hot-merge-forgets",
+        "a merged segment of the hot tail keeps the identities of its newest part alone, so later duplicates of the others count",
+        "speed/hot/hot_tail.py",
+        "                np.concatenate([segment.identities.keys for segment in segments]),\n"
+        "                np.concatenate([segment.identities.times for segment in segments]),",
+        "                segments[-1].identities.keys,\n                segments[-1].identities.times,",
+        HOT,
+    ),
+    Mutant(
+        "hot-merge-beside-its-parts",
+        "a reader counts merged hot commits beside the commit that took their place",
+        "serving/memory/cached_view.py",
+        "    known = continued(held.hot_commits, hot)",
+        "    known = 0 if continued(held.hot_commits, hot) is not None else None",
+        "tests/serving/memory/test_answers_of_hot_commits.py::test_merged_hot_commits_add_nothing_to_a_view_that_counts_them",
+    ),
+    Mutant(
         "hot-behind-commits",
         "hot commits that end below the commits on a partition take their place, so answers step back",
         "ledger/realtime/hot_chain.py",

@@ -10,6 +10,16 @@ class Speed(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """`[speed]`: the speed layer."""
 
     trigger_ms: Annotated[Count, Meta(description="Minimum time between two micro-batches; 0 starts the next one at once.")] = 0
+    hot_trigger_ms: Annotated[
+        int,
+        Meta(
+            ge=0,
+            le=10_000,
+            description="Milliseconds to wait after a commit while the hot tail of a server on this machine follows the log "
+            "(`serving.hot`), at most 10000: fewer and larger micro-batches cost less. Readers of tables see events that much "
+            "later. As soon as the hot tail stands aside or its server ends, micro-batches follow `speed.trigger_ms`.",
+        ),
+    ] = 0
     max_events: Annotated[Positive, Meta(description="Maximum number of events of one source in a micro-batch.")] = 200_000
     compact_every: Annotated[
         Positive, Meta(description="Number of micro-batches between two compactions of a realtime table.")

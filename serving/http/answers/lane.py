@@ -23,7 +23,8 @@ _TURN_S: Final = 0.1
 class Lane:
     """Follows every commit and publication while it is `open`; `every` is the time between two polls, in seconds.
 
-    Between two polls at least half of that time passes, also after a call of `wake` or a slow poll.
+    Between two polls at least half of that time passes, also after a call of `wake` or a slow poll. After `wake` it answers with
+    hot commits at once if that needs no poll.
     `clock` returns monotonic seconds; `polled` receives the result of each poll and its duration in seconds.
     """
 
@@ -61,7 +62,7 @@ class Lane:
                 self._polls = None
 
     def wake(self) -> None:
-        """Poll soon, rather than at the next time; for any thread."""
+        """Answer with new hot commits, or poll soon rather than at the next time; for any thread."""
         loop = self._loop
         if loop is not None:
             with suppress(RuntimeError):  # the loop has just been closed
@@ -128,17 +129,37 @@ class Lane:
 
     async def _follow(self) -> None:
         least = self.every / 2
-        pause = self.every
+        earliest = self.clock() + least
+        due = self.clock() + self.every
         while True:
-            # However often it is woken, the tables are polled at most twice in the time of a poll.
-            await asyncio.sleep(least)
-            with suppress(TimeoutError):
-                async with asyncio.timeout(pause - least):
-                    await self._woken.wait()
-            self._woken.clear()
+            if (left := due - self.clock()) > 0:
+                with suppress(TimeoutError):
+                    async with asyncio.timeout(left):
+                        await self._woken.wait()
+                if self._woken.is_set():
+                    self._woken.clear()
+                    if not await self._refresh_hot():
+                        due = min(due, earliest)  # however often it is woken, it polls the tables at most twice in its time
+                    continue
             began = self.clock()
             await self._poll()
-            pause = max(least, began + self.every - self.clock())
+            earliest = self.clock() + least
+            due = max(earliest, began + self.every)
+
+    async def _refresh_hot(self) -> bool:
+        """Answer with hot commits that have just arrived; false if the tables have to be polled for that."""
+        try:
+            with self._turn():
+                found = await asyncio.get_running_loop().run_in_executor(self._polls, self.cache.store.refresh_hot)
+        except Exception:  # noqa: BLE001 - whatever the error, the poll that follows reports it
+            found = None
+        if found is None:
+            return False
+        if found.snapshot is not self.newest:
+            self.newest = found.snapshot
+            async with self._changed:
+                self._changed.notify_all()
+        return True
 
     def _ended(self, following: "asyncio.Task[None]") -> None:
         """Stop answering: a lane that no longer polls cannot know what is current."""

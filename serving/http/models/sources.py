@@ -39,10 +39,21 @@ class GapState(BaseModel):
     warning: str | None
 
 
+class HotTailState(BaseModel):
+    """The hot tail of a source (`serving.hot`), as its process last reported; `aside` says why answers are those of commits."""
+
+    aside: str | None
+    ahead: int = Field(description="Number of offsets that it counts beyond the commits.")
+    compared: int = Field(description="Comparisons of a view with the commits that took the place of hot commits.")
+    mismatched: int = Field(description="Number of rows that differed in these comparisons; it must be 0.")
+    bytes: int
+
+
 class SourceState(BaseModel):
     """The position of a source; `until_loss` is null if the broker does not answer.
 
-    Positions, counts, `log`, `archive` and `until_loss` are null for tokens restricted to rows; of gaps they get the names.
+    `hot` is null without a hot tail. Positions, counts, `log`, `archive`, `until_loss` and `hot` are null for tokens restricted
+    to rows; of gaps they get the names.
     """
 
     cut: Place | None
@@ -57,6 +68,7 @@ class SourceState(BaseModel):
     log: LogState | None
     archive: ArchiveState | None
     until_loss: UntilLossState | None
+    hot: HotTailState | None
     gaps: list[GapState]
 
 

@@ -1,7 +1,7 @@
 """The positions of log, archive and releases for `/status`: cached for some seconds, and no request waits long for them."""
 
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import datetime
 from typing import Final
 
@@ -10,6 +10,7 @@ from ledger.delta.addresses import Tables
 from ledger.log.retention import UntilLoss
 from ledger.publish import releases
 from ledger.publish.publications import Publication
+from serving.status.hot_tails import HotTailState, hot_tails
 from serving.status.log_ends import LogEnd, log_ends
 from serving.status.positions import Archived, archived
 from serving.status.retention import unarchived
@@ -25,10 +26,11 @@ _PATIENCE_S: Final = 0.8
 
 @dataclass(frozen=True)
 class Log:
-    """By source, the end of its topics, and how long unarchived records are safe; the latter only if the broker answers."""
+    """By source, the end of its topics, how long unarchived records are safe, if the broker answers, and its hot tail, if any."""
 
     ends: Mapping[str, LogEnd]
     until_loss: Mapping[str, UntilLoss]
+    hot: Mapping[str, HotTailState | None] = field(default_factory=dict)
 
     def end(self, source: str) -> LogEnd:
         """Where a source's topics end, or why that is not known."""
@@ -57,11 +59,12 @@ class Pipeline:
     def __post_init__(self) -> None:
         self._log, self._stored = TtlCache(_KEPT_S, self.clock), TtlCache(_KEPT_S, self.clock)
 
-    async def log(self, sources: Iterable[Source]) -> Log:
-        """The broker's answer about the sources, or why there is none."""
+    async def log(self, sources: Iterable[Source], *, release: int) -> Log:
+        """The broker's answer about the sources, or why there is none; and their hot tails under a release."""
         wanted = list(sources)
         found = await self._log.get_within(_PATIENCE_S, lambda: self._ask(wanted))
-        return found or _unknown(wanted, f"the broker has not answered within {_PATIENCE_S} s")
+        found = found or _unknown(wanted, f"the broker has not answered within {_PATIENCE_S} s")
+        return replace(found, hot=hot_tails(self.settings, release, [source.name for source in wanted], clock=self.clock))
 
     async def stored(self, live: Publication) -> Stored:
         """What the tables hold besides the live publication. Raises TandemError."""

@@ -7,7 +7,16 @@ import pyarrow as pa
 
 from serving.access.rights import Principal
 from serving.http.models.rows import Reason
-from serving.http.models.sources import ArchiveState, EventField, GapState, LogState, SourceDescribed, SourceState, UntilLossState
+from serving.http.models.sources import (
+    ArchiveState,
+    EventField,
+    GapState,
+    HotTailState,
+    LogState,
+    SourceDescribed,
+    SourceState,
+    UntilLossState,
+)
 from serving.http.models.status import Part, StandingRelease
 from serving.http.models.views import Column, ViewDescribed, ViewState, ViewSummary
 from serving.http.operations.pipeline import Log, Stored
@@ -70,6 +79,9 @@ def state(view: View, snapshot: Snapshot, *, bound: bool) -> ViewState:
 def source_state(name: str, snapshot: Snapshot, log: Log, stored: Stored, *, restricted: bool) -> SourceState:
     """The position of a source; a `restricted` caller does not learn which machines do not answer."""
     tail, end, archive, left = snapshot.tails[name], log.end(name), stored.archives.get(name), log.until_loss.get(name)
+    hot = log.hot.get(name)
+    if hot is not None and hot.aside is not None and restricted:
+        hot = replace(hot, aside="the server's log has the reason")
     return SourceState(
         cut=tail.cut.to_json(),
         realtime=tail.end.to_json(),
@@ -85,6 +97,7 @@ def source_state(name: str, snapshot: Snapshot, log: Log, stored: Stored, *, res
         ),
         archive=None if archive is None else ArchiveState(end=archive.end.to_json(), records=archive.records),
         until_loss=None if left is None else UntilLossState.model_validate(left.to_json()),
+        hot=None if hot is None else HotTailState.model_validate(hot.to_json()),
         gaps=[GapState.model_validate(gap_document(gap, accepted=done)) for gap, done in snapshot.gaps_of(name).items()],
     )
 
@@ -103,6 +116,7 @@ def bound_source_state(name: str, snapshot: Snapshot) -> SourceState:
         log=None,
         archive=None,
         until_loss=None,
+        hot=None,
         gaps=[
             GapState(
                 name=gap.name,

@@ -35,7 +35,9 @@ async def status(request: Request) -> Status:
 
     snapshot, sources, found = await server.lane.ask(known, by=str(principal))
     publication = snapshot.publication
-    log, stored = await asyncio.gather(server.pipeline.log(sources.values()), server.pipeline.stored(publication))
+    log, stored = await asyncio.gather(
+        server.pipeline.log(sources.values(), release=publication.release), server.pipeline.stored(publication)
+    )
     restricted, bound = principal.rights.restricted, bool(principal.rights.rows)
     shown = sorted({view.source.name for view in found.values()})
     return Status(

@@ -94,10 +94,12 @@ function source(name) {
         Watermark: state.watermark === null ? null : h("time", { datetime: state.watermark }, second(state.watermark)),
         "Newest event": state.newest === null ? null : h("time", { datetime: state.newest, title: time(state.newest) }, ago(state.newest)),
         "Until loss": state.until_loss?.warning,
+        "Hot tail": hotTail(state.hot),
       }),
     );
     const gaps = state.gaps.map((gap) => gap.warning);
-    const wrong = [state.problem, ...gaps, state.behind_bridge ? "A batch run advanced past events that the speed layer had not processed." : null].filter(Boolean);
+    const differs = state.hot?.mismatched ? `${counted(state.hot.mismatched, "row")} of the hot tail differed from the commits that followed.` : null;
+    const wrong = [state.problem, differs, ...gaps, state.behind_bridge ? "A batch run advanced past events that the speed layer had not processed." : null].filter(Boolean);
     const unknown = state.log?.problem ?? null;
     const now = [...wrong, unknown].join("\n");
     if (now === said) return;
@@ -129,6 +131,12 @@ function figures(state, status, rate, views) {
     answers: { value: counted(views, "view"), what: `publication ${number(status.publication)}` },
     failed: state.problem !== null,
   };
+}
+
+/** How far a hot tail is ahead of the commits, or why it stands aside; null without one. */
+function hotTail(hot) {
+  if (hot === null) return null;
+  return hot.aside === null ? `${counted(hot.ahead, "offset")} ahead of the commits` : `stands aside: ${hot.aside}`;
 }
 
 /** Offsets a second over the last few seconds, null until there are two polls. */

@@ -12,7 +12,7 @@ from bench.peers.catch_up import catch_up
 from bench.peers.contestant import Contestant, Setting
 from bench.peers.contestants.archive import ARCHIVE
 from bench.peers.contestants.batch import BATCH, BatchContestant, Job
-from bench.peers.contestants.registry import STREAMING
+from bench.peers.contestants.registry import FRESH, STREAMING
 from bench.peers.events import Shape, generate, values
 from bench.peers.freshness import Plan, measure
 from bench.peers.provided import Provided, provide
@@ -104,7 +104,7 @@ def test_an_archive_has_every_event(contestant: BatchContestant, started, sent, 
     assert found.seconds > 0
 
 
-@pytest.mark.parametrize("contestant", STREAMING, ids=lambda one: one.name)
+@pytest.mark.parametrize("contestant", FRESH, ids=lambda one: one.name)
 def test_every_marker_is_seen(contestant: Contestant, started, provided: Provided, tmp_path: Path) -> None:
     connection, pid = started
     topic = topics.empty(connection, f"live-{contestant.name}")

@@ -3,7 +3,7 @@
 import re
 import xml.etree.ElementTree as ET
 
-from bench.peers.contestants.registry import STREAMING
+from bench.peers.contestants.registry import FRESH
 from bench.peers.provided import LOCKS
 from infra.java import jar_fetch
 
@@ -29,5 +29,5 @@ def test_every_package_has_its_hash() -> None:
 
 
 def test_every_contestant_knows_its_version() -> None:
-    assert len({one.name for one in STREAMING}) == len(STREAMING)
-    assert all(re.match(r"\d+\.\d+|checkout", one.version()) for one in STREAMING)
+    assert len({one.name for one in FRESH}) == len(FRESH)
+    assert all(re.match(r"\d+\.\d+|checkout", one.version()) for one in FRESH)

@@ -8,13 +8,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from ledger.realtime import hot_messages
-from ledger.realtime.hot_chain import Change
-from ledger.realtime.hot_messages import Message, State, of_change, read, write
+from ledger.realtime.hot_chain import HotChange
+from ledger.realtime.hot_messages import HotMessage, HotStatus, message_of, read, write
 from tests.ledger.tiny import SOURCE, at, fold
 from views.errors import TandemError
 
-CHANGES = (None, Change(at(1, 1)), Change(at(1, 1), fold(at(1, 1), at(2, 3))))
-STATES = (State(), State("no broker", 1, 2, 3))
+CHANGES = (None, HotChange(at(1, 1)), HotChange(at(1, 1), fold(at(1, 1), at(2, 3))))
+STATES = (HotStatus(), HotStatus("no broker", 1, 2, 3))
 
 
 class Pipe(RawIOBase):
@@ -31,7 +31,7 @@ class Pipe(RawIOBase):
         return len(bytes(content[:7]))
 
 
-def sent(*messages: Message) -> bytes:
+def sent(*messages: HotMessage) -> bytes:
     """What reaches the server before the process has closed its end."""
     pipe = Pipe()
     out = BufferedWriter(pipe)
@@ -40,11 +40,11 @@ def sent(*messages: Message) -> bytes:
     return pipe.content
 
 
-messages = st.builds(of_change, st.integers(1, 3), st.just(SOURCE), st.sampled_from(STATES), st.sampled_from(CHANGES))
+messages = st.builds(message_of, st.integers(1, 3), st.just(SOURCE), st.sampled_from(STATES), st.sampled_from(CHANGES))
 
 
 @given(st.lists(messages, max_size=4), st.integers(0, 4000))
-def test_messages_are_read_as_they_were_sent_up_to_where_the_stream_breaks(several: list[Message], cut: int) -> None:
+def test_messages_are_read_as_they_were_sent_up_to_where_the_stream_breaks(several: list[HotMessage], cut: int) -> None:
     whole = sent(*several)
     assert list(read(BytesIO(whole))) == several
     ends = [len(sent(*several[:number])) for number in range(len(several) + 1)]
@@ -53,12 +53,12 @@ def test_messages_are_read_as_they_were_sent_up_to_where_the_stream_breaks(sever
 
 
 @pytest.mark.parametrize("change", CHANGES)
-def test_a_change_is_the_one_that_was_sent(change: Change | None) -> None:
-    assert of_change(1, SOURCE, State(), change).change == change
+def test_a_change_is_the_one_that_was_sent(change: HotChange | None) -> None:
+    assert message_of(1, SOURCE, HotStatus(), change).change == change
 
 
 def test_what_is_no_message_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
-    (first, second) = (of_change(1, SOURCE, state, None) for state in STATES)
+    (first, second) = (message_of(1, SOURCE, state, None) for state in STATES)
     body = sent(second)
     monkeypatch.setattr(hot_messages, "_MOST", len(body) - 4)
     assert list(read(BytesIO(body))) == [second]
@@ -70,4 +70,4 @@ def test_what_is_no_message_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
     with pytest.raises(TandemError, match="cannot be read"):
         next(read(BytesIO(b"\0\0\0\1x")))
     with pytest.raises(TandemError, match="a hot commit of 1 bytes cannot be read"):
-        Message(1, SOURCE, State(), {}, b"x").change  # noqa: B018 - it is read here
+        HotMessage(1, SOURCE, HotStatus(), {}, b"x").change  # noqa: B018 - it is read here

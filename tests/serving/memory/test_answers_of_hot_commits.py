@@ -12,11 +12,11 @@ from hypothesis import strategies as st
 
 from ledger.log.positions import LOG_START, Position, upper
 from ledger.realtime.commits import Commit
-from ledger.realtime.hot_chain import Change, HotCommits
-from ledger.realtime.hot_messages import State, of_change
+from ledger.realtime.hot_chain import HotChange, HotCommits, continued
+from ledger.realtime.hot_messages import HotStatus, message_of
 from serving.changes import Token, watch
 from serving.connection import Connection
-from serving.memory.hot_feed import Feed
+from serving.memory.hot_feed import HotFeed
 from serving.memory.store import Store
 from serving.read.outcome import Absent, Value
 from serving.read.selection import ALWAYS, select
@@ -28,7 +28,7 @@ from views.arrow.ipc import from_ipc
 from views.kernel.kernel import arrange, present_arranged
 from views.kernel.rows import ordered, to_rows
 
-WELL = State()
+WELL = HotStatus()
 
 
 @dataclass
@@ -36,8 +36,9 @@ class Hot:
     """The work of the process beside a server, over a log in memory: it folds by the kernel, and sends each change."""
 
     world: World
-    feed: Feed
+    feed: HotFeed
     release: int = 1
+    epoch: int = 1
     segments: list[tuple[Position, Position]] = field(default_factory=list)
 
     def read(self, to: Position) -> None:
@@ -46,7 +47,7 @@ class Hot:
         if to != start:
             base = self.segments[0][0] if self.segments else start
             self.segments.append((start, to))
-            self.say(Change(base, self.commit(start, to)))
+            self.publish(HotChange(base, self.commit(start, to)))
 
     def hand_over(self) -> None:
         """Start from where commits end."""
@@ -57,14 +58,27 @@ class Hot:
         end = above[0][0] if above else self.segments[-1][1]
         straddling = [(base, end)] if base != end else []
         self.segments = [*straddling, *above]
-        self.say(Change(base, self.commit(base, end) if straddling else None))
+        self.publish(HotChange(base, self.commit(base, end) if straddling else None))
+
+    def merge(self, first: int) -> None:
+        """Merge a segment and the next one."""
+        if len(self.segments) > first + 1:
+            start, end = self.segments[first][0], self.segments[first + 1][1]
+            self.segments[first : first + 2] = [(start, end)]
+            self.publish(HotChange(self.segments[0][0], self.commit(start, end)))
+
+    def restart(self) -> None:
+        """Another process starts where commits end."""
+        self.feed.disconnect("it has ended")
+        self.epoch += 1
+        self.segments.clear()
 
     def commit(self, start: Position, end: Position) -> Commit:
         folded = self.world.fold(start, end)
-        return Commit(start, end, 0, "fold", at=NOON, by="hot", **vars(folded))
+        return Commit(start, end, self.epoch, "fold", at=NOON, by="hot", **vars(folded))
 
-    def say(self, change: Change | None) -> None:
-        self.feed.hear(of_change(self.release, SOURCE, WELL, change))
+    def publish(self, change: HotChange | None) -> None:
+        self.feed.apply(message_of(self.release, SOURCE, WELL, change))
 
 
 @dataclass
@@ -101,6 +115,7 @@ steps = st.lists(
     st.one_of(
         st.tuples(st.just("hot"), st.integers(0, 1), some),
         st.tuples(st.just("hot"), st.integers(0, 1), some),
+        st.tuples(st.just("merge"), st.integers(0, 2)),
         st.tuples(st.just("commit"), st.integers(0, 2)),
         st.tuples(st.just("hand over"), st.just(0)),
         st.tuples(st.just("recompute"), st.just(0)),
@@ -120,7 +135,7 @@ def test_after_every_step_answers_are_those_of_the_log_at_their_position(
 ) -> None:
     with TemporaryDirectory() as folder:
         world, clock = World(Path(folder), definitions=definitions), Clock()
-        feed = Feed(clock)
+        feed = HotFeed(clock)
         hot, connection = Hot(world, feed), Connection(Store(world.tables, seed, hot=feed))
         reached = LOG_START
         for step in steps:
@@ -133,6 +148,8 @@ def test_after_every_step_answers_are_those_of_the_log_at_their_position(
                     ends = {place: max(start.get(place, 0), offset - back) for place, offset in world.end.items()}
                     if Position.of(ends) != start:
                         world.trigger(Position.of(ends))
+                case ("merge", int(first)):
+                    hot.merge(first)
                 case ("hand over", _):
                     hot.hand_over()
                 case ("recompute", _):
@@ -143,8 +160,12 @@ def test_after_every_step_answers_are_those_of_the_log_at_their_position(
                 case ("compact", _):
                     world.compact()
                 case ("lose", _):
-                    feed.lose("it has ended")
-                    hot.segments.clear()
+                    hot.restart()
+            if (advanced := connection.store.refresh_hot()) is not None:
+                now = advanced.snapshot.positions[SOURCE]
+                assert reached.at_or_below(now), "answers do not step back"
+                check(world, connection, now)
+                reached = upper(reached, now)
             connection.refresh()
             now = connection.snapshot().pinned.snapshot.positions[SOURCE]
             assert reached.at_or_below(now), "answers do not step back"
@@ -162,11 +183,11 @@ def world(tmp_path: Path) -> World:
 
 
 @pytest.fixture
-def feed() -> Feed:
-    return Feed(Clock())
+def feed() -> HotFeed:
+    return HotFeed(Clock())
 
 
-def test_provenance_says_where_the_hot_part_begins(world: World, feed: Feed) -> None:
+def test_provenance_says_where_the_hot_part_begins(world: World, feed: HotFeed) -> None:
     connection = Connection(Store(world.tables, 1, hot=feed))
     world.append(0, hit("/", 10))
     Hot(world, feed).read(world.end)
@@ -179,7 +200,7 @@ def test_provenance_says_where_the_hot_part_begins(world: World, feed: Feed) -> 
     assert (told.hot, told.realtime) == (position(9), position(10)), "until the process starts from there"
 
 
-def test_hot_commits_of_another_release_are_not_counted(world: World, feed: Feed) -> None:
+def test_hot_commits_of_another_release_are_not_counted(world: World, feed: HotFeed) -> None:
     connection = Connection(Store(world.tables, 1, hot=feed))
     world.append(0, hit("/", 10))
     Hot(world, feed, release=2).read(world.end)
@@ -187,7 +208,7 @@ def test_hot_commits_of_another_release_are_not_counted(world: World, feed: Feed
     assert connection.snapshot().pinned.snapshot.positions[SOURCE] == position(9)
 
 
-def test_hot_commits_behind_commits_are_left_out(world: World, feed: Feed) -> None:
+def test_hot_commits_behind_commits_are_left_out(world: World, feed: HotFeed) -> None:
     connection, hot = Connection(Store(world.tables, 1, hot=feed)), Hot(world, feed)
     world.append(0, hit("/", 10))
     hot.read(world.end)
@@ -200,12 +221,12 @@ def test_hot_commits_behind_commits_are_left_out(world: World, feed: Feed) -> No
 
 def test_lost_hot_commits_stay_in_answers_until_commits_reach_them_or_for_a_while(world: World) -> None:
     clock = Clock()
-    feed = Feed(clock)
+    feed = HotFeed(clock)
     connection = Connection(Store(world.tables, 1, hot=feed))
     world.append(0, hit("/", 10))
     Hot(world, feed).read(world.end)
     connection.refresh()
-    feed.lose("it has ended")
+    feed.disconnect("it has ended")
     clock.now += HOLD_S / 2
     connection.refresh()
     check(world, connection, position(10))
@@ -217,7 +238,7 @@ def test_lost_hot_commits_stay_in_answers_until_commits_reach_them_or_for_a_whil
     check(world, connection, position(10))
 
 
-def test_a_process_that_starts_again_divides_the_log_in_other_places(world: World, feed: Feed) -> None:
+def test_a_process_that_starts_again_divides_the_log_in_other_places(world: World, feed: HotFeed) -> None:
     """Its hot commits begin where those of the former one did, and none of them is the same."""
     connection, hot = Connection(Store(world.tables, 1, hot=feed)), Hot(world, feed)
     for number in (10, 11):
@@ -225,32 +246,93 @@ def test_a_process_that_starts_again_divides_the_log_in_other_places(world: Worl
         hot.read(world.end)
         connection.refresh()
         check(world, connection, world.end)
-    feed.lose("it has ended")
+    feed.disconnect("it has ended")
     world.append(0, hit("/", 12))
     Hot(world, feed).read(world.end)
     connection.refresh()
     check(world, connection, world.end)
 
 
-def test_records_that_the_log_may_have_lost_leave_answers_at_once(world: World, feed: Feed) -> None:
+def test_merged_hot_commits_add_nothing_to_a_view_that_counts_them(world: World, feed: HotFeed) -> None:
+    connection, hot = Connection(Store(world.tables, 1, hot=feed)), Hot(world, feed)
+    layers = []
+    for number in range(10, 14):
+        world.append(0, hit("/", number))
+        hot.read(world.end)
+        if number > 10:
+            hot.merge(0)
+        connection.refresh()
+        check(world, connection, world.end)
+        memory = connection.snapshot().view("per_page").memory
+        assert memory is not None
+        assert len(memory.answers.held.hot_commits) == 1
+        layers.append(memory.answers.held.hot)
+    hot.merge(0)
+    connection.refresh()
+    assert connection.snapshot().view("per_page").memory.answers.held.hot is layers[-1]  # type: ignore[union-attr]
+
+
+def test_hot_commits_of_another_process_are_added_to_none_of_the_former(world: World, feed: HotFeed) -> None:
+    hot = Hot(world, feed)
+    for number in (10, 11):
+        world.append(0, hit("/", number))
+        hot.read(world.end)
+    earlier = feed.commits(1, SOURCE)
+    hot.merge(0)
+    merged = feed.commits(1, SOURCE)
+    assert continued(earlier, merged) == 1
+    assert continued(merged, earlier) == 2
+    assert continued(earlier[:1], merged) is None
+    assert continued((), earlier) == 0
+    assert continued(earlier, earlier[1:]) is None
+    hot.epoch += 1
+    assert continued(earlier, (hot.commit(position(9), position(11)),)) is None
+
+
+def test_hot_commits_are_answered_without_a_poll_until_they_are_lost_or_do_not_continue(world: World, feed: HotFeed) -> None:
+    connection, hot = Connection(Store(world.tables, 1, hot=feed)), Hot(world, feed)
+    store = connection.store
+    assert store.refresh_hot() is None, "nothing was polled yet"
+    connection.refresh()
+    world.append(0, hit("/", 10))
+    hot.read(world.end)
+    assert store.refresh_hot() is not None
+    check(world, connection, position(10))
+    world.trigger()
+    hot.hand_over()
+    world.append(0, hit("/", 11))
+    hot.read(world.end)
+    assert store.refresh_hot() is None, "the commit below the hot commits was not polled yet"
+    check(world, connection, position(10))
+    connection.refresh()
+    check(world, connection, position(11))
+    hot.restart()
+    assert store.refresh_hot() is None, "nobody knows whether they come back"
+    hot.publish(None)
+    assert store.refresh_hot() is None, "records may be lost"
+    connection.refresh()
+    check(world, connection, position(10))
+
+
+def test_records_that_the_log_may_have_lost_leave_answers_at_once(world: World, feed: HotFeed) -> None:
     """The topic was created again: no commit will ever count what the process had read."""
     connection, hot = Connection(Store(world.tables, 1, hot=feed)), Hot(world, feed)
     world.append(0, hit("/", 10))
     hot.read(world.end)
     connection.refresh()
     check(world, connection, position(10))
-    hot.say(None)
+    hot.publish(None)
     connection.refresh()
     check(world, connection, position(9))
 
 
-class LostMeanwhile(Feed):
+class LostMeanwhile(HotFeed):
     """A feed whose process reports that records are lost, just after a reader got the hot commits that count them."""
 
     def commits(self, release: int, source: str) -> HotCommits:
         found = super().commits(release, source)
         if found:
-            self.hear(of_change(release, source, State("the topics have changed"), None))
+            self.apply(message_of(release, source, HotStatus("the topics have changed"), None))
         return found
 
 
@@ -265,66 +347,66 @@ def test_a_reader_that_got_lost_records_just_before_leaves_them_at_its_next_poll
     check(world, connection, position(9))
 
 
-def test_the_reason_of_a_tail_that_stands_aside_counts_as_one_loss(feed: Feed) -> None:
+def test_the_reason_of_a_tail_that_stands_aside_counts_as_one_loss(feed: HotFeed) -> None:
     """A tail that stands aside retries each second; the other sources' answers stay as they are meanwhile."""
     for source in ("hits", "hits", "others", "hits"):
-        feed.hear(of_change(1, source, State("no broker"), None))
+        feed.apply(message_of(1, source, HotStatus("no broker"), None))
     assert feed.losses == 2
 
 
-def test_a_tail_that_followed_again_may_lose_records_again(world: World, feed: Feed) -> None:
+def test_a_tail_that_followed_again_may_lose_records_again(world: World, feed: HotFeed) -> None:
     hot = Hot(world, feed)
-    for said in (None, Change(position(9)), None):
-        hot.say(said)
+    for said in (None, HotChange(position(9)), None):
+        hot.publish(said)
     assert feed.losses == 2
     hot.release = 2
-    hot.say(None)
+    hot.publish(None)
     hot.release = 1
-    hot.say(None)
+    hot.publish(None)
     assert feed.losses == 4, "a release that is live again may lose records as any other"
 
 
-def test_comparisons_add_up_over_all_processes_and_sources(feed: Feed) -> None:
+def test_comparisons_add_up_over_all_processes_and_sources(feed: HotFeed) -> None:
     """A process counts from 0, whether the one before it was lost or stood aside."""
-    hear = feed.hear
+    apply = feed.apply
     for compared, mismatched, expected in ((2, 0, (2, 0)), (5, 3, (5, 3)), (5, 3, (5, 3)), (1, 1, (6, 4)), (2, 1, (7, 4))):
-        hear(of_change(1, SOURCE, State(compared=compared, mismatched=mismatched), None))
+        apply(message_of(1, SOURCE, HotStatus(compared=compared, mismatched=mismatched), None))
         assert (feed.compared, feed.mismatched) == expected
-    feed.lose("it has ended")
-    hear(of_change(1, SOURCE, State(compared=3, mismatched=2), None))
-    hear(of_change(1, "others", State(compared=1, mismatched=1), None))
+    feed.disconnect("it has ended")
+    apply(message_of(1, SOURCE, HotStatus(compared=3, mismatched=2), None))
+    apply(message_of(1, "others", HotStatus(compared=1, mismatched=1), None))
     assert (feed.compared, feed.mismatched) == (11, 7)
 
 
 def test_each_change_wakes_and_a_lost_process_is_the_reason_of_every_source() -> None:
     woken = list[int]()
-    feed = Feed(Clock(), lambda: woken.append(1))
+    feed = HotFeed(Clock(), lambda: woken.append(1))
     for source in ("others", SOURCE):
-        feed.hear(of_change(1, source, State(compared=1), Change(position(9))))
-    feed.lose("it has ended")
+        feed.apply(message_of(1, source, HotStatus(compared=1), HotChange(position(9))))
+    feed.disconnect("it has ended")
     assert len(woken) == 3
-    assert feed.states == {(1, "others"): State("it has ended"), (1, SOURCE): State("it has ended")}
+    assert feed.statuses == {(1, "others"): HotStatus("it has ended"), (1, SOURCE): HotStatus("it has ended")}
 
 
-def test_a_source_that_a_new_release_lacks_has_no_state(world: World, feed: Feed) -> None:
+def test_a_source_that_a_new_release_lacks_has_no_state(world: World, feed: HotFeed) -> None:
     world.append(0, hit("/", 10))
     Hot(world, feed).read(world.end)
-    feed.hear(of_change(2, "others", WELL, None))
-    assert [*feed.states] == [(2, "others")]
+    feed.apply(message_of(2, "others", WELL, None))
+    assert [*feed.statuses] == [(2, "others")]
     assert feed.commits(1, SOURCE) == ()
 
 
-def test_a_broker_that_is_away_leaves_the_hot_commits(world: World, feed: Feed) -> None:
+def test_a_broker_that_is_away_leaves_the_hot_commits(world: World, feed: HotFeed) -> None:
     connection, hot = Connection(Store(world.tables, 1, hot=feed)), Hot(world, feed)
     world.append(0, hit("/", 10))
     hot.read(world.end)
-    feed.hear(of_change(1, SOURCE, State("no broker"), Change(position(9))))
-    assert [state.aside for state in feed.states.values()] == ["no broker"]
+    feed.apply(message_of(1, SOURCE, HotStatus("no broker"), HotChange(position(9))))
+    assert [state.aside for state in feed.statuses.values()] == ["no broker"]
     connection.refresh()
     check(world, connection, position(10))
 
 
-def test_a_client_that_continues_from_a_token_misses_no_change_of_hot_commits(world: World, feed: Feed) -> None:
+def test_a_client_that_continues_from_a_token_misses_no_change_of_hot_commits(world: World, feed: HotFeed) -> None:
     connection, hot = Connection(Store(world.tables, 1, hot=feed)), Hot(world, feed)
     now = connection.view("per_page").now()
     world.append(0, hit("/", 10), hit("/new", 11))
@@ -338,7 +420,7 @@ def test_a_client_that_continues_from_a_token_misses_no_change_of_hot_commits(wo
     assert Token.parse(changed.token).end == position(9)
 
 
-def test_only_hot_commits_in_a_row_are_taken(world: World, feed: Feed) -> None:
+def test_only_hot_commits_in_a_row_are_taken(world: World, feed: HotFeed) -> None:
     hot = Hot(world, feed)
-    hot.say(Change(position(9), hot.commit(position(6), position(9))))
+    hot.publish(HotChange(position(9), hot.commit(position(6), position(9))))
     assert feed.commits(1, SOURCE) == ()

@@ -6,24 +6,24 @@ from threading import Event
 
 import pytest
 
-from ledger.realtime.hot_messages import Message
+from ledger.realtime.hot_messages import HotMessage
 from serving.memory import hot_process
-from serving.memory.hot_feed import Feed
+from serving.memory.hot_feed import HotFeed
 from serving.memory.hot_process import HotProcess
 from tests.stack import PYTHONPATH
 
 SENDS = """
 import sys, threading
-from ledger.realtime.hot_messages import State, of_change, write
-write(sys.stdout.buffer, of_change(1, "hits", State(), None))
+from ledger.realtime.hot_messages import HotStatus, message_of, write
+write(sys.stdout.buffer, message_of(1, "hits", HotStatus(), None))
 threading.Event().wait()
 """
 
 
-class Broken(Feed):
+class Broken(HotFeed):
     """A feed that cannot apply messages, for a reason that nobody expects."""
 
-    def hear(self, message: Message) -> None:
+    def apply(self, message: HotMessage) -> None:
         raise AttributeError(message.source)
 
 
@@ -35,12 +35,12 @@ def test_a_message_that_cannot_be_applied_restarts_the_process(tmp_path: Path, m
     monkeypatch.setattr(hot_process, "_AGAIN_S", 0.0)
     twice, said = Event(), list[str]()
 
-    def say(line: str) -> None:
+    def log(line: str) -> None:
         said.append(line)
         if len(said) == 2:
             twice.set()
 
-    process = HotProcess(tmp_path, {**os.environ, "PYTHONPATH": f"{tmp_path}{os.pathsep}{PYTHONPATH}"}, Broken(lambda: 0.0), say)
+    process = HotProcess(tmp_path, {**os.environ, "PYTHONPATH": f"{tmp_path}{os.pathsep}{PYTHONPATH}"}, Broken(lambda: 0.0), log)
     process.start()
     try:
         assert twice.wait(60)

@@ -20,7 +20,7 @@ from infra.settings import Kafka, Settings
 from ledger.delta.addresses import Tables
 from ledger.log.positions import Position
 from serving.connection import Connection
-from serving.memory.hot_feed import Feed
+from serving.memory.hot_feed import HotFeed
 from serving.memory.hot_process import HotProcess
 from serving.memory.store import Store
 from tests.serving.http.routes.test_the_broker_goes_away import Broker
@@ -51,7 +51,7 @@ class Server:
     said: list[str] = field(default_factory=list)
 
     def __post_init__(self) -> None:
-        self.feed = Feed(time.monotonic)
+        self.feed = HotFeed(time.monotonic)
         self.process = HotProcess(self.folder, folders.child_environment(environ()), self.feed, self.said.append)
         self.connection = Connection(Store(Tables.of(self.settings), 1, hot=self.feed))
 
@@ -70,7 +70,7 @@ class Server:
     @property
     def follows(self) -> bool:
         """Whether the hot tail of the live release follows the log."""
-        return any(state.aside is None for state in self.feed.states.values())
+        return any(state.aside is None for state in self.feed.statuses.values())
 
 
 @contextmanager

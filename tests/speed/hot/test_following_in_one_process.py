@@ -14,19 +14,20 @@ import pytest
 
 from infra import kafka
 from infra.kafka import broker as embedded
+from infra.process.hot_report import HotReporter
 from infra.settings import Settings, Speed
 from ledger.log.positions import Position
 from ledger.publish import publications, releases
 from ledger.realtime.commits import Commit
 from ledger.realtime.hot_chain import HotCommits
-from ledger.realtime.hot_messages import Message, read
+from ledger.realtime.hot_messages import HotMessage, read
 from serving.connection import Connection
-from serving.memory.hot_feed import Feed
+from serving.memory.hot_feed import HotFeed
 from serving.memory.store import Store
 from speed.hot import __main__ as process
 from speed.hot import follow
 from speed.hot.__main__ import HotTails
-from speed.hot.follow import Aside, HotFollow, OtherRelease, Restart
+from speed.hot.follow import Aside, HotFollower, OtherRelease, Restart
 from tests import one_process
 from tests.one_process import MemoryBroker
 from tests.speed.sales import commits, per_minute, sale, some, wait_for
@@ -44,16 +45,16 @@ class Beside:
 
     layer: Layer
     seconds: float = 0.0
-    _hot: HotFollow | None = None
-    feed: Feed = field(init=False)
+    _hot: HotFollower | None = None
+    feed: HotFeed = field(init=False)
     connection: Connection = field(init=False)
 
     def __post_init__(self) -> None:
-        self.feed = Feed(lambda: self.seconds)
+        self.feed = HotFeed(lambda: self.seconds)
         self.connection = Connection(Store(self.layer.tables, 1, hot=self.feed))
 
     @property
-    def hot(self) -> HotFollow:
+    def hot(self) -> HotFollower:
         assert self._hot is not None
         return self._hot
 
@@ -65,8 +66,8 @@ class Beside:
         """Another process of hot tails, which begins where commits end."""
         release = releases.load(self.layer.tables, 1)
         project = load_files(release.files)
-        self.feed.lose("it has ended")
-        self._hot = HotFollow(
+        self.feed.disconnect("it has ended")
+        self._hot = HotFollower(
             self.layer.settings,
             self.layer.tables,
             kafka.connect(one_process.ADDRESS),
@@ -74,7 +75,7 @@ class Beside:
             project.sources["sales"],
             project.views,
             self.layer.now,
-            self.feed.hear,
+            self.feed.apply,
             lambda: self.seconds,
         )
         self._hot.begin()
@@ -278,7 +279,7 @@ def test_a_tail_that_commits_have_passed_has_half_a_minute_to_read_on(beside: Be
     beside.start()
     beside.step()
     with monkeypatch.context() as patch:
-        patch.setattr(HotFollow, "_read", lambda *_: None)
+        patch.setattr(HotFollower, "_read", lambda *_: None)
         layer.topic.append(some([1]))
         layer.drain()
         beside.step(later=29)
@@ -287,7 +288,7 @@ def test_a_tail_that_commits_have_passed_has_half_a_minute_to_read_on(beside: Be
             beside.step(later=1)
     beside.step()
     with monkeypatch.context() as patch:
-        patch.setattr(HotFollow, "_read", lambda *_: None)
+        patch.setattr(HotFollower, "_read", lambda *_: None)
         layer.topic.append(some([2]))
         layer.drain()
         beside.step(later=30)  # counted from when the tail last covered them
@@ -339,7 +340,7 @@ def test_commits_that_end_below_the_tails_base_end_it(beside: Beside, monkeypatc
     layer.drain()
     beside.start()
     live, found, _ = beside.hot._committed()
-    monkeypatch.setattr(HotFollow, "_committed", lambda _: (live, found[:-1], found[-1].start))
+    monkeypatch.setattr(HotFollower, "_committed", lambda _: (live, found[:-1], found[-1].start))
     with pytest.raises(Restart, match="outside the hot tail"):
         beside.step()
 
@@ -373,7 +374,7 @@ def test_a_topic_created_again_is_found_before_its_records_are_sent(beside: Besi
     layer.topic.append(some([3, 4, 5, 6]))
     sent = beside.hot_commits
     with pytest.raises(Restart, match="topics have changed"):
-        beside.step(later=0)
+        beside.step(later=1)
     assert beside.hot_commits == sent
     with pytest.raises(Aside, match=f"has not recorded topic '{layer.topic.topic.name}' yet"):
         beside.start()
@@ -411,16 +412,16 @@ def test_identities_older_than_the_dedup_window_are_not_loaded(beside: Beside) -
 
 
 @contextmanager
-def running(beside: Beside, said: list[str], heard: list[Message]) -> Iterator[Thread]:
+def running(beside: Beside, said: list[str], heard: list[HotMessage]) -> Iterator[Thread]:
     """The hot tails of a project in a thread, as their process has them; what it sends reaches the server and `heard`."""
     stop, (source, sink) = Event(), os.pipe()
-    tails = HotTails(beside.layer.settings, os.fdopen(sink, "wb"), stop, said.append)
+    tails = HotTails(beside.layer.settings, os.fdopen(sink, "wb"), stop, said.append, HotReporter(beside.layer.settings.folder))
     stream = os.fdopen(source, "rb")
 
     def hear() -> None:
         for message in read(stream):
             heard.append(message)
-            beside.feed.hear(message)
+            beside.feed.apply(message)
 
     threads = [Thread(target=tails.run, daemon=True), Thread(target=hear, daemon=True)]
     for thread in threads:
@@ -442,7 +443,7 @@ def test_a_process_follows_each_live_release_and_reports_once_why_it_stands_asid
     monkeypatch.setattr(process, "_AGAIN_S", 0.01)
     monkeypatch.setattr(process, "_WAIT_S", 0.01)
     monkeypatch.setattr(follow, "_ASK_S", 0.0)
-    layer, said, heard = beside.layer, list[str](), list[Message]()
+    layer, said, heard = beside.layer, list[str](), list[HotMessage]()
     layer.topic.append(some([1, 2]))
     with running(beside, said, heard):
         wait_for(lambda: beside.position == layer.end)
@@ -453,12 +454,12 @@ def test_a_process_follows_each_live_release_and_reports_once_why_it_stands_asid
                 patch.setattr(kafka, "topics", away(text))
                 wait_for(lambda text=text: f"the hot tail of source 'sales' stands aside: {text}" in said)  # type: ignore[misc]
                 assert beside.position == layer.end
-            wait_for(lambda: all(state.aside is None for state in beside.feed.states.values()))
+            wait_for(lambda: all(state.aside is None for state in beside.feed.statuses.values()))
         assert len(said) == 2
         promote(layer)
         layer.topic.append(some([3]))
-        wait_for(lambda: (2, "sales") in beside.feed.states)
-        wait_for(lambda: heard[-1].release == 2 and heard[-1].state.aside is None)
+        wait_for(lambda: (2, "sales") in beside.feed.statuses)
+        wait_for(lambda: heard[-1].release == 2 and heard[-1].status.aside is None)
         layer.topic.again()
         wait_for(lambda: "the hot tail of source 'sales' stands aside: the topics have changed" in said)
         wait_for(lambda: "has not recorded topic" in said[-1])
@@ -479,7 +480,7 @@ def test_a_broker_that_moved_is_followed_to_its_new_address(beside: Beside, monk
     monkeypatch.setattr(process, "_AGAIN_S", 0.01)
     monkeypatch.setattr(process, "_WAIT_S", 0.01)
     monkeypatch.setattr(follow, "_ASK_S", 0.0)
-    layer, said, heard = beside.layer, list[str](), list[Message]()
+    layer, said, heard = beside.layer, list[str](), list[HotMessage]()
     with running(beside, said, heard):
         wait_for(lambda: bool(heard))
         with monkeypatch.context() as patch:
@@ -494,12 +495,13 @@ def test_a_defect_or_a_server_that_has_ended_ends_the_process(beside: Beside, mo
     hooked = list[str]()
     monkeypatch.setattr("threading.excepthook", lambda hook: hooked.append(str(hook.exc_value)))
     with monkeypatch.context() as patch, running(beside, [], []) as run:
-        patch.setattr(HotFollow, "begin", lambda _: 1 // 0)
+        patch.setattr(HotFollower, "begin", lambda _: 1 // 0)
         run.join(60)
         assert not run.is_alive()
     assert hooked == ["integer division or modulo by zero"]
     source, sink = os.pipe()
     os.close(source)
     stop = Event()
-    HotTails(beside.layer.settings, os.fdopen(sink, "wb", 0), stop, str).run()  # type: ignore[arg-type]
+    reporter = HotReporter(beside.layer.settings.folder)
+    HotTails(beside.layer.settings, os.fdopen(sink, "wb", 0), stop, str, reporter).run()  # type: ignore[arg-type]
     assert stop.is_set()

@@ -6,15 +6,17 @@ from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime, timedelta
 
 import pyarrow as pa
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from ledger.log.counts import plus
 from ledger.log.positions import LOG_START, Position, ranges
 from ledger.realtime.commits import Commit
-from ledger.realtime.hot_chain import Change, HotCommits, changed, continuing, decoded, encoded
+from ledger.realtime.hot_chain import HotChange, HotCommits, changed, continuing, decoded, encoded
 from speed.dedup.dedup_window import DedupWindow
 from speed.dedup.identities import identified, identities, values
+from speed.hot import hot_tail
 from speed.hot.comparison import differing
 from speed.hot.hot_tail import Before, Covered, HotTail, states
 from speed.micro_batch.fold import fold_shares
@@ -97,12 +99,14 @@ def sale(number: int) -> bytes:
 class Played:
     """A log, the commits of its realtime table, a process that follows the log, and a server that gets its changes.
 
-    `around` says whether duplicates may be in different partitions, `kinds` which views there are.
+    `around` says whether duplicates may be in different partitions, `kinds` which views there are, `fanout` how many segments of
+    the hot tail become one.
     """
 
     source: str
     around: bool
     kinds: tuple[str, ...]
+    fanout: int = 8
     log: list[list[bytes]] = field(default_factory=lambda: [[] for _ in range(PARTITIONS)])
     commits: list[Commit] = field(default_factory=list)
     window: DedupWindow = field(default_factory=lambda: DedupWindow(MINUTES))
@@ -179,7 +183,10 @@ class Played:
         to = Position.of({p: max(last.get(p, 0), offset - back) for p, offset in end.items()})
         if to != last:
             commit = self.hot.extend(pa.concat_tables(self.records(last, to)), to, at=START)
-            self.hear(Change(self.hot.base, commit))
+            self.apply(HotChange(self.hot.base, commit))
+            for merged in self.hot.compact():
+                self.apply(HotChange(self.hot.base, merged))
+            assert [one.partials for one in self.served] == [one.partials for one in self.hot.commits]
 
     def rebase(self, _: None = None) -> None:
         """The process starts from where commits end, if it has come that far; else it reads on."""
@@ -188,7 +195,7 @@ class Played:
         before = self.hot.commits
         covered = self.hot.rebase(self.committed, at=START, watermark=self.reached)
         first = self.hot.commits[0] if self.hot.commits and self.hot.commits[0] not in before else None
-        self.hear(Change(self.hot.base, first))
+        self.apply(HotChange(self.hot.base, first))
         self.compare(covered)
 
     def compare(self, covered: Covered) -> None:
@@ -207,7 +214,8 @@ class Played:
         for table in self.records(LOG_START, self.committed):
             found = identified(self.of, decode(self.of, table).events, ("T",))
             window = window.extended(values(identities(self.of, found)), at=0, caught_up=0)
-        self.hot = HotTail(self.task, self.of, self.views, self.committed, Before(window, self.maxima, self.reached))
+        before = Before(window, self.maxima, self.reached)
+        self.hot = HotTail(self.task, self.of, self.views, self.committed, before, fanout=self.fanout)
         self.served = ()
 
     def compact(self, _: None = None) -> None:
@@ -222,10 +230,10 @@ class Played:
             more = {"partials": partials, "maxima": maxima, "watermark": old[-1].watermark}
             self.commits = [Commit(old[0].start, old[-1].end, 1, "fold", counts=counts, **more), *kept]
 
-    def hear(self, change: Change) -> None:
+    def apply(self, change: HotChange) -> None:
         """The server gets a change."""
         sent = None if change.commit is None else decoded(encoded(change.commit))
-        self.served = changed(self.served, Change(change.base, sent))
+        self.served = changed(self.served, HotChange(change.base, sent))
 
     def check(self) -> None:
         """The answers of the server equal those of the whole log below their position."""
@@ -277,11 +285,12 @@ def continued(commits: Sequence[Commit], covered: Covered) -> Sequence[Commit] |
     steps,
     st.sampled_from([("sales", False), ("sales", True), ("bare", False)]),
     st.sampled_from([("minutes", "pairs"), ("shops", "hops"), ("visits", "lasts")]),
+    st.sampled_from([2, 3, 8]),
 )
 def test_a_hot_answer_equals_the_cold_answer_at_its_position(
-    steps: list[tuple[str, object]], of: tuple[str, bool], kinds: tuple[str, ...]
+    steps: list[tuple[str, object]], of: tuple[str, bool], kinds: tuple[str, ...], fanout: int
 ) -> None:
-    played = Played(*of, kinds)
+    played = Played(*of, kinds, fanout)
     play = {
         "append": played.append,
         "read": played.read,
@@ -293,3 +302,31 @@ def test_a_hot_answer_equals_the_cold_answer_at_its_position(
     for what, how in steps:
         play[what](how)  # type: ignore[operator]
         played.check()
+
+
+def test_segments_stay_few_while_no_commit_arrives_and_commits_may_then_end_anywhere() -> None:
+    played = Played("sales", around=True, kinds=("minutes", "shops"), fanout=2)
+    for number in range(40):
+        played.append([(number % 8, number % PARTITIONS)])
+        played.read(0)
+        assert len(played.hot.segments) <= 6, "each level has fewer segments than its fanout"
+    played.check()
+    assert played.hot.nbytes == sum(segment.nbytes for segment in played.hot.segments)
+    for shares in ([1, 3], [2, 1], [1, 1], [3, 2], [1, 2], [4, 4]):
+        played.commit(shares)
+        played.rebase()
+        played.check()
+    assert played.committed == played.end
+    assert played.compared > 4
+    assert played.hot.segments == ()
+
+
+def test_a_large_segment_is_not_merged(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Commits may end inside it, and the records above them are then folded again."""
+    monkeypatch.setattr(hot_tail, "_SMALL", 4)
+    played = Played("bare", around=False, kinds=("minutes",), fanout=2)
+    for number in range(32):
+        played.append([(number % 8, 0)])
+        played.read(0)
+    assert [segment.records.num_rows for segment in played.hot.segments] == [4] * 8
+    played.check()

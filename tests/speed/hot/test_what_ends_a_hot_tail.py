@@ -13,11 +13,11 @@ from infra.settings import Serving, Settings
 from ledger.log.counts import Counts
 from ledger.log.positions import LOG_START, Position
 from ledger.publish import releases
-from ledger.realtime.hot_messages import Message
+from ledger.realtime.hot_messages import HotMessage
 from speed.dedup.dedup_window import DedupWindow
 from speed.hot.__main__ import Reports
 from speed.hot.comparison import alike, differing
-from speed.hot.follow import Aside, HotFollow, Restart, earlier_topic
+from speed.hot.follow import Aside, HotFollower, Restart, earlier_topic
 from speed.hot.hot_tail import Before, HotTail, NotTiling
 from speed.micro_batch.task import Task
 from speed.source.counted_at import Stretch
@@ -42,13 +42,13 @@ class Reader:
         """Nothing is open."""
 
 
-def following(world: World, base: Position, *, most: int | None = None) -> tuple[HotFollow, list[Message]]:
+def following(world: World, base: Position, *, most: int | None = None) -> tuple[HotFollower, list[HotMessage]]:
     """A hot tail from `base` on, without a broker that answers."""
-    sent: list[Message] = []
+    sent: list[HotMessage] = []
     release, source = releases.load(world.tables, 1), world.project.sources[SOURCE]
     settings = Settings(state=str(world.state), serving=Serving(hot_mb=1))
     connection: Any = Connection()
-    found = HotFollow(settings, world.tables, connection, release, source, world.project.views, lambda: NOON, sent.append)
+    found = HotFollower(settings, world.tables, connection, release, source, world.project.views, lambda: NOON, sent.append)
     task = Task(release.files, SOURCE, {name: name for name in world.project.views}, generations=("T",))
     found.tail = HotTail(task, source, world.project.views, base, Before(DedupWindow(0)), most=most)
     reader: Any = Reader()
@@ -155,10 +155,10 @@ def test_a_broker_that_is_away_is_reported_and_the_hot_commits_stay(tmp_path: Pa
     monkeypatch.setattr(kafka, "topics", away)
     one.step(0)
     one.step(0)
-    assert [(each.state.aside, each.base) for each in sent] == [("Kafka does not answer", world.writer.end.to_json())]
+    assert [(each.status.aside, each.base) for each in sent] == [("Kafka does not answer", world.writer.end.to_json())]
     monkeypatch.setattr(kafka, "topics", lambda *_: ())
     one.step(0)
-    assert sent[-1].state.aside is None
+    assert sent[-1].status.aside is None
     assert one.away is None
 
 
@@ -206,11 +206,43 @@ def test_a_reason_is_reported_once_until_another_one_or_all_is_well() -> None:
     said: list[str] = []
     reports = Reports("it stands aside", said.append)
     for why in ("offsets 3 to 7 are gone", "offsets 4 to 12 are gone", "no broker", "no broker", "offsets 5 to 9 are gone"):
-        reports.tell(why)
-    reports.well()
-    reports.tell("offsets 5 to 9 are gone")
+        reports.report(why)
+    reports.recovered()
+    reports.report("offsets 5 to 9 are gone")
     assert said == [
         "it stands aside: offsets 3 to 7 are gone",
         "it stands aside: no broker",
         *["it stands aside: offsets 5 to 9 are gone"] * 2,
     ]
+
+
+def test_folds_use_a_part_of_a_core_but_for_records_that_wait(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A fold that takes 0.1 s is followed by the next one 0.4 s after it began; a log that has more is read on at once."""
+    world = nine_hits(tmp_path)
+    one, _ = following(world, world.writer.end)
+    now, slept = [100.0], list[float]()
+    one.clock = lambda: now[0]
+    one._asked = one._covered = one._looked = 100.0
+
+    def sleep(seconds: float) -> None:
+        slept.append(seconds)
+        now[0] += seconds
+
+    def fold(_: HotFollower) -> bool:
+        now[0] += 0.1
+        return True
+
+    one.sleep = sleep
+    monkeypatch.setattr(HotFollower, "_fold", fold)
+    monkeypatch.setattr(HotFollower, "_hand_over", lambda _: None)
+    monkeypatch.setattr(HotFollower, "_read", lambda *_: False)
+    assert one.step(0.2)
+    assert slept == []
+    assert not one.step(0.2), "it looks at the commits meanwhile"
+    assert one.step(0.2)
+    assert slept == pytest.approx([0.2, 0.1])
+    monkeypatch.setattr(HotFollower, "_read", lambda *_: True)
+    slept.clear()
+    for _ in range(3):
+        one.step(1.0)
+    assert slept == pytest.approx([0.3])

@@ -1,4 +1,4 @@
-"""However often a lane is woken, it polls the tables at most twice in the time between two polls."""
+"""However often a lane is woken, it polls the tables at most twice in the time between two polls; hot commits need no poll."""
 
 import asyncio
 import time
@@ -8,8 +8,10 @@ from pathlib import Path
 
 from serving.http.answers.cache import AnswerCache
 from serving.http.answers.lane import Lane
+from serving.memory.hot_feed import HotFeed
 from serving.memory.store import Store
-from tests.serving.world import nine_hits
+from tests.serving.memory.test_answers_of_hot_commits import Hot
+from tests.serving.world import SOURCE, hit, nine_hits, position
 
 EVERY_S = 0.2
 POLLS = 6
@@ -55,5 +57,43 @@ def test_a_lane_that_is_woken_polls_before_its_time(tmp_path: Path) -> None:
                 while len(polls.times) < 2:
                     await lane.another(before, seconds=0.05)
             assert time.monotonic() - began < 4.0
+
+    asyncio.run(followed())
+
+
+def test_hot_commits_are_answered_at_once_and_without_a_poll(tmp_path: Path) -> None:
+    async def followed() -> None:
+        world, polls, feed = nine_hits(tmp_path), Polls(), HotFeed(time.monotonic)
+        lane = Lane(AnswerCache(Store(world.tables, 1, hot=feed), 1 << 20), 600.0, time.monotonic, polls.polled)
+        feed.woken = lane.wake
+        hot = Hot(world, feed)
+        async with lane.open():
+            for number in (10, 11, 12):
+                before = lane.newest
+                world.append(0, hit("/", number))
+                await asyncio.to_thread(hot.read, world.end)
+                assert await lane.another(before, seconds=60)
+                assert lane.snapshot().positions[SOURCE] == position(number)
+        assert len(polls.times) == 1
+
+    asyncio.run(followed())
+
+
+def test_a_lane_that_is_always_woken_still_polls(tmp_path: Path) -> None:
+    async def followed() -> None:
+        world, polls, feed = nine_hits(tmp_path), Polls(), HotFeed(time.monotonic)
+        lane = Lane(AnswerCache(Store(world.tables, 1, hot=feed), 1 << 20), EVERY_S, time.monotonic, polls.polled)
+        world.append(0, hit("/", 10))
+        Hot(world, feed).read(world.end)
+        async with lane.open():
+
+            async def waken() -> None:
+                while True:
+                    lane.wake()
+                    await asyncio.sleep(0)
+
+            waking = asyncio.create_task(waken())
+            await asyncio.wait_for(polls.enough.wait(), 60)
+            waking.cancel()
 
     asyncio.run(followed())

@@ -22,7 +22,7 @@ from serving.access import rights
 from serving.http.models import events, me, operations, rows, runs, sources, status, views
 from serving.http.operations import runs as running
 from serving.read import provenance
-from serving.status import log_ends, part_state, positions, standing_releases
+from serving.status import hot_tails, log_ends, part_state, positions, standing_releases
 from views import exactness
 from views.source import event
 from views.verify import release_diff
@@ -69,6 +69,7 @@ MIRRORS: Final = (
     Mirror(sources.LogState, log_ends.LogEnd, {"end": "position"}, added=frozenset({"lag"})),
     Mirror(sources.ArchiveState, positions.Archived, unshown=frozenset({"counts"})),
     Mirror(sources.UntilLossState, retention.UntilLoss, unshown=frozenset({"short", "expired"})),
+    Mirror(sources.HotTailState, hot_tails.HotTailState),
     Mirror(
         sources.GapState,
         gaps.Gap,

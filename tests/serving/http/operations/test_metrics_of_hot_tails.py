@@ -1,16 +1,17 @@
 """The server's metrics of hot tails: gauges of their states now, counters of what has been compared since the start."""
 
-from ledger.realtime.hot_messages import State
+from ledger.realtime.hot_messages import HotStatus
 from serving.http.metrics import Metrics
 
 
 def test_comparisons_are_counters_and_states_are_gauges() -> None:
     metrics = Metrics()
-    metrics.hot([State(nbytes=7), State("no broker")], compared=3, mismatched=0)
-    metrics.hot([State(nbytes=5)], compared=5, mismatched=2)
+    metrics.hot([HotStatus(nbytes=7), HotStatus("no broker")], ahead=9, compared=3, mismatched=0)
+    metrics.hot([HotStatus(nbytes=5)], ahead=4, compared=5, mismatched=2)
     told = metrics.text().decode().splitlines()
     expected = {
         "tandem_hot_aside 0.0",
+        "tandem_hot_ahead_offsets 4.0",
         "tandem_hot_bytes 5.0",
         "tandem_hot_compared_views_total 5.0",
         "tandem_hot_mismatched_rows_total 2.0",

@@ -1,0 +1,49 @@
+"""Tandem with its server, which answers look-ups over HTTP: by commits, or with the hot tail before them."""
+
+import sys
+from collections.abc import Mapping
+from functools import partial
+from typing import Final
+
+from bench.peers.contestant import MARKED, Command, Contestant, Resources, Setting
+from bench.peers.contestants import tandem
+from bench.peers.outputs import VIEW, Served
+from bench.peers.provided import script
+
+_UNLIMITED: Final = {"TANDEM_SERVING_RATE": "1000000", "TANDEM_SERVING_BURST": "1000000"}
+
+
+def command(chosen: Mapping[str, str], setting: Setting) -> Command:
+    """The speed layer and the server of a project with the view."""
+    variables = {f"TANDEM_{name.replace('.', '_').upper()}": value for name, value in chosen.items()}
+    words = (sys.executable, script("tandem_served"), str(tandem.project(setting)), str(setting.folder / "address"))
+    return Command(words, {**tandem.environment(setting), **_UNLIMITED, **variables})
+
+
+def reader(setting: Setting) -> Command:
+    """A client of the server."""
+    token = tandem.state(setting) / "access" / "first.token"
+    return Command((sys.executable, script("http_reader"), str(setting.folder / "address"), str(token), VIEW, MARKED))
+
+
+def _settings(chosen: Mapping[str, str], given: Resources) -> Mapping[str, str]:
+    return {**tandem.settings(given), **chosen}
+
+
+def served(name: str, **chosen: str) -> Contestant:
+    """Tandem with its server and these settings; `__` stands for the dot in their names."""
+    named = {key.replace("__", "."): value for key, value in chosen.items()}
+    return Contestant(
+        name=name,
+        version=tandem.version,
+        settings=partial(_settings, named),
+        command=partial(command, named),
+        output=lambda setting: Served(tandem.state(setting)),
+        reader=reader,
+        ready=tandem.ready,
+    )
+
+
+TANDEM_HTTP: Final = served("tandem-http")
+TANDEM_HOT: Final = served("tandem-hot", serving__hot="true")
+TANDEM_HOT_SELDOM: Final = served("tandem-hot-seldom", serving__hot="true", speed__hot_trigger_ms="5000")

@@ -1,0 +1,69 @@
+"""How the hot tail of each source stands, as its process reports it in the state folder."""
+
+import time
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from typing import Any, Final
+
+from infra.process import hot_report
+from infra.process.hot_report import HotSource
+from infra.settings import Settings
+
+_SILENT_S: Final = 10.0
+"""Seconds without a report after which a hot tail counts as standing aside; while it loads identities it reports nothing."""
+_NOT_RUNNING: Final = "no process of hot tails runs on this machine; `tandem serve` with serving.hot = true starts one"
+
+
+@dataclass(frozen=True)
+class HotTailState:
+    """How the hot tail of one source stands.
+
+    Args:
+        aside: why answers are those of commits; None while it follows the log.
+        ahead: the number of offsets that it counts beyond the commits, as of its report.
+        compared: comparisons with commits that took its place, of one view each.
+        mismatched: rows that differed in them, which must be 0.
+        bytes: about the bytes of memory that it uses.
+    """
+
+    aside: str | None
+    ahead: int = 0
+    compared: int = 0
+    mismatched: int = 0
+    bytes: int = 0
+
+    def to_json(self) -> dict[str, Any]:
+        """As a JSON document."""
+        return dict(vars(self))
+
+    def problems(self, source: str) -> list[str]:
+        """What a person has to know of it, as sentences."""
+        found = [] if self.aside is None else [f"{source}: the hot tail stands aside: {self.aside}"]
+        if self.mismatched:
+            found.append(
+                f"{source}: {self.mismatched} rows of the hot tail differed from the commits that followed; set serving.hot to "
+                "false and report this as a defect"
+            )
+        return found
+
+
+def hot_tails(
+    settings: Settings, release: int | None, sources: Iterable[str], *, clock: Callable[[], float] = time.monotonic
+) -> dict[str, HotTailState | None]:
+    """The hot tail of each source of the live release; None if the settings have none and no process runs."""
+    found = hot_report.read(settings.folder)
+    if found is None:
+        return dict.fromkeys(sources, HotTailState(_NOT_RUNNING) if settings.serving.hot else None)
+    now = clock()
+    return {name: _state(None if release is None else found.source(release, name), now) for name in sources}
+
+
+def _state(known: HotSource | None, now: float) -> HotTailState:
+    if known is None:
+        return HotTailState("it is starting")
+    why, silent = known.aside, now - known.at
+    if why is None and not 0 <= silent <= _SILENT_S:
+        why = f"its process has not reported for {silent:.0f} s"
+    if why is None and known.full:
+        why = "it has reached serving.hot_mb and waits for the next commit"
+    return HotTailState(why, known.ahead, known.compared, known.mismatched, known.nbytes)

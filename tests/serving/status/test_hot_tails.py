@@ -1,0 +1,113 @@
+"""Status reports how the hot tail of each source stands, from what its process last reported."""
+
+import os
+from dataclasses import dataclass
+from pathlib import Path
+
+import msgspec
+import pytest
+
+from infra.process import background, hot_report
+from infra.process.hot_report import FRESH_S, HotReport, HotReporter, HotSource, healthy
+from infra.settings import Serving, Settings
+from serving.status.hot_tails import hot_tails
+
+
+@dataclass
+class Clock:
+    now: float = 100.0
+
+    def __call__(self) -> float:
+        return self.now
+
+
+@pytest.fixture
+def clock() -> Clock:
+    return Clock()
+
+
+@pytest.fixture
+def reporter(tmp_path: Path) -> HotReporter:
+    return HotReporter(tmp_path)
+
+
+def settings(state: Path, *, hot: bool = True) -> Settings:
+    return Settings(state=str(state), serving=Serving(hot=hot))
+
+
+def why(state: Path, clock: Clock, release: int = 1) -> str | None:
+    found = hot_tails(settings(state), release, ["hits"], clock=clock)["hits"]
+    assert found is not None
+    return found.aside
+
+
+def test_a_tail_that_follows_reports_how_far_it_is_ahead(tmp_path: Path, reporter: HotReporter, clock: Clock) -> None:
+    reporter.report(HotSource(1, "hits", clock(), ahead=6, compared=7, nbytes=12))
+    found = hot_tails(settings(tmp_path), 1, ["hits"], clock=clock)["hits"]
+    assert found is not None
+    assert found.to_json() == {"aside": None, "ahead": 6, "compared": 7, "mismatched": 0, "bytes": 12}
+    assert found.problems("hits") == []
+    assert healthy(tmp_path, 1, "hits", clock=clock)
+    assert not healthy(tmp_path, 2, "hits", clock=clock)
+    assert not healthy(tmp_path, 1, "others", clock=clock)
+
+
+def test_a_tail_that_stands_aside_and_rows_that_differ_are_problems(tmp_path: Path, reporter: HotReporter, clock: Clock) -> None:
+    reporter.report(HotSource(1, "hits", clock(), "the topics have changed", mismatched=2))
+    found = hot_tails(settings(tmp_path), 1, ["hits"], clock=clock)["hits"]
+    assert found is not None
+    assert found.ahead == 0
+    aside, differs = found.problems("hits")
+    assert aside == "hits: the hot tail stands aside: the topics have changed"
+    assert differs.startswith("hits: 2 rows of the hot tail differed")
+    assert not healthy(tmp_path, 1, "hits", clock=clock)
+
+
+def test_a_full_tail_waits_for_a_commit(tmp_path: Path, reporter: HotReporter, clock: Clock) -> None:
+    reporter.report(HotSource(1, "hits", clock(), ahead=6, full=True))
+    assert why(tmp_path, clock) == "it has reached serving.hot_mb and waits for the next commit"
+    assert not healthy(tmp_path, 1, "hits", clock=clock)
+
+
+def test_a_tail_that_is_silent_is_not_healthy_and_then_stands_aside(tmp_path: Path, reporter: HotReporter, clock: Clock) -> None:
+    reporter.report(HotSource(1, "hits", clock(), ahead=6))
+    clock.now += FRESH_S + 0.1
+    assert not healthy(tmp_path, 1, "hits", clock=clock)
+    assert why(tmp_path, clock) is None
+    clock.now += 10
+    assert why(tmp_path, clock) == "its process has not reported for 12 s"
+    clock.now = 1.0  # the machine was started again
+    assert not healthy(tmp_path, 1, "hits", clock=clock)
+
+
+def test_without_a_process_only_the_setting_says_that_it_is_missing(tmp_path: Path, clock: Clock) -> None:
+    assert hot_tails(settings(tmp_path, hot=False), 1, ["hits"], clock=clock) == {"hits": None}
+    assert "no process of hot tails runs" in str(why(tmp_path, clock))
+    path = hot_report.file(tmp_path)
+    path.parent.mkdir()
+    path.write_bytes(msgspec.json.encode(HotReport(os.getpid(), "another process")))
+    assert "no process of hot tails runs" in str(why(tmp_path, clock))
+    path.write_bytes(msgspec.json.encode(HotReport(os.getpid(), background.start_time(os.getpid()))))
+    assert why(tmp_path, clock) == "it is starting"
+    path.write_bytes(b"{")
+    assert not healthy(tmp_path, 1, "hits", clock=clock)
+
+
+def test_a_change_of_health_is_reported_at_once_and_the_rest_twice_a_second(
+    tmp_path: Path, reporter: HotReporter, clock: Clock
+) -> None:
+    def ahead() -> int:
+        found = hot_tails(settings(tmp_path), 1, ["hits"], clock=clock)["hits"]
+        assert found is not None
+        return found.ahead
+
+    reporter.report(HotSource(1, "hits", clock()))
+    reporter.report(HotSource(1, "hits", clock(), ahead=6))
+    assert ahead() == 0
+    clock.now += 0.5
+    reporter.report(HotSource(1, "hits", clock(), ahead=6))
+    assert ahead() == 6
+    reporter.report(HotSource(1, "hits", clock(), "no broker"))
+    assert why(tmp_path, clock) == "no broker"
+    reporter.report(HotSource(2, "others", clock()))
+    assert why(tmp_path, clock) == "it is starting", "a source of an earlier release is not reported any more"
