@@ -74,7 +74,7 @@ def run(
     if before.defines(wanted):
         return Applied(live)
     refuse_breaks(project.load_files(before.files), wanted)
-    release = releases.adopt(tables, wanted, by=batch.by, at=batch.now(), over=_not_usable(batch))
+    release = releases.adopt(tables, wanted, by=batch.by, at=batch.now(), over=_not_usable(batch, live.release))
     _retire_unpromoted(batch, release)
     change = Change(live, before, release)
     diff, written = kept_diffs.of_release(tables, release.number), 0
@@ -85,12 +85,15 @@ def run(
     return Applied(live, release.number, change.status, diff, lags, written)
 
 
-def _not_usable(batch: BatchRun) -> set[int]:
-    """The releases that are not both ready and compared. Equal definitions become a new release instead of one of these."""
+def _not_usable(batch: BatchRun, live: int) -> set[int]:
+    """The releases that are not ready and compared, or are earlier than the live one: equal definitions become a new release.
+
+    So what `apply` makes ready is always after the live release, and `promote` without a number goes forward only.
+    """
     tables, days = batch.tables, batch.settings.keep.release_days
     ready = promotion.ready(tables, days=days, at=batch.now())
     usable = {number for number in ready if kept_diffs.of_release(tables, number) is not None}
-    return {one.number for one in releases.every(tables)} - usable
+    return {one.number for one in releases.every(tables)} - {number for number in usable if number > live}
 
 
 def _retire_unpromoted(batch: BatchRun, wanted: Release) -> None:

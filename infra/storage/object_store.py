@@ -23,6 +23,10 @@ _PART_BYTES: Final = 8 << 20
 """Bytes of one part of an upload. A smaller file is put by one request."""
 
 
+class StoreFailed(TandemError, OSError):
+    """A request to the object store failed, also when it was repeated."""
+
+
 class _Reader(io.RawIOBase):
     """An object, by one request for each range that is read."""
 
@@ -184,7 +188,7 @@ def _head(found: Any) -> Head:
 
 @contextmanager
 def _as_os_errors() -> Iterator[None]:
-    """Raise obstore's errors as those that a folder raises: FileNotFoundError, FileExistsError, OSError with the first line."""
+    """Raise obstore's errors as a folder's: FileNotFoundError, FileExistsError, and StoreFailed with the first line."""
     try:
         yield
     except AlreadyExistsError as error:
@@ -192,7 +196,7 @@ def _as_os_errors() -> Iterator[None]:
     except FileNotFoundError:
         raise
     except BaseError as error:
-        raise OSError(_line(error)) from error
+        raise StoreFailed(f"the object store did not do what was asked: {_line(error)}; run the command again") from error
 
 
 def _line(error: BaseException) -> str:

@@ -39,7 +39,7 @@ def ready(tables: Tables, *, days: float, at: datetime) -> dict[int, Publication
 def promote(
     tables: Tables, release: int | None, *, days: float, max_lag: int, by: str, at: datetime, why: str = ""
 ) -> Publication:
-    """Make a ready release live, all of its views at once; without a number, the newest ready one.
+    """Make a ready release live, all of its views at once; without a number, the newest ready one after the live release.
 
     Readers switch as soon as its realtime views have reached their position. Raises NotReady if it is not ready, or its realtime
     views are more than `max_lag` offsets of a source behind the live ones, and NotPublishable.
@@ -61,11 +61,20 @@ def promote(
 
 
 def chosen(tables: Tables, release: int | None, *, days: float, at: datetime) -> Publication:
-    """The state of a ready release; without a number, of the newest. Raises NotReady with the reason."""
+    """The state of a ready release; without a number, of the newest after the live release. Raises NotReady with the reason.
+
+    An earlier release is promoted by its number only: a promotion whose answer was lost, typed again, must not undo itself.
+    """
     live, found = publications.latest(tables), ready(tables, days=days, at=at)
-    number = max(found, default=None) if release is None else release
+    after = 0 if live is None else live.release
+    number = max((one for one in found if one > after), default=None) if release is None else release
     if number is not None and number in found:
         return found[number]
+    if number is None and found:
+        raise NotReady(
+            f"no release after the live release {after} is ready; `tandem apply` builds one; ready are earlier ones: "
+            f"{', '.join(map(str, sorted(found)))}; name one to promote it, or roll back"
+        )
     if number is None:
         raise NotReady("no release is ready; `tandem apply` builds a release from the definitions in the project's folder")
     if live is not None and live.release == number:

@@ -125,6 +125,19 @@ def test_windows_that_were_rebuilt_are_compared_once(shop: Shop) -> None:
     assert {name: one["differ"] for name, one in found["measures"].items()} == {"n": 0, "cents": 0, "biggest": 0, "usual": rows}
 
 
+def test_definitions_of_an_earlier_release_become_a_new_one(shop: Shop) -> None:
+    """So that `promote` without a number, which goes forward only, makes them live."""
+    shop.sell(records(56, 60))
+    archive.run(shop.run("archive"), shop.project)
+    recompute.run(shop.run("recompute"), shop.project)
+    for number, definitions in ((2, applying.CHANGED), (3, DEFINITIONS.replace('mean("cents")', 'mean("cents + 1")'))):
+        assert applying.applied(shop, definitions).release == number
+        assert applying.promoted(shop).release == number
+    assert applying.applied(shop, applying.CHANGED).release == 4
+    assert applying.applied(shop, applying.CHANGED).release == 4, "what is ready after the live release is used again"
+    assert applying.promoted(shop).release == 4
+
+
 MOVES = """
 
 import pyarrow as pa

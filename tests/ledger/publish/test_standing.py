@@ -75,6 +75,21 @@ def test_the_newest_ready_release_goes_live(tables: Tables, writer: Writer) -> N
     assert [promote(tables).release, promote(tables, 2).release, promote(tables).release] == [4, 2, 4]
 
 
+def test_a_promotion_that_is_typed_again_does_not_undo_itself(tables: Tables, writer: Writer) -> None:
+    """Its answer may have been lost, and the release that was live before is ready now."""
+    for release in (2, 3):
+        applied(tables, release)
+        commit_each(claim(tables, release), at(9, 9))
+    assert promote(tables).release == 3
+    with pytest.raises(NotReady, match=r"no release after the live release 3 is ready; .* earlier ones: 1, 2; name one"):
+        promote(tables)
+    live = latest(tables)
+    assert live is not None
+    assert live.release == 3
+    assert promote(tables, 2).release == 2
+    assert promote(tables).release == 3, "a later release is ready again"
+
+
 def test_a_release_begins_at_the_live_cut_and_is_followed_from_there(tables: Tables, writer: Writer) -> None:
     applied(tables, 2, stage="applied")
     assert followed(tables) == [1, 2]
@@ -346,8 +361,8 @@ def test_a_second_poll_reads_new_records(tables: Tables) -> None:
             assert live is not None
             if step == "apply":
                 applied(tables, release)
-            elif step == "promote" and promotion.ready(tables, days=DAYS, at=AT):
-                promote(tables, max_lag=99)
+            elif step == "promote" and (ready := promotion.ready(tables, days=DAYS, at=AT)):
+                promote(tables, max(ready), max_lag=99)
             elif step == "publish":
                 publish_cut(tables, live.cut(SOURCE), release=live.release)
             elif step == "retire" and (ready := promotion.ready(tables, days=DAYS, at=AT)):
