@@ -27,7 +27,8 @@ Lock = Literal["archive", "views"]
 class BatchRun:
     """One run of a batch command. `by` names it in commits, `say` reports its progress, `now` is the clock.
 
-    `started` is called with the Spark session once it has started.
+    `started` is called with the Spark session once it has started. A run that `copies` may copy records from the log, which
+    Spark's JVM reads.
     """
 
     settings: Settings
@@ -36,6 +37,7 @@ class BatchRun:
     say: Callable[[str], None]
     environ: Mapping[str, str] = field(repr=False)
     debug: bool = False
+    copies: bool = False
     started: Callable[[SparkSession], object] = lambda _: None
     _leases: dict[str, Lease] = field(default_factory=dict, init=False, repr=False, compare=False)
 
@@ -52,7 +54,7 @@ class BatchRun:
 
     @cached_property
     def _session(self) -> SparkSession:
-        session = get_or_create_session(self.settings, self.by, environ=self.environ, debug=self.debug)
+        session = get_or_create_session(self.settings, self.by, environ=self.environ, optimized=self.copies, debug=self.debug)
         self.started(session)
         return session
 

@@ -27,7 +27,9 @@ def run(
     """
     settings = call.settings()
     with run_log(call, settings, "archive") as say:
-        batch = BatchRun(settings, "archive", now=lambda: datetime.now(UTC), say=say, environ=call.environ, debug=call.debug)
+        batch = BatchRun(
+            settings, "archive", now=lambda: datetime.now(UTC), say=say, environ=call.environ, debug=call.debug, copies=True
+        )
         with batch.releasing():
             done = archive.run(batch, call.publishable, new_topic=new_topic)
     return Output({"sources": archived_document(done)}, "\n".join(map(archived_sentence, done)))

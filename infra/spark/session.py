@@ -6,7 +6,7 @@ import re
 import signal
 import sys
 import threading
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Final
 
@@ -43,8 +43,9 @@ _READABLE: Final = """\
 appender.stderr.layout.type = PatternLayout
 appender.stderr.layout.pattern = %d{HH:mm:ss.SSS} %p %c{1}: %m%n%ex
 """
-_FRUGAL: Final = ("-XX:-UsePerfData", "-XX:TieredStopAtLevel=1")
-"""Options for a JVM that hands bytes on to Python workers: the optimizing compiler C2 would cost more than its code saves."""
+_FRUGAL: Final = "-XX:TieredStopAtLevel=1"
+"""No optimizing compiler, C2: where Python workers do the work, it costs more than its code saves."""
+_SERIAL: Final = "-XX:+UseSerialGC"
 _COLLECTOR: Final = re.compile(r"-XX:\+Use\w+GC\b")
 _LOOK_S: Final = 5.0
 _CULPRIT_LINES: Final = 3
@@ -66,20 +67,25 @@ def get_or_create_session(
     environ: Mapping[str, str],
     conf: Mapping[str, str] | None = None,
     cores: int | None = None,
+    optimized: bool = False,
     debug: bool = False,
 ) -> SparkSession:
     """This process's session, started if there is none; a process has one JVM and one master for its whole life.
 
     `conf` are further properties of this use; the user's `[spark] conf` overrides both. `cores` are the most cores of a cluster
-    for this use, by default `spark.cores_max`. The output of the JVM and its Python workers goes to `logs/spark-<app>.log` in the
-    state folder, or to the terminal with `debug`; an error of a job is raised as an exception. Raises NoJava, MissingJar, or
-    NoSession with the JVM's last lines; on a cluster also NoExecutor and OtherVersions.
+    for this use, by default `spark.cores_max`. A use is `optimized` if the JVM converts many records itself: Java then has all
+    its compilers. The output of the JVM and its Python workers goes to `logs/spark-<app>.log` in the state folder, or to the
+    terminal with `debug`; an error of a job is raised as an exception. Raises NoJava, MissingJar, or NoSession with the JVM's
+    last lines; on a cluster also NoExecutor and OtherVersions.
     """
     cores = settings.spark.cores_max if cores is None else cores
     properties = _defaults(settings, environ, cores) | dict(conf or {}) | settings.spark.conf
     if SparkSession.getActiveSession() is None:
         found = java_home.find(environ)
-        _launch(settings, app, properties, found, java_home.class_archive(found, environ), debug=debug)
+        options = [f"-XX:SharedArchiveFile={archive}"] if (archive := java_home.class_archive(found, environ)).exists() else []
+        options += [] if optimized else [_FRUGAL]
+        options += [] if _names_collector(properties) else [_SERIAL]
+        _launch(settings, app, properties, found, options, debug=debug)
     builder = SparkSession.builder
     for name, value in properties.items():
         builder = builder.config(name, value)
@@ -87,18 +93,14 @@ def get_or_create_session(
 
 
 def _launch(
-    settings: Settings, app: str, properties: Mapping[str, str], found: java_home.Java, archive: Path, *, debug: bool
+    settings: Settings, app: str, properties: Mapping[str, str], found: java_home.Java, options: Sequence[str], *, debug: bool
 ) -> None:
     private_files.folder(settings.folder)
     told = _log4j(settings, readable=debug)
-    options = [f"-Dlog4j2.configurationFile=file:{told}", f"-Dtandem.log={'warn' if debug else 'error'}", *_FRUGAL]
-    if archive.exists():
-        options.append(f"-XX:SharedArchiveFile={archive}")
+    logging_options = f"-Dlog4j2.configurationFile=file:{told} -Dtandem.log={'warn' if debug else 'error'} -XX:-UsePerfData"
     given = properties.get("spark.driver.extraJavaOptions", "")
-    if not _names_collector(properties):
-        options.append("-XX:+UseSerialGC")
     configured = SparkConf(loadDefaults=False).setAll(list(properties.items()))
-    configured.set("spark.driver.extraJavaOptions", f"{' '.join(options)} {given}".strip())
+    configured.set("spark.driver.extraJavaOptions", " ".join([logging_options, *options, given]).strip())
     configured.setMaster(settings.spark.master).setAppName(f"tandem {app}")
     _set_environment(settings, found)
     log = log_of(settings.folder, f"spark-{app}")
