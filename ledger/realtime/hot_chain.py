@@ -5,6 +5,7 @@ Hot commits are values of `Commit` in memory. Only a reader that was given them 
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Final
 
 import pyarrow as pa
 
@@ -13,6 +14,9 @@ from ledger.realtime.commit_files import from_rows, to_rows
 from ledger.realtime.commits import Commit
 from views.arrow.ipc import from_ipc, to_ipc
 from views.errors import TandemError
+
+LOOK_S: Final = 0.25
+"""Seconds between two polls of the tables by a hot tail, at least: no answer waits for the hand-over."""
 
 HotCommits = tuple[Commit, ...]
 """Hot commits in order; each starts where the one before it ends."""

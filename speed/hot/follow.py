@@ -22,7 +22,7 @@ from ledger.publish.publications import Publication
 from ledger.publish.releases import Release
 from ledger.realtime.commits import Commit
 from ledger.realtime.follower import Follower
-from ledger.realtime.hot_chain import HotChange
+from ledger.realtime.hot_chain import LOOK_S, HotChange
 from ledger.realtime.hot_messages import HotMessage, HotStatus, message_of
 from ledger.realtime.tiling import chain
 from speed.dedup.dedup_window import DedupWindow
@@ -48,8 +48,6 @@ _ASK_S: Final = 5.0
 """Seconds between two questions to a broker from which nothing comes, whether it answers and has the same topics."""
 _COMPARE_S: Final = 5.0
 """Seconds between two comparisons with commits: each costs as much as the fold of these commits."""
-_LOOK_S: Final = 0.25
-"""Seconds between two looks at the commits, at least: no answer waits for the hand-over."""
 _SHARE: Final = 4
 """A fold begins at least this many times as long after the one before it as that one took: folds use a part of one core."""
 _UNCOVERED_S: Final = 30.0
@@ -134,7 +132,7 @@ class HotFollower:
         if left > 0:
             self.sleep(min(left, wait_s))
         folded = left <= wait_s and self._read_and_fold(wait_s)
-        if self.clock() - self._looked >= max(_LOOK_S, self._poll_s):
+        if self.clock() - self._looked >= max(LOOK_S, self._poll_s):
             self._looked = self.clock()
             self._hand_over()
         return folded

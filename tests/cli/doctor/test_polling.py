@@ -39,3 +39,16 @@ def test_polls_of_a_bucket_are_counted_and_the_fix_suffices(folder: Path, monkey
         longer = int(found.fix.split("`serving.poll_ms` to ")[1].split()[0])
         assert fine(folder, "polling", **polled_every(longer)).endswith(f"it polls 3 tables every {longer} ms")
         wrong(folder, "polling", MANY, **polled_every(longer - 1))
+
+        monkeypatch.setenv("TANDEM_SERVING_HOT", "true")
+        found = wrong(folder, "polling", MANY, **polled_every(100))
+        assert found.what == (
+            "a server sends up to about 11.8 million requests a day: it polls 3 tables at most twice every 100 ms, "
+            "and its hot tails 2 every 250 ms"
+        )
+        assert found.fix is not None
+        longer = int(found.fix.split("`serving.poll_ms` to ")[1].split()[0])
+        assert fine(folder, "polling", **polled_every(longer)).endswith(
+            f"twice every {longer} ms, and its hot tails 2 every {longer} ms"
+        )
+        wrong(folder, "polling", MANY, **polled_every(longer - 1))
