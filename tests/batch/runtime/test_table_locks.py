@@ -77,6 +77,20 @@ def test_what_a_killed_command_of_this_machine_held_is_free_at_once(machines: tu
     lease.release()
 
 
+def test_a_copy_of_a_lock_file_is_not_the_lock_file(machines: tuple[Settings, Settings]) -> None:
+    """The state folder was copied, perhaps to another machine of the same name: what held it may still run there."""
+    one, _ = machines
+    tables = Tables.of(one)
+    with locks.own() as acquire:
+        hold(tables, "views", acquire, what="tandem maintain", at=AT, patience=0, say=str)
+    lock = tables.lock("views")
+    copied = lock.with_name("copied")
+    copied.write_bytes(lock.read_bytes())
+    copied.rename(lock)
+    with pytest.raises(LockTimeout), locked(one, "views", what="tandem maintain", now=lambda: AT, say=str):
+        pass
+
+
 def test_tables_of_a_folder_have_no_lease(tmp_path: Path) -> None:
     tables = Tables.of(Settings(state=str(tmp_path)))
     with locks.own() as acquire:

@@ -1,9 +1,12 @@
 """What a hot tail cannot follow ends it at once and with its reason; nothing that it does not know is answered."""
 
 import time
+from copy import copy
+from datetime import timedelta
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pyarrow as pa
 import pytest
 
@@ -15,6 +18,8 @@ from ledger.log.positions import LOG_START, Position
 from ledger.publish import releases
 from ledger.realtime.hot_messages import HotMessage
 from speed.dedup.dedup_window import DedupWindow
+from speed.dedup.identities import Identities
+from speed.dedup.keys import KEY
 from speed.hot.__main__ import Reports
 from speed.hot.comparison import alike, differing
 from speed.hot.follow import Aside, HotFollower, Restart, earlier_topic
@@ -24,6 +29,7 @@ from speed.source.counted_at import Stretch
 from tests.serving.world import NOON, SOURCE, World, nine_hits, position
 from tests.speed.hot.test_hot_equals_cold import MINUTES, PROJECT, Played
 from views.arrow.ipc import from_ipc
+from views.instant import microseconds
 
 
 class Connection:
@@ -95,8 +101,17 @@ def test_a_tail_without_memory_for_identities_says_since_when_it_knows_them() ->
     first, *others = played.hot.commits
     assert first.identities_since is None
     assert [one.identities_since for one in others] == [NOON, NOON]
-    assert not played.hot.rebase(first.end, at=NOON).evicted
-    assert played.hot.rebase(others[-1].end, at=NOON).evicted
+    again = copy(played.hot)
+    assert not again.rebase(first.end, at=NOON).evicted
+    assert again.rebase(others[-1].end, at=NOON).evicted
+    assert played.hot.rebase(others[0].end, at=NOON).evicted, "of a part of the range"
+
+
+def test_identities_are_forgotten_as_the_commits_forget_them() -> None:
+    nothing = Identities(np.empty((0, KEY), np.uint64), np.empty(0, np.int64))
+    before = Before(DedupWindow(MINUTES)).after(nothing, {}, at=NOON, caught_up=NOON - timedelta(minutes=1))
+    assert before.dedup_window.caught_up == microseconds(NOON - timedelta(minutes=1))
+    assert before.after(nothing, {}, at=NOON, caught_up=None).dedup_window.caught_up is None
 
 
 def test_a_tail_extends_only_from_its_end_and_starts_again_only_within() -> None:
