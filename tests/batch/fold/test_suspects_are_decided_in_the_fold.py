@@ -1,6 +1,7 @@
 """A full fold that decides which events are duplicates counts what the kernel counts of the whole log at once."""
 
 import random
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
@@ -74,6 +75,31 @@ def test_the_fold_counts_what_the_kernel_counts(
     assert newest(part.maxima for part in done.counted) == maxima_of(SOURCE, expected.events)
     built = [state for one in done.built for state in stored(VIEW, view, one.file.path, ())]
     assert states(pa.concat_tables(built)) == states(kernel.partial(VIEW, expected.events, EMPTY).states)
+
+
+def test_of_duplicates_in_two_generations_the_one_in_the_older_topic_counts(tmp_path: Path) -> None:
+    """Whatever the topics' ids are: a task and each bucket order the log by the same generations."""
+    dice, topics = random.Random(11), ("Z", "A")
+    tables = []
+    for topic in topics:
+        table = sales(dice, 0, 40)
+        column = table.schema.get_field_index("_topic_id")
+        ids = pa.array([topic] * table.num_rows).cast(table.schema.field(column).type)
+        tables.append(table.set_column(column, table.schema.field(column), ids))
+    expected = kernel.deduplicate(SOURCE, pa.concat_tables(tables), generations=topics)
+    events, scratch, view = (Location(str(tmp_path / name)) for name in ("events", "scratch", "view"))
+    spans = [replace(span, topics=(topic, topic)) for span, topic in zip(written(events, tables), topics, strict=True)]
+    slices = cut(spans, Ranges.of({(topic, 0): (0, ROWS) for topic in topics}), rows=ROWS // 3)
+    search = duplicates.Search(FILES, "sales", events, scratch, topics)
+    suspects = duplicates.find(Tasks(), search, slices, parallelism=2, undecided=True).suspects  # type: ignore[arg-type]
+    job = fold.FoldJob(FILES, "sales", events, {"per_hour": view}, scratch, (), 9, 2, generations=topics, suspects=suspects)
+    done = fold.fold(Tasks(), job, slices)  # type: ignore[arg-type]
+
+    assert (done.decided.duplicates, done.decided.conflicts) == (expected.duplicates, expected.conflicts)
+    built = [state for one in done.built for state in stored(VIEW, view, one.file.path, ())]
+    assert states(pa.concat_tables(built)) == states(kernel.partial(VIEW, expected.events, EMPTY).states)
+    wrong = kernel.deduplicate(SOURCE, pa.concat_tables(tables), generations=topics[::-1])
+    assert states(kernel.partial(VIEW, wrong.events, EMPTY).states) != states(pa.concat_tables(built))
 
 
 def test_many_suspects_are_not_left_to_the_fold(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

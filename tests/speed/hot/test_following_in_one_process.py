@@ -226,6 +226,31 @@ def test_a_hot_commit_says_of_its_range_what_the_commit_says(layer: Layer, monke
     assert [sum(each.values()) for each in hot[1].rejected.values() if each] == [1]
 
 
+def test_a_tail_takes_over_the_watermark_of_commits_that_leave_idle_partitions_out(
+    layer: Layer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    files = {name: each.replace(b'("id",)', b'("id",), idle=timedelta(minutes=1)') for name, each in layer.files.items()}
+    monkeypatch.setattr(Layer, "files", files)
+    layer.start()
+    beside = Beside(layer)
+    beside.start()
+    layer.topic.append([sale(1)], partition=2, at=layer.clock - timedelta(minutes=5))
+    layer.topic.append([sale(2, seconds=7200)], at=layer.clock)
+    beside.step()
+    (hot,) = beside.hot_commits
+    layer.drain()
+    ahead = last(beside).watermark
+    assert hot.watermark is not None
+    assert ahead == hot.watermark + 7200 * 1_000_000
+    beside.step()
+    for number in (3, 4):
+        layer.topic.append([sale(number, seconds=60)], at=layer.clock)
+        beside.step()
+        hot = beside.hot_commits[-1]
+        assert (hot.watermark, hot.counts.late) == (ahead, 1)
+        assert list(hot.after_final.values()) == [1]
+
+
 def test_labels_continue_those_of_commits_and_of_the_batch(beside: Beside) -> None:
     layer = beside.layer
     layer.topic.append([sale(1, seconds=7200)])

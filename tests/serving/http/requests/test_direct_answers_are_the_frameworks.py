@@ -287,6 +287,9 @@ def test_a_defect_is_answered_and_raised_on_both_ways(
 
                 patch.setattr(Direct, "answer", nothing)
             sent = asker.get("/views/per_page/row?key.page=/a&window=2026-11-01T12:00")
+            # The server logs what is raised.
+            with pytest.raises(RuntimeError, match="a defect"):
+                asker.runner.run(answered(served, look_up(secrets)))
             found.append((sent.status_code, sent.json()["detail"], sorted(sent.headers)))
     assert found[0] == found[1]
     assert found[0][:2] == (500, "internal error; see the server's log")
