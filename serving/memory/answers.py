@@ -207,11 +207,11 @@ class _Reader:
         return low < high
 
     @cached_property
-    def _keys(self) -> tuple[pa.Array, ...]:
-        return tuple(self.layer.answers.columns[name] for name in self.held.layout.view.keys)
+    def _keys(self) -> tuple[Callable[[int], Any], ...]:
+        return tuple(_values(self.layer.answers.columns[name]) for name in self.held.layout.view.keys)
 
     def key(self, place: int) -> Key:
-        return tuple(column[place].as_py() for column in self._keys)
+        return tuple(value(place) for value in self._keys)
 
     @cached_property
     def _cells(self) -> list[tuple[str, Callable[[int], Any]]]:
@@ -254,10 +254,20 @@ def _cell(column: pa.Array, described: pa.Field) -> Callable[[int], Any]:
             return None if microseconds is None else _written_time(microseconds)
 
         return time
+    value = _values(column)
     if described.type in _WRITTEN:
-        return lambda place: column[place].as_py()
+        return value
     write = writer(described)
-    return lambda place: write(column[place].as_py())
+    return lambda place: write(value(place))
+
+
+def _values(column: pa.Array) -> Callable[[int], Any]:
+    """A function that returns a value of a column as Arrow does in Python; numbers without NULL are read from the buffer."""
+    if not column.null_count and column.type == pa.int64():
+        return arrays.integers(column).data.__getitem__
+    if not column.null_count and column.type == pa.float64():
+        return arrays.doubles(column).data.__getitem__
+    return lambda place: column[place].as_py()
 
 
 def _same(rows: Rows, places: Numbers, asked: pa.Table, of: Numbers) -> arrays.Mask:

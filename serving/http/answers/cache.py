@@ -79,8 +79,8 @@ class Common:
     dice: str
     _told: dict[tuple[bool, bool], msgspec.Raw] = field(default_factory=dict, init=False, repr=False, hash=False)
 
-    def tag(self, question: Question) -> str:
-        """The tag of the answer to a question."""
+    def tag(self, question: str) -> str:
+        """The tag of the answer to the question with this digest."""
         return _tag(question, self.stand, self.dice)
 
     def told(self, *, bound: bool, touched: bool) -> msgspec.Raw:
@@ -168,7 +168,9 @@ class AnswerCache:
 
     def _answered(self, question: Question, rows: pa.Table, provenance: Provenance, dice: str) -> Answer:
         now, told = self._stand(question), provenance.of(touched=any_touched(split(rows)[1]))
-        return Answer(question.view, _in_order(question, rows), told, question.digest, now, _tag(question, now, dice), dice)
+        return Answer(
+            question.view, _in_order(question, rows), told, question.digest, now, _tag(question.digest, now, dice), dice
+        )
 
     def _view(self, question: Question) -> ViewAt:
         """The live view at the pinned snapshot, or at a newer one if the pinned one's files were deleted. Raises ReadFailed."""
@@ -277,8 +279,8 @@ def _in_order(question: Question, rows: pa.Table) -> pa.Table:
     return rows.take(pc.sort_indices(rows, sort_keys=keys))
 
 
-def _tag(question: Question, stand: str, dice: str) -> str:
-    return sha256(f"{question.digest}/{stand}/{dice}".encode()).hexdigest()[:24]
+def _tag(question: str, stand: str, dice: str) -> str:
+    return sha256(f"{question}/{stand}/{dice}".encode()).hexdigest()[:24]
 
 
 def _size(answer: Answer) -> int:

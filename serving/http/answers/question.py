@@ -2,7 +2,9 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
+from datetime import datetime
 from hashlib import sha256
+from typing import Any
 
 import msgspec
 import pyarrow as pa
@@ -37,10 +39,25 @@ class Question:
     def digest(self) -> str:
         """A text that equal questions share and different ones do not."""
         asked = self.selection
-        keys = {name: [value.is_valid, str(value.as_py())] for name, value in sorted(asked.keys.items())}
-        between = [None if bound is None else bound.isoformat() for bound in (asked.start, asked.end)]
-        parts = [self.view.name, keys, between, self.layer, self.publication, self.order]
-        return sha256(msgspec.json.encode(parts)).hexdigest()[:24]
+        keys = {name: value.as_py() for name, value in asked.keys.items()}
+        return digest_of(
+            self.view.name, keys, (asked.start, asked.end), layer=self.layer, publication=self.publication, order=self.order
+        )
+
+
+def digest_of(
+    view: str,
+    keys: Mapping[str, Any],
+    between: tuple[datetime | None, datetime | None],
+    *,
+    layer: Layer = "merged",
+    publication: int | None = None,
+    order: Order = (),
+) -> str:
+    """The digest of the question that has these parts; the values of keys are as Arrow returns them in Python."""
+    named = {name: [value is not None, str(value)] for name, value in sorted(keys.items())}
+    bounds = [None if bound is None else bound.isoformat() for bound in between]
+    return sha256(msgspec.json.encode([view, named, bounds, layer, publication, order])).hexdigest()[:24]
 
 
 def outside(keys: Mapping[str, pa.Scalar], bound: Mapping[str, pa.Scalar]) -> bool:

@@ -12,7 +12,7 @@ from serving.http.answers.code_lane import needs_code
 from serving.http.protocol.media_types import JSON
 from serving.http.protocol.parameters import KEYS, key_texts
 from serving.http.protocol.strict_json import StrictRequest
-from serving.http.queries.parse import columns, parse_measures, row_question
+from serving.http.queries.parse import columns, one_row, parse_measures
 from serving.http.queries.respond import entity_of, headers_with, unchanged
 from serving.http.requests import audit_log
 from serving.http.requests.server import principal_of, server_of
@@ -27,7 +27,7 @@ _ANY: Final = frozenset({"*/*", JSON})
 def row(request: StrictRequest) -> Response | None:
     """The row of one key and window; None if the request has to take the usual path. Raises BadSelection, Problem, ReadFailed."""
     given, accept = request.query_params, request.header(b"accept")
-    if (accept is not None and accept not in _ANY) or not all(one in _TAKEN or one.startswith(KEYS) for one in given):
+    if (accept is not None and accept not in _ANY) or not all(named in _TAKEN or named.startswith(KEYS) for named in given):
         return None
     server, principal = server_of(request), principal_of(request)
     name = request.path_params["view"]
@@ -43,18 +43,16 @@ def row(request: StrictRequest) -> Response | None:
     memory, view = pinned.views.get(name), pinned.project.views.get(name)
     if memory is None or view is None or principal.rights.bound(view) is None or bind(view).placement.in_order:
         return None
-    question = row_question(view, principal, key_texts(given.multi_items(), given.getlist("null")), given.get("window"))
+    one = one_row(view, principal, key_texts(given.multi_items(), given.getlist("null")), given.get("window"))
     measures = parse_measures(view, given.get("measures"))
     cache.store.use(name)
-    start = question.selection.start
-    key = tuple(question.selection.keys[one].as_py() for one in view.keys)
-    found = memory.answers.row(key, None if start is None else microseconds(start))
+    found = memory.answers.row(one.key, None if one.start is None else microseconds(one.start))
     bound, common = bool(principal.rights.rows), cache.common(pinned, view, memory)
-    entity = entity_of(common.tag(question), measures, bound=bound, given=0, ends=int(found is not None), media=JSON)
+    entity = entity_of(common.tag(one.digest), measures, bound=bound, given=0, ends=int(found is not None), media=JSON)
     if (same := unchanged(request.method, request.header(b"if-none-match"), entity)) is not None:
         return same
     if found is not None and len(measures) < len(view.measures):
-        found = {one: found[one] for one in (*columns(view, measures), MARK) if one in found}
+        found = {column: found[column] for column in (*columns(view, measures), MARK) if column in found}
     touched = found is not None and MARK in found
     audit_log.of(request).rows = int(found is not None)
     body = msgspec.json.encode({"view": name, "row": found, "provenance": common.told(bound=bound, touched=touched)})

@@ -1,18 +1,21 @@
 """Parsing a request's parameters into a question."""
 
 from collections.abc import Iterable, Mapping, Sequence
+from datetime import datetime
+from functools import lru_cache
+from typing import Any, NamedTuple
 
 import pyarrow as pa
 
 from serving.access.rights import Principal
-from serving.http.answers.question import Order, Question, outside
+from serving.http.answers.question import Order, Question, digest_of, outside
 from serving.http.models.rows import Lookup
 from serving.http.protocol.parameters import RowParameters, RowsParameters
 from serving.http.protocol.problem import Problem
 from serving.read.provenance import Layer
 from serving.read.selection import BadSelection, parse_between, parse_keys, parse_window, select
 from views.errors import listed
-from views.view import View, answer_schema
+from views.view import View, answer_schema, state_schema
 
 
 def question_of(
@@ -46,6 +49,42 @@ def row_question(
     if missing := [name for name in view.keys if name not in named]:
         raise BadSelection(f"one row of view {view.name!r} needs all of its keys; missing: {', '.join(missing)}")
     return Question(view, select(view, values, parse_window(view, window)), layer, publication)
+
+
+class OneRow(NamedTuple):
+    """One row of the live publication: its key, the start of its window, and the digest of the question about it."""
+
+    key: tuple[Any, ...]
+    start: datetime | None
+    digest: str
+
+
+def one_row(view: View, principal: Principal, keys: Sequence[str], window: str | None) -> OneRow:
+    """The row that `row_question` asks for. Raises as that does.
+
+    Most keys are texts. A scalar of Arrow's for each would take as long as finding the row.
+    """
+    texts = None if principal.rights.rows else _texts(view, keys)
+    if texts is None:
+        question = row_question(view, principal, keys, window)
+        selection = question.selection
+        return OneRow(tuple(selection.keys[name].as_py() for name in view.keys), selection.start, question.digest)
+    between = parse_window(view, window)
+    return OneRow(tuple(texts[name] for name in view.keys), between[0], digest_of(view.name, texts, between))
+
+
+def _texts(view: View, keys: Sequence[str]) -> dict[str, str] | None:
+    """The values of all keys of a view; None if not all are texts, or not each of them is given once."""
+    if len(keys) != len(view.keys) or not _of_texts(view):
+        return None
+    texts = {name: value for name, given, value in (key.partition("=") for key in keys) if given}
+    return texts if texts.keys() == view.keys.keys() else None
+
+
+@lru_cache(maxsize=1024)
+def _of_texts(view: View) -> bool:
+    """Whether all keys of a view are texts."""
+    return all(state_schema(view).field(name).type == pa.string() for name in view.keys)
 
 
 def lookup_question(view: View, principal: Principal, body: Lookup) -> Question:

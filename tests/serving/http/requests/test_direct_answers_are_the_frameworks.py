@@ -276,7 +276,7 @@ def test_a_defect_is_answered_and_raised_on_both_ways(
     def broken(*_: object) -> None:
         raise RuntimeError("a defect")
 
-    monkeypatch.setattr(fast_path, "row_question", broken)
+    monkeypatch.setattr(fast_path, "one_row", broken)
     found = []
     for patched in (False, True):
         with monkeypatch.context() as patch:
