@@ -195,7 +195,7 @@ def _as_os_errors() -> Iterator[None]:
         raise FileExistsError(_line(error)) from error
     except FileNotFoundError:
         raise
-    except BaseError as error:
+    except (BaseError, OSError) as error:  # a stream raises the second
         raise StoreFailed(f"the object store did not do what was asked: {_line(error)}; run the command again") from error
 
 

@@ -6,7 +6,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from infra.storage.object_store import ObjectStore
+from infra.storage.object_store import ObjectStore, StoreFailed
 from infra.storage.resolve import is_local, storage_at
 from tests.infra.storage.s3 import a_bucket
 from views.errors import TandemError
@@ -67,6 +67,13 @@ def test_a_store_that_is_gone_is_one_sentence_and_an_os_error() -> None:
                 use("a")
             assert isinstance(told.value, TandemError)
             assert "\n" not in str(told.value)
+
+
+def test_an_upload_that_fails_is_one_sentence_too() -> None:
+    with a_bucket() as (url, options):
+        storage = ObjectStore(url, {**options, "aws_endpoint_url": "http://127.0.0.1:1", "max_retries": "1"})
+        with pytest.raises(StoreFailed, match="run the command again"), storage.create("a") as upload:
+            upload.stream.write(b"x")
 
 
 def test_a_path_is_local_and_a_url_is_not() -> None:
