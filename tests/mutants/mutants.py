@@ -771,7 +771,7 @@ def _vacuum(tables: Tables, address: str, settings: Settings) -> Freed:
         "                np.concatenate([segment.identities.keys for segment in segments]),\n"
         "                np.concatenate([segment.identities.times for segment in segments]),",
         "                segments[-1].identities.keys,\n                segments[-1].identities.times,",
-        HOT,
+        "tests/speed/hot/test_hot_equals_cold.py::test_a_merged_segment_keeps_the_identities_of_all_its_parts",
     ),
     Mutant(
         "hot-merge-beside-its-parts",

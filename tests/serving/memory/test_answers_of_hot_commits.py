@@ -16,6 +16,7 @@ from ledger.realtime.hot_chain import HotChange, HotCommits, continued
 from ledger.realtime.hot_messages import HotStatus, message_of
 from serving.changes import Token, watch
 from serving.connection import Connection
+from serving.memory.cached_view import CachedView
 from serving.memory.hot_feed import HotFeed
 from serving.memory.store import Store
 from serving.read.outcome import Absent, Value
@@ -255,21 +256,28 @@ def test_a_process_that_starts_again_divides_the_log_in_other_places(world: Worl
 
 def test_merged_hot_commits_add_nothing_to_a_view_that_counts_them(world: World, feed: HotFeed) -> None:
     connection, hot = Connection(Store(world.tables, 1, hot=feed)), Hot(world, feed)
-    layers = []
-    for number in range(10, 14):
-        world.append(0, hit("/", number))
-        hot.read(world.end)
-        if number > 10:
-            hot.merge(0)
+
+    def held() -> CachedView:
         connection.refresh()
         check(world, connection, world.end)
         memory = connection.snapshot().view("per_page").memory
         assert memory is not None
-        assert len(memory.answers.held.hot_commits) == 1
-        layers.append(memory.answers.held.hot)
-    hot.merge(0)
-    connection.refresh()
-    assert connection.snapshot().view("per_page").memory.answers.held.hot is layers[-1]  # type: ignore[union-attr]
+        return memory.answers.held
+
+    for number in range(10, 14):
+        world.append(0, hit("/", number))
+        hot.read(world.end)
+        held()
+    before = held()
+    assert len(before.hot_commits) == 4
+    for left in (3, 2, 1):
+        hot.merge(0)
+        after = held()
+        assert len(after.hot_commits) == left
+        assert after.hot is before.hot, "no layer is built again"
+    world.append(0, hit("/", 14))
+    hot.read(world.end)
+    assert len(held().hot_commits) == 2
 
 
 def test_hot_commits_of_another_process_are_added_to_none_of_the_former(world: World, feed: HotFeed) -> None:

@@ -321,6 +321,19 @@ def test_segments_stay_few_while_no_commit_arrives_and_commits_may_then_end_anyw
     assert played.hot.segments == ()
 
 
+def test_a_merged_segment_keeps_the_identities_of_all_its_parts() -> None:
+    """A duplicate of its first part is still found when commits divide a later segment, which is then folded again."""
+    played = Played("sales", around=True, kinds=("shops",), fanout=2)
+    for numbers in ([1], [2], [3, 1]):
+        played.append([(number, 0) for number in numbers])
+        played.read(0)
+    assert [segment.records.num_rows for segment in played.hot.segments] == [2, 2]
+    played.commit([3, 0])
+    played.rebase()
+    played.check()
+    assert played.hot.commits[0].counts.duplicates == 1
+
+
 def test_a_large_segment_is_not_merged(monkeypatch: pytest.MonkeyPatch) -> None:
     """Commits may end inside it, and the records above them are then folded again."""
     monkeypatch.setattr(hot_tail, "_SMALL", 4)
