@@ -119,7 +119,7 @@ CHECKS: Final = (
         Problem(
             "fail",
             "the state folder or that of the tables cannot be used",
-            "make the named folder writable, or set `state` or `storage.root` to another folder",
+            "make the named folder writable, or set `state` or `storage.root` to another folder; an object store has to answer",
         ),
         needs=("settings",),
     ),

@@ -27,7 +27,7 @@ from deltalake.exceptions import CommitFailedError, DeltaError, TableNotFoundErr
 from deltalake.transaction import AddAction
 from deltalake.writer.properties import ColumnProperties
 
-from infra.storage.resolve import storage_at
+from infra.storage.resolve import is_local, storage_at
 from infra.storage.storage import Storage
 from ledger.delta import fence, state_format
 from ledger.delta.addresses import Tables
@@ -359,7 +359,10 @@ def reason(error: BaseException) -> str:
 
 def unreadable(what: str, error: BaseException) -> NoReturn:
     """Raise Unreadable with the table, or its file, and the first line of the reason."""
-    raise Unreadable(f"cannot read table {what}: {reason(error)}; restore it, or remove it if it can be rebuilt") from error
+    advice = "restore it, or remove it if it can be rebuilt"
+    if not is_local(what):  # most often the store is away, and nothing is damaged
+        advice = "run the command again; if the object store answers and the table is damaged, restore it"
+    raise Unreadable(f"cannot read table {what}: {reason(error)}; {advice}") from error
 
 
 def _options(handle: DeltaTable) -> dict[str, str] | None:

@@ -191,3 +191,15 @@ def test_a_row_that_landed_despite_an_error_is_found(tables: Tables, monkeypatch
     assert stored is not None
     assert stored["number"] == 1
     assert [row["text"] for row in journal.read().rows()] == ["a"]
+
+
+def test_a_store_that_does_not_answer_is_no_damaged_table(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("AWS_ACCESS_KEY_ID", "nobody")
+    monkeypatch.setenv("AWS_SECRET_ACCESS_KEY", "none")
+    options = {"aws_endpoint_url": "http://127.0.0.1:9", "aws_allow_http": "true", "max_retries": "0", "aws_region": "x"}
+    tables = Tables.of(Settings(state=str(tmp_path), storage=Storage(root="s3://bucket/tables", options=options)))
+    with pytest.raises(Unreadable) as raised:
+        delta_tables.open_table(tables, f"{tables.root}/table")
+
+    assert "run the command again" in str(raised.value)
+    assert "remove" not in str(raised.value)
