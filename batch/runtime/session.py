@@ -13,6 +13,7 @@ from pyspark.sql import SparkSession
 from batch.runtime import table_locks
 from infra.settings import Settings
 from infra.spark.jvm_lock import locker
+from infra.spark.kept import lease
 from infra.spark.session import get_or_create_session
 from ledger.delta.addresses import Tables
 from ledger.delta.fence import LeaseLost
@@ -28,7 +29,8 @@ class BatchRun:
     """One run of a batch command. `by` names it in commits, `say` reports its progress, `now` is the clock.
 
     `started` is called with the Spark session once it has started. A run that `copies` may copy records from the log, which
-    Spark's JVM reads.
+    Spark's JVM reads. A run may use the session that `up` keeps (infra/spark/kept) if it is `kept`: only if its process ends with the
+    run, and with it the use.
     """
 
     settings: Settings
@@ -39,6 +41,7 @@ class BatchRun:
     debug: bool = False
     copies: bool = False
     started: Callable[[SparkSession], object] = lambda _: None
+    kept: bool = False
     _leases: dict[str, Lease] = field(default_factory=dict, init=False, repr=False, compare=False)
 
     @cached_property
@@ -53,8 +56,20 @@ class BatchRun:
         return self._session
 
     @cached_property
+    def _leased(self) -> lease.Lease | None:
+        """The kept session, if the run may use it and gets it. With --debug a JVM's output goes to the terminal of its command."""
+        if not self.kept or self.debug:
+            return None
+        return lease.take(self.settings, f"tandem {self.by}", environ=self.environ, say=self.say)
+
+    @cached_property
     def _session(self) -> SparkSession:
-        session = get_or_create_session(self.settings, self.by, environ=self.environ, optimized=self.copies, debug=self.debug)
+        if self._leased is not None:
+            session = self._leased.session
+        else:
+            session = get_or_create_session(
+                self.settings, self.by, environ=self.environ, optimized=self.copies, debug=self.debug
+            )
         self.started(session)
         return session
 
@@ -72,10 +87,11 @@ class BatchRun:
         self.tables.make_root()
         if name not in self._leases:
             session = self.session
-            self._keep(name, locker(session), lost=session.sparkContext.cancelAllJobs)
+            acquire = locker(session) if self._leased is None else self._leased.try_lock
+            self._keep(name, acquire, lost=session.sparkContext.cancelAllJobs)
 
     def _keep(self, name: Lock, acquire: Callable[[Path], bool], *, lost: Callable[[], object]) -> None:
-        lease = table_locks.hold(
+        taken = table_locks.hold(
             self.tables,
             name,
             acquire,
@@ -85,8 +101,8 @@ class BatchRun:
             say=self.say,
             lost=lost,
         )
-        if lease is not None:
-            self._leases[name] = lease
+        if taken is not None:
+            self._leases[name] = taken
 
     @contextmanager
     def releasing(self) -> Iterator[None]:
@@ -100,9 +116,9 @@ class BatchRun:
                 raise lost from error
             raise
         finally:
-            for lease in self._leases.values():
-                lease.release()
+            for held in self._leases.values():
+                held.release()
 
     def _check(self) -> None:
-        for lease in self._leases.values():
-            lease.check()
+        for held in self._leases.values():
+            held.check()

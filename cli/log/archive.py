@@ -28,7 +28,14 @@ def run(
     settings = call.settings()
     with run_log(call, settings, "archive") as say:
         batch = BatchRun(
-            settings, "archive", now=lambda: datetime.now(UTC), say=say, environ=call.environ, debug=call.debug, copies=True
+            settings,
+            "archive",
+            now=lambda: datetime.now(UTC),
+            say=say,
+            environ=call.environ,
+            debug=call.debug,
+            copies=True,
+            kept=True,
         )
         with batch.releasing():
             done = archive.run(batch, call.publishable, new_topic=new_topic)

@@ -17,6 +17,7 @@ from infra.logs.files import bounds
 from infra.process import background, pulse
 from infra.process.background import Child, Process
 from infra.settings import Settings
+from infra.spark.kept import messages
 from infra.supervision.part import Part, Sign, answered
 
 _ANSWER_S: Final = 5.0
@@ -42,7 +43,14 @@ def supervised(call: Call, settings: Settings) -> Sequence[Part]:
         ask=lambda process: _server(settings, process),
         ready_s=settings.speed.ready_s,
     )
-    ours = [_broker(call, settings), speed, server] if embedded else [speed, server]
+    session = _answering(
+        settings,
+        part_processes.SESSION,
+        begin=lambda: _session(call, settings),
+        ask=lambda _: messages.answers(settings.folder, _ANSWER_S),
+        ready_s=settings.speed.ready_s,
+    )
+    ours = [*([_broker(call, settings)] if embedded else []), speed, server, session]
     return [*ours, *(_airflow(call, settings, name) for name in local_airflow.NAMES)]
 
 
@@ -82,11 +90,20 @@ def _broker(call: Call, settings: Settings) -> Part:
     return _answering(settings, broker.NAME, begin=begin, ask=ask, ready_s=broker.READY_S)
 
 
+def _session(call: Call, settings: Settings) -> Child:
+    return _python(call, settings, part_processes.SESSION, ["cli.run.session", "--project", str(call.project)])
+
+
 def _command(call: Call, settings: Settings, name: str) -> Child:
-    """Start `tandem NAME` with the same interpreter and copy of the platform, whatever the PATH and the working folder are."""
-    environ = {**folders.child_environment(call.environ), "PYTHONUNBUFFERED": "1"}
-    command = [sys.executable, "-m", "cli", name, "--project", str(call.project), *(["--debug"] if call.debug else [])]
     part_processes.ready_file(settings.folder, name).unlink(missing_ok=True)
+    debug = ["--debug"] if call.debug else []
+    return _python(call, settings, name, ["cli", name, "--project", str(call.project), *debug])
+
+
+def _python(call: Call, settings: Settings, name: str, words: Sequence[str]) -> Child:
+    """Run a module with the same interpreter and copy of the platform, whatever the PATH and the working folder are."""
+    environ = {**folders.child_environment(call.environ), "PYTHONUNBUFFERED": "1"}
+    command = [sys.executable, "-m", *words]
     return background.spawn(
         settings.folder,
         name,

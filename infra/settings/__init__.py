@@ -14,6 +14,7 @@ from infra.settings.tables.lineage import Lineage
 from infra.settings.tables.logs import Logs
 from infra.settings.tables.oidc import Oidc
 from infra.settings.tables.serving import Serving
+from infra.settings.tables.session import Session
 from infra.settings.tables.spark import Spark
 from infra.settings.tables.speed import Speed
 from infra.settings.tables.storage import Storage
@@ -33,6 +34,7 @@ __all__ = [
     "Logs",
     "Oidc",
     "Serving",
+    "Session",
     "Settings",
     "SettingsError",
     "Spark",

@@ -5,14 +5,15 @@ import io
 import zipfile
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Final
-
-from pyspark import SparkContext
+from typing import TYPE_CHECKING, Final
 
 from infra import folders
 from infra.files import atomic_files
 from infra.settings import Settings
 from infra.settings.spark_master import kind
+
+if TYPE_CHECKING:  # PySpark takes memory, and processes that only compare properties do not need it
+    from pyspark import SparkContext
 
 SHIPPED: Final = ("views", "ledger", "infra", "batch", "speed", "serving", "tandem")
 """The packages that a task may import."""
@@ -66,7 +67,7 @@ def _straggling() -> dict[str, str]:
     }
 
 
-def ship(context: SparkContext, folder: Path) -> str:
+def ship(context: "SparkContext", folder: Path) -> str:
     """Send the platform's packages to the executors, those that start later, too; returns the archive's name.
 
     A task needs no other code: the project's files are a part of it (views/project/project.py: load_files).

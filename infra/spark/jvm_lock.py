@@ -2,9 +2,11 @@
 
 from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import Any, Final
 
 from pyspark.sql import SparkSession
+
+_PREFIX: Final = "tandem.lock."
 
 
 def try_lock(spark: SparkSession, path: Path) -> bool:
@@ -16,7 +18,7 @@ def try_lock(spark: SparkSession, path: Path) -> bool:
     jvm: Any = spark.sparkContext._jvm  # noqa: SLF001 - the only way to the JVM that py4j offers
     path.parent.mkdir(parents=True, exist_ok=True)
     held = jvm.java.lang.System.getProperties()
-    name = f"tandem.lock.{path.resolve()}"
+    name = f"{_PREFIX}{path.resolve()}"
     if held.get(name) is not None:
         return True
     channel = jvm.java.io.RandomAccessFile(str(path), "rw").getChannel()
@@ -27,6 +29,14 @@ def try_lock(spark: SparkSession, path: Path) -> bool:
     # A JVM property keeps lock and channel from being collected, which would release it.
     held.put(name, lock)
     return True
+
+
+def release_all(spark: SparkSession) -> None:
+    """Release all locks that `try_lock` took in this session's JVM, which lives on."""
+    jvm: Any = spark.sparkContext._jvm  # noqa: SLF001 - see above
+    held = jvm.java.lang.System.getProperties()
+    for name in [name for name in list(held.keySet()) if name.startswith(_PREFIX)]:
+        held.remove(name).channel().close()
 
 
 def locker(spark: SparkSession) -> "partial[bool]":

@@ -6,7 +6,8 @@ import re
 import signal
 import sys
 import threading
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Final
 
@@ -18,7 +19,7 @@ from pyspark.sql import SparkSession
 
 from infra import folders
 from infra.files import private_files
-from infra.java import jars, java_home
+from infra.java import java_home
 from infra.logs import files, log4j
 from infra.logs.files import Bounds, bounds, log_of
 from infra.logs.lines import spoken
@@ -26,9 +27,9 @@ from infra.settings import Settings
 from infra.spark import cluster, executors
 from infra.spark.errors import SPARK_ERRORS, java_ended, sentence
 from infra.spark.launch import launch
+from infra.spark.properties import properties
 from views.errors import TandemError
 
-_CHECKPOINTS = "org.apache.spark.sql.execution.streaming.checkpointing.FileSystemBasedCheckpointFileManager"
 # The REPL's logger is named because Spark otherwise announces the level that it gives it.
 _LOG4J: Final = """\
 rootLogger.level = ${sys:tandem.log}
@@ -78,16 +79,15 @@ def get_or_create_session(
     terminal with `debug`; an error of a job is raised as an exception. Raises NoJava, MissingJar, or NoSession with the JVM's
     last lines; on a cluster also NoExecutor and OtherVersions.
     """
-    cores = settings.spark.cores_max if cores is None else cores
-    properties = _defaults(settings, environ, cores) | dict(conf or {}) | settings.spark.conf
+    configured = properties(settings, environ, conf=conf, cores=cores)
     if SparkSession.getActiveSession() is None:
         found = java_home.find(environ)
         options = [f"-XX:SharedArchiveFile={archive}"] if (archive := java_home.class_archive(found, environ)).exists() else []
         options += [] if optimized else [_FRUGAL]
-        options += [] if _names_collector(properties) else [_SERIAL]
-        _launch(settings, app, properties, found, options, debug=debug)
+        options += [] if _names_collector(configured) else [_SERIAL]
+        _launch(settings, app, configured, found, options, debug=debug)
     builder = SparkSession.builder
-    for name, value in properties.items():
+    for name, value in configured.items():
         builder = builder.config(name, value)
     return builder.getOrCreate()
 
@@ -102,7 +102,7 @@ def _launch(
     configured = SparkConf(loadDefaults=False).setAll(list(properties.items()))
     configured.set("spark.driver.extraJavaOptions", " ".join([logging_options, *options, given]).strip())
     configured.setMaster(settings.spark.master).setAppName(f"tandem {app}")
-    _set_environment(settings, found)
+    set_environment(settings, found)
     log = log_of(settings.folder, f"spark-{app}")
     log.parent.mkdir(parents=True, exist_ok=True)
     with log.open("ab") as sink:
@@ -115,9 +115,9 @@ def _launch(
             raise NoSession(f"Spark did not start on the Java of {found.home}{said}") from None
     if not debug:
         _keep_bounded(log, bounds(settings.logs))
-    interrupted = signal.getsignal(signal.SIGINT)
     try:
-        context = SparkContext(conf=configured, gateway=gateway)
+        with own_handlers():
+            context = SparkContext(conf=configured, gateway=gateway)
     except SPARK_ERRORS as error:
         why = None if debug else executors.why_no_session(log, start)
         raise NoSession(f"Spark did not start: {why or sentence(error)}") from error
@@ -126,11 +126,8 @@ def _launch(
             raise
         said = "" if debug else f": {_culprit(log, start)}"
         raise NoSession(f"Java ended while Spark started on {found.home}{said}") from error
-    if threading.current_thread() is threading.main_thread():
-        # Spark replaces the handler of Ctrl-C.
-        signal.signal(signal.SIGINT, interrupted)
     if not debug:
-        _hush(context)
+        hush(context)
     if cluster.remote(settings):
         try:
             executors.wait(context, settings, None if debug else (log, start))
@@ -148,49 +145,22 @@ def _names_collector(properties: Mapping[str, str]) -> bool:
     return any(map(_COLLECTOR.search, given))
 
 
-def _hush(context: SparkContext) -> None:
+@contextmanager
+def own_handlers() -> Iterator[None]:
+    """Keep this process's handler of Ctrl-C, which a new SparkContext replaces."""
+    interrupted = signal.getsignal(signal.SIGINT)
+    yield
+    if threading.current_thread() is threading.main_thread():
+        signal.signal(signal.SIGINT, interrupted)
+
+
+def hush(context: SparkContext) -> None:
     """Keep PySpark's own threads from writing to the terminal: their errors are raised as exceptions, too."""
     PySparkLogger.getLogger("SQLQueryContextLogger").setLevel(logging.CRITICAL + 1)
     # py4j logs a lost connection through the root logger, which without a handler prints it.
     logging.getLogger().addHandler(logging.NullHandler())
     # The thread that waits for accumulators prints a stack when the JVM is gone.
     context._accumulatorServer.handle_error = lambda *_: None  # type: ignore[method-assign]  # noqa: SLF001 - no other way
-
-
-def _defaults(settings: Settings, environ: Mapping[str, str], cores: int) -> dict[str, str]:
-    scratch = settings.folder / "spark"
-    remote = cluster.remote(settings)
-    ours = list(map(str, jars.paths("spark", environ=environ)))
-    return {
-        # On the class path nothing is copied; `spark.jars` copies them all at every start, and sends them to executors.
-        **({} if remote and settings.spark.jars == "send" else {"spark.driver.extraClassPath": os.pathsep.join(ours)}),
-        **(cluster.properties(settings, ours, cores) if remote else {}),
-        "spark.driver.memory": settings.spark.driver_memory,
-        "spark.ui.enabled": "false",
-        "spark.ui.showConsoleProgress": "false",
-        # Loopback only, and no look-up of this machine's name, which may not resolve.
-        **({} if remote else {"spark.driver.host": "127.0.0.1", "spark.driver.bindAddress": "127.0.0.1"}),
-        "spark.local.dir": str(scratch),
-        "spark.sql.warehouse.dir": str(scratch / "warehouse"),
-        "spark.sql.extensions": "io.delta.sql.DeltaSparkSessionExtension",
-        "spark.sql.catalog.spark_catalog": "org.apache.spark.sql.delta.catalog.DeltaCatalog",
-        "spark.sql.session.timeZone": "UTC",
-        "spark.sql.parquet.outputTimestampType": "TIMESTAMP_MICROS",
-        # Nothing here shuffles through SQL but Delta, over the few entries of its own log.
-        "spark.sql.shuffle.partitions": "1",
-        "spark.sql.execution.arrow.pyspark.enabled": "true",
-        # Fewer system calls and files per micro-batch than with checksums beside every file.
-        "spark.hadoop.fs.file.impl": "org.apache.hadoop.fs.RawLocalFileSystem",
-        "spark.sql.streaming.checkpointFileManagerClass": _CHECKPOINTS,
-        "spark.sql.streaming.checkpoint.fileChecksum.enabled": "false",
-        "spark.sql.streaming.noDataMicroBatches.enabled": "false",
-        # The interval of polls for the log's ends while nothing is new; the default of a hundred polls per second keeps Spark and
-        # the broker busy.
-        "spark.sql.streaming.pollingDelay": "100ms",
-        # Delta takes the protocol of new tables from these: plain tables that any reader opens.
-        "spark.databricks.delta.properties.defaults.enableDeletionVectors": "false",
-        "spark.databricks.delta.snapshotPartitions": "1",
-    }
 
 
 def _keep_bounded(log: Path, bounds: Bounds) -> None:
@@ -215,7 +185,7 @@ def _log4j(settings: Settings, *, readable: bool) -> Path:
     return path
 
 
-def _set_environment(settings: Settings, found: java_home.Java) -> None:
+def set_environment(settings: Settings, found: java_home.Java) -> None:
     """The environment variables of the JVM and its Python workers: the only way to configure them at their start."""
     os.environ["JAVA_HOME"] = str(found.home)
     remote = cluster.remote(settings)

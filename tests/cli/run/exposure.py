@@ -9,10 +9,10 @@ _MEANT = frozenset({"password", "java.properties", "librdkafka.properties", "ser
 """The files of the state folder that hold the broker's login."""
 
 
-def commands(secrets: Iterable[str]) -> list[str]:
-    """The processes of this machine, with their command, that show one of the secrets."""
+def commands(secrets: Iterable[str], *, what: str = "cmdline") -> list[str]:
+    """The processes of this machine, with their command, or with their environment, that show one of the secrets."""
     found = []
-    for path in Path("/proc").glob("[0-9]*/cmdline"):
+    for path in Path("/proc").glob(f"[0-9]*/{what}"):
         with suppress(OSError):
             text = path.read_bytes().decode("utf-8", "replace")
             if any(secret in text for secret in secrets):

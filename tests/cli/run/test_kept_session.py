@@ -1,0 +1,269 @@
+"""The kept session: one command at a time uses its JVM, nothing of a command reaches the next one, and all it leaves ends."""
+
+import os
+import signal
+import stat
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+import psutil
+import pytest
+
+from infra.spark.kept import messages
+from ledger.delta import locks
+from tests.cli.run import exposure
+from tests.stack import PYTHONPATH, environ
+
+pytestmark = [pytest.mark.spark, pytest.mark.timeout(900)]
+
+_PATIENCE_S = 300
+
+SETTINGS = """
+[spark]
+master = "local[2]"
+driver_memory = "512m"
+[session]
+idle_s = {idle_s}
+[supervisor]
+silent_s = {silent_s}
+"""
+
+COMMAND = """
+import os, sys, time
+from pathlib import Path
+from infra.settings import load
+from infra.spark.kept import lease
+project = Path(sys.argv[1])
+held = lease.take(load(project, os.environ), "tandem test", environ=os.environ, say=lambda text: print(text, flush=True))
+if held is None:
+    sys.exit(7)
+spark, context = held.session, held.session.sparkContext
+def tasks(work):
+    return context.parallelize(range(2), 2).map(work).collect()
+"""
+"""A command that uses the session; what it then does follows."""
+
+
+def until(true: Callable[[], object]) -> None:
+    """Wait for a condition."""
+    deadline = time.monotonic() + _PATIENCE_S
+    while not true():
+        assert time.monotonic() < deadline
+        time.sleep(0.02)
+
+
+@dataclass
+class Kept:
+    """A project whose session an owner keeps."""
+
+    folder: Path
+    owner: "subprocess.Popen[bytes]"
+    modules: Path
+
+    def environ(self) -> dict[str, str]:
+        # pytest gives each test another value of its variables.
+        same = {name: value for name, value in environ().items() if not name.startswith("PYTEST_")}
+        return same | {"PYTHONPATH": f"{PYTHONPATH}{os.pathsep}{self.modules}"}
+
+    def start(self, does: str, **more: str) -> "subprocess.Popen[str]":
+        """Start a command."""
+        return subprocess.Popen(
+            [sys.executable, "-c", COMMAND + does, str(self.folder)],
+            env=self.environ() | more,
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            text=True,
+        )
+
+    def run(self, does: str, code: int = 0, **more: str) -> list[str]:
+        """What a command prints, line by line."""
+        command = self.start(does, **more)
+        printed, _ = command.communicate(timeout=_PATIENCE_S)
+        assert command.returncode == code, printed
+        return printed.splitlines()
+
+    def jvm(self) -> psutil.Process | None:
+        """The session's JVM; None if none runs."""
+        for process in psutil.Process(self.owner.pid).children():
+            if process.status() != psutil.STATUS_ZOMBIE and "java" in process.name():
+                return process
+        return None
+
+
+@pytest.fixture(scope="module")
+def keep(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Callable[..., Kept]]:
+    """Start owners; the module ends them."""
+    started = list[Kept]()
+
+    def begin(idle_s: int = 600, silent_s: int = 60) -> Kept:
+        folder = tmp_path_factory.mktemp(
+            "a_project_whose_state_folder_has_a_path_that_is_too_long_for_an_address_of_a_unix_socket"
+        )
+        (folder / "tandem.toml").write_text(SETTINGS.format(idle_s=idle_s, silent_s=silent_s))
+        kept = Kept(folder, None, folder / "modules")  # type: ignore[arg-type]
+        kept.modules.mkdir()
+        words = [sys.executable, "-m", "cli.run.session", "--project", str(folder)]
+        kept.owner = subprocess.Popen(words, env=kept.environ())
+        started.append(kept)
+        until(lambda: messages.answers(folder / ".tandem", 5))
+        return kept
+
+    yield begin
+    for kept in started:
+        kept.owner.terminate()
+        jvm = kept.jvm() if psutil.pid_exists(kept.owner.pid) else None
+        assert kept.owner.wait(60) == 0
+        assert jvm is None or not jvm.is_running() or jvm.status() == psutil.STATUS_ZOMBIE
+
+
+@pytest.fixture(scope="module")
+def kept(keep: Callable[..., Kept]) -> Kept:
+    """An owner whose session stays."""
+    return keep()
+
+
+def test_nothing_of_a_command_reaches_the_next_one(kept: Kept) -> None:
+    first = """
+spark.conf.set("spark.sql.session.timeZone", "Asia/Tokyo")
+spark.range(3).createOrReplaceTempView("mine")
+context.setLocalProperty("mine", "yes")
+context.setJobGroup("mine", "mine")
+context.parallelize(range(10)).cache().count()
+context.broadcast(list(range(1000)))
+print(context._jsc.getPersistentRDDs().size(), sorted(set(tasks(lambda _: os.getpid()))))
+print(held.try_lock(project / "lock"))
+spark.stop()
+"""
+    then = """
+print(spark.conf.get("spark.sql.session.timeZone"), spark.catalog.tableExists("mine"), context.getLocalProperty("mine"))
+print(context._jsc.getPersistentRDDs().size(), sorted(set(tasks(lambda _: os.getpid()))))
+print(held.try_lock(project / "lock"), os.environ.get("PYSPARK_GATEWAY_SECRET"))
+"""
+    one, locked = kept.run(first)
+    jvm = kept.jvm()
+    assert jvm is not None
+    context, state, lock = kept.run(then)
+    assert (locked, lock) == ("True", "True None")
+    assert context == "UTC False None"
+    assert (one.partition(" ")[0], state.partition(" ")[0]) == ("1", "0")
+    workers = [set(text.partition(" ")[2].strip("[]").split(", ")) for text in (one, state)]
+    assert not workers[0] & workers[1]
+    assert kept.jvm() == jvm  # `stop` of a command stops nothing
+    until(lambda: locks.holding(kept.folder / "lock") is None)
+
+
+def test_a_command_computes_by_its_own_version_of_the_code(kept: Kept) -> None:
+    does = """
+def rate(_):
+    import rates
+    return rates.RATE
+def where(_):
+    from views.project import project
+    return project.load_files(files).views["paid"].where
+files = {"tandem.toml": b"", "limits.py": f"LIMIT = {LIMIT}".encode(), "definitions.py": b'''
+from datetime import datetime
+from limits import LIMIT
+from tandem import Event, Source, View, count
+class Sale(Event):
+    at: datetime
+    cents: int
+sales = Source(topic="sales", event=Sale, event_time="at")
+paid = View(source=sales, where=f"cents > {LIMIT}", measures={"n": count()})
+SOURCES = (sales,)
+VIEWS = (paid,)
+'''}
+print(tasks(rate), tasks(where))
+"""
+    for number in (1, 2):
+        # Another size: modules are cached by size and second.
+        (kept.modules / "rates.py").write_text(f"RATE = {10**number}\n")
+        assert kept.run(f"LIMIT = {number}\n{does}") == [f"[{10**number}, {10**number}] ['cents > {number}', 'cents > {number}']"]
+
+
+def test_two_commands_do_not_use_it_at_once(kept: Kept) -> None:
+    first = kept.start("print(context._gateway.gateway_parameters.auth_token, flush=True)\nsys.stdin.read()\n")
+    assert first.stdout is not None
+    secret = first.stdout.readline().strip()
+    assert len(secret) > 16
+    assert exposure.commands([secret]) == exposure.commands([secret], what="environ") == []
+    assert exposure.files([secret], kept.folder / ".tandem") == []
+    assert stat.S_IMODE(messages.file(kept.folder / ".tandem").stat().st_mode) == 0o600
+    said = kept.run("", code=7)
+    assert said == [f"starting Spark, because the session of `tandem up` is used by tandem test (process {first.pid})"]
+    first.kill()
+    first.wait()
+    assert kept.run("print(sum(tasks(int)))") == ["1"]
+
+
+def test_another_environment_or_setting_is_refused_by_name(kept: Kept) -> None:
+    (said,) = kept.run("", code=7, AWS_REGION="mars", TANDEM_SPARK_DRIVER_MEMORY="600m")
+    different = "the Spark property spark.driver.memory, the environment variable AWS_REGION"
+    assert said == f"starting Spark, because the session of `tandem up` has another value of {different}"
+    assert kept.run("print(sum(tasks(int)))", AIRFLOW_CTX_DAG_ID="recompute", TERM="vt100") == ["1"]
+
+
+def test_a_killed_command_writes_nothing_once_its_lock_is_free(kept: Kept) -> None:
+    written, lock = kept.folder / "written", kept.folder / "killed.lock"
+    does = f"""
+def write(_):
+    with open({str(written)!r}, "ab", buffering=0) as file:
+        while True:
+            file.write(b".")
+            time.sleep(0.001)
+print(held.try_lock(Path({str(lock)!r})), flush=True)
+tasks(write)
+"""
+    command = kept.start(does)
+    jvm = kept.jvm()
+    assert jvm is not None
+    until(lambda: written.exists() and written.stat().st_size > 100)
+    assert locks.holding(lock) == jvm.pid
+    command.kill()
+    until(lambda: locks.holding(lock) is None)
+    size = written.stat().st_size
+    assert kept.run(f"print(sum(tasks(int)), held.try_lock(Path({str(lock)!r})))") == ["1 True"]
+    assert written.stat().st_size == size
+    assert kept.jvm() == jvm
+
+
+def test_a_session_whose_jvm_dies_or_hangs_is_started_again(keep: Callable[..., Kept]) -> None:
+    kept = keep(silent_s=3)
+    endless = "print('mine', flush=True)\ntasks(lambda _: time.sleep(600))\n"
+    for number in (signal.SIGKILL, signal.SIGSTOP):
+        command = kept.start(endless)
+        assert command.stdout is not None
+        assert command.stdout.readline() == "mine\n"
+        jvm = kept.jvm()
+        assert jvm is not None
+        jvm.send_signal(number)
+        assert command.wait(_PATIENCE_S) != 0
+        until(lambda before=jvm: not before.is_running() or before.status() == psutil.STATUS_ZOMBIE)
+        until(lambda: messages.answers(kept.folder / ".tandem", 5))
+    assert kept.run("print(sum(tasks(int)))") == ["1"]
+    assert kept.owner.poll() is None
+
+
+def test_a_stopped_owner_holds_no_command_up(keep: Callable[..., Kept]) -> None:
+    kept = keep()
+    kept.owner.send_signal(signal.SIGSTOP)
+    try:
+        (said,) = kept.run("", code=7)
+    finally:
+        kept.owner.send_signal(signal.SIGCONT)
+    assert said.startswith("starting Spark, because the session of `tandem up` does not answer: ")
+
+
+def test_an_idle_session_frees_its_memory_and_starts_again(keep: Callable[..., Kept]) -> None:
+    kept = keep(idle_s=1)
+    assert kept.jvm() is None
+    for _ in range(2):
+        assert kept.run("print(sum(tasks(int)))") == ["1"]
+        until(lambda: kept.jvm() is None)
+        until(lambda: messages.answers(kept.folder / ".tandem", 5))
+    memory = psutil.Process(kept.owner.pid).memory_full_info()
+    assert memory.uss < 150 << 20
