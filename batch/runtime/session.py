@@ -29,8 +29,8 @@ class BatchRun:
     """One run of a batch command. `by` names it in commits, `say` reports its progress, `now` is the clock.
 
     `started` is called with the Spark session once it has started. A run that `copies` may copy records from the log, which
-    Spark's JVM reads. A run may use the session that `up` keeps (infra/spark/kept) if it is `kept`: only if its process ends with the
-    run, and with it the use.
+    Spark's JVM reads. A run that is `kept` may use the session that `up` keeps (infra/spark/kept); its process ends with the run,
+    and with it the use.
     """
 
     settings: Settings
@@ -56,20 +56,18 @@ class BatchRun:
         return self._session
 
     @cached_property
-    def _leased(self) -> lease.Lease | None:
-        """The kept session, if the run may use it and gets it. With --debug a JVM's output goes to the terminal of its command."""
+    def _kept_session(self) -> lease.Lease | None:
+        """The kept session, if the run gets it. With `debug` the JVM's output goes to the terminal of its own command."""
         if not self.kept or self.debug:
             return None
         return lease.take(self.settings, f"tandem {self.by}", environ=self.environ, say=self.say)
 
     @cached_property
     def _session(self) -> SparkSession:
-        if self._leased is not None:
-            session = self._leased.session
+        if self._kept_session is not None:
+            session = self._kept_session.session
         else:
-            session = get_or_create_session(
-                self.settings, self.by, environ=self.environ, optimized=self.copies, debug=self.debug
-            )
+            session = get_or_create_session(self.settings, self.by, environ=self.environ, optimized=self.copies, debug=self.debug)
         self.started(session)
         return session
 
@@ -87,7 +85,7 @@ class BatchRun:
         self.tables.make_root()
         if name not in self._leases:
             session = self.session
-            acquire = locker(session) if self._leased is None else self._leased.try_lock
+            acquire = locker(session) if self._kept_session is None else self._kept_session.try_lock
             self._keep(name, acquire, lost=session.sparkContext.cancelAllJobs)
 
     def _keep(self, name: Lock, acquire: Callable[[Path], bool], *, lost: Callable[[], object]) -> None:

@@ -29,6 +29,7 @@ from ledger.publish.batch_parts import files_of
 from ledger.publish.publications import Publication
 from views.kernel import kernel
 from views.project import project
+from views.project.project import Project
 from views.view import View
 
 Axis = Literal["events", "views", "keys"]
@@ -146,7 +147,8 @@ def measure(
             yield replace(_recomputed(batch, state / "project", size, scale.repeat), axis=axis)
 
 
-def _recomputed(batch: BatchRun, folder: Path, size: Size, repeat: int) -> Grown:
+def written(batch: BatchRun, folder: Path, size: Size) -> Project:
+    """A project in a new folder, its first publication, and its history in the archive. Raises TandemError."""
     folder.mkdir(parents=True)
     (folder / "tandem.toml").touch()
     views = "".join(_VIEW.format(number=number) for number in range(size.views))
@@ -161,6 +163,11 @@ def _recomputed(batch: BatchRun, folder: Path, size: Size, repeat: int) -> Grown
             return engine.sql(_MADE, params=numbers).to_arrow_table().column("value")
 
         archived_history.write(batch, defined.sources[_SOURCE], 0, size.events, values)
+    return defined
+
+
+def _recomputed(batch: BatchRun, folder: Path, size: Size, repeat: int) -> Grown:
+    defined = written(batch, folder, size)
     spans = []
     with Sampler(lambda: [os.getpid()]) as own:
         for _ in range(1 + repeat):

@@ -47,7 +47,7 @@ def supervised(call: Call, settings: Settings) -> Sequence[Part]:
         settings,
         part_processes.SESSION,
         begin=lambda: _session(call, settings),
-        ask=lambda _: messages.answers(settings.folder, _ANSWER_S),
+        ask=lambda _: messages.ping(settings.folder, _ANSWER_S) is not None,
         ready_s=settings.speed.ready_s,
     )
     ours = [*([_broker(call, settings)] if embedded else []), speed, server, session]

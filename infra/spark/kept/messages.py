@@ -33,7 +33,8 @@ class Request(msgspec.Struct, frozen=True):
 class Reply(msgspec.Struct, frozen=True):
     """`yours`: the session, with gateway and number of the lease; `wait`: it starts, or is cleared; `refused`: with the reason.
 
-    `locked` and `held` answer a request for a lock: taken, or held by another process. `alive` answers a ping.
+    `locked` and `held` answer a request for a lock: taken, or held by another process. `alive` answers a ping; `free` if a
+    command would get the session at once.
     """
 
     answer: Literal["yours", "wait", "refused", "locked", "held", "alive"]
@@ -41,6 +42,7 @@ class Reply(msgspec.Struct, frozen=True):
     port: int = 0
     secret: str = ""
     lease: int = 0
+    free: bool = False
 
 
 class Closed(OSError):
@@ -122,18 +124,18 @@ def connect(state: Path, seconds: float) -> Lines:
     return Lines(connection)
 
 
-def answers(state: Path, seconds: float) -> bool:
-    """Whether the owner of a state folder's session answers."""
+def ping(state: Path, seconds: float) -> Reply | None:
+    """What the owner of a state folder's session answers within this time; None if it does not."""
     try:
         connection = connect(state, seconds)
     except OSError:
-        return False
+        return None
     with connection.socket:
         try:
             connection.send(Request("ping"))
-            return connection.reply(seconds).answer == "alive"
+            return connection.reply(seconds)
         except OSError:
-            return False
+            return None
 
 
 @contextmanager

@@ -10,7 +10,6 @@ import socket
 import threading
 import time
 from collections.abc import Callable, Mapping
-from contextlib import suppress
 from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
@@ -24,6 +23,7 @@ from infra.spark.kept import marks, messages
 from infra.spark.kept.marks import Marks
 from infra.spark.kept.messages import Lines, Reply, Request
 from infra.spark.properties import properties
+from views.errors import TandemError
 
 _ROUND_S: Final = 0.2
 _PROBE_S: Final = 2.0
@@ -46,6 +46,8 @@ class _Call:
     work: Callable[[], Any]
     then: Callable[[Any], None]
     until: float
+    brief: bool
+    """Whether it returns at once, so that nobody has to know of it."""
     wake: Callable[[], object]
     returned: Any = None
     error: BaseException | None = None
@@ -122,7 +124,8 @@ class Owner:
             return
         match request.want:
             case "ping":
-                self._send(client, Reply("alive"))
+                idle = self._jvm is not None and self._lease is self._waiting is None and not self._used_up
+                self._send(client, Reply("alive", free=idle and (self._call is None or self._call.brief)))
             case "lease":
                 self._ask(client, request)
             case "lock" if self._lease is not None and client is self._lease.client:
@@ -136,20 +139,26 @@ class Owner:
         if (other := self._lease or self._waiting) is not None:
             self._send(client, Reply("refused", f"is used by {other.what}"))
             return
-        settings = self.load() if self._jvm is None and self._call is None else self._settings
-        mine = self._marks or self._marks_of(settings)
+        try:
+            settings = self.load() if self._marks is None else self._settings
+            mine = self._marks or self._marks_of(settings)
+            newer = self._marks is not None and self._marks != self._marks_of(self.load())
+        except TandemError as error:
+            self._send(client, Reply("refused", f"cannot start Spark: {error}"))
+            return
         if found := marks.differences(mine, request.marks):
             self._send(client, Reply("refused", f"has another value of {found}"))
-            if self._marks is not None and self._marks != self._marks_of(self.load()):
+            if newer:
                 self._over = "the settings or the code have changed since it started"
             return
         if marks.digest(marks.code()) != self._code:
             self._send(client, Reply("refused", "runs code that has changed since it started"))
             self._over = "the code has changed since it started"
             return
-        self._send(client, Reply("wait"))
         self._waiting = _Lease(client, by)
-        if self._jvm is None:
+        self._send(client, Reply("wait"))
+        # None if the command has ended meanwhile.
+        if self._waiting is not None and self._jvm is None and self._call is None:
             self._settings, self._marks = settings, mine
             self.say(f"starting Spark for {by}")
             self._java(lambda: self.start(settings), self._started, settings.speed.ready_s)
@@ -201,7 +210,7 @@ class Owner:
             self._grant(self._waiting)
         elif now - self._probed > _PROBE_S:
             self._probed = now
-            self._java(self._jvm.probe, lambda _: None, silent_s)
+            self._java(self._jvm.probe, lambda _: None, silent_s, brief=True)
         elif lease is None and now - self._used > self._settings.session.idle_s:
             self._over = f"no command has used it for {self._settings.session.idle_s} s"
 
@@ -215,8 +224,8 @@ class Owner:
         self.say(f"lent to {lease.what}")
         self._send(lease.client, Reply("yours", port=port, secret=secret, lease=self._leases))
 
-    def _java(self, work: Callable[[], Any], then: Callable[[Any], None], seconds: float) -> None:
-        self._call = _Call(work, then, self.clock() + seconds, lambda: self._wakes[1].send(b"."))
+    def _java(self, work: Callable[[], Any], then: Callable[[Any], None], seconds: float, *, brief: bool = False) -> None:
+        self._call = _Call(work, then, self.clock() + seconds, brief, lambda: self._wakes[1].send(b"."))
         threading.Thread(target=self._call.run, name="Java", daemon=True).start()
 
     def _send(self, client: Lines, reply: Reply) -> None:
@@ -227,9 +236,9 @@ class Owner:
 
     def _drop(self, client: Lines) -> None:
         """A client has closed its connection, or is not understood: its command has ended if it had the session."""
-        with suppress(KeyError):
+        if client.socket.fileno() >= 0:
             self._selector.unregister(client.socket)
-        client.socket.close()
+            client.socket.close()
         if self._waiting is not None and client is self._waiting.client:
             self._waiting = None
         if self._lease is not None and client is self._lease.client:

@@ -13,10 +13,13 @@ from pathlib import Path
 import psutil
 import pytest
 
+from infra import kafka
 from infra.spark.kept import messages
 from ledger.delta import locks
+from ledger.publish import publications
+from tests.batch.shop import Shop, assert_true, records, together
 from tests.cli.run import exposure
-from tests.stack import PYTHONPATH, environ
+from tests.stack import PYTHONPATH, environ, new_topic
 
 pytestmark = [pytest.mark.spark, pytest.mark.timeout(900)]
 
@@ -56,7 +59,13 @@ def until(true: Callable[[], object]) -> None:
         time.sleep(0.02)
 
 
-@dataclass
+def variables(modules: Path) -> dict[str, str]:
+    """The environment of an owner and its commands; pytest gives each test another value of its own variables."""
+    same = {name: value for name, value in environ().items() if not name.startswith("PYTEST_")}
+    return same | {"PYTHONPATH": f"{PYTHONPATH}{os.pathsep}{modules}"}
+
+
+@dataclass(frozen=True)
 class Kept:
     """A project whose session an owner keeps."""
 
@@ -64,16 +73,11 @@ class Kept:
     owner: "subprocess.Popen[bytes]"
     modules: Path
 
-    def environ(self) -> dict[str, str]:
-        # pytest gives each test another value of its variables.
-        same = {name: value for name, value in environ().items() if not name.startswith("PYTEST_")}
-        return same | {"PYTHONPATH": f"{PYTHONPATH}{os.pathsep}{self.modules}"}
-
     def start(self, does: str, **more: str) -> "subprocess.Popen[str]":
         """Start a command."""
         return subprocess.Popen(
             [sys.executable, "-c", COMMAND + does, str(self.folder)],
-            env=self.environ() | more,
+            env=variables(self.modules) | more,
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             stderr=subprocess.STDOUT,
@@ -100,18 +104,16 @@ def keep(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Callable[..., Kep
     """Start owners; the module ends them."""
     started = list[Kept]()
 
-    def begin(idle_s: int = 600, silent_s: int = 60) -> Kept:
-        folder = tmp_path_factory.mktemp(
-            "a_project_whose_state_folder_has_a_path_that_is_too_long_for_an_address_of_a_unix_socket"
-        )
-        (folder / "tandem.toml").write_text(SETTINGS.format(idle_s=idle_s, silent_s=silent_s))
-        kept = Kept(folder, None, folder / "modules")  # type: ignore[arg-type]
-        kept.modules.mkdir()
+    def begin(idle_s: int = 600, silent_s: int = 60, of: Path | None = None, state: str = ".tandem") -> Kept:
+        folder = of or tmp_path_factory.mktemp("too_long_for_an_address_of_a_socket_" * 3)
+        if of is None:
+            (folder / "tandem.toml").write_text(SETTINGS.format(idle_s=idle_s, silent_s=silent_s))
+        (folder / "modules").mkdir()
         words = [sys.executable, "-m", "cli.run.session", "--project", str(folder)]
-        kept.owner = subprocess.Popen(words, env=kept.environ())
-        started.append(kept)
-        until(lambda: messages.answers(folder / ".tandem", 5))
-        return kept
+        owner = subprocess.Popen(words, env=variables(folder / "modules"))
+        started.append(Kept(folder, owner, folder / "modules"))
+        until(lambda: messages.ping(folder / state, 5))
+        return started[-1]
 
     yield begin
     for kept in started:
@@ -243,7 +245,7 @@ def test_a_session_whose_jvm_dies_or_hangs_is_started_again(keep: Callable[..., 
         jvm.send_signal(number)
         assert command.wait(_PATIENCE_S) != 0
         until(lambda before=jvm: not before.is_running() or before.status() == psutil.STATUS_ZOMBIE)
-        until(lambda: messages.answers(kept.folder / ".tandem", 5))
+        until(lambda: messages.ping(kept.folder / ".tandem", 5))
     assert kept.run("print(sum(tasks(int)))") == ["1"]
     assert kept.owner.poll() is None
 
@@ -264,6 +266,38 @@ def test_an_idle_session_frees_its_memory_and_starts_again(keep: Callable[..., K
     for _ in range(2):
         assert kept.run("print(sum(tasks(int)))") == ["1"]
         until(lambda: kept.jvm() is None)
-        until(lambda: messages.answers(kept.folder / ".tandem", 5))
+        until(lambda: messages.ping(kept.folder / ".tandem", 5))
     memory = psutil.Process(kept.owner.pid).memory_full_info()
     assert memory.uss < 150 << 20
+
+
+@pytest.mark.broker
+def test_runs_in_the_session_publish_the_truth_also_after_one_was_killed(
+    keep: Callable[..., Kept], broker: kafka.Connection, tmp_path: Path
+) -> None:
+    shop = Shop.open(broker, new_topic(broker), tmp_path)
+    with (tmp_path / "tandem.toml").open("a") as file:
+        file.write("[session]\nidle_s = 600\n")
+    kept = keep(of=tmp_path, state="state")
+
+    def start(command: str) -> "subprocess.Popen[bytes]":
+        words = [sys.executable, "-m", "cli", command, "--project", str(tmp_path)]
+        return subprocess.Popen(words, env=variables(kept.modules), stdin=subprocess.DEVNULL)
+
+    log = records(31, 300)
+    shop.sell(log)
+    assert start("archive").wait(_PATIENCE_S) == 0
+    jvm = kept.jvm()
+    assert jvm is not None
+    killed, lock = start("recompute"), shop.tables.lock("views")
+    until(lambda: lock.exists() and locks.holding(lock) == jvm.pid)
+    killed.kill()
+    more = records(32, 100, known=log[1])
+    shop.sell(more)
+    for command in ("archive", "recompute"):
+        assert start(command).wait(_PATIENCE_S) == 0
+    live = publications.latest(shop.tables)
+    assert live is not None
+    assert_true(shop, live, together(log, more))
+    assert kept.jvm() == jvm
+    assert {path.name for path in (tmp_path / "state" / "logs").glob("spark-*")} == {"spark-session.log"}
