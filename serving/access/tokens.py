@@ -11,7 +11,6 @@ from base64 import urlsafe_b64encode
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from datetime import datetime
-from functools import cached_property
 from hashlib import sha256
 from itertools import count
 from threading import Lock
@@ -149,7 +148,7 @@ class Tokens:
     def __post_init__(self) -> None:
         self._seen = _journal(self.tables).watched(_tokens)
 
-    @cached_property
+    @property
     def waits(self) -> bool:
         """Whether `whose` may wait for a server that keeps the tables; in a folder it makes two calls to the file system."""
         return not self.tables.local

@@ -124,9 +124,9 @@ async def test_a_silent_broker_delays_nothing(served: Served) -> None:
         pipeline = Pipeline(Settings(state=str(served.world.state), kafka=kafka), served.world.tables, lambda: NOON, lambda: 0.0)
         source = served.world.project.sources[SOURCE]
         async with asyncio.timeout(10):
-            found = await pipeline.log([source])
+            found = await pipeline.log([source], release=1)
             assert found.end(SOURCE).problem == "the broker has not answered within 0.8 s"
-            while "within 0.8" in str((told := await pipeline.log([source])).end(SOURCE).problem):
+            while "within 0.8" in str((told := await pipeline.log([source], release=1)).end(SOURCE).problem):
                 pass
         assert "did not answer in 2 s" in str(told.end(SOURCE).problem)
 
