@@ -89,7 +89,8 @@ def _trigger(folder: Path, monkeypatch: pytest.MonkeyPatch, change: Callable[[Wo
     views = {release.views[name]: view for name, view in definitions.views.items()}
     tail = Tail(programs._Task(), definitions.sources[SOURCE], views, writer, state, "speed", world.now)  # type: ignore[arg-type]
     asked = Asked(None, (Topic(SOURCE, TOPIC, 2),))  # type: ignore[arg-type]
-    one = Query("q", tail, tail.source, asked, folder, lambda: None)
+    counted: list[Position] = []
+    one = Query("q", tail, tail.source, asked, folder, counted.append)
     monkeypatch.setattr(query.record_frames, "of_kafka", lambda fetched, *_: fetched)
     world.log.partitions[0] = _events(world, BEFORE)
     _plan(folder, 0, BEFORE)
@@ -97,7 +98,9 @@ def _trigger(folder: Path, monkeypatch: pytest.MonkeyPatch, change: Callable[[Wo
     assert writer.end == Position.of({(TOPIC, 0): BEFORE, (TOPIC, 1): 0})
     world.log.partitions[0] += _events(world, PLANNED - BEFORE)
     _plan(folder, 1, PLANNED)
+    assert counted == [Position.of({(TOPIC, 0): 0, (TOPIC, 1): 0})], "where the first micro-batch starts"
     one.trigger(Fetched(world, TOPIC, before, after), 1)  # type: ignore[arg-type]
+    assert counted[1:] == [Position.of({(TOPIC, 0): BEFORE, (TOPIC, 1): 0})]
     return tail
 
 
