@@ -15,6 +15,7 @@ from datetime import datetime
 
 from ledger.delta import delta_tables
 from ledger.delta.addresses import Tables
+from ledger.delta.errors import Conflict
 from ledger.log import archive_runs
 from ledger.log.positions import LOG_START, Position, distance, upper
 from ledger.publish.standing import cut_of
@@ -156,7 +157,7 @@ def _commit(tables: Tables, release: int, source: str, derive: Callable[[list[Sp
             return
         try:
             delta_tables.conditional_append(handle, to_rows(commit))
-        except delta_tables.Conflict:
+        except Conflict:
             handle = delta_tables.refresh(handle)
         else:
             return

@@ -16,6 +16,7 @@ from deltalake import DeltaTable
 
 from ledger.delta import delta_tables
 from ledger.delta.addresses import Tables
+from ledger.delta.errors import Conflict, Unwritable
 from ledger.delta.vacuum import checkpoint, vacuum
 from ledger.log.positions import LOG_START, Position
 from ledger.publish.standing import cut_of
@@ -68,7 +69,7 @@ class Writer:
             epoch = 1 + max((span.epoch for span in spans.values()), default=0)
             try:
                 delta_tables.conditional_append(handle, to_rows(Commit(start, start, epoch, "epoch", at=at, by=by)))
-            except delta_tables.Conflict:
+            except Conflict:
                 handle = delta_tables.reopen(handle)
             else:
                 return cls(epoch, start, handle, spans)
@@ -86,12 +87,12 @@ class Writer:
                 raise NotContiguous(commit.start, self.end, self._handle.table_uri)
             try:
                 delta_tables.conditional_append(self._handle, to_rows(commit))
-            except (delta_tables.Conflict, delta_tables.Unwritable) as error:
+            except (Conflict, Unwritable) as error:
                 self._look()
                 if commit.key in {span.key for span in self._spans.values()}:
                     return
                 self._refuse_fenced()
-                if isinstance(error, delta_tables.Unwritable):
+                if isinstance(error, Unwritable):
                     raise
             else:
                 self.end = commit.end
@@ -137,7 +138,7 @@ class Writer:
     def _replace(self, old: list[str], ones: list[Commit], at: datetime) -> int:
         try:
             delta_tables.conditional_replace(self._handle, old, [to_rows(one) for one in ones], at=at)
-        except delta_tables.Conflict:
+        except Conflict:
             return 0
         self._look()
         if self._handle.version() - self._checkpointed >= _CHECKPOINT_EVERY:

@@ -18,7 +18,7 @@ from typing import Any, Final, Self, TypeVar
 
 from infra import settings
 from ledger.delta.addresses import Tables
-from ledger.delta.delta_tables import Unreadable
+from ledger.delta.errors import Unreadable
 from serving.changes import Changes, Token, changes
 from serving.memory.answers import Row
 from serving.memory.store import Pinned, Store

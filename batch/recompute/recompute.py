@@ -24,7 +24,7 @@ from batch.recompute.recompute_lineage import recomputing
 from batch.runtime.session import BatchRun
 from infra.lineage.runs import reporting
 from infra.logs.telling import bound
-from ledger.delta.delta_tables import Conflict, Unwritable
+from ledger.delta.errors import Conflict, Unwritable
 from ledger.log.gaps import Gap
 from ledger.publish import audits, first_publication, publications, releases, standing
 from ledger.publish.audits import Audit

@@ -12,6 +12,7 @@ from deltalake import DeltaTable
 from batch.runtime.parquet_writer import Written
 from ledger.delta import delta_tables, fence
 from ledger.delta.addresses import Tables
+from ledger.delta.errors import Conflict, Unwritable, Vanished
 from ledger.delta.fence import Held
 
 
@@ -48,7 +49,7 @@ def add_files(
             lease=lease,
             transactions=dict([transaction]) if transaction else None,
         )
-    except (delta_tables.Conflict, delta_tables.Unwritable):
+    except (Conflict, Unwritable):
         # A commit that landed can end in either: a client that repeats a put whose answer was lost finds its own commit.
         delta_tables.refresh(handle)
         fence.refuse_unclaimed(handle, lease)
@@ -67,7 +68,7 @@ def _refuse_missing(handle: DeltaTable, written: Iterable[Written], lease: Held 
         head = files.head(file.path)
         if head is None or head.size != file.size:
             fence.refuse_unclaimed(delta_tables.reopen(handle), lease)  # who deletes files has claimed the table before
-            raise delta_tables.Vanished(
+            raise Vanished(
                 f"file {file.path} of table {handle.table_uri} was deleted or replaced before its commit; nothing was committed; "
                 "run the command again"
             )

@@ -24,8 +24,8 @@ from batch.runtime.parquet_writer import TableFile, Written
 from batch.transfer.archived_records import Records, first_difference, refuse_disordered
 from batch.transfer.export_archive import sha256
 from infra.settings import Settings
-from ledger.delta import delta_tables
 from ledger.delta.addresses import Tables
+from ledger.delta.errors import reason
 from ledger.delta.location import Location
 from ledger.files.file_ranges import RECORDS, FileRange
 from ledger.log import archive_runs, gaps, manifest
@@ -124,7 +124,7 @@ def _verify(folder: Path, stretch: Stretch) -> None:
         with pq.ParquetFile(path, page_checksum_verification=True) as opened:
             _verify_rows(opened, stretch, path)
     except (OSError, pa.ArrowException) as error:
-        raise NotImported(f"{path} cannot be read: {delta_tables.reason(error)}; nothing was imported") from error
+        raise NotImported(f"{path} cannot be read: {reason(error)}; nothing was imported") from error
 
 
 def _verify_rows(opened: pq.ParquetFile, stretch: Stretch, path: Path) -> None:
@@ -231,9 +231,9 @@ def _import(tables: Tables, new: _New, now: Callable[[], datetime]) -> Imported:
     for topic in new.exported.topics:
         archive_runs.name_topics(tables, name, {topic.name: topic.id}, at=now())
     missing = [(_within(Ranges.from_json(gap.ranges), new.parts), gap.reason) for gap in new.exported.gaps]
-    for ranges, reason in [*missing, (new.lost, "the imported records begin after them")]:
+    for ranges, why in [*missing, (new.lost, "the imported records begin after them")]:
         if ranges.length:
-            gaps.record(tables, name, ranges, reason=reason, at=now())
+            gaps.record(tables, name, ranges, reason=why, at=now())
     lease = tables.lease(tables.archive(name))
     delta_commits.add_files(handle, written, lease=lease, transaction=(archive_runs.APP_ID, lacking[-1].number))
     return Imported(name, lacking[-1].end, new=True, records=sum(file.rows for file in written))

@@ -10,7 +10,7 @@ from cli.doctor.check import Check, Finding, Problem, ok, unless
 from cli.doctor.subject import Subject
 from ledger.delta import delta_tables
 from ledger.delta.addresses import Tables
-from ledger.delta.delta_tables import Unreadable
+from ledger.delta.errors import Unreadable
 from ledger.log import archive_runs
 from ledger.publish import batch_parts, publications
 from ledger.publish.batch_parts import damage

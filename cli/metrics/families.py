@@ -3,20 +3,15 @@
 Names follow https://prometheus.io/docs/practices/naming/: a base unit at the end, `_total` on counters.
 """
 
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
-from datetime import datetime
-from typing import Any, Final, Literal
+from typing import Final, Literal
 
 from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, Metric
 
+from cli.metrics import samples
 from cli.metrics.project_state import Seen
-from ledger.publish import rates
-from serving.read.provenance import age
-from serving.status.part_state import STATES
-
-Sample = tuple[tuple[str, ...], float]
-"""The values of the labels, in the order of the labels, and the number."""
+from cli.metrics.samples import Sample
 
 
 @dataclass(frozen=True)
@@ -33,124 +28,13 @@ class Family:
         """The family with the values of this project state."""
         return self.of(self.samples(found))
 
-    def of(self, samples: Iterable[Sample]) -> Metric:
+    def of(self, read: Iterable[Sample]) -> Metric:
         """The family with these samples."""
         made = CounterMetricFamily if self.kind == "counter" else GaugeMetricFamily
         metric = made(self.name, self.help, labels=self.labels)
-        for labels, number in samples:
+        for labels, number in read:
             metric.add_metric(labels, number)
         return metric
-
-
-def _of_sources(read: Callable[[Mapping[str, Any]], float | None]) -> Callable[[Seen], Iterator[Sample]]:
-    """A value of each source in the status document, left out where it is null."""
-    return lambda seen: _known(((name,), read(source)) for name, source in seen.status["sources"].items())
-
-
-def _of_views(read: Callable[[Mapping[str, Any]], float | None]) -> Callable[[Seen], Iterator[Sample]]:
-    return lambda seen: _known(((name,), read(view)) for name, view in seen.status["views"].items())
-
-
-def _of_hot_tails(read: Callable[[Mapping[str, Any]], float]) -> Callable[[Seen], Iterator[Sample]]:
-    return _of_sources(lambda source: None if source["hot"] is None else read(source["hot"]))
-
-
-def _known(samples: Iterable[tuple[tuple[str, ...], float | None]]) -> Iterator[Sample]:
-    yield from ((labels, number) for labels, number in samples if number is not None)
-
-
-def _until_loss(name: str) -> Callable[[Seen], Iterator[Sample]]:
-    return _of_sources(lambda source: source["until_loss"] and source["until_loss"][name])
-
-
-def _processes(seen: Seen) -> Iterator[Sample]:
-    running = {process["name"] for process in seen.status["processes"]}
-    yield from (((name,), name in running) for name in sorted({*seen.expected, *running}))
-
-
-def _parts(read: Callable[[Mapping[str, Any]], float | None]) -> Callable[[Seen], Iterator[Sample]]:
-    return lambda seen: _known(((part["part"],), read(part)) for part in seen.status["parts"])
-
-
-def _part_states(seen: Seen) -> Iterator[Sample]:
-    for part in seen.status["parts"]:
-        yield from (((part["part"], state), state == part["state"]) for state in STATES)
-
-
-def _log_ends(seen: Seen) -> Iterator[Sample]:
-    for name, source in seen.status["sources"].items():
-        yield from (((name, *place), offset) for place, offset in _places(source["log_end"]))
-
-
-def _positions(seen: Seen) -> Iterator[Sample]:
-    for name, view in seen.status["views"].items():
-        for layer, position in (("batch", view["cut"]), ("merged", view["positions"])):
-            yield from (((name, layer, *place), offset) for place, offset in _places(position))
-
-
-def _places(position: Mapping[str, Mapping[str, int]] | None) -> Iterator[tuple[tuple[str, str], int]]:
-    for topic, partitions in (position or {}).items():
-        yield from (((topic, number), offset) for number, offset in partitions.items())
-
-
-def _records(seen: Seen) -> Iterator[Sample]:
-    for name, source in seen.status["sources"].items():
-        yield (name, "decoded", ""), source["decoded"]
-        yield (name, "other_source", ""), source["others"]
-        yield from (((name, "quarantined", reason), number) for reason, number in source["quarantined"].items())
-
-
-def _cut_ages(seen: Seen) -> Iterator[Sample]:
-    newest = seen.published.newest if seen.published else {}
-    yield from _known(((name,), age(at, now=seen.now)) for name, at in newest.items())
-
-
-def _published(read: Callable[[Any], float]) -> Callable[[Seen], Iterator[Sample]]:
-    return lambda seen: iter([((), read(seen.published))] if seen.published else [])
-
-
-def _audited(figure: Callable[[Any], float]) -> Callable[[Seen], Iterator[Sample]]:
-    """A value of the newest audit of each view and measure."""
-
-    def samples(seen: Seen) -> Iterator[Sample]:
-        newest = {(audit.view, audit.measure): audit for audit in seen.audits if audit.figures}
-        yield from ((labels, figure(audit)) for labels, audit in newest.items())
-
-    return samples
-
-
-def _ran(read: Callable[[rates.Rate], float]) -> Callable[[Seen], Iterator[Sample]]:
-    """A value of the newest run of each source and kind."""
-    return lambda seen: iter([(key, read(run)) for key, run in _newest_runs(seen).items()])
-
-
-def _estimated(seen: Seen) -> Iterator[Sample]:
-    """The prediction for the newest run by the runs before it, if there were any."""
-    for (source, kind), run in _newest_runs(seen).items():
-        before = [one for one in seen.runs if one.at < run.at]
-        if told := rates.estimate(before, source, kind, rows=run.rows, views=run.views):
-            yield (source, kind), told.seconds
-
-
-def _newest_runs(seen: Seen) -> dict[tuple[str, str], rates.Rate]:
-    return {(run.source, run.kind): run for run in seen.runs}
-
-
-def _stored(read: Callable[[Any], float]) -> Callable[[Seen], Iterator[Sample]]:
-    return lambda seen: iter([((one.kind, one.name), read(one)) for one in seen.stored])
-
-
-def _triggers(seen: Seen) -> Iterator[Sample]:
-    yield from (((str(one.release), one.source), one.triggers) for one in seen.micro_batches)
-
-
-def _phases(seen: Seen) -> Iterator[Sample]:
-    for one in seen.micro_batches:
-        yield from (((str(one.release), one.source, phase), spent) for phase, spent in one.seconds.items())
-
-
-def _seconds(written: str | None) -> float | None:
-    return None if written is None else datetime.fromisoformat(written).timestamp()
 
 
 _SOURCE: Final = ("source",)
@@ -163,250 +47,252 @@ SCRAPE_SUCCESS: Final = Family(
 )
 FAMILIES: Final = (
     SCRAPE_SUCCESS,
-    Family("tandem_process_up", "gauge", ("process",), "1 if a process of `tandem up` runs, 0 if not.", _processes),
+    Family("tandem_process_up", "gauge", ("process",), "1 if a process of `tandem up` runs, 0 if not.", samples.processes),
     Family(
         "tandem_part_red",
         "gauge",
         ("part",),
         "1 if a part is dead, stuck or given up, 0 if not.",
-        _parts(lambda part: part["red"]),
+        samples.parts(lambda part: part["red"]),
     ),
-    Family("tandem_part_state", "gauge", ("part", "state"), "1 for the current state of a part.", _part_states),
+    Family("tandem_part_state", "gauge", ("part", "state"), "1 for the current state of a part.", samples.part_states),
     Family(
         "tandem_part_age_seconds",
         "gauge",
         ("part",),
         "Seconds since a part last counted or polled events; missing for a part that does not report it.",
-        _parts(lambda part: part["age_s"]),
+        samples.parts(lambda part: part["age_s"]),
     ),
     Family(
         "tandem_publication_number",
         "gauge",
         (),
         "The number of the newest publication; missing where nothing is published.",
-        _published(lambda one: one.number),
+        samples.published(lambda one: one.number),
     ),
     Family(
         "tandem_publication_timestamp_seconds",
         "gauge",
         (),
         "Time of the newest publication, in seconds since 1970.",
-        _published(lambda one: one.at.timestamp()),
+        samples.published(lambda one: one.at.timestamp()),
     ),
-    Family("tandem_release_number", "gauge", (), "The number of the live release.", _published(lambda one: one.release)),
+    Family("tandem_release_number", "gauge", (), "The number of the live release.", samples.published(lambda one: one.release)),
     Family(
         "tandem_log_end_offsets",
         "gauge",
         ("source", "topic_id", "partition"),
         "The offset after the last record that can be read; missing while the broker does not answer.",
-        _log_ends,
+        samples.log_ends,
     ),
     Family(
         "tandem_position_offsets",
         "gauge",
         ("view", "layer", "topic_id", "partition"),
         "The offset below which answers of a layer count the log: `batch` is the cut, `merged` the position of merged answers.",
-        _positions,
+        samples.positions,
     ),
     Family(
         "tandem_lag_offsets",
         "gauge",
         ("view",),
         "Offsets of the log that merged answers do not count yet; missing while the broker does not answer.",
-        _of_views(lambda view: view["lag"]),
+        samples.of_views(lambda view: view["lag"]),
     ),
     Family(
         "tandem_hot_tail_ahead_offsets",
         "gauge",
         ("source",),
         "Offsets that the hot tail of the server on this machine counts beyond the commits; missing without `serving.hot`.",
-        _of_hot_tails(lambda hot: hot["ahead"]),
+        samples.of_hot_tails(lambda hot: hot["ahead"]),
     ),
     Family(
         "tandem_hot_tail_aside",
         "gauge",
         ("source",),
         "1 if the hot tail does not follow the log, so that answers are those of commits; missing without `serving.hot`.",
-        _of_hot_tails(lambda hot: hot["aside"] is not None),
+        samples.of_hot_tails(lambda hot: hot["aside"] is not None),
     ),
     Family(
         "tandem_hot_tail_mismatched_rows",
         "gauge",
         ("source",),
         "Rows of the hot tail that differed from the commits that followed, since its process started; it must be 0.",
-        _of_hot_tails(lambda hot: hot["mismatched"]),
+        samples.of_hot_tails(lambda hot: hot["mismatched"]),
     ),
     Family(
         "tandem_newest_event_age_seconds",
         "gauge",
         _SOURCE,
         "Seconds since the newest event that merged answers count was appended to the log.",
-        _of_sources(lambda source: source["age_s"]),
+        samples.of_sources(lambda source: source["age_s"]),
     ),
     Family(
         "tandem_cut_age_seconds",
         "gauge",
         _SOURCE,
         "Seconds since the newest event below the cut was appended to the log.",
-        _cut_ages,
+        samples.cut_ages,
     ),
     Family(
         "tandem_watermark_timestamp_seconds",
         "gauge",
         _SOURCE,
         "The watermark of merged answers, in seconds since 1970.",
-        _of_sources(lambda source: _seconds(source["watermark"])),
+        samples.of_sources(lambda source: samples.seconds(source["watermark"])),
     ),
     Family(
         "tandem_behind_bridge",
         "gauge",
         _SOURCE,
         "1 while merged answers cannot advance until a recompute publishes the range that the speed layer skipped.",
-        _of_sources(lambda source: source["behind_bridge"]),
+        samples.of_sources(lambda source: source["behind_bridge"]),
     ),
     Family(
         "tandem_records_total",
         "counter",
         ("source", "outcome", "reason"),
         "Records by outcome, each once, by the layer that is ahead: `decoded`, `quarantined` by reason, or of an `other_source`.",
-        _records,
+        samples.records,
     ),
     Family(
         "tandem_archived_records_total",
         "counter",
         _SOURCE,
         "Records in the archive.",
-        _of_sources(lambda source: source["archived"]),
+        samples.of_sources(lambda source: source["archived"]),
     ),
     Family(
         "tandem_late_events_total",
         "counter",
         _SOURCE,
         "Events that merged answers count and that arrived later than `lateness` behind the newest of their partition.",
-        _of_sources(lambda source: source["late"]),
+        samples.of_sources(lambda source: source["late"]),
     ),
     Family(
         "tandem_ahead_events_total",
         "counter",
         _SOURCE,
         "Events whose time is more than the source's `clock_skew` after their record's timestamp; they move no watermark.",
-        _of_sources(lambda source: source["ahead"]),
+        samples.of_sources(lambda source: source["ahead"]),
     ),
     Family(
         "tandem_duplicate_events_total",
         "counter",
         _SOURCE,
         "Duplicates that merged answers do not count.",
-        _of_sources(lambda source: source["duplicates"]),
+        samples.of_sources(lambda source: source["duplicates"]),
     ),
     Family(
         "tandem_conflicting_events_total",
         "counter",
         _SOURCE,
         "Duplicates whose content differed from the counted event.",
-        _of_sources(lambda source: source["conflicts"]),
+        samples.of_sources(lambda source: source["conflicts"]),
     ),
     Family(
         "tandem_after_final_events_total",
         "counter",
         ("view",),
         "Events that arrived in windows that answers had labelled final.",
-        _of_views(lambda view: view["after_final"]),
+        samples.of_views(lambda view: view["after_final"]),
     ),
     Family(
         "tandem_triggers_total",
         "counter",
         ("release", "source"),
         "Micro-batches that the speed layer has folded since it started; missing if it does not run.",
-        _triggers,
+        samples.triggers,
     ),
     Family(
         "tandem_trigger_phase_seconds_total",
         "counter",
         ("release", "source", "phase"),
         "Seconds that each phase of the speed layer's micro-batches took, by Spark's names: `addBatch` folds and commits.",
-        _phases,
+        samples.phases,
     ),
     Family(
         "tandem_until_loss_seconds",
         "gauge",
         _SOURCE,
         "Seconds until the topic's retention may delete records that are not archived; missing if there are none, or no limit.",
-        _until_loss("seconds"),
+        samples.until_loss("seconds"),
     ),
     Family(
         "tandem_until_loss_offsets",
         "gauge",
         _SOURCE,
         "Offsets until the topic's retention may delete records that are not archived; missing if there are none, or no limit.",
-        _until_loss("offsets"),
+        samples.until_loss("offsets"),
     ),
     Family(
         "tandem_lost_offsets",
         "gauge",
         _SOURCE,
         "Offsets that the topic deleted before they were archived.",
-        _until_loss("lost"),
+        samples.until_loss("lost"),
     ),
     Family(
         "tandem_audit_timestamp_seconds",
         "gauge",
         _AUDITED,
         "Time of the newest audit of the measure, in seconds since 1970.",
-        _audited(lambda audit: audit.at.timestamp()),
+        samples.audited(lambda audit: audit.at.timestamp()),
     ),
     Family(
         "tandem_audit_rows",
         "gauge",
         _AUDITED,
         "Answers that the newest audit compared.",
-        _audited(lambda audit: audit.figures.rows),
+        samples.audited(lambda audit: audit.figures.rows),
     ),
     Family(
         "tandem_audit_differing_rows",
         "gauge",
         _AUDITED,
         "Answers that differed by more than the measure's tolerance in the newest audit.",
-        _audited(lambda audit: audit.figures.differ),
+        samples.audited(lambda audit: audit.figures.differ),
     ),
     Family(
         "tandem_audit_largest_error",
         "gauge",
         _AUDITED,
         "The largest absolute error in the newest audit, in the measure's own unit.",
-        _audited(lambda audit: audit.figures.largest),
+        samples.audited(lambda audit: audit.figures.largest),
     ),
     Family(
         "tandem_audit_symmetric_error_ratio",
         "gauge",
         _AUDITED,
         "The symmetric mean absolute percentage error in the newest audit, from 0 to 2.",
-        _audited(lambda audit: audit.figures.smape),
+        samples.audited(lambda audit: audit.figures.smape),
     ),
     Family(
         "tandem_run_timestamp_seconds",
         "gauge",
         _RUN,
         "End of the newest run of its kind, in seconds since 1970; `raw` runs read the archive, the others the events table.",
-        _ran(lambda run: run.at.timestamp()),
+        samples.ran(lambda run: run.at.timestamp()),
     ),
-    Family("tandem_run_rows", "gauge", _RUN, "Rows that the newest run of its kind read.", _ran(lambda run: run.rows)),
-    Family("tandem_run_bytes", "gauge", _RUN, "Bytes of the table's files that hold these rows.", _ran(lambda run: run.bytes)),
-    Family("tandem_run_seconds", "gauge", _RUN, "Duration of the newest run of its kind.", _ran(lambda run: run.seconds)),
+    Family("tandem_run_rows", "gauge", _RUN, "Rows that the newest run of its kind read.", samples.ran(lambda run: run.rows)),
+    Family(
+        "tandem_run_bytes", "gauge", _RUN, "Bytes of the table's files that hold these rows.", samples.ran(lambda run: run.bytes)
+    ),
+    Family("tandem_run_seconds", "gauge", _RUN, "Duration of the newest run of its kind.", samples.ran(lambda run: run.seconds)),
     Family(
         "tandem_run_estimated_seconds",
         "gauge",
         _RUN,
         "Duration of the newest run of its kind as earlier runs predict it; missing if there were none.",
-        _estimated,
+        samples.estimated,
     ),
     Family(
         "tandem_table_files",
         "gauge",
         _TABLE,
         "Active files of a table of the live release; `kind`: `archive`, `events`, `quarantine`, `realtime`, `view`.",
-        _stored(lambda one: one.files),
+        samples.stored(lambda one: one.files),
     ),
-    Family("tandem_table_bytes", "gauge", _TABLE, "Bytes of a table's active files.", _stored(lambda one: one.bytes)),
+    Family("tandem_table_bytes", "gauge", _TABLE, "Bytes of a table's active files.", samples.stored(lambda one: one.bytes)),
 )
 """In the order in which they are printed."""

@@ -1,22 +1,15 @@
 """Delta tables through delta-rs: open, create, read whole files, append on a condition, replace files on a condition.
 
-    TandemError
-    ├── Conflict        the table has a newer version than the handle: read and decide again
-    ├── Unreadable      the table or one of its files cannot be read
-    │   └── Vanished    a file of the handle's version was deleted
-    └── Unwritable      a commit failed; the caller must look up whether it landed
-
 All tables keep the plain protocol (reader 1, writer 2), so any Delta reader opens them, and no commit expires log entries by
 itself. A *handle* is a DeltaTable at the version that was read; a conditional commit succeeds only if that is still the newest
 version (`max_commit_retries=0`: delta-rs would otherwise silently rebase a stale append).
 """
 
 import json
-import re
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from datetime import datetime
-from typing import Final, NoReturn, TypeVar
+from typing import Final, TypeVar
 from uuid import uuid4
 
 import pyarrow as pa
@@ -27,13 +20,13 @@ from deltalake.exceptions import CommitFailedError, DeltaError, TableNotFoundErr
 from deltalake.transaction import AddAction
 from deltalake.writer.properties import ColumnProperties
 
-from infra.storage.resolve import is_local, storage_at
+from infra.storage.resolve import storage_at
 from infra.storage.storage import Storage
 from ledger.delta import fence, state_format
 from ledger.delta.addresses import Tables
+from ledger.delta.errors import FAILURES, Conflict, Unreadable, Unwritable, Vanished, reason, unreadable
 from ledger.delta.fence import Held
 from views.arrow.python_values import do_without_pandas
-from views.errors import TandemError
 
 T = TypeVar("T")
 PLAIN: Final = {
@@ -52,33 +45,11 @@ _SMALL: Final = WriterProperties(
 )
 
 
-FAILURES: Final = (DeltaError, OSError, ValueError, pa.ArrowException)
-"""The errors of delta-rs and Arrow for damaged logs and files, absent servers and full disks."""
-
-
 _LOOKS: Final = 3
 _ATTEMPTS: Final = 3
 """Of a commit that the store refuses although nobody made another: S3 answers 409 while another request with the name is in
 flight, and delta-rs takes that for a conflict.
 """
-_COLOUR: Final = re.compile(r"\x1b\[[0-9;]*m")
-_CAUSE: Final = "\N{DOWNWARDS ARROW WITH TIP RIGHTWARDS}"
-
-
-class Conflict(TandemError):
-    """The table has a newer version than the handle of the commit; nothing was committed."""
-
-
-class Unreadable(TandemError):
-    """A table, or a file of it, cannot be read."""
-
-
-class Vanished(Unreadable):
-    """A data file was deleted, as by a vacuum: a newer version of the table may not need it."""
-
-
-class Unwritable(TandemError):
-    """A commit ended in an error; it may have landed nevertheless."""
 
 
 def open_table(tables: Tables, address: str) -> DeltaTable | None:
@@ -347,22 +318,6 @@ def read_file(handle: DeltaTable, path: str, columns: list[str] | None = None) -
 def storage(handle: DeltaTable) -> Storage:
     """The storage of the table's files, which are named relative to the table."""
     return storage_at(handle.table_uri, _options(handle) or {})
-
-
-def reason(error: BaseException) -> str:
-    """The storage's error in one line: of delta-rs's chain of causes, the first and the innermost."""
-    lines = [_COLOUR.sub("", line).strip() for line in str(error).splitlines()]
-    first, *causes = [line for line in lines if line] or [type(error).__name__]
-    innermost = next((line for line in reversed(causes) if line.startswith(_CAUSE)), None)
-    return first if innermost is None else f"{first}: {innermost.removeprefix(_CAUSE).strip()}"
-
-
-def unreadable(what: str, error: BaseException) -> NoReturn:
-    """Raise Unreadable with the table, or its file, and the first line of the reason."""
-    advice = "restore it, or remove it if it can be rebuilt"
-    if not is_local(what):  # most often the store is away, and nothing is damaged
-        advice = "run the command again; if the object store answers and the table is damaged, restore it"
-    raise Unreadable(f"cannot read table {what}: {reason(error)}; {advice}") from error
 
 
 def _options(handle: DeltaTable) -> dict[str, str] | None:

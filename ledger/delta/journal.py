@@ -18,6 +18,7 @@ from deltalake import DeltaTable
 
 from ledger.delta import delta_tables
 from ledger.delta.addresses import Tables
+from ledger.delta.errors import Conflict, Unwritable
 from ledger.delta.watched_table import Watched
 
 T = TypeVar("T")
@@ -95,17 +96,17 @@ class Journal:
             row = {"number": _number(newest) + 1 if newest else 1, "id": uuid4().hex, **derived}
             try:
                 delta_tables.conditional_append(handle, pa.Table.from_pylist([row], self.schema), lease=lease)
-            except (delta_tables.Conflict, delta_tables.Unwritable) as error:
+            except (Conflict, Unwritable) as error:
                 handle = delta_tables.reopen(handle)
                 if _landed(Snapshot(handle), row):
                     return row
-                if isinstance(error, delta_tables.Unwritable):
+                if isinstance(error, Unwritable):
                     raise
                 time.sleep(0.001 * attempt)  # with many writers at once, the writer that lost most often waits longest
             else:
                 self._tidy(handle)
                 return row
-        raise delta_tables.Unwritable(f"cannot write to table {self.address}: other writers committed first {_ATTEMPTS} times")
+        raise Unwritable(f"cannot write to table {self.address}: other writers committed first {_ATTEMPTS} times")
 
     def claim(self) -> None:
         """Fence the rows of earlier holders of the lease, before reading what is decided on. Raises Fenced, Unwritable."""
@@ -118,7 +119,7 @@ class Journal:
         paths = delta_tables.files(handle)
         if len(paths) <= _FILES:
             return
-        with suppress(delta_tables.Conflict, delta_tables.Unwritable):
+        with suppress(Conflict, Unwritable):
             rows = pa.concat_tables(delta_tables.read_file(handle, path) for path in paths).cast(self.schema)
             delta_tables.conditional_replace(handle, paths, [rows], at=datetime.now(UTC), bounds="number")
 

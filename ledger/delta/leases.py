@@ -25,6 +25,7 @@ from deltalake import DeltaTable
 
 from ledger.delta import delta_tables
 from ledger.delta.addresses import Tables
+from ledger.delta.errors import Conflict, Unwritable, Vanished
 from ledger.delta.fence import LeaseLost
 from ledger.delta.locks import LockTimeout
 from views.errors import TandemError
@@ -182,14 +183,14 @@ class Lease:
                 self.check()
             try:
                 _put(self._handle, record)
-            except (delta_tables.Conflict, delta_tables.Unwritable):
+            except (Conflict, Unwritable):
                 # A repeated put may find its own commit. A row of this token is of no other process, so it may be replaced again.
                 self._handle = delta_tables.reopen(self._handle)
                 continue
             self._handle = delta_tables.refresh(self._handle)
             self.record, self.until = record, began + record.duration_s
             return
-        raise delta_tables.Unwritable(f"cannot renew the lease of {self.name!r} tables")
+        raise Unwritable(f"cannot renew the lease of {self.name!r} tables")
 
 
 def read(tables: Tables, name: str) -> Record | None:
@@ -243,11 +244,11 @@ def take(
             until = clock() + duration_s
             try:
                 _put(handle, record)
-            except (delta_tables.Conflict, delta_tables.Unwritable) as error:
+            except (Conflict, Unwritable) as error:
                 handle = delta_tables.reopen(handle)
                 if _stored(handle) == record:
                     return Lease(tables, name, record, until, clock, handle)
-                if isinstance(error, delta_tables.Unwritable):
+                if isinstance(error, Unwritable):
                     raise
                 continue
             return Lease(tables, name, record, until, clock, delta_tables.refresh(handle))
@@ -285,7 +286,7 @@ def _newest(handle: DeltaTable) -> tuple[DeltaTable, Record | None]:
     while True:
         try:
             return handle, _stored(handle)
-        except delta_tables.Vanished:
+        except Vanished:
             newest = delta_tables.reopen(handle)
             if newest.version() == handle.version():
                 raise

@@ -3,7 +3,7 @@
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from ledger.delta.delta_tables import unreadable
+from ledger.delta.errors import unreadable
 from ledger.delta.location import Location
 
 

@@ -28,7 +28,7 @@ from dataclasses import dataclass
 from deltalake import DeltaTable
 
 from ledger.delta import delta_tables
-from ledger.delta.delta_tables import FAILURES, Conflict, Unwritable, reason
+from ledger.delta.errors import FAILURES, Conflict, Unwritable, reason
 from ledger.delta.fence import Held
 
 

@@ -10,7 +10,8 @@ import pyarrow.compute as pc
 from deltalake import DeltaTable
 
 from ledger.delta.addresses import Tables
-from ledger.delta.delta_tables import Unreadable, damaged, open_table
+from ledger.delta.delta_tables import damaged, open_table
+from ledger.delta.errors import Unreadable
 from ledger.log.positions import Position
 from views.source.event import TIMESTAMP
 from views.windows import WINDOW_COLUMNS

@@ -13,6 +13,7 @@ from deltalake import DeltaTable
 
 from ledger.delta import delta_tables
 from ledger.delta.addresses import Tables
+from ledger.delta.errors import unreadable
 from ledger.log.counts import Counts
 from ledger.log.positions import Position
 from ledger.realtime.commits import Commit, Span
@@ -90,7 +91,7 @@ def read_commit(handle: DeltaTable, path: str) -> Commit:
     """The commit that one active file holds. Raises Unreadable."""
     rows = delta_tables.read_file(handle, path).to_pylist()
     if not rows:
-        delta_tables.unreadable(f"{handle.table_uri}: file {path}", ValueError("it has no rows"))
+        unreadable(f"{handle.table_uri}: file {path}", ValueError("it has no rows"))
     return from_rows(rows)
 
 
@@ -143,7 +144,7 @@ def to_rows(commit: Commit) -> pa.Table:
 def _span(handle: DeltaTable, path: str) -> Span:
     rows = delta_tables.read_file(handle, path, _SPAN_COLUMNS).slice(0, 1).to_pylist()
     if not rows:
-        delta_tables.unreadable(f"{handle.table_uri}: file {path}", ValueError("it has no rows"))
+        unreadable(f"{handle.table_uri}: file {path}", ValueError("it has no rows"))
     return Span(**_span_values(rows[0]))
 
 

@@ -7,6 +7,7 @@ from deltalake import DeltaTable
 
 from ledger.delta import delta_tables
 from ledger.delta.addresses import Tables
+from ledger.delta.errors import Vanished
 from ledger.delta.watched_table import Watched
 from ledger.realtime.commit_files import read_commit
 from ledger.realtime.commits import Commit
@@ -34,7 +35,7 @@ class Follower:
         """
         for _ in range(_LOOKS - 1):
             # A compaction may remove files between our read of the Delta log and of the files.
-            with suppress(delta_tables.Vanished):
+            with suppress(Vanished):
                 return self._table.read()
         return self._table.read()
 

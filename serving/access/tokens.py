@@ -19,7 +19,7 @@ from typing import Final, TypeAlias
 import pyarrow as pa
 
 from ledger.delta.addresses import Tables
-from ledger.delta.delta_tables import Unreadable
+from ledger.delta.errors import Unreadable
 from ledger.delta.journal import Journal, Row, Snapshot
 from ledger.delta.watched_table import Watched
 from serving.access.rights import Principal, Rights

@@ -8,7 +8,7 @@ from typing import Final
 import pyarrow as pa
 
 from ledger.delta.addresses import Tables
-from ledger.delta.delta_tables import unreadable
+from ledger.delta.errors import unreadable
 from ledger.log.positions import Position
 from ledger.publish.batch_parts import BatchView, Part, files_of, still_live
 from ledger.realtime.commits import Commit

@@ -12,7 +12,7 @@ from itertools import count
 from typing import Final
 
 from ledger.delta.addresses import Tables
-from ledger.delta.delta_tables import Unreadable
+from ledger.delta.errors import Unreadable
 from ledger.publish.batch_parts import BatchView
 from serving.memory.answers import Answers
 from serving.memory.cached_view import CachedView, Origin, OutgrowsMemory, followed, loaded

@@ -11,7 +11,8 @@ import pyarrow.parquet as pq
 from deltalake import DeltaTable
 
 from ledger.delta.addresses import Tables
-from ledger.delta.delta_tables import storage, unreadable
+from ledger.delta.delta_tables import storage
+from ledger.delta.errors import unreadable
 from ledger.publish.batch_parts import Part, files_of, still_live
 from serving.read.selection import Selection
 

@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 import pyarrow as pa
 
 from ledger.delta.addresses import Tables
-from ledger.delta.delta_tables import Unreadable
+from ledger.delta.errors import Unreadable
 from ledger.log.positions import LOG_START, ranges
 from ledger.publish import releases
 from ledger.publish.publications import Publication

@@ -3,7 +3,7 @@
 import pyarrow as pa
 
 from ledger.delta.addresses import Tables
-from ledger.delta.delta_tables import unreadable
+from ledger.delta.errors import unreadable
 from ledger.realtime.commits import Commit
 from views.arrow.ipc import from_ipc
 from views.view import View

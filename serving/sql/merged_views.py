@@ -8,7 +8,7 @@ from typing import Any
 
 import pyarrow as pa
 
-from ledger.delta.delta_tables import Unreadable
+from ledger.delta.errors import Unreadable
 from serving.memory.cached_view import CachedView
 from serving.memory.store import Pinned, Store
 from serving.read.decimals import narrowed

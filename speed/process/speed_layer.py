@@ -23,7 +23,7 @@ from infra.logs.telling import bound
 from infra.settings import Settings
 from infra.spark.errors import worded
 from ledger.delta.addresses import Tables
-from ledger.delta.delta_tables import Unwritable
+from ledger.delta.errors import Unwritable
 from ledger.publish import first_publication, publications, releases, standing
 from ledger.publish.publications import NotPublishable, Publication
 from ledger.publish.standing import Followed

@@ -20,7 +20,7 @@ from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, pr
 from ledger.cuts import take
 from ledger.delta import delta_tables
 from ledger.delta.addresses import Tables
-from ledger.delta.delta_tables import Unwritable
+from ledger.delta.errors import Unwritable
 from ledger.log.positions import LOG_START, Position, distance, upper
 from ledger.publish.publications import NotPublishable, history, latest, retained
 from ledger.publish.standing import cut_of

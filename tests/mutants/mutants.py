@@ -211,8 +211,8 @@ MUTANTS = (
         "unacknowledged-is-failed",
         "a commit whose acknowledgement was lost counts as failed, so its events are committed again",
         "ledger/realtime_writer.py",
-        "            except (delta_tables.Conflict, delta_tables.Unwritable) as error:\n                self._look()\n",
-        "            except (delta_tables.Conflict, delta_tables.Unwritable) as error:\n"
+        "            except (Conflict, Unwritable) as error:\n                self._look()\n",
+        "            except (Conflict, Unwritable) as error:\n"
         "                if isinstance(error, delta.Unwritable):\n"
         "                    raise\n"
         "                self._look()\n",

@@ -5,7 +5,7 @@ from dataclasses import dataclass, field
 from datetime import timedelta
 from itertools import pairwise
 
-from ledger.delta.delta_tables import Unreadable
+from ledger.delta.errors import Unreadable
 from ledger.publish import publications, releases, standing
 from ledger.publish.batch_parts import files_of
 from ledger.publish.publications import Publication

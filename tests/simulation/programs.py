@@ -14,7 +14,7 @@ import batch.release.apply
 from batch.recompute.plan import Request
 from batch.release.build_release import Terms
 from infra.settings import Speed
-from ledger.delta.delta_tables import Unreadable
+from ledger.delta.errors import Unreadable
 from ledger.log.positions import LOG_START, Position, ranges, upper
 from ledger.publish import first_publication, promotion, publications, releases
 from ledger.publish.publications import Publication

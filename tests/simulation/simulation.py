@@ -13,7 +13,7 @@ from batch.release.apply import CannotApply
 from infra.kafka import NoTopic
 from infra.settings import Keep
 from ledger.cuts import OutOfReach
-from ledger.delta.delta_tables import Conflict, Unwritable, Vanished
+from ledger.delta.errors import Conflict, Unwritable, Vanished
 from ledger.log.fetch_checks import LogChanged, Unclosed
 from ledger.log.gaps import GapNotAccepted, UnknownGap
 from ledger.log.positions import Position

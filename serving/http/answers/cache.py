@@ -18,7 +18,7 @@ import msgspec
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from ledger.delta.delta_tables import Unreadable
+from ledger.delta.errors import Unreadable
 from ledger.log.gaps import touching
 from ledger.log.positions import LOG_START
 from serving.connection import AtOneSnapshot

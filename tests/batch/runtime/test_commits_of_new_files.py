@@ -13,12 +13,13 @@ from batch.runtime.delta_commits import add_files, make_table
 from batch.runtime.parquet_writer import TableFile, Written
 from ledger.delta import delta_tables
 from ledger.delta.addresses import Tables
+from ledger.delta.errors import Conflict, Unwritable, Vanished
 from ledger.delta.fence import Fenced, Unclaimed
 from ledger.delta.location import Location
 
 SCHEMA = pa.schema([("n", pa.int64())])
 TOLD = {"a conflict": CommitFailedError("newer version"), "an error": OSError("connection reset")}
-EXPECTED = {"a conflict": delta_tables.Conflict, "an error": delta_tables.Unwritable}
+EXPECTED = {"a conflict": Conflict, "an error": Unwritable}
 
 
 @pytest.fixture
@@ -104,6 +105,6 @@ def test_a_table_that_is_not_claimed_is_not_written(table: tuple[DeltaTable, Wri
 def test_a_file_that_was_deleted_is_not_committed(table: tuple[DeltaTable, Written]) -> None:
     handle, file = table
     delta_tables.storage(handle).delete([file.path])
-    with pytest.raises(delta_tables.Vanished, match="was deleted or replaced before its commit; nothing was committed"):
+    with pytest.raises(Vanished, match="was deleted or replaced before its commit; nothing was committed"):
         add_files(handle, [file])
     assert delta_tables.files(delta_tables.reopen(handle)) == {}

@@ -13,7 +13,8 @@ from batch.runtime.parquet_writer import TableFile
 from infra.storage.object_store import ObjectStore
 from ledger.delta import delta_tables
 from ledger.delta.addresses import Tables
-from ledger.delta.delta_tables import Unreadable, open_table
+from ledger.delta.delta_tables import open_table
+from ledger.delta.errors import Unreadable
 from ledger.delta.fence import Fenced
 from ledger.delta.location import Location
 from tests.infra.storage.s3 import a_bucket

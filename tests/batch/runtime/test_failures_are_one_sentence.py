@@ -6,7 +6,7 @@ import pytest
 from pyspark.sql import SparkSession
 
 from batch.runtime import spark_jobs
-from ledger.delta.delta_tables import Unreadable
+from ledger.delta.errors import Unreadable
 from ledger.delta.location import Location
 from ledger.delta.stored_file import opened
 

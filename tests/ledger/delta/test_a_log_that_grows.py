@@ -9,7 +9,7 @@ from deltalake import DeltaTable, write_deltalake
 
 from ledger.delta import delta_tables
 from ledger.delta.addresses import Tables
-from ledger.delta.delta_tables import Unreadable
+from ledger.delta.errors import Unreadable
 
 
 @pytest.fixture

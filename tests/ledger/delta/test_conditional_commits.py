@@ -10,7 +10,7 @@ from deltalake import DeltaTable
 from ledger.cuts import bridge, reserve
 from ledger.delta import delta_tables
 from ledger.delta.addresses import Tables
-from ledger.delta.delta_tables import Conflict, Unwritable
+from ledger.delta.errors import Conflict, Unwritable
 from ledger.realtime.commit_files import spans_of, to_rows
 from ledger.realtime_writer import Fenced, NotContiguous
 from tests.ledger.tiny import AT, SOURCE, at, claim, commit_each, fold

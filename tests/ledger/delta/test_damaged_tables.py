@@ -13,7 +13,7 @@ from msgspec import structs
 from infra.settings import Settings, Storage
 from ledger.delta import addresses, delta_tables
 from ledger.delta.addresses import Tables
-from ledger.delta.delta_tables import Unreadable, Unwritable
+from ledger.delta.errors import Unreadable, Unwritable
 from ledger.delta.journal import Journal
 from ledger.publish import releases
 from ledger.publish.publications import history, latest

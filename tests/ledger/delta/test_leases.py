@@ -14,6 +14,7 @@ import pytest
 
 from ledger.delta import delta_tables, fence, leases
 from ledger.delta.addresses import Tables
+from ledger.delta.errors import Conflict, Unwritable, Vanished
 from ledger.delta.fence import Fenced, LeaseLost, Unclaimed
 from ledger.delta.journal import Journal
 from ledger.delta.leases import Lease, Owner
@@ -303,7 +304,7 @@ class Puts:
             raise self.error("the storage is away")
 
 
-FAILURES = (delta_tables.Conflict, delta_tables.Unwritable)
+FAILURES = (Conflict, Unwritable)
 
 
 @pytest.mark.parametrize("error", FAILURES)
@@ -321,8 +322,8 @@ def test_a_put_that_landed_takes_the_lease_whatever_the_storage_reports(
 
 def test_a_storage_that_refuses_the_row_gives_no_lease(tables: Tables, monkeypatch: pytest.MonkeyPatch) -> None:
     with monkeypatch.context() as patch:
-        puts = Puts(patch, delta_tables.Unwritable, landed=False)
-        with pytest.raises(delta_tables.Unwritable, match="the storage is away"):
+        puts = Puts(patch, Unwritable, landed=False)
+        with pytest.raises(Unwritable, match="the storage is away"):
             take(tables, "tandem archive")
     assert puts.count == 1
     assert leases.read(tables, "views") is None
@@ -339,7 +340,7 @@ def test_a_renewal_is_put_twice_and_then_fails_but_the_lease_lasts(
     clock.time = 10
     with monkeypatch.context() as patch:
         puts = Puts(patch, error, landed=landed)
-        with pytest.raises(delta_tables.Unwritable, match="cannot renew the lease of 'views' tables"):
+        with pytest.raises(Unwritable, match="cannot renew the lease of 'views' tables"):
             lease.renew()
     assert puts.count == 2
     assert (lease.record, lease.until) == (before, 30), "nobody knows whether it was renewed"
@@ -393,7 +394,7 @@ def test_a_row_whose_file_was_deleted_is_read_at_the_newest_version(tmp_path: Pa
     with pytest.raises(LeaseLost, match="was taken by tandem recompute"):
         lease.renew()
     new.unlink()
-    with pytest.raises(delta_tables.Vanished):
+    with pytest.raises(Vanished):
         leases.read(tables, "views")
 
 

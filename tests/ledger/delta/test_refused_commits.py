@@ -11,7 +11,7 @@ import pytest
 
 from ledger.delta import delta_tables
 from ledger.delta.addresses import Tables
-from ledger.delta.delta_tables import Conflict
+from ledger.delta.errors import Conflict, Unwritable
 from ledger.delta.journal import Journal
 from tests.infra.storage.go_s3 import go_bucket
 from tests.infra.storage.quick_s3 import quick_bucket
@@ -53,7 +53,7 @@ def test_a_table_is_created_and_a_commit_lands_once(store: tuple[Faults, Tables]
 def test_a_store_that_refuses_each_time_ends_with_a_sentence(store: tuple[Faults, Tables]) -> None:
     faults, tables = store
     faults.plan("conflict", ("PUT",), lambda _: True, repeated=True)
-    with pytest.raises(delta_tables.Unwritable, match="cannot create table"):
+    with pytest.raises(Unwritable, match="cannot create table"):
         delta_tables.create_table(tables, tables.control("gaps"), SCHEMA, {})
     faults.rest()
     handle = delta_tables.create_table(tables, tables.control("gaps"), SCHEMA, {})

@@ -11,6 +11,7 @@ from deltalake import DeltaTable, write_deltalake
 
 from ledger.delta import delta_tables
 from ledger.delta.addresses import Tables
+from ledger.delta.errors import Unreadable, Vanished
 from ledger.delta.journal import Journal, Snapshot
 from ledger.delta.watched_table import Watched
 from ledger.log import gaps
@@ -137,7 +138,7 @@ def test_a_torn_entry_is_reported_until_it_is_complete(tables: Tables, table: st
     whole = entry.read_bytes()
     entry.write_bytes(whole[: len(whole) // 2])
     for _ in range(2):
-        with pytest.raises(delta_tables.Unreadable):
+        with pytest.raises(Unreadable):
             watched.read()
     entry.write_bytes(whole)
     assert watched.read() == [1, 2]
@@ -145,7 +146,7 @@ def test_a_torn_entry_is_reported_until_it_is_complete(tables: Tables, table: st
 
 def test_a_failed_computation_is_tried_again(tables: Tables, table: str) -> None:
     append(table, 1)
-    wrong = [delta_tables.Vanished("a file is gone")]
+    wrong = [Vanished("a file is gone")]
 
     def make(handle: DeltaTable | None) -> list[int]:
         if wrong:
@@ -153,7 +154,7 @@ def test_a_failed_computation_is_tried_again(tables: Tables, table: str) -> None
         return numbers(handle)
 
     watched = Watched(tables, table, make)
-    with pytest.raises(delta_tables.Vanished):
+    with pytest.raises(Vanished):
         watched.read()
     assert watched.read() == [1]
 

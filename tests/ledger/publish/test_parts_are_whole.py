@@ -8,7 +8,7 @@ import pytest
 from deltalake import write_deltalake
 
 from ledger.delta.addresses import Tables
-from ledger.delta.delta_tables import Unreadable
+from ledger.delta.errors import Unreadable
 from ledger.log.positions import Position
 from ledger.publish.batch_parts import Part, files_of
 

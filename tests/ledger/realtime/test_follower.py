@@ -5,6 +5,7 @@ import pytest
 from ledger.cuts import reserve
 from ledger.delta import delta_tables
 from ledger.delta.addresses import Tables
+from ledger.delta.errors import Vanished
 from ledger.log.positions import LOG_START, Position
 from ledger.realtime import follower
 from ledger.realtime.commits import Commit
@@ -137,5 +138,5 @@ def test_a_missing_file_is_reported(tables: Tables) -> None:
     handle = delta_tables.open_table(tables, tables.realtime(1, SOURCE))
     assert handle is not None
     delta_tables.storage(handle).delete(delta_tables.files(handle))
-    with pytest.raises(delta_tables.Vanished, match=r"cannot read table .*realtime/1/numbers.*was deleted; restore it"):
+    with pytest.raises(Vanished, match=r"cannot read table .*realtime/1/numbers.*was deleted; restore it"):
         follow(tables).poll()

@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 
 from ledger import cuts
 from ledger.delta import delta_tables
-from ledger.delta.delta_tables import Unreadable
+from ledger.delta.errors import Unreadable
 from ledger.log.positions import LOG_START, Position
 from ledger.publish import publications, releases
 from ledger.publish.batch_parts import Part, starting_within

@@ -1,0 +1,141 @@
+"""The samples of each metric, read in the state of a project."""
+
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from datetime import datetime
+from typing import Any
+
+from cli.metrics.project_state import Seen
+from ledger.publish import rates
+from serving.read.provenance import age
+from serving.status.part_state import STATES
+
+Sample = tuple[tuple[str, ...], float]
+"""The values of the labels, in the order of the labels, and the number."""
+
+Samples = Callable[[Seen], Iterator[Sample]]
+
+
+def of_sources(read: Callable[[Mapping[str, Any]], float | None]) -> Samples:
+    """A value of each source in the status document, left out where it is null."""
+    return lambda seen: _known(((name,), read(source)) for name, source in seen.status["sources"].items())
+
+
+def of_views(read: Callable[[Mapping[str, Any]], float | None]) -> Samples:
+    """A value of each view in the status document, left out where it is null."""
+    return lambda seen: _known(((name,), read(view)) for name, view in seen.status["views"].items())
+
+
+def of_hot_tails(read: Callable[[Mapping[str, Any]], float]) -> Samples:
+    """A value of each hot tail in the status document; none for a source without one."""
+    return of_sources(lambda source: None if source["hot"] is None else read(source["hot"]))
+
+
+def _known(samples: Iterable[tuple[tuple[str, ...], float | None]]) -> Iterator[Sample]:
+    yield from ((labels, number) for labels, number in samples if number is not None)
+
+
+def until_loss(name: str) -> Samples:
+    """A value of the prediction of loss of each source, left out where there is none."""
+    return of_sources(lambda source: source["until_loss"] and source["until_loss"][name])
+
+
+def processes(seen: Seen) -> Iterator[Sample]:
+    """Whether each expected or running process runs."""
+    running = {process["name"] for process in seen.status["processes"]}
+    yield from (((name,), name in running) for name in sorted({*seen.expected, *running}))
+
+
+def parts(read: Callable[[Mapping[str, Any]], float | None]) -> Samples:
+    """A value of each part of the project, left out where it is null."""
+    return lambda seen: _known(((part["part"],), read(part)) for part in seen.status["parts"])
+
+
+def part_states(seen: Seen) -> Iterator[Sample]:
+    """1 for the state of each part, 0 for each state that it is not in."""
+    for part in seen.status["parts"]:
+        yield from (((part["part"], state), state == part["state"]) for state in STATES)
+
+
+def log_ends(seen: Seen) -> Iterator[Sample]:
+    """The end of each source's log, by topic and partition."""
+    for name, source in seen.status["sources"].items():
+        yield from (((name, *place), offset) for place, offset in _places(source["log_end"]))
+
+
+def positions(seen: Seen) -> Iterator[Sample]:
+    """Each view's cut and the position of its merged answers, by topic and partition."""
+    for name, view in seen.status["views"].items():
+        for layer, position in (("batch", view["cut"]), ("merged", view["positions"])):
+            yield from (((name, layer, *place), offset) for place, offset in _places(position))
+
+
+def _places(position: Mapping[str, Mapping[str, int]] | None) -> Iterator[tuple[tuple[str, str], int]]:
+    for topic, partitions in (position or {}).items():
+        yield from (((topic, number), offset) for number, offset in partitions.items())
+
+
+def records(seen: Seen) -> Iterator[Sample]:
+    """Records of each source, by outcome and reason."""
+    for name, source in seen.status["sources"].items():
+        yield (name, "decoded", ""), source["decoded"]
+        yield (name, "other_source", ""), source["others"]
+        yield from (((name, "quarantined", reason), number) for reason, number in source["quarantined"].items())
+
+
+def cut_ages(seen: Seen) -> Iterator[Sample]:
+    """Seconds since the newest event below the cut of each source was appended."""
+    newest = seen.published.newest if seen.published else {}
+    yield from _known(((name,), age(at, now=seen.now)) for name, at in newest.items())
+
+
+def published(read: Callable[[Any], float]) -> Samples:
+    """A value of the newest publication; none where nothing is published."""
+    return lambda seen: iter([((), read(seen.published))] if seen.published else [])
+
+
+def audited(figure: Callable[[Any], float]) -> Samples:
+    """A value of the newest audit of each view and measure."""
+
+    def samples(seen: Seen) -> Iterator[Sample]:
+        newest = {(audit.view, audit.measure): audit for audit in seen.audits if audit.figures}
+        yield from ((labels, figure(audit)) for labels, audit in newest.items())
+
+    return samples
+
+
+def ran(read: Callable[[rates.Rate], float]) -> Samples:
+    """A value of the newest run of each source and kind."""
+    return lambda seen: iter([(key, read(run)) for key, run in _newest_runs(seen).items()])
+
+
+def estimated(seen: Seen) -> Iterator[Sample]:
+    """The prediction for the newest run by the runs before it, if there were any."""
+    for (source, kind), run in _newest_runs(seen).items():
+        before = [one for one in seen.runs if one.at < run.at]
+        if told := rates.estimate(before, source, kind, rows=run.rows, views=run.views):
+            yield (source, kind), told.seconds
+
+
+def _newest_runs(seen: Seen) -> dict[tuple[str, str], rates.Rate]:
+    return {(run.source, run.kind): run for run in seen.runs}
+
+
+def stored(read: Callable[[Any], float]) -> Samples:
+    """A value of each existing table of the live release."""
+    return lambda seen: iter([((one.kind, one.name), read(one)) for one in seen.stored])
+
+
+def triggers(seen: Seen) -> Iterator[Sample]:
+    """Micro-batches of each release and source."""
+    yield from (((str(one.release), one.source), one.triggers) for one in seen.micro_batches)
+
+
+def phases(seen: Seen) -> Iterator[Sample]:
+    """Seconds that each phase of the micro-batches took."""
+    for one in seen.micro_batches:
+        yield from (((str(one.release), one.source, phase), spent) for phase, spent in one.seconds.items())
+
+
+def seconds(written: str | None) -> float | None:
+    """Seconds since 1970 of a timestamp in the status document."""
+    return None if written is None else datetime.fromisoformat(written).timestamp()
