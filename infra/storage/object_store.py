@@ -16,6 +16,7 @@ from obstore.exceptions import AlreadyExistsError, BaseError
 from obstore.store import from_url
 
 from infra.storage.client_options import client_options
+from infra.storage.refused import ADVICE, refused
 from infra.storage.storage import Head, Upload, checked
 from views.errors import TandemError
 
@@ -24,7 +25,7 @@ _PART_BYTES: Final = 8 << 20
 
 
 class StoreFailed(TandemError, OSError):
-    """A request to the object store failed, also when it was repeated."""
+    """A request to the object store failed, also when it was repeated, or was refused; the sentence says what to do."""
 
 
 class _Reader(io.RawIOBase):
@@ -196,7 +197,9 @@ def _as_os_errors() -> Iterator[None]:
     except FileNotFoundError:
         raise
     except (BaseError, OSError) as error:  # a stream raises the second
-        raise StoreFailed(f"the object store did not do what was asked: {_line(error)}; run the command again") from error
+        if refused(error):
+            raise StoreFailed(f"the object store refused the credentials or their rights: {_line(error)}; {ADVICE}") from error
+        raise StoreFailed(f"a request to the object store failed: {_line(error)}; run the command again") from error
 
 
 def _line(error: BaseException) -> str:

@@ -13,6 +13,7 @@ from typing import Final, NoReturn
 import pyarrow as pa
 from deltalake.exceptions import DeltaError
 
+from infra.storage.refused import ADVICE, refused
 from infra.storage.resolve import is_local
 from views.errors import TandemError
 
@@ -49,7 +50,11 @@ def reason(error: BaseException) -> str:
 
 def unreadable(what: str, error: BaseException) -> NoReturn:
     """Raise Unreadable with the table, or its file, and the first line of the reason."""
-    advice = "restore it, or remove it if it can be rebuilt"
-    if not is_local(what):  # most often the store is away, and nothing is damaged
-        advice = "run the command again; if the object store answers and the table is damaged, restore it"
-    raise Unreadable(f"cannot read table {what}: {reason(error)}; {advice}") from error
+    advice = "; restore it, or remove it if it can be rebuilt"
+    if isinstance(error, TandemError):  # it says what to do
+        advice = ""
+    elif refused(error):
+        advice = f"; {ADVICE}"
+    elif not is_local(what):  # most often the store is away, and nothing is damaged
+        advice = "; run the command again; if the object store answers and the table is damaged, restore it"
+    raise Unreadable(f"cannot read table {what}: {reason(error)}{advice}") from error

@@ -2,6 +2,7 @@
 
 import ctypes
 import socket
+import time
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
@@ -133,8 +134,31 @@ def _refuse(environ: Any, start: Any, answer: tuple[str, str]) -> Iterable[bytes
     return [body]
 
 
+@dataclass
+class Refusing:
+    """A proxy before a bucket that answers each request with one error, after `delay_s`, and counts them in `requests`."""
+
+    status: str
+    code: str = "Refused"
+    delay_s: float = 0.0
+    requests: int = 0
+
+    def around(self, _: Application) -> Application:
+        """The application to which clients speak."""
+
+        def answer(environ: Any, start: Any) -> list[bytes]:
+            self.requests += 1
+            time.sleep(self.delay_s)
+            environ["wsgi.input"].read(int(environ.get("CONTENT_LENGTH") or 0))
+            body = _ERROR.format(code=self.code).encode()
+            start(self.status, [("Content-Length", str(len(body)))])
+            return [b"" if environ["REQUEST_METHOD"] == "HEAD" else body]
+
+        return answer
+
+
 @contextmanager
-def a_bucket(faults: Faults | None = None, *, of: Any = bucket) -> Iterator[tuple[str, Mapping[str, str]]]:
+def a_bucket(faults: Faults | Refusing | None = None, *, of: Any = bucket) -> Iterator[tuple[str, Mapping[str, str]]]:
     """The URL of an empty bucket and all options with which a client reaches it, in moto's server or another one."""
     with of(*([] if faults is None else [faults.around])) as (url, options):
         yield url, {**options, "aws_access_key_id": "a", "aws_secret_access_key": "b"}

@@ -1,6 +1,8 @@
 """A bucket beyond the port: ranges of large objects, credentials from the environment, errors of one line."""
 
 import random
+from collections.abc import Callable, Mapping
+from typing import Final
 
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -8,7 +10,8 @@ import pytest
 
 from infra.storage.object_store import ObjectStore, StoreFailed
 from infra.storage.resolve import is_local, storage_at
-from tests.infra.storage.s3 import a_bucket
+from tests.infra.storage.quick_s3 import quick_bucket
+from tests.infra.storage.s3 import Refusing, a_bucket
 from views.errors import TandemError
 
 CREDENTIALS = ("aws_access_key_id", "aws_secret_access_key")
@@ -63,7 +66,7 @@ def test_a_store_that_is_gone_is_one_sentence_and_an_os_error() -> None:
     with a_bucket() as (url, options):
         storage = ObjectStore(url, {**options, "aws_endpoint_url": "http://127.0.0.1:1", "max_retries": "1"})
         for use in (storage.head, lambda name: storage.delete([name]), lambda name: list(storage.list_after(name))):
-            with pytest.raises(OSError, match=r"the object store .*error.*; run the command again") as told:
+            with pytest.raises(OSError, match=r"a request to the object store failed: .*error.*; run the command again") as told:
                 use("a")
             assert isinstance(told.value, TandemError)
             assert "\n" not in str(told.value)
@@ -74,6 +77,33 @@ def test_an_upload_that_fails_is_one_sentence_too() -> None:
         storage = ObjectStore(url, {**options, "aws_endpoint_url": "http://127.0.0.1:1", "max_retries": "1"})
         with pytest.raises(StoreFailed, match="run the command again"), storage.create("a") as upload:
             upload.stream.write(b"x")
+
+
+def _uploaded(storage: ObjectStore, content: bytes) -> None:
+    with storage.create("a") as upload:
+        upload.stream.write(content)
+
+
+USES: Final[Mapping[str, Callable[[ObjectStore], object]]] = {
+    "head": lambda storage: storage.head("a"),
+    "list": lambda storage: list(storage.list_after("a")),
+    "put": lambda storage: storage.put_if_absent("a", b"x"),
+    "small upload": lambda storage: _uploaded(storage, b"x"),
+    "large upload": lambda storage: _uploaded(storage, bytes(20 << 20)),
+    "delete": lambda storage: storage.delete(["a"]),
+}
+
+
+@pytest.mark.parametrize("use", USES)
+@pytest.mark.parametrize("status", ["401 Unauthorized", "403 Forbidden"])
+def test_refused_credentials_are_to_be_checked_and_nothing_to_be_repeated(use: str, status: str) -> None:
+    with (
+        a_bucket(Refusing(status), of=quick_bucket) as (url, options),
+        pytest.raises(StoreFailed, match=r"the object store refused the credentials or their rights: .*; check the cred") as told,
+    ):
+        USES[use](ObjectStore(url, options))
+    assert "again" not in str(told.value)
+    assert "\n" not in str(told.value)
 
 
 def test_a_path_is_local_and_a_url_is_not() -> None:

@@ -1,12 +1,20 @@
 """Options of an object store are those of delta-rs: for the port each goes to its group, and a wrong one is one sentence."""
 
+import time
 from datetime import timedelta
+from typing import Final
 
 import pytest
 
 from infra.storage.client_options import client_options
+from infra.storage.object_store import ObjectStore, StoreFailed
 from infra.storage.resolve import storage_at
+from tests.infra.storage.quick_s3 import quick_bucket
+from tests.infra.storage.s3 import Refusing, a_bucket
 from views.errors import TandemError
+
+ONCE: Final = {"max_retries": "0"}
+SOON: Final = {"backoff_config.init_backoff": "1ms", "backoff_config.max_backoff": "2ms"}
 
 
 def test_each_option_goes_to_its_group() -> None:
@@ -31,8 +39,40 @@ def test_each_option_goes_to_its_group() -> None:
     }
 
 
-def test_all_groups_reach_the_client() -> None:
-    storage_at("s3://b", {"aws_region": "x", "timeout": "5s", "max_retries": "0", "backoff_config.max_backoff": "1s"})
+def test_options_of_the_store_reach_it() -> None:
+    with a_bucket(of=quick_bucket) as (url, options):
+        assert ObjectStore(url, options).put_if_absent("a", b"x")
+
+
+@pytest.mark.parametrize("repeated", [0, 2])
+def test_a_failing_request_is_repeated_as_often_as_the_options_allow(repeated: int) -> None:
+    store = Refusing("503 Slow Down")
+    with a_bucket(store, of=quick_bucket) as (url, options), pytest.raises(StoreFailed):
+        ObjectStore(url, {**options, **SOON, "max_retries": str(repeated)}).head("a")
+    assert store.requests == 1 + repeated
+
+
+def test_requests_are_repeated_no_longer_than_the_options_allow() -> None:
+    store = Refusing("503 Slow Down", delay_s=0.2)
+    with a_bucket(store, of=quick_bucket) as (url, options), pytest.raises(StoreFailed):
+        ObjectStore(url, {**options, **SOON, "retry_timeout": "100ms"}).head("a")
+    assert store.requests == 1
+
+
+def test_a_repetition_waits_as_long_as_the_options_say() -> None:
+    began = time.monotonic()
+    with a_bucket(Refusing("503 Slow Down"), of=quick_bucket) as (url, options), pytest.raises(StoreFailed):
+        waits = {"backoff_config.init_backoff": "500ms", "backoff_config.max_backoff": "500ms", "max_retries": "1"}
+        ObjectStore(url, {**options, **waits}).head("a")
+    assert time.monotonic() - began >= 0.5
+
+
+def test_the_client_waits_for_an_answer_as_long_as_the_options_allow() -> None:
+    store = Refusing("404 Not Found", delay_s=1.0)
+    with a_bucket(store, of=quick_bucket) as (url, options):
+        assert ObjectStore(url, {**options, **ONCE, "timeout": "30s"}).head("a") is None
+        with pytest.raises(StoreFailed):
+            ObjectStore(url, {**options, **ONCE, "timeout": "200ms"}).head("a")
 
 
 @pytest.mark.parametrize(

@@ -11,14 +11,17 @@ import pytest
 from msgspec import structs
 
 from infra.settings import Settings, Storage
+from infra.storage.object_store import StoreFailed
 from ledger.delta import addresses, delta_tables
 from ledger.delta.addresses import Tables
-from ledger.delta.errors import Unreadable, Unwritable
+from ledger.delta.errors import Unreadable, Unwritable, unreadable
 from ledger.delta.journal import Journal
 from ledger.publish import releases
 from ledger.publish.publications import history, latest
 from ledger.realtime.commit_files import spans_of
 from ledger.realtime.follower import Follower
+from tests.infra.storage.quick_s3 import quick_bucket
+from tests.infra.storage.s3 import Refusing, a_bucket
 from tests.ledger.tiny import AT, SOURCE, at, claim, commit_each, first, publish_cut
 from views.errors import TandemError
 
@@ -203,3 +206,28 @@ def test_a_store_that_does_not_answer_is_no_damaged_table(tmp_path: Path, monkey
 
     assert "run the command again" in str(raised.value)
     assert "remove" not in str(raised.value)
+
+
+@pytest.mark.parametrize(
+    ("status", "code", "advice"),
+    [
+        ("401 Unauthorized", "InvalidAccessKeyId", "; check the credentials and their rights"),
+        ("403 Forbidden", "AccessDenied", "; check the credentials and their rights"),
+        ("400 Bad Request", "ExpiredToken", "; check the credentials and their rights"),
+        ("400 Bad Request", "InvalidToken", "; check the credentials and their rights"),
+        ("400 Bad Request", "InvalidArgument", "; run the command again"),
+    ],
+)
+def test_a_store_that_refuses_credentials_says_what_to_check(status: str, code: str, advice: str) -> None:
+    with a_bucket(Refusing(status, code), of=quick_bucket) as (url, options), pytest.raises(Unreadable) as raised:
+        delta_tables.open_table(Tables(url, options), f"{url}/table")
+
+    assert advice in str(raised.value)
+    assert ("again" in str(raised.value)) is ("again" in advice)
+
+
+def test_an_error_with_advice_of_its_own_gets_no_other() -> None:
+    with pytest.raises(Unreadable) as raised:
+        unreadable("s3://bucket/table", StoreFailed("a request failed; run the command again"))
+
+    assert str(raised.value) == "cannot read table s3://bucket/table: a request failed; run the command again"
