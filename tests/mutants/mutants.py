@@ -863,7 +863,7 @@ def _vacuum(tables: Tables, address: str, settings: Settings) -> Freed:
     ),
     Mutant(
         "lease-of-a-copied-lock-file",
-        "a process with a copy of a state folder takes the lease of one that runs",
+        "a process with a copy of a state folder takes the lease of the process that runs with the original",
         "batch/runtime/table_locks.py",
         "{status.st_dev}:{status.st_ino}",
         "{status.st_dev}",

@@ -174,7 +174,7 @@ class _Server(socketserver.ThreadingTCPServer):
     request_queue_size = 128
 
     def handle_error(self, request: Any, client_address: Any) -> None:
-        """A connection that was cut on purpose is no news."""
+        """Print nothing: tests cut connections on purpose."""
 
 
 @contextmanager

@@ -60,9 +60,9 @@ def test_requests_are_repeated_no_longer_than_the_options_allow() -> None:
 
 
 def test_a_repetition_waits_as_long_as_the_options_say() -> None:
+    waits = {"backoff_config.init_backoff": "500ms", "backoff_config.max_backoff": "500ms", "max_retries": "1"}
     began = time.monotonic()
     with a_bucket(Refusing("503 Slow Down"), of=quick_bucket) as (url, options), pytest.raises(StoreFailed):
-        waits = {"backoff_config.init_backoff": "500ms", "backoff_config.max_backoff": "500ms", "max_retries": "1"}
         ObjectStore(url, {**options, **waits}).head("a")
     assert time.monotonic() - began >= 0.5
 

@@ -1,4 +1,4 @@
-"""A server reads each message as it was sent, or reports in one sentence that it cannot; a stream that ends is no error."""
+"""A server reads each message as it was sent, or reports in one sentence why it cannot; a stream may end between messages."""
 
 from io import BufferedWriter, BytesIO, RawIOBase
 from typing import Any
