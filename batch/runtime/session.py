@@ -13,7 +13,7 @@ from pyspark.sql import SparkSession
 from batch.runtime import table_locks
 from infra.settings import Settings
 from infra.spark.jvm_lock import locker
-from infra.spark.kept import lease
+from infra.spark.kept import loan
 from infra.spark.session import get_or_create_session
 from ledger.delta.addresses import Tables
 from ledger.delta.fence import LeaseLost
@@ -56,11 +56,11 @@ class BatchRun:
         return self._session
 
     @cached_property
-    def _kept_session(self) -> lease.Lease | None:
+    def _kept_session(self) -> loan.Loan | None:
         """The kept session, if the run gets it. With `debug` the JVM's output goes to the terminal of its own command."""
         if not self.kept or self.debug:
             return None
-        return lease.take(self.settings, f"tandem {self.by}", environ=self.environ, say=self.say)
+        return loan.take(self.settings, f"tandem {self.by}", environ=self.environ, say=self.say)
 
     @cached_property
     def _session(self) -> SparkSession:

@@ -11,11 +11,12 @@ from pathlib import Path
 from typing import Any, Final
 
 from cli.command import signals
-from cli.command.call import Call
+from cli.command.call import Call, Told
 from cli.command.command_log import part_log
 from cli.run import part_processes
 from infra.settings import Settings
-from infra.spark.kept.owner import Owner
+from infra.spark.kept.owner import SessionOwner
+from views.errors import TandemError
 
 _IMPORTS: Final = ("batch.archive.copy_task", "batch.fold.duplicates", "batch.fold.fold", "batch.rebuild.rebuild")
 """What the workers of the next command import before it asks."""
@@ -31,7 +32,7 @@ def run(call: Call) -> bool:
 
             return jvm.start(chosen, call.environ, _IMPORTS)
 
-        Owner(call.settings, call.environ, start, log.info, log.warning).serve(stop)
+        SessionOwner(call.settings, call.environ, start, log.info, log.warning).serve(stop)
         return not stop.is_set()
 
 
@@ -42,8 +43,18 @@ def _call(arguments: list[str]) -> Call:
     return Call(given.project, json=False, debug=False, environ=dict(os.environ))
 
 
-if __name__ == "__main__":
-    own = _call(sys.argv[1:])
-    if run(own):
+def main(own: Call) -> None:
+    """Own the session, again and again under one process id, until a signal ends it."""
+    try:
+        again = run(own)
+    except Told:
+        sys.exit(1)
+    except TandemError as error:
+        sys.exit(f"tandem: {error}")
+    if again:
         # The environment of the start: Spark has added variables.
         os.execve(sys.executable, [sys.executable, "-m", "cli.run.session", *sys.argv[1:]], dict(own.environ))  # noqa: S606 - our own command
+
+
+if __name__ == "__main__":
+    main(_call(sys.argv[1:]))

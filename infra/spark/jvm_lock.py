@@ -4,16 +4,23 @@ from functools import partial
 from pathlib import Path
 from typing import Any, Final
 
+from py4j.protocol import Py4JJavaError
 from pyspark.sql import SparkSession
 
+from infra.spark.errors import sentence
+from views.errors import TandemError
+
+SESSION_BYTES: Final = 1
+"""How many of the file's bytes the JVM of a kept session locks; its command locks the next one."""
 _PREFIX: Final = "tandem.lock."
 
 
-def try_lock(spark: SparkSession, path: Path) -> bool:
+def try_lock(spark: SparkSession, path: Path, *, part: bool = False) -> bool:
     """Take the operating system's lock on a file for as long as this session's JVM lives; False if another process has it.
 
     The JVM outlives a killed Python driver briefly and may still write, so a lock of the driver would be released too early. A
-    second call in one JVM returns True.
+    `part` of the lock is the first `SESSION_BYTES`: it excludes all who lock the whole file. A second call in one JVM returns
+    True. Raises TandemError if the file cannot be locked.
     """
     jvm: Any = spark.sparkContext._jvm  # noqa: SLF001 - the only way to the JVM that py4j offers
     path.parent.mkdir(parents=True, exist_ok=True)
@@ -21,8 +28,11 @@ def try_lock(spark: SparkSession, path: Path) -> bool:
     name = f"{_PREFIX}{path.resolve()}"
     if held.get(name) is not None:
         return True
-    channel = jvm.java.io.RandomAccessFile(str(path), "rw").getChannel()
-    lock = channel.tryLock()
+    try:
+        channel = jvm.java.io.RandomAccessFile(str(path), "rw").getChannel()
+        lock = channel.tryLock(0, SESSION_BYTES, False) if part else channel.tryLock()
+    except Py4JJavaError as error:
+        raise TandemError(f"cannot use the lock {path}: {sentence(error)}") from error
     if lock is None:
         channel.close()
         return False

@@ -1,6 +1,8 @@
 """The JVM of a kept session, as its owner uses it: start it, clear it between two commands, and end it."""
 
 import importlib
+import os
+import signal
 import time
 from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
@@ -16,7 +18,7 @@ from pyspark.sql import SparkSession
 
 from infra.settings import Settings
 from infra.spark import jvm_lock
-from infra.spark.kept.lease import LEASE
+from infra.spark.kept.loan import LOAN
 from infra.spark.session import get_or_create_session
 from views.errors import TandemError
 
@@ -56,14 +58,17 @@ class Jvm:
             raise NotCleared("its SparkContext was stopped")
 
     def try_lock(self, path: Path) -> bool:
-        """Take a lock for the command that uses the session; False if another process has it."""
-        return jvm_lock.try_lock(self.session, path)
+        """Take the JVM's half of a lock for the command that uses the session; False if another process has it.
+
+        Raises TandemError.
+        """
+        return jvm_lock.try_lock(self.session, path, part=True)
 
     def clear(self, following: int) -> None:
-        """End all that a command has left, release its locks, and prepare Python workers for the lease with this number.
+        """End all that a command has left, release its locks, and prepare Python workers for the loan with this number.
 
         In this order: no task of the command runs when a lock is released. Workers of the command end, because they have
-        imported the project's code; those of the next lease have imported only the platform's. Raises NotCleared.
+        imported the project's code; those of the next loan have imported only the platform's. Raises NotCleared.
         """
         context = self.session.sparkContext
         deadline = time.monotonic() + _CLEAR_S
@@ -113,14 +118,17 @@ class Jvm:
             return []
 
     def _kill_workers(self) -> None:
+        """Kill all of the JVM's processes: Spark's daemon forks workers in a group of its own, also while this looks."""
         for worker in self._workers():
-            with suppress(psutil.NoSuchProcess):
+            with suppress(psutil.NoSuchProcess, ProcessLookupError):
+                if os.getpgid(worker.pid) == worker.pid:
+                    os.killpg(worker.pid, signal.SIGKILL)
                 worker.kill()
 
-    def _prepare(self, lease: int) -> None:
-        """Have the workers of a lease import the platform's modules, in as many processes as tasks run at once."""
+    def _prepare(self, loan: int) -> None:
+        """Have the workers of a loan import the platform's modules, in as many processes as tasks run at once."""
         context = self.session.sparkContext
-        context.environment[LEASE] = str(lease)
+        context.environment[LOAN] = str(loan)
         tasks = max(1, int(context.defaultParallelism))
         context.parallelize(range(tasks), tasks).foreachPartition(partial(_import, tuple(self.imports)))
 

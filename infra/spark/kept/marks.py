@@ -80,7 +80,16 @@ def digest(text: str) -> str:
 
 
 def _stamps(paths: Iterator[Path] | list[Path]) -> str:
-    return "\n".join(f"{path} {stat.st_size} {stat.st_mtime_ns}" for path in paths for stat in [path.stat()])
+    return "\n".join(filter(None, map(_stamp, paths)))
+
+
+def _stamp(path: Path) -> str:
+    """Empty for a file that has gone meanwhile, and for a link to nothing, such as the lock of an editor: no task imports it."""
+    try:
+        status = path.stat()
+    except OSError:
+        return ""
+    return f"{path} {status.st_size} {status.st_mtime_ns}"
 
 
 def _environment(environ: Mapping[str, str]) -> Iterator[tuple[str, str]]:

@@ -21,9 +21,9 @@ _DIRECT: Final = 100
 
 
 class Request(msgspec.Struct, frozen=True):
-    """`lease`: the session, for a command `what` of process `pid` with these marks; `lock`: the lock of a file; `ping`."""
+    """`session`: it, for a command `what` of process `pid` with these marks; `lock`: the lock of a file; `ping`."""
 
-    want: Literal["lease", "lock", "ping"]
+    want: Literal["session", "lock", "ping"]
     what: str = ""
     pid: int = 0
     marks: dict[str, str] = {}
@@ -31,7 +31,7 @@ class Request(msgspec.Struct, frozen=True):
 
 
 class Reply(msgspec.Struct, frozen=True):
-    """`yours`: the session, with gateway and number of the lease; `wait`: it starts, or is cleared; `refused`: with the reason.
+    """`yours`: the session, with gateway and number of the loan; `wait`: it starts, or is cleared; `refused`: with the reason.
 
     `locked` and `held` answer a request for a lock: taken, or held by another process. `alive` answers a ping; `free` if a
     command would get the session at once.
@@ -41,7 +41,7 @@ class Reply(msgspec.Struct, frozen=True):
     why: str = ""
     port: int = 0
     secret: str = ""
-    lease: int = 0
+    loan: int = 0
     free: bool = False
 
 

@@ -19,6 +19,7 @@ import msgspec
 
 from infra.java import java_home
 from infra.settings import Settings
+from infra.spark.errors import sentence
 from infra.spark.kept import marks, messages
 from infra.spark.kept.marks import Marks
 from infra.spark.kept.messages import Lines, Reply, Request
@@ -32,7 +33,7 @@ _MOST_COMMANDS: Final = 100
 
 
 @dataclass(frozen=True)
-class _Lease:
+class _Loan:
     """A command that uses the session."""
 
     client: Lines
@@ -63,7 +64,7 @@ class _Call:
 
 
 @dataclass
-class Owner:
+class SessionOwner:
     """The session of one project. `load` reads its settings; `start` starts the JVM, as infra.spark.kept.jvm does."""
 
     load: Callable[[], Settings]
@@ -77,15 +78,16 @@ class Owner:
     _marks: Marks | None = field(default=None, init=False, repr=False)
     _jvm: Any = field(default=None, init=False)
     _call: _Call | None = field(default=None, init=False)
-    _lease: _Lease | None = field(default=None, init=False)
-    _waiting: _Lease | None = field(default=None, init=False)
+    _loan: _Loan | None = field(default=None, init=False)
+    _waiting: _Loan | None = field(default=None, init=False)
     _wanted: Path | None = field(default=None, init=False)
     _used_up: bool = field(default=False, init=False)
     """Whether a command has left the JVM, which is not cleared yet."""
-    _leases: int = field(default=0, init=False)
+    _loans: int = field(default=0, init=False)
     _used: float = field(default=0.0, init=False)
     _probed: float = field(default=0.0, init=False)
     _over: str = field(default="", init=False)
+    """Why the session ends."""
     _wakes: tuple[socket.socket, socket.socket] = field(default_factory=socket.socketpair, init=False, repr=False)
     """The thread that calls Java writes to the second when Java has answered."""
     _selector: selectors.BaseSelector = field(default_factory=selectors.DefaultSelector, init=False, repr=False)
@@ -116,19 +118,19 @@ class Owner:
 
     def _read(self, client: Lines) -> None:
         try:
-            while (line := client.read()) is None:
-                pass
+            if (line := client.read()) is None:
+                return
             request = msgspec.json.decode(line, type=Request)
         except (OSError, msgspec.DecodeError):
             self._drop(client)
             return
         match request.want:
             case "ping":
-                idle = self._jvm is not None and self._lease is self._waiting is None and not self._used_up
+                idle = self._jvm is not None and self._loan is self._waiting is None and not self._used_up
                 self._send(client, Reply("alive", free=idle and (self._call is None or self._call.brief)))
-            case "lease":
+            case "session":
                 self._ask(client, request)
-            case "lock" if self._lease is not None and client is self._lease.client:
+            case "lock" if self._loan is not None and client is self._loan.client:
                 self._wanted = Path(request.path)
             case _:
                 self._drop(client)
@@ -136,7 +138,7 @@ class Owner:
     def _ask(self, client: Lines, request: Request) -> None:
         """A command asks for the session: it gets it at once or after a while, or a reason why not."""
         by = f"{request.what} (process {request.pid})"
-        if (other := self._lease or self._waiting) is not None:
+        if (other := self._loan or self._waiting) is not None:
             self._send(client, Reply("refused", f"is used by {other.what}"))
             return
         try:
@@ -149,13 +151,13 @@ class Owner:
         if found := marks.differences(mine, request.marks):
             self._send(client, Reply("refused", f"has another value of {found}"))
             if newer:
-                self._over = "the settings or the code have changed since it started"
+                self._finish("the settings or the code have changed since it started")
             return
         if marks.digest(marks.code()) != self._code:
             self._send(client, Reply("refused", "runs code that has changed since it started"))
-            self._over = "the code has changed since it started"
+            self._finish("the code has changed since it started")
             return
-        self._waiting = _Lease(client, by)
+        self._waiting = _Loan(client, by)
         self._send(client, Reply("wait"))
         # None if the command has ended meanwhile.
         if self._waiting is not None and self._jvm is None and self._call is None:
@@ -173,14 +175,14 @@ class Owner:
 
     def _cleared(self, _: object) -> None:
         self._used = self.clock()
-        if self._leases >= _MOST_COMMANDS:
-            self._over = f"{_MOST_COMMANDS} commands have used it"
+        if self._loans >= _MOST_COMMANDS:
+            self._finish(f"{_MOST_COMMANDS} commands have used it")
 
     def _advance(self) -> None:
         """Whatever is due: the end of a call of Java, or the next one; the end of the session."""
         now = self.clock()
         if self._jvm is not None and self._jvm.ended:
-            self._over = "its JVM has ended"
+            self._fail("its JVM has ended")
         elif (call := self._call) is not None:
             self._returned(call, now)
         elif self._jvm is not None:
@@ -192,37 +194,37 @@ class Owner:
             if call.error is None:
                 call.then(call.returned)
             else:
-                said = str(call.error).splitlines()
-                self._over = f"Spark failed: {said[0] if said else repr(call.error)}"
+                self._fail(f"Spark failed: {sentence(call.error)}")
         elif now > call.until:
-            self._over = "Java does not answer"
+            self._fail("Java does not answer")
+
+    def _fail(self, why: str) -> None:
+        self.warn(f"the session ends: {why}")
+        self._over = why
 
     def _next(self, now: float) -> None:
-        silent_s, lease = self._settings.supervisor.silent_s, self._lease
+        silent_s, loan = self._settings.supervisor.silent_s, self._loan
         if self._used_up:
-            following = self._leases + 1
+            following = self._loans + 1
             self._used_up, self._wanted = False, None
             self._java(lambda: self._jvm.clear(following), self._cleared, self._settings.speed.ready_s)
-        elif lease is not None and (path := self._wanted) is not None:
+        elif loan is not None and (path := self._wanted) is not None:
             self._wanted = None
-            self._java(lambda: self._jvm.try_lock(path), partial(self._locked, lease.client), silent_s)
-        elif lease is None and self._waiting is not None:
+            self._java(partial(_lock, self._jvm, path), partial(self._send, loan.client), silent_s)
+        elif loan is None and self._waiting is not None:
             self._grant(self._waiting)
         elif now - self._probed > _PROBE_S:
             self._probed = now
             self._java(self._jvm.probe, lambda _: None, silent_s, brief=True)
-        elif lease is None and now - self._used > self._settings.session.idle_s:
-            self._over = f"no command has used it for {self._settings.session.idle_s} s"
+        elif loan is None and now - self._used > self._settings.session.idle_s:
+            self._finish(f"no command has used it for {self._settings.session.idle_s} s")
 
-    def _locked(self, client: Lines, got: bool) -> None:  # noqa: FBT001 - what a call of Java returned
-        self._send(client, Reply("locked" if got else "held"))
-
-    def _grant(self, lease: _Lease) -> None:
-        self._lease, self._waiting = lease, None
-        self._leases += 1
+    def _grant(self, loan: _Loan) -> None:
+        self._loan, self._waiting = loan, None
+        self._loans += 1
         port, secret = self._jvm.gateway
-        self.say(f"lent to {lease.what}")
-        self._send(lease.client, Reply("yours", port=port, secret=secret, lease=self._leases))
+        self.say(f"lent to {loan.what}")
+        self._send(loan.client, Reply("yours", port=port, secret=secret, loan=self._loans))
 
     def _java(self, work: Callable[[], Any], then: Callable[[Any], None], seconds: float, *, brief: bool = False) -> None:
         self._call = _Call(work, then, self.clock() + seconds, brief, lambda: self._wakes[1].send(b"."))
@@ -241,12 +243,23 @@ class Owner:
             client.socket.close()
         if self._waiting is not None and client is self._waiting.client:
             self._waiting = None
-        if self._lease is not None and client is self._lease.client:
-            self.say(f"{self._lease.what} has ended")
-            self._lease, self._used_up = None, True
+        if self._loan is not None and client is self._loan.client:
+            self.say(f"{self._loan.what} has ended")
+            self._loan, self._used_up = None, True
+
+    def _finish(self, why: str) -> None:
+        self.say(f"the session ends: {why}")
+        self._over = why
 
     def _end(self) -> None:
-        if self._over:
-            self.say(f"the session ends: {self._over}")
+        if self._waiting is not None:
+            self._send(self._waiting.client, Reply("refused", f"has ended: {self._over or 'it was stopped'}"))
         if self._jvm is not None:
             self._jvm.end()
+
+
+def _lock(jvm: Any, path: Path) -> Reply:
+    try:
+        return Reply("locked" if jvm.try_lock(path) else "held")
+    except TandemError as error:
+        return Reply("refused", str(error))

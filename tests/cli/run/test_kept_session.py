@@ -39,9 +39,9 @@ COMMAND = """
 import os, sys, time
 from pathlib import Path
 from infra.settings import load
-from infra.spark.kept import lease
+from infra.spark.kept import loan
 project = Path(sys.argv[1])
-held = lease.take(load(project, os.environ), "tandem test", environ=os.environ, say=lambda text: print(text, flush=True))
+held = loan.take(load(project, os.environ), "tandem test", environ=os.environ, say=lambda text: print(text, flush=True))
 if held is None:
     sys.exit(7)
 spark, context = held.session, held.session.sparkContext
@@ -221,16 +221,67 @@ print(held.try_lock(Path({str(lock)!r})), flush=True)
 tasks(write)
 """
     command = kept.start(does)
+    until(lambda: written.exists() and written.stat().st_size > 100)
     jvm = kept.jvm()
     assert jvm is not None
-    until(lambda: written.exists() and written.stat().st_size > 100)
-    assert locks.holding(lock) == jvm.pid
+    assert locks.holding(lock) in {command.pid, jvm.pid}
     command.kill()
     until(lambda: locks.holding(lock) is None)
     size = written.stat().st_size
     assert kept.run(f"print(sum(tasks(int)), held.try_lock(Path({str(lock)!r})))") == ["1 True"]
     assert written.stat().st_size == size
     assert kept.jvm() == jvm
+
+
+@pytest.mark.parametrize("dies", ["JVM", "owner"])
+def test_a_command_keeps_its_lock_when_its_jvm_dies(keep: Callable[..., Kept], dies: str) -> None:
+    kept = keep()
+    lock = kept.folder / "kept.lock"
+    does = f"print(held.try_lock(Path({str(lock)!r})), held.try_lock(Path({str(lock)!r})), flush=True)\nsys.stdin.read()\n"
+    command = kept.start(does)
+    assert command.stdout is not None
+    assert command.stdout.readline() == "True True\n"
+    jvm, owner = kept.jvm(), messages.connect(kept.folder / ".tandem", _PATIENCE_S).socket
+    assert jvm is not None
+    if dies == "JVM":
+        jvm.kill()
+    else:
+        kept.owner.terminate()
+        assert kept.owner.wait(_PATIENCE_S) == 0
+    until(lambda: not psutil.pid_exists(jvm.pid))
+    assert locks.holding(lock) == command.pid
+    with locks.own() as acquire:
+        assert not acquire(lock)
+    if dies == "JVM":
+        # The next session's command waits for the first one, as one without a session does.
+        assert owner.recv(1) == b"", "the owner starts over"
+        until(lambda: messages.ping(kept.folder / ".tandem", 5))
+        assert kept.run(f"print(held.try_lock(Path({str(lock)!r})))") == ["False"]
+    owner.close()
+    command.kill()
+    command.wait()
+    with locks.own() as acquire:
+        assert acquire(lock)
+
+
+def test_a_lock_that_cannot_be_used_is_refused_with_its_reason(kept: Kept) -> None:
+    (kept.folder / "folder.lock").mkdir()
+    does = """
+from views.errors import TandemError
+import errno
+from infra.spark.kept.messages import Request
+held._connection.send(Request("lock", path=str(project / "folder.lock")))
+print(held._connection.reply(60).why)
+try:
+    held.try_lock(project / "folder.lock")
+except OSError as error:
+    print(errno.errorcode[error.errno])
+print(sum(tasks(int)))
+"""
+    why, own, total = kept.run(does)
+    lock = kept.folder / "folder.lock"
+    assert why == f"cannot use the lock {lock}: FileNotFoundException: {lock} (Is a directory)"
+    assert (own, total) == ("EISDIR", "1")
 
 
 def test_a_session_whose_jvm_dies_or_hangs_is_started_again(keep: Callable[..., Kept]) -> None:
@@ -290,7 +341,7 @@ def test_runs_in_the_session_publish_the_truth_also_after_one_was_killed(
     jvm = kept.jvm()
     assert jvm is not None
     killed, lock = start("recompute"), shop.tables.lock("views")
-    until(lambda: lock.exists() and locks.holding(lock) == jvm.pid)
+    until(lambda: lock.exists() and locks.holding(lock) is not None)
     killed.kill()
     more = records(32, 100, known=log[1])
     shop.sell(more)

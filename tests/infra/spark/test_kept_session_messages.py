@@ -50,6 +50,16 @@ def test_a_changed_file_changes_the_mark_of_the_code(tmp_path: Path, monkeypatch
     assert marks.code() != before
 
 
+def test_a_link_to_nothing_and_a_file_that_has_gone_are_no_code(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    folder = tmp_path / "batch"
+    folder.mkdir()
+    (folder / "fold.py").write_text("a = 1\n")
+    monkeypatch.setattr(folders, "ROOT", tmp_path)
+    before = marks.code()
+    (folder / ".#fold.py").symlink_to("user@host.1234")
+    assert marks.code() == before
+
+
 @pytest.mark.parametrize("depth", [0, 12])
 def test_messages_go_over_a_private_socket_whatever_its_path(tmp_path: Path, depth: int) -> None:
     state = tmp_path.joinpath(*["a_long_name"] * depth)
@@ -60,12 +70,12 @@ def test_messages_go_over_a_private_socket_whatever_its_path(tmp_path: Path, dep
             other, _ = listening.accept()
             with client.socket, other:
                 owner = Lines(other)
-                client.send(Request("lease", "tandem recompute", 7, {"Python": "3"}))
+                client.send(Request("session", "tandem recompute", 7, {"Python": "3"}))
                 line = owner.read()
                 assert line is not None
                 assert b"tandem recompute" in line
                 owner.send(Reply("wait"))
-                owner.send(Reply("yours", port=1, secret="s", lease=2))
+                owner.send(Reply("yours", port=1, secret="s", loan=2))
                 assert [client.reply(5).answer for _ in range(2)] == ["wait", "yours"]
                 other.close()
                 with pytest.raises(Closed):
