@@ -33,7 +33,7 @@ def supervised(call: Call, settings: Settings) -> Sequence[Part]:
         ask=lambda process: _speed(settings, process),
         ready_s=settings.speed.ready_s,
         silent_s=terms.silent_s,
-        moving_s=terms.trigger_s + settings.speed.trigger_ms / 1000,
+        moving_s=terms.trigger_s + (settings.speed.trigger_ms + settings.speed.hot_trigger_ms) / 1000,
         needs=(broker.NAME,) if embedded else (),
     )
     server = _answering(

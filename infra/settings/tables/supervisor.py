@@ -19,8 +19,8 @@ class Supervisor(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     trigger_s: Annotated[
         Positive,
         Meta(
-            description="Seconds, beyond `speed.trigger_ms`, within which each source must poll the end of the log or commit; "
-            "otherwise the supervisor restarts the speed layer. Must exceed the longest micro-batch."
+            description="Seconds, beyond `speed.trigger_ms` and `speed.hot_trigger_ms`, within which each source must poll the "
+            "end of the log or commit; otherwise the supervisor restarts the speed layer. Must exceed the longest micro-batch."
         ),
     ] = 300
     restart_s: Annotated[Positive, Meta(description="Seconds before a dead part is restarted; doubles with each failure.")] = 1

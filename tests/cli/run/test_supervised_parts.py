@@ -1,0 +1,22 @@
+"""The supervisor gives each part the time that its settings allow."""
+
+from pathlib import Path
+
+import pytest
+
+from cli.command.call import Call
+from cli.run.part_processes import SPEED
+from cli.run.supervised_parts import supervised
+from infra.settings import Settings, Speed, Supervisor
+
+
+@pytest.mark.parametrize(
+    ("trigger_ms", "hot_trigger_ms", "moving_s"), [(0, 0, 5), (60_000, 0, 65), (0, 9_000, 14), (500, 500, 6)]
+)
+def test_a_speed_layer_that_waits_between_micro_batches_makes_progress(
+    trigger_ms: int, hot_trigger_ms: int, moving_s: float, tmp_path: Path
+) -> None:
+    speed = Speed(trigger_ms=trigger_ms, hot_trigger_ms=hot_trigger_ms)
+    settings = Settings(state=str(tmp_path), speed=speed, supervisor=Supervisor(trigger_s=5))
+    parts = supervised(Call(tmp_path, json=False, debug=False, environ={}), settings)
+    assert [part.moving_s for part in parts if part.name == SPEED] == [moving_s]
