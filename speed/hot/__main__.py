@@ -8,7 +8,7 @@ import re
 import signal
 import sys
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
@@ -70,17 +70,15 @@ class HotTails:
 
     def run(self) -> None:
         """Follow the live release, whichever it is, until `stop`."""
-        tables = Tables.of(self.settings)
+        tables, reports = Tables.of(self.settings), Reports("the hot tails cannot read the live release", self.log)
         while not self.stop.is_set():
-            live = publications.latest(tables)
+            live = _live(tables, reports)
             if live is None:
                 self.stop.wait(_AGAIN_S)
                 continue
-            release = releases.load(tables, live.release)
-            sources = {view.source.name for view in load_files(release.files).views.values()}
+            release, sources = live
             threads = [
-                Thread(target=self._guarded, args=(tables, release, name), name=f"hot {name}", daemon=True)
-                for name in sorted(sources)
+                Thread(target=self._guarded, args=(tables, release, name), name=f"hot {name}", daemon=True) for name in sources
             ]
             for thread in threads:
                 thread.start()
@@ -163,6 +161,21 @@ def main() -> None:
     with suppress(OSError):
         out.close()
     os._exit(0)
+
+
+def _live(tables: Tables, reports: Reports) -> tuple[Release, Sequence[str]] | None:
+    """The live release and the sources of its views; None, with the reason reported, if there is none to read now."""
+    try:
+        live = publications.latest(tables)
+        if live is None:
+            return None
+        release = releases.load(tables, live.release)
+        sources = sorted({view.source.name for view in load_files(release.files).views.values()})
+    except TandemError as error:
+        reports.report(str(error))
+        return None
+    reports.recovered()
+    return release, sources
 
 
 def _now() -> datetime:

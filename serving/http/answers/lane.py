@@ -148,13 +148,9 @@ class Lane:
 
     async def _refresh_hot(self) -> bool:
         """Answer with hot commits that have just arrived; false if the tables have to be polled for that."""
-        try:
-            with self._turn():
-                found = await asyncio.get_running_loop().run_in_executor(self._polls, self.cache.store.refresh_hot)
-        except Exception:  # noqa: BLE001 - whatever the error, the poll that follows reports it
-            found = None
-        if found is None:
-            return False
+        found = await self._looked(self.cache.store.refresh_hot)
+        if found is None or isinstance(found, Failed):
+            return False  # the poll that follows reports an error
         if found.snapshot is not self.newest:
             self.newest = found.snapshot
             async with self._changed:
@@ -168,12 +164,16 @@ class Lane:
 
     async def _poll(self) -> None:
         began = self.clock()
-        try:
-            with self._turn():
-                found = await asyncio.get_running_loop().run_in_executor(self._polls, self.cache.store.refresh)
-            self.newest = found if isinstance(found, Failed) else found.snapshot
-        except Exception as error:  # noqa: BLE001 - whatever the error, no answer is given until a poll succeeds
-            self.newest = Failed(f"the published tables cannot be read: {said_by(error)}")
+        found = await self._looked(self.cache.store.refresh)
+        self.newest = found if isinstance(found, Failed) else found.snapshot
         self.polled(self.newest, self.clock() - began)
         async with self._changed:
             self._changed.notify_all()
+
+    async def _looked(self, look: Callable[[], T]) -> T | Failed:
+        """The result of a look at the tables, in the thread that polls; Failed for any error."""
+        try:
+            with self._turn():
+                return await asyncio.get_running_loop().run_in_executor(self._polls, look)
+        except Exception as error:  # noqa: BLE001 - whatever the error, no answer is given until a poll succeeds
+            return Failed(f"the published tables cannot be read: {said_by(error)}")

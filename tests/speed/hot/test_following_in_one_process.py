@@ -14,6 +14,7 @@ import pytest
 
 from infra import kafka
 from infra.kafka import broker as embedded
+from infra.process import hot_report
 from infra.process.hot_report import HotReporter
 from infra.settings import Settings, Speed
 from ledger.log.positions import Position
@@ -494,6 +495,47 @@ def test_a_process_follows_each_live_release_and_reports_once_why_it_stands_asid
         sent = len(heard)
         wait_for(lambda: len(heard) > sent + 3)
         assert len(said) == 4
+
+
+def test_a_live_release_that_cannot_be_read_is_reported_once_and_read_again(
+    beside: Beside, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(process, "_AGAIN_S", 0.01)
+    layer, said, heard = beside.layer, list[str](), list[HotMessage]()
+    layer.topic.append(some([1, 2]))
+    entry = Path(layer.tables.control("publications"), "_delta_log", f"{1:020}.json")
+    whole = entry.read_bytes()
+    entry.write_text("garbage{")
+    with running(beside, said, heard) as run:
+        wait_for(lambda: said or not run.is_alive())
+        run.join(0.2)
+        assert run.is_alive()
+        assert len(said) == 1
+        assert said[0].startswith("the hot tails cannot read the live release: cannot read table ")
+        entry.write_bytes(whole)
+        wait_for(lambda: beside.position == layer.end)
+        beside.check()
+
+
+def test_comparisons_are_counted_from_the_start_of_each_release(beside: Beside, monkeypatch: pytest.MonkeyPatch) -> None:
+    """As `tandem_hot_tail_mismatched_rows` says of itself."""
+    monkeypatch.setattr(process, "_AGAIN_S", 0.01)
+    monkeypatch.setattr(process, "_WAIT_S", 0.01)
+    layer, said, heard = beside.layer, list[str](), list[HotMessage]()
+
+    def compared(release: int) -> int | None:
+        report = hot_report.read(layer.settings.folder)
+        found = None if report is None else report.source(release, "sales")
+        return None if found is None or found.aside else found.compared
+
+    with running(beside, said, heard):
+        layer.topic.append(some([3]))
+        wait_for(lambda: beside.position == layer.end)
+        layer.drain()
+        wait_for(lambda: compared(1) == 2)
+        promote(layer)
+        wait_for(lambda: compared(2) is not None)
+        assert compared(2) == 0
 
 
 def away(text: str):  # type: ignore[no-untyped-def]

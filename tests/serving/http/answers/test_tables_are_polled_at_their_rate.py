@@ -6,10 +6,13 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
 
+import pytest
+
 from serving.http.answers.cache import AnswerCache
 from serving.http.answers.lane import Lane
 from serving.memory.hot_feed import HotFeed
 from serving.memory.store import Store
+from serving.read.outcome import Failed
 from tests.serving.memory.test_answers_of_hot_commits import Hot
 from tests.serving.world import SOURCE, hit, nine_hits, position
 
@@ -75,6 +78,43 @@ def test_hot_commits_are_answered_at_once_and_without_a_poll(tmp_path: Path) -> 
                 assert await lane.another(before, seconds=60)
                 assert lane.snapshot().positions[SOURCE] == position(number)
         assert len(polls.times) == 1
+
+    asyncio.run(followed())
+
+
+def test_an_error_of_any_kind_is_the_answer_until_a_poll_succeeds(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    async def followed() -> None:
+        world, polls = nine_hits(tmp_path), Polls()
+        lane = Lane(AnswerCache(Store(world.tables, 1), 1 << 20), EVERY_S, time.monotonic, polls.polled)
+        with monkeypatch.context() as patch:
+            patch.setattr(Store, "refresh", lambda _: 1 // 0)
+            async with lane.open(), asyncio.timeout(60):
+                failed = lane.newest
+                assert isinstance(failed, Failed)
+                assert failed.reason == (
+                    "the published tables cannot be read: ZeroDivisionError: integer division or modulo by zero"
+                )
+                patch.undo()
+                while isinstance(lane.newest, Failed):
+                    await lane.another(lane.newest, seconds=1)
+                assert lane.snapshot().positions[SOURCE] == position(9)
+
+    asyncio.run(followed())
+
+
+def test_after_an_error_of_hot_commits_the_tables_are_polled(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    async def followed() -> None:
+        world, polls = nine_hits(tmp_path), Polls()
+        lane = Lane(AnswerCache(Store(world.tables, 1), 1 << 20), 4.0, time.monotonic, polls.polled)
+        monkeypatch.setattr(Store, "refresh_hot", lambda _: 1 // 0)
+        async with lane.open(), asyncio.timeout(60):
+            before, began = lane.newest, time.monotonic()
+            lane.wake()
+            while len(polls.times) < 2:
+                assert lane.newest is before
+                await asyncio.sleep(0.01)
+            assert time.monotonic() - began < 4.0
+            assert lane.snapshot().positions[SOURCE] == position(9)
 
     asyncio.run(followed())
 
