@@ -117,7 +117,7 @@ FAMILIES: Final = (
         "tandem_hot_tail_mismatched_rows",
         "gauge",
         ("source",),
-        "Rows of the hot tail that differed from the commits that followed, since its process started; it must be 0.",
+        "Rows of the live release's hot tail that differed from the commits that followed, since that tail began; it must be 0.",
         samples.of_hot_tails(lambda hot: hot["mismatched"]),
     ),
     Family(

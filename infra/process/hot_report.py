@@ -30,7 +30,7 @@ class HotSource(msgspec.Struct, frozen=True):
         aside: why it does not follow the log, as a sentence; None while it does.
         ahead: the number of offsets that it counts and commits do not.
         compared: comparisons with commits that took its place, of one view each.
-        mismatched: rows that differed in them, which must be 0.
+        mismatched: rows that differed in them, which must be 0. Both counts start at 0 with each process and each release.
         nbytes: about the bytes of memory that it uses.
         full: whether it stands still, for lack of memory.
     """
