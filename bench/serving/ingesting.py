@@ -7,13 +7,13 @@ of JSON says of each commit where it ends and when it was made, by the machine's
 
 import json
 import sys
-import threading
 import time
 from pathlib import Path
 
 import numpy as np
 from deltalake import DeltaTable
 
+from bench.input_end import watched
 from bench.serving.published import SMALL, VIEW, Numbers, Tail, by_minute, publish_version, states, write_version
 from infra.settings import Speed
 from ledger.delta.addresses import Tables
@@ -48,13 +48,7 @@ class Ingesting:
 
 def main(folder: Path, keys: int, pages: int, every_s: float, publish_every: int) -> None:
     """Commit until nobody is there any more."""
-    ingesting, over, dice, number = Ingesting(folder, keys), threading.Event(), np.random.default_rng(11), 0
-
-    def watch() -> None:
-        sys.stdin.read()
-        over.set()
-
-    threading.Thread(target=watch, daemon=True).start()
+    ingesting, over, dice, number = Ingesting(folder, keys), watched(), np.random.default_rng(11), 0
     while not over.wait(every_s):
         ingesting.commit(np.unique(dice.integers(0, keys, pages)))
         print(json.dumps({"end": ingesting.tail.end.to_json(), "at": time.monotonic()}), flush=True)

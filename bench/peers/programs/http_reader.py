@@ -5,11 +5,12 @@ Markers are numbered: it looks up the next few, as a user would ask. It ends wit
 
 import json
 import sys
-import threading
 import time
 from http.client import HTTPConnection, HTTPException
 from pathlib import Path
 from urllib.parse import urlsplit
+
+from bench.input_end import watched
 
 LOOK_S = 0.01
 # Partitions are read apart, so that a marker may be counted before an earlier one.
@@ -19,14 +20,8 @@ PATIENCE_S = 30
 
 def main(address: str, token: str, view: str, prefix: str) -> None:
     """Follow the view until the input ends."""
-    ended, connection = threading.Event(), None
+    ended, connection = watched(), None
     first, seen = 0, set[int]()
-
-    def wait() -> None:
-        sys.stdin.read()
-        ended.set()
-
-    threading.Thread(target=wait, daemon=True).start()
     while not ended.wait(LOOK_S):
         try:
             if connection is None:

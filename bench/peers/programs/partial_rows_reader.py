@@ -5,13 +5,14 @@ It reads the data files of each new commit, at the cost of one look at the file 
 
 import json
 import sys
-import threading
 import time
 from pathlib import Path
 from urllib.parse import unquote
 
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
+
+from bench.input_end import watched
 
 LOOK_S = 0.01
 
@@ -39,13 +40,7 @@ def paths(file: Path, prefix: str) -> list[str]:
 
 def main(table: Path, prefix: str) -> None:
     """Follow the table until the input ends."""
-    ended, seen, version = threading.Event(), set[str](), 0
-
-    def wait() -> None:
-        sys.stdin.read()
-        ended.set()
-
-    threading.Thread(target=wait, daemon=True).start()
+    ended, seen, version = watched(), set[str](), 0
     while not ended.is_set():
         files = added(table, version)
         if files is None:

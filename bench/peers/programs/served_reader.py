@@ -5,9 +5,9 @@ input.
 """
 
 import sys
-import threading
 import time
 
+from bench.input_end import watched
 from infra.settings import Settings
 from ledger.delta.addresses import Tables
 from serving.read.outcome import Value
@@ -21,14 +21,8 @@ AHEAD = 20
 
 def main(state: str, view: str, prefix: str) -> None:
     """Follow the view until the input ends."""
-    ended, reader, before = threading.Event(), Reader(Tables.of(Settings(state=state))), None
+    ended, reader, before = watched(), Reader(Tables.of(Settings(state=state))), None
     first, seen = 0, set[int]()
-
-    def wait() -> None:
-        sys.stdin.read()
-        ended.set()
-
-    threading.Thread(target=wait, daemon=True).start()
     while not ended.wait(LOOK_S):
         snapshot = reader.refresh()
         if not isinstance(snapshot, Snapshot) or (at := snapshot.positions) == before:

@@ -13,7 +13,6 @@ later ones.
 
 import json
 import sys
-import threading
 import time
 from collections.abc import Iterator
 from datetime import UTC, datetime
@@ -21,6 +20,8 @@ from pathlib import Path
 from typing import Any
 
 from confluent_kafka import Consumer, TopicPartition
+
+from bench.input_end import watched
 
 BATCH = 20_000
 
@@ -79,14 +80,7 @@ def last_values(config: dict[str, Any]) -> dict[str, Any]:
 
 def follow(config: dict[str, Any]) -> None:
     """Print each new page of the prefix."""
-    ended = threading.Event()
-
-    def wait() -> None:
-        sys.stdin.read()
-        ended.set()
-
-    threading.Thread(target=wait, daemon=True).start()
-    reading, seen, prefix = consumer(config), set[str](), config["prefix"].encode()
+    ended, reading, seen, prefix = watched(), consumer(config), set[str](), config["prefix"].encode()
     while not ended.is_set():
         for message in reading.consume(1_000, 0.01):
             value = None if message.error() else message.value()
