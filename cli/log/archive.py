@@ -1,15 +1,13 @@
 """`tandem archive`: copy new records of the log into Delta tables, and decode them."""
 
 from collections.abc import Sequence
-from datetime import UTC, datetime
 from typing import Annotated, Any
 
 import typer
 
 from batch.archive import archive
-from batch.runtime.session import BatchRun
+from cli.command.batch_run import batch_run
 from cli.command.call import Call, Output
-from cli.command.command_log import run_log
 from views.counted import counted
 
 
@@ -25,20 +23,8 @@ def run(
 
     The command first completes an interrupted run. If another run is active, it waits for that run and then continues.
     """
-    settings = call.settings()
-    with run_log(call, settings, "archive") as say:
-        batch = BatchRun(
-            settings,
-            "archive",
-            now=lambda: datetime.now(UTC),
-            say=say,
-            environ=call.environ,
-            debug=call.debug,
-            copies=True,
-            kept=True,
-        )
-        with batch.releasing():
-            done = archive.run(batch, call.publishable, new_topic=new_topic)
+    with batch_run(call, "archive", copies=True, kept=True) as batch:
+        done = archive.run(batch, call.publishable, new_topic=new_topic)
     return Output({"sources": archived_document(done)}, "\n".join(map(archived_sentence, done)))
 
 

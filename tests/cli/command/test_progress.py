@@ -1,5 +1,6 @@
 """The progress of Spark's tasks is printed on stderr, without a terminal in lines, and only if it has changed."""
 
+import re
 import time
 from pathlib import Path
 from threading import Event, Thread
@@ -10,6 +11,7 @@ from pyspark.sql import SparkSession
 from cli.command import progress
 from cli.command.call import Call
 from cli.command.progress import Tasks, tasks
+from infra.folders import ROOT
 from tests.speed.sales import wait_for
 
 CALL = Call(Path(), json=True, debug=False, environ={})
@@ -28,6 +30,11 @@ def test_a_line_is_printed_if_progress_changed(monkeypatch: pytest.MonkeyPatch, 
     said = capsys.readouterr()
     assert said.err == "1 of 4 tasks of this stage done\n3 of 4 tasks of this stage done\n"
     assert said.out == ""
+
+
+def test_every_batch_command_shows_its_progress() -> None:
+    makers = [path for path in (ROOT / "cli").rglob("*.py") if re.search(r"\bBatchRun\(", path.read_text("utf-8"))]
+    assert makers == [ROOT / "cli" / "command" / "batch_run.py"]
 
 
 @pytest.mark.spark
