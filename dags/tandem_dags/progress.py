@@ -18,8 +18,8 @@ def ended(since: datetime | None, until: datetime) -> list[str]:
     return [(end - n * _HOUR).strftime(HOURS) for n in range(number, 0, -1)]
 
 
-def at_or_below(position: Mapping[str, Mapping[str, int]], cut: Mapping[str, Mapping[str, int]]) -> bool:
-    """Whether the position is at or below the cut."""
+def at_or_below(position: Mapping[str, Mapping[str, int | str]], cut: Mapping[str, Mapping[str, int]]) -> bool:
+    """Whether the position, whose offsets may be rendered templates, is at or below the cut."""
     return all(
         int(offset) <= int(cut.get(topic, {}).get(partition, 0))
         for topic, partitions in position.items()

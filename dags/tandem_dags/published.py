@@ -26,7 +26,12 @@ class Published(BaseSensorOperator):
     template_fields: Collection[str] = ("view", "time", "position")
 
     def __init__(
-        self, *, view: str, time: str | None = None, position: Mapping[str, Mapping[str, int]] | str | None = None, **given: Any
+        self,
+        *,
+        view: str,
+        time: str | None = None,
+        position: Mapping[str, Mapping[str, int | str]] | str | None = None,
+        **given: Any,
     ) -> None:
         if (time is None) == (position is None):
             raise ValueError("Published waits for a time or for a position; give exactly one")

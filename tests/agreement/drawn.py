@@ -41,13 +41,13 @@ class Drawn:
             keys={name: said.sql for name, said in self.keys.items()},
             window=self.window.window,
             measures={name: asked.measure for name, asked in self.measures.items()},
-            where=self.where and self.where.sql,
+            where=self.where.sql if self.where else None,
         )
 
     def oracle(self, log: Log) -> tuple[dict[tuple[Any, ...], dict[str, Any]], Counter[str]]:
         return oracle(
             log,
-            where=self.where and self.where.value,
+            where=self.where.value if self.where else None,
             keys={name: said.value for name, said in self.keys.items()},
             window=self.window.split,
             measures=self.measures,

@@ -196,13 +196,13 @@ def added(values: list[Any]) -> Any:
     if not values:
         return None
     if isinstance(values[0], float):
-        return nearest(sum(map(Fraction, values)))
+        return nearest(sum(map(Fraction, values), Fraction(0)))
     with localcontext(prec=100):
         return sum(values[1:], values[0])
 
 
 def averaged(values: list[Any]) -> float | None:
-    return nearest(sum(map(Fraction, values)) / len(values)) if values else None
+    return nearest(sum(map(Fraction, values), Fraction(0)) / len(values)) if values else None
 
 
 def nearest(number: Fraction) -> float | None:
@@ -215,7 +215,7 @@ def nearest(number: Fraction) -> float | None:
 def central(values: list[Any], power: int) -> Fraction:
     """The mean of the deviations from the mean, to a power."""
     exact = [Fraction(value) for value in values]
-    middle = sum(exact) / len(exact)
+    middle = sum(exact, Fraction(0)) / len(exact)
     return sum(((value - middle) ** power for value in exact), Fraction(0)) / len(exact)
 
 
@@ -242,7 +242,7 @@ def excess(values: list[Any]) -> float | None:
 def together(pairs: list[Any]) -> Fraction:
     """The mean of the products of both deviations."""
     first, second = ([Fraction(pair[side]) for pair in pairs] for side in (0, 1))
-    middles = sum(first) / len(pairs), sum(second) / len(pairs)
+    middles = sum(first, Fraction(0)) / len(pairs), sum(second, Fraction(0)) / len(pairs)
     return sum(((x - middles[0]) * (y - middles[1]) for x, y in zip(first, second, strict=True)), Fraction(0)) / len(pairs)
 
 

@@ -71,12 +71,12 @@ def vector(start: dict[Any, int], end: dict[Any, int]) -> Vector:
 def splits(data: st.DataObject, start: dict[Any, int], end: dict[Any, int]) -> list[Vector]:
     """Whole range vectors from start to end, as triggers of any number and size would plan them."""
     steps = data.draw(st.integers(1, 2), label="triggers")
-    vectors: list[dict[Any, tuple[int, int]]] = [{} for _ in range(steps)]
+    vectors: list[dict[tuple[str, int], tuple[int, int]]] = [{} for _ in range(steps)]
     for partition, first in start.items():
         inner = sorted(data.draw(st.lists(st.integers(first, end[partition]), min_size=steps - 1, max_size=steps - 1)))
         for one, bounds in zip(vectors, zip([first, *inner], [*inner, end[partition]], strict=True), strict=True):
             one[partition] = bounds
-    return vectors
+    return [*vectors]
 
 
 def folds(view: View, log: Log, read: Sequence[Vector], vectors: Sequence[Vector]) -> list[Partial]:

@@ -30,7 +30,7 @@ from views.kernel.kernel import Partial, decode, deduplicate, merge, partial, pr
 from views.source.log_order import further, places
 from views.source.offset_ranges import EMPTY, Ranges
 from views.source.source import events_schema, position_columns
-from views.windows import delta, punctuation
+from views.windows import Window, delta, punctuation
 
 START = datetime(2026, 11, 1, tzinfo=UTC)
 MOST = 3
@@ -56,7 +56,7 @@ PLAIN = {
     "drawn": sample("n", 2),
     "at": total("_offset * 10 + _index"),
 }
-WINDOWS = {
+WINDOWS: dict[str, Window] = {
     "every": count_window(3),
     "lasts": sliding_count_window(4),
     "delta": delta("n", by=4),

@@ -15,6 +15,7 @@ from ledger.delta import delta_tables
 from ledger.delta.addresses import Tables
 from ledger.delta.location import Location
 from ledger.log import archive_runs, gaps
+from ledger.log.counts import Counts
 from ledger.log.positions import LOG_START, Position, upper
 from views.source.offset_ranges import Partition, Ranges
 from views.source.source import RECORDS_SCHEMA
@@ -82,7 +83,7 @@ class Filed:
                 handle, [], transaction=(archive_runs.APP_ID, len(archive_runs.runs(self.tables, self.source)))
             )
         for run in archive_runs.runs(self.tables, self.source):
-            archive_runs.finish(self.tables, self.source, decoder, run.number, counts=archive_runs.Counts(), newest=None, at=AT)
+            archive_runs.finish(self.tables, self.source, decoder, run.number, counts=Counts(), newest=None, at=AT)
 
     def lose(self, ranges: Ranges) -> None:
         """Record a gap."""

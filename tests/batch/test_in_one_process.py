@@ -22,6 +22,7 @@ from batch.runtime.session import BatchRun
 from infra import kafka
 from infra.settings import Lineage, Settings
 from ledger.log import archive_runs as archived
+from ledger.log import gaps
 from ledger.publish import releases
 from tests import one_process
 from tests.batch.recompute import test_audits as audits
@@ -103,7 +104,7 @@ def test_an_archive_run_reports_new_records_and_names_a_gap(shop: Shop) -> None:
     topic.delete_below({0: start + 1})
     (done,) = archive.run(shop.run("archive"), shop.project)
     assert (done.gaps, done.counts.holes) == (("sales-gap-1",), 4)
-    (gap,) = archive.gaps.gaps(shop.tables, "sales")
+    (gap,) = gaps.gaps(shop.tables, "sales")
     assert gap.ranges.to_json() == {shop.topic.id: {"0": [[start, start + 1]]}}
 
 
@@ -216,4 +217,4 @@ def test_what_a_killed_run_left_is_gone_before_the_next_one_needs_room(shop: Sho
         assert not left.exists()
         yield from ()
 
-    assert build_all(shop.run("recompute"), None, steps()) == []  # type: ignore[arg-type]  # no step asks for it
+    assert build_all(shop.run("recompute"), None, steps()) == []  # no step asks for it

@@ -163,7 +163,7 @@ def answered(tables: Tables) -> tuple[Position, dict[str, Any] | None]:
     reader = Reader(tables)
     if isinstance(snapshot := reader.refresh(), Failed):
         return Position(), None
-    found = {name: reader.answer(name) for name in ("per_hour", "refunds")}
+    found: dict[str, Any] = {name: reader.answer(name) for name in ("per_hour", "refunds")}
     if any(isinstance(answer, Failed) for answer in found.values()):
         return Position(), None
     measures = ("n", "cents", "biggest", "usual")

@@ -1,7 +1,7 @@
 """Wrong clocks of producers, on a real broker: labels and figures of other records stay, and every command works."""
 
 import json
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Sequence
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
@@ -51,7 +51,7 @@ def sale(number: int, at: datetime) -> bytes:
 
 
 @pytest.fixture
-def follow(shop: Shop, spark: SparkSession) -> Iterator[Any]:
+def follow(shop: Shop, spark: SparkSession) -> Callable[[], None]:
     """Run the speed layer until it has counted all of the topic, then stop it."""
 
     def run() -> None:

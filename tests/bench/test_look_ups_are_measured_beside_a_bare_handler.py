@@ -6,8 +6,9 @@ import pytest
 
 from bench.serving import rates
 from bench.serving.keep_busy import Load, keep_busy, requests
+from bench.serving.limits import Scale
 from bench.serving.published import VIEW, page, publish
-from bench.serving.rates import Rates, Scale, Turn
+from bench.serving.rates import Rates, Turn
 from bench.serving.served import server
 from views.errors import TandemError
 

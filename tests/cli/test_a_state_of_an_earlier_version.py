@@ -4,6 +4,7 @@ import json
 import shutil
 from pathlib import Path
 
+import pyarrow as pa
 import pytest
 
 from cli.__main__ import main
@@ -96,7 +97,7 @@ def test_a_later_format_is_refused_by_its_number(tmp_path: Path, monkeypatch: py
     monkeypatch.setattr(state_format, "DESCRIPTION", "Tandem state format 4")
     monkeypatch.setattr(state_format, "FORMAT", 4)
     with pytest.raises(state_format.OtherStateFormat, match="has format 3, and this version of Tandem needs format 4"):
-        journal.Journal(world.tables, world.tables.control("releases"), journal.pa.schema([])).read()
+        journal.Journal(world.tables, world.tables.control("releases"), pa.schema([])).read()
 
 
 def test_every_table_carries_the_format(tmp_path: Path) -> None:

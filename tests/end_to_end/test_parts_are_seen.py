@@ -149,8 +149,8 @@ def test_a_stopped_and_a_killed_speed_layer_are_reported_within_ten_seconds(
         assert code == UNHEALTHY
         assert err.startswith("tandem: 5 records are not counted after 0.5 s; the speed layer has been stuck since ")
         process.send_signal(signal.SIGCONT)
-        code, out, _ = tandem("query", "per_shop", "--wait", "--json")
-        assert (code, sum(row["n"] for row in json.loads(out)["rows"])) == (0, 25)
+        code, answer, _ = tandem("query", "per_shop", "--wait", "--json")
+        assert (code, sum(row["n"] for row in json.loads(answer)["rows"])) == (0, 25)
         within(60, lambda: client.get("/readyz").status_code == 200)
         within(60, lambda: part()[0] == 0)
 

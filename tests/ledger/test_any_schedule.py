@@ -179,7 +179,7 @@ class Schedules(RuleBasedStateMachine):
         assert tiled.end == end(self.seen)
 
 
-def _broken(*, after: bool):  # type: ignore[no-untyped-def]
+def _broken(*, after: bool):
     """A commit that ends in an error, before or after it has landed; look-ups work again right away."""
     real, broken = delta_tables.conditional_append, [True]
 

@@ -50,6 +50,6 @@ def read(folder: Path, root: Path) -> Reach:
         data.read()
         for measured in data.measured_files():
             own = lines[str(Path(measured).relative_to(root))]
-            for line, tests in data.contexts_by_lineno(measured).items():
-                own[line] |= {test for test in tests if test in seconds and test not in red}
+            for number, tests in data.contexts_by_lineno(measured).items():
+                own[number] |= {test for test in tests if test in seconds and test not in red}
     return Reach({file: {line: sorted(tests) for line, tests in each.items()} for file, each in lines.items()}, dict(seconds))

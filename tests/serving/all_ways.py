@@ -130,16 +130,16 @@ class Question:
         }
         some = dice.choice((0.0, 0.5, 1.0))
         keys = {name: dice.choice(values[name]) for name in view.keys if dice.random() < some}
-        bounds: list[datetime | None] = [None, None]
+        start = end = None
         if view.name != "ever":
-            drawn = sorted(NOON + timedelta(minutes=dice.randrange(-180, 180, 15)) for _ in bounds)
-            bounds = [bound if dice.random() < 0.3 else None for bound in drawn]
+            drawn = sorted(NOON + timedelta(minutes=dice.randrange(-180, 180, 15)) for _ in range(2))
+            start, end = [bound if dice.random() < 0.3 else None for bound in drawn]
         names = [name for name in view.measures if dice.random() < 0.7] or [*view.measures]
         schema = answer_schema(view)
         plain = [name for name in (*view.keys, "window_start", *exactly(view)) if not pa.types.is_nested(schema.field(name).type)]
         order = dice.sample(plain, dice.choice((0, 0, 1, 2))) if len(plain) > 1 else []
         ordered = tuple((name, dice.random() < 0.5) for name in order)
-        return cls(view, keys, *bounds, dice.choice(layers), tuple(names), ordered, dice.choice((1, 3, 7, 1000)))
+        return cls(view, keys, start, end, dice.choice(layers), tuple(names), ordered, dice.choice((1, 3, 7, 1000)))
 
     @property
     def columns(self) -> list[str]:

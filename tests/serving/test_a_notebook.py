@@ -12,8 +12,8 @@ from pyarrow import feather
 
 from cli.__main__ import main
 from serving.read.reader import Reader
-from tests.serving.test_a_project_in_spark import SOURCE, by_delta_rs, fed
-from tests.serving.world import World, position
+from tests.serving.test_a_project_in_spark import by_delta_rs, fed
+from tests.serving.world import SOURCE, World, position
 from tests.stack import PYTHONPATH, environ
 from views.fingerprint.fingerprint import decoder_fingerprint
 from views.kernel.rows import to_rows

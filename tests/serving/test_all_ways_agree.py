@@ -300,7 +300,7 @@ def test_a_spark_data_frame_has_the_oracles_rows(spark: SparkSession, tmp_path: 
         at = connection.snapshot()
         tail = at.pinned.snapshot.tails[SOURCE]
         for name, view in stream.world.project.views.items():
-            layers = ("merged", "batch") if in_order(view) else ("merged", "batch", "speed")
+            layers: tuple[Layer, ...] = ("merged", "batch") if in_order(view) else ("merged", "batch", "speed")
             for layer in layers:
                 collected = views_rows.to_rows(view, dataframe(spark, at, name, layer=layer).toArrow())
                 everything = Question(view, {}, None, None, layer, tuple(view.measures), (), 1000)

@@ -84,7 +84,7 @@ def every_way(world: World, sandbox: Sandbox) -> dict[str, Any]:
     found["reader"] = f"failed: {answer.reason}" if isinstance(answer, Failed) else sum(row["n"] for row in answer.rows())
     with connect(world.folder, every_s=None) as connection:
         say("connect, rows", lambda: sum(row["n"] for row in connection.view("per_page").rows()))
-        say("connect, get", lambda: connection.view("per_page").get(page="/", window=NOON)["n"])  # type: ignore[index]
+        say("connect, get", lambda: connection.view("per_page").get(page="/", window=NOON)["n"])
         say("connect, lookup", lambda: sum(row["n"] for row in connection.view("per_page").lookup(["/"]).rows()))
     say("sql", lambda: to_rows(ask(sandbox, MergedViews(Store(world.tables, 1)), SUM).table)[0]["n"])
     with Served(world).asker() as asker:

@@ -5,7 +5,7 @@ from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from pathlib import Path
 from types import SimpleNamespace
-from typing import Any
+from typing import Any, cast
 
 import batch.archive.archive
 import batch.maintain.maintain
@@ -175,10 +175,11 @@ def follow(world: World, ends: Iterable[Ahead], *, meanwhile: Callable[[], objec
     source, writer = definitions.sources[SOURCE], Writer.claim(tables, release.number, SOURCE, by="speed", at=world.now())
     there = beginning(tables, source, writer.end, BROKER.connect(None), at=world.now())
     views = {release.views[name]: view for name, view in definitions.views.items()}
-    tail = Writing(_Task(), source, views, writer, state, "speed", world.now, firsts=there.firsts)
+    task: Any = _Task()
+    tail = Writing(task, source, views, writer, state, "speed", world.now, firsts=there.firsts)
     for position in steps(writer.end, there.archived, there.firsts, most=3):
         if ranges(writer.end, position, there.firsts).length:
-            tail.extend(Copied(tables), position, still_there=lambda: None)
+            tail.extend(cast("Any", Copied(tables)), position, still_there=lambda: None)
     for end in ends:
         start = writer.end
         reached = upper(start, end(start))
@@ -188,7 +189,7 @@ def follow(world: World, ends: Iterable[Ahead], *, meanwhile: Callable[[], objec
                 meanwhile()
                 return there.log.require(start, tail.firsts)
 
-            tail.extend(Fetched(world), reached, still_there=look)
+            tail.extend(cast("Any", Fetched(world)), reached, still_there=look)
             world.say(f"counts up to {reached}")
 
 

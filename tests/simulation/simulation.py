@@ -6,7 +6,7 @@ from dataclasses import dataclass, field, replace
 from datetime import timedelta
 from functools import cache
 from random import Random
-from typing import ClassVar, Literal
+from typing import ClassVar, Literal, cast
 
 from batch.recompute.plan import BadRequest, Request
 from batch.release.apply import CannotApply
@@ -313,7 +313,7 @@ class Simulation(Io):
         """`may` are the errors that may end it in any weather."""
         self._startable.append((name, program, may))
         self._numbers += 1
-        process = Process(f"{name} {self._numbers}", lambda: program() and None, may, name.partition(" ")[0], self._step_now)
+        process = Process(f"{name} {self._numbers}", lambda: cast("None", program()), may, name.partition(" ")[0], self._step_now)
         self.world.trace.append(f"{process.name} starts")
         self.world.schedule.start(process)
         self._judge(process)
@@ -545,7 +545,7 @@ class Simulation(Io):
         *(_apply, _promote, _roll_back, _retire),
         *(_again, _retain, _make_anew, _add_partition),
     )
-    _WEIGHTS = (5, 6, 3, 4, 1.5, 5, 1, 1.5, 3, 2, 0.3)
+    _WEIGHTS: tuple[float, ...] = (5, 6, 3, 4, 1.5, 5, 1, 1.5, 3, 2, 0.3)
     _FURTHER: ClassVar = {False: (3, 0, 0, 0), True: (3, 7, 2.5, 0.5)}
 
 

@@ -13,7 +13,7 @@ from ledger.log.positions import Position
 from ledger.publish import first_publication, publications, releases
 from ledger.realtime_writer import Writer
 from speed.micro_batch.log_tail import Tail
-from speed.source import query
+from speed.source import record_frames
 from speed.source.kafka_log import Log as Asked
 from speed.source.query import Query
 from tests.simulation import programs
@@ -88,10 +88,10 @@ def _trigger(folder: Path, monkeypatch: pytest.MonkeyPatch, change: Callable[[Wo
     writer = Writer.claim(world.tables, 1, SOURCE, by="speed", at=world.now())
     views = {release.views[name]: view for name, view in definitions.views.items()}
     tail = Tail(programs._Task(), definitions.sources[SOURCE], views, writer, state, "speed", world.now)  # type: ignore[arg-type]
-    asked = Asked(None, (Topic(SOURCE, TOPIC, 2),))  # type: ignore[arg-type]
+    asked = Asked(None, (Topic(SOURCE, TOPIC, 2),))
     counted: list[Position] = []
     one = Query("q", tail, tail.source, asked, folder, counted.append)
-    monkeypatch.setattr(query.record_frames, "of_kafka", lambda fetched, *_: fetched)
+    monkeypatch.setattr(record_frames, "of_kafka", lambda fetched, *_: fetched)
     world.log.partitions[0] = _events(world, BEFORE)
     _plan(folder, 0, BEFORE)
     one.trigger(Fetched(world, TOPIC, nothing, nothing), 0)  # type: ignore[arg-type]

@@ -158,7 +158,8 @@ def test_an_archive_run_killed_between_its_commit_and_its_gaps_loses_no_name(at:
     assert archive_runs.accounted(one.world.tables, SOURCE) == LOG_START
     if decoder == "beside":
         tables = one.world.tables
-        decode_archived(Run(one.world, "apply"), releases.load(tables, 1), one.world.working_tree().sources[SOURCE])
+        run: Any = Run(one.world, "apply")
+        decode_archived(run, releases.load(tables, 1), one.world.working_tree().sources[SOURCE])
     one.follow([10], loses=0)
     one.judge()
     one.archive(new_topic=False)

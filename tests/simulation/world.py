@@ -68,6 +68,7 @@ from ledger.log.positions import Position, ranges
 from ledger.publish.batch_parts import files_of, starting_within, still_live
 from speed.dedup.dedup_window import DedupWindow
 from speed.micro_batch.fold import Folded
+from speed.micro_batch.maintenance import tend
 from speed.source.counted_at import Counted, divided
 from speed.source.restore_identities import begun
 from speed.source.start_position import Beginning
@@ -255,7 +256,7 @@ class Run:
             self.leases[name] = lease
 
     @contextmanager
-    def releasing(self) -> Iterator["Run"]:
+    def releasing(self) -> Iterator[Any]:
         """Release the leases at the end; a process that is killed cannot."""
         try:
             yield self
@@ -331,7 +332,7 @@ def surroundings() -> Iterator[None]:
         patch.setattr(speed.source.query, "record_frames", SimpleNamespace(of_kafka=lambda fetched, *_: fetched))
         patch.setattr(speed.source.query, "planned_end", partial(_planned_end, speed.source.query.planned_end))
         patch.setattr(speed.source.query.Query, "start", _started)
-        patch.setattr(speed.source.follow, "tend", _as("upkeep", speed.source.follow.tend))
+        patch.setattr(speed.source.follow, "tend", _as("upkeep", tend))
         patch.setattr(batch.archive.decode, "decode", _decode)
         patch.setattr(batch.archive.archive, "file_ranges", _spans)
         patch.setattr(ledger.files.file_ranges, "file_ranges", _spans)

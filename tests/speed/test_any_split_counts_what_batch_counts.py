@@ -7,12 +7,14 @@ from contextlib import contextmanager
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 import speed.dedup.identities as hashing
 from speed.dedup.dedup_window import DedupWindow
 from speed.dedup.identities import identified, identities, values
+from speed.dedup.row_hash import row_hashes
 from speed.micro_batch.fold import fold_shares
 from speed.micro_batch.task import Share, Task, share_of
 from tests.speed.sales import START, project_files, sale
@@ -56,18 +58,15 @@ def tasks(tables: Sequence[pa.Table], cut: int) -> Iterator[pa.Table]:
 @contextmanager
 def colliding() -> Iterator[None]:
     """Plant collisions: the first words of digests have one bit, so most identities share theirs with others."""
-    hashes = hashing.row_hashes
 
     def weak(table: pa.Table, columns: Sequence[str], secret: bytes) -> npt.NDArray[np.uint64]:
-        found = hashes(table, columns, secret)
+        found = row_hashes(table, columns, secret)
         found[:, 0] &= np.uint64(1)
         return found
 
-    hashing.row_hashes = weak
-    try:
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(hashing, "row_hashes", weak)
         yield
-    finally:
-        hashing.row_hashes = hashes
 
 
 @given(logs(), st.integers(0, 5), st.sampled_from([0, 1, 2]), st.sampled_from([None, 1]), FOLDING)

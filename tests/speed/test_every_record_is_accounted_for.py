@@ -1,6 +1,7 @@
 """The tasks of a micro-batch read what Spark planned, or nothing is committed: at every bound of the plan."""
 
 from collections import Counter
+from typing import Any
 
 import pytest
 from hypothesis import given
@@ -40,7 +41,7 @@ def test_counts_of_tasks_add_up_and_unread_offsets_are_holes(tasks: list[list[Pl
     assert Counter(found.quarantined) == Counter({"json": found.late})
 
 
-def _fields(share: Share) -> dict[str, object]:
+def _fields(share: Share) -> dict[str, Any]:
     return {name: getattr(share, name) for name in share.__struct_fields__}
 
 

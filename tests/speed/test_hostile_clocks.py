@@ -7,6 +7,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime, timedelta
 from itertools import pairwise
+from typing import Any, cast
 
 import numpy as np
 import pytest
@@ -109,7 +110,7 @@ def place(offset: int) -> Position:
 
 
 def compact(commits: list[Commit]) -> None:
-    for group in plan(commits, live=LOG_START, fanout=2):
+    for group in cast("list[tuple[Commit, ...]]", plan(commits, live=LOG_START, fanout=2)):
         first = commits.index(group[0])
         commits[first : first + len(group)] = [merged(group, lambda _, partials: b"".join(partials))]
 
@@ -162,7 +163,7 @@ class Layer:
         if batch:
             newest = max((moment(stamp) for _, stamp in added), default=None)
             start = self.commits[-1].end if self.commits else LOG_START
-            told = {"at": moment(at), "newest": newest, "caught_up": self.caught_up}
+            told: dict[str, Any] = {"at": moment(at), "newest": newest, "caught_up": self.caught_up}
             self.commits.append(Commit(start, place(self.reached), 1, "fold", **told))
 
     def compact(self) -> None:
@@ -307,8 +308,8 @@ class Ledger:
             events.append((number, now + off * SECOND))
         if events:
             newest = moment(max(stamp for _, stamp in events))
-            told = {"at": moment(made)} if bridge else {"at": moment(made), "newest": newest, "caught_up": moment(made)}
-            self.commits.append(Commit(self.end, Position.of(ends), 1, "bridge" if bridge else "fold", **told))
+            told: dict[str, Any] = {} if bridge else {"newest": newest, "caught_up": moment(made)}
+            self.commits.append(Commit(self.end, Position.of(ends), 1, "bridge" if bridge else "fold", at=moment(made), **told))
         return events
 
     def archive(self, now: int) -> None:

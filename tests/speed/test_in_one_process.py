@@ -87,7 +87,7 @@ class Layer:
         definitions = load_files(release.files)
         nothing = SimpleNamespace(follows=lambda *_: None, heart=SimpleNamespace(looked=lambda *_: None))
         around = Surroundings(
-            spark=None,  # type: ignore[arg-type]
+            spark=None,
             settings=self.settings,
             tables=self.tables,
             connection=kafka.connect(one_process.ADDRESS),
@@ -203,7 +203,7 @@ def replayed(layer: Layer, release: Release, live: Publication, into: Tables, *,
     """Replay the archive up to the live cut, in micro-batches of at most `most` offsets."""
     definitions = load_files(release.files)
     return archive_replay.replay(
-        None,  # type: ignore[arg-type]
+        None,
         layer.tables,
         release,
         definitions.sources["sales"],

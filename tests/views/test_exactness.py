@@ -31,7 +31,8 @@ REASONS = [late_duplicate(HOUR, 0), conflicting_duplicate(3), gap("g", 2, "lost"
 def test_a_value_is_as_weak_as_the_weakest_of_its_row_and_its_column() -> None:
     order = get_args(Label)
     for every, marked, column in product([None, *REASONS], repeat=3):
-        said = Exactness(*(() if one is None else (one,) for one in (every, marked)), {"m": () if column is None else (column,)})
+        in_every, in_marked, in_column = (() if one is None else (one,) for one in (every, marked, column))
+        said = Exactness(in_every, in_marked, {"m": in_column})
         for in_row in (False, True):
             holds = [one.label for one in (every, column, marked if in_row else None) if one is not None]
             expected = max(holds, key=order.index, default="exact")

@@ -94,7 +94,7 @@ def tool_installed(folder: Path) -> Copy:
     variables = {name: value for name, value in environ().items() if name != "PYTHONPATH" and not name.startswith("UV_")}
     variables |= {"HOME": str(home), "UV_CACHE_DIR": str(folder / "cache")}
     python = Path(sys.base_prefix) / "bin" / "python3"
-    command = [_uv(folder), "tool", "install", "--quiet", "--no-config", "--python", python, ROOT]
+    command = [_uv(folder), "tool", "install", "--quiet", "--no-config", "--python", str(python), str(ROOT)]
     subprocess.run(command, env=variables, check=True, timeout=1200)
     return Copy(home / ".local", home, (), variables)
 
@@ -104,7 +104,7 @@ def _uv(folder: Path) -> str:
         return found
     venv = folder / "uv"
     subprocess.run([sys.executable, "-m", "venv", venv], check=True)
-    fetch = [venv / "bin" / "python", "-m", "pip", "install", "--quiet", "--disable-pip-version-check", "--no-input", "uv"]
+    fetch = [str(venv / "bin" / "python"), "-m", "pip", "install", "--quiet", "--disable-pip-version-check", "--no-input", "uv"]
     if subprocess.run(fetch, check=False, timeout=300).returncode:
         pytest.skip("uv is not there, and cannot be fetched")
     return str(venv / "bin" / "uv")

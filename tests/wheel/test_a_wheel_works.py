@@ -21,7 +21,7 @@ PATIENCE_S = 120
 def read_only(installed: Copy) -> None:
     """The other user cannot write among the packages."""
     code = "import pathlib, sys; pathlib.Path(sys.argv[1], 'written').touch()"
-    command = [*installed.user, installed.folder / "bin" / "python", "-c", code, installed.site]
+    command = [*installed.user, str(installed.folder / "bin" / "python"), "-c", code, str(installed.site)]
     done = subprocess.run(command, capture_output=True, check=False, cwd="/")
     assert b"PermissionError" in done.stderr
 

@@ -9,6 +9,7 @@ from threading import Timer
 import pytest
 
 from batch.archive import archive
+from infra.spark.kafka_source import kafka_options
 from tests.batch.shop import Shop, records, rows_of
 from tests.frozen import frozen, own_broker
 from tests.stack import new_topic
@@ -29,8 +30,7 @@ IMPATIENT = {
 @pytest.mark.usefixtures("spark")
 def test_the_archive_polls_and_copies_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Frozen for longer than other commands wait for an answer, then until Spark's clients have given up."""
-    options_of = archive.kafka_options
-    monkeypatch.setattr(archive, "kafka_options", lambda *given: {**options_of(*given), **IMPATIENT})
+    monkeypatch.setattr(archive, "kafka_options", lambda *given: {**kafka_options(*given), **IMPATIENT})
     with own_broker(tmp_path / "broker") as (connection, pid):
         shop, said, timers = Shop.open(connection, new_topic(connection), tmp_path), list[str](), list[Timer]()
         log = records(5, 200)

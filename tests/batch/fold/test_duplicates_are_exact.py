@@ -106,6 +106,7 @@ def test_duplicates_in_many_pieces_are_found(tmp_path: Path, monkeypatch: pytest
 
     hashes = duplicates.hashed(whole, ["id", "at"])
     (repeated,) = duplicates.repeated_hashes(search, iter([hashes[start : start + 10].tobytes() for start in order]))
+    assert isinstance(repeated, duplicates.Repeated)
     often, counts = np.unique(hashes, return_counts=True)
     assert pq.read_table(tmp_path / repeated.file)["hash"].to_pylist() == often[counts > 1].tolist()
     assert repeated.events == counts[counts > 1].sum()

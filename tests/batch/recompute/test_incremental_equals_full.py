@@ -83,7 +83,8 @@ def counted(live: Publication) -> tuple[object, ...]:
 @pytest.mark.parametrize("seed", [1, 2])
 def test_the_same_rows_and_the_same_counts(shop: Shop, seed: int) -> None:
     shop.define(VIEWS)
-    dice, log = random.Random(seed), {0: [], 1: []}
+    dice = random.Random(seed)
+    log: Log = {0: [], 1: []}
     parts = set()
     for step, n in enumerate((300, dice.randrange(20, 60), dice.randrange(20, 60), dice.randrange(20, 60))):
         new = more(10 * seed + step, n, log)

@@ -36,14 +36,14 @@ def machines(bucket: tuple[str, Mapping[str, str]], tmp_path: Path) -> tuple[Set
 
 def test_a_command_of_another_machine_waits_for_the_holder_and_names_it(machines: tuple[Settings, Settings]) -> None:
     one, other = machines
-    with locked(one, "archive", what="tandem import", now=lambda: AT, say=str) as tables:
+    with locked(one, "archive", what="tandem import", now=lambda: AT, say=print) as tables:
         assert tables.lease(tables.archive("sales")) is not None
         with (
             pytest.raises(LockTimeout, match=r"tandem import \(pid \d+ on .*still holds the lease of 'archive' tables"),
-            locked(other, "archive", what="tandem maintain", now=lambda: AT, say=str),
+            locked(other, "archive", what="tandem maintain", now=lambda: AT, say=print),
         ):
             pass
-    with locked(other, "archive", what="tandem maintain", now=lambda: AT, say=str):
+    with locked(other, "archive", what="tandem maintain", now=lambda: AT, say=print):
         pass
     with pytest.raises(Unclaimed):
         Tables.of(one).lease(tables.archive("sales"))
@@ -52,7 +52,7 @@ def test_a_command_of_another_machine_waits_for_the_holder_and_names_it(machines
 def test_a_held_lease_is_renewed_by_a_thread_which_tells_of_a_loss(machines: tuple[Settings, Settings]) -> None:
     tables, told = Tables.of(machines[0]), threading.Event()
     with locks.own() as acquire:
-        lease = hold(tables, "views", acquire, what="tandem maintain", at=AT, patience=0, say=str, lost=told.set)
+        lease = hold(tables, "views", acquire, what="tandem maintain", at=AT, patience=0, say=print, lost=told.set)
         assert lease is not None
         (thread,) = (thread for thread in threading.enumerate() if thread.name == "lease views")
         lease.until = 0  # as after a pause
@@ -66,11 +66,11 @@ def test_what_a_killed_command_of_this_machine_held_is_free_at_once(machines: tu
     one, other = machines
     tables = Tables.of(one)
     with locks.own() as acquire:
-        lease = hold(tables, "views", acquire, what="tandem maintain", at=AT, patience=0, say=str)
+        lease = hold(tables, "views", acquire, what="tandem maintain", at=AT, patience=0, say=print)
     assert lease is not None  # its lock is free now, and nobody has released the lease
-    with pytest.raises(LockTimeout), locked(other, "views", what="tandem maintain", now=lambda: AT, say=str):
+    with pytest.raises(LockTimeout), locked(other, "views", what="tandem maintain", now=lambda: AT, say=print):
         pass
-    with locked(one, "views", what="tandem maintain", now=lambda: AT, say=str):
+    with locked(one, "views", what="tandem maintain", now=lambda: AT, say=print):
         found = leases.read(tables, "views")
     assert found is not None
     assert found.token == lease.token + 1
@@ -82,17 +82,17 @@ def test_a_copy_of_a_lock_file_is_not_the_lock_file(machines: tuple[Settings, Se
     one, _ = machines
     tables = Tables.of(one)
     with locks.own() as acquire:
-        hold(tables, "views", acquire, what="tandem maintain", at=AT, patience=0, say=str)
+        hold(tables, "views", acquire, what="tandem maintain", at=AT, patience=0, say=print)
     lock = tables.lock("views")
     copied = lock.with_name("copied")
     copied.write_bytes(lock.read_bytes())
     copied.rename(lock)
-    with pytest.raises(LockTimeout), locked(one, "views", what="tandem maintain", now=lambda: AT, say=str):
+    with pytest.raises(LockTimeout), locked(one, "views", what="tandem maintain", now=lambda: AT, say=print):
         pass
 
 
 def test_tables_of_a_folder_have_no_lease(tmp_path: Path) -> None:
     tables = Tables.of(Settings(state=str(tmp_path)))
     with locks.own() as acquire:
-        assert hold(tables, "views", acquire, what="tandem maintain", at=AT, patience=0, say=str) is None
+        assert hold(tables, "views", acquire, what="tandem maintain", at=AT, patience=0, say=print) is None
     assert leases.names(tables) == []

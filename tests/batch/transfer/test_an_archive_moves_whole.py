@@ -13,6 +13,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from batch.runtime import delta_commits
+from batch.runtime.parquet_writer import TableFile
 from batch.transfer import export_archive, import_archive
 from batch.transfer.export_archive import NotExported
 from batch.transfer.import_archive import Imported, NotImported
@@ -169,7 +171,7 @@ def test_an_incomplete_export_is_not_an_export(origin: Filed, tmp_path: Path, mo
         export_archive.run(empty.tables, [SOURCE], tmp_path / "none", say=lambda _: None)
     folder = tmp_path / "moved"
     with monkeypatch.context() as patch:
-        patch.setattr(export_archive.manifest, "write", _interrupt)
+        patch.setattr(manifest, "write", _interrupt)
         with pytest.raises(KeyboardInterrupt):
             export(origin, folder)
     assert list(folder.glob("*/*.parquet"))
@@ -190,15 +192,13 @@ def _interrupt(*_: object) -> Any:
 def test_a_killed_import_is_finished_by_the_next_one(origin: Filed, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Before each call that changes the state."""
     folder, expected = export(origin, tmp_path / "moved"), history(origin)
-    parts = [
-        (import_archive.archive_runs, "intend"),
-        (import_archive.archive_runs, "name_topics"),
-        (import_archive.gaps, "record"),
-    ]
-    parts += [
-        (import_archive.delta_commits, "make_table"),
-        (import_archive.delta_commits, "add_files"),
-        (import_archive.TableFile, "__exit__"),
+    parts: list[tuple[Any, str]] = [
+        (archive_runs, "intend"),
+        (archive_runs, "name_topics"),
+        (gaps, "record"),
+        (delta_commits, "make_table"),
+        (delta_commits, "add_files"),
+        (TableFile, "__exit__"),
     ]
     for killed in count():
         other, calls = installation(tmp_path / f"other-{killed}"), iter(range(10**6))

@@ -68,8 +68,8 @@ def test_query_answers_from_a_past_publication(world: World, capsys: pytest.Capt
         ): "nothing was published at 2020-01-01T00:00:00+00:00: the first publication is of 2026-11-01T12:00",
         ("--as-of", "2026-11-02", "--publication", "2"): "--publication and --as-of cannot be combined",
     }
-    for named, sentence in refused.items():
-        code, found, _ = run(world, capsys, "query", "per_page", *named)
+    for options, sentence in refused.items():
+        code, found, _ = run(world, capsys, "query", "per_page", *options)
         assert code == 1
         assert sentence in found["error"]
 

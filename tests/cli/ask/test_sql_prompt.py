@@ -8,6 +8,7 @@ import stat
 import threading
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 from prompt_toolkit.document import Document
@@ -106,7 +107,7 @@ def test_each_statement_sees_the_newest_snapshot(tmp_path: Path, sandbox: Sandbo
 @pytest.mark.usefixtures("interruptible")
 def test_ctrl_c_ends_the_statement_and_not_the_prompt(world: World, sandbox: Sandbox, capsys: pytest.CaptureFixture[str]) -> None:
     views = MergedViews(Store(world.tables, 1))
-    statements = iter(["SELECT count(*) FROM range(1000000000000)", KeyboardInterrupt(), "SELECT 8 AS eight"])
+    statements: Iterator[Any] = iter(["SELECT count(*) FROM range(1000000000000)", KeyboardInterrupt(), "SELECT 8 AS eight"])
 
     def read() -> str:
         statement = next(statements, None)
@@ -134,7 +135,7 @@ def test_views_columns_functions_and_words_are_completed(world: World) -> None:
     completer = words(MergedViews(Store(world.tables, 1)))
 
     def completed(text: str) -> set[str]:
-        return {one.text for one in completer.get_completions(Document(text), None)}  # type: ignore[arg-type]
+        return {one.text for one in completer.get_completions(Document(text), None)}
 
     assert completed("SELECT * FROM per_") == {"per_page"}
     assert completed("SELECT wind") == {"window_start", "window_end", "window_state"}

@@ -37,7 +37,7 @@ def test_help_of_a_command_names_only_listed_codes(name: str) -> None:
 
 def numbers(argument: ast.expr, module: ModuleType) -> set[int]:
     branches = [argument.body, argument.orelse] if isinstance(argument, ast.IfExp) else [argument]
-    constants = {one.value for one in branches if isinstance(one, ast.Constant)}
+    constants = {one.value for one in branches if isinstance(one, ast.Constant) and isinstance(one.value, int)}
     return constants | {getattr(module, one.id) for one in branches if isinstance(one, ast.Name) and hasattr(module, one.id)}
 
 

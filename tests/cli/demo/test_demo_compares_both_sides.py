@@ -48,7 +48,7 @@ def test_labels_without_expected_values_are_not_compared() -> None:
         ([row(200, 4), row(404, 1)], (2, 1)),
         ([*TRUTH, row(404, 1)], (2, 1)),
         ([row(200, 3), row(404, 1, window_start="2026-11-01T00:01:00Z")], (3, 2)),
-        ([row(200, 3), row(404, None)], (2, 1)),  # type: ignore[arg-type]
+        ([row(200, 3), row(404, None)], (2, 1)),
         ([], (2, 2)),
     ],
     ids=["missing", "extra", "wrong", "twice", "other window", "null", "nothing"],

@@ -1,7 +1,7 @@
 """Topics that do not fit their sources, on a real broker; an absent broker; clocks."""
 
 import socket
-from collections.abc import Iterator
+from collections.abc import Callable
 from contextlib import closing
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -58,7 +58,7 @@ def folder(tmp_path: Path, broker: kafka.Connection) -> Path:
 
 
 @pytest.fixture
-def made(broker: kafka.Connection) -> Iterator:
+def made(broker: kafka.Connection) -> Callable[..., kafka.Topic]:
     """Make a topic with a configuration."""
 
     def make(**configuration: str) -> kafka.Topic:

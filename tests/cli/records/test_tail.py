@@ -72,7 +72,7 @@ def test_an_absent_file_is_waited_for(tmp_path: Path) -> None:
     stop, waits = Event(), []
     feed = followed(tmp_path / "log", stop, pause_s=0)
     # A generator cannot be looked at while it waits: the event it waits on writes the file.
-    stop.wait = lambda _: waits.append(append(tmp_path / "log", b"late\n"))  # type: ignore[method-assign,assignment,return-value]
+    stop.wait = lambda _: waits.append(append(tmp_path / "log", b"late\n"))  # type: ignore[method-assign,assignment]
     assert next(feed) == b"late"
     assert len(waits) == 1
 

@@ -77,7 +77,7 @@ def supervised(settings: Settings) -> Supervised:
 
 def wanted(settings: Settings) -> tuple[str, ...] | None:
     found = record.wanted(settings.folder)
-    return found and found.parts
+    return found.parts if found else None
 
 
 def test_only_progress_since_the_request_counts(settings: Settings, supervisor: Process) -> None:

@@ -19,6 +19,7 @@ from confluent_kafka import KafkaException, Producer
 from confluent_kafka.admin import AdminClient
 
 from infra import kafka
+from infra.java import java_home
 from infra.kafka import broker as embedded
 from infra.logs.files import bounds
 from infra.process import background
@@ -190,7 +191,7 @@ def test_the_log_of_an_older_broker_is_kept_and_closed(tmp_path: Path) -> None:
     (folder / "ports.json").write_bytes(msgspec.json.encode(ports))
     (folder / "server.properties").write_text(OPEN.format(port=ports.port, controller=ports.controller, data=folder / "data"))
     (folder / "log4j2.properties").write_text("rootLogger.level = off\n")
-    run = embedded._java(settings, embedded.java_home.find(environ()), folder, environ())
+    run = embedded._java(settings, java_home.find(environ()), folder, environ())
     embedded._format(run, folder / "server.properties")
     command = [*run, "kafka.Kafka", str(folder / "server.properties")]
     before = kafka.Address(f"127.0.0.1:{ports.port}", {}, 20)

@@ -40,7 +40,7 @@ LICENCES = rows("What the platform imports") | rows("What development needs")
 def test_the_licence_is_that_of_the_package(name: str) -> None:
     found, licence = metadata(name), LICENCES[name]
     classifiers = [one for one in found.get_all("Classifier") or [] if one.startswith("License ::")]
-    said = " ".join([found.get("License-Expression") or "", found.get("License") or "", *classifiers]).casefold()
+    said = " ".join([*(found[name] for name in ("License-Expression", "License") if name in found), *classifiers]).casefold()
     families = {family for word, family in FAMILIES.items() if re.search(rf"\b{word}", said)}
     if not families:
         pytest.skip(f"{name} names no licence in its metadata")

@@ -37,7 +37,7 @@ def test_beats_are_written_at_most_twice_a_second(tmp_path: Path, heart: Heart, 
     for step in range(100):
         clock[0] = 100 + step / 20
         heart.beat()
-        seen.add(pulse.read(tmp_path, "speed").at)  # type: ignore[union-attr]
+        seen.add(pulse.read(tmp_path, "speed").at)
     assert 8 <= len(seen) <= 10
     assert clock[0] - max(seen) < 0.5
 

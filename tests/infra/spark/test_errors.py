@@ -1,6 +1,7 @@
 """Spark's failures in one sentence, from Spark's real output."""
 
 import zipfile
+from collections.abc import Iterator
 from typing import Any
 
 import pytest
@@ -16,7 +17,7 @@ from views.errors import TandemError
 
 @pytest.mark.spark
 def test_the_sentence_of_a_task_reaches_the_user(spark: SparkSession) -> None:
-    def broken(batches: object) -> object:
+    def broken(batches: Iterator[object]) -> Iterator[object]:
         raise TandemError("offset 7 is no event: it has no time")
 
     with pytest.raises(Exception) as caught:  # noqa: PT011 - which of Spark's it is, is Spark's affair

@@ -83,7 +83,7 @@ def test_tasks_see_the_platform(spark: SparkSession) -> None:
 def test_the_jvm_uses_the_class_archive_of_set_up(spark: SparkSession) -> None:
     archive = java_home.class_archive(java_home.find(environ()), environ())
     assert archive.exists(), "set-up makes it: remove .venv/ready and run ./tandem"
-    jvm = spark._jvm.java.lang.ProcessHandle.current().pid()  # type: ignore[union-attr]
+    jvm = spark._jvm.java.lang.ProcessHandle.current().pid()
     if not (maps := Path(f"/proc/{jvm}/maps")).exists():
         pytest.skip("this system does not show what a process maps")
     assert archive.name in maps.read_text()

@@ -13,5 +13,5 @@ def held(tables: Tables, *names: str, what: str = "tandem test") -> Tables:
     owner = Owner(what, "here", 1, AT, place="here")
     return replace(
         tables,
-        leases={name: leases.take(tables, name, owner, patience=0, say=str, duration_s=3600) for name in names},
+        leases={name: leases.take(tables, name, owner, patience=0, say=print, duration_s=3600) for name in names},
     )

@@ -18,7 +18,7 @@ from tests.ledger.tiny import AT, SOURCE, at, claim, commit_each, fold
 Append = Callable[[DeltaTable, pa.Table], None]
 
 
-def ends(tables: Tables) -> list[object]:
+def ends(tables: Tables) -> list[int]:
     return sorted(span.end.to_json()["T"]["0"] for span in spans_of(tables, 1, SOURCE) if not span.mark)
 
 

@@ -195,7 +195,7 @@ def test_a_holder_whose_lease_was_taken_finds_out_when_it_renews(tables: Tables)
 
 def test_a_thread_renews_it_and_tells_of_a_loss(tables: Tables) -> None:
     told = Event()
-    lease = leases.take(tables, "views", owner("tandem archive"), patience=0, say=str, duration_s=9)
+    lease = leases.take(tables, "views", owner("tandem archive"), patience=0, say=print, duration_s=9)
     first = leases.read(tables, "views")
     lease.keep(lost=told.set)
     until = time.monotonic() + 60

@@ -63,7 +63,7 @@ def test_the_documented_requests_are_those_that_are_sent() -> None:
             newest = delta_tables.reopen(handle)
             measured["commit one file"] = sent(partial(delta_tables.conditional_append, newest, row))
             assert measured["look at an open table that has not changed"] == POLL_REQUESTS
-            lease = leases.take(tables, "views", OWNER, patience=0, say=str)
+            lease = leases.take(tables, "views", OWNER, patience=0, say=print)
             table = delta_tables.create_table(tables, tables.view("v", f"of-{commits}"), COLUMNS, {})
             while table.version() < commits - 1:
                 delta_tables.conditional_append(table, pa.table({"x": [1]}, COLUMNS))

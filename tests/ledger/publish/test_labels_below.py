@@ -15,7 +15,7 @@ from views.source.watermark import Newest
 NAME = "numbers_total"
 
 
-def labelled(start: Position, end: Position, epoch: int, late: int, watermark: int | None = None):  # type: ignore[no-untyped-def]
+def labelled(start: Position, end: Position, epoch: int, late: int, watermark: int | None = None):
     counts, after = Counts(events=4, late=late), {VIEW: 10 * late}
     return replace(fold(start, end, epoch), counts=counts, watermark=watermark, after_final=after)
 

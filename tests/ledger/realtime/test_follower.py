@@ -8,6 +8,7 @@ from ledger.delta.addresses import Tables
 from ledger.delta.errors import Vanished
 from ledger.log.positions import LOG_START, Position
 from ledger.realtime import follower
+from ledger.realtime.commit_files import read_commit
 from ledger.realtime.commits import Commit
 from ledger.realtime.compaction import RECENT
 from ledger.realtime.follower import Follower
@@ -44,11 +45,11 @@ def test_each_poll_returns_new_commits_in_order(tables: Tables) -> None:
 
 def test_no_file_is_read_twice(tables: Tables, monkeypatch: pytest.MonkeyPatch) -> None:
     writer, following = claim(tables), follow(tables)
-    real, read = follower.read_commit, []
+    read: list[str] = []
 
     def counted(handle: object, path: str) -> object:
         read.append(path)
-        return real(handle, path)  # type: ignore[arg-type]
+        return read_commit(handle, path)  # type: ignore[arg-type]
 
     monkeypatch.setattr(follower, "read_commit", counted)
     for n in range(1, 6):

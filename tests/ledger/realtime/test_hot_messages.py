@@ -34,7 +34,7 @@ class Pipe(RawIOBase):
 def sent(*messages: HotMessage) -> bytes:
     """What reaches the server before the process has closed its end."""
     pipe = Pipe()
-    out = BufferedWriter(pipe)
+    out: BufferedWriter = BufferedWriter(pipe)
     for message in messages:
         write(out, message)
     return pipe.content

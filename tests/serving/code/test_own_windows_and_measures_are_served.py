@@ -103,7 +103,7 @@ def asker(served: Served, world: World) -> Iterator[Asker]:
 def rows(asker: Asker, view: str) -> list[dict[str, Any]]:
     found = asker.get(f"/views/{view}/rows", params={"min_position": '{"T":{"0":24,"1":6}}', "limit": 1000})
     assert found.status_code == 200, found.text
-    return found.json()["rows"]  # type: ignore[no-any-return]
+    return found.json()["rows"]
 
 
 def canonical(found: list[dict[str, Any]]) -> list[str]:

@@ -33,7 +33,9 @@ from tests.serving import oracle
 from tests.serving.world import DEFINITIONS, NOON, SOURCE, World, hit, nine_hits, position
 from views.arrow.ipc import from_ipc
 from views.fingerprint.fingerprint import fingerprint
+from views.kernel.kernel import merge_states
 from views.project.project import load_files
+from views.view import View
 
 MORE = (
     DEFINITIONS.replace(
@@ -244,8 +246,8 @@ def check(world: World, connection: Connection, oracles: Mapping[str, Any] = ORA
         if name not in IN_ORDER and isinstance(expected, Value):
             starts = expected.table["window_start"].to_pylist()
             every = asked(view.view.keys, expected, distinct=False)
-            for key, start, row in list(zip(every, starts, expected.rows(), strict=True))[:5]:
-                assert view.get(dict(zip(view.view.keys, key, strict=True)), window=start) == row
+            for values, start, row in list(zip(every, starts, expected.rows(), strict=True))[:5]:
+                assert view.get(dict(zip(view.view.keys, values, strict=True)), window=start) == row
 
 
 def asked(keys: Any, answer: Value | Absent, *, distinct: bool = True) -> list[tuple[Any, ...]]:
@@ -439,8 +441,12 @@ def test_a_commit_is_merged_only_with_the_units_that_it_touches(world: World, mo
     connection = Connection(Store(world.tables, 1))
     connection.view("per_page").now()
     merged: list[int] = []
-    real = stack.merge_states
-    monkeypatch.setattr(stack, "merge_states", lambda view, some: (merged.append(sum(map(len, some))), real(view, some))[1])
+
+    def counted(view: View, some: list[pa.Table]) -> pa.Table:
+        merged.append(sum(map(len, some)))
+        return merge_states(view, some)
+
+    monkeypatch.setattr(stack, "merge_states", counted)
     world.append(0, hit("/7", 1))
     world.trigger()
     connection.refresh()

@@ -76,7 +76,7 @@ class Deduplicating(World):
         return replace(super().fold(start, end, reached), counts=counts, partials=partials)
 
     def _partial(self, name: str, events: pa.Table) -> bytes:
-        return to_ipc(partial(self.project.views[name], events, Ranges.of({}), {}).states)
+        return to_ipc(partial(self.project.views[name], events, Ranges.of({})).states)
 
     def _unknown(self, events: pa.Table) -> tuple[pa.Table, int]:
         """The events that are no known copies, and how many known ones have a content of their own."""
@@ -204,7 +204,7 @@ def visit(page: str, minute: int) -> bytes:
     ).encode()
 
 
-TOUCHED = {
+TOUCHED: dict[str, list[tuple[Any, str]]] = {
     "hourly": [("/a", "13:00"), ("/a", "15:00")],
     "hops": [("/a", f"{12 + at // 60}:{at % 60:02}") for at in (40, 50, 60, 180, 190, 200)],
     "visits": [("1.00", "13:00"), ("1.00", "15:20")],
@@ -279,7 +279,7 @@ def test_commands_use_the_words_of_answers(half: Deduplicating, capsys: pytest.C
         queried = ran("query", name)
         assert (queried["rows"], queried["provenance"]["exactness"]) == (answer.rows(), said)
         assert status["views"][name]["exactness"] == ran("explain", name)["serving"]["exactness"] == said
-        frames = Frames(None, Reader(half.tables), {})  # type: ignore[arg-type]  # no session is asked
+        frames = Frames(None, Reader(half.tables), {})  # no session is asked
         assert frames.exactness(name) == answer.provenance.exactness
         checked = ran("check")["views"][name]["measures"]
         assert {one: [how["exactness"]] for one, how in checked.items() if how["exactness"]} == said["columns"]

@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pyarrow as pa
 import pytest
+from deltalake import DeltaTable
 
 from ledger.delta import delta_tables
 from ledger.delta.addresses import Tables
@@ -33,7 +34,7 @@ def reason(world: World, view: str = "per_page") -> str:
     return answer.reason
 
 
-def handle_and_paths(world: World) -> tuple[delta_tables.DeltaTable, dict[int, str]]:
+def handle_and_paths(world: World) -> tuple[DeltaTable, dict[int, str]]:
     """The realtime table, and its files by where their commits start."""
     handle = delta_tables.open_table(world.tables, world.tables.realtime(1, SOURCE))
     assert handle is not None

@@ -196,7 +196,7 @@ def test_events_after_final_are_counted_in_their_layer(world: World) -> None:
     world.trigger()
     found = {}
     for layer in ("batch", "speed", "merged"):
-        answer = Reader(world.tables).answer("fours", layer=layer)  # type: ignore[arg-type]
+        answer = Reader(world.tables).answer("fours", layer=layer)
         assert isinstance(answer, Value)
         found[layer] = answer.provenance.after_final
     assert found == {"batch": 2, "speed": 1, "merged": 3}

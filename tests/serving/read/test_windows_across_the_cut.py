@@ -131,7 +131,7 @@ def test_an_invalid_duration_is_refused(text: str) -> None:
 def test_an_answer_states_the_dedup_window(world: World, tmp_path: Path) -> None:
     dedup_windows: dict[str, list[float]] = {}
     for layer in ("batch", "speed", "merged"):
-        answer = Reader(world.tables).answer("ever", layer=layer)  # type: ignore[arg-type]
+        answer = Reader(world.tables).answer("ever", layer=layer)
         assert isinstance(answer, Value)
         dedup_windows[layer] = [reason.figures["dedup_window_s"] for reason in answer.provenance.exactness.marked]
     assert dedup_windows == {"batch": [], "speed": [600.0], "merged": [600.0]}

@@ -131,7 +131,7 @@ def expected(type_: str, text: str) -> Any:
 def instant(text: str) -> str:
     if "infinity" in text:
         return text
-    year, rest, before, time, zone = re.fullmatch(r"(\d+)(-\d\d-\d\d)( \(BC\))?( [\d:.]+)?(\+00)?", text).groups()  # type: ignore[union-attr]
+    year, rest, before, time, zone = re.fullmatch(r"(\d+)(-\d\d-\d\d)( \(BC\))?( [\d:.]+)?(\+00)?", text).groups()
     number = 1 - int(year) if before else int(year)
     shown_year = f"{number:04}" if 0 <= number <= 9999 else f"{number:+07}"
     return f"{shown_year}{rest}" + (f"T{padded(time.strip())}" if time else "") + ("Z" if zone else "")

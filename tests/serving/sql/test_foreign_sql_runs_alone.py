@@ -155,7 +155,7 @@ def test_statements_work_after_all_processes_were_killed() -> None:
         for process in [*zygote(sandbox).children(), zygote(sandbox)]:
             process.send_signal(signal.SIGKILL)
         psutil.wait_procs([zygote(sandbox)], timeout=0)
-        sandbox._zygote.process.wait()  # type: ignore[union-attr]
+        sandbox._zygote.process.wait()
         assert sandbox.run("SELECT sum(n) AS n FROM numbers", Numbers()).to_pylist() == [{"n": 499_500}]
 
 

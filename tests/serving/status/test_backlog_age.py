@@ -15,7 +15,7 @@ from tests.serving.world import position
 
 NOON = datetime(2026, 11, 1, 12, tzinfo=UTC)
 SOURCES = ("a", "b")
-PUBLICATION = Publication(1, 0, NOON, "test", "first", 1, dict.fromkeys(SOURCES, LOG_START), {})
+PUBLICATION = Publication(1, 0, NOON, "test", "initial", 1, dict.fromkeys(SOURCES, LOG_START), {})
 
 
 def snapshot(*tails: Tail) -> Snapshot:

@@ -2,7 +2,7 @@
 
 from datetime import UTC, date, datetime, timedelta
 from decimal import Decimal
-from typing import Annotated, Literal
+from typing import Annotated, Any, Literal
 from uuid import UUID
 
 import msgspec
@@ -73,7 +73,7 @@ def told(events: pa.Table) -> pa.Table:
     ],
     ids="+".join,
 )
-def test_another_value_is_another_identity(changed: dict[str, object]) -> None:
+def test_another_value_is_another_identity(changed: dict[str, Any]) -> None:
     alike = told(table(move(0), move(1)))
     assert (alike["_offset"].to_pylist(), alike["first"].to_pylist()) == ([0], [True])
     found = told(table(move(0), move(1), move(2, **changed)))

@@ -267,7 +267,7 @@ def test_labels_continue_those_of_commits_and_of_the_batch(beside: Beside) -> No
         layer.archive()
         layer.drain()
         layer.recompute()
-        assert publications.watched(layer.tables).read().cuts["sales"] == layer.end  # type: ignore[union-attr]
+        assert publications.watched(layer.tables).read().cuts["sales"] == layer.end
 
 
 def test_offsets_before_the_first_that_was_read_are_no_holes(layer: Layer) -> None:
@@ -478,11 +478,11 @@ def test_a_process_follows_each_live_release_and_reports_once_why_it_stands_asid
         for times in (1, 2):
             with monkeypatch.context() as patch:
                 patch.setattr(kafka, "topics", away("refused"))
-                wait_for(lambda times=times: len(said) == times)  # type: ignore[misc]
+                wait_for(lambda times=times: len(said) == times)
                 assert beside.position == layer.end
             sent = len(heard)
             layer.topic.append(some([10 * times]))
-            wait_for(lambda sent=sent: any(each.commit for each in heard[sent:]))  # type: ignore[misc]
+            wait_for(lambda sent=sent: any(each.commit for each in heard[sent:]))
         assert said == ["the hot tail of source 'sales' stands aside: refused"] * 2
         promote(layer)
         layer.topic.append(some([3]))
@@ -507,7 +507,7 @@ def test_a_live_release_that_cannot_be_read_is_reported_once_and_read_again(
     whole = entry.read_bytes()
     entry.write_text("garbage{")
     with running(beside, said, heard) as run:
-        wait_for(lambda: said or not run.is_alive())
+        wait_for(lambda: bool(said) or not run.is_alive())
         run.join(0.2)
         assert run.is_alive()
         assert len(said) == 1
@@ -538,7 +538,7 @@ def test_comparisons_are_counted_from_the_start_of_each_release(beside: Beside, 
         assert compared(2) == 0
 
 
-def away(text: str):  # type: ignore[no-untyped-def]
+def away(text: str):
     def fails(*_: object, **__: object) -> None:
         raise kafka.NoBroker(text)
 

@@ -4,6 +4,7 @@ import json
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime, timedelta
+from typing import Any
 
 import pyarrow as pa
 import pytest
@@ -174,7 +175,7 @@ class Played:
         )
         self.window = self.window.extended(folded.identities, at=0, caught_up=0)
         reached = later(self.reached, watermark(newest([self.maxima, folded.maxima]), self.of.idle))
-        more = {"partials": folded.partials, "maxima": folded.maxima, "watermark": reached}
+        more: dict[str, Any] = {"partials": folded.partials, "maxima": folded.maxima, "watermark": reached}
         self.commits.append(Commit(start, to, 1, "fold", counts=folded.counts, **more))
 
     def read(self, back: int) -> None:
@@ -227,7 +228,7 @@ class Played:
                 for name, view in self.views.items()
             }
             counts, maxima = plus(*(commit.counts for commit in old)), newest(commit.maxima for commit in old)
-            more = {"partials": partials, "maxima": maxima, "watermark": old[-1].watermark}
+            more: dict[str, Any] = {"partials": partials, "maxima": maxima, "watermark": old[-1].watermark}
             self.commits = [Commit(old[0].start, old[-1].end, 1, "fold", counts=counts, **more), *kept]
 
     def apply(self, change: HotChange) -> None:

@@ -177,8 +177,8 @@ def test_both_kinds_of_parts_are_tried(name: str) -> None:
 @pytest.mark.parametrize("name", FORMATS)
 def test_more_events_than_the_source_takes_or_none_are_refused(name: str) -> None:
     one = FORMATS[name]
-    assert decoded(one.several, one.join(one.good[:1] * MOST)).events.num_rows == MOST
-    (reject,) = decoded(one.several, one.join(one.good[:1] * (MOST + 1))).rejects.to_pylist()
+    assert decoded(one.several, one.join([one.good[0]] * MOST)).events.num_rows == MOST
+    (reject,) = decoded(one.several, one.join([one.good[0]] * (MOST + 1))).rejects.to_pylist()
     assert (reject["reason"], reject["detail"]) == ("length", f"{MOST + 1} events in one value; it holds 1 to {MOST}")
     assert "length" in REASONS
 

@@ -156,7 +156,7 @@ def test_records_decode_alike(tmp_path: Path) -> None:
         "at": "2026-11-01T00:00:00Z", "id": "0b6d3f5e-8f5c-4a55-9d0c-2f1a3c9f7c11", "day": "2026-11-01", "size": "s", "kind": "a",
         "number": 1, "ratio": 0.5, "price": "1.25", "raw": "Cv8=", "inner": {"the name": "x", "rank": 3}, "inners": [],
     }  # fmt: skip
-    wrong = [
+    wrong: list[dict[str, Any]] = [
         {"size": "m"},
         {"inner": {"the name": "x", "rank": 10}},
         {"inner": {"name": "x"}},

@@ -43,7 +43,8 @@ def test_nothing_has_changed_of_a_project_elsewhere(changed: Any) -> None:
     assert not found.different
     assert found.files == ()
     assert {one.status for one in (*found.sources, *found.views)} == {"unchanged"}
-    assert not [change for one in (*found.sources, *found.views) for change in one.changes]
+    assert not [change for source in found.sources for change in source.changes]
+    assert not [change for view in found.views for change in view.changes]
 
 
 @pytest.mark.parametrize("folder", sorted(toml.parent for toml in EXAMPLES.glob("*/tandem.toml")), ids=lambda folder: folder.name)
@@ -51,7 +52,8 @@ def test_nothing_has_changed_of_an_example_that_is_stored(folder: Path) -> None:
     wanted = load(folder)
     found = compare(load_files(wanted.files), wanted)
     assert not found.different
-    assert not [change for one in (*found.sources, *found.views) for change in one.changes]
+    assert not [change for source in found.sources for change in source.changes]
+    assert not [change for view in found.views for change in view.changes]
 
 
 def test_a_file_that_reads_otherwise_is_named_although_nothing_differs(changed: Any) -> None:

@@ -101,7 +101,7 @@ def project(files: dict[str, str]) -> Project:
 def computed(found: Project) -> dict[str, int]:
     """By view, the number that its source's decoder gives, whatever the value."""
     decoders = {name: view.source.decoder for name, view in found.views.items()}
-    return {name: one(b"").number for name, one in decoders.items() if isinstance(one, FunctionType)}  # type: ignore[attr-defined]
+    return {name: one(b"").number for name, one in decoders.items() if isinstance(one, FunctionType)}
 
 
 @share(100, quick=12)

@@ -112,8 +112,8 @@ WIDENINGS = [
 ]  # fmt: skip
 
 
-def event(annotation: Any, **more: Any) -> Any:
-    fields = [("at", datetime), ("x", annotation), *more.items()]
+def event(annotation: Any, *more: tuple[Any, ...], **required: Any) -> Any:
+    fields = [("at", datetime), ("x", annotation), *more, *required.items()]
     return msgspec.defstruct("Order", fields, bases=(Event,), frozen=True)
 
 
@@ -141,7 +141,7 @@ def test_what_is_called_wider_reads_every_old_record(widening: Widening) -> None
 )
 def test_an_added_field_with_a_default_reads_every_old_record(default: tuple[Any, Any]) -> None:
     annotation, value = default
-    new = msgspec.defstruct("Order", [("at", datetime), ("x", int), ("y", annotation, value)], bases=(Event,), frozen=True)
+    new = event(int, ("y", annotation, value))
     assert differences(event(int), new) == []
     assert decoded(Source(topic="t", event=new, event_time="at"), written(1)).events.num_rows == 1
     # Read as text, a default stands where there is no column.
@@ -247,7 +247,7 @@ def test_a_decoder_that_reads_something_else_is_a_break() -> None:
 
 
 def test_an_identity_that_all_old_events_would_share_is_a_break() -> None:
-    new = msgspec.defstruct("Order", [("at", datetime), ("x", int), ("line", int, 0)], bases=(Event,), frozen=True)
+    new = event(int, ("line", int, 0))
     published = Source(topic="t", event=event(int), event_time="at")
     assert breaks(published, Source(topic="t", event=new, event_time="at", identity=("x",))) == []
     assert breaks(published, Source(topic="t", event=new, event_time="at", identity=("x", "line"))) == [

@@ -134,7 +134,7 @@ def test_conflicts_are_the_contents_that_were_dropped_in_whatever_order(copies: 
     """Their number does not hang on which copy is first in the log, as a micro-batch cannot know that."""
     places = [copy[:3] for copy in copies]
     random.shuffle(places)
-    moved = [Copy(*place, *copy[3:]) for place, copy in zip(places, copies, strict=True)]
+    moved = [Copy._make((*place, *copy[3:])) for place, copy in zip(places, copies, strict=True)]
     whole, other = deduplicate(SALES, table(copies)), deduplicate(SALES, table(moved))
     assert (whole.duplicates, whole.conflicts) == (other.duplicates, other.conflicts)
 

@@ -131,7 +131,7 @@ def test_settled_states_know_it_as_well() -> None:
     st.none() | times,
     st.timedeltas(timedelta(0), timedelta.max),
 )
-def test_what_was_final_stays_final_while_the_log_and_the_watermark_go_on(cut, events, split, reached, further) -> None:  # type: ignore[no-untyped-def]
+def test_what_was_final_stays_final_while_the_log_and_the_watermark_go_on(cut, events, split, reached, further) -> None:
     """Of a window that is there before and after: in the order of the log it is even the same, whatever comes."""
     of = view(cut.window)
     before = None if reached is None else (reached - EPOCH) // timedelta(microseconds=1)

@@ -152,8 +152,13 @@ def test_where_it_is_not_defined_there_is_null(view: View) -> None:
 
 def test_a_pair_with_a_null_counts_nothing() -> None:
     view = View(SAMPLES, measures={"covariance": covariance("i", "d", population=True), "doubles": covariance("i", "f")})
-    rows = [{"i": 1, "d": "2", "f": 2.0}, {"i": 3, "d": "6", "f": 6.0}, {"i": 100}, {"d": "100", "f": 100.0}]
-    (row,) = answers(view, *({**row, "d": None if "d" not in row else __import__("decimal").Decimal(row["d"])} for row in rows))
+    rows: list[dict[str, Any]] = [
+        {"i": 1, "d": Decimal(2), "f": 2.0},
+        {"i": 3, "d": Decimal(6), "f": 6.0},
+        {"i": 100, "d": None},
+        {"d": Decimal(100), "f": 100.0},
+    ]
+    (row,) = answers(view, *rows)
     assert (row["covariance"], row["doubles"]) == (2.0, 4.0)
 
 

@@ -39,7 +39,7 @@ def plain(pieces: list[dict[Partition, Newest]], idle: int) -> int | None:
 
 
 @given(PIECES, st.randoms(use_true_random=False), st.integers(0, 6))
-def test_it_is_the_least_of_partitions_that_are_not_idle_in_any_order_of_pieces(pieces, dice, split: int) -> None:  # type: ignore[no-untyped-def]
+def test_it_is_the_least_of_partitions_that_are_not_idle_in_any_order_of_pieces(pieces, dice, split: int) -> None:
     shuffled = dice.sample(pieces, len(pieces))
     grouped = united([united(shuffled[:split]), united(shuffled[split:])])
     assert grouped == united(pieces)

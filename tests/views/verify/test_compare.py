@@ -87,7 +87,7 @@ def oracle(view: View, measure: str, served: pa.Table, found: pa.Table) -> tuple
         unequal += lacking or one != other
         ours, theirs = numbers(one), numbers(other)
         allowed = 0.0 if measure == "half" else tolerance(view, measure)  # quantiles of few values are exact
-        within = {**ours, **theirs}.keys()
+        within = {*ours, *theirs}
         within = within - {""} or within  # an empty list beside one that is not has nothing to compare but the latter's elements
         leaves = [apart(ours.get(leaf), theirs.get(leaf), allowed) for leaf in within]
         absolute.append(max((leaf[0] for leaf in leaves), default=0))

@@ -87,7 +87,7 @@ def test_errors_of_what_differs_are_those_of_no_other_row() -> None:
 
 
 def first_publication() -> Publication:
-    return Publication(1, 0, datetime(2026, 1, 1, tzinfo=UTC), "test", "first", 1, {}, {})
+    return Publication(1, 0, datetime(2026, 1, 1, tzinfo=UTC), "test", "initial", 1, {}, {})
 
 
 @share(15)

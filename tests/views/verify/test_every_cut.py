@@ -10,7 +10,7 @@ import pytest
 
 from tests.views.measures.test_custom import Range
 from tests.views.test_testing import HOURLY, SALES, Sale, sale
-from views.kernel.kernel import Partial
+from views.kernel.kernel import Partial, merge
 from views.measures import approx_count_distinct, approx_quantiles, count, last, mean, stddev, total
 from views.source.source import Source
 from views.testing import answer, rejected
@@ -89,8 +89,7 @@ def test_a_measure_of_the_project_that_follows_the_cut_is_found() -> None:
 
 
 def dropping(change: Callable[[list[Partial]], list[Partial]]) -> Any:
-    merged = every_cut.merge
-    return lambda view, partials: merged(view, change(partials))
+    return lambda view, partials: merge(view, change(partials))
 
 
 @pytest.mark.parametrize(

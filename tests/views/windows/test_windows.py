@@ -239,7 +239,7 @@ def test_windows_in_order_have_their_partition_as_a_key() -> None:
         (lambda: tumbling(days=1e20), "a tumbling window's size of days=1e+20 is not possible"),
         (lambda: session(minutes="3"), "a session's gap of minutes='3' is not possible"),  # type: ignore[arg-type]
         (lambda: calendar("day", zone=["UTC"]), "zone ['UTC'] is not the name of a time zone"),  # type: ignore[arg-type]
-        (lambda: answer_schema(View(SAMPLES, measures={"s": collect_set(None)})), "is not a text"),  # type: ignore[arg-type]
+        (lambda: answer_schema(View(SAMPLES, measures={"s": collect_set(None)})), "is not a text"),
         (lambda: answer_schema(view(delta("s", by=1))), "window: 's' is of type VARCHAR; delta takes a number"),
         (lambda: answer_schema(view(punctuation("i"))), "window: 'i' is of type BIGINT; punctuation takes a condition"),
         (lambda: answer_schema(view(punctuation("x = 1"))), "window: 'x = 1' names a field 'x' that Sample does not have"),
@@ -261,7 +261,7 @@ def test_a_double_moves_by_the_largest_one() -> None:
 
 
 def test_each_window_has_its_own_fingerprint() -> None:
-    windows = [
+    windows: list[Window] = [
         all_time(),
         tumbling(days=1),
         hopping(timedelta(days=1), every=timedelta(hours=1)),

@@ -11,6 +11,7 @@ import sys
 from collections.abc import Awaitable, Callable
 from contextlib import suppress
 from itertools import count
+from typing import cast
 from urllib.parse import urlsplit
 
 Streams = tuple[asyncio.StreamReader, asyncio.StreamWriter]
@@ -61,7 +62,7 @@ class Attacker:
         while not streams[1].is_closing():
             await asyncio.sleep(_STEP_S)
             streams[1].write(b"")
-            streams[0]._transport.pause_reading()
+            cast("asyncio.Transport", streams[1].transport).pause_reading()
 
     async def trickle(self, streams: Streams, *headers: str, piece: bytes = b"x") -> None:
         streams[1].write(self.head("POST /sql", "Content-Type: application/json", *headers))

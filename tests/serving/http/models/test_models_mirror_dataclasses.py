@@ -194,9 +194,9 @@ def written_as(of: Any) -> Any:
     if origin in (Union, types.UnionType):
         return frozenset(written_as(one) for one in arguments)
     if origin in (list, tuple, frozenset, Sequence) or (isinstance(origin, type) and issubclass(origin, Sequence)):
-        return list[written_as(arguments[0])]  # type: ignore[misc]  # a type that is computed
+        return list[written_as(arguments[0])]  # a type that is computed
     if isinstance(origin, type) and issubclass(origin, Mapping):
-        return dict[written_as(arguments[0]), written_as(arguments[1])]  # type: ignore[misc]  # likewise
+        return dict[written_as(arguments[0]), written_as(arguments[1])]  # likewise
     models_of = [one.model for one in MIRRORS if one.of is of]
     return models_of[-1] if models_of else of
 

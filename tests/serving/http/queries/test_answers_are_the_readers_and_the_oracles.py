@@ -27,6 +27,11 @@ PAGES = ("/a", "/b", "", 'q"u,o\r\nte', "é☃", None, "/never")
 MEASURES = {"per_page": ("n", "bytes", "largest", "price", "mean"), "ever": ("n", "bytes", "pages"), "inverse": ("n", "most")}
 HOURS = [NOON + timedelta(hours=hours) for hours in range(-1, 4)]
 
+
+def in_order(query: dict[str, Any]) -> bool:
+    return not (query.get("from") and query.get("to") and query["from"] > query["to"])
+
+
 queries = st.fixed_dictionaries(
     {"view": st.sampled_from(sorted(MEASURES)), "layer": st.sampled_from(["merged", "batch", "speed"])},
     optional={
@@ -38,7 +43,7 @@ queries = st.fixed_dictionaries(
         "order": st.sampled_from(["-n", "n", "-bytes,n", "-page", "window_start,-n"]),
         "limit": st.integers(1, 8),
     },
-).filter(lambda query: not (query.get("from") and query.get("to") and query["from"] > query["to"]))
+).filter(in_order)
 
 
 class Question:

@@ -1,6 +1,6 @@
 """A request that is answered in front of the framework gets what the framework answers: status, headers, body and log lines."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, MutableMapping
 from dataclasses import dataclass
 from typing import Any
 from urllib.parse import quote
@@ -19,7 +19,7 @@ from tests.serving.http.served import Asker, Served
 from tests.serving.world import NOON, unusual_pages
 
 HOST = (b"host", b"served")
-Message = dict[str, Any]
+Message = MutableMapping[str, Any]
 
 
 @dataclass(frozen=True)
@@ -227,7 +227,7 @@ def test_a_plain_look_up_does_without_the_framework(
     served: Served, asker: Asker, secrets: Mapping[str, bytes], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.delattr(type(served.app), "framework")
-    served.app.wire._app = None  # type: ignore[assignment]
+    served.app.wire._app = None
     try:
         status, _, body, logged = asker.runner.run(answered(served, look_up(secrets)))
         assert (status, b'"n":' in body) == (200, True)

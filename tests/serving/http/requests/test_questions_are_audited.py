@@ -19,7 +19,7 @@ from tests.serving.world import NOON, World, hit
 SECRET = "hush-4711"
 FIELDS = {"event", "who", "client", "route", "views", "question", "rows", "outcome", "status", "ms"}
 ONE = {"key.page": SECRET, "window": "2026-11-01T12:00"}
-ROUTES = {
+ROUTES: dict[str, tuple[str, str, dict[str, Any], int | None]] = {
     "/views/{view}/rows": ("GET", "/views/per_page/rows", {"params": {"key.page": SECRET}}, 1),
     "/views/{view}/row": ("GET", "/views/per_page/row", {"params": ONE}, 1),
     "/views/{view}/lookup": ("POST", "/views/per_page/lookup", {"json": {"keys": [{"page": SECRET}, {"page": "/a"}]}}, 2),

@@ -119,8 +119,8 @@ def test_invalid_text_in_bodies_is_refused(asker: Asker, document: dict[str, Any
                     answer = post(asker, filled(path, ""), whole)
                     no_failure(answer, (path, whole))
                     assert answer.status_code >= 400, (path, whole)
-        for whole in (text, [text], None):
-            no_failure(post(asker, filled(path, ""), whole), (path, whole))
+        for no_object in (text, [text], None):
+            no_failure(post(asker, filled(path, ""), no_object), (path, no_object))
 
 
 @pytest.mark.parametrize("text", LONE, ids=ascii)

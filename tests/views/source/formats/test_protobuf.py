@@ -112,7 +112,7 @@ def sent(**changes: Any) -> bytes:
         "key": str(UUID(int=7)),
         "needed": 0,
     }
-    return Sent(**{key: value for key, value in (good | changes).items() if value is not None}).SerializeToString()  # type: ignore[no-any-return]
+    return Sent(**{key: value for key, value in (good | changes).items() if value is not None}).SerializeToString()
 
 
 def event(value: bytes, source: Source = ORDERS) -> dict[str, Any]:
