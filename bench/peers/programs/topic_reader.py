@@ -13,6 +13,7 @@ later ones.
 
 import json
 import sys
+import threading
 import time
 from collections.abc import Iterator
 from datetime import UTC, datetime
@@ -20,8 +21,6 @@ from pathlib import Path
 from typing import Any
 
 from confluent_kafka import Consumer, TopicPartition
-
-from bench.input_end import watched
 
 BATCH = 20_000
 
@@ -80,7 +79,14 @@ def last_values(config: dict[str, Any]) -> dict[str, Any]:
 
 def follow(config: dict[str, Any]) -> None:
     """Print each new page of the prefix."""
-    ended, reading, seen, prefix = watched(), consumer(config), set[str](), config["prefix"].encode()
+    ended = threading.Event()  # as bench/input_end.py, which the peers' environment may lack
+
+    def wait() -> None:
+        sys.stdin.read()
+        ended.set()
+
+    threading.Thread(target=wait, daemon=True).start()
+    reading, seen, prefix = consumer(config), set[str](), config["prefix"].encode()
     while not ended.is_set():
         for message in reading.consume(1_000, 0.01):
             value = None if message.error() else message.value()
