@@ -70,14 +70,15 @@ def of_project(
     definitions = DescribedDefinitions(tables, CodeLimits(seconds=seconds, readable=shown))
     store, coded = (Store(tables, secrets.randbits(64), serving.memory_mb << 20, definitions, feed) for _ in range(2))
     lane = Lane(AnswerCache(store, serving.held_mb << 20), serving.poll_ms / 1000, clock, PollMetrics(metrics, log).polled)
+    code_lane = CodeLane(Lane(AnswerCache(coded, serving.held_mb << 20, code=True), serving.poll_ms / 1000, clock, _unseen))
     if feed is not None:
-        feed.woken = lambda: _feed_changed(feed, metrics, lane)
+        feed.woken = lambda: _feed_changed(feed, metrics, lane, code_lane)
     return Server(
         settings=serving,
         identities=Identities(Tokens(tables, clock), _oidc(settings, log, clock)),
         seal=Seal(settings.folder / "access" / "seal.key", secrets.token_bytes),
         lane=lane,
-        code_lane=CodeLane(Lane(AnswerCache(coded, serving.held_mb << 20, code=True), serving.poll_ms / 1000, clock, _unseen)),
+        code_lane=code_lane,
         definitions=definitions,
         statements=Statements(
             store,
@@ -109,9 +110,10 @@ def of_project(
     )
 
 
-def _feed_changed(feed: HotFeed, metrics: Metrics, lane: Lane) -> None:
+def _feed_changed(feed: HotFeed, metrics: Metrics, lane: Lane, code_lane: CodeLane) -> None:
     metrics.hot(feed.statuses.values(), ahead=feed.ahead, compared=feed.compared, mismatched=feed.mismatched)
     lane.wake()
+    code_lane.lane.wake()
 
 
 def _oidc(settings: Settings, log: FilteringBoundLogger, clock: Callable[[], float]) -> Oidc | None:

@@ -296,6 +296,7 @@ def _stand(snapshot: Snapshot, source: str) -> str:
         publication.release,
         tail.end.to_json(),
         tail.committed.to_json(),
+        tail.hot[0].epoch if tail.hot else None,  # labels depend on the folds of one process
         tail.problem,
         str(tail.newest),
         [gap.name for gap in touching(snapshot.gaps, source, LOG_START, tail.end)],

@@ -22,6 +22,7 @@ from serving.http.app import application
 from serving.http.composition import of_project
 from serving.http.listener import Tls
 from serving.http.operations.command import Tandem
+from serving.memory.hot_feed import HotFeed
 from tests.serving.world import NOON, World
 from tests.stack import PYTHONPATH
 
@@ -42,7 +43,7 @@ threading.Event().wait()
 class Served:
     """`lines` are those of the access log, `questions` of the audit log; `seconds` is what the clock shows.
 
-    `runner` is there while an asker is.
+    With a `feed` answers count its hot commits. `runner` is there while an asker is.
     """
 
     world: World
@@ -51,6 +52,7 @@ class Served:
     lines: list[dict[str, Any]] = field(default_factory=list)
     questions: list[dict[str, Any]] = field(default_factory=list)
     seconds: float = 0.0
+    feed: HotFeed | None = None
     runner: asyncio.Runner | None = field(default=None, init=False)
 
     def __post_init__(self) -> None:
@@ -68,7 +70,14 @@ class Served:
         environ = {**os.environ, "PYTHONPATH": PYTHONPATH, "SERVER_SECRET": "of the server"}
         tandem = Tandem([sys.executable, "-P", "-m", "cli"], self.world.folder, environ)
         self.server = of_project(
-            settings, tandem=tandem, log=log, access=log, audit=audit, now=lambda: self.now, clock=lambda: self.seconds
+            settings,
+            tandem=tandem,
+            log=log,
+            access=log,
+            audit=audit,
+            now=lambda: self.now,
+            clock=lambda: self.seconds,
+            feed=self.feed,
         )
         self.app = application(self.server)
 
