@@ -39,13 +39,17 @@ def aside(status: HotStatus, why: str) -> HotStatus:
 
 
 class HotMessage(msgspec.Struct, frozen=True):
-    """A change of the hot commits of one source of a release, or without a base that there are none now, and the state."""
+    """A change of the hot commits of one source of a release, or without a base that there are none now, and the state.
+
+    `lost`: there are none because the log may have lost records that they count.
+    """
 
     release: int
     source: str
     status: HotStatus
     base: Mapping[str, Mapping[str, int]] | None = None
     commit: bytes | None = None
+    lost: bool = False
 
     @property
     def change(self) -> HotChange | None:
@@ -55,10 +59,10 @@ class HotMessage(msgspec.Struct, frozen=True):
         return HotChange(Position.from_json(self.base), None if self.commit is None else decoded(self.commit))
 
 
-def message_of(release: int, source: str, status: HotStatus, change: HotChange | None) -> HotMessage:
-    """The message of a change; None for no hot commits."""
+def message_of(release: int, source: str, status: HotStatus, change: HotChange | None, *, lost: bool = False) -> HotMessage:
+    """The message of a change; None for no hot commits, `lost` if the log may have lost records that they count."""
     if change is None:
-        return HotMessage(release, source, status)
+        return HotMessage(release, source, status, lost=lost)
     commit = None if change.commit is None else encoded(change.commit)
     return HotMessage(release, source, status, change.base.to_json(), commit)
 

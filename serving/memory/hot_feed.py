@@ -51,8 +51,9 @@ class HotFeed:
             if change is None:
                 # In this order, because readers read the count first: who still got the commits sees a loss afterwards.
                 self._commits.pop(place, None)
-                self.losses += place not in self._lost  # a tail that stands aside says so again and again
-                self._lost.add(place)
+                if message.lost and place not in self._lost:  # a tail that stands aside says so again and again
+                    self.losses += 1
+                    self._lost.add(place)
             else:
                 self._commits[place] = changed(self._commits.get(place, ()), change)
                 self._lost.discard(place)

@@ -29,12 +29,14 @@ from ledger.log.positions import distance
 from ledger.publish import publications, releases
 from ledger.publish.releases import Release
 from ledger.realtime.hot_messages import HotMessage, HotStatus, aside, message_of, write
-from speed.hot.follow import Aside, HotFollower, OtherRelease, Restart
+from speed.hot.follow import Ended, HotFollower, OtherRelease, RecordsLost
 from views.errors import TandemError
 from views.project.project import load_files
 
 _WAIT_S: Final = 0.2
 _AGAIN_S: Final = 1.0
+_LOST: Final = (RecordsLost, LogMoved, kafka.NoTopic)
+"""After these errors the log may no longer have records that hot commits count."""
 
 
 @dataclass
@@ -45,16 +47,12 @@ class Reports:
     log: Callable[[str], object]
     _kind: str | None = field(default=None, init=False)
 
-    def report(self, why: str) -> None:
-        """Report the reason if it has changed."""
-        kind = re.sub(r"\d+", "0", why)
-        if kind != self._kind:
-            self._kind = kind
+    def report(self, why: str | None) -> None:
+        """Report the reason if it has changed. None: all goes well again, and the next reason is reported, whichever it is."""
+        kind = None if why is None else re.sub(r"\d+", "0", why)
+        if kind not in (None, self._kind):
             self.log(f"{self.what}: {why}")
-
-    def recovered(self) -> None:
-        """All goes well again: the next reason is reported, whichever it is."""
-        self._kind = None
+        self._kind = kind
 
 
 @dataclass
@@ -100,6 +98,7 @@ class HotTails:
         views = {each: view for each, view in project.views.items() if view.source.name == name}
         status = HotStatus()
         reports = Reports(f"the hot tail of source '{name}' stands aside", self.log)
+        polls = Reports(f"the hot tail of source '{name}' cannot poll the commits", self.log)
         while not self.stop.is_set():
             following: HotFollower | None = None
             try:
@@ -108,21 +107,19 @@ class HotTails:
                     self.settings, tables, connection, release, source, views, _now, self._send, status=status
                 )
                 following.begin()
-                reports.recovered()
                 while not self.stop.is_set():
                     following.step(_WAIT_S)
                     self._report(release, name, following.status, distance(following.tail.base, following.tail.end))
-                    if following.away is None:
-                        reports.recovered()
-                    else:
-                        reports.report(following.away)
+                    polls.report(following.unread)
+                    reports.report(following.away)
+                    if following.away is not None:
                         self._once_more(connection, following.away)
             except OtherRelease:
                 return
-            except (Aside, Restart, LogMoved, TandemError) as error:
+            except (LogMoved, TandemError) as error:
                 # What was compared counts on.
                 status = aside(status if following is None else following.status, str(error))
-                self._send(message_of(release.number, name, status, None))
+                self._send(message_of(release.number, name, status, None, lost=isinstance(error, _LOST)))
                 self._report(release, name, status, 0)
                 reports.report(str(error))
                 self.stop.wait(_AGAIN_S)
@@ -134,11 +131,11 @@ class HotTails:
         self.reporter.report(HotSource(release.number, name, time.monotonic(), ahead=ahead, **msgspec.structs.asdict(status)))
 
     def _once_more(self, connection: kafka.Connection, away: str) -> None:
-        """Wait a moment, for a broker that does not answer. Raises Restart if the broker has another address or login now."""
+        """Wait a moment, for a broker that does not answer. Raises Ended if the broker has another address or login now."""
         self.stop.wait(_AGAIN_S)
         with suppress(kafka.NoBroker):
             if broker.address(self.settings) != connection.address:
-                raise Restart(f"the broker has moved: {away}")
+                raise Ended(f"the broker has moved: {away}")
 
     def _send(self, message: HotMessage) -> None:
         with self._lock:
@@ -174,7 +171,7 @@ def _live(tables: Tables, reports: Reports) -> tuple[Release, Sequence[str]] | N
     except TandemError as error:
         reports.report(str(error))
         return None
-    reports.recovered()
+    reports.report(None)
     return release, sources
 
 

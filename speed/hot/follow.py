@@ -14,6 +14,7 @@ from infra import kafka
 from infra.kafka.bulk_reader import BulkReader
 from infra.settings import Settings
 from ledger.delta.addresses import Tables
+from ledger.delta.errors import Unreadable
 from ledger.log import archive_runs
 from ledger.log.counts import plus
 from ledger.log.positions import Position, upper
@@ -54,12 +55,12 @@ _UNCOVERED_S: Final = 30.0
 """Seconds for which commits may end where the tail does not reach, before it starts again from them."""
 
 
-class Aside(TandemError):
-    """The hot tail cannot follow the source now; the sentence says why."""
+class Ended(TandemError):
+    """The hot tail cannot follow the source, or has to start again from where commits end; the sentence says why."""
 
 
-class Restart(Exception):
-    """The hot tail has to start again from where commits end; the text says why."""
+class RecordsLost(Ended):
+    """The log may have lost records that the hot tail counts."""
 
 
 class OtherRelease(Exception):
@@ -70,7 +71,8 @@ class OtherRelease(Exception):
 class HotFollower:
     """The hot tail of one source of the live release; `send` passes messages to the server. For one thread.
 
-    `away` says why the broker does not answer now, if so. The hot commits stay meanwhile: they are still right.
+    `away` says why the broker does not answer now, if so, and `unread` why the tables cannot be read. The hot commits stay
+    meanwhile: they are still right.
     """
 
     settings: Settings
@@ -85,6 +87,7 @@ class HotFollower:
     sleep: Callable[[float], None] = time.sleep
     status: HotStatus = field(default_factory=HotStatus)
     away: str | None = field(default=None, init=False)
+    unread: str | None = field(default=None, init=False)
     tail: HotTail = field(init=False)
     _reader: BulkReader | None = field(default=None, init=False, repr=False)
     _topics: tuple[kafka.Topic, ...] = field(default=(), init=False)
@@ -97,17 +100,23 @@ class HotFollower:
     _next_fold: float = field(default=0.0, init=False)
 
     def __post_init__(self) -> None:
+        self._watch()
+
+    def _watch(self) -> None:
         self._live = publications.watched(self.tables)
         self._commits = Follower(self.tables, self.release.number, self.source.name)
 
     def begin(self) -> None:
-        """Start from where commits end, and load the identities below. Raises Aside, Restart, OtherRelease, NoBroker, NoTopic."""
+        """Start from where commits end, and load the identities below.
+
+        Raises Ended, LogMoved, OtherRelease, NoBroker, NoTopic, Unreadable.
+        """
         name, fingerprints = self.source.name, {name: self.release.views[name] for name in self.views}
         live, commits, base = self._committed()
         self._topics = kafka.topics(self.connection, self.source.topics)
         generations = archive_runs.generations(self.tables, name)
         if unknown := [topic.name for topic in self._topics if topic.id not in generations]:
-            raise Aside(f"the speed layer has not recorded topic '{unknown[0]}' yet")
+            raise RecordsLost(f"the speed layer has not recorded topic '{unknown[0]}' yet")  # it may be created again
         firsts = archive_runs.firsts(self.tables, name)
         task = Task(self.release.files, name, fingerprints, generations=generations, secret=secrets.token_bytes(SECRET_BYTES))
         window = self._restored(task, base, firsts)
@@ -125,8 +134,8 @@ class HotFollower:
     def step(self, wait_s: float) -> bool:
         """Fold what is new, after at most `wait_s` seconds; then look at the commits. Returns whether something was folded.
 
-        Under load records wait for the next fold's turn, so a fold has more of them. Raises Aside, Restart, OtherRelease,
-        LogMoved, NoTopic, Unreadable.
+        Under load records wait for the next fold's turn, so a fold has more of them. Raises Ended, LogMoved, OtherRelease,
+        NoTopic.
         """
         left = wait_s if self.tail.full or self.away is not None else self._next_fold - self.clock()
         if left > 0:
@@ -163,7 +172,7 @@ class HotFollower:
             read = self._reader.read(most=_AT_ONCE, wait_s=wait_s)
         except kafka.NoBroker as error:
             # The client is behind records that it did not return, so another client has to begin where commits end.
-            raise Restart(str(error)) from error
+            raise Ended(str(error)) from error
         self._ends |= read.ends
         if read.records.num_rows:
             self._waiting.append(read.records)
@@ -186,7 +195,7 @@ class HotFollower:
         return True
 
     def _answers(self) -> bool:
-        """Whether the broker answers. Raises Restart if it has other topics than at the start, NoTopic."""
+        """Whether the broker answers. Raises Ended if it has other topics or partitions than at the start, NoTopic."""
         was, self.away = self.away, None
         try:
             now = kafka.topics(self.connection, self.source.topics)
@@ -194,17 +203,24 @@ class HotFollower:
             self.away = str(error)
         else:
             if now != self._topics:
-                raise Restart("the topics have changed")
+                same = {topic.id for topic in now} == {topic.id for topic in self._topics}
+                raise Ended("a topic has more partitions now") if same else RecordsLost("the topics have changed")
         self._asked = self.clock()
         if (was is None) != (self.away is None):
             self._publish(HotChange(self.tail.base))
         return self.away is None
 
     def _hand_over(self) -> None:
-        _, commits, end = self._committed()
+        self.unread = None
+        try:
+            _, commits, end = self._committed()
+        except Unreadable as error:
+            self.unread = str(error)
+            self._watch()  # a table that was replaced is opened again
+            return
         if not self.tail.covers(end):
             if not self.tail.may_cover(end) or self.clock() - self._covered > _UNCOVERED_S:
-                raise Restart(f"commits end at {end}, outside the hot tail [{self.tail.base}, {self.tail.end})")
+                raise Ended(f"commits end at {end}, outside the hot tail [{self.tail.base}, {self.tail.end})")
             return
         self._covered = self.clock()
         if end == self.tail.base:
@@ -212,12 +228,11 @@ class HotFollower:
         before = self.tail.commits
         self.tail.caught_up = _caught_up(commits)
         covered = self.tail.rebase(end, at=self.now(), watermark=later(*(commit.watermark for commit in commits)))
-        first = self.tail.commits[:1]
-        self._publish(HotChange(end, first[0] if first and first[0] not in before else None))
         if self.clock() - self._compared >= _COMPARE_S:
             self._compared = self.clock()
             self._compare(covered, commits)
-            self._publish(HotChange(end))  # what was found, however long nothing else changes
+        first = self.tail.commits[:1]
+        self._publish(HotChange(end, first[0] if first and first[0] not in before else None))
 
     def _compare(self, covered: Covered, commits: tuple[Commit, ...]) -> None:
         """Compare with the commits over the same range, if they still begin and end there, and must count the same there."""
@@ -245,7 +260,7 @@ class HotFollower:
             raise OtherRelease
         tiled = chain(self._commits.poll(), live.cuts[self.source.name])
         if tiled.problem is not None:
-            raise Aside(tiled.problem)
+            raise Ended(tiled.problem)
         return live, tiled.commits, tiled.end
 
     def _restored(self, task: Task, base: Position, firsts: Offsets) -> DedupWindow:
@@ -257,7 +272,7 @@ class HotFollower:
             known = counted(self.tables, self.release, source.name, base, now=self.now())
             stretches = list(divided(known.within(source.dedup_window), firsts, most=_OFFSETS))
             if (earlier := earlier_topic(stretches, self._topics, firsts)) is not None:
-                raise Aside(
+                raise Ended(
                     f"the dedup window reaches into topic id {earlier}, which no topic of the source has now; only the archive "
                     "has its identities"
                 )
@@ -266,10 +281,10 @@ class HotFollower:
                 starts = {place: stretches[0].start.get(place, firsts.get(place, 0)) for place in places}
         lows = kafka.starts(self.connection, self._topics)
         for place, low in lows.items():
+            if low > reach[place]:
+                raise RecordsLost(f"{_gone(place, reach[place], low)}, which commits do not count yet")
             if low > starts[place]:
-                raise Aside(
-                    f"the log no longer has offsets {starts[place]} to {low - 1} of partition {place[1]}, which hold identities"
-                )
+                raise Ended(f"{_gone(place, starts[place], low)}, which hold identities")
         self.close()
         self._reader = BulkReader(self.connection.address, self._topics, starts, columns=record_columns(source))
         self._ends, self._waiting = {}, []
@@ -291,11 +306,11 @@ class HotFollower:
         return window
 
     def _wait(self, records: pa.Table) -> None:
-        """Keep records above the base until all identities below it are loaded. Raises Aside beyond the bound of memory."""
+        """Keep records above the base until all identities below it are loaded. Raises Ended beyond the bound of memory."""
         self._waiting.append(records)
         most = self.settings.serving.hot_mb
         if sum(each.nbytes for each in self._waiting) > most << 20:
-            raise Aside(f"more than {most} MB (serving.hot_mb) of records are above the commits while identities are loaded")
+            raise Ended(f"more than {most} MB (serving.hot_mb) of records are above the commits while identities are loaded")
 
     def _publish(self, change: HotChange) -> None:
         self.status = msgspec.structs.replace(self.status, aside=self.away, nbytes=self.tail.nbytes, full=self.tail.full)
@@ -304,6 +319,10 @@ class HotFollower:
 
 def _caught_up(commits: tuple[Commit, ...]) -> datetime | None:
     return next((commit.caught_up for commit in reversed(commits) if commit.caught_up), None)
+
+
+def _gone(place: Partition, start: int, low: int) -> str:
+    return f"the log no longer has offsets {start} to {low - 1} of partition {place[1]}"
 
 
 def earlier_topic(stretches: Sequence[Stretch], topics: Sequence[kafka.Topic], firsts: Offsets) -> str | None:

@@ -40,7 +40,9 @@ def sent(*messages: HotMessage) -> bytes:
     return pipe.content
 
 
-messages = st.builds(message_of, st.integers(1, 3), st.just(SOURCE), st.sampled_from(STATES), st.sampled_from(CHANGES))
+messages = st.builds(
+    message_of, st.integers(1, 3), st.just(SOURCE), st.sampled_from(STATES), st.sampled_from(CHANGES), lost=st.booleans()
+)
 
 
 @given(st.lists(messages, max_size=4), st.integers(0, 4000))

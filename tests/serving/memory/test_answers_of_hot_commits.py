@@ -78,8 +78,8 @@ class Hot:
         folded = self.world.fold(start, end)
         return Commit(start, end, self.epoch, "fold", at=NOON, by="hot", **vars(folded))
 
-    def publish(self, change: HotChange | None) -> None:
-        self.feed.apply(message_of(self.release, SOURCE, WELL, change))
+    def publish(self, change: HotChange | None, *, lost: bool = False) -> None:
+        self.feed.apply(message_of(self.release, SOURCE, WELL, change, lost=lost))
 
 
 @dataclass
@@ -316,7 +316,7 @@ def test_hot_commits_are_answered_without_a_poll_until_they_are_lost_or_do_not_c
     check(world, connection, position(11))
     hot.restart()
     assert store.refresh_hot() is None, "nobody knows whether they come back"
-    hot.publish(None)
+    hot.publish(None, lost=True)
     assert store.refresh_hot() is None, "records may be lost"
     connection.refresh()
     check(world, connection, position(10))
@@ -331,6 +331,9 @@ def test_records_that_the_log_may_have_lost_leave_answers_at_once(world: World, 
     check(world, connection, position(10))
     hot.publish(None)
     connection.refresh()
+    check(world, connection, position(10))
+    hot.publish(None, lost=True)
+    connection.refresh()
     check(world, connection, position(9))
 
 
@@ -340,7 +343,7 @@ class LostMeanwhile(HotFeed):
     def commits(self, release: int, source: str) -> HotCommits:
         found = super().commits(release, source)
         if found:
-            self.apply(message_of(release, source, HotStatus("the topics have changed"), None))
+            self.apply(message_of(release, source, HotStatus("the topics have changed"), None, lost=True))
         return found
 
 
@@ -358,6 +361,7 @@ def test_a_reader_that_got_lost_records_just_before_leaves_them_at_its_next_poll
 def test_the_reason_of_a_tail_that_stands_aside_counts_as_one_loss(feed: HotFeed) -> None:
     """A tail that stands aside retries each second; the other sources' answers stay as they are meanwhile."""
     for source in ("hits", "hits", "others", "hits"):
+        feed.apply(message_of(1, source, HotStatus("no topic"), None, lost=True))
         feed.apply(message_of(1, source, HotStatus("no broker"), None))
     assert feed.losses == 2
 
@@ -365,12 +369,12 @@ def test_the_reason_of_a_tail_that_stands_aside_counts_as_one_loss(feed: HotFeed
 def test_a_tail_that_followed_again_may_lose_records_again(world: World, feed: HotFeed) -> None:
     hot = Hot(world, feed)
     for said in (None, HotChange(position(9)), None):
-        hot.publish(said)
+        hot.publish(said, lost=True)
     assert feed.losses == 2
     hot.release = 2
-    hot.publish(None)
+    hot.publish(None, lost=True)
     hot.release = 1
-    hot.publish(None)
+    hot.publish(None, lost=True)
     assert feed.losses == 4, "a release that is live again may lose records as any other"
 
 

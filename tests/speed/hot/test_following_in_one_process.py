@@ -3,7 +3,7 @@
 import json
 import os
 import random
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from datetime import timedelta
@@ -14,9 +14,11 @@ import pytest
 
 from infra import kafka
 from infra.kafka import broker as embedded
+from infra.kafka.bulk_reader import LogMoved
 from infra.process import hot_report
 from infra.process.hot_report import HotReporter
 from infra.settings import Settings, Speed
+from ledger.delta.errors import Unreadable
 from ledger.log.positions import Position
 from ledger.publish import publications, releases
 from ledger.realtime.commits import Commit
@@ -28,11 +30,13 @@ from serving.memory.store import Store
 from speed.hot import __main__ as process
 from speed.hot import follow
 from speed.hot.__main__ import HotTails
-from speed.hot.follow import Aside, HotFollower, OtherRelease, Restart
+from speed.hot.follow import Ended, HotFollower, OtherRelease, RecordsLost
+from speed.hot.hot_tail import HotTail
 from tests import one_process
 from tests.one_process import MemoryBroker
 from tests.speed.sales import commits, per_minute, sale, some, wait_for
 from tests.speed.test_in_one_process import Layer
+from views.errors import DefinitionError
 from views.project.project import load_files
 
 PARTITIONS = 3
@@ -155,7 +159,7 @@ def test_answers_count_each_event_once_whatever_happens_in_between(
                 layer.recompute()
         try:
             beside.step()
-        except Restart:  # commits passed it
+        except Ended:  # commits passed it
             beside.start()
         beside.check()
     while beside.hot.tail.end != layer.end:
@@ -310,7 +314,7 @@ def test_a_tail_that_commits_have_passed_has_half_a_minute_to_read_on(beside: Be
         layer.drain()
         beside.step(later=29)
         beside.step(later=1)
-        with pytest.raises(Restart, match="outside the hot tail"):
+        with pytest.raises(Ended, match="outside the hot tail"):
             beside.step(later=1)
     beside.step()
     with monkeypatch.context() as patch:
@@ -367,7 +371,7 @@ def test_commits_that_end_below_the_tails_base_end_it(beside: Beside, monkeypatc
     beside.start()
     live, found, _ = beside.hot._committed()
     monkeypatch.setattr(HotFollower, "_committed", lambda _: (live, found[:-1], found[-1].start))
-    with pytest.raises(Restart, match="outside the hot tail"):
+    with pytest.raises(Ended, match="outside the hot tail"):
         beside.step()
 
 
@@ -399,10 +403,10 @@ def test_a_topic_created_again_is_found_before_its_records_are_sent(beside: Besi
     layer.topic.again()
     layer.topic.append(some([3, 4, 5, 6]))
     sent = beside.hot_commits
-    with pytest.raises(Restart, match="topics have changed"):
+    with pytest.raises(RecordsLost, match="topics have changed"):
         beside.step(later=1)
     assert beside.hot_commits == sent
-    with pytest.raises(Aside, match=f"has not recorded topic '{layer.topic.topic.name}' yet"):
+    with pytest.raises(RecordsLost, match=f"has not recorded topic '{layer.topic.topic.name}' yet"):
         beside.start()
 
 
@@ -415,9 +419,19 @@ def test_a_log_that_lost_identities_keeps_it_aside(beside: Beside, below: dict[i
     layer.topic.delete_below(below)
     if aside:
         ((partition, low),) = below.items()
-        with pytest.raises(Aside, match=f"the log no longer has offsets 0 to {low - 1} of partition {partition}, which hold"):
+        with pytest.raises(Ended, match=f"the log no longer has offsets 0 to {low - 1} of partition {partition}, which hold"):
             beside.start()
     else:
+        beside.start()
+
+
+def test_a_log_that_lost_offsets_above_the_commits_keeps_it_aside(beside: Beside) -> None:
+    layer = beside.layer
+    layer.topic.append(some(range(4)))
+    layer.drain()
+    layer.topic.append(some(range(4, 8)))
+    layer.topic.delete_below({0: 6})
+    with pytest.raises(RecordsLost, match="no longer has offsets 4 to 5 of partition 0, which commits do not count yet"):
         beside.start()
 
 
@@ -495,6 +509,78 @@ def test_a_process_follows_each_live_release_and_reports_once_why_it_stands_asid
         sent = len(heard)
         wait_for(lambda: len(heard) > sent + 3)
         assert len(said) == 4
+
+
+def more_partitions(patch: pytest.MonkeyPatch) -> None:
+    topics = kafka.topics
+    patch.setattr(kafka, "topics", lambda *of: tuple(replace(topic, partitions=9) for topic in topics(*of)))
+
+
+def broker_moves(patch: pytest.MonkeyPatch) -> None:
+    patch.setattr(kafka, "topics", away("refused"))
+    patch.setattr(embedded, "address", lambda _: replace(one_process.ADDRESS, bootstrap="elsewhere"))
+
+
+def fails(target: object, name: str, error: Exception) -> Callable[[pytest.MonkeyPatch], None]:
+    def raises(*_: object, **__: object) -> None:
+        raise error
+
+    return lambda patch: patch.setattr(target, name, raises)
+
+
+@pytest.mark.parametrize(
+    ("fault", "lost"),
+    [
+        (more_partitions, False),
+        (broker_moves, False),
+        (fails(one_process.Reading, "read", kafka.NoBroker("a fault of the client")), False),
+        (fails(HotTail, "extend", DefinitionError("prepare failed")), False),
+        (fails(one_process.Reading, "read", LogMoved("out of range")), True),
+        (fails(kafka, "topics", kafka.NoTopic("no topic 'sales'")), True),
+    ],
+)
+def test_answers_step_back_at_once_only_if_the_log_may_have_lost_records(
+    beside: Beside, monkeypatch: pytest.MonkeyPatch, fault: Callable[[pytest.MonkeyPatch], None], *, lost: bool
+) -> None:
+    monkeypatch.setattr(process, "_AGAIN_S", 0.1)
+    monkeypatch.setattr(process, "_WAIT_S", 0.01)
+    monkeypatch.setattr(follow, "_ASK_S", 0.0)
+    layer, heard = beside.layer, list[HotMessage]()
+    committed = layer.end
+    with running(beside, [], heard):
+        layer.topic.append(some([3, 4]))
+        wait_for(lambda: beside.position == layer.end)
+        hot = layer.end
+        with monkeypatch.context() as patch:
+            fault(patch)
+            layer.topic.append(some([5]))
+            wait_for(lambda: beside.hot_commits == ())
+            assert (beside.position, beside.feed.losses) == ((committed, 1) if lost else (hot, 0))
+        wait_for(lambda: beside.position == layer.end)
+        beside.check()
+
+
+def test_tables_that_cannot_be_polled_leave_the_hot_commits_and_are_reported_once(
+    beside: Beside, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As while an object store is overloaded; the tail reads on, and hands over once it can."""
+    monkeypatch.setattr(process, "_WAIT_S", 0.01)
+    layer, said, heard = beside.layer, list[str](), list[HotMessage]()
+    with running(beside, said, heard):
+        for numbers in ([1, 2], [3]):
+            layer.topic.append(some(numbers))
+            wait_for(lambda: beside.position == layer.end)
+            with monkeypatch.context() as patch:
+                fails(HotFollower, "_committed", Unreadable("cannot read table: 503"))(patch)
+                before = len(said)
+                wait_for(lambda before=before: len(said) > before)
+                layer.topic.append(some([10 * number for number in numbers]))
+                wait_for(lambda: beside.position == layer.end)
+            layer.drain()
+            wait_for(lambda: beside.hot_commits == ())
+            beside.check()
+    assert said == ["the hot tail of source 'sales' cannot poll the commits: cannot read table: 503"] * 2
+    assert all(message.base is not None and message.status.aside is None for message in heard)
 
 
 def test_a_live_release_that_cannot_be_read_is_reported_once_and_read_again(

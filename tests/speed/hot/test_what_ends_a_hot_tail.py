@@ -22,7 +22,7 @@ from speed.dedup.identities import Identities
 from speed.dedup.keys import KEY
 from speed.hot.__main__ import Reports
 from speed.hot.comparison import alike, differing
-from speed.hot.follow import Aside, HotFollower, Restart, earlier_topic
+from speed.hot.follow import Ended, HotFollower, earlier_topic
 from speed.hot.hot_tail import Before, HotTail, NotTiling
 from speed.micro_batch.task import Task
 from speed.source.counted_at import Stretch
@@ -67,14 +67,14 @@ def test_a_reader_that_failed_is_not_read_on(tmp_path: Path) -> None:
     """Its client is behind records that it did not return, which would look like holes."""
     world = nine_hits(tmp_path)
     one, _ = following(world, world.writer.end)
-    with pytest.raises(Restart, match="refuses to return records"):
+    with pytest.raises(Ended, match="refuses to return records"):
         one.step(0)
 
 
 def test_a_full_tail_that_commits_pass_starts_again_at_once(tmp_path: Path) -> None:
     world = nine_hits(tmp_path)
     one, _ = following(world, position(6), most=0)
-    with pytest.raises(Restart, match="outside the hot tail"):
+    with pytest.raises(Ended, match="outside the hot tail"):
         one.step(0)
 
 
@@ -181,7 +181,7 @@ def test_records_above_the_commits_are_bounded_while_identities_are_loaded(tmp_p
     world = nine_hits(tmp_path)
     one, _ = following(world, world.writer.end)
     one._wait(pa.table({"value": [b"x" * (1 << 19)]}))
-    with pytest.raises(Aside, match="more than 1 MB"):
+    with pytest.raises(Ended, match="more than 1 MB"):
         one._wait(pa.table({"value": [b"x" * (1 << 19)]}))
 
 
@@ -222,7 +222,7 @@ def test_a_reason_is_reported_once_until_another_one_or_all_is_well() -> None:
     reports = Reports("it stands aside", said.append)
     for why in ("offsets 3 to 7 are gone", "offsets 4 to 12 are gone", "no broker", "no broker", "offsets 5 to 9 are gone"):
         reports.report(why)
-    reports.recovered()
+    reports.report(None)
     reports.report("offsets 5 to 9 are gone")
     assert said == [
         "it stands aside: offsets 3 to 7 are gone",
