@@ -18,6 +18,9 @@ _CLIENT: Final = frozenset(
 )
 """Options of the HTTP client, which obstore refuses among those of the store."""
 
+_PREFIX: Final = re.compile("^(aws|azure|google)_", re.IGNORECASE)
+"""Delta-rs takes a client's option also with the prefix of its store, on which obstore panics."""
+
 _DELTA_ONLY: Final = frozenset({"object_store_concurrency_limit", "concurrency_limit"})
 """Options of delta-rs that bound its own requests."""
 
@@ -40,8 +43,8 @@ def client_options(options: Mapping[str, str]) -> ClientOptions:
     store, client = dict[str, Any](), dict[str, Any]()
     retry, backoff = dict[str, Any](), dict[str, Any]()
     for name, value in options.items():
-        if name in _CLIENT or name == "aws_allow_http":
-            client[name.removeprefix("aws_")] = value
+        if (option := _PREFIX.sub("", name).lower()) in _CLIENT:
+            client[option] = value
         elif name == _RETRIES:
             retry[name] = int(_matching(name, value, r"\d+", "a whole number"))
         elif name == _BASE:

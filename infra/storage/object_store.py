@@ -153,7 +153,8 @@ class ObjectStore:
             checked(prefix)
         with _as_os_errors():
             for page in obstore.list(self._store, prefix or None, offset=after or None):
-                yield from (_head(found) for found in page)
+                # A store that does not know the offset lists all names.
+                yield from (_head(found) for found in page if found["path"].encode() > after.encode())
 
     def create(self, name: str) -> ObjectUpload:
         """A new object."""
@@ -184,7 +185,8 @@ class ObjectStore:
 
 
 def _head(found: Any) -> Head:
-    return Head(found["path"], found["size"], int(found["last_modified"].timestamp() * 1000), found["e_tag"] or "")
+    tag = (found["e_tag"] or "").strip('"')  # a listing of Azure has no quotes
+    return Head(found["path"], found["size"], int(found["last_modified"].timestamp() * 1000), tag)
 
 
 @contextmanager

@@ -182,15 +182,21 @@ def quick_bucket(
     around: Callable[[Application], Application] = lambda store: store,
 ) -> Iterator[tuple[str, Mapping[str, str]]]:
     """The address of a prefix of an empty bucket, and the options with which a client reaches it, as `s3_server.bucket`."""
-    server = _Server(("127.0.0.1", 0), _handler(around(QuickS3())))
-    thread = Thread(target=server.serve_forever, args=(0.02,), daemon=True)
-    thread.start()
-    try:
-        address = f"http://127.0.0.1:{server.server_address[1]}"
+    with served(around(QuickS3())) as address:
         yield (
             f"s3://{_BUCKET}/tables",
             {"aws_endpoint_url": address, "aws_region": "us-east-1", "aws_allow_http": "true"},
         )
+
+
+@contextmanager
+def served(application: Application) -> Iterator[str]:
+    """The address of a server on loopback that answers as the application does."""
+    server = _Server(("127.0.0.1", 0), _handler(application))
+    thread = Thread(target=server.serve_forever, args=(0.02,), daemon=True)
+    thread.start()
+    try:
+        yield f"http://127.0.0.1:{server.server_address[1]}"
     finally:
         server.shutdown()
         thread.join()

@@ -161,4 +161,5 @@ class Refusing:
 def a_bucket(faults: Faults | Refusing | None = None, *, of: Any = bucket) -> Iterator[tuple[str, Mapping[str, str]]]:
     """The URL of an empty bucket and all options with which a client reaches it, in moto's server or another one."""
     with of(*([] if faults is None else [faults.around])) as (url, options):
-        yield url, {**options, "aws_access_key_id": "a", "aws_secret_access_key": "b"}
+        credentials = {"aws_access_key_id": "a", "aws_secret_access_key": "b"} if url.startswith("s3:") else {}
+        yield url, {**options, **credentials}

@@ -2,14 +2,18 @@
 
 import random
 from collections.abc import Callable, Mapping
-from typing import Final
+from typing import Any, Final
 
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
+from cli.demo.s3_server import bucket
 from infra.storage.object_store import ObjectStore, StoreFailed
 from infra.storage.resolve import is_local, storage_at
+from tests.infra.storage.azure import azure_container
+from tests.infra.storage.go_s3 import go_bucket
+from tests.infra.storage.google import google_bucket
 from tests.infra.storage.quick_s3 import quick_bucket
 from tests.infra.storage.s3 import Refusing, a_bucket
 from views.errors import TandemError
@@ -17,9 +21,13 @@ from views.errors import TandemError
 CREDENTIALS = ("aws_access_key_id", "aws_secret_access_key")
 
 
-def test_an_upload_of_many_parts_is_one_object_when_it_is_closed() -> None:
+STORES: Final = [bucket, *(pytest.param(of, marks=pytest.mark.slow) for of in (go_bucket, azure_container, google_bucket))]
+
+
+@pytest.mark.parametrize("of", STORES)
+def test_an_upload_of_many_parts_is_one_object_when_it_is_closed(of: Callable[..., Any]) -> None:
     content = random.Random(1).randbytes(20 << 20)
-    with a_bucket() as (url, options):
+    with a_bucket(of=of) as (url, options):
         storage = ObjectStore(url, options)
         upload = storage.create("large")
         for start in range(0, len(content), 3 << 20):
@@ -34,8 +42,9 @@ def test_an_upload_of_many_parts_is_one_object_when_it_is_closed() -> None:
             assert file.read(7) == content[9 << 20 : (9 << 20) + 7]
 
 
-def test_an_upload_of_many_parts_that_is_aborted_leaves_no_object() -> None:
-    with a_bucket() as (url, options):
+@pytest.mark.parametrize("of", STORES)
+def test_an_upload_of_many_parts_that_is_aborted_leaves_no_object(of: Callable[..., Any]) -> None:
+    with a_bucket(of=of) as (url, options):
         upload = ObjectStore(url, options).create("large")
         upload.stream.write(bytes(20 << 20))
         upload.abort()

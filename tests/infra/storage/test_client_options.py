@@ -44,6 +44,17 @@ def test_options_of_the_store_reach_it() -> None:
         assert ObjectStore(url, options).put_if_absent("a", b"x")
 
 
+@pytest.mark.parametrize(
+    ("root", "prefix"),
+    [("s3://b", "aws_"), ("gs://b", "google_"), ("abfss://c@a.dfs.core.windows.net", "azure_"), ("s3://b", "AWS_")],
+)
+def test_a_client_option_may_have_the_prefix_of_its_store(root: str, prefix: str) -> None:
+    """obstore panics on it among the options of the store; delta-rs takes it."""
+    for name, value in {"allow_http": "true", "timeout": "5s", "user_agent": "tandem"}.items():
+        assert client_options({f"{prefix}{name}": value}).client == {name: value}
+        storage_at(root, {f"{prefix}{name}": value})
+
+
 @pytest.mark.parametrize("repeated", [0, 2])
 def test_a_failing_request_is_repeated_as_often_as_the_options_allow(repeated: int) -> None:
     store = Refusing("503 Slow Down")

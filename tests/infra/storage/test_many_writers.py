@@ -1,4 +1,4 @@
-"""Of many writers that put one name if it is absent, exactly one is told that it did, on each S3 server that tests use.
+"""Of many writers that put one name if it is absent, exactly one is told that it did, on each server that tests use.
 
 Commits rest on this promise of the store, so a server that broke it would make each test of commits worthless.
 """
@@ -12,14 +12,16 @@ import pytest
 
 from cli.demo.s3_server import bucket
 from infra.storage.object_store import ObjectStore
+from tests.infra.storage.azure import azure_container
 from tests.infra.storage.go_s3 import go_bucket
+from tests.infra.storage.google import google_bucket
 from tests.infra.storage.quick_s3 import quick_bucket
 from tests.infra.storage.s3 import Faults, a_bucket
 
 
 def one_winner(of: Callable[..., Any], writers: int, rounds: int) -> None:
     """Each writer has a client of its own; they meet before each round."""
-    proxy = None if of is go_bucket else Faults()
+    proxy = Faults() if of in (bucket, quick_bucket) else None
     with a_bucket(proxy, of=of) as (url, options), ThreadPoolExecutor(writers) as threads:
         together = Barrier(writers, timeout=120)
 
@@ -47,3 +49,9 @@ def test_one_of_8_writers_wins_each_round(of: Callable[..., Any]) -> None:
 @pytest.mark.parametrize("of", [bucket, quick_bucket, go_bucket])
 def test_one_of_64_writers_wins_each_of_200_rounds(of: Callable[..., Any]) -> None:
     one_winner(of, 64, 200)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("of", [azure_container, google_bucket])
+def test_one_of_16_writers_wins_each_of_50_rounds(of: Callable[..., Any]) -> None:
+    one_winner(of, 16, 50)

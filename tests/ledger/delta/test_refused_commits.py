@@ -3,8 +3,10 @@
 A commit that landed, or that another writer was faster to make, is a conflict, as ever.
 """
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
+from functools import partial
+from typing import Any
 
 import pyarrow as pa
 import pytest
@@ -13,7 +15,9 @@ from ledger.delta import delta_tables
 from ledger.delta.addresses import Tables
 from ledger.delta.errors import Conflict, Unwritable
 from ledger.delta.journal import Journal
+from tests.infra.storage.azure import azure_container
 from tests.infra.storage.go_s3 import go_bucket
+from tests.infra.storage.google import google_bucket
 from tests.infra.storage.quick_s3 import quick_bucket
 from tests.infra.storage.s3 import WRITES, Faults, a_bucket
 
@@ -65,9 +69,10 @@ def test_a_store_that_refuses_each_time_ends_with_a_sentence(store: tuple[Faults
 
 
 @pytest.mark.slow
-def test_another_server_keeps_the_laws_of_commits() -> None:
+@pytest.mark.parametrize("of", [go_bucket, azure_container, partial(azure_container, "az"), google_bucket])
+def test_another_server_keeps_the_laws_of_commits(of: Callable[..., Any]) -> None:
     """Of writers at one version one commits, and an entry of a journal is added once for each writer."""
-    with a_bucket(of=go_bucket) as (url, options):
+    with a_bucket(of=of) as (url, options):
         tables = Tables(url, options)
         address = tables.control("gaps")
         delta_tables.create_table(tables, address, SCHEMA, {})
