@@ -3,7 +3,7 @@
 import hashlib
 import io
 import zipfile
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
@@ -22,10 +22,12 @@ logger.client.name = org.apache.spark.deploy.client.StandaloneAppClient$ClientEn
 logger.client.level = info
 logger.scheduler.name = org.apache.spark.scheduler.TaskSchedulerImpl
 logger.scheduler.level = warn
-logger.pods.name = org.apache.spark.scheduler.cluster.k8s
-logger.pods.level = warn
-logger.yarn.name = org.apache.spark.scheduler.cluster.YarnSchedulerBackend
-logger.yarn.level = warn
+logger.backends.name = org.apache.spark.scheduler.cluster
+logger.backends.level = warn
+logger.yarn.name = org.apache.spark.deploy.yarn.Client
+logger.yarn.level = info
+logger.connections.name = org.apache.hadoop.ipc.Client
+logger.connections.level = info
 """
 """Log4j's configuration of the loggers that report why an executor did not come or has gone."""
 _EPOCH: Final = (1980, 1, 1, 0, 0, 0)
@@ -36,8 +38,15 @@ def remote(settings: Settings) -> bool:
     return kind(settings.spark.master) != "local"
 
 
+def lacks(settings: Settings, environ: Mapping[str, str]) -> str | None:
+    """What a session on this cluster needs of the environment and does not find; None if it lacks nothing."""
+    if kind(settings.spark.master) != "yarn" or environ.get("YARN_CONF_DIR") or environ.get("HADOOP_CONF_DIR"):
+        return None
+    return "spark.master = 'yarn' needs the variable HADOOP_CONF_DIR or YARN_CONF_DIR: the folder with yarn-site.xml"
+
+
 def properties(settings: Settings, jars: Sequence[str], cores: int) -> dict[str, str]:
-    """The properties of a session on a cluster that takes at most this many cores; 0 is all that are free."""
+    """The properties of a session on a cluster that takes at most this many cores; 0 leaves it to Spark."""
     spark = settings.spark
     found = {
         "spark.executor.memory": spark.executor_memory,
@@ -52,8 +61,8 @@ def properties(settings: Settings, jars: Sequence[str], cores: int) -> dict[str,
     if cores and kind(spark.master) in ("standalone", "local-cluster"):
         found["spark.cores.max"] = str(cores)
     elif cores:
-        # These two start executors of one core each, unless `spark.executor.cores` says otherwise.
-        found["spark.executor.instances"] = str(cores)
+        # YARN and Kubernetes know executors, not cores; without a bound, Spark asks for two.
+        found["spark.executor.instances"] = str(max(1, cores // int(spark.conf.get("spark.executor.cores", "1"))))
     return found
 
 

@@ -6,9 +6,11 @@ from typing import Final
 
 from infra.java import jars
 from infra.settings import Settings
+from infra.settings.spark_master import kind
 from infra.spark import cluster
 
 _CHECKPOINTS: Final = "org.apache.spark.sql.execution.streaming.checkpointing.FileSystemBasedCheckpointFileManager"
+_UNCHECKED: Final = "org.apache.hadoop.fs.RawLocalFileSystem"
 
 
 def properties(
@@ -44,8 +46,8 @@ def _defaults(settings: Settings, environ: Mapping[str, str], cores: int) -> dic
         # Nothing here shuffles through SQL but Delta, over the few entries of its own log.
         "spark.sql.shuffle.partitions": "1",
         "spark.sql.execution.arrow.pyspark.enabled": "true",
-        # Fewer system calls and files per micro-batch than with checksums beside every file.
-        "spark.hadoop.fs.file.impl": "org.apache.hadoop.fs.RawLocalFileSystem",
+        # Fewer system calls and files per micro-batch than with checksums beside every file. YARN's client fails on it.
+        **({} if kind(settings.spark.master) == "yarn" else {"spark.hadoop.fs.file.impl": _UNCHECKED}),
         "spark.sql.streaming.checkpointFileManagerClass": _CHECKPOINTS,
         "spark.sql.streaming.checkpoint.fileChecksum.enabled": "false",
         "spark.sql.streaming.noDataMicroBatches.enabled": "false",

@@ -7,7 +7,7 @@ import signal
 import sys
 import threading
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from pathlib import Path
 from typing import Final
 
@@ -81,6 +81,8 @@ def get_or_create_session(
     """
     configured = properties(settings, environ, conf=conf, cores=cores)
     if SparkSession.getActiveSession() is None:
+        if lacking := cluster.lacks(settings, environ):
+            raise NoSession(lacking)
         found = java_home.find(environ)
         options = [f"-XX:SharedArchiveFile={archive}"] if (archive := java_home.class_archive(found, environ)).exists() else []
         options += [] if optimized else [_FRUGAL]
@@ -115,12 +117,16 @@ def _launch(
             raise NoSession(f"Spark did not start on the Java of {found.home}{said}") from None
     if not debug:
         _keep_bounded(log, bounds(settings.logs))
+    jvm_log = None if debug else (log, start)
+    deadline = executors.Deadline(settings, jvm_log)
+    bounded = executors.in_time(gateway, settings, deadline, jvm_log) if cluster.remote(settings) else nullcontext()
     try:
-        with own_handlers():
+        with own_handlers(), bounded:
             context = SparkContext(conf=configured, gateway=gateway)
     except SPARK_ERRORS as error:
         why = None if debug else executors.why_no_session(log, start)
-        raise NoSession(f"Spark did not start: {why or sentence(error)}") from error
+        at = f" on {settings.spark.master}" if cluster.remote(settings) else ""
+        raise NoSession(f"Spark did not start{at}: {why or sentence(error)}") from error
     except (Py4JError, OSError, EOFError) as error:
         if not java_ended(error):
             raise
@@ -130,9 +136,9 @@ def _launch(
         hush(context)
     if cluster.remote(settings):
         try:
-            executors.wait(context, settings, None if debug else (log, start))
+            executors.wait(context, settings, deadline, jvm_log)
             executors.compare(context, settings, cluster.ship(context, settings.folder / "spark"))
-            executors.watch(context, settings, None if debug else (log, start))
+            executors.watch(context, settings, jvm_log)
         except BaseException:
             context.stop()
             raise

@@ -32,7 +32,11 @@ class Spark(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
         ),
     ] = "send"
     cores_max: Annotated[
-        Count, Meta(description="On a cluster: the most cores that one batch run takes; 0 is all that are free.")
+        Count,
+        Meta(
+            description="On a cluster: the most cores that one batch run takes; 0 is all that are free of a standalone master, "
+            "and two executors elsewhere."
+        ),
     ] = 0
     executor_memory: Annotated[
         Memory, Meta(description="On a cluster: maximum Java heap of an executor; its Python workers need memory of their own.")

@@ -1,5 +1,6 @@
 """An executor that would compute with something else than this process is named with each difference."""
 
+import os
 import subprocess
 import sys
 from dataclasses import replace
@@ -10,6 +11,7 @@ from infra.folders import ROOT
 from infra.settings import Settings, Spark
 from infra.spark import cluster, first_task
 from infra.spark.first_task import Report
+from infra.spark.properties import properties as every_property
 
 HERE = Report("driver", "/venv/bin/python", "3.11.7", {"duckdb": "2.0.0", "numpy": "2.4.1"}, "/opt/tandem")
 THERE = replace(HERE, host="w1", tandem="tandem-1.zip")
@@ -46,7 +48,7 @@ def test_a_report_needs_no_package() -> None:
     assert "'duckdb': None" in found.stdout
 
 
-def properties(master: str, cores: int, **changes: str) -> dict[str, str]:
+def properties(master: str, cores: int, **changes: object) -> dict[str, str]:
     return cluster.properties(Settings(spark=Spark(master=master, **changes)), ["/a.jar", "/b.jar"], cores)  # type: ignore[arg-type]
 
 
@@ -55,6 +57,25 @@ def test_cores_are_bounded_as_each_resource_manager_knows_it() -> None:
     assert properties("yarn", 3)["spark.executor.instances"] == "3"
     assert properties("k8s://https://h:1", 3)["spark.executor.instances"] == "3"
     assert not {"spark.cores.max", "spark.executor.instances"} & properties("spark://h:1", 0).keys()
+
+
+@pytest.mark.parametrize(("cores", "instances"), [(6, "3"), (7, "3"), (1, "1")])
+def test_executors_of_several_cores_are_fewer(cores: int, instances: str) -> None:
+    assert properties("yarn", cores, conf={"spark.executor.cores": "2"})["spark.executor.instances"] == instances
+
+
+def test_yarns_client_gets_a_file_system_with_a_scheme() -> None:
+    """It fails on Hadoop's raw one."""
+    name = "spark.hadoop.fs.file.impl"
+    assert name in every_property(Settings(), os.environ)
+    assert name not in every_property(Settings(spark=Spark(master="yarn")), os.environ)
+
+
+def test_yarn_needs_the_folder_of_its_configuration() -> None:
+    yarn = Settings(spark=Spark(master="yarn"))
+    assert "HADOOP_CONF_DIR" in (cluster.lacks(yarn, {"HADOOP_CONF_DIR": ""}) or "")
+    assert cluster.lacks(yarn, {"YARN_CONF_DIR": "/etc/hadoop"}) is None
+    assert cluster.lacks(Settings(), {}) is None
 
 
 def test_jars_are_sent_unless_they_are_installed() -> None:

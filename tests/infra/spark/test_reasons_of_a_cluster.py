@@ -1,14 +1,35 @@
 """Why no executor came, from lines as Spark's own loggers write them: its only account of it."""
 
 import json
+import subprocess
+import time
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
+from py4j.protocol import Py4JNetworkError
 
+from infra.settings import Settings, Spark
 from infra.spark import executors
 from infra.spark.errors import sentence
 
 CLIENT = "StandaloneAppClient$ClientEndpoint"
+SUBMITTED = "Submitting application application_1_0004 to ResourceManager"
+RETRIED = (
+    "Retrying connect to server: rm/10.0.0.5:8032. Already tried 6 time(s); retry policy is "
+    "RetryUpToMaximumCountWithFixedSleep(maxRetries=10, sleepTime=1000 MILLISECONDS)"
+)
+PENDING = (
+    "\n\t client token: N/A\n\t diagnostics: [Wed Nov 25 19:05:19 +0000 2026] Application is added to the scheduler and is not "
+    "yet activated. Queue's AM resource limit exceeded.  Details : AM Partition = <DEFAULT_PARTITION>; AM Resource Request = "
+    "<memory:4096, vCores:1>; \n\t ApplicationMaster host: N/A"
+)
+LOST = (
+    "Requesting driver to remove executor 1 for reason Container from a bad node: container_1_01_000002 on host: n1. "
+    "Exit status: 1. Possible causes: Unknown executor exit code (1) "
+    "Diagnostics: [2026-11-25 19:12:48.142]Exception from container-launch.\n"
+    "Container id: container_1_01_000002\nExit code: 1\n"
+)
 REFUSED = (
     "org.apache.spark.SparkException: Exception thrown in awaitResult: \n\tat org.apache.spark.Some.where(Some.scala:1)\n"
     "Caused by: java.io.IOException: Failed to connect to /10.0.0.5:7077\n\tat x.Y.z(Y.java:1)\n"
@@ -60,6 +81,35 @@ def log(path: Path, *events: tuple[str, str]) -> executors.Log:
             "an executor ended at once: Command exited with code 2",
         ),
         (
+            [(RETRIED, "")],
+            "rm/10.0.0.5:8032 cannot be reached",
+        ),
+        (
+            [
+                (SUBMITTED, ""),
+                ("Application report for application_1_0004 (state: ACCEPTED)", ""),
+                (PENDING, ""),
+            ],
+            "YARN says: Application is added to the scheduler and is not yet activated. Queue's AM resource limit exceeded.",
+        ),
+        ([(PENDING, ""), ("Application report for application_1_0004 (state: RUNNING)", "")], None),
+        (
+            [
+                (LOST, ""),
+                ("Diagnostics message: Max number of executor failures (3) reached", ""),
+            ],
+            "an executor ended at once: Container from a bad node: container_1_01_000002 on host: n1. Exit status: 1",
+        ),
+        (
+            [(f"Diagnostics message: Uncaught exception: {REFUSED}", "")],
+            "YARN says: AnnotatedConnectException: Connection refused: /10.0.0.5:7077",
+        ),
+        (
+            [("Diagnostics message: Application application_1_0004 was killed by user root at 10.0.0.9", "")],
+            "YARN says: Application application_1_0004 was killed by user root at 10.0.0.9",
+        ),
+        ([("\n\t client token: N/A\n\t diagnostics: N/A\n\t ApplicationMaster host: 10.0.0.6", "")], None),
+        (
             [("Application has been killed. Reason: Master removed our application: FAILED", "")],
             "Master removed our application: FAILED",
         ),
@@ -77,3 +127,34 @@ def test_a_program_that_cannot_run_is_named() -> None:
         "Caused by: java.io.IOException: error=2, No such file or directory\n\tat java.base/x.y(Z.java:1)\n"
     )
     assert sentence(failed) == 'Cannot run program "/no/python": error=2, No such file or directory'
+
+
+def test_the_time_in_which_yarns_client_sends_files_does_not_count(tmp_path: Path) -> None:
+    settings = Settings(spark=Spark(executor_wait_s=1))
+    sends = ("Preparing resources for our AM container", ""), ("Uploading resource file:/a.jar -> hdfs://n/a.jar", "")
+    sending = executors.Deadline(settings, log(tmp_path / "sending.log", *sends))
+    sent = executors.Deadline(settings, log(tmp_path / "sent.log", *sends, (SUBMITTED, "")))
+    time.sleep(1.1)
+    assert not sending.passed()
+    assert sent.passed()
+
+
+def test_a_session_that_does_not_start_in_time_is_ended_with_the_reason(tmp_path: Path) -> None:
+    settings = Settings(spark=Spark(master="yarn", executor_wait_s=1))
+    said = log(tmp_path / "spark-x.log", (RETRIED, ""))
+    java = subprocess.Popen(["sleep", "60"])
+
+    def start() -> None:
+        with executors.in_time(SimpleNamespace(proc=java), settings, executors.Deadline(settings, said), said):
+            assert java.wait(30) < 0
+            raise Py4JNetworkError("Answer from Java side is empty")
+
+    with pytest.raises(executors.NoExecutor) as raised:
+        start()
+    assert str(raised.value) == "no executor came within 1 s on yarn: rm/10.0.0.5:8032 cannot be reached"
+
+
+def test_a_session_that_starts_in_time_is_left_alone() -> None:
+    settings = Settings(spark=Spark(master="yarn"))
+    with pytest.raises(Py4JNetworkError), executors.in_time(None, settings, executors.Deadline(settings, None), None):
+        raise Py4JNetworkError("the JVM has crashed")

@@ -1,0 +1,36 @@
+"""What YARN knows of its nodes, and the end of an application, through YARN's client in Spark's JVM."""
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
+
+
+def room(jvm: Any, new_array: Any) -> str:
+    """How many nodes YARN has, and how much is free on them. Raises Py4JError if it does not answer."""
+    state = jvm.org.apache.hadoop.yarn.api.records.NodeState
+    running = new_array(state, 1)
+    running[0] = state.RUNNING
+    with _client(jvm) as client:
+        nodes = [(node.getCapability(), node.getUsed()) for node in client.getNodeReports(running)]
+    if not nodes:
+        return "YARN has no running nodes"
+    memory = max(all_.getMemorySize() - used.getMemorySize() for all_, used in nodes)
+    cores = sum(all_.getVirtualCores() - used.getVirtualCores() for all_, used in nodes)
+    return f"YARN has {len(nodes)} nodes with {cores} free cores and at most {memory} MB of free memory each"
+
+
+def kill(jvm: Any, application: str) -> None:
+    """Remove an application, which would otherwise wait for room without a driver."""
+    with _client(jvm) as client:
+        client.killApplication(jvm.org.apache.hadoop.yarn.api.records.ApplicationId.fromString(application))
+
+
+@contextmanager
+def _client(jvm: Any) -> Iterator[Any]:
+    client = jvm.org.apache.hadoop.yarn.client.api.YarnClient.createYarnClient()
+    client.init(jvm.org.apache.hadoop.yarn.conf.YarnConfiguration())
+    client.start()
+    try:
+        yield client
+    finally:
+        client.stop()
