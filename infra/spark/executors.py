@@ -78,7 +78,7 @@ def in_time(gateway: Any, settings: Settings, deadline: Deadline, log: Log | Non
         while not ended.wait(_LOOK_S):
             if not deadline.passed():
                 continue
-            late.append((log and _reason(log)) or "the cluster gave no reason")
+            late.append((log and _reason(log)) or "it has not answered")
             if log and (application := _submitted(log)):
                 threading.Thread(target=_take_back, args=(gateway.jvm, application), daemon=True).start()
                 ended.wait(_END_S)
@@ -269,12 +269,11 @@ def _of_cluster(context: SparkContext, settings: Settings) -> str | None:
 
 def _of_yarn(context: SparkContext, settings: Settings) -> str:
     there: Any = context._gateway  # noqa: SLF001 - the only way to the JVM that py4j offers
-    return f"{yarn.room(context._jvm, there.new_array)}; {_needed(settings)}, and its overhead"  # noqa: SLF001 - the same
+    return f"{yarn.room(there.jvm, there.new_array)}; an executor needs {_memory(settings)} and its overhead"
 
 
-def _needed(settings: Settings) -> str:
-    spark = settings.spark
-    return f"an executor needs a free core and {spark.conf.get('spark.executor.memory', spark.executor_memory)} of memory"
+def _memory(settings: Settings) -> str:
+    return settings.spark.conf.get("spark.executor.memory", settings.spark.executor_memory)
 
 
 def _of_master(context: SparkContext, settings: Settings) -> str:
@@ -286,8 +285,9 @@ def _of_master(context: SparkContext, settings: Settings) -> str:
     cores, memory = sum(worker.cores() for worker in workers), max((worker.memory() for worker in workers), default=0)
     if not workers:
         return "it has no workers"
+    needed = f"an executor needs a free core and {_memory(settings)} of memory"
     held = f"; {', '.join(others)} may hold them" if others else ""
-    return f"it has {len(workers)} workers with {cores} cores and at most {memory} MB of memory each{held}; {_needed(settings)}"
+    return f"it has {len(workers)} workers with {cores} cores and at most {memory} MB of memory each{held}; {needed}"
 
 
 def _master_state(context: SparkContext, master: str) -> Any:

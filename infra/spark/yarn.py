@@ -6,17 +6,16 @@ from typing import Any
 
 
 def room(jvm: Any, new_array: Any) -> str:
-    """How many nodes YARN has, and how much is free on them. Raises Py4JError if it does not answer."""
+    """How many nodes YARN has, and how much memory is free on them; by default YARN does not count cores.
+
+    Raises Py4JError if it does not answer.
+    """
     state = jvm.org.apache.hadoop.yarn.api.records.NodeState
     running = new_array(state, 1)
     running[0] = state.RUNNING
     with _client(jvm) as client:
-        nodes = [(node.getCapability(), node.getUsed()) for node in client.getNodeReports(running)]
-    if not nodes:
-        return "YARN has no running nodes"
-    memory = max(all_.getMemorySize() - used.getMemorySize() for all_, used in nodes)
-    cores = sum(all_.getVirtualCores() - used.getVirtualCores() for all_, used in nodes)
-    return f"YARN has {len(nodes)} nodes with {cores} free cores and at most {memory} MB of free memory each"
+        free = [node.getCapability().getMemorySize() - node.getUsed().getMemorySize() for node in client.getNodeReports(running)]
+    return f"YARN has {len(free)} nodes, with at most {max(free)} MB of free memory on one" if free else "YARN has no nodes"
 
 
 def kill(jvm: Any, application: str) -> None:
