@@ -3,6 +3,9 @@
 A token names a position over one batch view. From it, any process gets exactly the rows that have changed since, each in its
 current state. If the tables no longer have the view's answers at a token, because compaction merged commits across it or a
 publication is not retained, `TokenGone` is raised: nothing is skipped or repeated silently.
+
+A token of answers with hot commits continues only beside the very hot commits that they counted, until commits take their place.
+Commits of the same range may count another duplicate, or never come, so they do not say which rows the reader has.
 """
 
 import json
@@ -16,6 +19,7 @@ from ledger.log.positions import Position
 from ledger.publish import publications
 from ledger.publish.batch_parts import BatchView
 from ledger.realtime.follower import Follower
+from ledger.realtime.hot_chain import HotCommits
 from serving.memory.cached_view import CachedView, Origin, OutgrowsMemory, followed, without_hot
 from serving.memory.differences import differences
 from serving.memory.store import InMemory, Pinned, Store
@@ -32,24 +36,33 @@ class TokenGone(TandemError):
 
 @dataclass(frozen=True)
 class Token:
-    """A reader's position in a view's changes: what its answers counted."""
+    """A reader's position in a view's changes: what its answers counted.
+
+    `end` is where commits end; `hot` the epoch and the end of hot commits that continue them and have states of the view.
+    """
 
     release: int
     fingerprint: str
     version: int
     cut: Position
     end: Position
+    hot: tuple[int, Position] | None = None
 
     def __str__(self) -> str:
         document = [self.release, self.fingerprint, self.version, self.cut.to_json(), self.end.to_json()]
+        document += [] if self.hot is None else [self.hot[0], self.hot[1].to_json()]
         return urlsafe_b64encode(json.dumps(document, separators=(",", ":")).encode()).decode()
 
     @classmethod
     def parse(cls, text: str) -> "Token":
         """Inverse of `str`. Raises TandemError for a text that is not a token."""
         try:
-            release, fingerprint, version, cut, end = json.loads(urlsafe_b64decode(text.encode()))
-            return cls(int(release), str(fingerprint), int(version), Position.from_json(cut), Position.from_json(end))
+            release, fingerprint, version, cut, end, *hot = json.loads(urlsafe_b64decode(text.encode()))
+            known = cls(int(release), str(fingerprint), int(version), Position.from_json(cut), Position.from_json(end))
+            if not hot:
+                return known
+            epoch, reached = hot
+            return replace(known, hot=(int(epoch), Position.from_json(reached)))
         except (ValueError, TypeError, AttributeError, TandemError) as error:
             raise TandemError(f"invalid token {text!r}; use ViewAt.token or Changes.token") from error
 
@@ -72,12 +85,9 @@ class Changes:
 
 
 def token_of(held: CachedView) -> Token:
-    """The token of a reader that knows the cached view.
-
-    It names the end of the commits: no table has hot commits, so another process could not continue after them. A reader that
-    continues from the token gets rows that hot commits changed once more.
-    """
-    return Token(held.release, held.batch.fingerprint, held.batch.version, held.cut, held.committed)
+    """The token of a reader that knows the cached view."""
+    hot = (held.hot_commits[0].epoch, held.end) if held.hot else None
+    return Token(held.release, held.batch.fingerprint, held.batch.version, held.cut, held.committed, hot)
 
 
 @dataclass
@@ -144,21 +154,33 @@ def _memory(store: Store, pinned: Pinned, name: str) -> tuple[View, InMemory]:
 def _at(store: Store, view: View, held: CachedView, since: Token) -> CachedView:
     """The cached view at a token. Raises TokenGone, ReadFailed, Unreadable."""
     if since == token_of(held):
-        return without_hot(held)
+        return held
+    hot = _hot(held, since)
     batch = _batch(store, view, since) if since.fingerprint == held.batch.fingerprint else None
     found = tail(Follower(store.tables, since.release, view.source.name).poll(), since.cut)
     ends = [since.cut, *(commit.end for commit in found.commits)]
-    if batch is None or found.problem is not None or since.end not in ends:
+    if batch is None or found.problem is not None or since.end not in ends or hot is None:
         raise TokenGone(
-            f"the token of view {view.name!r} has expired: since then commits were compacted, or the publication is no longer "
-            "retained; scan the view again and continue from the token of that snapshot"
+            f"the token of view {view.name!r} has expired: since then commits were compacted, or took the place of hot commits, "
+            "or the publication is no longer retained; scan the view again and continue from the token of that snapshot"
         )
-    then = replace(found, end=since.end, commits=found.commits[: ends.index(since.end)])
+    end = hot[-1].end if hot else since.end
+    then = replace(found, end=end, commits=found.commits[: ends.index(since.end)], hot=hot)
     origin, below = Origin(store.tables, since.release, store.memory), replace(without_hot(held), end=held.cut, tail=())
     try:
         return followed(origin, below, batch, then)
     except OutgrowsMemory as error:
         raise ReadFailed(f"the rows of view {view.name!r} at the token need more than {store.memory} bytes of memory") from error
+
+
+def _hot(held: CachedView, since: Token) -> HotCommits | None:
+    """The hot commits that a token counts; None if the cached view has other ones."""
+    if since.hot is None:
+        return ()
+    (epoch, end), now = since.hot, held.hot_commits
+    if not now or (held.release, now[0].epoch, now[0].start) != (since.release, epoch, since.end):
+        return None
+    return next((now[:number] for number, commit in enumerate(now, 1) if commit.end == end), None)
 
 
 def _batch(store: Store, view: View, since: Token) -> BatchView | None:

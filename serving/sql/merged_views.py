@@ -40,10 +40,11 @@ class Table:
 
 @dataclass(frozen=True)
 class Rows:
-    """The result of a statement; `provenance` is by named view, all at one snapshot."""
+    """The result of a statement; `provenance` is by named view, all at one snapshot: None if no view was read."""
 
     table: pa.Table
     provenance: Mapping[str, Provenance]
+    snapshot: Snapshot | None = field(default=None, repr=False)
 
     def told(self, *, now: datetime) -> dict[str, Any]:
         """The `_provenance` of a result."""
@@ -76,8 +77,8 @@ class MergedViews:
         """The published views by name. Raises ReadFailed."""
         return self.store.pinned().project.views
 
-    def tables(self, names: Sequence[str]) -> dict[str, Table]:
-        """Views as tables at one snapshot. Raises Refused."""
+    def tables(self, names: Sequence[str]) -> tuple[dict[str, Table], Snapshot]:
+        """Views as tables, and the one snapshot at which they are. Raises Refused."""
         try:
             return self._at_one_snapshot(names)
         except UnknownView as error:
@@ -92,7 +93,7 @@ class MergedViews:
         except (ReadFailed, Unreadable, UnknownView) as error:
             raise Refused(str(error), "failed") from error
 
-    def _at_one_snapshot(self, names: Sequence[str]) -> dict[str, Table]:
+    def _at_one_snapshot(self, names: Sequence[str]) -> tuple[dict[str, Table], Snapshot]:
         pinned = self.store.pinned()
         with self._lock:
             for name in names:
@@ -100,7 +101,7 @@ class MergedViews:
             known = {name: self._known(pinned, name) or self._made(pinned, pinned.view(name)) for name in names}
             kept = {name: table for name in self._tables if (table := self._known(pinned, name)) is not None}
             self._tables = kept | known
-        return known
+        return known, pinned.snapshot
 
     def _known(self, pinned: Pinned, name: str) -> Table | None:
         """The cached table of a view, if the snapshot's answers are the same."""
@@ -142,17 +143,18 @@ def ask(
     """
     readers = _Readable(views, readable, coded)
     table = sandbox.run(statement, readers)
-    return Rows(table, readers.read)
+    return Rows(table, readers.read, readers.snapshot)
 
 
 @dataclass
 class _Readable:
-    """The tables that one statement may read, and the provenance of those that it read."""
+    """The tables that one statement may read, and the provenance and the snapshot of those that it read."""
 
     views: MergedViews
     readable: Collection[str] | None
     coded: MergedViews | None = None
     read: dict[str, Provenance] = field(default_factory=dict)
+    snapshot: Snapshot | None = None
 
     def names(self) -> list[str]:
         try:
@@ -166,7 +168,7 @@ class _Readable:
         if self.coded is not None and self._need_code(names):
             views = self.coded
             views.refresh()  # nothing else polls it, if only statements use such views
-        tables = views.tables(names)
+        tables, self.snapshot = views.tables(names)
         self.read = {name: table.provenance for name, table in tables.items()}
         return {name: table.shared for name, table in tables.items()}
 

@@ -806,12 +806,12 @@ def _vacuum(tables: Tables, address: str, settings: Settings) -> Freed:
         "tests/serving/memory/test_answers_of_hot_commits.py::test_records_that_the_log_may_have_lost_leave_answers_at_once",
     ),
     Mutant(
-        "hot-token-skips",
-        "a client that continues from a token misses the rows that hot commits had changed",
+        "hot-token-forgets",
+        "a client that continues from a token keeps rows that only hot commits had counted",
         "serving/changes.py",
-        "        return without_hot(held)",
-        "        return held",
-        "tests/serving/memory/test_answers_of_hot_commits.py::test_a_client_that_continues_from_a_token_misses_no_change_of_hot_commits",
+        "(held.hot_commits[0].epoch, held.end) if held.hot else None",
+        "None",
+        "tests/speed/hot/test_a_client_that_resumes_has_the_rows_of_the_answer.py::test_rows_that_only_hot_commits_counted_end_with_their_token",
     ),
     Mutant(
         "hot-states-stay",

@@ -6,11 +6,12 @@ from fastapi import Request
 
 from serving.access.rights import Principal
 from serving.http.answers.cache import Answer, AnswerCache, NeedsCode
+from serving.http.answers.lane import Lane
 from serving.http.protocol import cursor as cursors
 from serving.http.protocol.parameters import RowParameters, RowsParameters
 from serving.http.queries.parse import parse_measures, question_of
 from serving.http.queries.permitted_views import view_for
-from serving.http.requests.freshness import wait
+from serving.http.requests.freshness import ask_fresh
 from serving.http.requests.server import lane_of, principal_of, server_of
 from serving.read.past_publication import live_at
 from serving.read.selection import BadSelection, parse_time
@@ -41,25 +42,30 @@ async def ask(request: Request, name: str, parameters: RowsParameters | RowParam
     lane = server.lane if past else await lane_of(server, name)
     if not past:
         lane.snapshot()
-    if wants_fresh:
+
+    def found(cache: AnswerCache) -> Found:
+        return _found(cache, principal, name, parameters)
+
+    async def asked(lane: Lane) -> Found:
+        if not wants_fresh:
+            return await lane.ask(found, by=str(principal))
         view = await lane.ask(lambda cache: view_for(cache.views(), name, principal), by=str(principal))
-        await wait(
+        return await ask_fresh(
             server,
             lane,
             view.source.name,
+            found,
+            by=str(principal),
             min_position=parameters.min_position,
             max_age=parameters.max_age,
             at_the_cut=parameters.layer == "batch",
             bound=bool(principal.rights.rows),
         )
 
-    def found(cache: AnswerCache) -> Found:
-        return _found(cache, principal, name, parameters)
-
     try:
-        return await lane.ask(found, by=str(principal))
+        return await asked(lane)
     except NeedsCode:  # the release is a past one, or was published meanwhile
-        return await (await server.code_lane.opened()).ask(found, by=str(principal))
+        return await asked(await server.code_lane.opened())
 
 
 def _found(cache: AnswerCache, principal: Principal, name: str, parameters: RowsParameters | RowParameters) -> Found:

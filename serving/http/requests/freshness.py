@@ -1,10 +1,13 @@
-"""Waiting until an answer is as fresh as requested."""
+"""Answers as fresh as requested: freshness is checked at the snapshot from which a question was answered."""
 
+import asyncio
 import json
-from collections.abc import Collection
-from typing import Final
+from collections.abc import Awaitable, Callable, Collection
+from datetime import datetime
+from typing import Final, TypeVar
 
 from ledger.log.positions import Position, distance
+from serving.http.answers.cache import AnswerCache
 from serving.http.answers.lane import Lane
 from serving.http.protocol.problem import Problem
 from serving.http.requests.server import Server
@@ -12,58 +15,96 @@ from serving.read.selection import parse_position, parse_span
 from serving.read.snapshot import Snapshot
 from serving.status.part_state import NEEDED
 
+T = TypeVar("T")
+Holds = Callable[[Snapshot, datetime], bool]
+"""Whether answers at a snapshot are fresh enough at a time of day."""
+
 _AGAIN: Final = {"Retry-After": "1"}
 
 
-async def wait(
-    server: Server, lane: Lane, source: str, *, min_position: str | None, max_age: str | None, at_the_cut: bool, bound: bool
-) -> None:
-    """Return once the lane's answers about a source count a position, and an event that was appended within `max_age`.
+async def ask_fresh(
+    server: Server,
+    lane: Lane,
+    source: str,
+    question: Callable[[AnswerCache], T],
+    *,
+    by: str,
+    min_position: str | None,
+    max_age: str | None,
+    at_the_cut: bool,
+    bound: bool,
+) -> T:
+    """The result of a question to the lane, once answers about a source count a position and an event appended within `max_age`.
 
     `at_the_cut` says that they count what is below the cut. A caller that is `bound` to rows may not use positions and gets
-    none. Raises BadSelection, and Problem 504 after `wait_s`.
+    none. Raises the question's errors, BadSelection, and Problem 504 after `wait_s`.
     """
     if bound and min_position is not None:
         raise Problem(403, "a token that is restricted to rows may not use min_position, because positions count all rows")
     most = None if max_age is None else parse_span(max_age)
     position = None if min_position is None else parse_position(min_position)
 
-    def holds(snapshot: Snapshot) -> bool:
+    def holds(snapshot: Snapshot, now: datetime) -> bool:
         tail = snapshot.tails.get(source)
         if tail is None or tail.problem is not None:
             return True  # the answer says so
         newest = snapshot.newest(source)
-        young = most is None or (newest is not None and server.now() - newest <= most)
+        young = most is None or (newest is not None and now - newest <= most)
         return young and (position is None or position.at_or_below(tail.cut if at_the_cut else tail.end))
 
-    seconds = server.settings.wait_s
-    if not await lane.until(holds, seconds=seconds):
-        snapshot = lane.snapshot()
+    def why(snapshot: Snapshot) -> str:
         tail, newest = snapshot.tails[source], snapshot.newest(source)
         stand = "" if bound else f"answers stand at {json.dumps((tail.cut if at_the_cut else tail.end).to_json())}, and "
-        raise Problem(
-            504,
-            f"not as fresh as requested within {seconds} s: {stand}"
-            f"the newest event counted was appended {'never' if newest is None else f'at {newest.isoformat()}'}"
-            f"{_standing_still(server)}",
-            headers=_AGAIN,
-        )
+        return f"{stand}the newest event counted was appended {'never' if newest is None else f'at {newest.isoformat()}'}"
+
+    async def ask() -> tuple[Snapshot, T]:
+        def at(cache: AnswerCache) -> tuple[T, Snapshot]:
+            return question(cache), cache.live().snapshot  # in this order: a question may move on to a newer snapshot
+
+        found, snapshot = await lane.ask(at, by=by)
+        return snapshot, found
+
+    return await _once(server, lane, holds, ask, why)
 
 
-async def wait_for_all(server: Server, sources: Collection[str], min_position: str) -> None:
-    """Return once answers about several sources count a position: each source that has a topic of it.
+async def ask_all_fresh(
+    server: Server, sources: Collection[str], min_position: str, ask: Callable[[], Awaitable[tuple[Snapshot | None, T]]]
+) -> T:
+    """The result of a question once answers about several sources count a position: each source that has a topic of it.
 
-    Raises BadSelection, and Problem 504 after `wait_s`.
+    `ask` also returns the snapshot that it answered from; None if it read nothing. Raises its errors, BadSelection, and Problem
+    504 after `wait_s`.
     """
-    position, seconds = parse_position(min_position), server.settings.wait_s
-    if not await server.lane.until(lambda snapshot: not _lacking(snapshot, sources, position), seconds=seconds):
-        left = _lacking(server.lane.snapshot(), sources, position)
-        raise Problem(
-            504,
-            f"not as fresh as requested within {seconds} s: {left} offsets below min_position are not counted"
-            f"{_standing_still(server)}",
-            headers=_AGAIN,
-        )
+    position = parse_position(min_position)
+
+    def why(snapshot: Snapshot) -> str:
+        return f"{_lacking(snapshot, sources, position)} offsets below min_position are not counted"
+
+    return await _once(server, server.lane, lambda snapshot, _: not _lacking(snapshot, sources, position), ask, why)
+
+
+async def _once(
+    server: Server,
+    lane: Lane,
+    holds: Holds,
+    ask: Callable[[], Awaitable[tuple[Snapshot | None, T]]],
+    why: Callable[[Snapshot], str],
+) -> T:
+    """The result of a question at a snapshot that holds; Problem 504 after `wait_s`, with `why` the newest one does not.
+
+    The question is asked once the lane's newest snapshot holds. It may still be answered from another one, because answers may
+    leave a hot position while it waits for its turn, and SQL reads views with code from a store of their own. Then it is retried.
+    """
+    seconds, loop = server.settings.wait_s, asyncio.get_running_loop()
+    ends = loop.time() + seconds
+    while (left := ends - loop.time()) > 0 and await lane.until(lambda one: holds(one, server.now()), seconds=left):
+        newest, now = lane.newest, server.now()
+        snapshot, found = await ask()
+        if snapshot is None or holds(snapshot, now):
+            return found
+        await lane.another(newest, seconds=min(lane.every, max(0.0, ends - loop.time())))
+    said = f"not as fresh as requested within {seconds} s: {why(lane.snapshot())}{_standing_still(server)}"
+    raise Problem(504, said, headers=_AGAIN)
 
 
 def _lacking(snapshot: Snapshot, sources: Collection[str], position: Position) -> int:

@@ -53,7 +53,7 @@ async def changes(
     """Rows that changed since the last update, whenever answers change: server-sent events `rows`.
 
     The id of an event is a token. From it, `since` or the header Last-Event-ID continues without loss or repetition while the
-    tables have the history; then 410. With `serving.hot`, rows that counted records before their commit are sent once more.
+    tables have the history; then 410. With `serving.hot`, 410 also once commits take the place of hot commits that it counted.
     `gone` has the keys and windows of deleted rows. An event `over` gives the reason why a stream ends: request all rows again.
     The stream ends when the token expires.
     """

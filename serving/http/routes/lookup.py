@@ -16,7 +16,7 @@ from serving.http.queries.ask import Found
 from serving.http.queries.parse import lookup_question, parse_measures
 from serving.http.queries.permitted_views import view_for
 from serving.http.queries.respond import respond
-from serving.http.requests.freshness import wait
+from serving.http.requests.freshness import ask_fresh
 from serving.http.requests.gate import Gated
 from serving.http.requests.server import lane_of, principal_of, server_of
 from serving.read.touched_rows import any_touched, split
@@ -43,17 +43,6 @@ async def lookup(
         raise Problem(400, f"the lookup has {len(body.keys)} keys; the limit is {most}")
     lane = await lane_of(server, view)
     lane.snapshot()
-    if min_position is not None:
-        wanted_view = await lane.ask(lambda cache: view_for(cache.views(), view, principal), by=str(principal))
-        await wait(
-            server,
-            lane,
-            wanted_view.source.name,
-            min_position=min_position,
-            max_age=None,
-            at_the_cut=body.layer == "batch",
-            bound=bool(principal.rights.rows),
-        )
 
     def looked_up(cache: AnswerCache) -> tuple[Found, dict[str, list[int]]]:
         of = view_for(cache.views(), view, principal)
@@ -70,7 +59,21 @@ async def lookup(
         answer = replace(answer, table=found.rows, provenance=told, tag=tag)
         return Found(answer, measures, bool(principal.rights.rows)), {"absent": list(found.absent), "hidden": hidden.tolist()}
 
-    found, without = await lane.ask(looked_up, by=str(principal))
+    if min_position is None:
+        found, without = await lane.ask(looked_up, by=str(principal))
+    else:
+        of = await lane.ask(lambda cache: view_for(cache.views(), view, principal), by=str(principal))
+        found, without = await ask_fresh(
+            server,
+            lane,
+            of.source.name,
+            looked_up,
+            by=str(principal),
+            min_position=min_position,
+            max_age=None,
+            at_the_cut=body.layer == "batch",
+            bound=bool(principal.rights.rows),
+        )
     if found.answer.table.num_rows > most:
         raise Problem(
             400, f"these keys have {found.answer.table.num_rows} rows; the limit is {most}; narrow them with from and to"

@@ -12,9 +12,11 @@ from serving.http.protocol.parameters import Escaped, MinPosition
 from serving.http.protocol.problem import Problem
 from serving.http.queries.permitted_views import readable
 from serving.http.requests import audit_log
-from serving.http.requests.freshness import wait_for_all
+from serving.http.requests.freshness import ask_all_fresh
 from serving.http.requests.gate import Gated
 from serving.http.requests.server import principal_of, server_of
+from serving.read.snapshot import Snapshot
+from serving.sql.merged_views import Rows
 from serving.sql.refusal import Reason, Refused
 from serving.sql.result_rows import to_rows
 
@@ -37,10 +39,16 @@ async def sql(request: Request, body: Statement, *, min_position: MinPosition = 
     refuse_other(media, escaped=escaped)
     server.lane.snapshot()
     known = readable(server.statements.store.pinned().project.views, principal)
-    if min_position is not None:
-        await wait_for_all(server, {view.source.name for view in known.values()}, min_position)
+
+    async def ask() -> tuple[Snapshot | None, Rows]:
+        rows = await server.statements.run(body.statement, readable=known, by=str(principal))
+        return rows.snapshot, rows
+
     try:
-        found = await server.statements.run(body.statement, readable=known, by=str(principal))
+        if min_position is None:
+            _, found = await ask()
+        else:
+            found = await ask_all_fresh(server, {view.source.name for view in known.values()}, min_position, ask)
     except Refused as refused:
         raise Problem(_STATUS[refused.reason], str(refused)) from refused
     told = found.summary({name: provenance(one, bound=False) for name, one in found.provenance.items()})

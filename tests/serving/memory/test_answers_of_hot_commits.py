@@ -429,7 +429,9 @@ def test_a_client_that_continues_from_a_token_misses_no_change_of_hot_commits(wo
     changed = watch(store, pinned, "per_page", Token.parse(now.token)).look(pinned)
     assert changed is not None
     assert {row["page"] for row in changed.rows.rows()} == {"/", "/new"}
-    assert Token.parse(changed.token).end == position(9)
+    token = Token.parse(changed.token)
+    assert (token.end, token.hot) == (position(9), (1, position(11)))
+    assert str(token) == changed.token
 
 
 def test_only_hot_commits_in_a_row_are_taken(world: World, feed: HotFeed) -> None:

@@ -2,17 +2,27 @@
 
 import json
 import time
+from collections.abc import Callable
 from pathlib import Path
+from typing import Final
 
+import httpx
 import pytest
 
+from serving.http.answers.lane import Lane
 from serving.memory.hot_feed import HotFeed
+from serving.read.snapshot import Snapshot
 from tests.serving.code.coded import coded
-from tests.serving.http.served import Served
+from tests.serving.http.served import Asker, Served
 from tests.serving.memory.test_answers_of_hot_commits import Hot
 from tests.serving.world import World, hit, nine_hits
 
 ROWS = "/views/per_page/rows"
+
+
+def counted(world: World) -> dict[str, str]:
+    """A parameter with which a request waits until all of the log is counted."""
+    return {"min_position": json.dumps(world.end.to_json())}
 
 
 @pytest.fixture
@@ -54,6 +64,40 @@ def test_views_with_project_code_count_hot_commits_at_once(tmp_path: Path, feed:
             assert found.status_code == 200, found.text
 
 
-def counted(world: World) -> dict[str, str]:
-    """A parameter with which a request waits until all of the log is counted."""
-    return {"min_position": json.dumps(world.end.to_json())}
+WAYS: Final[dict[str, Callable[[Asker, dict[str, str]], httpx.Response]]] = {
+    "rows": lambda asker, params: asker.get("/views/per_page/rows", params=params),
+    "row": lambda asker, params: asker.get(
+        "/views/per_page/row", params={"key.page": "/", "window": "2026-11-01T12:00", **params}
+    ),
+    "lookup": lambda asker, params: asker.post("/views/per_page/lookup", json={"keys": [{"page": "/"}]}, params=params),
+    "sql": lambda asker, params: asker.post("/sql", json={"statement": "SELECT n FROM per_page"}, params=params),
+}
+
+
+@pytest.mark.parametrize("way", WAYS)
+@pytest.mark.parametrize("status", [200, 504])
+def test_a_position_that_answers_leave_before_a_question_has_its_turn_is_waited_for_again(
+    world: World, feed: HotFeed, monkeypatch: pytest.MonkeyPatch, way: str, status: int
+) -> None:
+    until, waits = Lane.until, list[bool]()
+
+    async def lost_after(self: Lane, holds: Callable[[Snapshot], bool], *, seconds: float) -> bool:
+        if len(waits) == 1 and status == 200:
+            world.trigger()
+        found = await until(self, holds, seconds=seconds)
+        waits.append(found)
+        if len(waits) == 1:
+            hot.publish(None)
+            self.cache.store.refresh()
+        return found
+
+    served, hot = Served(world, {"wait_s": 20 if status == 200 else 1}, feed=feed), Hot(world, feed)
+    with served.asker() as asker:
+        world.append(0, hit("/", 10))
+        hot.read(world.end)
+        monkeypatch.setattr(Lane, "until", lost_after)
+        found = WAYS[way](asker, counted(world))
+        assert found.status_code == status
+        if status == 200:
+            row = found.json()["row"] if way == "row" else found.json()["rows"][0]
+            assert row["n"] == 10
