@@ -15,19 +15,14 @@ from views.windows.placement import WINDOW_STATE
 def alike(view: View, hot: Counts, committed: Counts, *, partitions: int) -> bool:
     """Whether hot tail and commits must count the same events of a range, however each of them divides it.
 
-    Which events count depends on the division
-    * if duplicates in several partitions have different contents, or any content where windows follow the order of partitions;
-    * if the hot tail found more duplicates: it may know identities that commits have forgotten. To find fewer is a defect.
+    They need not
+    * if one found more duplicates: either may know identities that the other no longer has, or has not loaded;
+    * if one found more holes: records may have left the log meanwhile;
+    * if duplicates in several partitions have different contents, or any content where windows follow the order of partitions.
     """
-    if not view.source.identity:
-        return True
-    if hot.duplicates > committed.duplicates:
-        return False
-    if partitions == 1:
-        return True
-    if bind(view).placement.in_order:
-        return not (hot.duplicates or committed.duplicates)
-    return not (hot.conflicts or committed.conflicts)
+    divided = hot.duplicates if bind(view).placement.in_order else hot.conflicts or committed.conflicts
+    same = (hot.duplicates, hot.holes) == (committed.duplicates, committed.holes)
+    return same and (partitions == 1 or not divided)
 
 
 def differing(view: View, hot: Sequence[pa.Table], committed: Sequence[pa.Table]) -> int:

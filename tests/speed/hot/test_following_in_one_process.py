@@ -208,6 +208,36 @@ def test_contents_that_conflict_in_several_partitions_are_not_compared(beside: B
     assert beside.feed.compared == 0
 
 
+def test_duplicates_that_commits_alone_still_know_are_not_compared(beside: Beside) -> None:
+    """Commits forget identities some time after the dedup window; a process that has just started loads those within."""
+    layer = beside.layer
+    window = load_files(layer.files).sources["sales"].dedup_window
+    for numbers, later in ((range(1, 2), 0.5), (range(2, 22), 0.45), (range(100, 101), 0.1), (range(101, 102), 0.05)):
+        layer.topic.append(some(numbers), at=layer.clock)
+        layer.drain()
+        layer.clock += later * window
+    beside.start()
+    layer.topic.append(some([1]), at=layer.clock)
+    beside.step(later=0)
+    (hot,) = beside.hot_commits
+    layer.drain()
+    beside.step()
+    assert (hot.counts.duplicates, last(beside).counts.duplicates) == (0, 1)
+    assert (beside.feed.compared, beside.feed.mismatched) == (0, 0)
+
+
+def test_records_that_left_the_log_before_a_commit_are_not_compared(beside: Beside) -> None:
+    layer = beside.layer
+    beside.start()
+    layer.topic.append(some([1, 2, 3]), partition=0)
+    beside.step(later=0)
+    layer.topic.rows[0][0] = None  # compacted
+    layer.drain()
+    beside.step()
+    assert (last(beside).counts.events, last(beside).counts.holes) == (2, 1)
+    assert (beside.feed.compared, beside.feed.mismatched) == (0, 0)
+
+
 def test_a_hot_commit_says_of_its_range_what_the_commit_says(layer: Layer, monkeypatch: pytest.MonkeyPatch) -> None:
     files = {name: each.replace(b'maximum("amount")', b'maximum("9 // amount")') for name, each in layer.files.items()}
     monkeypatch.setattr(Layer, "files", files)
