@@ -52,7 +52,7 @@ class HotSource(msgspec.Struct, frozen=True):
 
 
 class HotReport(msgspec.Struct, frozen=True):
-    """What the process `pid`, which started at `began`, last reported of each source."""
+    """What the process `pid`, which started at `began`, last reported of each source; nothing while it starts."""
 
     pid: int
     began: str
@@ -97,6 +97,11 @@ class HotReporter:
     def __post_init__(self) -> None:
         self._began = background.start_time(os.getpid())
 
+    def start(self) -> None:
+        """Report that the process runs."""
+        with self._lock:
+            self._write()
+
     def report(self, source: HotSource) -> None:
         """How a source's hot tail stands now."""
         place = source.release, source.source
@@ -107,7 +112,10 @@ class HotReporter:
             self._sources = {known: one for known, one in self._sources.items() if known[0] == source.release}
             self._sources[place] = source
             self._written[place] = source.at, source.healthy
-            with suppress(OSError):  # a full disk is reported where data is written
-                path = file(self.state)
-                path.parent.mkdir(parents=True, exist_ok=True)
-                atomic_files.replace(path, msgspec.json.encode(HotReport(os.getpid(), self._began, (*self._sources.values(),))))
+            self._write()
+
+    def _write(self) -> None:
+        with suppress(OSError):  # a full disk is reported where data is written
+            path = file(self.state)
+            path.parent.mkdir(parents=True, exist_ok=True)
+            atomic_files.replace(path, msgspec.json.encode(HotReport(os.getpid(), self._began, (*self._sources.values(),))))

@@ -60,7 +60,7 @@ def hot_tails(
 
 def _state(known: HotSource | None, now: float) -> HotTailState:
     if known is None:
-        return HotTailState("it is starting")
+        return HotTailState("it is starting and loads the identities within the dedup window")
     why, silent = known.aside, now - known.at
     if why is None and not 0 <= silent <= _SILENT_S:
         why = f"its process has not reported for {silent:.0f} s"

@@ -35,6 +35,8 @@ from views.project.project import load_files
 
 _WAIT_S: Final = 0.2
 _AGAIN_S: Final = 1.0
+_AGAIN_MOST_S: Final = 60.0
+"""The most seconds between two starts of a tail: each start loads all identities within the dedup window."""
 _LOST: Final = (RecordsLost, LogMoved, kafka.NoTopic)
 """After these errors the log may no longer have records that hot commits count."""
 
@@ -68,6 +70,7 @@ class HotTails:
 
     def run(self) -> None:
         """Follow the live release, whichever it is, until `stop`."""
+        self.reporter.start()
         tables, reports = Tables.of(self.settings), Reports("the hot tails cannot read the live release", self.log)
         while not self.stop.is_set():
             live = _live(tables, reports)
@@ -98,6 +101,7 @@ class HotTails:
         views = {each: view for each, view in project.views.items() if view.source.name == name}
         status = HotStatus()
         reports = Reports(f"the hot tail of source '{name}' stands aside", self.log)
+        again_s = _AGAIN_S
         polls = Reports(f"the hot tail of source '{name}' cannot poll the commits", self.log)
         while not self.stop.is_set():
             following: HotFollower | None = None
@@ -109,6 +113,7 @@ class HotTails:
                 following.begin()
                 while not self.stop.is_set():
                     following.step(_WAIT_S)
+                    again_s = _AGAIN_S
                     self._report(release, name, following.status, distance(following.tail.base, following.tail.end))
                     polls.report(following.unread)
                     reports.report(following.away)
@@ -122,7 +127,8 @@ class HotTails:
                 self._send(message_of(release.number, name, status, None, lost=isinstance(error, _LOST)))
                 self._report(release, name, status, 0)
                 reports.report(str(error))
-                self.stop.wait(_AGAIN_S)
+                self.stop.wait(again_s)
+                again_s = min(2 * again_s, _AGAIN_MOST_S)
             finally:
                 if following is not None:
                     following.close()

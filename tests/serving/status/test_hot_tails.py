@@ -7,10 +7,12 @@ from pathlib import Path
 import msgspec
 import pytest
 
-from infra.process import background, hot_report
+from infra.process import hot_report
 from infra.process.hot_report import FRESH_S, HotReport, HotReporter, HotSource, healthy
 from infra.settings import Serving, Settings
 from serving.status.hot_tails import hot_tails
+
+STARTING = "it is starting and loads the identities within the dedup window"
 
 
 @dataclass
@@ -87,8 +89,8 @@ def test_without_a_process_only_the_setting_says_that_it_is_missing(tmp_path: Pa
     path.parent.mkdir()
     path.write_bytes(msgspec.json.encode(HotReport(os.getpid(), "another process")))
     assert "no process of hot tails runs" in str(why(tmp_path, clock))
-    path.write_bytes(msgspec.json.encode(HotReport(os.getpid(), background.start_time(os.getpid()))))
-    assert why(tmp_path, clock) == "it is starting"
+    HotReporter(tmp_path).start()
+    assert why(tmp_path, clock) == STARTING
     path.write_bytes(b"{")
     assert not healthy(tmp_path, 1, "hits", clock=clock)
 
@@ -110,4 +112,4 @@ def test_a_change_of_health_is_reported_at_once_and_the_rest_twice_a_second(
     reporter.report(HotSource(1, "hits", clock(), "no broker"))
     assert why(tmp_path, clock) == "no broker"
     reporter.report(HotSource(2, "others", clock()))
-    assert why(tmp_path, clock) == "it is starting", "a source of an earlier release is not reported any more"
+    assert why(tmp_path, clock) == STARTING, "a source of an earlier release is not reported any more"

@@ -9,6 +9,7 @@ from dataclasses import dataclass, field, replace
 from datetime import timedelta
 from pathlib import Path
 from threading import Event, Thread
+from typing import Any
 
 import pytest
 
@@ -27,6 +28,7 @@ from ledger.realtime.hot_messages import HotMessage, read
 from serving.connection import Connection
 from serving.memory.hot_feed import HotFeed
 from serving.memory.store import Store
+from serving.status.hot_tails import hot_tails
 from speed.hot import __main__ as process
 from speed.hot import follow
 from speed.hot.__main__ import HotTails
@@ -678,6 +680,59 @@ def test_a_broker_that_moved_is_followed_to_its_new_address(beside: Beside, monk
             assert heard[-1].status.compared == 2, "what was compared counts on"
         layer.topic.append(some([1, 2]))
         wait_for(lambda: beside.position == layer.end)
+
+
+class Waits(Event):
+    """A stop that waits for nothing, notes the seconds of each wait, and is set after the tenth."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.seconds = list[float]()
+
+    def wait(self, timeout: float | None = None) -> bool:
+        self.seconds.append(timeout or 0.0)
+        if len(self.seconds) == 10:
+            self.set()
+        return self.is_set()
+
+
+def test_a_tail_that_fails_again_and_again_starts_ever_more_rarely_and_reports_why_once(
+    beside: Beside, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Each start loads all identities within the dedup window."""
+    layer, stop, said, extend = beside.layer, Waits(), list[str](), HotTail.extend
+
+    good = iter([True])
+
+    def fails_but_once(tail: HotTail, *of: Any, **at: Any) -> Commit:
+        if len(stop.seconds) != 8 or not next(good, False):
+            raise DefinitionError("prepare failed")
+        layer.topic.append(some([2]))
+        return extend(tail, *of, **at)
+
+    layer.topic.append(some([1]))
+    monkeypatch.setattr(HotTail, "extend", fails_but_once)
+    reporter = HotReporter(layer.settings.folder)
+    with Path(os.devnull).open("wb") as out:
+        HotTails(layer.settings, out, stop, said.append, reporter).run()
+    assert stop.seconds[:10] == [1, 2, 4, 8, 16, 32, 60, 60, 1, 2]
+    assert said == ["the hot tail of source 'sales' stands aside: prepare failed"] * 2
+
+
+def test_a_process_whose_identities_still_load_is_reported_as_starting(beside: Beside, monkeypatch: pytest.MonkeyPatch) -> None:
+    settings, begun, begin = beside.layer.settings, Event(), HotFollower.begin
+    found = list[str | None]()
+
+    def begins(follower: HotFollower) -> None:
+        state = hot_tails(settings, 1, ["sales"])["sales"]
+        found.append(None if state is None else state.aside)
+        begun.set()
+        begin(follower)
+
+    monkeypatch.setattr(HotFollower, "begin", begins)
+    with running(beside, [], []):
+        assert begun.wait(60)
+    assert found[0] == "it is starting and loads the identities within the dedup window"
 
 
 def test_a_defect_or_a_server_that_has_ended_ends_the_process(beside: Beside, monkeypatch: pytest.MonkeyPatch) -> None:
