@@ -10,7 +10,7 @@ from serving.connection import Connection
 from serving.memory.store import Store
 from speed.hot.follow import Ended
 from tests.serving.test_changes_are_neither_lost_nor_repeated import Known, known, taken_in
-from tests.speed.hot.test_following_in_one_process import Beside, beside, layer
+from tests.speed.hot.beside import Beside, beside, layer
 from tests.speed.sales import sale
 
 __all__ = ["beside", "layer"]
