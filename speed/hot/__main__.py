@@ -101,24 +101,31 @@ class HotTails:
         views = {each: view for each, view in project.views.items() if view.source.name == name}
         status = HotStatus()
         reports = Reports(f"the hot tail of source '{name}' stands aside", self.log)
-        again_s = _AGAIN_S
+        again_s = pause_s = _AGAIN_S
         polls = Reports(f"the hot tail of source '{name}' cannot poll the commits", self.log)
         while not self.stop.is_set():
             following: HotFollower | None = None
             try:
-                connection = kafka.connect(broker.address(self.settings))
                 following = HotFollower(
-                    self.settings, tables, connection, release, source, views, _now, self._send, status=status
+                    self.settings,
+                    tables,
+                    kafka.connect(broker.address(self.settings)),  # closed once the follower is not referenced
+                    release,
+                    source,
+                    views,
+                    _now,
+                    self._send,
+                    status=status,
                 )
                 following.begin()
                 while not self.stop.is_set():
-                    following.step(_WAIT_S)
-                    again_s = _AGAIN_S
+                    if following.step(_WAIT_S):
+                        again_s = _AGAIN_S
                     self._report(release, name, following.status, distance(following.tail.base, following.tail.end))
                     polls.report(following.unread)
                     reports.report(following.away)
                     if following.away is not None:
-                        self._once_more(connection, following.away)
+                        self._once_more(following.connection, following.away)
             except OtherRelease:
                 return
             except (LogMoved, TandemError) as error:
@@ -127,11 +134,27 @@ class HotTails:
                 self._send(message_of(release.number, name, status, None, lost=isinstance(error, _LOST)))
                 self._report(release, name, status, 0)
                 reports.report(str(error))
-                self.stop.wait(again_s)
-                again_s = min(2 * again_s, _AGAIN_MOST_S)
+                pause_s = _AGAIN_S
+                if not isinstance(error, kafka.NoBroker):  # without a broker a start loads nothing
+                    pause_s, again_s = again_s, min(2 * again_s, _AGAIN_MOST_S)
             finally:
                 if following is not None:
                     following.close()
+            # Not while the error is handled, whose traceback holds the tail's memory and connection.
+            following = None
+            if self._replaced(tables, release, pause_s):
+                return
+
+    def _replaced(self, tables: Tables, release: Release, seconds: float) -> bool:
+        """Wait before another start; returns at once whether another release is live meanwhile."""
+        published = publications.watched(tables)
+        while seconds > 0 and not self.stop.wait(min(seconds, _AGAIN_S)):
+            seconds -= _AGAIN_S
+            with suppress(TandemError):  # the start reports it
+                live = published.read()
+                if live is None or live.release != release.number:
+                    return True
+        return False
 
     def _report(self, release: Release, name: str, status: HotStatus, ahead: int) -> None:
         self.reporter.report(HotSource(release.number, name, time.monotonic(), ahead=ahead, **msgspec.structs.asdict(status)))

@@ -3,16 +3,18 @@
 import os
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from dataclasses import replace
+from dataclasses import dataclass, field, replace
+from itertools import cycle, pairwise
 from pathlib import Path
 from threading import Event, Thread
 from typing import Any
+from weakref import ReferenceType, ref
 
 import pytest
 
 from infra import kafka
 from infra.kafka import broker as embedded
-from infra.kafka.bulk_reader import LogMoved
+from infra.kafka.bulk_reader import LogMoved, Read
 from infra.process import hot_report
 from infra.process.hot_report import HotReporter
 from ledger.delta.errors import Unreadable
@@ -225,43 +227,120 @@ def test_a_broker_that_moved_is_followed_to_its_new_address(beside: Beside, monk
 
 
 class Waits(Event):
-    """A stop that waits for nothing, notes the seconds of each wait, and is set after the tenth."""
+    """A stop for which no time passes: `waited` is how many seconds were waited for, and each wait calls `passing` first."""
 
-    def __init__(self) -> None:
+    def __init__(self, passing: Callable[[], object] = int) -> None:
         super().__init__()
-        self.seconds = list[float]()
+        self.waited, self.passing = 0.0, passing
 
     def wait(self, timeout: float | None = None) -> bool:
-        self.seconds.append(timeout or 0.0)
-        if len(self.seconds) == 10:
-            self.set()
+        self.passing()
+        self.waited += timeout or 0.0
         return self.is_set()
+
+
+@dataclass
+class Starts:
+    """The process of hot tails until a tail has started `most` times: the releases and the times of the starts, in seconds."""
+
+    patch: pytest.MonkeyPatch
+    stop: Waits
+    most: int
+    releases: list[int] = field(default_factory=list)
+    times: list[float] = field(default_factory=list)
+    tails: list[ReferenceType[HotFollower]] = field(default_factory=list)
+
+    def run(self, beside: Beside) -> list[str]:
+        """Returns what the process logs."""
+        said, settings, begin = list[str](), beside.layer.settings, HotFollower.begin
+
+        def begins(follower: HotFollower) -> None:
+            self.releases.append(follower.release.number)
+            self.times.append(self.stop.waited)
+            self.tails.append(ref(follower))
+            if len(self.times) == self.most:
+                self.stop.set()
+            begin(follower)
+
+        self.patch.setattr(process, "_WAIT_S", 0.01)
+        self.patch.setattr(HotFollower, "begin", begins)
+        with Path(os.devnull).open("wb") as out:
+            HotTails(settings, out, self.stop, said.append, HotReporter(settings.folder)).run()
+        return said
+
+    @property
+    def pauses(self) -> list[float]:
+        return [later - earlier for earlier, later in pairwise(self.times)]
 
 
 def test_a_tail_that_fails_again_and_again_starts_ever_more_rarely_and_reports_why_once(
     beside: Beside, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Each start loads all identities within the dedup window."""
-    layer, stop, said, extend = beside.layer, Waits(), list[str](), HotTail.extend
-
+    layer, starts, extend = beside.layer, Starts(monkeypatch, Waits(), 11), HotTail.extend
     good = iter([True])
 
     def fails_but_once(tail: HotTail, *of: Any, **at: Any) -> Commit:
-        if len(stop.seconds) != 8 or not next(good, False):
+        if len(starts.times) != 9 or not next(good, False):
             raise DefinitionError("prepare failed")
         layer.topic.append(some([2]))
         return extend(tail, *of, **at)
 
     layer.topic.append(some([1]))
     monkeypatch.setattr(HotTail, "extend", fails_but_once)
-    reporter = HotReporter(layer.settings.folder)
-    with Path(os.devnull).open("wb") as out:
-        HotTails(layer.settings, out, stop, said.append, reporter).run()
-    assert stop.seconds[:10] == [1, 2, 4, 8, 16, 32, 60, 60, 1, 2]
+    said = starts.run(beside)
+    assert starts.pauses == [1, 2, 4, 8, 16, 32, 60, 60, 1, 2]
     assert said == ["the hot tail of source 'sales' stands aside: prepare failed"] * 2
 
 
-def test_a_process_whose_identities_still_load_is_reported_as_starting(beside: Beside, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_tail_that_fails_before_it_folds_anything_starts_ever_more_rarely(
+    beside: Beside, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    read, good = one_process.Reading.read, cycle([True, False])
+
+    def reads_once(reading: one_process.Reading, **how: Any) -> Read:
+        if next(good):
+            return read(reading, **how)
+        raise kafka.NoBroker("a fault of the client")
+
+    monkeypatch.setattr(one_process.Reading, "read", reads_once)
+    starts = Starts(monkeypatch, Waits(), 5)
+    starts.run(beside)
+    assert starts.pauses == [1, 2, 4, 8]
+
+
+def test_a_broker_that_is_away_is_asked_again_each_second(beside: Beside, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Such a start loads nothing."""
+    monkeypatch.setattr(kafka, "topics", away("refused"))
+    starts = Starts(monkeypatch, Waits(), 5)
+    starts.run(beside)
+    assert starts.pauses == [1] * 4
+
+
+def test_a_tail_that_pauses_holds_nothing_and_another_release_ends_the_pause(
+    beside: Beside, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The next release's tails of all sources start only once all of this release's have ended."""
+    layer, held = beside.layer, list[HotFollower | None]()
+
+    def unprepared(*_: object, **__: object) -> Commit:
+        raise DefinitionError("prepare failed")
+
+    def passing() -> None:
+        held.extend(tail() for tail in starts.tails)
+        if starts.stop.waited == 40:
+            promote(layer)
+
+    starts = Starts(monkeypatch, Waits(passing), 8)
+    layer.topic.append(some([1]))
+    monkeypatch.setattr(HotTail, "extend", unprepared)
+    starts.run(beside)
+    assert starts.times == [0, 1, 3, 7, 15, 31, 41, 42]
+    assert starts.releases == [1] * 6 + [2] * 2
+    assert not any(held)
+
+
+def test_a_process_whose_identities_still_load_has_not_reported_yet(beside: Beside, monkeypatch: pytest.MonkeyPatch) -> None:
     settings, begun, begin = beside.layer.settings, Event(), HotFollower.begin
     found = list[str | None]()
 
@@ -274,7 +353,8 @@ def test_a_process_whose_identities_still_load_is_reported_as_starting(beside: B
     monkeypatch.setattr(HotFollower, "begin", begins)
     with running(beside, [], []):
         assert begun.wait(60)
-    assert found[0] == "it is starting and loads the identities within the dedup window"
+    assert found[0] is not None
+    assert found[0].startswith("its process has not reported on this source yet: it loads identities, or ")
 
 
 def test_a_defect_or_a_server_that_has_ended_ends_the_process(beside: Beside, monkeypatch: pytest.MonkeyPatch) -> None:
