@@ -175,5 +175,5 @@ class Lane:
         try:
             with self._turn():
                 return await asyncio.get_running_loop().run_in_executor(self._polls, look)
-        except Exception as error:  # noqa: BLE001 - whatever the error, no answer is given until a poll succeeds
+        except Exception as error:  # noqa: BLE001 - whatever the error: the caller decides whether answers stop
             return Failed(f"the published tables cannot be read: {said_by(error)}")

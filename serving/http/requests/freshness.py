@@ -53,7 +53,10 @@ async def ask_fresh(
         return young and (position is None or position.at_or_below(tail.cut if at_the_cut else tail.end))
 
     def why(snapshot: Snapshot) -> str:
-        tail, newest = snapshot.tails[source], snapshot.newest(source)
+        tail = snapshot.tails.get(source)
+        if tail is None:
+            return f"source '{source}' has no answers any more"
+        newest = snapshot.newest(source)
         stand = "" if bound else f"answers stand at {json.dumps((tail.cut if at_the_cut else tail.end).to_json())}, and "
         return f"{stand}the newest event counted was appended {'never' if newest is None else f'at {newest.isoformat()}'}"
 
@@ -90,20 +93,29 @@ async def _once(
     ask: Callable[[], Awaitable[tuple[Snapshot | None, T]]],
     why: Callable[[Snapshot], str],
 ) -> T:
-    """The result of a question at a snapshot that holds; Problem 504 after `wait_s`, with `why` the newest one does not.
+    """The result of a question at a snapshot that holds; Problem 504 after `wait_s`, which reports `why(snapshot)`.
 
     The question is asked once the lane's newest snapshot holds. It may still be answered from another one, because answers may
     leave a hot position while it waits for its turn, and SQL reads views with code from a store of their own. Then it is retried.
+    The problem reports the last snapshot that did not hold: a newer one may.
     """
     seconds, loop = server.settings.wait_s, asyncio.get_running_loop()
     ends = loop.time() + seconds
-    while (left := ends - loop.time()) > 0 and await lane.until(lambda one: holds(one, server.now()), seconds=left):
+    stale: Snapshot | None = None
+
+    def fresh(snapshot: Snapshot, now: datetime) -> bool:
+        nonlocal stale
+        held = holds(snapshot, now)
+        stale = stale if held else snapshot
+        return held
+
+    while (left := ends - loop.time()) > 0 and await lane.until(lambda one: fresh(one, server.now()), seconds=left):
         newest, now = lane.newest, server.now()
         snapshot, found = await ask()
-        if snapshot is None or holds(snapshot, now):
+        if snapshot is None or fresh(snapshot, now):
             return found
         await lane.another(newest, seconds=min(lane.every, max(0.0, ends - loop.time())))
-    said = f"not as fresh as requested within {seconds} s: {why(lane.snapshot())}{_standing_still(server)}"
+    said = f"not as fresh as requested within {seconds} s: {why(stale or lane.snapshot())}{_standing_still(server)}"
     raise Problem(504, said, headers=_AGAIN)
 
 

@@ -10,6 +10,8 @@ import httpx
 import pytest
 
 from serving.http.answers.lane import Lane
+from serving.http.protocol.problem import Problem
+from serving.http.requests.freshness import ask_fresh
 from serving.memory.hot_feed import HotFeed
 from serving.read.snapshot import Snapshot
 from tests.serving.code.coded import coded
@@ -87,17 +89,41 @@ def test_a_position_that_answers_leave_before_a_question_has_its_turn_is_waited_
         found = await until(self, holds, seconds=seconds)
         waits.append(found)
         if len(waits) == 1:
-            hot.publish(None)
+            hot.publish(None, lost=True)
             self.cache.store.refresh()
         return found
 
-    served, hot = Served(world, {"wait_s": 20 if status == 200 else 1}, feed=feed), Hot(world, feed)
+    # Without a poll the lane's newest snapshot stays the one that answers have left.
+    change = {"wait_s": 20} if status == 200 else {"wait_s": 1, "poll_ms": 60_000}
+    served, hot = Served(world, change, feed=feed), Hot(world, feed)
     with served.asker() as asker:
+        committed = world.end
         world.append(0, hit("/", 10))
         hot.read(world.end)
         monkeypatch.setattr(Lane, "until", lost_after)
         found = WAYS[way](asker, counted(world))
         assert found.status_code == status
+        if status == 504:
+            stand = "1 offsets below min_position" if way == "sql" else f"answers stand at {json.dumps(committed.to_json())}, "
+            assert stand in found.json()["detail"]
         if status == 200:
             row = found.json()["row"] if way == "row" else found.json()["rows"][0]
             assert row["n"] == 10
+
+
+def test_a_source_that_answers_have_left_is_reported(world: World) -> None:
+    served = Served(world, {"wait_s": 0})
+    with served.asker() as asker:
+        asked = ask_fresh(
+            served.server,
+            served.server.lane,
+            "others",
+            lambda cache: cache,
+            by="anybody",
+            min_position="{}",
+            max_age=None,
+            at_the_cut=False,
+            bound=False,
+        )
+        with pytest.raises(Problem, match="source 'others' has no answers any more"):
+            asker.runner.run(asked)
