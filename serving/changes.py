@@ -4,8 +4,9 @@ A token names a position over one batch view. From it, any process gets exactly 
 current state. If the tables no longer have the view's answers at a token, because compaction merged commits across it or a
 publication is not retained, `TokenGone` is raised: nothing is skipped or repeated silently.
 
-A token of answers with hot commits continues only beside the very hot commits that they counted, until commits take their place.
-Commits of the same range may count another duplicate, or never come, so they do not say which rows the reader has.
+A token of answers with hot commits continues only while some hot commits have exactly the events that those counted: until the
+hot tail merges them with later ones or starts again, or commits take their place. Commits of the same range may count another
+duplicate, or never come, so they do not say which rows the reader has.
 """
 
 import json
@@ -19,7 +20,7 @@ from ledger.log.positions import Position
 from ledger.publish import publications
 from ledger.publish.batch_parts import BatchView
 from ledger.realtime.follower import Follower
-from ledger.realtime.hot_chain import HotCommits
+from ledger.realtime.hot_chain import HotCommits, counting
 from serving.memory.cached_view import CachedView, Origin, OutgrowsMemory, followed, without_hot
 from serving.memory.differences import differences
 from serving.memory.store import InMemory, Pinned, Store
@@ -161,8 +162,8 @@ def _at(store: Store, view: View, held: CachedView, since: Token) -> CachedView:
     ends = [since.cut, *(commit.end for commit in found.commits)]
     if batch is None or found.problem is not None or since.end not in ends or hot is None:
         raise TokenGone(
-            f"the token of view {view.name!r} has expired: since then commits were compacted, or took the place of hot commits, "
-            "or the publication is no longer retained; scan the view again and continue from the token of that snapshot"
+            f"the token of view {view.name!r} has expired: since then commits were compacted, hot commits were merged or "
+            "replaced, or the publication is no longer retained; scan the view again and continue from the token of that snapshot"
         )
     end = hot[-1].end if hot else since.end
     then = replace(found, end=end, commits=found.commits[: ends.index(since.end)], hot=hot)
@@ -174,13 +175,12 @@ def _at(store: Store, view: View, held: CachedView, since: Token) -> CachedView:
 
 
 def _hot(held: CachedView, since: Token) -> HotCommits | None:
-    """The hot commits that a token counts; None if the cached view has other ones."""
+    """The hot commits that a token counts; None if the cached view has no such ones."""
     if since.hot is None:
         return ()
-    (epoch, end), now = since.hot, held.hot_commits
-    if not now or (held.release, now[0].epoch, now[0].start) != (since.release, epoch, since.end):
-        return None
-    return next((now[:number] for number, commit in enumerate(now, 1) if commit.end == end), None)
+    epoch, end = since.hot
+    number = counting(held.hot_commits, epoch, since.end, end) if held.release == since.release else None
+    return None if number is None else held.hot_commits[:number]
 
 
 def _batch(store: Store, view: View, since: Token) -> BatchView | None:

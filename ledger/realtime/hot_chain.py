@@ -43,16 +43,19 @@ def changed(commits: HotCommits, change: HotChange) -> HotCommits:
 
 
 def continued(earlier: HotCommits, commits: HotCommits) -> int | None:
-    """How many of the hot commits have exactly the events of earlier ones; None if no number of them has.
+    """How many of the hot commits have exactly the events of earlier ones; None if no number of them has."""
+    return counting(commits, earlier[0].epoch, earlier[0].start, earlier[-1].end) if earlier else 0
+
+
+def counting(commits: HotCommits, epoch: int, start: Position, end: Position) -> int | None:
+    """How many of the hot commits have exactly the events that those of an epoch had in a range; None if no number of them has.
 
     The process that made both has since added commits and merged neighbours, but neither started again nor from another base:
     hot commits of one epoch that start at one position only differ in how they divide the log.
     """
-    if not earlier:
-        return 0
-    if not commits or (commits[0].epoch, commits[0].start) != (earlier[0].epoch, earlier[0].start):
+    if not commits or (commits[0].epoch, commits[0].start) != (epoch, start):
         return None
-    return next((number for number, commit in enumerate(commits, 1) if commit.end == earlier[-1].end), None)
+    return next((number for number, commit in enumerate(commits, 1) if commit.end == end), None)
 
 
 def tiles(commits: Sequence[Commit], base: Position) -> bool:

@@ -53,7 +53,8 @@ async def changes(
     """Rows that changed since the last update, whenever answers change: server-sent events `rows`.
 
     The id of an event is a token. From it, `since` or the header Last-Event-ID continues without loss or repetition while the
-    tables have the history; then 410. With `serving.hot`, 410 also once commits take the place of hot commits that it counted.
+    tables have the history; then 410. With `serving.hot`, a token that counts hot commits gives 410 once the hot tail merges
+    them, commits take their place, or its process starts again, most often within a second or a few.
     `gone` has the keys and windows of deleted rows. An event `over` gives the reason why a stream ends: request all rows again.
     The stream ends when the token expires.
     """

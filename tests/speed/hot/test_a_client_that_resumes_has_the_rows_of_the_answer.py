@@ -114,3 +114,23 @@ def test_rows_that_only_hot_commits_counted_end_with_their_token(beside: Beside)
     client.resume(beside.connection)
     client.look()
     assert (client.over, [row["shop"] for row in client.rows.values()]) == (1, ["b"])
+
+
+@pytest.mark.parametrize("again", [False, True])
+def test_a_token_ends_once_hot_commits_are_merged_across_its_end_or_folded_by_another_process(
+    beside: Beside, *, again: bool
+) -> None:
+    """Long before a commit: then no hot commit ends where the token does, or they may count other duplicates."""
+    beside.start()
+    for number in range(8):
+        beside.layer.topic.append([sale(number)])
+        beside.step(later=0.3)
+        beside.connection.refresh()
+        if number == 5:
+            token = Token.parse(beside.connection.view("per_minute").now().token)
+            watch(beside.connection.store, beside.connection.store.pinned(), "per_minute", token)
+            if again:
+                beside.start()
+    assert token.hot is not None
+    with pytest.raises(TokenGone, match="hot commits were merged or replaced"):
+        watch(beside.connection.store, beside.connection.store.pinned(), "per_minute", token)
