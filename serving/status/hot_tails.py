@@ -11,6 +11,9 @@ from infra.settings import Settings
 
 _SILENT_S: Final = 10.0
 """Seconds without a report after which a hot tail counts as standing aside; while it loads identities it reports nothing."""
+_UNREPORTED: Final = (
+    "its process has not reported on this source yet: it loads identities, or cannot read the live release (see the server's log)"
+)
 _NOT_RUNNING: Final = "no process of hot tails runs on this machine; `tandem serve` with serving.hot = true starts one"
 
 
@@ -60,7 +63,7 @@ def hot_tails(
 
 def _state(known: HotSource | None, now: float) -> HotTailState:
     if known is None:
-        return HotTailState("it is starting and loads the identities within the dedup window")
+        return HotTailState(_UNREPORTED)
     why, silent = known.aside, now - known.at
     if why is None and not 0 <= silent <= _SILENT_S:
         why = f"its process has not reported for {silent:.0f} s"

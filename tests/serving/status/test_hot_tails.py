@@ -12,7 +12,9 @@ from infra.process.hot_report import FRESH_S, HotReport, HotReporter, HotSource,
 from infra.settings import Serving, Settings
 from serving.status.hot_tails import hot_tails
 
-STARTING = "it is starting and loads the identities within the dedup window"
+UNREPORTED = (
+    "its process has not reported on this source yet: it loads identities, or cannot read the live release (see the server's log)"
+)
 
 
 @dataclass
@@ -37,7 +39,7 @@ def settings(state: Path, *, hot: bool = True) -> Settings:
     return Settings(state=str(state), serving=Serving(hot=hot))
 
 
-def why(state: Path, clock: Clock, release: int = 1) -> str | None:
+def why(state: Path, clock: Clock, release: int | None = 1) -> str | None:
     found = hot_tails(settings(state), release, ["hits"], clock=clock)["hits"]
     assert found is not None
     return found.aside
@@ -90,7 +92,8 @@ def test_without_a_process_only_the_setting_says_that_it_is_missing(tmp_path: Pa
     path.write_bytes(msgspec.json.encode(HotReport(os.getpid(), "another process")))
     assert "no process of hot tails runs" in str(why(tmp_path, clock))
     HotReporter(tmp_path).start()
-    assert why(tmp_path, clock) == STARTING
+    assert why(tmp_path, clock) == UNREPORTED
+    assert why(tmp_path, clock, None) == UNREPORTED, "nothing is published"
     path.write_bytes(b"{")
     assert not healthy(tmp_path, 1, "hits", clock=clock)
 
@@ -112,4 +115,4 @@ def test_a_change_of_health_is_reported_at_once_and_the_rest_twice_a_second(
     reporter.report(HotSource(1, "hits", clock(), "no broker"))
     assert why(tmp_path, clock) == "no broker"
     reporter.report(HotSource(2, "others", clock()))
-    assert why(tmp_path, clock) == STARTING, "a source of an earlier release is not reported any more"
+    assert why(tmp_path, clock) == UNREPORTED, "a source of an earlier release is not reported any more"
