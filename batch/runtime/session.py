@@ -77,7 +77,8 @@ class BatchRun:
         return max(1, int(self.session.sparkContext.defaultParallelism))
 
     def hold(self, name: Lock) -> None:
-        """Take the lock of these tables, which this process's JVM holds until it ends; on an object store also their lease.
+        """Take the lock of these tables, held until this process and its JVM, or its loan of one, have ended; on an object store
+        also their lease.
 
         Waits for another process up to `batch.lock_wait_s`; then raises LockTimeout. If the lease cannot be renewed, Spark's jobs
         are cancelled, and the run ends with LeaseLost.

@@ -11,6 +11,7 @@ from infra import folders
 from infra.files import atomic_files
 from infra.settings import Settings
 from infra.settings.spark_master import kind
+from views.errors import TandemError
 
 if TYPE_CHECKING:  # PySpark takes memory, and processes that only compare properties do not need it
     from pyspark import SparkContext
@@ -38,8 +39,13 @@ def remote(settings: Settings) -> bool:
     return kind(settings.spark.master) != "local"
 
 
+def waits(settings: Settings) -> bool:
+    """Whether the start of a session waits for the cluster without an end; Spark itself gives a standalone master up."""
+    return kind(settings.spark.master) in ("yarn", "kubernetes")
+
+
 def lacks(settings: Settings, environ: Mapping[str, str]) -> str | None:
-    """What a session on this cluster needs of the environment and does not find; None if it lacks nothing."""
+    """Why a session on this cluster cannot start in this environment; None if it can."""
     if kind(settings.spark.master) != "yarn" or environ.get("YARN_CONF_DIR") or environ.get("HADOOP_CONF_DIR"):
         return None
     return "spark.master = 'yarn' needs the variable HADOOP_CONF_DIR or YARN_CONF_DIR: the folder with yarn-site.xml"
@@ -62,8 +68,16 @@ def properties(settings: Settings, jars: Sequence[str], cores: int) -> dict[str,
         found["spark.cores.max"] = str(cores)
     elif cores:
         # YARN and Kubernetes know executors, not cores; without a bound, Spark asks for two.
-        found["spark.executor.instances"] = str(max(1, cores // int(spark.conf.get("spark.executor.cores", "1"))))
+        found["spark.executor.instances"] = str(max(1, cores // _cores_of_one(spark.conf)))
     return found
+
+
+def _cores_of_one(conf: Mapping[str, str]) -> int:
+    """The cores of each executor."""
+    given = conf.get("spark.executor.cores", "1")
+    if not (given.isdecimal() and int(given)):
+        raise TandemError(f"spark.executor.cores = {given!r} in [spark.conf] is not valid; expected a whole number from 1")
+    return int(given)
 
 
 def _straggling() -> dict[str, str]:

@@ -18,6 +18,7 @@ from infra.settings import Settings
 from infra.settings.spark_master import kind
 from infra.spark import first_task, yarn
 from infra.spark.errors import SPARK_ERRORS, sentence
+from infra.spark.launch import forget
 from views.errors import TandemError
 
 _LOOK_S: Final = 0.2
@@ -53,7 +54,7 @@ class OtherVersions(TandemError):
 
 
 class Deadline:
-    """Passes `spark.executor_wait_s` after it was made; the time in which YARN's client sends its files does not count."""
+    """Passes `spark.executor_wait_s` after it was made, or after YARN's client has sent its files."""
 
     def __init__(self, settings: Settings, log: Log | None) -> None:
         self._seconds, self._log = settings.spark.executor_wait_s, log
@@ -70,7 +71,7 @@ class Deadline:
 def in_time(gateway: Any, settings: Settings, deadline: Deadline, log: Log | None) -> Iterator[None]:
     """Bound a block that starts a session in this JVM: YARN's client, for one, would wait for ever.
 
-    At the deadline the application is taken back, or else the JVM ended, and the block raises NoExecutor.
+    At the deadline it removes the submitted YARN application, or else ends the JVM; the block then raises NoExecutor.
     """
     ended, late = threading.Event(), list[str]()
 
@@ -78,9 +79,9 @@ def in_time(gateway: Any, settings: Settings, deadline: Deadline, log: Log | Non
         while not ended.wait(_LOOK_S):
             if not deadline.passed():
                 continue
-            late.append((log and _reason(log)) or "it has not answered")
+            late.append((log and _reason(log)) or "Spark has not started, and its log has no reason")
             if log and (application := _submitted(log)):
-                threading.Thread(target=_take_back, args=(gateway.jvm, application), daemon=True).start()
+                threading.Thread(target=_remove, args=(gateway.jvm, application), daemon=True).start()
                 ended.wait(_END_S)
             for end in (gateway.proc.terminate, gateway.proc.kill):
                 if not ended.is_set():
@@ -94,12 +95,13 @@ def in_time(gateway: Any, settings: Settings, deadline: Deadline, log: Log | Non
     except (Py4JError, OSError, EOFError) as error:
         if not late:
             raise
+        forget()
         raise NoExecutor(_none_in_time(settings, late[0])) from error
     finally:
         ended.set()
 
 
-def _take_back(jvm: Any, application: str) -> None:
+def _remove(jvm: Any, application: str) -> None:
     with suppress(Py4JError, OSError):  # YARN does not answer, or the JVM has ended
         yarn.kill(jvm, application)
 

@@ -15,11 +15,11 @@ SESSION_BYTES: Final = 1
 _PREFIX: Final = "tandem.lock."
 
 
-def try_lock(spark: SparkSession, path: Path, *, part: bool = False) -> bool:
+def try_lock(spark: SparkSession, path: Path, *, half: bool = False) -> bool:
     """Take the operating system's lock on a file for as long as this session's JVM lives; False if another process has it.
 
-    The JVM outlives a killed Python driver briefly and may still write, so a lock of the driver would be released too early. A
-    `part` of the lock is the first `SESSION_BYTES`: it excludes all who lock the whole file. A second call in one JVM returns
+    The JVM outlives a killed Python driver briefly and may still write, so a lock of the driver would be released too early. With
+    `half` it locks only the first `SESSION_BYTES`, which excludes all who lock the whole file. A second call in one JVM returns
     True. Raises TandemError if the file cannot be locked.
     """
     jvm: Any = spark.sparkContext._jvm  # noqa: SLF001 - the only way to the JVM that py4j offers
@@ -30,7 +30,7 @@ def try_lock(spark: SparkSession, path: Path, *, part: bool = False) -> bool:
         return True
     try:
         channel = jvm.java.io.RandomAccessFile(str(path), "rw").getChannel()
-        lock = channel.tryLock(0, SESSION_BYTES, False) if part else channel.tryLock()
+        lock = channel.tryLock(0, SESSION_BYTES, False) if half else channel.tryLock()
     except Py4JJavaError as error:
         raise TandemError(f"cannot use the lock {path}: {sentence(error)}") from error
     if lock is None:

@@ -8,7 +8,9 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, Final
 
+from pyspark import SparkContext
 from pyspark.java_gateway import launch_gateway
+from pyspark.sql import SparkSession
 
 from infra.files import private_files
 
@@ -25,6 +27,12 @@ def launch(properties: Mapping[str, str], folder: Path, output: Mapping[str, Any
     """
     with tempfile.TemporaryDirectory(prefix="launch-", dir=folder) as own, _submitting(dict(properties), Path(own)):
         return launch_gateway(popen_kwargs=dict(output))  # type: ignore[no-untyped-call]  # PySpark has no types for it
+
+
+def forget() -> None:
+    """Drop what PySpark knows of a JVM that has ended or did not answer, before this process starts another."""
+    SparkContext._gateway = SparkContext._jvm = SparkContext._active_spark_context = None  # noqa: SLF001 - PySpark has no other way
+    SparkSession._instantiatedSession = SparkSession._activeSession = None  # noqa: SLF001
 
 
 @contextmanager

@@ -119,7 +119,7 @@ def _launch(
         _keep_bounded(log, bounds(settings.logs))
     jvm_log = None if debug else (log, start)
     deadline = executors.Deadline(settings, jvm_log)
-    bounded = executors.in_time(gateway, settings, deadline, jvm_log) if cluster.remote(settings) else nullcontext()
+    bounded = executors.in_time(gateway, settings, deadline, jvm_log) if cluster.waits(settings) else nullcontext()
     try:
         with own_handlers(), bounded:
             context = SparkContext(conf=configured, gateway=gateway)
@@ -135,6 +135,7 @@ def _launch(
     if not debug:
         hush(context)
     if cluster.remote(settings):
+        deadline = deadline if cluster.waits(settings) else executors.Deadline(settings, jvm_log)
         try:
             executors.wait(context, settings, deadline, jvm_log)
             executors.compare(context, settings, cluster.ship(context, settings.folder / "spark"))

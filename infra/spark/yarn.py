@@ -4,6 +4,8 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
 
+from views.counted import counted
+
 
 def room(jvm: Any, new_array: Any) -> str:
     """How many nodes YARN has, and how much memory is free on them; by default YARN does not count cores.
@@ -15,7 +17,9 @@ def room(jvm: Any, new_array: Any) -> str:
     running[0] = state.RUNNING
     with _client(jvm) as client:
         free = [node.getCapability().getMemorySize() - node.getUsed().getMemorySize() for node in client.getNodeReports(running)]
-    return f"YARN has {len(free)} nodes, with at most {max(free)} MB of free memory on one" if free else "YARN has no nodes"
+    if not free:
+        return "YARN has no nodes"
+    return f"YARN has {counted(len(free), 'node')}, with at most {max(free)} MB of free memory on one"
 
 
 def kill(jvm: Any, application: str) -> None:

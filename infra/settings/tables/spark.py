@@ -34,8 +34,8 @@ class Spark(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     cores_max: Annotated[
         Count,
         Meta(
-            description="On a cluster: the most cores that one batch run takes; 0 is all that are free of a standalone master, "
-            "and two executors elsewhere."
+            description="On a cluster: the most cores that one batch run takes. 0: all free cores of a standalone cluster, two "
+            "executors on YARN and Kubernetes."
         ),
     ] = 0
     executor_memory: Annotated[

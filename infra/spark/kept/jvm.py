@@ -62,7 +62,7 @@ class Jvm:
 
         Raises TandemError.
         """
-        return jvm_lock.try_lock(self.session, path, part=True)
+        return jvm_lock.try_lock(self.session, path, half=True)
 
     def clear(self, following: int) -> None:
         """End all that a command has left, release its locks, and prepare Python workers for the loan with this number.

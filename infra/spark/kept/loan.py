@@ -18,6 +18,7 @@ from infra.spark.errors import SPARK_ERRORS, sentence
 from infra.spark.jvm_lock import SESSION_BYTES
 from infra.spark.kept import marks, messages
 from infra.spark.kept.messages import Lines, Reply, Request
+from infra.spark.launch import forget
 from infra.spark.properties import properties
 from infra.spark.session import hush, own_handlers, set_environment
 from views.errors import TandemError
@@ -93,7 +94,7 @@ def take(settings: Settings, what: str, *, environ: Mapping[str, str], say: Call
         say(f"starting Spark, because the session of `tandem up` {refused}")
     except (OSError, Py4JError, *SPARK_ERRORS) as error:
         say(f"starting Spark, because the session of `tandem up` does not answer: {sentence(error)}")
-        _forget()
+        forget()
     connection.socket.close()
     return None
 
@@ -145,9 +146,3 @@ def _gateway(answer: Reply) -> Any:
         return launch_gateway()  # type: ignore[no-untyped-call]  # PySpark has no types for it
     finally:
         del os.environ[_PORT], os.environ[_SECRET]
-
-
-def _forget() -> None:
-    """Drop what PySpark knows of a JVM that did not answer, before this process starts one."""
-    SparkContext._gateway = SparkContext._jvm = SparkContext._active_spark_context = None  # noqa: SLF001 - PySpark has no other way
-    SparkSession._instantiatedSession = SparkSession._activeSession = None  # noqa: SLF001

@@ -21,7 +21,10 @@ _DIRECT: Final = 100
 
 
 class Request(msgspec.Struct, frozen=True):
-    """`session`: it, for a command `what` of process `pid` with these marks; `lock`: the lock of a file; `ping`."""
+    """What a client wants: the `session` for the command `what` of process `pid`, which has these marks; or the `lock` of `path`.
+
+    A `ping` asks for a sign of life.
+    """
 
     want: Literal["session", "lock", "ping"]
     what: str = ""

@@ -19,7 +19,6 @@ import msgspec
 
 from infra.java import java_home
 from infra.settings import Settings
-from infra.spark.errors import sentence
 from infra.spark.kept import marks, messages
 from infra.spark.kept.marks import Marks
 from infra.spark.kept.messages import Lines, Reply, Request
@@ -194,6 +193,8 @@ class SessionOwner:
             if call.error is None:
                 call.then(call.returned)
             else:
+                from infra.spark.errors import sentence  # noqa: PLC0415 - PySpark takes memory, and a call of Java has loaded it
+
                 self._fail(f"Spark failed: {sentence(call.error)}")
         elif now > call.until:
             self._fail("Java does not answer")

@@ -12,6 +12,7 @@ from infra.settings import Settings, Spark
 from infra.spark import cluster, first_task
 from infra.spark.first_task import Report
 from infra.spark.properties import properties as every_property
+from views.errors import TandemError
 
 HERE = Report("driver", "/venv/bin/python", "3.11.7", {"duckdb": "2.0.0", "numpy": "2.4.1"}, "/opt/tandem")
 THERE = replace(HERE, host="w1", tandem="tandem-1.zip")
@@ -62,6 +63,12 @@ def test_cores_are_bounded_as_each_resource_manager_knows_it() -> None:
 @pytest.mark.parametrize(("cores", "instances"), [(6, "3"), (7, "3"), (1, "1")])
 def test_executors_of_several_cores_are_fewer(cores: int, instances: str) -> None:
     assert properties("yarn", cores, conf={"spark.executor.cores": "2"})["spark.executor.instances"] == instances
+
+
+@pytest.mark.parametrize("given", ["two", "0", "-1", ""])
+def test_a_wrong_number_of_cores_is_named(given: str) -> None:
+    with pytest.raises(TandemError, match=r"spark\.executor\.cores = .* expected a whole number from 1"):
+        properties("yarn", 2, conf={"spark.executor.cores": given})
 
 
 def test_yarns_client_gets_a_file_system_with_a_scheme() -> None:

@@ -2,6 +2,8 @@
 
 import logging
 import os
+import subprocess
+import sys
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -73,6 +75,11 @@ def ask(settings: Settings) -> Lines:
     own = marks.marks(settings, java_home.find(os.environ).home, properties(settings, os.environ), os.environ)
     client.send(Request("session", "tandem recompute", 7, dict(own)))
     return client
+
+
+def test_an_owner_whose_session_nobody_uses_holds_no_memory_of_pyspark() -> None:
+    says = "import sys, cli.run.session; print({name.partition('.')[0] for name in sys.modules} & {'pyspark', 'py4j'})"
+    assert subprocess.run([sys.executable, "-c", says], capture_output=True, text=True, check=True).stdout == "set()\n"
 
 
 def test_a_waiting_command_is_told_why_the_session_has_ended(settings: Settings, caplog: pytest.LogCaptureFixture) -> None:

@@ -8,6 +8,7 @@ from types import SimpleNamespace
 
 import pytest
 from py4j.protocol import Py4JNetworkError
+from pyspark import SparkContext
 
 from infra.settings import Settings, Spark
 from infra.spark import executors
@@ -139,7 +140,9 @@ def test_the_time_in_which_yarns_client_sends_files_does_not_count(tmp_path: Pat
     assert sent.passed()
 
 
-def test_a_session_that_does_not_start_in_time_is_ended_with_the_reason(tmp_path: Path) -> None:
+def test_a_session_that_does_not_start_in_time_is_ended_with_the_reason(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in ("_gateway", "_jvm"):
+        monkeypatch.setattr(SparkContext, name, "of the ended JVM")
     settings = Settings(spark=Spark(master="yarn", executor_wait_s=1))
     said = log(tmp_path / "spark-x.log", (RETRIED, ""))
     java = subprocess.Popen(["sleep", "60"])
@@ -152,6 +155,7 @@ def test_a_session_that_does_not_start_in_time_is_ended_with_the_reason(tmp_path
     with pytest.raises(executors.NoExecutor) as raised:
         start()
     assert str(raised.value) == "no executor came within 1 s on yarn: rm/10.0.0.5:8032 cannot be reached"
+    assert SparkContext._gateway is SparkContext._jvm is None, "the next session starts another"
 
 
 def test_a_session_that_starts_in_time_is_left_alone() -> None:
