@@ -3,6 +3,8 @@
 from dataclasses import replace
 from pathlib import Path
 
+import pytest
+
 from bench.serving import growing, measuring, report
 from bench.serving.keep_busy import Load
 from bench.serving.measuring import ByDuckDB, InProcess
@@ -12,6 +14,7 @@ from bench.serving.rates import Rates, Turn
 from bench.serving.report import Goal
 
 
+@pytest.mark.slow
 def test_all_sides_answer_the_same_questions_and_all_figures_are_there(tmp_path: Path) -> None:
     said: list[str] = []
     scale = Scale((300, 600), rows=40, lookups=3, duckdb=3, commits=3, spark=0)

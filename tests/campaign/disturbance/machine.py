@@ -40,11 +40,16 @@ class Disk:
 
     def fill(self) -> None:
         """Leave no room but a few kilobytes. Raises OSError."""
+        left = _LEFT
         for _ in range(_FILL_TRIES):
             used = shutil.disk_usage(self.folder).used
-            # It never gets smaller than what is in it, and others write meanwhile.
-            if not (refused := self._resized(str(used + _LEFT))):
+            # It never gets smaller than what is in it, and others write meanwhile: they soon fill a disk that is not much larger.
+            if refused := self._resized(str(used + left)):
+                left *= 2
+            elif left == _LEFT:
                 return
+            else:
+                left = _LEFT
         raise OSError(f"cannot fill {self.folder}: {refused}")
 
     def enlarge(self) -> None:

@@ -284,6 +284,7 @@ print(sum(tasks(int)))
     assert (own, total) == ("EISDIR", "1")
 
 
+@pytest.mark.slow
 def test_a_session_whose_jvm_dies_or_hangs_is_started_again(keep: Callable[..., Kept]) -> None:
     kept = keep(silent_s=3)
     endless = "print('mine', flush=True)\ntasks(lambda _: time.sleep(600))\n"
@@ -311,6 +312,7 @@ def test_a_stopped_owner_holds_no_command_up(keep: Callable[..., Kept]) -> None:
     assert said.startswith("starting Spark, because the session of `tandem up` does not answer: ")
 
 
+@pytest.mark.slow
 def test_an_idle_session_frees_its_memory_and_starts_again(keep: Callable[..., Kept]) -> None:
     kept = keep(idle_s=1)
     assert kept.jvm() is None

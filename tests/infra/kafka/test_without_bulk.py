@@ -59,6 +59,7 @@ def posted(project: Path, value: bytes) -> httpx.Response:
         process.communicate(timeout=60)
 
 
+@pytest.mark.slow  # .ci/run has a demo without the library, too
 @pytest.mark.broker
 def test_every_command_and_the_gateway_work(broker: kafka.Connection, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     topic = new_topic(broker)
