@@ -162,8 +162,8 @@ def _at(store: Store, view: View, held: CachedView, since: Token) -> CachedView:
     ends = [since.cut, *(commit.end for commit in found.commits)]
     if batch is None or found.problem is not None or since.end not in ends or hot is None:
         raise TokenGone(
-            f"the token of view {view.name!r} has expired: since then commits were compacted, hot commits were merged or "
-            "replaced, or the publication is no longer retained; scan the view again and continue from the token of that snapshot"
+            f"the token of view {view.name!r} has expired: a compaction, a merge of hot commits, their commit or the retention "
+            "of publications has replaced what it names; scan the view again and continue from the token of that snapshot"
         )
     end = hot[-1].end if hot else since.end
     then = replace(found, end=end, commits=found.commits[: ends.index(since.end)], hot=hot)

@@ -25,7 +25,7 @@ _PART_BYTES: Final = 8 << 20
 
 
 class StoreFailed(TandemError, OSError):
-    """A request to the object store failed, also when it was repeated, or was refused; the sentence says what to do."""
+    """The store refused a request, or each repetition of it failed; the sentence says what the user can do."""
 
 
 class _Reader(io.RawIOBase):

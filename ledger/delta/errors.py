@@ -51,7 +51,7 @@ def reason(error: BaseException) -> str:
 def unreadable(what: str, error: BaseException) -> NoReturn:
     """Raise Unreadable with the table, or its file, and the first line of the reason."""
     advice = "; restore it, or remove it if it can be rebuilt"
-    if isinstance(error, TandemError):  # it says what to do
+    if isinstance(error, TandemError):  # its sentence already has the advice
         advice = ""
     elif refused(error):
         advice = f"; {ADVICE}"

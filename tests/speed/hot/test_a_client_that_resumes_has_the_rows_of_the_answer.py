@@ -132,5 +132,5 @@ def test_a_token_ends_once_hot_commits_are_merged_across_its_end_or_folded_by_an
             if again:
                 beside.start()
     assert token.hot is not None
-    with pytest.raises(TokenGone, match="hot commits were merged or replaced"):
+    with pytest.raises(TokenGone, match="a merge of hot commits, their commit"):
         watch(beside.connection.store, beside.connection.store.pinned(), "per_minute", token)

@@ -93,7 +93,7 @@ def test_a_position_that_answers_leave_before_a_question_has_its_turn_is_waited_
             self.cache.store.refresh()
         return found
 
-    # Without a poll the lane's newest snapshot stays the one that answers have left.
+    # Nothing polls here, so the lane still names the snapshot that answers have left.
     change = {"wait_s": 20} if status == 200 else {"wait_s": 1, "poll_ms": 60_000}
     served, hot = Served(world, change, feed=feed), Hot(world, feed)
     with served.asker() as asker:
