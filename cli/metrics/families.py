@@ -114,6 +114,13 @@ FAMILIES: Final = (
         samples.of_hot_tails(lambda hot: hot["aside"] is not None),
     ),
     Family(
+        "tandem_hot_tail_views_aside",
+        "gauge",
+        ("source",),
+        "Views that stand aside from the hot tail because they are too heavy; missing without `serving.hot`.",
+        samples.of_hot_tails(lambda hot: len(hot["views_aside"])),
+    ),
+    Family(
         "tandem_hot_tail_mismatched_rows",
         "gauge",
         ("source",),

@@ -61,8 +61,8 @@ def run(call: Call) -> Output:
       stretch.
     * `log_end`, `lag`: null while the broker does not answer; `log_end_problem` is the reason.
     * `hot`: the hot tail (`serving.hot`) of a server on this machine, null without one: how many offsets it counts `ahead` of
-      the commits, why it stands `aside` if so, the number of `compared` views and of `mismatched` rows, which must be 0, and
-      its `bytes` of memory.
+      the commits, why it stands `aside` if so, the `views_aside` with what each needs, the number of `compared` views and of
+      `mismatched` rows, which must be 0, and its `bytes` of memory.
     * `waiting`: since when and why the speed layer waits for a broker that does not answer.
     * `until_loss`: `seconds` and `offsets` until the topic's retention may delete records that are not archived, null without
       a limit or a backlog; the number of `lost` offsets; and a `warning`, if any.

@@ -5,7 +5,7 @@ Times are seconds of the machine's monotonic clock (`time.monotonic`), which all
 
 import os
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -28,6 +28,7 @@ class HotSource(msgspec.Struct, frozen=True):
 
     Args:
         aside: why it does not follow the log, as a sentence; None while it does.
+        views_aside: the views that stand aside because they are too heavy, with what each needs.
         ahead: the number of offsets that it counts and commits do not.
         compared: comparisons with commits that took its place, of one view each.
         mismatched: rows that differed in them, which must be 0. Both counts start at 0 with each process and each release.
@@ -39,6 +40,7 @@ class HotSource(msgspec.Struct, frozen=True):
     source: str
     at: float
     aside: str | None = None
+    views_aside: Mapping[str, str] = {}
     ahead: int = 0
     compared: int = 0
     mismatched: int = 0
@@ -47,8 +49,8 @@ class HotSource(msgspec.Struct, frozen=True):
 
     @property
     def healthy(self) -> bool:
-        """Whether it follows the log."""
-        return self.aside is None and not self.full
+        """Whether it follows the log with all views."""
+        return self.aside is None and not self.views_aside and not self.full
 
 
 class HotReport(msgspec.Struct, frozen=True):

@@ -20,6 +20,7 @@ class HotStatus(msgspec.Struct, frozen=True):
 
     Args:
         aside: why it does not follow the log now, as a sentence; None while it does.
+        views_aside: the views that stand aside because they are too heavy, with what each needs.
         compared: comparisons with commits that took its place, of one view each.
         mismatched: rows that differed in them, which must be 0.
         nbytes: about the bytes of memory that it uses.
@@ -27,6 +28,7 @@ class HotStatus(msgspec.Struct, frozen=True):
     """
 
     aside: str | None = None
+    views_aside: Mapping[str, str] = {}
     compared: int = 0
     mismatched: int = 0
     nbytes: int = 0
@@ -35,7 +37,7 @@ class HotStatus(msgspec.Struct, frozen=True):
 
 def aside(status: HotStatus, why: str) -> HotStatus:
     """The status of the same tail once it stands aside and has no hot commits, for this reason."""
-    return msgspec.structs.replace(status, aside=why, nbytes=0, full=False)
+    return msgspec.structs.replace(status, aside=why, views_aside={}, nbytes=0, full=False)
 
 
 class HotMessage(msgspec.Struct, frozen=True):

@@ -62,6 +62,9 @@ class Metrics:
             registry=self.registry,
         )
         self._hot_aside = Gauge("tandem_hot_aside", "Sources whose hot tail does not follow the log now.", registry=self.registry)
+        self._hot_views_aside = Gauge(
+            "tandem_hot_views_aside", "Views that stand aside from hot tails because they are too heavy.", registry=self.registry
+        )
         self._hot_ahead = Gauge(
             "tandem_hot_ahead_offsets", "Offsets that hot tails count beyond the commits.", registry=self.registry
         )
@@ -119,6 +122,7 @@ class Metrics:
         """Set how the hot tails stand; `compared` and `mismatched` are counts since the server's start, and never shrink."""
         every = [*statuses]
         self._hot_aside.set(sum(status.aside is not None for status in every))
+        self._hot_views_aside.set(sum(len(status.views_aside) for status in every))
         self._hot_ahead.set(ahead)
         self._hot_bytes.set(sum(status.nbytes for status in every))
         self._hot_compared.inc(compared - self._hot_counted[0])

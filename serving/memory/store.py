@@ -192,7 +192,8 @@ class Store:
         snapshot, source = pinned.snapshot, view.source.name
         if refusal(snapshot, view) is not None:
             return None
-        batch, tail = snapshot.publication.views[view.name], snapshot.tails[source]
+        own = snapshot.of(view)
+        batch, tail = own.publication.views[view.name], own.tails[source]
         if self._outgrown.get(view.name) == batch:
             return None
         origin, layout = Origin(self.tables, snapshot.publication.release, self.memory), Layout(view, self.seed)
@@ -209,7 +210,7 @@ class Store:
         self._held[view.name] = held
         self._outgrown.pop(view.name, None)
         provenance = provenance_of(snapshot, view, "merged", rejected(snapshot, view))
-        return InMemory(Answers(held, snapshot.watermark(source), provenance.exactness.marks), provenance)
+        return InMemory(Answers(held, own.watermark(source), provenance.exactness.marks), provenance)
 
     def _within(self, views: dict[str, InMemory], newest: str | None) -> dict[str, InMemory]:
         """The views that fit in the limit: the least recently used are evicted, `newest` stays."""

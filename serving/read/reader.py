@@ -176,7 +176,7 @@ class Reader:
     def _arranged_at(self, snapshot: Snapshot, view: View, selection: Selection, layer: Layer) -> Arranged | Failed:
         if (problem := refusal(snapshot, view)) is not None:
             return Failed(problem)
-        publication, tail = snapshot.publication, snapshot.tails[view.source.name]
+        publication, tail = snapshot.publication, snapshot.of(view).tails[view.source.name]
         after = [] if layer == "batch" else self._from_the_cut_on(view, publication, tail, selection)
         below = [] if layer == "speed" else [self._below_the_cut(view, publication, tail, selection)]
         merged = merge(view, [*below, *after])

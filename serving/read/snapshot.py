@@ -4,6 +4,7 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime
+from itertools import takewhile
 
 from ledger.log.counts import NOTHING, Counts, plus
 from ledger.log.gaps import Gap, touching
@@ -25,7 +26,7 @@ class Tail:
     """The realtime side of one source: commits in order that tile `[cut, end)`, then hot commits that no table has.
 
     `problem` says why they do not, if so: then none of the source's views has an answer. `behind_bridge` says that the table
-    continues beyond a bridge, which is read once a batch view covers it.
+    continues beyond a bridge, which is read once a batch view covers it. `cold` is the tail without hot commits, if it has some.
     """
 
     cut: Position
@@ -34,6 +35,7 @@ class Tail:
     behind_bridge: bool = False
     problem: str | None = None
     hot: HotCommits = field(default=(), repr=False)
+    cold: "Tail | None" = field(default=None, repr=False, compare=False)
 
     @property
     def every(self) -> tuple[Commit, ...]:
@@ -47,8 +49,14 @@ class Tail:
 
     def with_hot(self, hot: HotCommits) -> "Tail":
         """The tail with hot commits in place of what follows their start; the same tail if they do not continue it."""
-        kept = None if self.problem is not None else continuing(self.commits, self.cut, hot)
-        return self if kept is None else replace(self, end=hot[-1].end, commits=kept, hot=hot)
+        cold = self.cold or self
+        kept = None if cold.problem is not None else continuing(cold.commits, cold.cut, hot)
+        return self if kept is None else replace(cold, end=hot[-1].end, commits=kept, hot=hot, cold=cold)
+
+    def of(self, fingerprint: str) -> "Tail":
+        """The tail of one view: it ends where hot commits begin that lack the view, because it stands aside."""
+        hot = tuple(takewhile(lambda commit: fingerprint in commit.partials, self.hot))
+        return self if self.cold is None or len(hot) == len(self.hot) else self.cold.with_hot(hot)
 
     @property
     def counts(self) -> Counts:
@@ -90,6 +98,12 @@ class Snapshot:
     tails: Mapping[str, Tail]
     gaps: tuple[Gap, ...] = ()
 
+    def of(self, view: View) -> "Snapshot":
+        """The same with the view's own tail: its answers may count less than those of other views, because it stands aside."""
+        live, tail = self.publication.views.get(view.name), self.tails.get(view.source.name)
+        own = tail if live is None or tail is None else tail.of(live.fingerprint)
+        return self if own is None or own is tail else replace(self, tails={**self.tails, view.source.name: own})
+
     @property
     def tiled(self) -> bool:
         """Whether every source can be answered."""
@@ -99,6 +113,15 @@ class Snapshot:
     def positions(self) -> dict[str, Position]:
         """The position of the answers of each source that has answers."""
         return {source: tail.end for source, tail in self.tails.items() if tail.problem is None}
+
+    @property
+    def hot_positions(self) -> dict[tuple[str, str], Position]:
+        """The positions of the answers, by source and fingerprint, of the views that have hot commits."""
+        return {
+            (source, fingerprint): tail.of(fingerprint).end
+            for source, tail in self.tails.items()
+            for fingerprint in (tail.hot[0].partials if tail.hot else ())
+        }
 
     def gaps_of(self, source: str) -> dict[Gap, bool]:
         """The gaps of a source, in the order in which they were recorded, and whether the publication accepts each."""
@@ -142,6 +165,7 @@ def tail(commits: Sequence[Commit], cut: Position) -> Tail:
 def provenance_of(snapshot: Snapshot, view: View, layer: Layer, rejected: Mapping[str, int]) -> Provenance:
     """The provenance of an answer of a view from a layer of the snapshot; `rejected` are the view's rejects in it."""
     publication, source = snapshot.publication, view.source.name
+    snapshot = snapshot.of(view)
     live, tail = publication.views[view.name], snapshot.tails[source]
     start = tail.cut if layer == "speed" else LOG_START
     end = tail.cut if layer == "batch" else tail.end
@@ -188,7 +212,7 @@ def exactness_of(view: View, tail: Tail | None, gaps: Sequence[Gap], repaired: i
 
 def rejected(snapshot: Snapshot, view: View) -> dict[str, int]:
     """By reason, the events up to the snapshot's positions that the view could not evaluate."""
-    publication, tail = snapshot.publication, snapshot.tails[view.source.name]
+    publication, tail = snapshot.publication, snapshot.of(view).tails[view.source.name]
     counted = Counter(publication.rejected.get(view.name, {}))
     for commit in tail.every:
         counted.update(commit.rejected.get(publication.views[view.name].fingerprint, {}))

@@ -54,6 +54,7 @@ class SnapshotFollower:
     hot: Hot | None = None
     _held: Snapshot | None = field(default=None, init=False, repr=False)
     _reached: dict[str, Position] = field(default_factory=dict, init=False, repr=False)
+    _hot_reached: dict[tuple[str, str], Position] = field(default_factory=dict, init=False, repr=False)
     _committed: dict[str, Position] = field(default_factory=dict, init=False, repr=False)
     _hold_until: float = field(default=float("-inf"), init=False, repr=False)
     _losses: int = field(default=0, init=False, repr=False)
@@ -132,7 +133,13 @@ class SnapshotFollower:
         return self._followed.setdefault((release, source), _Realtime(Follower(self.tables, release, source)))
 
     def _behind(self, found: Snapshot) -> bool:
-        return not all(self._reached.get(source, LOG_START).at_or_below(position) for source, position in found.positions.items())
+        ends = found.positions
+        views = (
+            reached.at_or_below(found.tails[source].of(fingerprint).end)
+            for (source, fingerprint), reached in self._hot_reached.items()
+            if source in ends
+        )
+        return not (all(self._reached.get(source, LOG_START).at_or_below(end) for source, end in ends.items()) and all(views))
 
     def _behind_commits(self, found: Snapshot) -> bool:
         return not all(self._committed.get(source, LOG_START).at_or_below(end) for source, end in found.positions.items())
@@ -147,7 +154,7 @@ class SnapshotFollower:
         return hot.clock() < self._hold_until and hot.losses == self._losses
 
     def _hold(self, found: Snapshot, live: int, losses: int) -> None:
-        self._held, self._newest = found, live
+        self._held, self._newest, self._hot_reached = found, live, found.hot_positions
         for source, position in found.positions.items():
             tail = found.tails[source]
             self._committed[source] = upper(self._committed.get(source, LOG_START), tail.committed)

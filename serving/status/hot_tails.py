@@ -1,8 +1,8 @@
 """How the hot tail of each source stands, as its process reports it in the state folder."""
 
 import time
-from collections.abc import Callable, Iterable
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, field
 from typing import Any, Final
 
 from infra.process import hot_report
@@ -23,6 +23,7 @@ class HotTailState:
 
     Args:
         aside: why answers are those of commits; None while it follows the log.
+        views_aside: the views whose answers are those of commits because they are too heavy, with what each needs.
         ahead: the number of offsets that it counts beyond the commits, as of its report.
         compared: comparisons with commits that took its place, of one view each.
         mismatched: rows that differed in them, which must be 0.
@@ -30,6 +31,7 @@ class HotTailState:
     """
 
     aside: str | None
+    views_aside: Mapping[str, str] = field(default_factory=dict)
     ahead: int = 0
     compared: int = 0
     mismatched: int = 0
@@ -42,6 +44,10 @@ class HotTailState:
     def problems(self, source: str) -> list[str]:
         """What a person has to know of it, as sentences."""
         found = [] if self.aside is None else [f"{source}: the hot tail stands aside: {self.aside}"]
+        found += [
+            f"{source}: view '{view}' stands aside from the hot tail: {why}; its answers are those of commits"
+            for view, why in self.views_aside.items()
+        ]
         if self.mismatched:
             found.append(
                 f"{source}: {self.mismatched} rows of the hot tail differed from the commits that followed; set serving.hot to "
@@ -69,4 +75,4 @@ def _state(known: HotSource | None, now: float) -> HotTailState:
         why = f"its process has not reported for {silent:.0f} s"
     if why is None and known.full:
         why = "it has reached serving.hot_mb and waits for the next commit"
-    return HotTailState(why, known.ahead, known.compared, known.mismatched, known.nbytes)
+    return HotTailState(why, known.views_aside, known.ahead, known.compared, known.mismatched, known.nbytes)

@@ -30,6 +30,7 @@ from speed.dedup.dedup_window import DedupWindow
 from speed.dedup.identities import identified, identities, values
 from speed.dedup.siphash import SECRET_BYTES
 from speed.hot.comparison import alike, differing
+from speed.hot.heavy_views import HeavyViews
 from speed.hot.hot_tail import Before, Covered, HotTail, split, states
 from speed.micro_batch.task import Task
 from speed.source.counted_at import Stretch, counted, divided
@@ -51,6 +52,8 @@ _COMPARE_S: Final = 5.0
 """Seconds between two comparisons with commits: each costs as much as the fold of these commits."""
 _SHARE: Final = 4
 """A fold begins at least this many times as long after the one before it as that one took: folds use a part of one core."""
+_LATE_S: Final = 0.5
+"""Seconds of a fold from which on it comes too late: records that arrive meanwhile wait as long."""
 _UNCOVERED_S: Final = 30.0
 """Seconds for which commits may end where the tail does not reach, before it starts again from them."""
 
@@ -100,6 +103,7 @@ class HotFollower:
     _next_fold: float = field(default=0.0, init=False)
 
     def __post_init__(self) -> None:
+        self._heavy = HeavyViews(self.clock)
         self._watch()
 
     def _watch(self) -> None:
@@ -137,6 +141,8 @@ class HotFollower:
         Under load records wait for the next fold's turn, so a fold has more of them. Raises Ended, LogMoved, OtherRelease,
         NoTopic.
         """
+        if self.tail.full:
+            self._heavy.judge(self.tail, late=False)
         left = wait_s if self.tail.full or self.away is not None else self._next_fold - self.clock()
         if left > 0:
             self.sleep(min(left, wait_s))
@@ -158,6 +164,7 @@ class HotFollower:
         folded = self._fold()
         if folded:
             took = self.clock() - began
+            self._heavy.judge(self.tail, late=behind or took > _LATE_S)
             self._next_fold = began if behind else began + max(_SHARE * took, self._poll_s / 2)
         return folded
 
@@ -244,7 +251,8 @@ class HotFollower:
             return
         compared = mismatched = 0
         counts = plus(*(commit.counts for commit in passed))
-        for fingerprint, view in self.tail.views.items():
+        for fingerprint in covered.partials:
+            view = self.tail.views[fingerprint]
             if alike(view, covered.counts, counts, partitions=len(covered.end)):
                 theirs = [from_ipc(commit.partials[fingerprint]) for commit in passed]
                 mismatched += differing(view, states(covered, fingerprint), theirs)
@@ -313,7 +321,14 @@ class HotFollower:
             raise Ended(f"more than {most} MB (serving.hot_mb) of records are above the commits while identities are loaded")
 
     def _publish(self, change: HotChange) -> None:
-        self.status = msgspec.structs.replace(self.status, aside=self.away, nbytes=self.tail.nbytes, full=self.tail.full)
+        why = self._heavy.why
+        self.status = msgspec.structs.replace(
+            self.status,
+            aside=self.away,
+            views_aside={name: why[mark] for name, mark in self.tail.task.views.items() if mark in why},
+            nbytes=self.tail.nbytes,
+            full=self.tail.full,
+        )
         self.send(message_of(self.release.number, self.source.name, self.status, change))
 
 

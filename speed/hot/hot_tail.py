@@ -7,9 +7,10 @@ before the range, not on how commits divide these. Each identity counts once in 
 at.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
+from itertools import groupby
 from typing import Final
 
 import numpy as np
@@ -88,7 +89,8 @@ class Segment:
 class Covered:
     """What the tail had folded of `[start, end)` when commits took its place: to compare with these commits.
 
-    * `partials` has, by fingerprint, Arrow IPC streams of states whose ranges are disjoint.
+    * `partials` has, by fingerprint, Arrow IPC streams of states whose ranges are disjoint, of the views that were folded in all
+      of it.
     * `evicted`: whether identities were missing for lack of memory, so that their duplicates counted.
     """
 
@@ -112,6 +114,8 @@ class HotTail:
         most: the bytes of memory beyond which the tail does not grow.
         epoch: of the hot commits; no other tail of the source has it.
         fanout: how many neighbouring segments of a level become one.
+        left_out: fingerprints of the views that new segments do not have. Segments that have them keep them, so answers of
+            these views stay where they are until commits have passed them.
     """
 
     task: Task
@@ -124,6 +128,7 @@ class HotTail:
     most: int | None = None
     epoch: int = 0
     fanout: int = FANOUT
+    left_out: frozenset[str] = frozenset()
     at_end: Before = field(init=False)
     segments: tuple[Segment, ...] = field(default=(), init=False)
     _bytes: int = field(default=0, init=False)
@@ -158,7 +163,7 @@ class HotTail:
         """
         if end == self.end or not self.end.at_or_below(end):
             raise NotTiling(f"[{self.end}, {end}) does not follow the hot tail, which ends at {self.end}")
-        segment, self.at_end = self._folded(records, self.end, end, self.at_end, at=at)
+        segment, self.at_end = self._folded(records, self.end, end, self.at_end, self.views.keys() - self.left_out, at=at)
         self._put((*self.segments, segment))
         return segment.commit
 
@@ -166,13 +171,14 @@ class HotTail:
         """Merge neighbouring segments, level-wise as the commits of a table; returns those that took the place of others.
 
         So there are few segments however long no commit arrives, and each record is merged a few times. A merged segment keeps
-        its records: commits that end inside it divide it like any other.
+        its records: commits that end inside it divide it like any other. Segments of different views stay apart.
         """
         small = [segment.commit for segment in self.segments if segment.small]
         if len(small) < self.fanout:
             return []
         found: list[Commit] = []
-        for group in plan(small, live=self.base, fanout=self.fanout):
+        alike = [list(group) for _, group in groupby(small, lambda commit: commit.partials.keys())]
+        for group in (group for some in alike for group in plan(some, live=self.base, fanout=self.fanout)):
             first = next(n for n, segment in enumerate(self.segments) if segment.commit.start == group[0].start)
             segment = self._merged(self.segments[first : first + len(group)])
             self._put((*self.segments[:first], segment, *self.segments[first + len(group) :]))
@@ -190,8 +196,9 @@ class HotTail:
     def rebase(self, position: Position, *, at: datetime, watermark: int | None = None) -> Covered:
         """Start from `position`, where commits now end; returns what the tail had folded below it.
 
-        Segments above the position stay as they are. Those that straddle it are folded again from their records. `watermark` is
-        that of the commits. Raises NotTiling if the tail does not cover the position.
+        Segments above the position stay as they are. Those that straddle it are folded again from their records, into the views
+        that any of them has: so no view's answers move back. `watermark` is that of the commits. Raises NotTiling if the tail
+        does not cover the position.
         """
         if not self.covers(position):
             raise NotTiling(f"commits end at {position}, outside the hot tail [{self.base}, {self.end})")
@@ -208,16 +215,21 @@ class HotTail:
         refolded: list[Segment] = []
         if straddling:
             low, high = split(pa.concat_tables(segment.records for segment in straddling), position)
-            lower, before = self._folded(low, start, position, before, at=at)
+            views = {fingerprint for segment in straddling for fingerprint in segment.commit.partials}
+            lower, before = self._folded(low, start, position, before, views, at=at)
             parts.append(lower.commit)
             before = replace(before, watermark=later(before.watermark, watermark))
-            upper, _ = self._folded(high, position, straddling[-1].commit.end, before, at=at)
+            upper, _ = self._folded(high, position, straddling[-1].commit.end, before, views, at=at)
             refolded.append(upper)
         covered = Covered(
             self.base,
             position,
             plus(*(part.counts for part in parts)),
-            {fingerprint: [part.partials[fingerprint] for part in parts] for fingerprint in self.views},
+            {
+                fingerprint: [part.partials[fingerprint] for part in parts]
+                for fingerprint in self.views
+                if all(fingerprint in part.partials for part in parts)
+            },
             evicted=any(part.identities_since for part in parts),
         )
         self.base, self.at_base = position, replace(before, watermark=later(before.watermark, watermark))
@@ -240,15 +252,17 @@ class HotTail:
         self.segments, self._bytes = segments, sum(segment.nbytes for segment in segments)
 
     def _folded(
-        self, records: pa.Table, start: Position, end: Position, before: Before, *, at: datetime
+        self, records: pa.Table, start: Position, end: Position, before: Before, fingerprints: Collection[str], *, at: datetime
     ) -> tuple[Segment, Before]:
-        """The segment of a range, and what the records below its end decide."""
-        task = replace(self.task, maxima=before.maxima, watermark=before.watermark)
+        """The segment of a range, with the views of these fingerprints, and what the records below its end decide."""
+        views = {fingerprint: view for fingerprint, view in self.views.items() if fingerprint in fingerprints}
+        names = {name: fingerprint for name, fingerprint in self.task.views.items() if fingerprint in fingerprints}
+        task = replace(self.task, views=names, maxima=before.maxima, watermark=before.watermark)
 
         def run(task: Task) -> list[Share]:
             return [share_of(task, records)] if records.num_rows else []
 
-        folded = fold_shares(run, task, self.views, ranges(start, end, self.firsts), before.dedup_window)
+        folded = fold_shares(run, task, views, ranges(start, end, self.firsts), before.dedup_window)
         after = before.after(folded.identities, folded.maxima, at=at, caught_up=self.caught_up)
         return Segment(records, self._commit(folded, start, end, after, at), folded.identities), after
 

@@ -52,7 +52,7 @@ class Gone(ReadFailed):
 class Answer:
     """All rows of a question at one snapshot, in order, with which of them are touched where that makes a difference.
 
-    * `digest`: names the question; `stand`: names the snapshot of the view's source.
+    * `digest`: names the question; `stand`: names the snapshot of the view.
     * `tag`: differs wherever the bytes of rows or provenance may differ.
     * `dice`: differs between computations whose estimates may differ.
     """
@@ -210,14 +210,14 @@ class AnswerCache:
     def _stand(self, question: Question) -> str:
         number = question.publication
         snapshot = self.live().snapshot if number is None else self._reader(number).snapshot()
-        return _stand(snapshot, question.view.source.name)
+        return _stand(snapshot, question.view)
 
     def common(self, pinned: Pinned, view: View, memory: InMemory) -> Common:
         """The part that the answers from `memory` at a snapshot share; for any thread."""
         if (known := self._common.get(memory)) is not None:
             return known
         dice = secrets.token_hex(8) if approximations(view) else ""
-        made = Common(memory.provenance, _stand(pinned.snapshot, view.source.name), dice)
+        made = Common(memory.provenance, _stand(pinned.snapshot, view), dice)
         return self._common.setdefault(memory, made)
 
     def _dice_of(self, memory: InMemory, question: Question) -> str:
@@ -287,9 +287,10 @@ def _size(answer: Answer) -> int:
     return int(answer.table.nbytes) + _OWN_BYTES
 
 
-def _stand(snapshot: Snapshot, source: str) -> str:
-    """A text that differs wherever the snapshot's answers about a source may differ."""
-    publication, tail = snapshot.publication, snapshot.tails[source]
+def _stand(snapshot: Snapshot, view: View) -> str:
+    """A text that differs wherever the snapshot's answers of a view may differ."""
+    source = view.source.name
+    publication, tail = snapshot.publication, snapshot.of(view).tails[source]
     parts = [
         publication.number,
         publication.at.isoformat(),

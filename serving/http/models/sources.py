@@ -43,6 +43,10 @@ class HotTailState(BaseModel):
     """The hot tail of a source (`serving.hot`), as its process last reported; `aside` says why answers are those of commits."""
 
     aside: str | None
+    views_aside: dict[str, str] = Field(
+        description="The views that stand aside because they are too heavy, with what each needs; their answers are those of "
+        "commits. Empty for restricted callers."
+    )
     ahead: int = Field(description="Number of offsets that it counts beyond the commits.")
     compared: int = Field(description="Comparisons of a view with the commits that took the place of hot commits.")
     mismatched: int = Field(description="Number of rows that differed in these comparisons; it must be 0.")

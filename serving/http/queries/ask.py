@@ -53,7 +53,7 @@ async def ask(request: Request, name: str, parameters: RowsParameters | RowParam
         return await ask_fresh(
             server,
             lane,
-            view.source.name,
+            view,
             found,
             by=str(principal),
             min_position=parameters.min_position,

@@ -61,6 +61,7 @@ def state(view: View, snapshot: Snapshot, *, bound: bool) -> ViewState:
     """The position of a view; a caller that is `bound` to rows gets no positions, and no reason of a problem, which may name
     some.
     """
+    snapshot = snapshot.of(view)
     live, tail = snapshot.publication.views[view.name], snapshot.tails[view.source.name]
     return ViewState(
         source=view.source.name,
@@ -77,11 +78,11 @@ def state(view: View, snapshot: Snapshot, *, bound: bool) -> ViewState:
 
 
 def source_state(name: str, snapshot: Snapshot, log: Log, stored: Stored, *, restricted: bool) -> SourceState:
-    """The position of a source; a `restricted` caller does not learn which machines do not answer."""
+    """The position of a source; a `restricted` caller does not learn which machines do not answer, nor names of views."""
     tail, end, archive, left = snapshot.tails[name], log.end(name), stored.archives.get(name), log.until_loss.get(name)
     hot = log.hot.get(name)
-    if hot is not None and hot.aside is not None and restricted:
-        hot = replace(hot, aside="the server's log has the reason")
+    if hot is not None and restricted:
+        hot = replace(hot, aside=hot.aside and "the server's log has the reason", views_aside={})
     return SourceState(
         cut=tail.cut.to_json(),
         realtime=tail.end.to_json(),

@@ -14,6 +14,7 @@ from serving.http.requests.server import Server
 from serving.read.selection import parse_position, parse_span
 from serving.read.snapshot import Snapshot
 from serving.status.part_state import NEEDED
+from views.view import View
 
 T = TypeVar("T")
 Holds = Callable[[Snapshot, datetime], bool]
@@ -25,7 +26,7 @@ _AGAIN: Final = {"Retry-After": "1"}
 async def ask_fresh(
     server: Server,
     lane: Lane,
-    source: str,
+    view: View,
     question: Callable[[AnswerCache], T],
     *,
     by: str,
@@ -34,7 +35,7 @@ async def ask_fresh(
     at_the_cut: bool,
     bound: bool,
 ) -> T:
-    """The result of a question to the lane, once answers about a source count a position and an event appended within `max_age`.
+    """The result of a question to the lane, once answers of a view count a position and an event appended within `max_age`.
 
     `at_the_cut` says that they count what is below the cut. A caller that is `bound` to rows may not use positions and gets
     none. Raises the question's errors, BadSelection, and Problem 504 after `wait_s`.
@@ -44,7 +45,10 @@ async def ask_fresh(
     most = None if max_age is None else parse_span(max_age)
     position = None if min_position is None else parse_position(min_position)
 
+    source = view.source.name
+
     def holds(snapshot: Snapshot, now: datetime) -> bool:
+        snapshot = snapshot.of(view)
         tail = snapshot.tails.get(source)
         if tail is None or tail.problem is not None:
             return True  # the answer says so
@@ -53,6 +57,7 @@ async def ask_fresh(
         return young and (position is None or position.at_or_below(tail.cut if at_the_cut else tail.end))
 
     def why(snapshot: Snapshot) -> str:
+        snapshot = snapshot.of(view)
         tail = snapshot.tails.get(source)
         if tail is None:
             return f"source '{source}' has no answers any more"
@@ -71,9 +76,9 @@ async def ask_fresh(
 
 
 async def ask_all_fresh(
-    server: Server, sources: Collection[str], min_position: str, ask: Callable[[], Awaitable[tuple[Snapshot | None, T]]]
+    server: Server, views: Collection[View], min_position: str, ask: Callable[[], Awaitable[tuple[Snapshot | None, T]]]
 ) -> T:
-    """The result of a question once answers about several sources count a position: each source that has a topic of it.
+    """The result of a question once answers of several views count a position: each view whose source has a topic of it.
 
     `ask` also returns the snapshot that it answered from; None if it read nothing. Raises its errors, BadSelection, and Problem
     504 after `wait_s`.
@@ -81,9 +86,9 @@ async def ask_all_fresh(
     position = parse_position(min_position)
 
     def why(snapshot: Snapshot) -> str:
-        return f"{_lacking(snapshot, sources, position)} offsets below min_position are not counted"
+        return f"{_lacking(snapshot, views, position)} offsets below min_position are not counted"
 
-    return await _once(server, server.lane, lambda snapshot, _: not _lacking(snapshot, sources, position), ask, why)
+    return await _once(server, server.lane, lambda snapshot, _: not _lacking(snapshot, views, position), ask, why)
 
 
 async def _once(
@@ -119,9 +124,10 @@ async def _once(
     raise Problem(504, said, headers=_AGAIN)
 
 
-def _lacking(snapshot: Snapshot, sources: Collection[str], position: Position) -> int:
-    """How many offsets below a position the answers about these sources lack; sources without an answer report that."""
-    ends = [snapshot.tails[name].end for name in sources if name in snapshot.tails and snapshot.tails[name].problem is None]
+def _lacking(snapshot: Snapshot, views: Collection[View], position: Position) -> int:
+    """How many offsets below a position the answers of these views lack; views without an answer report that."""
+    tails = [snapshot.of(view).tails.get(view.source.name) for view in views]
+    ends = [tail.end for tail in tails if tail is not None and tail.problem is None]
     lacking = 0
     for topic in {topic for topic, _ in position}:
         below = Position.of({place: offset for place, offset in position.items() if place[0] == topic})

@@ -66,7 +66,7 @@ async def lookup(
         found, without = await ask_fresh(
             server,
             lane,
-            of.source.name,
+            of,
             looked_up,
             by=str(principal),
             min_position=min_position,

@@ -48,7 +48,7 @@ async def sql(request: Request, body: Statement, *, min_position: MinPosition = 
         if min_position is None:
             _, found = await ask()
         else:
-            found = await ask_all_fresh(server, {view.source.name for view in known.values()}, min_position, ask)
+            found = await ask_all_fresh(server, known.values(), min_position, ask)
     except Refused as refused:
         raise Problem(_STATUS[refused.reason], str(refused)) from refused
     told = found.summary({name: provenance(one, bound=False) for name, one in found.provenance.items()})

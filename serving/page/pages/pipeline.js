@@ -136,7 +136,9 @@ function figures(state, status, rate, views) {
 /** How far a hot tail is ahead of the commits, or why it stands aside; null without one. */
 function hotTail(hot) {
   if (hot === null) return null;
-  return hot.aside === null ? `${counted(hot.ahead, "offset")} ahead of the commits` : `stands aside: ${hot.aside}`;
+  if (hot.aside !== null) return `stands aside: ${hot.aside}`;
+  const views = Object.keys(hot.views_aside);
+  return `${counted(hot.ahead, "offset")} ahead of the commits${views.length ? `, without ${views.join(", ")}` : ""}`;
 }
 
 /** Offsets a second over the last few seconds, null until there are two polls. */

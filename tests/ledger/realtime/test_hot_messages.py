@@ -14,7 +14,7 @@ from tests.ledger.tiny import SOURCE, at, fold
 from views.errors import TandemError
 
 CHANGES = (None, HotChange(at(1, 1)), HotChange(at(1, 1), fold(at(1, 1), at(2, 3))))
-STATES = (HotStatus(), HotStatus("no broker", 1, 2, 3))
+STATES = (HotStatus(), HotStatus("no broker", {"daily": "it needs 90% of the time"}, 1, 2, 3))
 
 
 class Pipe(RawIOBase):

@@ -1,7 +1,7 @@
 """With hot commits, memory and reader answer what the log says at their position; where these do not tile, they are left out."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
@@ -28,45 +28,52 @@ from tests.serving.world import NOON, SOURCE, World, hit, nine_hits, position
 from views.arrow.ipc import from_ipc
 from views.kernel.kernel import arrange, present_arranged
 from views.kernel.rows import ordered, to_rows
+from views.view import View
 
 WELL = HotStatus()
 
 
 @dataclass
 class Hot:
-    """The work of the process beside a server, over a log in memory: it folds by the kernel, and sends each change."""
+    """The work of the process beside a server, over a log in memory: it folds by the kernel, and sends each change.
+
+    Views of the fingerprints in `aside` stand aside. A segment is a range with the fingerprints that it lacks.
+    """
 
     world: World
     feed: HotFeed
     release: int = 1
     epoch: int = 1
-    segments: list[tuple[Position, Position]] = field(default_factory=list)
+    aside: frozenset[str] = frozenset()
+    segments: list[tuple[Position, Position, frozenset[str]]] = field(default_factory=list)
 
     def read(self, to: Position) -> None:
         """Fold up to a position."""
         start = self.segments[-1][1] if self.segments else self.world.writer.end
         if to != start:
             base = self.segments[0][0] if self.segments else start
-            self.segments.append((start, to))
-            self.publish(HotChange(base, self.commit(start, to)))
+            self.segments.append((start, to, self.aside))
+            self.publish(HotChange(base, self.commit(start, to, self.aside)))
 
     def hand_over(self) -> None:
         """Start from where commits end."""
         base = self.world.writer.end
         if not self.segments or not base.at_or_below(self.segments[-1][1]):
             return
-        above = [(start, end) for start, end in self.segments if base.at_or_below(start)]
+        above = [segment for segment in self.segments if base.at_or_below(segment[0])]
         end = above[0][0] if above else self.segments[-1][1]
-        straddling = [(base, end)] if base != end else []
+        lacked = [lacks for start, last, lacks in self.segments if not last.at_or_below(base) and not base.at_or_below(start)]
+        straddling = [(base, end, frozenset.intersection(*lacked))] if base != end else []
         self.segments = [*straddling, *above]
-        self.publish(HotChange(base, self.commit(base, end) if straddling else None))
+        self.publish(HotChange(base, self.commit(*straddling[0]) if straddling else None))
 
     def merge(self, first: int) -> None:
-        """Merge a segment and the next one."""
-        if len(self.segments) > first + 1:
-            start, end = self.segments[first][0], self.segments[first + 1][1]
-            self.segments[first : first + 2] = [(start, end)]
-            self.publish(HotChange(self.segments[0][0], self.commit(start, end)))
+        """Merge a segment and the next one, if they have the same views."""
+        pair = self.segments[first : first + 2]
+        if len(pair) == 2 and pair[0][2] == pair[1][2]:
+            merged = (pair[0][0], pair[1][1], pair[0][2])
+            self.segments[first : first + 2] = [merged]
+            self.publish(HotChange(self.segments[0][0], self.commit(*merged)))
 
     def restart(self) -> None:
         """Another process starts where commits end."""
@@ -74,9 +81,10 @@ class Hot:
         self.epoch += 1
         self.segments.clear()
 
-    def commit(self, start: Position, end: Position) -> Commit:
+    def commit(self, start: Position, end: Position, lacks: frozenset[str] = frozenset()) -> Commit:
         folded = self.world.fold(start, end)
-        return Commit(start, end, self.epoch, "fold", at=NOON, by="hot", **vars(folded))
+        commit = Commit(start, end, self.epoch, "fold", at=NOON, by="hot", **vars(folded))
+        return replace(commit, partials={view: states for view, states in commit.partials.items() if view not in lacks})
 
     def publish(self, change: HotChange | None, *, lost: bool = False) -> None:
         self.feed.apply(message_of(self.release, SOURCE, WELL, change, lost=lost))
@@ -91,12 +99,12 @@ class Clock:
 
 
 def check(world: World, connection: Connection, position: Position) -> None:
-    """Memory and files answer what the kernel says of the log below the position."""
+    """Memory and files answer what the kernel says of the log below the position, or below the view's own if it stands aside."""
     now = connection.snapshot()
     assert now.pinned.snapshot.tails[SOURCE].end == position
-    folded = world.fold(LOG_START, position)
     for name, view in world.project.views.items():
         at = now.view(name)
+        folded = world.fold(LOG_START, stands(connection, view))
         assert at.memory is not None
         found, filed = at.scan(), at.files(select(at.view, {}, ALWAYS), "merged", None)
         assert isinstance(filed, Value | Absent)
@@ -105,6 +113,11 @@ def check(world: World, connection: Connection, position: Position) -> None:
         states = from_ipc(folded.partials[world.live.views[name].fingerprint])
         rows = ordered(view, present_arranged(view, arrange(view, states)))
         assert unlabelled(found.rows()) == unlabelled(to_rows(view, rows))
+
+
+def stands(connection: Connection, view: View) -> Position:
+    """Up to where a view's answers count."""
+    return connection.snapshot().pinned.snapshot.of(view).tails[SOURCE].end
 
 
 def unlabelled(rows: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:
@@ -117,6 +130,7 @@ steps = st.lists(
         st.tuples(st.just("hot"), st.integers(0, 1), some),
         st.tuples(st.just("hot"), st.integers(0, 1), some),
         st.tuples(st.just("merge"), st.integers(0, 2)),
+        st.tuples(st.just("aside"), st.sets(st.integers(0, 3))),
         st.tuples(st.just("commit"), st.integers(0, 2)),
         st.tuples(st.just("hand over"), st.just(0)),
         st.tuples(st.just("recompute"), st.just(0)),
@@ -138,7 +152,13 @@ def test_after_every_step_answers_are_those_of_the_log_at_their_position(
         world, clock = World(Path(folder), definitions=definitions), Clock()
         feed = HotFeed(clock)
         hot, connection = Hot(world, feed), Connection(Store(world.tables, seed, hot=feed))
-        reached = LOG_START
+        reached, views = LOG_START, dict[str, Position]()
+
+        def never_back() -> None:
+            for name, view in world.project.views.items():
+                assert views.get(name, LOG_START).at_or_below(stands(connection, view)), f"answers of {name} step back"
+                views[name] = stands(connection, view)
+
         for step in steps:
             match step:
                 case ("hot", int(partition), list(values)):
@@ -155,6 +175,9 @@ def test_after_every_step_answers_are_those_of_the_log_at_their_position(
                     hot.hand_over()
                 case ("recompute", _):
                     world.recompute(world.writer.end)
+                case ("aside", set(places)):
+                    every = [world.live.views[name].fingerprint for name in world.project.views]
+                    hot.aside = frozenset(every[place] for place in places if place < len(every))
                 case ("promote", _):
                     adopt(world, world.writer.end, hot.release + 1)
                     hot = Hot(world, feed, hot.release + 1)
@@ -166,6 +189,7 @@ def test_after_every_step_answers_are_those_of_the_log_at_their_position(
                 now = advanced.snapshot.positions[SOURCE]
                 assert reached.at_or_below(now), "answers do not step back"
                 check(world, connection, now)
+                never_back()
                 reached = upper(reached, now)
             connection.refresh()
             now = connection.snapshot().pinned.snapshot.positions[SOURCE]
@@ -173,6 +197,7 @@ def test_after_every_step_answers_are_those_of_the_log_at_their_position(
             assert world.writer.end.at_or_below(upper(now, reached))
             reached = now
             check(world, connection, now)
+            never_back()
         clock.now += 2 * HOLD_S
         connection.refresh()
         check(world, connection, connection.snapshot().pinned.snapshot.positions[SOURCE])
@@ -199,6 +224,37 @@ def test_provenance_says_where_the_hot_part_begins(world: World, feed: HotFeed) 
     connection.refresh()
     told = connection.view("per_page").now().provenance
     assert (told.hot, told.realtime) == (position(9), position(10)), "until the process starts from there"
+
+
+def test_a_view_that_stands_aside_says_how_far_its_own_answers_count(world: World, feed: HotFeed) -> None:
+    """Its answers stay at the last hot commit that has it until commits pass that; those of other views go on."""
+    connection, hot = Connection(Store(world.tables, 1, hot=feed)), Hot(world, feed)
+    heavy = world.live.views["per_page"].fingerprint
+    light = next(name for name in world.project.views if name != "per_page")
+
+    def told() -> list[tuple[Position | None, Position]]:
+        connection.refresh()
+        check(world, connection, world.end)
+        found = [connection.view(name).now().provenance for name in ("per_page", light)]
+        return [(one.hot, one.realtime) for one in found]
+
+    for number, aside in ((10, ()), (11, (heavy,)), (12, ())):
+        hot.aside = frozenset(aside)
+        world.append(0, hit("/", number))
+        hot.read(world.end)
+    assert told() == [(position(9), position(10)), (position(9), position(12))]
+    world.trigger(position(11))
+    hot.hand_over()
+    assert told() == [(position(11), position(12))] * 2, "the first hot commit has it again"
+    hot.aside = frozenset([heavy])
+    hot.restart()
+    world.append(0, hit("/", 13))
+    hot.read(world.end)
+    connection.refresh()
+    check(world, connection, position(12))
+    world.trigger(position(12))
+    hot.hand_over()
+    assert told() == [(None, position(12)), (position(12), position(13))], "a new process lacks the view"
 
 
 def test_hot_commits_of_another_release_are_not_counted(world: World, feed: HotFeed) -> None:

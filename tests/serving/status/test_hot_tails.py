@@ -49,7 +49,7 @@ def test_a_tail_that_follows_reports_how_far_it_is_ahead(tmp_path: Path, reporte
     reporter.report(HotSource(1, "hits", clock(), ahead=6, compared=7, nbytes=12))
     found = hot_tails(settings(tmp_path), 1, ["hits"], clock=clock)["hits"]
     assert found is not None
-    assert found.to_json() == {"aside": None, "ahead": 6, "compared": 7, "mismatched": 0, "bytes": 12}
+    assert found.to_json() == {"aside": None, "views_aside": {}, "ahead": 6, "compared": 7, "mismatched": 0, "bytes": 12}
     assert found.problems("hits") == []
     assert healthy(tmp_path, 1, "hits", clock=clock)
     assert not healthy(tmp_path, 2, "hits", clock=clock)
@@ -64,6 +64,15 @@ def test_a_tail_that_stands_aside_and_rows_that_differ_are_problems(tmp_path: Pa
     aside, differs = found.problems("hits")
     assert aside == "hits: the hot tail stands aside: the topics have changed"
     assert differs.startswith("hits: 2 rows of the hot tail differed")
+    assert not healthy(tmp_path, 1, "hits", clock=clock)
+
+
+def test_a_view_that_stands_aside_is_a_problem(tmp_path: Path, reporter: HotReporter, clock: Clock) -> None:
+    reporter.report(HotSource(1, "hits", clock(), views_aside={"daily": "it needs 90% of the time"}))
+    found = hot_tails(settings(tmp_path), 1, ["hits"], clock=clock)["hits"]
+    assert found is not None
+    told = "hits: view 'daily' stands aside from the hot tail: it needs 90% of the time; its answers are those of commits"
+    assert (found.aside, found.problems("hits")) == (None, [told])
     assert not healthy(tmp_path, 1, "hits", clock=clock)
 
 

@@ -1,7 +1,7 @@
 """Answers with a hot tail at a position equal the cold answer there, whatever commits take its place, and when."""
 
 import json
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime, timedelta
 from typing import Any
@@ -14,7 +14,8 @@ from hypothesis import strategies as st
 from ledger.log.counts import plus
 from ledger.log.positions import LOG_START, Position, ranges
 from ledger.realtime.commits import Commit
-from ledger.realtime.hot_chain import HotChange, HotCommits, changed, continuing, decoded, encoded
+from ledger.realtime.hot_chain import HotChange, HotCommits, changed, decoded, encoded
+from serving.read.snapshot import Tail
 from speed.dedup.dedup_window import DedupWindow
 from speed.dedup.identities import identified, identities, values
 from speed.hot import hot_tail
@@ -29,6 +30,7 @@ from views.project.project import load_files
 from views.source.offset_ranges import EMPTY
 from views.source.source import RECORDS_SCHEMA
 from views.source.watermark import Maxima, later, maxima_of, newest, watermark
+from views.view import View
 
 START = datetime(2026, 11, 1, tzinfo=UTC)
 MINUTES = 600_000_000
@@ -84,7 +86,11 @@ commit = st.tuples(st.just("commit"), st.lists(st.integers(1, 4), min_size=PARTI
 rebase = st.tuples(st.just("rebase"), st.just(None))
 restart = st.tuples(st.just("restart"), st.just(None))
 compact = st.tuples(st.just("compact"), st.just(None))
-rounds = st.tuples(append, read, append | read, read, commit, append | restart | compact, read | rebase, rebase, append, read)
+leave_out = st.tuples(st.just("leave_out"), st.sets(st.integers(0, 1)))
+moves = st.tuples(append, read, append | read, read, commit, append | restart | compact, read | rebase, rebase, append, read)
+rounds = st.tuples(moves, st.lists(leave_out, max_size=2), st.integers(1, 3)).map(
+    lambda one: [*one[0][: one[2]], *one[1][:1], *one[0][one[2] : 2 * one[2]], *one[1][1:], *one[0][2 * one[2] :]]
+)
 steps = st.lists(rounds, min_size=1, max_size=3).map(lambda several: [step for one in several for step in one])
 
 
@@ -114,6 +120,7 @@ class Played:
     served: HotCommits = ()
     compared: int = 0
     boundaries: set[Position] = field(default_factory=set)
+    stood: dict[str, Position] = field(default_factory=dict)
     hot: HotTail = field(init=False)
 
     def __post_init__(self) -> None:
@@ -189,6 +196,10 @@ class Played:
                 self.apply(HotChange(self.hot.base, merged))
             assert [one.partials for one in self.served] == [one.partials for one in self.hot.commits]
 
+    def leave_out(self, places: Collection[int]) -> None:
+        """From now on these views stand aside."""
+        self.hot.left_out = frozenset(name for place, name in enumerate(self.views) if place in places)
+
     def rebase(self, _: None = None) -> None:
         """The process starts from where commits end, if it has come that far; else it reads on."""
         if not self.hot.covers(self.committed) or self.committed == self.hot.base:
@@ -204,7 +215,8 @@ class Played:
         passed = continued(self.commits, covered)
         if passed is None:
             return
-        for name, view in self.views.items():
+        for name in covered.partials:
+            view = self.views[name]
             assert not differing(view, states(covered, name), [from_ipc(commit.partials[name]) for commit in passed])
             self.compared += 1
         assert covered.counts.events == sum(commit.counts.events for commit in passed)
@@ -217,7 +229,7 @@ class Played:
             window = window.extended(values(identities(self.of, found)), at=0, caught_up=0)
         before = Before(window, self.maxima, self.reached)
         self.hot = HotTail(self.task, self.of, self.views, self.committed, before, fanout=self.fanout)
-        self.served = ()
+        self.served, self.stood = (), {}
 
     def compact(self, _: None = None) -> None:
         """Neighbouring commits become one, but for the last two."""
@@ -238,19 +250,23 @@ class Played:
 
     def check(self) -> None:
         """The answers of the server equal those of the whole log below their position."""
-        kept = continuing(self.commits, LOG_START, self.served)
-        commits = self.commits if kept is None else [*kept, *self.served]
-        end = commits[-1].end if commits else LOG_START
-        assert self.committed.at_or_below(end)
-        records = pa.concat_tables(self.records(LOG_START, end))
-        events = deduplicate(self.of, decode(self.of, records).events, generations=("T",)).events
-        prepared = prepare(self.of, events, ("T",))
+        tail = Tail(LOG_START, self.committed, tuple(self.commits)).with_hot(self.served)
         for name, view in self.views.items():
-            cold = partial(view, prepared.events, EMPTY, prepared.failed).states
-            assert not differing(view, [from_ipc(commit.partials[name]) for commit in commits], [cold]), (name, end)
-        self.check_counts(commits, records, end)
-        for commit in commits:
+            self.check_view(name, view, tail.of(name))
+        self.check_counts(tail.every, pa.concat_tables(self.records(LOG_START, tail.end)), tail.end)
+        for commit in tail.every:
             self.check_labels(commit)
+
+    def check_view(self, name: str, view: View, tail: Tail) -> None:
+        """A view's answers equal those of the log below their position, which never moves back once commits are handed over."""
+        assert self.committed.at_or_below(tail.end)
+        events = decode(self.of, pa.concat_tables(self.records(LOG_START, tail.end))).events
+        prepared = prepare(self.of, deduplicate(self.of, events, generations=("T",)).events, ("T",))
+        cold = partial(view, prepared.events, EMPTY, prepared.failed).states
+        assert not differing(view, [from_ipc(commit.partials[name]) for commit in tail.every], [cold]), (name, tail.end)
+        if self.hot.base == self.committed:
+            assert self.stood.get(name, LOG_START).at_or_below(tail.end), name
+            self.stood[name] = tail.end
 
     def check_counts(self, commits: Sequence[Commit], records: pa.Table, end: Position) -> None:
         """The counts add up to those of one fold; in which partition the copy lies that counts decides which events are late."""
@@ -299,6 +315,7 @@ def test_a_hot_answer_equals_the_cold_answer_at_its_position(
         "rebase": played.rebase,
         "restart": played.restart,
         "compact": played.compact,
+        "leave_out": played.leave_out,
     }
     for what, how in steps:
         play[what](how)  # type: ignore[operator]
@@ -320,6 +337,26 @@ def test_segments_stay_few_while_no_commit_arrives_and_commits_may_then_end_anyw
     assert played.committed == played.end
     assert played.compared > 4
     assert played.hot.segments == ()
+
+
+def test_a_view_that_was_left_out_counts_none_behind_the_first_that_lacks_it() -> None:
+    played = Played("sales", around=True, kinds=("minutes", "shops"), fanout=2)
+    ends = []
+    for places in ([], [1], [1], []):
+        played.leave_out(places)
+        played.append([(len(ends), 0)])
+        played.read(0)
+        played.check()
+        ends.append(played.end)
+    assert [{*one.partials} for one in played.served] == [{"minutes", "shops"}, {"minutes"}, {"minutes", "shops"}], (
+        "two are merged"
+    )
+    assert played.stood == {"minutes": ends[3], "shops": ends[0]}
+    for shares, shops in (([1, 0], ends[0]), ([2, 0], ends[1]), ([4, 0], ends[3])):
+        played.commit(shares)
+        played.rebase()
+        played.check()
+        assert played.stood == {"minutes": ends[3], "shops": shops}
 
 
 def test_a_merged_segment_keeps_the_identities_of_all_its_parts() -> None:

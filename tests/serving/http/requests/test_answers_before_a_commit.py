@@ -3,6 +3,7 @@
 import json
 import time
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from typing import Final
 
@@ -114,10 +115,11 @@ def test_a_position_that_answers_leave_before_a_question_has_its_turn_is_waited_
 def test_a_source_that_answers_have_left_is_reported(world: World) -> None:
     served = Served(world, {"wait_s": 0})
     with served.asker() as asker:
+        view = world.project.views["per_page"]
         asked = ask_fresh(
             served.server,
             served.server.lane,
-            "others",
+            replace(view, source=replace(view.source, name="others")),
             lambda cache: cache,
             by="anybody",
             min_position="{}",

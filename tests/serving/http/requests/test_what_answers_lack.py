@@ -1,5 +1,7 @@
 """Answers count a position once every source that counts a topic has come as far on it."""
 
+from dataclasses import replace
+
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -8,9 +10,14 @@ from ledger.publish.publications import Publication
 from serving.http.requests.freshness import _lacking
 from serving.read.snapshot import Snapshot, Tail
 from tests.ledger.tiny import AT
+from tests.samples import SAMPLES
+from views.measures import count
 from views.source.offset_ranges import Partition
+from views.view import View
 
 PUBLICATION = Publication(1, 0, AT, "test", "recompute", 1, {}, {})
+SOURCES = {name: replace(SAMPLES, name=name) for name in ("one", "two", "three", "torn")}
+VIEWS = {name: View(source=source, measures={"n": count()}, name="n") for name, source in SOURCES.items()}
 places: list[Partition] = [("T", 0), ("T", 1), ("U", 0)]
 positions = st.dictionaries(st.sampled_from(places), st.integers(1, 4)).map(Position.of)
 
@@ -18,7 +25,7 @@ positions = st.dictionaries(st.sampled_from(places), st.integers(1, 4)).map(Posi
 @given(st.dictionaries(st.sampled_from(["one", "two", "three"]), positions), positions)
 def test_nothing_is_lacking_if_each_source_has_come_as_far(ends: dict[str, Position], wanted: Position) -> None:
     tails = {name: Tail(Position(), end) for name, end in ends.items()}
-    found = _lacking(Snapshot(PUBLICATION, tails), ends.keys(), wanted)
+    found = _lacking(Snapshot(PUBLICATION, tails), [VIEWS[name] for name in ends], wanted)
     far = []
     for place, offset in wanted.items():
         reading = [end for end in ends.values() if any(topic == place[0] for topic, _ in end)]
@@ -31,4 +38,4 @@ def test_nothing_is_lacking_if_each_source_has_come_as_far(ends: dict[str, Posit
 def test_a_source_without_an_answer_keeps_nobody_waiting(wanted: Position) -> None:
     """The answer says what is wrong with it."""
     tails = {"one": Tail(Position(), wanted), "torn": Tail(Position(), Position(), problem="a gap")}
-    assert _lacking(Snapshot(PUBLICATION, tails), tails.keys(), wanted) == 0
+    assert _lacking(Snapshot(PUBLICATION, tails), [VIEWS[name] for name in tails], wanted) == 0

@@ -1,0 +1,79 @@
+"""Which views stand aside: a view that is too heavy for its source's hot tail is left out, so that the others stay ahead."""
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Final
+
+from speed.hot.hot_tail import HotTail
+from views.kernel.kernel import decode, partial, prepare
+from views.source.offset_ranges import EMPTY
+
+LATE_S: Final = 10.0
+"""Seconds for which folds may come too late before a view stands aside: a tail that starts may have much to read."""
+AGAIN_S: Final = 60.0
+"""Seconds until a view that stood aside is folded again; twice as long each time, up to an hour."""
+_AGAIN_MOST_S: Final = 3600.0
+_HEAVY: Final = 0.25
+"""The part of the time or memory beyond which a view is heavy: without a lighter one the others would gain too little."""
+
+
+@dataclass
+class HeavyViews:
+    """The views of a hot tail that stand aside, by fingerprint with the reason; `clock` returns monotonic seconds."""
+
+    clock: Callable[[], float]
+    why: dict[str, str] = field(default_factory=dict, init=False)
+    _late_since: float | None = field(default=None, init=False)
+    _until: dict[str, float] = field(default_factory=dict, init=False)
+    _pause: dict[str, float] = field(default_factory=dict, init=False)
+
+    def judge(self, tail: HotTail, *, late: bool) -> None:
+        """Decide which views the tail leaves out from now on; `late` says that its last fold came too late."""
+        now = self.clock()
+        if not late:
+            self._late_since = None
+            for fingerprint in [each for each in self.why if self._until[each] <= now and not tail.full]:
+                del self.why[fingerprint]
+        elif self._late_since is None:
+            self._late_since = now
+        elif now - self._late_since >= LATE_S:
+            self._late_since = now
+            self._leave_out("of the time of folds, which come too late", self._seconds(tail), now)
+        if tail.full:
+            self._leave_out("of the memory that serving.hot_mb grants", _bytes(tail), now)
+        tail.left_out = frozenset(self.why)
+
+    def _leave_out(self, of: str, costs: dict[str | None, float], now: float) -> None:
+        """Leave out the heaviest view that the tail folds; `costs` also has, by None, what all views share."""
+        whole = sum(costs.values())
+        heaviest = max((each for each in costs if each is not None and each not in self.why), key=costs.__getitem__, default=None)
+        if heaviest is None or costs[heaviest] <= _HEAVY * whole:
+            return
+        pause = self._pause[heaviest] = min(2 * self._pause.get(heaviest, AGAIN_S / 2), _AGAIN_MOST_S)
+        self._until[heaviest] = now + pause
+        self.why[heaviest] = f"it needs {costs[heaviest] / whole:.0%} {of}"
+
+    def _seconds(self, tail: HotTail) -> dict[str | None, float]:
+        """What the newest segment's records cost: each view, and by None what comes before them."""
+        if not tail.segments:
+            return {}
+        began = self.clock()
+        events = decode(tail.source, tail.segments[-1].records).events
+        prepared = prepare(tail.source, events, tail.task.generations)
+        costs: dict[str | None, float] = {None: self.clock() - began}
+        for fingerprint, view in tail.views.items():
+            if fingerprint not in self.why:
+                began = self.clock()
+                partial(view, prepared.events, EMPTY, prepared.failed)
+                costs[fingerprint] = self.clock() - began
+        return costs
+
+
+def _bytes(tail: HotTail) -> dict[str | None, float]:
+    """The bytes of the tail: each view's states, and by None all else."""
+    costs: dict[str | None, float] = dict.fromkeys(tail.views, 0.0)
+    for segment in tail.segments:
+        for fingerprint, states in segment.commit.partials.items():
+            costs[fingerprint] += len(states)
+    costs[None] = tail.nbytes - sum(costs.values())
+    return costs

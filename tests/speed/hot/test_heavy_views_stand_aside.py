@@ -1,0 +1,170 @@
+"""A view that is too heavy stands aside, so that the others stay ahead; its answers never step back, and it comes back."""
+
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+from infra.process.hot_report import HotSource
+from ledger.log.positions import Position
+from speed.hot import heavy_views
+from speed.hot.heavy_views import AGAIN_S, LATE_S, HeavyViews
+from speed.hot.hot_tail import HotTail
+from tests.speed.hot.beside import Beside, beside, layer
+from tests.speed.hot.test_hot_equals_cold import Played
+from tests.speed.sales import some
+from views.kernel.kernel import partial, prepare
+from views.view import View
+
+__all__ = ["beside", "layer"]
+
+
+class Clock:
+    """Monotonic seconds; folding a view adds its `cost`."""
+
+    def __init__(self, **cost: float) -> None:
+        self.now, self.cost = 0.0, cost
+
+    def __call__(self) -> float:
+        return self.now
+
+
+@pytest.fixture
+def clock(monkeypatch: pytest.MonkeyPatch) -> Clock:
+    """A clock by which what comes before the views takes a second, `minutes` 2 and `shops` 3."""
+    found = Clock(before=1, minutes=2, shops=3)
+
+    def prepared(*args: Any) -> Any:
+        found.now += found.cost["before"]
+        return prepare(*args)
+
+    def folded(view: View, *args: Any) -> Any:
+        found.now += found.cost[view.name]
+        return partial(view, *args)
+
+    monkeypatch.setattr(heavy_views, "prepare", prepared)
+    monkeypatch.setattr(heavy_views, "partial", folded)
+    return found
+
+
+def tail() -> HotTail:
+    """A tail with two views and one segment."""
+    played = Played("sales", around=True, kinds=("minutes", "shops"))
+    played.append([(1, 0), (2, 1)])
+    played.read(0)
+    return played.hot
+
+
+def late(heavy: HeavyViews, hot: HotTail, clock: Clock) -> frozenset[str]:
+    """Folds come too late for as long as a tail may be late; returns what is left out then."""
+    heavy.judge(hot, late=True)
+    clock.now += LATE_S
+    heavy.judge(hot, late=True)
+    return hot.left_out
+
+
+def test_the_view_that_needs_the_most_time_stands_aside_once_folds_have_come_too_late_for_long(clock: Clock) -> None:
+    hot, heavy = tail(), HeavyViews(clock)
+    for wait in (0, LATE_S - 1):
+        clock.now += wait
+        heavy.judge(hot, late=True)
+        assert not hot.left_out
+    heavy.judge(hot, late=False)
+    clock.now += LATE_S
+    heavy.judge(hot, late=True)
+    assert not hot.left_out, "it was in time meanwhile"
+    assert late(heavy, hot, clock) == {"shops"}
+    assert heavy.why == {"shops": "it needs 50% of the time of folds, which come too late"}
+    heavy.judge(hot, late=True)
+    assert hot.left_out == {"shops"}, "the others get as long again"
+    assert late(heavy, hot, clock) == {"shops", "minutes"}
+
+
+def test_a_view_that_needs_little_stays_whatever_makes_folds_late(clock: Clock) -> None:
+    clock.cost["before"] = 16
+    assert not late(HeavyViews(clock), tail(), clock)
+
+
+def test_a_view_comes_back_ever_more_rarely_and_only_while_folds_are_in_time(clock: Clock) -> None:
+    hot, heavy = tail(), HeavyViews(clock)
+    for pause in (AGAIN_S, 2 * AGAIN_S, 4 * AGAIN_S):
+        assert late(heavy, hot, clock) == {"shops"}
+        back_at = clock.now - sum(clock.cost.values()) + pause
+        for now, is_late, expected in ((back_at - 1, False, {"shops"}), (back_at, True, {"shops"}), (back_at, False, set())):
+            clock.now = now
+            heavy.judge(hot, late=is_late)
+            assert hot.left_out == expected, now
+    for _ in range(9):
+        late(heavy, hot, clock)
+        clock.now += 3600
+        heavy.judge(hot, late=False)
+        assert not hot.left_out, "at least once an hour"
+
+
+def test_the_view_whose_states_fill_the_memory_stands_aside(clock: Clock) -> None:
+    hot, heavy = tail(), HeavyViews(clock)
+    (segment,) = hot.segments
+    large = {"minutes": segment.commit.partials["minutes"], "shops": bytes(10_000)}
+    hot._put((replace(segment, commit=replace(segment.commit, partials=large)),))
+    heavy.judge(hot, late=False)
+    assert not hot.left_out
+    hot.most = 1
+    heavy.judge(hot, late=False)
+    heavy.judge(hot, late=False)
+    assert hot.left_out == {"shops"}
+    assert "% of the memory that serving.hot_mb grants" in heavy.why["shops"]
+    clock.now += 2 * AGAIN_S
+    heavy.judge(hot, late=False)
+    assert hot.left_out == {"shops"}, "not while the memory is full"
+
+
+def test_a_source_of_which_a_view_stands_aside_is_not_healthy() -> None:
+    """So the speed layer does not wait before its next commit, which the view's answers need."""
+    assert HotSource(1, "sales", 0).healthy
+    assert not HotSource(1, "sales", 0, views_aside={"per_shop": "it needs 90% of the time"}).healthy
+
+
+def test_other_views_stay_ahead_and_answers_of_the_one_aside_stay_where_they_are(
+    beside: Beside, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A fold of `per_shop` takes 0.6 seconds: too late."""
+    folded = HotTail.extend
+
+    def slow(self: HotTail, *args: Any, **kwargs: Any) -> Any:
+        beside.seconds += 0.0 if self.left_out else 0.6
+        return folded(self, *args, **kwargs)
+
+    def seconds(heavy: HeavyViews, hot: HotTail) -> dict[str | None, float]:
+        return {mark: 0.55 if name == "per_shop" else 0.02 for name, mark in hot.task.views.items()}
+
+    monkeypatch.setattr(HotTail, "extend", slow)
+    monkeypatch.setattr(HeavyViews, "_seconds", seconds)
+    beside.start()
+
+    def stands(view: str) -> Position:
+        beside.connection.refresh()
+        pinned = beside.connection.snapshot().pinned
+        return pinned.snapshot.of(pinned.project.views[view]).tails["sales"].end
+
+    ends = []
+    for number in range(4):
+        beside.layer.topic.append(some([2 * number, 2 * number + 1]))
+        beside.step()
+        beside.check()
+        ends.append(beside.position)
+    assert (stands("per_minute"), stands("per_shop")) == (ends[3], ends[2])
+    (status,) = beside.feed.statuses.values()
+    assert status.views_aside == {"per_shop": "it needs 96% of the time of folds, which come too late"}
+    beside.layer.drain()
+    beside.step()
+    assert (stands("per_minute"), stands("per_shop")) == (ends[3], ends[3])
+    beside.seconds += AGAIN_S
+    beside.layer.topic.append(some([9]))
+    beside.step()
+    beside.layer.topic.append(some([10]))
+    beside.step()
+    assert stands("per_minute") == beside.position
+    beside.layer.drain()
+    beside.step()
+    assert (stands("per_shop"), beside.feed.mismatched) == (beside.layer.end, 0)
+    assert beside.feed.compared
