@@ -9,7 +9,8 @@ from urllib.parse import unquote, urlparse
 from infra.storage.local import Local
 from infra.storage.storage import Storage
 
-_CREDENTIALS: Final = ("AWS_", "AZURE_", "GOOGLE_")
+VARIABLES: Final = ("AWS_", "AZURE_", "GOOGLE_")
+"""How the variables begin from which the clients of object stores take credentials."""
 
 
 def is_local(address: str) -> bool:
@@ -20,7 +21,7 @@ def is_local(address: str) -> bool:
 def storage_at(address: str, options: Mapping[str, str]) -> Storage:
     """The storage whose root is this address: a folder's path, its `file` URL as delta-rs prints it, or an object store's URL."""
     if not is_local(address):
-        found = ((name, value) for name, value in os.environ.items() if name.startswith(_CREDENTIALS))
+        found = ((name, value) for name, value in os.environ.items() if name.startswith(VARIABLES))
         return _object_store(address, frozenset(options.items()), frozenset(found))
     # A path is literal; a URL is percent-encoded.
     return Local(unquote(urlparse(address).path).rstrip("/") if address.startswith("file:") else address.rstrip("/"))

@@ -7,15 +7,23 @@ from pathlib import Path
 from typing import Any, Final
 
 from infra.process.bounded_child import Child
+from infra.storage.resolve import VARIABLES
 from serving.access.rights import Principal
 
 MOST_BYTES: Final = 1 << 20
 """Larger documents are refused."""
 
+_PROXIES: Final = ("HTTP_PROXY", "HTTPS_PROXY", "ALL_PROXY", "NO_PROXY")
 _NAMES: Final = frozenset(
-    {"PATH", "HOME", "USER", "LOGNAME", "LANG", "TZ", "TMPDIR", "JAVA_HOME", "PYTHONPATH", "SSL_CERT_FILE", "SSL_CERT_DIR"}
+    (
+        *("PATH", "HOME", "USER", "LOGNAME", "LANG", "TZ", "TMPDIR", "JAVA_HOME", "PYTHONPATH", "SSL_CERT_FILE", "SSL_CERT_DIR"),
+        # Of the client of an object store: proxies, and the address at which a machine of Azure learns its role.
+        *(*_PROXIES, *map(str.lower, _PROXIES), "IDENTITY_ENDPOINT", "IDENTITY_HEADER"),
+        # Where Spark finds a cluster.
+        *("HADOOP_CONF_DIR", "YARN_CONF_DIR", "KUBECONFIG"),
+    )
 )
-_PREFIXES: Final = ("LC_", "SPARK_", "TANDEM_")
+_PREFIXES: Final = ("LC_", "SPARK_", "TANDEM_", *VARIABLES)
 _LONGEST_NAME: Final = 200
 
 

@@ -133,6 +133,18 @@ async def test_a_run_gets_only_the_environment_that_it_needs(served: Served) -> 
     assert "SERVER_SECRET" not in names
 
 
+@pytest.mark.parametrize(
+    "name",
+    [
+        *("AWS_SECRET_ACCESS_KEY", "AWS_CONTAINER_CREDENTIALS_RELATIVE_URI", "AZURE_STORAGE_SAS_KEY", "IDENTITY_HEADER"),
+        *("GOOGLE_APPLICATION_CREDENTIALS", "https_proxy", "NO_PROXY", "HADOOP_CONF_DIR", "YARN_CONF_DIR", "KUBECONFIG"),
+    ],
+)
+def test_a_run_reaches_the_tables_and_the_cluster_that_the_server_reaches(name: str, tmp_path: Path) -> None:
+    tandem = Tandem(["tandem"], tmp_path, {name: "of the server"})
+    assert tandem.child("apply", [], by=DESK).environ[name] == "of the server"
+
+
 @pytest.mark.anyio
 async def test_invalid_options_start_no_command(served: Served) -> None:
     refused: dict[tuple[str, str], str] = {
