@@ -24,7 +24,10 @@ from typing import IO, Any, Final
 from tandem_dags import dying_with
 
 WRONG_USAGE: Final = 2
-_SECRET: Final = re.compile(r"password|secret|token|jaas|credential|(access|account|private)_?key", re.IGNORECASE)
+_SECRET: Final = re.compile(
+    r"password|secret|token|jaas|credential|(?<![a-z])sas(?![a-z])|(access|account|customer|encryption|master|private)_?key",
+    re.IGNORECASE,
+)
 _MASK: Final = "***"
 _LOOK_S: Final = 1.0
 _PATIENCE_S: Final = 10.0

@@ -26,7 +26,9 @@ FILE: Final = "tandem.toml"
 OTHER_VARIABLES = frozenset(
     f"{PREFIX}{name}" for name in ("PROJECT", "CACHE", "PYTHON", "IVY_SETTINGS", "HYPOTHESIS", "AIRFLOW", "WHO")
 )
-_CREDENTIAL: Final = re.compile(r"(secret|token|password|access_key|account_key|sas)(?!.*(_file|_path|_uri)$)")
+_CREDENTIAL: Final = re.compile(r"(secret|token|password|(access|account|customer|master)_key|sas)(?!.*(_file|_path|_uri)$)")
+_IN_ADDRESS: Final = re.compile(r"://[^/?#@]*:[^/?#@]*@|[?&]sig=", re.IGNORECASE)
+"""A password, or the signature of a shared access, in an address."""
 
 
 class SettingsError(TandemError):
@@ -64,6 +66,10 @@ def load(project: Path, environ: Mapping[str, str]) -> Settings:
 
 def _storage(storage: Storage, project: Path, file: Path) -> Storage:
     """The same with an absolute root. Raises SettingsError for an address that no client knows, and for credentials."""
+    addresses = {"root": storage.root, **{f"options: '{name}'": value for name, value in storage.options.items()}}
+    for name, value in addresses.items():
+        if _IN_ADDRESS.search(value):
+            raise SettingsError(f"{file}: storage.{name} has a credential in its address; give it in the environment instead")
     for name in storage.options:
         if _CREDENTIAL.search(name.lower()):
             raise SettingsError(
@@ -122,7 +128,9 @@ def _from_variable(key: Key, text: str) -> Any:
         try:
             return msgspec.json.decode(text)
         except msgspec.DecodeError:
-            raise SettingsError(f"environment variable {key.variable}: {text!r} is not a JSON object") from None
+            # Not its value, which may contain a secret.
+            expected = '{"name": "value"}'
+            raise SettingsError(f"environment variable {key.variable} is not a JSON object, such as {expected}") from None
     if key.type == "integer" and re.fullmatch(r"\s*-?\d+\s*", text):
         return int(text)
     if key.type == "true / false" and text in ("true", "false"):

@@ -12,7 +12,11 @@ import msgspec
 from infra.settings.settings import Settings
 
 MASK: Final = "********"
-_SECRET = re.compile(r"password|secret|token|jaas|credential|(access|account|private)[._]?key", re.IGNORECASE)
+_SECRET = re.compile(
+    r"password|secret|token|jaas|credential|(?<![a-z])sas(?![a-z])|"
+    r"(access|account|customer|encryption|master|private)[._]?key(?!Size)",
+    re.IGNORECASE,
+)
 _PROPERTY: Final = re.compile(r"-D(?P<name>[^\s=]+)=(?P<value>[^\s\"']+)")
 """A system property among the options of a JVM."""
 

@@ -77,6 +77,18 @@ def test_the_longest_secret_is_masked_first() -> None:
     assert masked("xabcx", secrets) == "x***x"
 
 
+def test_the_credentials_of_every_store_are_secrets() -> None:
+    names = ("AWS_SECRET_ACCESS_KEY", "AWS_SESSION_TOKEN", "AZURE_STORAGE_ACCOUNT_KEY", "AZURE_STORAGE_SAS_KEY")
+    more = (
+        "AZURE_STORAGE_MASTER_KEY",
+        "AZURE_STORAGE_CLIENT_SECRET",
+        "GOOGLE_SERVICE_ACCOUNT_KEY",
+        "AWS_SSE_CUSTOMER_KEY_BASE64",
+    )
+    assert {*secrets_of({name: name.lower() for name in (*names, *more)})} == {*map(str.lower, (*names, *more))}
+    assert secrets_of({"TANDEM_KAFKA_SECURITY": "sasl_ssl", "AWS_REGION": "eu", "SASL_MECHANISM": "PLAIN"}) == ()
+
+
 def test_a_command_without_a_document_reports_how_it_ended() -> None:
     done = Command([sys.executable, "-c", "import os; os.kill(os.getpid(), 9)"]).run(print)
     assert (done.code, done.error) == (-9, "ended by signal 9")

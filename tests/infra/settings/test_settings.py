@@ -12,6 +12,7 @@ from infra.settings import SettingsError, effective, keys, load, secrets, withou
 CREDENTIALS = (
     *("aws_secret_access_key", "AWS_ACCESS_KEY_ID", "aws_session_token", "secret_access_key", "token"),
     *("google_service_account_key", "azure_storage_account_key", "azure_storage_sas_token", "azure_client_secret", "sas_key"),
+    *("azure_storage_master_key", "aws_sse_customer_key_base64"),
 )
 
 
@@ -88,6 +89,30 @@ def test_a_credential_is_no_option(tmp_path: Path, name: str) -> None:
     assert "hush" not in str(refused.value)
 
 
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [
+        ("options: 'proxy_url'", "http://ann:hush@proxy:3128"),
+        ("options: 'aws_endpoint_url'", "https://ann:hush@store:9000/s3"),
+        ("options: 'azure_storage_endpoint'", "https://a.blob.core.windows.net/?sv=2022&sig=hush"),
+        ("root", "s3://key:hush@bucket/prefix"),
+    ],
+)
+def test_a_credential_in_an_address_is_refused_and_not_repeated(tmp_path: Path, name: str, value: str) -> None:
+    _, quoted, option = name.partition(": ")
+    root, options = ("s3://bucket", f"{option.strip(chr(39))} = '{value}'") if quoted else (value, "")
+    with pytest.raises(SettingsError, match=re.escape(f"storage.{name} has a credential in its address")) as refused:
+        load(written(tmp_path, f"[storage]\nroot = '{root}'\n[storage.options]\n{options}\n"), {})
+    assert "hush" not in str(refused.value)
+
+
+@pytest.mark.parametrize("root", ["abfss://container@account.dfs.core.windows.net/x", "s3://bucket/a:b@c"])
+def test_an_address_without_a_password_is_taken(tmp_path: Path, root: str) -> None:
+    options = {"proxy_url": "http://proxy:3128", "aws_endpoint_url": "http://[::1]:9000"}
+    text = f"[storage]\nroot = '{root}'\n[storage.options]\n" + "".join(f"{k} = '{v}'\n" for k, v in options.items())
+    assert load(written(tmp_path, text), {}).storage.root == root
+
+
 def test_tables_in_a_bucket_have_an_address_and_options(tmp_path: Path) -> None:
     options = {"aws_endpoint_url": "http://127.0.0.1:9", "google_application_credentials_path": "key.json", "aws_region": "r"}
     text = "[storage]\nroot = 's3://bucket/prefix/'\n[storage.options]\n" + "".join(f"{k} = '{v}'\n" for k, v in options.items())
@@ -132,7 +157,7 @@ def test_tables_in_a_bucket_have_an_address_and_options(tmp_path: Path) -> None:
             {"TANDEM_KAFKA_PARTITION": "2"},
             "variable TANDEM_KAFKA_PARTITION; did you mean TANDEM_KAFKA_PARTITIONS?",
         ),
-        ("", {"TANDEM_SPARK_CONF": "x=y"}, "variable TANDEM_SPARK_CONF: 'x=y' is not a JSON object"),
+        ("", {"TANDEM_SPARK_CONF": "x=y"}, 'variable TANDEM_SPARK_CONF is not a JSON object, such as {{"name": "value"}}'),
     ],
 )
 def test_an_invalid_setting_is_one_sentence(tmp_path: Path, text: str, environ: dict[str, str], sentence: str) -> None:
@@ -162,6 +187,26 @@ def test_secrets_are_masked_wherever_they_are_shown(tmp_path: Path) -> None:
         with pytest.raises(SettingsError) as refused:
             load(written(tmp_path, text), {})
         assert not re.search("hush|17", str(refused.value).removeprefix(str(tmp_path)))
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        *("fs.azure.sas.box.ann.blob.core.windows.net", "fs.azure.account.key.ann.dfs.core.windows.net", "fs.s3a.encryption.key"),
+        *("fs.s3a.session.token", "fs.gs.auth.service.account.private.key"),
+    ],
+)
+def test_a_credential_of_hadoops_clients_is_masked(tmp_path: Path, name: str) -> None:
+    others = "'spark.kafka.sasl.mechanism' = 'PLAIN'\n'spark.io.encryption.keySizeBits' = '128'\n"
+    settings = load(written(tmp_path, f"[spark.conf]\n'spark.hadoop.{name}' = 'hush'\n{others}"), {})
+    assert secrets(settings) == {"hush"}
+    assert "hush" not in str(effective(settings))
+
+
+def test_a_variable_that_is_no_table_is_not_repeated(tmp_path: Path) -> None:
+    with pytest.raises(SettingsError) as refused:
+        load(tmp_path, {"TANDEM_SPARK_CONF": "{'spark.hadoop.fs.s3a.secret.key': 'hush'}"})
+    assert "hush" not in str(refused.value)
 
 
 def test_the_documentation_lists_every_key() -> None:
