@@ -10,18 +10,10 @@ MOUNTS: Final = Path("/proc/self/mountinfo")
 
 _NETWORK: Final = frozenset(
     (
-        "nfs",
-        "nfs3",
-        "nfs4",
-        "cifs",
-        "smb3",
-        "smbfs",
-        "afs",
-        "fuse.sshfs",
-        "fuse.s3fs",
-        "fuse.gcsfuse",
-        "fuse.rclone",
-        "fuse.goofys",
+        *("nfs", "nfs3", "nfs4", "cifs", "smb3", "smbfs", "ncpfs", "afs", "coda"),
+        *("ceph", "lustre", "beegfs", "fuse.ceph", "fuse.ceph-fuse", "fuse.glusterfs", "fuse.juicefs"),
+        *("fuse.sshfs", "fuse.davfs", "fuse.s3fs", "fuse.gcsfuse", "fuse.rclone", "fuse.goofys"),
+        *("fuse.mountpoint-s3", "fuse.blobfuse2"),
     )
 )
 """File systems whose locks depend on how they are mounted and served, or that have none."""

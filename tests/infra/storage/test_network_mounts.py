@@ -37,6 +37,12 @@ def test_the_longest_mount_point_decides_and_of_equal_ones_the_last(mounts: Path
     assert network_file_system(Path(folder), mounts) == found
 
 
+@pytest.mark.parametrize("kind", ["ceph", "lustre", "fuse.glusterfs", "fuse.juicefs", "fuse.s3fs", "smb3"])
+def test_file_systems_of_many_hosts_are_known(tmp_path: Path, kind: str) -> None:
+    (tmp_path / "mountinfo").write_text(f"30 22 0:40 / /srv rw,relatime - {kind} server:/ rw\n")
+    assert network_file_system(Path("/srv/tables"), tmp_path / "mountinfo") == kind
+
+
 def test_a_link_is_followed(mounts: Path, tmp_path: Path) -> None:
     (tmp_path / "link").symlink_to("/srv/data/shop")
     assert network_file_system(tmp_path / "link" / "tables", mounts) == "nfs4"
