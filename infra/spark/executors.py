@@ -19,9 +19,12 @@ from infra.settings.spark_master import kind
 from infra.spark import first_task, yarn
 from infra.spark.errors import SPARK_ERRORS, sentence
 from infra.spark.launch import forget
+from views.counted import counted
 from views.errors import TandemError
 
 _LOOK_S: Final = 0.2
+_TOGETHER_S: Final = 1.0
+"""Executors of one session come at most this long after each other, unless the cluster is full."""
 _WATCH_S: Final = 2.0
 _END_S: Final = 10.0
 _SHOWN: Final = 3
@@ -107,15 +110,19 @@ def _remove(jvm: Any, application: str) -> None:
 
 
 def wait(context: SparkContext, settings: Settings, deadline: Deadline, log: Log | None) -> None:
-    """Return once an executor has come. `log` is the JVM's, for reasons; None if it goes to a terminal.
+    """Return once an executor has come, and those soon after it. `log` is the JVM's, for reasons; None if it goes to a terminal.
 
     Raises NoExecutor at the deadline, or as soon as the cluster gives up.
     """
-    never = threading.Event()
+    never, came = threading.Event(), 0
     while _stopped(context) or not _came(context):
         if _stopped(context) or deadline.passed():
             raise NoExecutor(_none_came(context, settings, log))
         never.wait(_LOOK_S)
+    # Those that are not here yet would not be compared.
+    while not _stopped(context) and (now := _came(context)) > came:
+        came = now
+        never.wait(_TOGETHER_S)
 
 
 def compare(context: SparkContext, settings: Settings, sent: str) -> None:
@@ -166,9 +173,9 @@ def why_no_session(log: Path, start: int) -> str | None:
     return _reason((log, start))
 
 
-def _came(context: SparkContext) -> bool:
+def _came(context: SparkContext) -> int:
     # The driver is one of them.
-    return len(_java(context).statusTracker().getExecutorInfos()) > 1
+    return len(_java(context).statusTracker().getExecutorInfos()) - 1
 
 
 def _stopped(context: SparkContext) -> bool:
@@ -226,7 +233,8 @@ def _sends(log: Log) -> bool:
 def _lines(log: Log) -> Iterator[Line]:
     path, start = log
     with path.open("rb") as file:
-        file.seek(start)
+        # A file that has reached its bound starts over (infra/logs/files.py).
+        file.seek(start if start <= path.stat().st_size else 0)
         written = file.read().splitlines()
     return (line for one in written if (line := lines.parse(one, "spark", at=datetime.now(UTC))))
 
@@ -289,7 +297,7 @@ def _of_master(context: SparkContext, settings: Settings) -> str:
         return "it has no workers"
     needed = f"an executor needs a free core and {_memory(settings)} of memory"
     held = f"; {', '.join(others)} may hold them" if others else ""
-    return f"it has {len(workers)} workers with {cores} cores and at most {memory} MB of memory each{held}; {needed}"
+    return f"it has {counted(len(workers), 'worker')} with {cores} cores and at most {memory} MB of memory each{held}; {needed}"
 
 
 def _master_state(context: SparkContext, master: str) -> Any:

@@ -5,6 +5,7 @@ import subprocess
 import time
 from pathlib import Path
 from types import SimpleNamespace
+from typing import Any
 
 import pytest
 from py4j.protocol import Py4JNetworkError
@@ -120,6 +121,11 @@ def test_the_newest_reason_of_this_session_counts(tmp_path: Path, events: list[t
     assert executors.why_no_session(*log(tmp_path / "spark-x.log", *events)) == reason
 
 
+def test_a_log_that_was_emptied_at_its_bound_still_gives_the_reason(tmp_path: Path) -> None:
+    path, start = log(tmp_path / "spark-x.log", ("Executor updated: app-1/0 is now EXITED (Command exited with code 1)", ""))
+    assert executors.why_no_session(path, start + path.stat().st_size) == "an executor ended at once: Command exited with code 1"
+
+
 def test_a_program_that_cannot_run_is_named() -> None:
     failed = Exception(
         "org.apache.spark.SparkException: Job aborted due to stage failure: Task 0 in stage 0.0 failed 4 times: "
@@ -156,6 +162,18 @@ def test_a_session_that_does_not_start_in_time_is_ended_with_the_reason(tmp_path
         start()
     assert str(raised.value) == "no executor came within 1 s on yarn: rm/10.0.0.5:8032 cannot be reached"
     assert SparkContext._gateway is SparkContext._jvm is None, "the next session starts another"
+
+
+def test_executors_that_come_one_after_the_other_are_all_waited_for(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The driver is one of them; the first tasks are compared with those that are there."""
+    monkeypatch.setattr(executors, "_TOGETHER_S", 0.01)
+    there = [1, 1, 2, 2, 3, 4, 4, 9]
+    status = SimpleNamespace(getExecutorInfos=lambda: range(there.pop(0)))
+    java = SimpleNamespace(isStopped=lambda: False, statusTracker=lambda: status)
+    context: Any = SimpleNamespace(_jsc=SimpleNamespace(sc=lambda: java))
+    settings = Settings(spark=Spark(master="spark://host:7077"))
+    executors.wait(context, settings, executors.Deadline(settings, None), None)
+    assert there == [9]
 
 
 def test_a_session_that_starts_in_time_is_left_alone() -> None:
