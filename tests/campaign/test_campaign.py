@@ -132,10 +132,31 @@ def compared(tally: Tally, records: list[Record], rows: list[dict[str, Any]], po
             return records if all(offset <= len(records) for offset in position.values()) else None
 
         def rows(self, view: str) -> Any:
-            return rows, {"release": 1, "realtime": {"topic": {str(number): offset for number, offset in position.items()}}}
+            return rows, {
+                "release": 1,
+                "hot": None,
+                "realtime": {"topic": {str(number): offset for number, offset in position.items()}},
+            }
 
     planted: Any = Planted()
     return Comparer(planted, planted, planted, tally, {1: 0}, random.Random(0)).compare("http", "per_shop")
+
+
+def test_what_the_hot_tail_found_to_differ_is_a_wrong_answer_once(tmp_path: Path) -> None:
+    class Planted:
+        told = iter([(1, 0), (3, 2), (4, 2), (1, 0), (2, 1)])
+
+        def status(self) -> Any:
+            compared, mismatched = next(self.told)
+            return {"sources": {project.SOURCE: {"hot": {"compared": compared, "mismatched": mismatched}}}}
+
+    planted, tally = Planted(), Tally(tmp_path / "evidence")
+    nothing: Any = None
+    server: Any = planted
+    comparer = Comparer(nothing, server, nothing, tally, {}, random.Random(0))
+    for compared, differ in ((1, 0), (3, 2), (4, 2), (4, 2), (5, 3)):
+        comparer.compare_hot()
+        assert (tally.counts["views compared by the hot tail"], tally.findings["wrong answers"]) == (compared, differ)
 
 
 def test_an_acknowledged_record_that_is_not_in_the_log_is_lost() -> None:
@@ -365,3 +386,5 @@ def test_a_short_campaign_finds_nothing(tmp_path: Path) -> None:
     assert document["held"]
     assert document["faults_in_all"] >= 1
     assert document["comparisons"] >= 6 * len(oracle.VIEWS)
+    assert document["comparisons before the commit"] >= 1
+    assert document["views compared by the hot tail"] >= 1

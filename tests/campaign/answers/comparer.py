@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from threading import Event
 from typing import Any
 
+from tests.campaign import project
 from tests.campaign.answers import oracle
 from tests.campaign.answers.log import Log
 from tests.campaign.commands import Tandem
@@ -28,6 +29,8 @@ class Comparer:
     tally: Tally
     editions: Mapping[int, int]
     random_: random.Random
+    _compared: int = 0
+    _mismatched: int = 0
 
     def run(self, stop: Event) -> None:
         """Compare until stopped: each way and each view as often as the others."""
@@ -37,6 +40,7 @@ class Comparer:
                 if stop.wait(0.3):
                     return
                 self.compare(way, view)
+            self.compare_hot()
 
     def compare(self, way: str, view: str) -> oracle.Position | None:
         """Compare one answer and return its position, or None if no answer came or the log cannot be read now."""
@@ -54,11 +58,24 @@ class Comparer:
         expected = oracle.VIEWS[view](oracle.sales(records, position), self.editions[whence["release"]])
         self.tally.count("comparisons")
         self.tally.count(f"comparisons by {way}")
+        if whence["hot"] is not None:
+            self.tally.count("comparisons before the commit")
         self.tally.count("rows", len(rows))
         self.tally.note("compared", way=way, view=view, rows=len(rows), position=position, release=whence["release"])
         if different := oracle.difference(expected, rows):
             self.tally.found("wrong answers", way=way, view=view, provenance=whence, difference=different)
         return position
+
+    def compare_hot(self) -> None:
+        """What the hot tail itself found when it compared its answers with commits; a new process counts from 0."""
+        try:
+            hot = self.server.status()["sources"][project.SOURCE]["hot"]
+        except NoAnswer:
+            return
+        if (rows := hot["mismatched"] - self._mismatched) > 0:
+            self.tally.found("wrong answers", rows, why="commits differ from hot commits", hot=hot)
+        self.tally.count("views compared by the hot tail", max(0, hot["compared"] - self._compared))
+        self._compared, self._mismatched = hot["compared"], hot["mismatched"]
 
     def reaches(self, end: oracle.Position, way: str, view: str) -> bool:
         """Compare one answer; whether it stands at `end`."""

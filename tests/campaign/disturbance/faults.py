@@ -21,8 +21,8 @@ class Fault(NamedTuple):
         return f"{self.how} {self.what}"
 
 
-PARTS: Final = ("broker", "speed", "speed's JVM", "speed's worker", "serve")
-"""Processes that the supervisor keeps running, and those of the speed layer that it does not know."""
+PARTS: Final = ("broker", "speed", "speed's JVM", "speed's worker", "serve", "serve's hot tail")
+"""Processes that the supervisor keeps running, and those of the speed layer and the server that it does not know."""
 COMMANDS: Final = ("archive", "recompute", "apply", "promote", "rollback", "maintain")
 TWICE: Final = ("up", "speed", "serve", *COMMANDS)
 ALWAYS: Final = (

@@ -92,11 +92,13 @@ class Injury:
     def _process(self, what: str) -> psutil.Process | None:
         name, _, member = what.partition("'s ")
         pids = [one["pid"] for one in self.steps.status().document.get("processes", ()) if one["name"] == name]
-        with suppress(psutil.NoSuchProcess, IndexError):
+        with suppress(psutil.NoSuchProcess, IndexError, StopIteration):
             itself = psutil.Process(pids[0])
             if not member:
                 return itself
             children = itself.children(recursive=True)
+            if member == "hot tail":
+                return next(child for child in children if "speed.hot" in child.cmdline()[-2:])
             # Parents first: of Spark's Python processes the last one is a worker and not the daemon that forks workers.
             return [child for child in children if (child.name() == "java") == (member == "JVM")][-1]
         return None
