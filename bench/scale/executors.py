@@ -79,7 +79,7 @@ class Plan:
     limit_s: float
 
 
-FULL: Final = Plan(events=3_000_000, batch=200_000, partitions=(4, 8), rounds=1, limit_s=900)
+FULL: Final = Plan(events=2_000_000, batch=200_000, partitions=(4, 8), rounds=1, limit_s=900)
 QUICK: Final = Plan(events=400_000, batch=100_000, partitions=(4, 8), rounds=1, limit_s=400)
 
 

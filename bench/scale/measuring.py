@@ -44,7 +44,7 @@ class Scale:
     limit_s: float
 
 
-FULL: Final = Scale(rounds=3, triggers=60, warm_up=15, events=2_000, keys=1_000_000, of_each=3, limit_s=900)
+FULL: Final = Scale(rounds=2, triggers=60, warm_up=15, events=2_000, keys=1_000_000, of_each=3, limit_s=900)
 QUICK: Final = Scale(rounds=1, triggers=30, warm_up=10, events=2_000, keys=200_000, of_each=3, limit_s=400)
 VIEWS: Final = (3, 20)
 
