@@ -13,8 +13,8 @@ from typing import Final, Self
 import psutil
 
 CPU_EVERY_S: Final = 0.2
-MEMORY_EVERY_S: Final = 1.0
-"""A read of `smaps_rollup` walks all pages of a process, so memory is sampled less often."""
+MEMORY_SHARE: Final = 0.02
+"""A read of `smaps_rollup` walks all pages of a process. It gets this share of the time, so large ones are read seldom."""
 
 
 def tree(root: int) -> list[psutil.Process]:
@@ -98,12 +98,12 @@ class Sampler:
         return interpolated(self._samples, at)
 
     def _run(self) -> None:
-        weighed = 0.0
+        due = 0.0
         while not self._stop.wait(CPU_EVERY_S):
             self._sample()
-            if self._memory and (now := time.monotonic()) - weighed > MEMORY_EVERY_S:
+            if self._memory and (began := time.monotonic()) >= due:
                 self.peak_bytes = max(self.peak_bytes, sum(map(pss_bytes, self._roots())))
-                weighed = now
+                due = began + (time.monotonic() - began) / MEMORY_SHARE
         self._sample()
 
     def _sample(self) -> None:

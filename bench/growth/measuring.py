@@ -1,7 +1,7 @@
 """Full recomputes in one warm Spark session, with one of three numbers growing: events, views, keys.
 
-The events are written straight into an archive. One in a hundred is a duplicate. Every answer's number of events is compared with
-the number that was written.
+The events are written straight into an archive. One in a hundred is a duplicate. Where one view is recomputed, DuckDB recomputes
+it from the same files. Every answer's number of events is compared with the number that was written.
 """
 
 import os
@@ -21,12 +21,14 @@ from batch.recompute import recompute
 from batch.recompute.plan import Request
 from batch.runtime.session import BatchRun
 from bench import archived_history
+from bench.growth import duckdb_alone
 from bench.process_tree import Sampler
 from infra.settings import Settings, Spark
 from ledger.delta import delta_tables
 from ledger.publish import first_publication
 from ledger.publish.batch_parts import files_of
 from ledger.publish.publications import Publication
+from views.fingerprint.fingerprint import decoder_fingerprint
 from views.kernel import kernel
 from views.project import project
 from views.project.project import Project
@@ -118,7 +120,7 @@ QUICK: Final = scale(100_000, 2)
 class Grown:
     """Medians of a size: seconds, and seconds of CPU of all processes; and their peak PSS.
 
-    `right` is whether every answer counted each event once.
+    `right` is whether every answer counted each event once. `duckdb_s` is DuckDB's median, None for several views.
     """
 
     axis: Axis
@@ -127,6 +129,7 @@ class Grown:
     cpu_s: float
     peak_bytes: int
     right: bool
+    duckdb_s: float | None = None
 
     @property
     def each_us(self) -> float:
@@ -144,7 +147,7 @@ def measure(
             say(f"{axis}: {size.events:,} events, {size.views} views, {size.keys:,} keys")
             state = folder / f"{axis}-{number}"
             batch = BatchRun(Settings(state=str(state), spark=spark), "bench", lambda: datetime.now(UTC), lambda _: None, environ)
-            yield replace(_recomputed(batch, state / "project", size, scale.repeat), axis=axis)
+            yield replace(_recomputed(batch, state / "project", size, scale.repeat, cores), axis=axis)
 
 
 def written(batch: BatchRun, folder: Path, size: Size) -> Project:
@@ -166,7 +169,7 @@ def written(batch: BatchRun, folder: Path, size: Size) -> Project:
     return defined
 
 
-def _recomputed(batch: BatchRun, folder: Path, size: Size, repeat: int) -> Grown:
+def _recomputed(batch: BatchRun, folder: Path, size: Size, repeat: int, cores: int) -> Grown:
     defined = written(batch, folder, size)
     spans = []
     with Sampler(lambda: [os.getpid()]) as own:
@@ -174,14 +177,21 @@ def _recomputed(batch: BatchRun, folder: Path, size: Size, repeat: int) -> Grown
             start = time.time()
             done = recompute.run(batch, lambda: defined, Request(mode="full"))
             spans.append((start, time.time()))
-    warm = spans[1:]
+    warm, counted = spans[1:], _counted(batch, done.publication, defined.views)
+    duckdb_s = None
+    if size.views == 1:
+        table = delta_tables.open_table(batch.tables, batch.tables.events(_SOURCE, decoder_fingerprint(defined.sources[_SOURCE])))
+        assert table is not None, "a recompute has read it"
+        duckdb_s, events = duckdb_alone.recomputed(table.file_uris(), folder / "answer.parquet", cores=cores, repeat=repeat)
+        counted.add(events)
     return Grown(
         axis="events",
         size=size,
         seconds=median(end - start for start, end in warm),
         cpu_s=median(own.cpu_at(end) - own.cpu_at(start) for start, end in warm),
         peak_bytes=own.peak_bytes,
-        right=_counted(batch, done.publication, defined.views) == {size.events - size.events // _ONE_IN},
+        right=counted == {size.events - size.events // _ONE_IN},
+        duckdb_s=duckdb_s,
     )
 
 

@@ -22,11 +22,12 @@ def document(found: Sequence[Grown]) -> dict[str, Any]:
             "cpu_s": round(one.cpu_s, 3),
             "peak_bytes": one.peak_bytes,
             "each_us": round(one.each_us, 3),
+            "duckdb_s": one.duckdb_s and round(one.duckdb_s, 3),
             "right": one.right,
         }
         for one in found
     ]
-    return {"right": all(one.right for one in found), "sizes": sizes, "bends": list(bends(found))}
+    return {"right": all(one.right for one in found), "sizes": sizes, "bends": list(bends(found)), "slopes": list(slopes(found))}
 
 
 def bends(found: Sequence[Grown]) -> Iterator[str]:
@@ -43,10 +44,25 @@ def bends(found: Sequence[Grown]) -> Iterator[str]:
             )
 
 
+def slopes(found: Sequence[Grown]) -> Iterator[str]:
+    """A sentence for each step of the number of events: what a further event costs, compared with DuckDB."""
+    along = [one for one in found if one.axis == "events"]
+    for before, one in pairwise(along):
+        if one.duckdb_s and before.duckdb_s and one.duckdb_s > before.duckdb_s:
+            times = (one.seconds - before.seconds) / (one.duckdb_s - before.duckdb_s)
+            yield (
+                f"events: from {before.size.events:,} to {one.size.events:,} each further event costs {times:.2f} times what it "
+                "costs DuckDB"
+            )
+
+
 def table(found: Sequence[Grown]) -> Table:
-    """A line for each size. `of the first` compares the cost of an event and view with the first size of its axis."""
+    """A line for each size. `of the first` compares the cost of an event and view with the first size of its axis.
+
+    The time for all of it is also compared with DuckDB's.
+    """
     shown = Table(title="full recompute, warm", title_justify="left")
-    costs = ("s", "CPU s", "peak PSS, MB", "µs an event and view", "of the first")
+    costs = ("s", "CPU s", "peak PSS, MB", "µs an event and view", "of the first", "DuckDB, s", "times DuckDB's")
     for heading in ("grows", "events", "views", "keys", *costs, "right"):
         shown.add_column(heading, justify="left" if heading == "grows" else "right")
     first: dict[str, Grown] = {}
@@ -54,7 +70,9 @@ def table(found: Sequence[Grown]) -> Table:
         before = first.setdefault(one.axis, one)
         size = (f"{one.size.events:,}", f"{one.size.views}", f"{one.size.keys:,}")
         figures = (f"{one.seconds:.2f}", f"{one.cpu_s:.2f}", f"{one.peak_bytes / 1e6:,.0f}", f"{one.each_us:.2f}")
-        shown.add_row(one.axis, *size, *figures, f"{one.each_us / before.each_us:.2f}", "yes" if one.right else "NO")
+        beside = (f"{one.duckdb_s:.2f}", f"{one.seconds / one.duckdb_s:.2f}") if one.duckdb_s else ("", "")
+        of_first = f"{one.each_us / before.each_us:.2f}"
+        shown.add_row(one.axis, *size, *figures, of_first, *beside, "yes" if one.right else "NO")
     return shown
 
 

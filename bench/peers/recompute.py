@@ -18,7 +18,8 @@ from views.errors import TandemError
 
 @dataclass(frozen=True)
 class Recomputed:
-    """One process: the median of its repetitions without the first, in seconds and in CPU seconds; `start_s` is until the first.
+    """One process: the median of its repetitions without the first in seconds, their mean in CPU seconds, which are sampled more
+    seldom than some repeat; `start_s` is until the first.
 
     A process of the part `archive` has one repetition, which counts. A figure that was not reached is None, and `problem` gives
     the reason.
@@ -81,7 +82,7 @@ def recompute(contestant: BatchContestant, job: Job, truth: Answers, *, events: 
         start_s=runs[0][0] - began,
         first_s=runs[0][1] - runs[0][0],
         seconds=median(end - start for start, end in warm),
-        cpu_s=median(own.cpu_at(end) - own.cpu_at(start) for start, end in warm),
+        cpu_s=(own.cpu_at(warm[-1][1]) - own.cpu_at(warm[0][0])) / len(warm),
         peak_bytes=own.peak_bytes,
         rows=len(truth),
         differ=differing(truth, contestant.answer(job)),

@@ -205,13 +205,14 @@ def _settings(contestants: list[dict[str, Any]]) -> Iterator[str]:
 
 
 def _figures(title: str, figures: Sequence[Figure], runs: Sequence[Any]) -> Table:
-    """A row for each figure and contestant: the median, its bounds over the rounds, and the ratio to Tandem."""
-    rounds = len({run.round for run in runs})
-    sure = f"; least and greatest hold the median of more rounds with {middle([0.0] * rounds).confidence:.0%} confidence"
-    shown = Table(title=f"{title}: {rounds} rounds{sure if rounds > 1 else ''}", title_justify="left")
+    """A row for each figure and contestant: the median, its bounds over the rounds, and the ratio to Tandem.
+
+    A contestant may have been measured in fewer rounds than the others, and then knows its median less well.
+    """
+    shown = Table(title=f"{title}; confidence that least and greatest hold the median of more rounds", title_justify="left")
     for heading in ("figure", "contestant"):
         shown.add_column(heading, no_wrap=True)
-    for heading in ("median", "least", "greatest", "times better than tandem"):
+    for heading in ("median", "least", "greatest", "rounds", "confidence", "times better than tandem"):
         shown.add_column(heading, justify="right")
     before = ""
     for one in estimates(figures, runs):
@@ -221,7 +222,8 @@ def _figures(title: str, figures: Sequence[Figure], runs: Sequence[Any]) -> Tabl
         if title and before:
             shown.add_section()
         before = one["figure"]
-        shown.add_row(title, one["contestant"], *(number(one[name]) for name in ("value", "low", "high")), better)
+        bounds = (number(one[name]) for name in ("value", "low", "high"))
+        shown.add_row(title, one["contestant"], *bounds, str(one["n"]), f"{one['confidence']:.0%}", better)
     return shown
 
 

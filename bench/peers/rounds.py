@@ -1,6 +1,7 @@
 """The whole comparison: rounds in which every contestant has its turn, on one broker and one topic."""
 
 import os
+import platform
 import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
@@ -13,7 +14,8 @@ from bench.peers.catch_up import CaughtUp, catch_up
 from bench.peers.contestant import Contestant, Resources, Setting
 from bench.peers.contestants.archive import ARCHIVE
 from bench.peers.contestants.batch import BATCH, BatchContestant, Job
-from bench.peers.contestants.registry import FRESH, STREAMING
+from bench.peers.contestants.registry import STREAMING
+from bench.peers.contestants.tandem_served import SERVED
 from bench.peers.events import Answers, Shape, generate, truth, values
 from bench.peers.freshness import Fresh, Plan, measure
 from bench.peers.order import turns
@@ -23,14 +25,17 @@ from infra import kafka
 
 Result: TypeAlias = CaughtUp | Recomputed | Fresh
 TOPIC: Final = "requests"
+NO_TIME: Final = "no time left"
+"""The problem of a run that was left out."""
 _BEFORE: Final = timedelta(hours=2)
 
 
 @dataclass(frozen=True)
 class Scale:
-    """How much is measured: events to catch up with, pages, rounds of each part, and the most seconds of one run.
+    """How much is measured: events to catch up with, pages, rounds, and the most seconds of one run.
 
-    `repeat` is how often a process recomputes; its first time does not count. After `minutes` no further run begins.
+    `repeat` is how often a process recomputes; its first time does not count. `served` are measured once, for freshness, after
+    the rounds. After `minutes` no further run begins.
     """
 
     events: int
@@ -38,7 +43,7 @@ class Scale:
     rounds: int
     limit_s: float
     plan: Plan
-    fresh_rounds: int
+    served: tuple[Contestant, ...]
     repeat: int
     minutes: float
 
@@ -46,12 +51,20 @@ class Scale:
 FULL = Scale(
     events=1_000_000,
     pages=2_000,
-    rounds=3,
+    rounds=2,
     limit_s=300,
     plan=Plan(
-        rate=1_000, pages=2_000, warm_up=200, warm_up_limit_s=120, window_s=30, mark_every_s=0.1, first_limit_s=300, limit_s=120
+        rate=1_000,
+        pages=2_000,
+        warm_up=200,
+        warm_up_s=20,
+        warm_up_limit_s=110,
+        window_s=17,
+        mark_every_s=0.1,
+        first_limit_s=300,
+        limit_s=120,
     ),
-    fresh_rounds=2,
+    served=SERVED,
     repeat=4,
     minutes=38,
 )
@@ -60,8 +73,8 @@ QUICK = replace(
     events=200_000,
     rounds=1,
     limit_s=240,
-    plan=replace(FULL.plan, warm_up=50, warm_up_limit_s=60, window_s=15),
-    fresh_rounds=1,
+    plan=replace(FULL.plan, warm_up=50, warm_up_s=10, warm_up_limit_s=60),
+    served=(),
     repeat=3,
     minutes=9,
 )
@@ -105,38 +118,42 @@ def compare(arena: Arena, scale: Scale) -> Iterator[Result]:
     expected = truth(events)
     arena.say("archiving them for recomputes")
     job = archive(arena.setting("archive", TOPIC, fresh=False, number=0), scale.repeat, scale.limit_s)
-    for number in range(scale.rounds):
-        for run in _round(arena, scale, expected, job, number):
-            if time.monotonic() > end:
-                yield run.missing("no time left")
-                continue
-            arena.say(f"round {number + 1} of {scale.rounds}, {run.part}: {run.contestant}")
-            yield run.measure()
+    for run in runs(arena, scale, expected, job):
+        if time.monotonic() > end:
+            yield run.missing(NO_TIME)
+            continue
+        arena.say(f"round {run.round + 1} of {scale.rounds}, {run.part}: {run.contestant}")
+        yield run.measure()
 
 
 @dataclass(frozen=True)
-class _Run:
-    """A run that is still to be measured: its part of the comparison, the contestant, and what measures it."""
+class Run:
+    """A run that is still to be measured: its round and its part of the comparison, the contestant, and what measures it."""
 
+    round: int
     part: str
     contestant: str
     measure: Callable[[], Result]
     missing: Callable[[str], Result]
 
 
-def _round(arena: Arena, scale: Scale, expected: Answers, job: Job, number: int) -> Iterator[_Run]:
-    for contestant in turns(STREAMING, number):
-        yield _catch_up(arena, scale, expected, contestant, number)
-    for archiving in turns(ARCHIVE, number):
-        yield _archive(arena, scale, expected, archiving, number)
-    for batch in turns(BATCH, number):
-        yield _recompute(scale, expected, replace(job, folder=arena.folder / f"recompute-{number}-{batch.name}"), batch, number)
-    if number < scale.fresh_rounds:
-        for contestant in turns(FRESH, number):
+def runs(arena: Arena, scale: Scale, expected: Answers, job: Job) -> Iterator[Run]:
+    """Every run in order. Tandem's servers come last, so that a lack of time costs no peer a run."""
+    for number in range(scale.rounds):
+        for contestant in turns(STREAMING, number):
+            yield _catch_up(arena, scale, expected, contestant, number)
+        for archiving in turns(ARCHIVE, number):
+            yield _archive(arena, scale, expected, archiving, number)
+        for batch in turns(BATCH, number):
+            folder = arena.folder / f"recompute-{number}-{batch.name}"
+            yield _recompute(scale, expected, replace(job, folder=folder), batch, number)
+        for contestant in turns(STREAMING, number):
             yield _freshness(arena, scale, contestant, number)
+    for contestant in scale.served:
+        yield _freshness(arena, scale, contestant, scale.rounds - 1)
 
 
-def _catch_up(arena: Arena, scale: Scale, expected: Answers, contestant: Contestant, number: int) -> _Run:
+def _catch_up(arena: Arena, scale: Scale, expected: Answers, contestant: Contestant, number: int) -> Run:
     def measured() -> CaughtUp:
         setting = arena.setting(contestant.name, TOPIC, fresh=False, number=number)
         return catch_up(
@@ -146,10 +163,10 @@ def _catch_up(arena: Arena, scale: Scale, expected: Answers, contestant: Contest
     def missing(why: str) -> CaughtUp:
         return CaughtUp(contestant.name, number, scale.events, problem=why)
 
-    return _Run("catch-up", contestant.name, measured, missing)
+    return Run(number, "catch-up", contestant.name, measured, missing)
 
 
-def _archive(arena: Arena, scale: Scale, expected: Answers, contestant: BatchContestant, number: int) -> _Run:
+def _archive(arena: Arena, scale: Scale, expected: Answers, contestant: BatchContestant, number: int) -> Run:
     def measured() -> Recomputed:
         setting = arena.setting(f"archive-{contestant.name}", TOPIC, fresh=False, number=number)
         job = Job(setting, (), 1, setting.folder / "run")
@@ -159,20 +176,20 @@ def _archive(arena: Arena, scale: Scale, expected: Answers, contestant: BatchCon
     def missing(why: str) -> Recomputed:
         return Recomputed(contestant.name, number, scale.events, problem=why, part="archive")
 
-    return _Run("archive", contestant.name, measured, missing)
+    return Run(number, "archive", contestant.name, measured, missing)
 
 
-def _recompute(scale: Scale, expected: Answers, job: Job, contestant: BatchContestant, number: int) -> _Run:
+def _recompute(scale: Scale, expected: Answers, job: Job, contestant: BatchContestant, number: int) -> Run:
     def measured() -> Recomputed:
         return recompute(contestant, job, expected, events=scale.events, number=number, limit_s=scale.limit_s)
 
     def missing(why: str) -> Recomputed:
         return Recomputed(contestant.name, number, scale.events, problem=why)
 
-    return _Run("recompute", contestant.name, measured, missing)
+    return Run(number, "recompute", contestant.name, measured, missing)
 
 
-def _freshness(arena: Arena, scale: Scale, contestant: Contestant, number: int) -> _Run:
+def _freshness(arena: Arena, scale: Scale, contestant: Contestant, number: int) -> Run:
     def measured() -> Fresh:
         topic = topics.empty(arena.connection, f"live-{number}-{contestant.name}")
         setting = arena.setting(contestant.name, topic, fresh=True, number=number)
@@ -181,7 +198,7 @@ def _freshness(arena: Arena, scale: Scale, contestant: Contestant, number: int) 
     def missing(why: str) -> Fresh:
         return Fresh(contestant.name, number, problem=why)
 
-    return _Run("freshness", contestant.name, measured, missing)
+    return Run(number, "freshness", contestant.name, measured, missing)
 
 
 def machine(arena: Arena) -> dict[str, object]:
@@ -191,5 +208,14 @@ def machine(arena: Arena) -> dict[str, object]:
         "cores": arena.resources.cores,
         "heap": arena.resources.memory,
         "memory_gb": round(memory / 1e9, 1),
+        "processor": _processor(),
+        "system": platform.platform(),
         "load": os.getloadavg()[0],
     }
+
+
+def _processor() -> str:
+    """The model of the processor; from Linux's /proc, because its platform module does not know it."""
+    listed = Path("/proc/cpuinfo")
+    lines = listed.read_text("utf-8").splitlines() if listed.exists() else []
+    return next((line.split(":")[1].strip() for line in lines if line.startswith("model name")), platform.processor())

@@ -108,7 +108,7 @@ def _growth(call: Call, *, quick: bool) -> Output:
     with interrupted(), emptied(state, before=lambda: None):
         found = list(growing_history.measure(state, scale, cores=cores(), memory=_MEMORY, environ=call.environ, say=call.say))
     told = grown.document(found)
-    return Output(told, Group(grown.table(found), *grown.bends(found)), 0 if told["right"] else 1)
+    return Output(told, Group(grown.table(found), *grown.bends(found), *grown.slopes(found)), 0 if told["right"] else 1)
 
 
 def _session(call: Call, *, quick: bool) -> Output:
@@ -210,7 +210,8 @@ def _peers(call: Call, minutes: float | None, *, quick: bool) -> Output:
         complete = True
     if not complete:
         call.say("interrupted; the results so far follow")
-    document = compared.document(runs, contestants, {**machine, "quick": quick, "complete": complete})
+    whole = complete and not any(run.problem == peers.NO_TIME for run in runs)
+    document = compared.document(runs, contestants, {**machine, "quick": quick, "complete": whole})
     shown = Group(*compared.tables(runs, contestants, machine), *compared.problems(runs))
     return Output(document, shown, 0 if complete and document["agree"] else 1)
 

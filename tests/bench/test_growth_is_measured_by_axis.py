@@ -16,6 +16,7 @@ def test_every_size_is_recomputed_and_right(tmp_path: Path) -> None:
     found = list(measure(tmp_path, axes, cores=2, memory="1g", environ=os.environ, say=lambda _: None))
     assert [(one.axis, one.size) for one in found] == [(axis, size) for axis, sizes in axes.axes.items() for size in sizes]
     assert all(one.right and one.seconds > 0 and one.peak_bytes > 0 for one in found)
+    assert [one.duckdb_s is not None for one in found] == [True, True, False]
     assert report.document(found)["right"]
 
 
@@ -39,3 +40,12 @@ def test_a_steep_rise_of_the_cost_is_a_bend() -> None:
     assert not told["right"]
     assert [size["each_us"] for size in told["sizes"]] == [1.0, 1.4, 2.8, 1.0]
     assert report.table(found).row_count == 3
+
+
+def test_a_further_event_is_compared_with_duckdb() -> None:
+    found = [
+        Grown("events", Size(events), s, s, 1, right=True, duckdb_s=duckdb_s)
+        for events, s, duckdb_s in ((1_000_000, 2.0, 0.5), (4_000_000, 3.5, 1.5))
+    ]
+    (told,) = report.document(found)["slopes"]
+    assert told == "events: from 1,000,000 to 4,000,000 each further event costs 1.50 times what it costs DuckDB"

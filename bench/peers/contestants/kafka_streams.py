@@ -1,8 +1,9 @@
 """Kafka Streams, at least once and exactly once.
 
-As its documentation advises: RocksDB stores with caching, one thread a core, exactly_once_v2 with its default commit interval of
-100 ms. At least once commits as often where freshness is measured, and each second where it catches up, since its default of 30 s
-would show nothing for as long.
+As its documentation advises: RocksDB stores, one thread a core, exactly_once_v2 with its default commit interval of 100 ms. Where
+it catches up it has a cache, and at least once commits each second, since its default of 30 s would show nothing for as long.
+Where freshness is measured it has none, because a cache holds updates back until a commit
+(https://kafka.apache.org/40/streams/developer-guide/memory-mgmt), and at least once commits as often as the other.
 """
 
 from collections.abc import Mapping
@@ -26,7 +27,7 @@ def settings(guarantee: Guarantee, given: Resources) -> Mapping[str, str]:
         "processing.guarantee": guarantee,
         "num.stream.threads": str(given.cores),
         "commit.interval.ms": "1000" if seldom else "100",
-        "statestore.cache.max.bytes": str(64 << 20),
+        "statestore.cache.max.bytes": "0" if given.fresh else str(64 << 20),
         "replication.factor": "1",
         "auto.offset.reset": "earliest",
         "consumer.max.poll.records": "5000",

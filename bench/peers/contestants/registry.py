@@ -8,8 +8,8 @@ from bench.peers.contestants.kafka_streams import AT_LEAST_ONCE, EXACTLY_ONCE
 from bench.peers.contestants.pathway import PATHWAY
 from bench.peers.contestants.spark import SPARK
 from bench.peers.contestants.tandem import TANDEM
-from bench.peers.contestants.tandem_served import TANDEM_HOT, TANDEM_HOT_SELDOM, TANDEM_HTTP
+from bench.peers.contestants.tandem_served import SERVED
 
 STREAMING: Final[tuple[Contestant, ...]] = (TANDEM, AT_LEAST_ONCE, EXACTLY_ONCE, FLINK, PATHWAY, SPARK)
-FRESH: Final[tuple[Contestant, ...]] = (TANDEM, TANDEM_HTTP, TANDEM_HOT, TANDEM_HOT_SELDOM, *STREAMING[1:])
+FRESH: Final[tuple[Contestant, ...]] = (*STREAMING, *SERVED)
 """Those whose freshness is measured: besides the same, Tandem's server, by commits and with the hot tail."""

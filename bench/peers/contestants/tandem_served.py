@@ -10,14 +10,15 @@ from bench.peers.contestants import tandem
 from bench.peers.outputs import VIEW, Served
 from bench.peers.provided import script
 
-_UNLIMITED: Final = {"TANDEM_SERVING_RATE": "1000000", "TANDEM_SERVING_BURST": "1000000"}
+_UNLIMITED: Final = {"serving.rate": "1000000", "serving.burst": "1000000"}
+"""A client that looks every 10 ms asks more often than a token may by default."""
 
 
 def command(chosen: Mapping[str, str], setting: Setting) -> Command:
     """The speed layer and the server of a project with the view."""
     variables = {f"TANDEM_{name.replace('.', '_').upper()}": value for name, value in chosen.items()}
     words = (sys.executable, script("tandem_served"), str(tandem.project(setting)), str(setting.folder / "address"))
-    return Command(words, {**tandem.environment(setting), **_UNLIMITED, **variables})
+    return Command(words, {**tandem.environment(setting), **variables})
 
 
 def reader(setting: Setting) -> Command:
@@ -32,7 +33,7 @@ def _settings(chosen: Mapping[str, str], given: Resources) -> Mapping[str, str]:
 
 def served(name: str, **chosen: str) -> Contestant:
     """Tandem with its server and these settings; `__` stands for the dot in their names."""
-    named = {key.replace("__", "."): value for key, value in chosen.items()}
+    named = _UNLIMITED | {key.replace("__", "."): value for key, value in chosen.items()}
     return Contestant(
         name=name,
         version=tandem.version,
@@ -47,3 +48,4 @@ def served(name: str, **chosen: str) -> Contestant:
 TANDEM_HTTP: Final = served("tandem-http")
 TANDEM_HOT: Final = served("tandem-hot", serving__hot="true")
 TANDEM_HOT_SELDOM: Final = served("tandem-hot-seldom", serving__hot="true", speed__hot_trigger_ms="5000")
+SERVED: Final = (TANDEM_HTTP, TANDEM_HOT, TANDEM_HOT_SELDOM)

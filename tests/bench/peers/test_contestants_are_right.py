@@ -109,7 +109,17 @@ def test_every_marker_is_seen(contestant: Contestant, started, provided: Provide
     connection, pid = started
     topic = topics.empty(connection, f"live-{contestant.name}")
     given = setting(connection, provided, tmp_path / "run", f"fresh-{contestant.name}", topic=topic)
-    plan = Plan(rate=200, pages=50, warm_up=3, warm_up_limit_s=60, window_s=4, mark_every_s=0.2, first_limit_s=200, limit_s=100)
+    plan = Plan(
+        rate=200,
+        pages=50,
+        warm_up=3,
+        warm_up_s=0,
+        warm_up_limit_s=60,
+        window_s=4,
+        mark_every_s=0.2,
+        first_limit_s=200,
+        limit_s=100,
+    )
     found = measure(contestant, given, plan, number=0, broker=pid)
     assert (found.problem, found.differ, found.overdue) == ("", 0, 0)
     assert len(found.delays) >= 10

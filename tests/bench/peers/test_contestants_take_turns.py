@@ -2,7 +2,13 @@
 
 from collections import Counter
 from itertools import pairwise
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
 
+from bench.peers import rounds
+from bench.peers.contestants.batch import Job
+from bench.peers.contestants.registry import STREAMING
 from bench.peers.order import turns
 
 NAMES = ["a", "b", "c", "d", "e", "f"]
@@ -25,3 +31,16 @@ def test_consecutive_rounds_reverse_who_follows_whom() -> None:
 
 def test_a_lone_contestant_has_every_turn() -> None:
     assert turns(["a"], 3) == ["a"]
+
+
+def test_a_lack_of_time_costs_no_peer_a_run() -> None:
+    scale, nothing = rounds.FULL, Path("unused")
+    arena: Any = SimpleNamespace(folder=nothing)
+    setting: Any = None
+    planned = list(rounds.runs(arena, scale, {}, Job(setting, (), 1, nothing)))
+    last = [run.contestant for run in planned[-len(scale.served) :]]
+    assert last == [one.name for one in scale.served]
+    assert not set(last) & {run.contestant for run in planned[: -len(scale.served)]}
+    for one in STREAMING:
+        parts = [(run.round, run.part) for run in planned if run.contestant == one.name and run.part in ("catch-up", "freshness")]
+        assert parts == [(number, part) for number in range(scale.rounds) for part in ("catch-up", "freshness")]

@@ -3,6 +3,7 @@
 from typing import Any
 
 import pytest
+from rich.table import Table
 
 from bench.peers import report
 from bench.peers.catch_up import CaughtUp
@@ -60,3 +61,12 @@ def test_a_view_is_read_once_it_has_been_quiet_for_twice_its_longest_pause() -> 
         False,  # read already
         False,  # published again
     ]
+
+
+def test_who_took_part_in_fewer_rounds_has_less_confidence() -> None:
+    flink, tandem = one(RUNS, "s to catch up", "flink"), one(RUNS, "s to catch up", "tandem")
+    assert ((flink["n"], flink["confidence"]), (tandem["n"], tandem["confidence"])) == ((3, 0.75), (2, 0.5))
+    titled = [shown for shown in report.tables(RUNS, [], {}) if isinstance(shown, Table)]
+    columns = {str(column.header): list(column.cells) for column in titled[0].columns}
+    rows = list(zip(columns["contestant"], columns["rounds"], columns["confidence"], strict=True))
+    assert set(rows) == {("flink", "3", "75%"), ("tandem", "2", "50%")}

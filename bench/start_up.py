@@ -1,0 +1,77 @@
+"""How long commands take that do little: `python -m bench.start_up`, without Kafka and Spark.
+
+Commands over a small published view take turns with `python -c pass` and with the import of the libraries that read it. It
+prints medians, their bounds, and how many times as long as those two each took.
+"""
+
+import argparse
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Final
+
+from bench.commands import environ
+from bench.peers.estimates import Estimate, middle
+from bench.serving import published
+from views.errors import TandemError
+
+EMPTY: Final = "python -c pass"
+IMPORT: Final = "import pyarrow, deltalake"
+_KEYS: Final = 10_000
+
+
+def commands(project: Path) -> Mapping[str, Sequence[str]]:
+    """What is measured, by the name that is printed."""
+    tandem = (sys.executable, "-m", "cli")
+    of_project = ("--project", str(project), "--json")
+    return {
+        EMPTY: (sys.executable, "-c", "pass"),
+        IMPORT: (sys.executable, "-c", IMPORT),
+        "--help": (*tandem, "--help"),
+        "--version": (*tandem, "--version"),
+        "query": (*tandem, "query", published.VIEW, "--key", f"page={published.page(1)}", *of_project),
+        "check": (*tandem, "check", *of_project),
+        "status": (*tandem, "status", *of_project),
+        "history": (*tandem, "history", *of_project),
+    }
+
+
+def measured(folder: Path, rounds: int) -> dict[str, Estimate]:
+    """Seconds of each, by turns; the first time does not count. Raises TandemError if one fails."""
+    project = folder / "project"
+    published.publish(project, _KEYS)
+    seconds: dict[str, list[float]] = {}
+    for _ in range(1 + rounds):
+        for name, words in commands(project).items():
+            start = time.perf_counter()
+            done = subprocess.run(words, env=environ({}), check=False, capture_output=True, text=True)
+            seconds.setdefault(name, []).append(time.perf_counter() - start)
+            # `status` also ends with 1 if it finds something wrong: here nothing runs.
+            if done.returncode not in ((0, 1) if name == "status" else (0,)) or bool(done.stdout) == (name in (EMPTY, IMPORT)):
+                raise TandemError(f"{name} ended with exit code {done.returncode}: {done.stderr.strip()}")
+    return {name: middle(some[1:]) for name, some in seconds.items()}
+
+
+def lines(found: Mapping[str, Estimate]) -> list[str]:
+    """A line for each."""
+    base, needed = found[EMPTY].value, found[IMPORT].value
+    return [
+        f"{name:<26} {1000 * one.value:6.0f} ms ({1000 * (one.low or 0):.0f} to {1000 * (one.high or 0):.0f})   "
+        f"{one.value / base:5.1f} times {EMPTY}   {one.value / needed:5.2f} times {IMPORT}"
+        for name, one in found.items()
+    ]
+
+
+def main() -> None:
+    """Print a line for each."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--rounds", type=int, default=9)
+    with tempfile.TemporaryDirectory() as folder:
+        print("\n".join(lines(measured(Path(folder), parser.parse_args().rounds))))
+
+
+if __name__ == "__main__":
+    main()
