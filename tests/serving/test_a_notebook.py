@@ -65,6 +65,7 @@ def unordered(rows: list[dict[str, Any]]) -> list[dict[str, Any]]:
     return sorted(rows, key=repr)
 
 
+@pytest.mark.slow  # test_a_project_in_spark.py has the same frames
 @pytest.mark.spark
 def test_a_notebook_gets_the_rows_of_query_and_delta_rs(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     project, found = tmp_path / "project", tmp_path / "found"

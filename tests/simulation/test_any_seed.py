@@ -21,7 +21,7 @@ from tests.simulation.world import surroundings
 from tests.stack import PYTHONPATH
 
 _IN_A_ROW = 1000
-SCHEDULES = 20_000 if LONGER else 2000
+SCHEDULES = 20_000 if LONGER else 1000
 _OF_THE_DAY = 200
 _TOLD = 5
 

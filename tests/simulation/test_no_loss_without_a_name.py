@@ -27,7 +27,7 @@ from tests.simulation.moving import without_files
 from tests.simulation.numbers import SOURCE
 from tests.simulation.world import LOG_CALLS, Fetched, Run, found_in, stored, surroundings
 
-SCHEDULES = 5000 if LONGER else 500
+SCHEDULES = 5000 if LONGER else 250
 STEPS = 30
 
 

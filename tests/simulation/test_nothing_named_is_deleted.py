@@ -19,7 +19,7 @@ from tests.simulation.processes import Process
 from tests.simulation.simulation import STEPS, Simulation, Wrong
 from tests.simulation.world import surroundings
 
-SCHEDULES = 1000 if LONGER else 60
+SCHEDULES = 1000 if LONGER else 40
 _STEPS = 8 * STEPS
 
 
