@@ -6,7 +6,7 @@ from typing import Final
 
 from cli.doctor.check import Check, Finding, Problem, ok
 from cli.doctor.subject import Subject
-from ledger.delta.watched_table import POLL_REQUESTS
+from ledger.delta.watched_table import POLL_REQUESTS, SELDOM_S
 from ledger.publish import publications
 from ledger.realtime.hot_chain import LOOK_S
 
@@ -43,7 +43,8 @@ def _polling(subject: Subject) -> Iterator[Finding]:
         polled = (
             f"it polls {followed} tables at most twice every {every} ms, and its hot tails {beside} every {_hot_ms(every)} ms"
         )
-    found = f"a server sends {'up to ' if hot else ''}about {a_day(every) / 1e6:.1f} million requests a day: {polled}"
+    polled += f", or every {SELDOM_S:.0f} s while it counts the whole log"
+    found = f"a server sends up to about {a_day(every) / 1e6:.1f} million requests a day: {polled}"
     times = range(1, _DAY_MS)
     longer = times[bisect_left(times, x=True, key=lambda one: a_day(one) <= _MANY)]
     yield ok(found) if a_day(every) <= _MANY else MANY.found(found, longer=longer)

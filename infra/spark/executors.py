@@ -24,7 +24,7 @@ from views.errors import TandemError
 
 _LOOK_S: Final = 0.2
 _TOGETHER_S: Final = 1.0
-"""Executors of one session come at most this long after each other, unless the cluster is full."""
+"""Seconds to wait for another executor after the last registration."""
 _WATCH_S: Final = 2.0
 _END_S: Final = 10.0
 _SHOWN: Final = 3
@@ -110,7 +110,9 @@ def _remove(jvm: Any, application: str) -> None:
 
 
 def wait(context: SparkContext, settings: Settings, deadline: Deadline, log: Log | None) -> None:
-    """Return once an executor has come, and those soon after it. `log` is the JVM's, for reasons; None if it goes to a terminal.
+    """Return once an executor has registered, and no other one has followed within a second.
+
+    `log` is the JVM's, for reasons; None if it goes to a terminal.
 
     Raises NoExecutor at the deadline, or as soon as the cluster gives up.
     """
@@ -123,6 +125,8 @@ def wait(context: SparkContext, settings: Settings, deadline: Deadline, log: Log
     while not _stopped(context) and (now := _came(context)) > came:
         came = now
         never.wait(_TOGETHER_S)
+    if _stopped(context):
+        raise NoExecutor(_none_came(context, settings, log))
 
 
 def compare(context: SparkContext, settings: Settings, sent: str) -> None:

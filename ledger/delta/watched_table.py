@@ -14,6 +14,8 @@ from ledger.delta.addresses import Tables
 T = TypeVar("T")
 POLL_REQUESTS: Final = 2
 """How many requests a poll of an unchanged table sends to an object store."""
+SELDOM_S: Final = 5.0
+"""Seconds between two polls of an object store while all of the log is counted: only a publication can be new."""
 
 
 @dataclass

@@ -26,6 +26,7 @@ from serving.http.answers.cache import AnswerCache
 from serving.http.answers.code_lane import CodeLane
 from serving.http.answers.lane import Lane
 from serving.http.answers.sql_statements import Statements
+from serving.http.answers.whole_log import WholeLog
 from serving.http.metrics import Metrics
 from serving.http.operations.command import Tandem
 from serving.http.operations.part_states import LOG_S, Parts
@@ -69,8 +70,12 @@ def of_project(
     shown = readable(folders)
     definitions = DescribedDefinitions(tables, CodeLimits(seconds=seconds, readable=shown))
     store, coded = (Store(tables, secrets.randbits(64), serving.memory_mb << 20, definitions, feed) for _ in range(2))
-    lane = Lane(AnswerCache(store, serving.held_mb << 20), serving.poll_ms / 1000, clock, PollMetrics(metrics, log).polled)
-    code_lane = CodeLane(Lane(AnswerCache(coded, serving.held_mb << 20, code=True), serving.poll_ms / 1000, clock, _unseen))
+    every = serving.poll_ms / 1000
+    lane = Lane(AnswerCache(store, serving.held_mb << 20), every, clock, PollMetrics(metrics, log).polled)
+    code_lane = CodeLane(Lane(AnswerCache(coded, serving.held_mb << 20, code=True), every, clock, _unseen))
+    if not tables.local:
+        for one in (lane, code_lane.lane):
+            one.rests = WholeLog(settings, clock).counted
     if feed is not None:
         feed.woken = lambda: _feed_changed(feed, metrics, lane, code_lane)
     return Server(

@@ -35,7 +35,7 @@ class Tail:
     behind_bridge: bool = False
     problem: str | None = None
     hot: HotCommits = field(default=(), repr=False)
-    cold: "Tail | None" = field(default=None, repr=False, compare=False)
+    cold: "Tail | None" = field(default=None, repr=False)
 
     @property
     def every(self) -> tuple[Commit, ...]:
@@ -116,11 +116,12 @@ class Snapshot:
 
     @property
     def hot_positions(self) -> dict[tuple[str, str], Position]:
-        """The positions of the answers, by source and fingerprint, of the views that have hot commits."""
+        """The positions of the answers, by source and name, of the views that have hot commits."""
         return {
-            (source, fingerprint): tail.of(fingerprint).end
+            (source, name): tail.of(view.fingerprint).end
             for source, tail in self.tails.items()
-            for fingerprint in (tail.hot[0].partials if tail.hot else ())
+            for name, view in self.publication.views.items()
+            if tail.hot and view.fingerprint in tail.hot[0].partials
         }
 
     def gaps_of(self, source: str) -> dict[Gap, bool]:

@@ -134,10 +134,11 @@ class SnapshotFollower:
 
     def _behind(self, found: Snapshot) -> bool:
         ends = found.positions
+        live = found.publication.views
         views = (
-            reached.at_or_below(found.tails[source].of(fingerprint).end)
-            for (source, fingerprint), reached in self._hot_reached.items()
-            if source in ends
+            reached.at_or_below(found.tails[source].of(live[name].fingerprint).end)
+            for (source, name), reached in self._hot_reached.items()
+            if source in ends and name in live
         )
         return not (all(self._reached.get(source, LOG_START).at_or_below(end) for source, end in ends.items()) and all(views))
 

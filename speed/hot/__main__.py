@@ -77,9 +77,10 @@ class HotTails:
             if live is None:
                 self.stop.wait(_AGAIN_S)
                 continue
-            release, sources = live
+            (release, sources), replaced = live, Event()
             threads = [
-                Thread(target=self._guarded, args=(tables, release, name), name=f"hot {name}", daemon=True) for name in sources
+                Thread(target=self._guarded, args=(tables, release, name, replaced), name=f"hot {name}", daemon=True)
+                for name in sources
             ]
             for thread in threads:
                 thread.start()
@@ -88,14 +89,16 @@ class HotTails:
             # A release without views has no thread to wait for.
             self.stop.wait(0 if threads else _AGAIN_S)
 
-    def _guarded(self, tables: Tables, release: Release, name: str) -> None:
+    def _guarded(self, tables: Tables, release: Release, name: str, replaced: Event) -> None:
+        """Follow a source until another release is live, which any of the threads may find."""
         try:
-            self._follow(tables, release, name)
+            self._follow(tables, release, name, replaced)
+            replaced.set()
         except BaseException:
             self.stop.set()  # a defect: the server starts the process again
             raise
 
-    def _follow(self, tables: Tables, release: Release, name: str) -> None:
+    def _follow(self, tables: Tables, release: Release, name: str, replaced: Event) -> None:
         project = load_files(release.files)
         source = project.sources[name]
         views = {each: view for each, view in project.views.items() if view.source.name == name}
@@ -103,7 +106,7 @@ class HotTails:
         reports = Reports(f"the hot tail of source '{name}' stands aside", self.log)
         again_s = pause_s = _AGAIN_S
         polls = Reports(f"the hot tail of source '{name}' cannot poll the commits", self.log)
-        while not self.stop.is_set():
+        while not (self.stop.is_set() or replaced.is_set()):
             following: HotFollower | None = None
             try:
                 following = HotFollower(
@@ -118,7 +121,7 @@ class HotTails:
                     status=status,
                 )
                 following.begin()
-                while not self.stop.is_set():
+                while not (self.stop.is_set() or replaced.is_set()):
                     if following.step(_WAIT_S):
                         again_s = _AGAIN_S
                     self._report(release, name, following.status, distance(following.tail.base, following.tail.end))

@@ -15,6 +15,7 @@ from infra.kafka.bulk_reader import BulkReader
 from infra.settings import Settings
 from ledger.delta.addresses import Tables
 from ledger.delta.errors import Unreadable
+from ledger.delta.watched_table import SELDOM_S
 from ledger.log import archive_runs
 from ledger.log.counts import plus
 from ledger.log.positions import Position, upper
@@ -101,6 +102,7 @@ class HotFollower:
     _compared: float = field(default=float("-inf"), init=False)
     _covered: float = field(default=0.0, init=False)
     _next_fold: float = field(default=0.0, init=False)
+    _folding_s: float = field(default=0.0, init=False)
 
     def __post_init__(self) -> None:
         self._heavy = HeavyViews(self.clock)
@@ -141,13 +143,13 @@ class HotFollower:
         Under load records wait for the next fold's turn, so a fold has more of them. Raises Ended, LogMoved, OtherRelease,
         NoTopic.
         """
-        if self.tail.full:
-            self._heavy.judge(self.tail, late=False)
+        if self._heavy.taken_in(self.tail):
+            self._publish(HotChange(self.tail.base))
         left = wait_s if self.tail.full or self.away is not None else self._next_fold - self.clock()
         if left > 0:
             self.sleep(min(left, wait_s))
         folded = left <= wait_s and self._read_and_fold(wait_s)
-        if self.clock() - self._looked >= max(LOOK_S, self._poll_s):
+        if self.clock() - self._looked >= self._look_s:
             self._looked = self.clock()
             self._hand_over()
         return folded
@@ -164,9 +166,14 @@ class HotFollower:
         folded = self._fold()
         if folded:
             took = self.clock() - began
-            self._heavy.judge(self.tail, late=behind or took > _LATE_S)
+            self._heavy.judge(self.tail, seconds=self._folding_s, late=behind or self._folding_s > _LATE_S)
             self._next_fold = began if behind else began + max(_SHARE * took, self._poll_s / 2)
         return folded
+
+    @property
+    def _look_s(self) -> float:
+        """Seconds between two polls of the commits; more where each request costs money and no hot commit waits for one."""
+        return SELDOM_S if not self.tables.local and not self.tail.segments else max(LOOK_S, self._poll_s)
 
     @property
     def _poll_s(self) -> float:
@@ -195,7 +202,9 @@ class HotFollower:
             return False
         assert self._reader is not None  # since `begin`
         records, self._waiting = pa.concat_tables(self._waiting or [self._reader.nothing()]), []
+        began = self.clock()
         commit = self.tail.extend(records, end, at=self.now())
+        self._folding_s = self.clock() - began
         self._publish(HotChange(self.tail.base, commit))
         for merged in self.tail.compact():
             self._publish(HotChange(self.tail.base, merged))

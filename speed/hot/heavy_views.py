@@ -14,7 +14,7 @@ AGAIN_S: Final = 60.0
 """Seconds until a view that stood aside is folded again; twice as long each time, up to an hour."""
 _AGAIN_MOST_S: Final = 3600.0
 _HEAVY: Final = 0.25
-"""The part of the time or memory beyond which a view is heavy: without a lighter one the others would gain too little."""
+"""The share of time or memory above which a view is heavy; without a lighter one the others would gain too little."""
 
 
 @dataclass
@@ -24,30 +24,47 @@ class HeavyViews:
     clock: Callable[[], float]
     why: dict[str, str] = field(default_factory=dict, init=False)
     _late_since: float | None = field(default=None, init=False)
+    _was_full: bool = field(default=False, init=False)
     _until: dict[str, float] = field(default_factory=dict, init=False)
     _pause: dict[str, float] = field(default_factory=dict, init=False)
 
-    def judge(self, tail: HotTail, *, late: bool) -> None:
-        """Decide which views the tail leaves out from now on; `late` says that its last fold came too late."""
+    def judge(self, tail: HotTail, *, seconds: float, late: bool) -> None:
+        """Decide after a fold, which took these `seconds`, whether a view is left out from now on; `late`: it came too late."""
         now = self.clock()
         if not late:
             self._late_since = None
-            for fingerprint in [each for each in self.why if self._until[each] <= now and not tail.full]:
-                del self.why[fingerprint]
         elif self._late_since is None:
             self._late_since = now
         elif now - self._late_since >= LATE_S:
             self._late_since = now
-            self._leave_out("of the time of folds, which come too late", self._seconds(tail), now)
-        if tail.full:
-            self._leave_out("of the memory that serving.hot_mb grants", _bytes(tail), now)
+            self._leave_out("of the time of folds, which come too late", self._seconds(tail), seconds, now)
+        # Once for each time, because nothing is freed before commits take the place of a part.
+        if tail.full and not self._was_full:
+            self._leave_out("of the memory that serving.hot_mb grants", _bytes(tail), 0.0, now)
+        self._was_full = tail.full
         tail.left_out = frozenset(self.why)
 
-    def _leave_out(self, of: str, costs: dict[str | None, float], now: float) -> None:
-        """Leave out the heaviest view that the tail folds; `costs` also has, by None, what all views share."""
-        whole = sum(costs.values())
-        heaviest = max((each for each in costs if each is not None and each not in self.why), key=costs.__getitem__, default=None)
-        if heaviest is None or costs[heaviest] <= _HEAVY * whole:
+    def taken_in(self, tail: HotTail) -> bool:
+        """Whether the tail folds a view again from now on, which has stood aside for long enough."""
+        now, self._was_full = self.clock(), self._was_full and tail.full
+        due = [each for each in self.why if self._until[each] <= now]
+        if not due or self._late_since is not None or tail.full:
+            return False
+        for fingerprint in due:
+            del self.why[fingerprint]
+        tail.left_out = frozenset(self.why)
+        return True
+
+    def _leave_out(self, of: str, costs: dict[str | None, float], least: float, now: float) -> None:
+        """Leave out the heaviest view that the tail folds, unless it is the last one: then no other view would gain.
+
+        `costs` also has, by None, what all views share; together they are at least `least`.
+        """
+        folded = [each for each in costs if each is not None and each not in self.why]
+        if len(folded) < 2:
+            return
+        whole, heaviest = max(least, sum(costs.values())), max(folded, key=lambda each: costs[each])
+        if costs[heaviest] <= _HEAVY * whole:
             return
         pause = self._pause[heaviest] = min(2 * self._pause.get(heaviest, AGAIN_S / 2), _AGAIN_MOST_S)
         self._until[heaviest] = now + pause

@@ -249,7 +249,7 @@ def ask_the_past(world: World, since: datetime) -> None:
         found = PastPublication(world.tables, publication.number).refresh()
         assert isinstance(found, Snapshot), found
         for view in publication.views:
-            _equal(world, view, publication, _below(world, publication, view), publication.cut(SOURCE))
+            equal(world, view, publication, batch_states(world, publication, view), publication.cut(SOURCE))
 
 
 def ask_the_standing(world: World) -> None:
@@ -267,23 +267,21 @@ def _answers(world: World, state: Publication, tail: Tail) -> None:
         assert set(commit.partials) == fingerprints, f"release {state.release} is read with a commit of another"
     for view in state.views:
         realtime = united(decode(commit.partials[state.views[view].fingerprint]) for commit in tail.commits)
-        below = _below(world, state, view)
-        _equal(world, view, state, below, state.cut(SOURCE))
-        _equal(world, view, state, united([below, realtime]), tail.end, cut=state.cut(SOURCE))
+        below = batch_states(world, state, view)
+        equal(world, view, state, below, state.cut(SOURCE))
+        equal(world, view, state, united([below, realtime]), tail.end, cut=state.cut(SOURCE))
     if not world.missing:
         events = len({event.id for _, _, event in world.log.below(tail.end)})
         counted = state.counts[SOURCE].events if SOURCE in state.counts else 0
         assert counted + tail.counts.events == events, f"{counted} + {tail.counts.events} events are told of {events}"
 
 
-def _below(world: World, live: Publication, view: str) -> States:
+def batch_states(world: World, live: Publication, view: str) -> States:
     batch_view = live.views[view]
     return of_parts(world.tables, batch_view.address(world.tables, view), batch_view.parts)
 
 
-def _equal(
-    world: World, view: str, live: Publication, answer: States, position: Position, *, cut: Position | None = None
-) -> None:
+def equal(world: World, view: str, live: Publication, answer: States, position: Position, *, cut: Position | None = None) -> None:
     """What a named gap has counts nowhere below a cut; above it, it counts if it was counted before it was lost."""
     least = least_by_fingerprint()[live.views[view].fingerprint]
     missing = world.missing

@@ -6,7 +6,7 @@ from dataclasses import dataclass, field, replace
 from datetime import timedelta
 from functools import cache
 from random import Random
-from typing import ClassVar, Literal, cast
+from typing import Any, ClassVar, Literal, cast
 
 from batch.recompute.plan import BadRequest, Request
 from batch.release.apply import CannotApply
@@ -540,12 +540,12 @@ class Simulation(Io):
         if process.error is not None:
             raise AssertionError(f"nothing is in the way any more, yet: {process.error}") from process.error
 
-    _CHOICES = (
+    _CHOICES: ClassVar[tuple[Callable[[Any], None], ...]] = (
         *(_produce, _speed, _archive, _recompute, _maintain, _read, _time_goes_by),
         *(_apply, _promote, _roll_back, _retire),
         *(_again, _retain, _make_anew, _add_partition),
     )
-    _WEIGHTS: tuple[float, ...] = (5, 6, 3, 4, 1.5, 5, 1, 1.5, 3, 2, 0.3)
+    _WEIGHTS: ClassVar[tuple[float, ...]] = (5, 6, 3, 4, 1.5, 5, 1, 1.5, 3, 2, 0.3)
     _FURTHER: ClassVar = {False: (3, 0, 0, 0), True: (3, 7, 2.5, 0.5)}
 
 

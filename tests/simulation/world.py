@@ -351,8 +351,8 @@ def surroundings() -> Iterator[None]:
         patch.setattr(batch.runtime.exclusive, "table_locks", SimpleNamespace(hold=_hold))
         patch.setattr(batch.runtime.exclusive, "Tables", SimpleNamespace(of=lambda _: world().tables))
         patch.setattr(batch.maintain.maintain, "compact", SimpleNamespace(compact=lambda *_, **__: (0, 0)))
-        patch.setattr(speed.micro_batch.log_tail, "fold_records", _fold_records)
-        patch.setattr(speed.micro_batch.maintenance, "merging", lambda _: _merge)
+        patch.setattr(speed.micro_batch.log_tail, "fold_records", fold_records)
+        patch.setattr(speed.micro_batch.maintenance, "merging", lambda _: merge_partials)
         yield
 
 
@@ -672,7 +672,7 @@ def _planned_end(read: Callable[..., Position], checkpoint: Path | Position, *re
     return read(checkpoint, *rest) if isinstance(checkpoint, Path) else checkpoint
 
 
-def _fold_records(
+def fold_records(
     records: Fetched | Copied, task: object, views: Mapping[str, object], covered: Ranges, dedup_window: DedupWindow, **_: object
 ) -> Folded:
     """In place of a micro-batch's Spark job."""
@@ -698,5 +698,5 @@ def _ids_below(address: str, position: Position) -> set[int]:
     return {row["id"] for row in stored(address) if row["offset"] < position.get((row["topic"], row["partition"]), 0)}
 
 
-def _merge(fingerprint: str, partials: Sequence[bytes]) -> bytes:
+def merge_partials(fingerprint: str, partials: Sequence[bytes]) -> bytes:
     return encode(united(map(decode, partials)))

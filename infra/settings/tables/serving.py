@@ -11,7 +11,13 @@ class Serving(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """`[serving]`: answers over HTTP."""
 
     port: Annotated[Port, Meta(description="Port of `tandem serve`; 0 picks a free port.")] = 8640
-    poll_ms: Annotated[Positive, Meta(description="Milliseconds between two polls for new commits and publications.")] = 50
+    poll_ms: Annotated[
+        Positive,
+        Meta(
+            description="Milliseconds between two polls for new commits and publications. While answers count the whole log, an "
+            "object store is polled every 5 seconds, or every `poll_ms` if that is longer."
+        ),
+    ] = 50
     rate: Annotated[
         Positive,
         Meta(

@@ -7,8 +7,10 @@ from contextlib import asynccontextmanager, contextmanager, suppress
 from dataclasses import dataclass, field
 from typing import Final, TypeVar
 
+from ledger.delta.watched_table import SELDOM_S
 from serving.access.fair_pool import FairPool
 from serving.http.answers.cache import AnswerCache
+from serving.memory.store import Pinned
 from serving.read.outcome import Failed, ReadFailed
 from serving.read.snapshot import Snapshot
 from views.errors import said_by
@@ -24,7 +26,8 @@ class Lane:
     """Follows every commit and publication while it is `open`; `every` is the time between two polls, in seconds.
 
     Between two polls at least half of that time passes, also after a call of `wake` or a slow poll. After `wake` it answers with
-    hot commits at once if that needs no poll.
+    hot commits at once if that needs no poll. While `rests(pinned)` is true, only a publication can be new, and it polls every
+    `SELDOM_S` seconds.
     `clock` returns monotonic seconds; `polled` receives the result of each poll and its duration in seconds.
     """
 
@@ -32,6 +35,7 @@ class Lane:
     every: float
     clock: Callable[[], float]
     polled: Polled
+    rests: Callable[[Pinned], bool] = lambda _: False
     newest: Snapshot | Failed = field(
         default_factory=lambda: Failed("the server has not read the tables yet; try again"), init=False, repr=False
     )
@@ -129,8 +133,8 @@ class Lane:
 
     async def _follow(self) -> None:
         least = self.every / 2
-        earliest = self.clock() + least
-        due = self.clock() + self.every
+        began, stale = self.clock(), False
+        earliest, due = began + least, began + self.every
         while True:
             if (left := due - self.clock()) > 0:
                 with suppress(TimeoutError):
@@ -140,8 +144,12 @@ class Lane:
                     self._woken.clear()
                     if not await self._refresh_hot():
                         due = min(due, earliest)  # however often it is woken, it polls the tables at most twice in its time
+                        stale = True
                     continue
-            began = self.clock()
+            if not stale and self.clock() < began + SELDOM_S and await self._rests():
+                due = self.clock() + self.every
+                continue
+            began, stale = self.clock(), False
             await self._poll()
             earliest = self.clock() + least
             due = max(earliest, began + self.every)
@@ -156,6 +164,13 @@ class Lane:
             async with self._changed:
                 self._changed.notify_all()
         return True
+
+    async def _rests(self) -> bool:
+        """Whether a poll can wait; not for an answer that fails."""
+        if isinstance(self.newest, Failed):
+            return False
+        found = await self._looked(lambda: self.rests(self.cache.store.pinned()))
+        return found is True
 
     def _ended(self, following: "asyncio.Task[None]") -> None:
         """Stop answering: a lane that no longer polls cannot know what is current."""

@@ -11,6 +11,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from ledger.log.positions import LOG_START, Position, upper
+from ledger.publish.batch_parts import BatchView
+from ledger.publish.publications import Publication
 from ledger.realtime.commits import Commit
 from ledger.realtime.hot_chain import HotChange, HotCommits, continued
 from ledger.realtime.hot_messages import HotStatus, message_of
@@ -21,7 +23,8 @@ from serving.memory.hot_feed import HotFeed
 from serving.memory.store import Store
 from serving.read.outcome import Absent, Value
 from serving.read.selection import ALWAYS, select
-from serving.read.snapshot_follower import HOLD_S
+from serving.read.snapshot import Snapshot, Tail
+from serving.read.snapshot_follower import HOLD_S, SnapshotFollower
 from tests.samples import just
 from tests.serving.memory.test_memory_equals_the_reader import KNOWN, MORE, adopt, events
 from tests.serving.world import NOON, SOURCE, World, hit, nine_hits, position
@@ -255,6 +258,43 @@ def test_a_view_that_stands_aside_says_how_far_its_own_answers_count(world: Worl
     world.trigger(position(12))
     hot.hand_over()
     assert told() == [(None, position(12)), (position(12), position(13))], "a new process lacks the view"
+
+
+def test_hot_commits_of_a_release_with_other_definitions_continue_the_answers(world: World, feed: HotFeed) -> None:
+    """Its commits need not have come as far as the former release's hot commits; what has another meaning has another mark."""
+    first = world.live
+    second = replace(first, number=first.number + 1, release=2, views={name: renamed(view) for name, view in first.views.items()})
+    hot = Hot(world, feed)
+    world.append(0, hit("/", 10))
+
+    def at(publication: Publication) -> Snapshot:
+        commit = hot.commit(position(9), world.end)
+        marks = {view.fingerprint: commit.partials[first.views[name].fingerprint] for name, view in publication.views.items()}
+        cut = publication.cuts[SOURCE]
+        cold, hot_commit = Tail(cut, position(9)), replace(commit, partials=marks)
+        return Snapshot(publication, {SOURCE: replace(cold, end=commit.end, hot=(hot_commit,), cold=cold)})
+
+    following = SnapshotFollower(world.tables, feed)
+    following._hold(at(first), first.release, 0)
+    assert not following._behind(at(second))
+
+
+def renamed(view: BatchView) -> BatchView:
+    return replace(view, fingerprint=f"another {view.fingerprint}")
+
+
+def test_a_table_that_grows_below_hot_commits_is_news_for_a_view_that_stands_aside(world: World, feed: HotFeed) -> None:
+    connection, hot = Connection(Store(world.tables, 1, hot=feed)), Hot(world, feed)
+    hot.aside = frozenset([world.live.views["per_page"].fingerprint])
+    for number in (10, 11):
+        world.append(0, hit("/", number))
+        hot.read(world.end)
+    connection.refresh()
+    check(world, connection, world.end)
+    world.trigger(position(10))
+    connection.refresh()
+    assert stands(connection, world.project.views["per_page"]) == position(10)
+    check(world, connection, world.end)
 
 
 def test_hot_commits_of_another_release_are_not_counted(world: World, feed: HotFeed) -> None:

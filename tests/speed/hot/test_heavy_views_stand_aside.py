@@ -47,9 +47,9 @@ def clock(monkeypatch: pytest.MonkeyPatch) -> Clock:
     return found
 
 
-def tail() -> HotTail:
-    """A tail with two views and one segment."""
-    played = Played("sales", around=True, kinds=("minutes", "shops"))
+def tail(*, of: tuple[str, ...] = ("minutes", "shops")) -> HotTail:
+    """A tail with these views and one segment."""
+    played = Played("sales", around=True, kinds=of)
     played.append([(1, 0), (2, 1)])
     played.read(0)
     return played.hot
@@ -57,9 +57,9 @@ def tail() -> HotTail:
 
 def late(heavy: HeavyViews, hot: HotTail, clock: Clock) -> frozenset[str]:
     """Folds come too late for as long as a tail may be late; returns what is left out then."""
-    heavy.judge(hot, late=True)
+    heavy.judge(hot, seconds=0, late=True)
     clock.now += LATE_S
-    heavy.judge(hot, late=True)
+    heavy.judge(hot, seconds=0, late=True)
     return hot.left_out
 
 
@@ -67,17 +67,26 @@ def test_the_view_that_needs_the_most_time_stands_aside_once_folds_have_come_too
     hot, heavy = tail(), HeavyViews(clock)
     for wait in (0, LATE_S - 1):
         clock.now += wait
-        heavy.judge(hot, late=True)
+        heavy.judge(hot, seconds=0, late=True)
         assert not hot.left_out
-    heavy.judge(hot, late=False)
+    heavy.judge(hot, seconds=0, late=False)
     clock.now += LATE_S
-    heavy.judge(hot, late=True)
+    heavy.judge(hot, seconds=0, late=True)
     assert not hot.left_out, "it was in time meanwhile"
     assert late(heavy, hot, clock) == {"shops"}
     assert heavy.why == {"shops": "it needs 50% of the time of folds, which come too late"}
-    heavy.judge(hot, late=True)
+    heavy.judge(hot, seconds=0, late=True)
     assert hot.left_out == {"shops"}, "the others get as long again"
-    assert late(heavy, hot, clock) == {"shops", "minutes"}
+    assert late(heavy, hot, clock) == {"shops"}, "the last view stays: no other one would gain"
+
+
+def test_a_view_is_not_left_out_for_time_that_no_view_needs(clock: Clock) -> None:
+    """Such as that of identities."""
+    hot, heavy = tail(), HeavyViews(clock)
+    heavy.judge(hot, seconds=12, late=True)
+    clock.now += LATE_S
+    heavy.judge(hot, seconds=12, late=True)
+    assert not hot.left_out
 
 
 def test_a_view_that_needs_little_stays_whatever_makes_folds_late(clock: Clock) -> None:
@@ -90,32 +99,46 @@ def test_a_view_comes_back_ever_more_rarely_and_only_while_folds_are_in_time(clo
     for pause in (AGAIN_S, 2 * AGAIN_S, 4 * AGAIN_S):
         assert late(heavy, hot, clock) == {"shops"}
         back_at = clock.now - sum(clock.cost.values()) + pause
-        for now, is_late, expected in ((back_at - 1, False, {"shops"}), (back_at, True, {"shops"}), (back_at, False, set())):
-            clock.now = now
-            heavy.judge(hot, late=is_late)
-            assert hot.left_out == expected, now
+        clock.now = back_at
+        assert not heavy.taken_in(hot), "folds are still late"
+        heavy.judge(hot, seconds=0, late=False)
+        clock.now = back_at - 1
+        assert not heavy.taken_in(hot)
+        assert hot.left_out == {"shops"}
+        clock.now = back_at
+        assert heavy.taken_in(hot)
+        assert not hot.left_out
+        assert not heavy.taken_in(hot), "nothing has changed since"
     for _ in range(9):
         late(heavy, hot, clock)
+        heavy.judge(hot, seconds=0, late=False)
         clock.now += 3600
-        heavy.judge(hot, late=False)
-        assert not hot.left_out, "at least once an hour"
+        assert heavy.taken_in(hot), "at least once an hour"
 
 
 def test_the_view_whose_states_fill_the_memory_stands_aside(clock: Clock) -> None:
-    hot, heavy = tail(), HeavyViews(clock)
+    hot, heavy = tail(of=("minutes", "shops", "hops")), HeavyViews(clock)
     (segment,) = hot.segments
-    large = {"minutes": segment.commit.partials["minutes"], "shops": bytes(10_000)}
+    large = {**segment.commit.partials, "shops": bytes(20_000), "minutes": bytes(19_000)}
     hot._put((replace(segment, commit=replace(segment.commit, partials=large)),))
-    heavy.judge(hot, late=False)
-    assert not hot.left_out
-    hot.most = 1
-    heavy.judge(hot, late=False)
-    heavy.judge(hot, late=False)
-    assert hot.left_out == {"shops"}
+
+    def left_out_with(most: int) -> frozenset[str]:
+        hot.most = most
+        for _ in range(2):
+            assert not heavy.taken_in(hot)
+            heavy.judge(hot, seconds=0, late=False)
+        return hot.left_out
+
+    assert not left_out_with(1 << 20)
+    assert left_out_with(1) == {"shops"}, "one view each time, because nothing is freed before commits come"
     assert "% of the memory that serving.hot_mb grants" in heavy.why["shops"]
+    assert left_out_with(1 << 20) == {"shops"}
+    assert left_out_with(1) == {"shops", "minutes"}
     clock.now += 2 * AGAIN_S
-    heavy.judge(hot, late=False)
-    assert hot.left_out == {"shops"}, "not while the memory is full"
+    assert left_out_with(1) == {"shops", "minutes"}, "not while the memory is full"
+    hot.most = 1 << 20
+    assert heavy.taken_in(hot)
+    assert not hot.left_out
 
 
 def test_a_source_of_which_a_view_stands_aside_is_not_healthy() -> None:
@@ -154,15 +177,16 @@ def test_other_views_stay_ahead_and_answers_of_the_one_aside_stay_where_they_are
         ends.append(beside.position)
     assert (stands("per_minute"), stands("per_shop")) == (ends[3], ends[2])
     (status,) = beside.feed.statuses.values()
-    assert status.views_aside == {"per_shop": "it needs 96% of the time of folds, which come too late"}
+    assert status.views_aside == {"per_shop": "it needs 92% of the time of folds, which come too late"}
     beside.layer.drain()
     beside.step()
     assert (stands("per_minute"), stands("per_shop")) == (ends[3], ends[3])
-    beside.seconds += AGAIN_S
+    beside.step(later=AGAIN_S)
+    (status,) = beside.feed.statuses.values()
+    assert not status.views_aside, "it is folded again, and reported, before an event comes"
     beside.layer.topic.append(some([9]))
     beside.step()
-    beside.layer.topic.append(some([10]))
-    beside.step()
+    assert stands("per_shop") == beside.position
     assert stands("per_minute") == beside.position
     beside.layer.drain()
     beside.step()

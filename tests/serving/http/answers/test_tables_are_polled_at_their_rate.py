@@ -4,10 +4,13 @@ import asyncio
 import time
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from itertools import pairwise
 from pathlib import Path
 
 import pytest
 
+from ledger.delta.watched_table import SELDOM_S
+from serving.http.answers import lane as lanes
 from serving.http.answers.cache import AnswerCache
 from serving.http.answers.lane import Lane
 from serving.memory.hot_feed import HotFeed
@@ -60,6 +63,40 @@ def test_a_lane_that_is_woken_polls_before_its_time(tmp_path: Path) -> None:
                 while len(polls.times) < 2:
                     await lane.another(before, seconds=0.05)
             assert time.monotonic() - began < 4.0
+
+    asyncio.run(followed())
+
+
+def test_a_lane_rests_while_only_a_publication_can_be_new(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(lanes, "SELDOM_S", 1.0)
+    whole = [True]
+
+    async def followed() -> list[float]:
+        polls = Polls()
+        rests = lambda pinned: whole[0] and pinned.snapshot.positions[SOURCE] == position(9)  # noqa: E731
+        lane = Lane(AnswerCache(Store(nine_hits(tmp_path).tables, 1), 1 << 20), 0.01, time.monotonic, polls.polled, rests)
+        polls.after = lambda: whole.__setitem__(0, len(polls.times) < 4)
+        async with lane.open():
+            await asyncio.wait_for(polls.enough.wait(), 60)
+        return polls.times
+
+    times = asyncio.run(followed())
+    gaps = [later - earlier for earlier, later in pairwise(times)]
+    assert all(gap >= 1.0 for gap in gaps[:3])
+    assert max(gaps[3:]) < 1.0, "the log has something that is not counted"
+
+
+def test_a_lane_that_rests_polls_for_hot_commits_that_do_not_continue_what_it_has(tmp_path: Path) -> None:
+    async def followed() -> None:
+        polls = Polls()
+        tables = nine_hits(tmp_path).tables
+        lane = Lane(AnswerCache(Store(tables, 1), 1 << 20), 0.05, time.monotonic, polls.polled, lambda _: True)
+        async with lane.open(), asyncio.timeout(60):
+            before, began = lane.newest, time.monotonic()
+            lane.wake()
+            while len(polls.times) < 2:
+                await lane.another(before, seconds=0.05)
+            assert time.monotonic() - began < SELDOM_S
 
     asyncio.run(followed())
 
