@@ -80,13 +80,11 @@ def test_every_command_computes_there_what_it_computes_here(run: Run, tmp_path: 
     assert run("archive")["sources"]["sales"]["events"] == SALES
     run("recompute")
     assert rows() == {f"shop {shop}": (len(sold), sum(sold)) for shop, sold in enumerate(shops)}
-    assert run("verify", "--all")["agree"]
 
     file = tmp_path / "project" / "definitions.py"
     file.write_text(file.read_text().replace('total("cents")', 'maximum("cents")'))
     run("apply", "--max-lag", str(SALES))
     run("promote", "--max-lag", str(SALES))
-    assert rows() == {f"shop {shop}": (len(sold), max(sold)) for shop, sold in enumerate(shops)}
     assert run("verify", "--all")["agree"]
     run("maintain")
     assert rows() == {f"shop {shop}": (len(sold), max(sold)) for shop, sold in enumerate(shops)}
