@@ -18,7 +18,7 @@ _JOURNALS: Final = 2
 
 MANY: Final = Problem(
     "warn",
-    "a server polls the object store more than 5 million times a day, and stores charge for each request",
+    "a server may send the object store more than 5 million requests a day, and stores charge for each request",
     "set `serving.poll_ms` to {longer} or more; answers may then be older by that time",
 )
 
@@ -43,7 +43,8 @@ def _polling(subject: Subject) -> Iterator[Finding]:
         polled = (
             f"it polls {followed} tables at most twice every {every} ms, and its hot tails {beside} every {_hot_ms(every)} ms"
         )
-    polled += f", or every {SELDOM_S:.0f} s while it counts the whole log"
+    if every < SELDOM_S * 1000:
+        polled += f", or every {SELDOM_S:.0f} s while the server counts the whole log"
     found = f"a server sends up to about {a_day(every) / 1e6:.1f} million requests a day: {polled}"
     times = range(1, _DAY_MS)
     longer = times[bisect_left(times, x=True, key=lambda one: a_day(one) <= _MANY)]

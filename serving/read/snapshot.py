@@ -116,13 +116,18 @@ class Snapshot:
 
     @property
     def hot_positions(self) -> dict[tuple[str, str], Position]:
-        """The positions of the answers, by source and name, of the views that have hot commits."""
+        """The positions of the answers, by source and view, of the views that have hot commits."""
         return {
             (source, name): tail.of(view.fingerprint).end
             for source, tail in self.tails.items()
             for name, view in self.publication.views.items()
             if tail.hot and view.fingerprint in tail.hot[0].partials
         }
+
+    def counted_elsewhere(self, view: str, source: str) -> bool:
+        """Whether commits of another source count the view: a release may move it."""
+        mark = self.publication.views[view].fingerprint
+        return any(mark in commit.partials for name, tail in self.tails.items() if name != source for commit in tail.every)
 
     def gaps_of(self, source: str) -> dict[Gap, bool]:
         """The gaps of a source, in the order in which they were recorded, and whether the publication accepts each."""

@@ -138,7 +138,7 @@ class SnapshotFollower:
         views = (
             reached.at_or_below(found.tails[source].of(live[name].fingerprint).end)
             for (source, name), reached in self._hot_reached.items()
-            if source in ends and name in live
+            if source in ends and name in live and not found.counted_elsewhere(name, source)
         )
         return not (all(self._reached.get(source, LOG_START).at_or_below(end) for source, end in ends.items()) and all(views))
 

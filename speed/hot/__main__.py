@@ -77,9 +77,9 @@ class HotTails:
             if live is None:
                 self.stop.wait(_AGAIN_S)
                 continue
-            (release, sources), replaced = live, Event()
+            (release, sources), over = live, Event()
             threads = [
-                Thread(target=self._guarded, args=(tables, release, name, replaced), name=f"hot {name}", daemon=True)
+                Thread(target=self._guarded, args=(tables, release, name, over), name=f"hot {name}", daemon=True)
                 for name in sources
             ]
             for thread in threads:
@@ -89,16 +89,16 @@ class HotTails:
             # A release without views has no thread to wait for.
             self.stop.wait(0 if threads else _AGAIN_S)
 
-    def _guarded(self, tables: Tables, release: Release, name: str, replaced: Event) -> None:
+    def _guarded(self, tables: Tables, release: Release, name: str, over: Event) -> None:
         """Follow a source until another release is live, which any of the threads may find."""
         try:
-            self._follow(tables, release, name, replaced)
-            replaced.set()
+            self._follow(tables, release, name, over)
+            over.set()
         except BaseException:
             self.stop.set()  # a defect: the server starts the process again
             raise
 
-    def _follow(self, tables: Tables, release: Release, name: str, replaced: Event) -> None:
+    def _follow(self, tables: Tables, release: Release, name: str, over: Event) -> None:
         project = load_files(release.files)
         source = project.sources[name]
         views = {each: view for each, view in project.views.items() if view.source.name == name}
@@ -106,7 +106,7 @@ class HotTails:
         reports = Reports(f"the hot tail of source '{name}' stands aside", self.log)
         again_s = pause_s = _AGAIN_S
         polls = Reports(f"the hot tail of source '{name}' cannot poll the commits", self.log)
-        while not (self.stop.is_set() or replaced.is_set()):
+        while not (self.stop.is_set() or over.is_set()):
             following: HotFollower | None = None
             try:
                 following = HotFollower(
@@ -121,7 +121,7 @@ class HotTails:
                     status=status,
                 )
                 following.begin()
-                while not (self.stop.is_set() or replaced.is_set()):
+                while not (self.stop.is_set() or over.is_set()):
                     if following.step(_WAIT_S):
                         again_s = _AGAIN_S
                     self._report(release, name, following.status, distance(following.tail.base, following.tail.end))
@@ -145,13 +145,13 @@ class HotTails:
                     following.close()
             # Not while the error is handled, whose traceback holds the tail's memory and connection.
             following = None
-            if self._replaced(tables, release, pause_s):
+            if self._another_is_live(tables, release, pause_s, over):
                 return
 
-    def _replaced(self, tables: Tables, release: Release, seconds: float) -> bool:
+    def _another_is_live(self, tables: Tables, release: Release, seconds: float, over: Event) -> bool:
         """Wait before another start; returns at once whether another release is live meanwhile."""
         published = publications.watched(tables)
-        while seconds > 0 and not self.stop.wait(min(seconds, _AGAIN_S)):
+        while seconds > 0 and not (over.is_set() or self.stop.wait(min(seconds, _AGAIN_S))):
             seconds -= _AGAIN_S
             with suppress(TandemError):  # the start reports it
                 live = published.read()

@@ -164,6 +164,8 @@ class HotFollower:
         behind = not (self.tail.full or self.away is not None) and self._read(wait_s)
         began = self.clock()
         folded = self._fold()
+        if not folded and not self.tail.full and self.away is None:
+            self._heavy.in_time()
         if folded:
             took = self.clock() - began
             self._heavy.judge(self.tail, seconds=self._folding_s, late=behind or self._folding_s > _LATE_S)
@@ -173,7 +175,7 @@ class HotFollower:
     @property
     def _look_s(self) -> float:
         """Seconds between two polls of the commits; more where each request costs money and no hot commit waits for one."""
-        return SELDOM_S if not self.tables.local and not self.tail.segments else max(LOOK_S, self._poll_s)
+        return max(LOOK_S if self.tables.local or self.tail.segments else SELDOM_S, self._poll_s)
 
     @property
     def _poll_s(self) -> float:

@@ -29,23 +29,27 @@ class HeavyViews:
     _pause: dict[str, float] = field(default_factory=dict, init=False)
 
     def judge(self, tail: HotTail, *, seconds: float, late: bool) -> None:
-        """Decide after a fold, which took these `seconds`, whether a view is left out from now on; `late`: it came too late."""
+        """Decide after a fold of `seconds` whether a view stands aside; `late`: the fold came too late."""
         now = self.clock()
         if not late:
-            self._late_since = None
+            self.in_time()
         elif self._late_since is None:
             self._late_since = now
         elif now - self._late_since >= LATE_S:
             self._late_since = now
             self._leave_out("of the time of folds, which come too late", self._seconds(tail), seconds, now)
-        # Once for each time, because nothing is freed before commits take the place of a part.
+        # Once each time the tail fills: nothing is freed before commits pass a part.
         if tail.full and not self._was_full:
             self._leave_out("of the memory that serving.hot_mb grants", _bytes(tail), 0.0, now)
         self._was_full = tail.full
         tail.left_out = frozenset(self.why)
 
+    def in_time(self) -> None:
+        """Folds are not late now: one came in time, or the log has nothing to fold."""
+        self._late_since = None
+
     def taken_in(self, tail: HotTail) -> bool:
-        """Whether the tail folds a view again from now on, which has stood aside for long enough."""
+        """Fold again the views that have stood aside for long enough; returns whether there are any."""
         now, self._was_full = self.clock(), self._was_full and tail.full
         due = [each for each in self.why if self._until[each] <= now]
         if not due or self._late_since is not None or tail.full:

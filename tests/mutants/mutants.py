@@ -784,8 +784,8 @@ def _vacuum(tables: Tables, address: str, settings: Settings) -> Freed:
         "hot-view-steps-back",
         "a new process of hot tails lacks a view that the former one had, and its answers step back to the commits",
         "serving/read/snapshot_follower.py",
-        "            if source in ends and name in live\n",
-        "            if source not in ends and name in live\n",
+        "            if source in ends and name in live and",
+        "            if source not in ends and name in live and",
         "tests/serving/memory/test_answers_of_hot_commits.py::test_a_view_that_stands_aside_says_how_far_its_own_answers_count",
     ),
     Mutant(

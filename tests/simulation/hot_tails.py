@@ -145,6 +145,9 @@ class Dice:
         if self.roll.random() < 0.3:
             tail.left_out = frozenset(each for each in sorted(tail.views) if self.roll.random() < 0.4)
 
+    def in_time(self) -> None:
+        """Dice have no time."""
+
     def taken_in(self, _: object) -> bool:
         """Nothing comes back before the next fold."""
         return False
@@ -249,7 +252,7 @@ class HotServer(Reader):
 
     def _judge(self, found: Snapshot) -> None:
         live, tail, now = found.publication, found.tails[SOURCE], (self.clock(), self.feed.losses)
-        if now != self.judged:  # answers that were held may have been given up since
+        if now[1] != self.judged[1] or now[0] - self.judged[0] >= HOLD_S / 2:  # what was held may have been given up since
             self.position, self.views = LOG_START, {}
         assert self.position.at_or_below(tail.end), f"a server at {self.position} steps back to {tail.end}"
         fingerprints = {view.fingerprint for view in live.views.values()}

@@ -1,4 +1,4 @@
-"""Whether answers count the whole log: then a poll of the tables finds a publication at most, and can wait.
+"""Whether answers count the whole log: then a poll of the tables can find only a publication, and can wait.
 
 A request to the broker costs nothing, one to an object store costs money.
 """
@@ -16,7 +16,7 @@ from serving.memory.store import Pinned
 _PATIENCE_S: Final = 1
 """Seconds for which polls of the tables may wait for a broker."""
 _AGAIN_S: Final = 30.0
-"""Seconds for which a broker that did not answer is left alone."""
+"""Seconds without a request after the broker did not answer, or a topic was missing."""
 
 
 @dataclass
@@ -29,18 +29,23 @@ class WholeLog:
     _not_before: float = field(default=float("-inf"), init=False)
 
     def counted(self, pinned: Pinned) -> bool:
-        """Whether the answers at a snapshot count all records of all sources; False if the broker does not answer."""
-        snapshot, sources = pinned.snapshot, pinned.project.sources
+        """Whether the answers of every view at a snapshot count all records of its source.
+
+        False if the broker does not answer.
+        """
+        snapshot, views = pinned.snapshot, pinned.project.views.values()
         if not snapshot.tiled or self.clock() < self._not_before:
             return False
         try:
             if self._connection is None:
                 self._connection = kafka.connect(replace(broker.address(self.settings), timeout_s=_PATIENCE_S))
             connection = self._connection
-            return all(
-                Position.of(kafka.ends(connection, kafka.topics(connection, sources[name].topics))).at_or_below(end)
-                for name, end in snapshot.positions.items()
-            )
+            sources = {view.source.name: view.source for view in views}
+            ends = {
+                name: Position.of(kafka.ends(connection, kafka.topics(connection, source.topics)))
+                for name, source in sources.items()
+            }
+            return all(ends[view.source.name].at_or_below(snapshot.of(view).positions[view.source.name]) for view in views)
         except (kafka.NoBroker, kafka.NoTopic):
             self._connection, self._not_before = None, self.clock() + _AGAIN_S
             return False

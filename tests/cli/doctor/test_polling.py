@@ -11,7 +11,7 @@ from infra.folders import ROOT
 from tests.cli.doctor.looked import fine, wrong
 from tests.infra.storage.s3 import a_bucket
 
-WHOLE = ", or every 5 s while it counts the whole log"
+WHOLE = ", or every 5 s while the server counts the whole log"
 
 
 @pytest.fixture

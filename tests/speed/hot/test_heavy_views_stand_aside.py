@@ -89,6 +89,15 @@ def test_a_view_is_not_left_out_for_time_that_no_view_needs(clock: Clock) -> Non
     assert not hot.left_out
 
 
+def test_a_rest_of_the_log_between_two_late_folds_is_no_lateness(clock: Clock) -> None:
+    hot, heavy = tail(), HeavyViews(clock)
+    heavy.judge(hot, seconds=0, late=True)
+    heavy.in_time()
+    clock.now += 10 * LATE_S
+    heavy.judge(hot, seconds=0, late=True)
+    assert not hot.left_out
+
+
 def test_a_view_that_needs_little_stays_whatever_makes_folds_late(clock: Clock) -> None:
     clock.cost["before"] = 16
     assert not late(HeavyViews(clock), tail(), clock)

@@ -13,6 +13,7 @@ import pytest
 from infra import kafka
 from infra.kafka.topic import Topic
 from infra.settings import Serving, Settings
+from ledger.delta.addresses import Tables
 from ledger.log.counts import Counts
 from ledger.log.positions import LOG_START, Position
 from ledger.publish import releases
@@ -264,3 +265,16 @@ def test_folds_use_a_part_of_a_core_but_for_records_that_wait(tmp_path: Path, mo
     for _ in range(3):
         one.step(1.0)
     assert slept == pytest.approx([0.3])
+
+
+@pytest.mark.parametrize(
+    ("poll_ms", "local", "seconds"), [(50, True, 0.25), (50, False, 5), (60_000, True, 60), (60_000, False, 60)]
+)
+def test_an_idle_tail_never_polls_an_object_store_more_often_than_a_busy_one(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, *, poll_ms: int, local: bool, seconds: float
+) -> None:
+    world = nine_hits(tmp_path)
+    one, _ = following(world, world.writer.end)
+    one.settings = Settings(state=str(world.state), serving=Serving(poll_ms=poll_ms))
+    monkeypatch.setattr(Tables, "local", property(lambda _: local))
+    assert one._look_s == seconds
