@@ -766,7 +766,7 @@ def _vacuum(tables: Tables, address: str, settings: Settings) -> Freed:
     ),
     Mutant(
         "hot-view-counted-beyond-a-lack",
-        "a view that stood aside is answered with hot commits behind one that lacks it",
+        "answers of a view count hot commits that follow a hot commit without the view",
         "serving/read/snapshot.py",
         "takewhile(lambda commit: fingerprint in commit.partials, self.hot)",
         "filter(lambda commit: fingerprint in commit.partials, self.hot)",

@@ -175,8 +175,10 @@ class HotServer(Reader):
         return self.world.time.timestamp() + self.later
 
     def process(self, roll: Random, steps: int, grow: Callable[[], object]) -> None:
-        """One process of hot tails, for so many steps; then it stands still until another one takes its place. The log may `grow`
-        before each."""
+        """Run one process of hot tails for a number of steps. It then stands still until another process takes its place.
+
+        `grow` may append to the log before each step.
+        """
         if self.runs:
             return
         self.feed.disconnect("the process of hot tails has ended")

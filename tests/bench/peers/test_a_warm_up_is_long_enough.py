@@ -13,7 +13,7 @@ from bench.peers.rounds import FULL
 @pytest.mark.parametrize(
     ("publishes_s", "caught_up_s", "lasts_s"),
     [(0.05, 0, 20), (0.5, 0, 100), (5.0, 0, 110), (0.05, 60, 60)],
-    ids=["a fast one", "a slow one", "one that is too slow", "one with a backlog"],
+    ids=["fast", "slow", "too slow", "with a backlog"],
 )
 def test_a_warm_up_has_its_publications_and_its_seconds(
     monkeypatch: pytest.MonkeyPatch, publishes_s: float, caught_up_s: float, lasts_s: float
