@@ -1,5 +1,8 @@
 """The command line's entry: prints help and version, and leaves all else to cli/command_line.py."""
 
+import atexit
+import contextlib
+import os
 import sys
 
 from cli.registry import COMMANDS, OF_CHECKOUT, USAGE
@@ -37,8 +40,22 @@ def _help() -> str:
 
 
 def console() -> None:
-    """The console script of an installed copy."""
-    sys.exit(main(sys.argv[1:]))
+    """Run the command that this process was started for, and end the process with its exit code."""
+    codes: list[int] = []
+    # Registered before all other functions, so called after them.
+    atexit.register(_leave, codes)
+    codes.append(main(sys.argv[1:]))
+    sys.exit(codes[0])
+
+
+def _leave(codes: list[int]) -> None:
+    """End the process here if its command has ended. The interpreter's own end lets a library's thread abort it (SIGABRT)."""
+    if not codes:
+        return
+    for stream in (sys.stdout, sys.stderr):
+        with contextlib.suppress(OSError, ValueError):  # its reader or the command has closed it
+            stream.flush()
+    os._exit(codes[0])
 
 
 if __name__ == "__main__":

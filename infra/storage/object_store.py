@@ -4,7 +4,10 @@ obstore wraps the client that delta-rs is built on, so both take the same option
 are the store's own (`If-None-Match: *` on S3): a store without them must not be used.
 """
 
+import atexit
+import ctypes
 import io
+from collections import deque
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
@@ -22,6 +25,21 @@ from views.errors import TandemError
 
 _PART_BYTES: Final = 8 << 20
 """Bytes of one part of an upload. A smaller file is put by one request."""
+
+
+_read_last: Final = deque[pa.NativeFile](maxlen=256)
+"""The files opened last. Without it one of Arrow's threads may release the last reference to a file."""
+
+
+@atexit.register
+def _keep_read_last() -> None:
+    """Keep these files beyond the interpreter's end.
+
+    A thread of Arrow that releases a file waits for the interpreter's lock; an interpreter that is ending answers by ending the
+    thread, and with it, from within a destructor of C++, the process: SIGABRT after work that was done.
+    """
+    for file in _read_last:
+        ctypes.pythonapi.Py_IncRef(ctypes.py_object(file))
 
 
 class StoreFailed(TandemError, OSError):
@@ -137,7 +155,9 @@ class ObjectStore:
         head = self.head(name)
         if head is None:
             raise FileNotFoundError(f"{self.url}/{name}")
-        return pa.PythonFile(_Reader(self._store, name, head.size), "r")
+        file = pa.PythonFile(_Reader(self._store, name, head.size), "r")
+        _read_last.append(file)
+        return file
 
     def head(self, name: str) -> Head | None:
         """Size, time and entity tag of an object; None if it does not exist."""

@@ -1,6 +1,8 @@
 """A bucket beyond the port: ranges of large objects, credentials from the environment, errors of one line."""
 
 import random
+import subprocess
+import sys
 from collections.abc import Callable, Mapping
 from typing import Any, Final
 
@@ -9,6 +11,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from cli.demo.s3_server import bucket
+from infra.folders import child_environment
 from infra.storage.object_store import ObjectStore, StoreFailed
 from infra.storage.resolve import is_local, storage_at
 from tests.infra.storage.azure import azure_container
@@ -16,6 +19,7 @@ from tests.infra.storage.go_s3 import go_bucket
 from tests.infra.storage.google import google_bucket
 from tests.infra.storage.quick_s3 import quick_bucket
 from tests.infra.storage.s3 import Refusing, a_bucket
+from tests.stack import environ
 from views.errors import TandemError
 
 CREDENTIALS = ("aws_access_key_id", "aws_secret_access_key")
@@ -59,6 +63,24 @@ def test_some_columns_of_a_parquet_file_are_read_without_the_others() -> None:
             pq.write_table(rows, upload.stream, use_dictionary=False, compression="none")
         with storage.open("t/part.parquet") as file:
             assert pq.ParquetFile(file).read(["n"]) == rows.select(["n"])
+
+
+def test_no_thread_of_arrow_is_left_with_the_last_reference_to_a_file() -> None:
+    """Not even when the interpreter ends: there the thread would abort the process."""
+    code = """
+import gc
+from infra.storage import object_store
+object_store._Reader.__del__ = lambda self: print(self._name, "is released")
+storage = object_store.ObjectStore("memory:///")
+for number in range(2 + object_store._read_last.maxlen):
+    storage.put_if_absent(f"file {number}", b"content")
+    with storage.open(f"file {number}") as file:
+        file.read()
+del file
+gc.collect()
+"""
+    ended = subprocess.run([sys.executable, "-c", code], env=child_environment(environ()), capture_output=True, check=True)
+    assert ended.stdout == b"file 0 is released\nfile 1 is released\n", "of all files only the oldest"
 
 
 def test_credentials_come_from_the_environment_and_are_never_shown(monkeypatch: pytest.MonkeyPatch) -> None:
