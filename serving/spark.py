@@ -14,6 +14,7 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.pandas.types import from_arrow_type
 from pyspark.sql.types import StructField, StructType
 
+from infra.spark.first_task import compare, compared
 from ledger.delta.addresses import Tables
 from ledger.delta.location import Location
 from ledger.publish import releases
@@ -102,9 +103,10 @@ def frame_of(session: SparkSession, tables: Tables, snapshot: Snapshot, definiti
     )
 
     def presented(sent: pa.Table) -> pa.Table:  # PySpark reads the types, which a functools.partial does not tell
+        compare()
         return _presented(work, sent)
 
-    sent = context.parallelize(items, max(1, len(items))).flatMap(partial(_sent, work))
+    sent = context.parallelize(items, max(1, len(items))).flatMap(compared(partial(_sent, work)))
     found = session.createDataFrame(sent, _BUCKETS, verifySchema=False).repartition(work.buckets, "bucket").groupBy("bucket")
     return found.applyInArrow(presented, schema_of(answer_schema(definition)))
 

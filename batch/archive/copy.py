@@ -16,6 +16,7 @@ from batch.archive.decode import Decoding
 from batch.runtime import spark_jobs
 from infra.kafka import Topic
 from infra.spark.errors import SPARK_ERRORS, sentence
+from infra.spark.first_task import compared
 from infra.spark.kafka_source import topic_ids, topic_offsets
 from ledger.delta.location import Location
 from ledger.files.file_ranges import RECORDS, FileRange
@@ -76,7 +77,7 @@ def copy(
             "value",
             "headers",
         )
-        return total(rows.mapInArrow(partial(copy_records, work, typed=typed), SCHEMA).toArrow(), typed=typed)
+        return total(rows.mapInArrow(compared(partial(copy_records, work, typed=typed)), SCHEMA).toArrow(), typed=typed)
     except SPARK_ERRORS as error:
         raise spark_jobs.TaskFailed(f"source {work.source!r} cannot be archived: {sentence(error)}") from error
 

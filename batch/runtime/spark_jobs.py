@@ -11,6 +11,7 @@ from typing import TypeVar
 from pyspark.sql import SparkSession
 
 from infra.spark.errors import SPARK_ERRORS, sentence
+from infra.spark.first_task import compared
 from views.errors import TandemError
 
 Item = TypeVar("Item")
@@ -26,7 +27,7 @@ def each(session: SparkSession, work: Callable[[Item], Result], items: Sequence[
     """The results of `work` for each item, one task each, in the order of the items. Raises TaskFailed."""
     if not items:
         return []
-    return _collected(lambda: session.sparkContext.parallelize(items, len(items)).map(work).collect())
+    return _collected(lambda: session.sparkContext.parallelize(items, len(items)).map(compared(work)).collect())
 
 
 def each_then(
@@ -39,8 +40,8 @@ def each_then(
     """One task per item returns (bucket, value) pairs, then one task per bucket gathers its values. Raises TaskFailed."""
     if not items:
         return []
-    pairs = session.sparkContext.parallelize(items, len(items)).flatMap(work)
-    return _collected(pairs.partitionBy(buckets, int).mapPartitions(partial(_gathered, gather)).collect)
+    pairs = session.sparkContext.parallelize(items, len(items)).flatMap(compared(work))
+    return _collected(pairs.partitionBy(buckets, int).mapPartitions(compared(partial(_gathered, gather))).collect)
 
 
 def _gathered(gather: Callable[[Iterator[Value]], Iterable[Result]], pairs: Iterator[tuple[int, Value]]) -> Iterable[Result]:

@@ -5,16 +5,13 @@ import io
 import zipfile
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 from infra import folders
 from infra.files import atomic_files
 from infra.settings import Settings
 from infra.settings.spark_master import kind
 from views.errors import TandemError
-
-if TYPE_CHECKING:  # PySpark takes memory, and processes that only compare properties do not need it
-    from pyspark import SparkContext
 
 SHIPPED: Final = ("views", "ledger", "infra", "batch", "speed", "serving", "tandem")
 """The packages that a task may import."""
@@ -90,8 +87,8 @@ def _straggling() -> dict[str, str]:
     }
 
 
-def ship(context: "SparkContext", folder: Path) -> str:
-    """Send the platform's packages to the executors, those that start later, too; returns the archive's name.
+def packed(folder: Path) -> Path:
+    """The archive of the platform's packages, for SparkContext.addPyFile, in this folder; its name depends on its content.
 
     A task needs no other code: the project's files are a part of it (views/project/project.py: load_files).
     """
@@ -99,8 +96,7 @@ def ship(context: "SparkContext", folder: Path) -> str:
     target = folder / f"tandem-{hashlib.sha256(content).hexdigest()[:16]}.zip"
     if not target.exists():
         atomic_files.replace(target, content)
-    context.addPyFile(str(target))
-    return target.name
+    return target
 
 
 def _archive() -> bytes:

@@ -130,7 +130,7 @@ def wait(context: SparkContext, settings: Settings, deadline: Deadline, log: Log
 
 
 def compare(context: SparkContext, settings: Settings, sent: str) -> None:
-    """Compare the versions of the executors that have come with this process's; `sent` is what infra.spark.cluster.ship returned.
+    """Compare the versions of the executors that have come with this process's; `sent` is the archive that they import.
 
     Raises OtherVersions, and NoExecutor if no task can run.
     """

@@ -1,16 +1,20 @@
-"""The first task of a session on a cluster: what its executors run, compared with this process.
+"""What the executors of a cluster run, compared with the driver: by the first task of a session, and before each later task.
 
 An executor imports this module before anything is known of its packages, so it needs the standard library alone.
 """
 
+import base64
+import json
+import os
 import platform
 import socket
 import sys
-from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import asdict, dataclass
+from functools import cache, partial
 from importlib import metadata
 from pathlib import Path
-from typing import Final
+from typing import Final, TypeVar
 
 import infra
 
@@ -19,6 +23,15 @@ COMPUTING: Final = (
     *("deltalake", "obstore", "fastavro", "protobuf", "tzdata", "pytz"),
 )
 """The packages that tasks import: those that compute numbers, read and write tables, and decode records."""
+
+DRIVER: Final = "TANDEM_DRIVER"
+"""The environment variable of executors that has the driver's report; a driver without executors of its own sets none."""
+
+Result = TypeVar("Result")
+
+
+class DifferentExecutor(Exception):
+    """This executor would compute with something else than the driver; the text names each difference."""
 
 
 @dataclass(frozen=True)
@@ -36,6 +49,39 @@ def report(_: object = None) -> Report:
     """The report of the process that calls it."""
     packages = {name: _version(name) for name in COMPUTING}
     return Report(socket.gethostname(), sys.executable, platform.python_version(), packages, _copy())
+
+
+def told(sent: str) -> str:
+    """The value of DRIVER: this process's report, and the archive `sent` from which executors should import Tandem."""
+    text = json.dumps({"report": asdict(report()), "sent": sent})
+    return base64.b64encode(text.encode()).decode("ascii")  # YARN writes variables into a script of its shell
+
+
+def compared(task: Callable[..., Result]) -> Callable[..., Result]:
+    """A function that compares its process with the driver before it calls `task`: an executor may come after the first task.
+
+    It raises DifferentExecutor. Spark then repeats the task, on another executor if it can.
+    """
+    return partial(_compared, task)
+
+
+def _compared(task: Callable[..., Result], *arguments: object) -> Result:
+    compare()
+    return task(*arguments)
+
+
+def compare() -> None:
+    """Compare this process with the driver, if the driver has told its versions. Raises DifferentExecutor."""
+    if found := _found(os.environ.get(DRIVER)):
+        raise DifferentExecutor(f"{found}: install there what the driver has")
+
+
+@cache
+def _found(driver: str | None) -> str:
+    if driver is None:
+        return ""
+    known = json.loads(base64.b64decode(driver))
+    return "; ".join(differences(Report(**known["report"]), [report()], known["sent"]))
 
 
 def differences(here: Report, there: Iterable[Report], sent: str) -> list[str]:

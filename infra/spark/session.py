@@ -24,7 +24,7 @@ from infra.logs import files, log4j
 from infra.logs.files import Bounds, bounds, log_of
 from infra.logs.lines import spoken
 from infra.settings import Settings
-from infra.spark import cluster, executors
+from infra.spark import cluster, executors, first_task
 from infra.spark.errors import SPARK_ERRORS, java_ended, sentence
 from infra.spark.launch import launch
 from infra.spark.properties import properties
@@ -105,6 +105,9 @@ def _launch(
     configured.set("spark.driver.extraJavaOptions", " ".join([logging_options, *options, given]).strip())
     configured.setMaster(settings.spark.master).setAppName(f"tandem {app}")
     set_environment(settings, found)
+    code = cluster.packed(settings.folder / "spark") if cluster.remote(settings) else None
+    if code is not None:
+        configured.set(f"spark.executorEnv.{first_task.DRIVER}", first_task.told(code.name))
     log = log_of(settings.folder, f"spark-{app}")
     log.parent.mkdir(parents=True, exist_ok=True)
     with log.open("ab") as sink:
@@ -134,11 +137,12 @@ def _launch(
         raise NoSession(f"Java ended while Spark started on {found.home}{said}") from error
     if not debug:
         hush(context)
-    if cluster.remote(settings):
+    if code is not None:
         deadline = deadline if cluster.waits(settings) else executors.Deadline(settings, jvm_log)
         try:
             executors.wait(context, settings, deadline, jvm_log)
-            executors.compare(context, settings, cluster.ship(context, settings.folder / "spark"))
+            context.addPyFile(str(code))
+            executors.compare(context, settings, code.name)
             executors.watch(context, settings, jvm_log)
         except BaseException:
             context.stop()

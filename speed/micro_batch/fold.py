@@ -6,6 +6,7 @@ from datetime import datetime
 from functools import partial
 from typing import TYPE_CHECKING, Final
 
+from infra.spark.first_task import compared
 from ledger.log.counts import Counts, add
 from speed.dedup.dedup_window import DedupWindow
 from speed.dedup.duplicates import find_duplicates
@@ -97,7 +98,7 @@ def fold_shares(
 
 def _run(records: "DataFrame", workers: Workers, task: Task) -> list[Share]:
     task = replace(task, known=workers.known(records, task.known))
-    return shares(records.mapInArrow(partial(fold, task), SCHEMA).toArrow())
+    return shares(records.mapInArrow(compared(partial(fold, task)), SCHEMA).toArrow())
 
 
 def _counts(found: Sequence[Share], ranges: Ranges) -> Counts:

@@ -9,6 +9,7 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.pandas.types import from_arrow_schema
 
 from infra.kafka import Topic
+from infra.spark.first_task import compared
 from infra.spark.kafka_source import topic_ids, topic_offsets
 from ledger.delta.addresses import Tables
 from ledger.delta.location import Location
@@ -61,7 +62,8 @@ def of_archive(spark: SparkSession, tables: Tables, source: Source, ranges: Rang
     rows = even_rows(count, spark.sparkContext.defaultParallelism, least=_FEWEST_ROWS, most=_MOST_ROWS)
     slices = cut(archive.files, ranges, rows=rows)
     schema = from_arrow_schema(pa.schema([RECORDS_SCHEMA.field(name) for name in columns]))
-    return spark.range(0, len(slices), 1, len(slices)).mapInArrow(partial(_of_slices, archive.place, slices, columns), schema)
+    frame = spark.range(0, len(slices), 1, len(slices))
+    return frame.mapInArrow(compared(partial(_of_slices, archive.place, slices, columns)), schema)
 
 
 def subscription(topics: Sequence[Topic]) -> dict[str, str]:

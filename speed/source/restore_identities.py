@@ -10,6 +10,7 @@ import pyarrow as pa
 from pyspark.sql import DataFrame, SparkSession
 
 from infra import kafka
+from infra.spark.first_task import compared
 from ledger.delta.addresses import Tables
 from ledger.log.positions import Position, ranges
 from speed.dedup.dedup_window import BYTES, DedupWindow, recalled
@@ -77,7 +78,7 @@ def seen(
             return dedup_window.without(number, newest=max(stamps, default=None))
         number -= len(group)
         for frame in _records(reading, group[0].start, group[-1].end):
-            rows = frame.mapInArrow(partial(identify, task), SCHEMA).toArrow()
+            rows = frame.mapInArrow(compared(partial(identify, task)), SCHEMA).toArrow()
             found = joined([from_ipc(row) for row in rows["share"].to_pylist()])
             dedup_window = dedup_window.with_identities(values(found), numbered(found, group, first=number))
     return dedup_window

@@ -1,17 +1,21 @@
 """An executor that would compute with something else than this process is named with each difference."""
 
 import os
+import re
 import subprocess
 import sys
 from dataclasses import replace
+from pathlib import Path
+from typing import Final
 
 import pytest
 
-from infra.folders import ROOT
+from infra.folders import ROOT, child_environment
 from infra.settings import Settings, Spark
 from infra.spark import cluster, first_task
 from infra.spark.first_task import Report
 from infra.spark.properties import properties as every_property
+from tests.stack import environ
 from views.errors import TandemError
 
 HERE = Report("driver", "/venv/bin/python", "3.11.7", {"duckdb": "2.0.0", "numpy": "2.4.1"}, "/opt/tandem")
@@ -47,6 +51,66 @@ def test_a_report_needs_no_package() -> None:
     command = "import sys; sys.path.insert(0, sys.argv[1]); from infra.spark import first_task; print(first_task.report())"
     found = subprocess.run([sys.executable, "-I", "-S", "-c", command, str(ROOT)], capture_output=True, text=True, check=True)
     assert "'duckdb': None" in found.stdout
+
+
+def test_a_task_on_an_executor_that_differs_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    task, here = first_task.compared(max), first_task.report()
+    monkeypatch.delenv(first_task.DRIVER, raising=False)
+    assert task(1, 2) == 2, "a session without a cluster"
+    monkeypatch.setenv(first_task.DRIVER, first_task.told(here.tandem))
+    assert task(1, 2) == 2
+    monkeypatch.setenv(first_task.DRIVER, first_task.told("tandem-1.zip"))
+    with pytest.raises(first_task.DifferentExecutor, match=r"imports Tandem from .*, and not the copy"):
+        task(1, 2)
+
+
+_TASKS: Final = re.compile(r"\.(?:mapInArrow|mapPartitions|mapInPandas|foreachPartition|flatMap|map)\((?!compared\()")
+
+
+@pytest.mark.parametrize("package", ["batch", "speed", "serving"])
+def test_each_task_is_compared(package: str) -> None:
+    """A task that is passed to Spark without the comparison would compute on any executor."""
+    found = [
+        f"{file.relative_to(ROOT)}: {line.strip()}"
+        for file in sorted((ROOT / package).rglob("*.py"))
+        for line in file.read_text("utf-8").splitlines()
+        if _TASKS.search(line)
+    ]
+    assert found == []
+
+
+@pytest.mark.slow
+@pytest.mark.spark
+def test_an_executor_that_comes_after_the_first_task_is_compared_too(tmp_path: Path) -> None:
+    """The first task finds nothing, as if this executor had come later."""
+    code = """
+import os, sys
+from dataclasses import replace
+from batch.runtime import spark_jobs
+from infra.settings import Settings, Spark
+from infra.spark import first_task, session
+told, report = first_task.told, first_task.report
+
+def altered(sent):
+    here = report()
+    first_task.report = lambda: replace(here, packages={**here.packages, "numpy": "1.0"})
+    driver, first_task.report = told(sent), report
+    return driver
+
+first_task.told = altered
+settings = Settings(state=sys.argv[1], spark=Spark(master="local-cluster[1,1,1024]"))
+running = session.get_or_create_session(settings, "test", environ=os.environ)
+try:
+    spark_jobs.each(running, abs, [-1])
+except spark_jobs.TaskFailed as error:
+    print(error)
+running.stop()
+"""
+    line = [sys.executable, "-c", code, str(tmp_path / "state")]
+    variables = {**child_environment(environ()), "SPARK_LOCAL_IP": "127.0.0.1"}
+    ended = subprocess.run(line, env=variables, capture_output=True, text=True, check=True, timeout=300)
+    numpy = first_task.report().packages["numpy"]
+    assert f"has numpy {numpy}, and this process 1.0: install there what the driver has" in ended.stdout
 
 
 def properties(master: str, cores: int, **changes: object) -> dict[str, str]:
