@@ -10,7 +10,7 @@ from views.sql import engine
 from views.view import View, bind
 from views.windows.placement import REASON
 
-_BEHIND = "_behind"
+_ENDS = "_ends"
 
 
 def after_final(view: View, events: pa.Table, watermark: int | None) -> int:
@@ -32,6 +32,7 @@ def after_final(view: View, events: pa.Table, watermark: int | None) -> int:
         return 0
     if placement.steps.fold.prepare is not None:
         behind = placement.steps.fold.prepare(behind, list(view.keys))
-    sql = f"SELECT count(*) AS n FROM {judged_sql(view)} WHERE {REASON} IS NULL AND {placement.timing.ends} <= {until}"
-    found = [counted["n"][0].as_py() for _, counted in engine.halved(sql, EVENTS, behind) if counted is not None]
-    return sum(found)
+    # The watermark is not part of the statement, which would be planned again for each micro-batch.
+    sql = f"SELECT {placement.timing.ends} AS {_ENDS} FROM {judged_sql(view)} WHERE {REASON} IS NULL"
+    ends = [found[_ENDS] for _, found in engine.halved(sql, EVENTS, behind) if found is not None]
+    return sum(pc.sum(pc.less_equal(column, scalar(until, pa.int64()))).as_py() or 0 for column in ends)

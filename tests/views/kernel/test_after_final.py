@@ -12,6 +12,7 @@ from tests.samples import EPOCH, Sample, share, table
 from views.kernel.kernel import after_final
 from views.measures import count
 from views.source.source import Source
+from views.sql import engine
 from views.view import View
 from views.windows import Window, all_time, calendar, count_window, hopping, session, sliding_count_window, tumbling
 
@@ -80,3 +81,13 @@ def test_a_window_is_final_exactly_its_lateness_after_its_end() -> None:
 def test_no_lateness_is_too_long() -> None:
     patient = Source(topic="samples", event=Sample, event_time="at", name="samples", lateness=timedelta.max)
     assert after_final(View(patient, window=tumbling(seconds=7), measures={"n": count()}), table([{"at": START}]), 0) == 0
+
+
+def test_one_plan_serves_every_watermark() -> None:
+    """Each micro-batch has another watermark, and a plan costs several times as much as its run."""
+    view = View(SOURCE, window=tumbling(seconds=10), measures={"n": count()})
+    rows, plans = table([{"at": START}]), []
+    for seconds in (20, 21, 22):
+        assert after_final(view, rows, us(START + seconds * SECOND)) == 1
+        plans.append(len(engine.connection().execute("FROM duckdb_prepared_statements()").fetchall()))
+    assert plans[0] == plans[1] == plans[2]
