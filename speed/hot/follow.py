@@ -52,7 +52,7 @@ _ASK_S: Final = 5.0
 _COMPARE_S: Final = 5.0
 """Seconds between two comparisons with commits: each costs as much as the fold of these commits."""
 _SHARE: Final = 4
-"""A fold begins at least this many times as long after the one before it as that one took: folds use a part of one core."""
+"""A fold begins at least this many times its CPU time after the one before it began: folds use a part of one core."""
 _LATE_S: Final = 0.5
 """Seconds of a fold from which on it comes too late: records that arrive meanwhile wait as long."""
 _UNCOVERED_S: Final = 30.0
@@ -75,6 +75,8 @@ class OtherRelease(Exception):
 class HotFollower:
     """The hot tail of one source of the live release; `send` passes messages to the server. For one thread.
 
+    `clock` returns monotonic seconds, `cpu` the seconds of CPU time that the thread has used.
+
     `away` says why the broker does not answer now, if so, and `unread` why the tables cannot be read. The hot commits stay
     meanwhile: they are still right.
     """
@@ -89,6 +91,7 @@ class HotFollower:
     send: Callable[[HotMessage], None]
     clock: Callable[[], float] = time.monotonic
     sleep: Callable[[float], None] = time.sleep
+    cpu: Callable[[], float] = time.thread_time
     status: HotStatus = field(default_factory=HotStatus)
     away: str | None = field(default=None, init=False)
     unread: str | None = field(default=None, init=False)
@@ -162,14 +165,15 @@ class HotFollower:
 
     def _read_and_fold(self, wait_s: float) -> bool:
         behind = not (self.tail.full or self.away is not None) and self._read(wait_s)
-        began = self.clock()
+        began, spent = self.clock(), self.cpu()
         folded = self._fold()
         if not folded and not self.tail.full and self.away is None:
             self._heavy.in_time()
         if folded:
-            took = self.clock() - began
+            # Not by the clock: a fold that waits for a core or the broker uses nothing meanwhile, and would wait again for it.
+            cost = self.cpu() - spent
             self._heavy.judge(self.tail, seconds=self._folding_s, late=behind or self._folding_s > _LATE_S)
-            self._next_fold = began if behind else began + max(_SHARE * took, self._poll_s / 2)
+            self._next_fold = began if behind else began + max(_SHARE * cost, self._poll_s / 2)
         return folded
 
     @property

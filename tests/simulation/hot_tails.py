@@ -226,6 +226,7 @@ class HotServer(Reader):
             send,
             clock=lambda: float(next(seconds)),
             sleep=lambda _: None,
+            cpu=lambda: float(next(seconds)),
         )
 
     def look(self) -> Snapshot | None:

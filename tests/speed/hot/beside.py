@@ -64,6 +64,7 @@ class Beside:
             self.layer.now,
             self.feed.apply,
             lambda: self.seconds,
+            cpu=lambda: self.seconds,
         )
         self._hot.begin()
 

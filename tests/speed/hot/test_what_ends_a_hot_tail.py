@@ -236,11 +236,13 @@ def test_a_reason_is_reported_once_until_another_one_or_all_is_well() -> None:
 
 
 def test_folds_use_a_part_of_a_core_but_for_records_that_wait(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A fold that takes 0.1 s is followed by the next one 0.4 s after it began; a log that has more is read on at once."""
+    """A fold that costs 0.1 s is followed by the next one 0.4 s after it began, however long it waited for its core; a log that
+    has more is read on at once.
+    """
     world = nine_hits(tmp_path)
     one, _ = following(world, world.writer.end)
-    now, slept = [100.0], list[float]()
-    one.clock = lambda: now[0]
+    now, used, slept = [100.0], [7.0], list[float]()
+    one.clock, one.cpu = lambda: now[0], lambda: used[0]
     one._asked = one._covered = one._looked = 100.0
 
     def sleep(seconds: float) -> None:
@@ -248,7 +250,8 @@ def test_folds_use_a_part_of_a_core_but_for_records_that_wait(tmp_path: Path, mo
         now[0] += seconds
 
     def fold(_: HotFollower) -> bool:
-        now[0] += 0.1
+        now[0] += 0.15
+        used[0] += 0.1
         return True
 
     one.sleep = sleep
@@ -259,12 +262,12 @@ def test_folds_use_a_part_of_a_core_but_for_records_that_wait(tmp_path: Path, mo
     assert slept == []
     assert not one.step(0.2), "it looks at the commits meanwhile"
     assert one.step(0.2)
-    assert slept == pytest.approx([0.2, 0.1])
+    assert slept == pytest.approx([0.2, 0.05])
     monkeypatch.setattr(HotFollower, "_read", lambda *_: True)
     slept.clear()
     for _ in range(3):
         one.step(1.0)
-    assert slept == pytest.approx([0.3])
+    assert slept == pytest.approx([0.25])
 
 
 @pytest.mark.parametrize(
