@@ -54,6 +54,8 @@ def find_duplicates(shares: Sequence[pa.Table], dedup_window: DedupWindow, gener
 
 
 def _by_partition(found: pa.Table) -> Drops:
+    if not found.num_rows:
+        return {}
     topics, partitions = found["_topic_id"].cast(pa.string()), found["_partition"].to_numpy()
     names, where = np.array(topics.to_pylist(), dtype=object), places(found)
     there = set(zip(names.tolist(), partitions.tolist(), strict=True))
