@@ -96,7 +96,7 @@ def read_commit(handle: DeltaTable, path: str) -> Commit:
 
 
 def from_rows(rows: Sequence[Mapping[str, Any]]) -> Commit:
-    """The commit of these rows; inverse of `to_rows`."""
+    """The commit of these rows; inverse of `row_values`."""
     first = rows[0]
     views = [row for row in rows if row["fingerprint"] is not None]
     return Commit(
@@ -115,30 +115,39 @@ def from_rows(rows: Sequence[Mapping[str, Any]]) -> Commit:
     )
 
 
+def row_values(commit: Commit) -> list[dict[str, Any]]:
+    """The values of the commit's rows by column of SCHEMA."""
+    shared = {
+        "epoch": commit.epoch,
+        "kind": commit.kind,
+        "start_position": _text(commit.start.to_json()),
+        "end_position": _text(commit.end.to_json()),
+        "batches": commit.batches,
+        "counts": _text(commit.counts.to_json()),
+        "maxima": _text(maxima_to_json(commit.maxima)),
+        "newest": commit.newest,
+        "watermark": commit.watermark,
+        "at": commit.at,
+        "by": commit.by,
+        "caught_up": commit.caught_up,
+        "identities_since": commit.identities_since,
+    }
+    fingerprints: list[str | None] = [*sorted(commit.partials)] or [None]
+    return [
+        {
+            "fingerprint": name,
+            **shared,
+            "rejected": _text(dict(commit.rejected.get(name or "", {}))),
+            "after_final": commit.after_final.get(name or "", 0),
+            "partial": commit.partials.get(name or ""),
+        }
+        for name in fingerprints
+    ]
+
+
 def to_rows(commit: Commit) -> pa.Table:
     """The rows of the commit's file."""
-    fingerprints: list[str | None] = [*sorted(commit.partials)] or [None]
-    number = len(fingerprints)
-    columns: dict[str, list[Any]] = {
-        "fingerprint": fingerprints,
-        "epoch": [commit.epoch] * number,
-        "kind": [commit.kind] * number,
-        "start_position": [_text(commit.start.to_json())] * number,
-        "end_position": [_text(commit.end.to_json())] * number,
-        "batches": [commit.batches] * number,
-        "counts": [_text(commit.counts.to_json())] * number,
-        "rejected": [_text(dict(commit.rejected.get(name or "", {}))) for name in fingerprints],
-        "maxima": [_text(maxima_to_json(commit.maxima))] * number,
-        "newest": [commit.newest] * number,
-        "watermark": [commit.watermark] * number,
-        "after_final": [commit.after_final.get(name or "", 0) for name in fingerprints],
-        "at": [commit.at] * number,
-        "by": [commit.by] * number,
-        "caught_up": [commit.caught_up] * number,
-        "identities_since": [commit.identities_since] * number,
-        "partial": [commit.partials.get(name or "") for name in fingerprints],
-    }
-    return pa.Table.from_pydict(columns, SCHEMA)
+    return pa.Table.from_pylist(row_values(commit), SCHEMA)
 
 
 def _span(handle: DeltaTable, path: str) -> Span:

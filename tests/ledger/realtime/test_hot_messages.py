@@ -3,13 +3,17 @@
 from io import BufferedWriter, BytesIO, RawIOBase
 from typing import Any
 
+import msgspec
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from ledger.realtime import hot_messages
-from ledger.realtime.hot_chain import HotChange
+from ledger.realtime.commit_files import row_values
+from ledger.realtime.commits import Commit
+from ledger.realtime.hot_chain import HotChange, decoded
 from ledger.realtime.hot_messages import HotMessage, HotStatus, message_of, read, write
+from tests.ledger.test_one_commit_per_micro_batch import FULL
 from tests.ledger.tiny import SOURCE, at, fold
 from views.errors import TandemError
 
@@ -54,7 +58,7 @@ def test_messages_are_read_as_they_were_sent_up_to_where_the_stream_breaks(sever
     assert list(read(BytesIO(whole[:cut]))) == expected
 
 
-@pytest.mark.parametrize("change", CHANGES)
+@pytest.mark.parametrize("change", [*CHANGES, HotChange(FULL.start, FULL)])
 def test_a_change_is_the_one_that_was_sent(change: HotChange | None) -> None:
     assert message_of(1, SOURCE, HotStatus(), change).change == change
 
@@ -73,3 +77,22 @@ def test_what_is_no_message_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
         next(read(BytesIO(b"\0\0\0\1x")))
     with pytest.raises(TandemError, match="a hot commit of 1 bytes cannot be read"):
         HotMessage(1, SOURCE, HotStatus(), {}, b"x").change  # noqa: B018 - it is read here
+
+
+DAMAGES = (
+    st.none() | st.booleans() | st.integers(-9, 2**63) | st.text(max_size=3) | st.sampled_from(["[1]", "{}", "[[1, 2]]", '"x"'])
+)
+
+
+@given(st.binary() | st.tuples(st.sampled_from(sorted(row_values(FULL)[0])), DAMAGES, st.booleans()))
+def test_a_damaged_commit_is_read_as_another_or_refused_in_a_sentence(damage: Any) -> None:
+    if isinstance(damage, tuple):
+        name, value, drop = damage
+        rows = row_values(FULL)
+        rows[0] = {column: held for column, held in (rows[0] | {name: value}).items() if not (drop and column == name)}
+        damage = msgspec.msgpack.encode(rows)
+    try:
+        found = decoded(damage)
+    except TandemError:
+        return
+    assert isinstance(found, Commit)
