@@ -6,7 +6,8 @@ publication is not retained, `TokenGone` is raised: nothing is skipped or repeat
 
 A token of answers with hot commits continues only while some hot commits have exactly the events that those counted: until the
 hot tail merges them with later ones or starts again, or commits take their place. Commits of the same range may count another
-duplicate, or never come, so they do not say which rows the reader has.
+duplicate, or never come, so they do not say which rows the reader has. The process that told a reader its last changes still
+knows for a while (serving/memory/recent.py): there the reader continues from any token.
 """
 
 import json
@@ -101,6 +102,7 @@ class Watch:
     store: Store
     name: str
     _before: CachedView
+    _told: tuple[str, CachedView] | None = None
 
     def look(self, pinned: Pinned) -> Changes | None:
         """The changes up to a snapshot since the last call, None if there are none. Raises TokenGone, ReadFailed, Unreadable."""
@@ -111,14 +113,22 @@ class Watch:
             raise TokenGone(f"view {self.name!r} has another meaning since publication {number}; scan it again")
         self._before = held
         found = None if held is before else _changes(view, memory, before)
-        return found if found is not None and (found.rows.total or found.gone.num_rows) else None
+        news = found if found is not None and (found.rows.total or found.gone.num_rows) else None
+        if news is not None:
+            self._told = news.token, held
+        if self._told is not None:  # also without news: the reader still has this token
+            self.store.recent.put(*self._told)
+        return news
 
 
 def watch(store: Store, pinned: Pinned, name: str, since: Token | None) -> Watch:
     """A reader at a token, or at the snapshot. Raises TokenGone, UnknownView, ReadFailed, Unreadable."""
     view, memory = _memory(store, pinned, name)
     held = memory.answers.held
-    return Watch(store, name, held if since is None else _at(store, view, held, since))
+    if since is None:
+        return Watch(store, name, held)
+    known = _at(store, view, held, since)
+    return Watch(store, name, known, (str(since), known))
 
 
 def changes(store: Store, name: str, since: Token | None) -> Iterator[Changes]:
@@ -156,6 +166,9 @@ def _at(store: Store, view: View, held: CachedView, since: Token) -> CachedView:
     """The cached view at a token. Raises TokenGone, ReadFailed, Unreadable."""
     if since == token_of(held):
         return held
+    known = store.recent.get(str(since))
+    if known is not None and known.batch.fingerprint == held.batch.fingerprint:
+        return known
     hot = _hot(held, since)
     batch = _batch(store, view, since) if since.fingerprint == held.batch.fingerprint else None
     found = tail(Follower(store.tables, since.release, view.source.name).poll(), since.cut)

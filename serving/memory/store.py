@@ -17,6 +17,7 @@ from ledger.publish.batch_parts import BatchView
 from serving.memory.answers import Answers
 from serving.memory.cached_view import CachedView, Origin, OutgrowsMemory, followed, loaded
 from serving.memory.layout import Layout
+from serving.memory.recent import Recent
 from serving.read.definitions import IN_PROCESS, Definitions
 from serving.read.outcome import Failed, Outcome, ReadFailed
 from serving.read.provenance import Layer, Provenance
@@ -59,8 +60,9 @@ class Pinned:
 class Store:
     """Follows a project's tables with at most `memory` bytes of views; `seed` is the key of the hashes by which rows are found.
 
-    A view that alone needs more is read from its files for each question. While a view is rebuilt, both copies use memory. With
-    `hot`, hot commits continue the realtime tables.
+    A view that alone needs more is read from its files for each question. While a view is rebuilt, both copies use memory; the
+    former one also while `recent` keeps it, from which clients of changes continue. With `hot`, hot commits continue the realtime
+    tables.
     """
 
     tables: Tables
@@ -68,6 +70,7 @@ class Store:
     memory: int = MEMORY
     definitions: Definitions = IN_PROCESS
     hot: Hot | None = None
+    recent: Recent = field(default_factory=Recent, repr=False)
     _pinned: Pinned | Failed | None = field(default=None, init=False, repr=False)
     _held: dict[str, CachedView] = field(default_factory=dict, init=False, repr=False)
     _outgrown: dict[str, BatchView] = field(default_factory=dict, init=False, repr=False)

@@ -1,12 +1,14 @@
 """A client of changes that drops at any event has the rows of the answer once it resumes, or has to read all rows again."""
 
 import random
+import time
 from dataclasses import dataclass, field
 
 import pytest
 
 from serving.changes import Token, TokenGone, watch
 from serving.connection import Connection
+from serving.memory.recent import SECONDS
 from serving.memory.store import Store
 from speed.hot.follow import Ended
 from tests.serving.test_changes_are_neither_lost_nor_repeated import Known, known, taken_in
@@ -93,8 +95,17 @@ def test_a_client_that_drops_at_any_event_ends_with_the_rows_of_the_answer(besid
     assert sum(client.over for client in clients)
 
 
-def test_rows_that_only_hot_commits_counted_end_with_their_token(beside: Beside) -> None:
-    """Hot commits count one of two duplicates, the commit the other: no table names the row that a client has of the first."""
+def forget(connection: Connection) -> None:
+    """Let the time pass for which a server knows what it told clients."""
+    connection.store.recent.clock = lambda: time.monotonic() + 2 * SECONDS
+
+
+@pytest.mark.parametrize("back", ["soon", "late"])
+def test_rows_that_only_hot_commits_counted_end_with_their_token(beside: Beside, back: str) -> None:
+    """Hot commits count one of two duplicates, the commit the other: no table names the row that a client has of the first.
+
+    The server that told the client knows it for a while.
+    """
     layer = beside.layer
     beside.start()
     beside.connection.refresh()
@@ -111,9 +122,11 @@ def test_rows_that_only_hot_commits_counted_end_with_their_token(beside: Beside)
     layer.drain()
     beside.step()
     beside.connection.refresh()
+    if back == "late":
+        forget(beside.connection)
     client.resume(beside.connection)
     client.look()
-    assert (client.over, [row["shop"] for row in client.rows.values()]) == (1, ["b"])
+    assert (client.over, [row["shop"] for row in client.rows.values()]) == (int(back == "late"), ["b"])
 
 
 @pytest.mark.parametrize("again", [False, True])
@@ -134,3 +147,27 @@ def test_a_token_ends_once_hot_commits_are_merged_across_its_end_or_folded_by_an
     assert token.hot is not None
     with pytest.raises(TokenGone, match="a merge of hot commits, their commit"):
         watch(beside.connection.store, beside.connection.store.pinned(), "per_minute", token)
+
+
+def test_a_client_that_hears_nothing_for_long_can_still_come_back_soon(beside: Beside) -> None:
+    """Its server keeps what the client knows as long as the client follows, not only for a while after the last change."""
+    beside.start()
+    beside.connection.refresh()
+    client, time_passed = Client("per_minute", beside.connection), 0.0
+    client.begin()
+    beside.connection.store.recent.clock = lambda: time_passed
+    beside.layer.topic.append([sale(1)])
+    beside.step(later=0)
+    beside.connection.refresh()
+    client.look()
+    token = client.token
+    for _ in range(3):
+        time_passed += SECONDS - 1
+        client.look()
+    beside.layer.drain()
+    beside.step()
+    beside.connection.refresh()
+    assert (client.token, client.over) == (token, 0)
+    client.resume(beside.connection)
+    client.look()
+    assert (client.resumed[True], client.over) == (1, 0)
