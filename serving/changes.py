@@ -6,8 +6,8 @@ publication is not retained, `TokenGone` is raised: nothing is skipped or repeat
 
 A token of answers with hot commits continues only while some hot commits have exactly the events that those counted: until the
 hot tail merges them with later ones or starts again, or commits take their place. Commits of the same range may count another
-duplicate, or never come, so they do not say which rows the reader has. The process that told a reader its last changes still
-knows for a while (serving/memory/recent.py): there the reader continues from any token.
+duplicate, or never come, so they do not say which rows the reader has. The process that sent a reader its last changes still
+has them for a while (serving/memory/recent.py): there the reader continues from any token.
 """
 
 import json
@@ -102,7 +102,7 @@ class Watch:
     store: Store
     name: str
     _before: CachedView
-    _told: tuple[str, CachedView] | None = None
+    _sent: tuple[str, CachedView] | None = None
 
     def look(self, pinned: Pinned) -> Changes | None:
         """The changes up to a snapshot since the last call, None if there are none. Raises TokenGone, ReadFailed, Unreadable."""
@@ -115,9 +115,9 @@ class Watch:
         found = None if held is before else _changes(view, memory, before)
         news = found if found is not None and (found.rows.total or found.gone.num_rows) else None
         if news is not None:
-            self._told = news.token, held
-        if self._told is not None:  # also without news: the reader still has this token
-            self.store.recent.put(*self._told)
+            self._sent = news.token, held
+        if self._sent is not None:  # also without news: the reader still has this token
+            self.store.recent.put(*self._sent)
         return news
 
 

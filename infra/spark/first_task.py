@@ -25,7 +25,7 @@ COMPUTING: Final = (
 """The packages that tasks import: those that compute numbers, read and write tables, and decode records."""
 
 DRIVER: Final = "TANDEM_DRIVER"
-"""The environment variable of executors that has the driver's report; a driver without executors of its own sets none."""
+"""The environment variable in which executors of a cluster find the driver's report."""
 
 Result = TypeVar("Result")
 
@@ -51,7 +51,7 @@ def report(_: object = None) -> Report:
     return Report(socket.gethostname(), sys.executable, platform.python_version(), packages, _copy())
 
 
-def told(sent: str) -> str:
+def described(sent: str) -> str:
     """The value of DRIVER: this process's report, and the archive `sent` from which executors should import Tandem."""
     text = json.dumps({"report": asdict(report()), "sent": sent})
     return base64.b64encode(text.encode()).decode("ascii")  # YARN writes variables into a script of its shell
@@ -71,7 +71,7 @@ def _compared(task: Callable[..., Result], *arguments: object) -> Result:
 
 
 def compare() -> None:
-    """Compare this process with the driver, if the driver has told its versions. Raises DifferentExecutor."""
+    """Compare this process with the driver, if the driver has described itself. Raises DifferentExecutor."""
     if found := _found(os.environ.get(DRIVER)):
         raise DifferentExecutor(f"{found}: install there what the driver has")
 

@@ -107,7 +107,7 @@ def _launch(
     set_environment(settings, found)
     code = cluster.packed(settings.folder / "spark") if cluster.remote(settings) else None
     if code is not None:
-        configured.set(f"spark.executorEnv.{first_task.DRIVER}", first_task.told(code.name))
+        configured.set(f"spark.executorEnv.{first_task.DRIVER}", first_task.described(code.name))
     log = log_of(settings.folder, f"spark-{app}")
     log.parent.mkdir(parents=True, exist_ok=True)
     with log.open("ab") as sink:

@@ -1,4 +1,4 @@
-"""The cached views whose changes clients were told last. A client that comes back soon continues from what it knows, exactly."""
+"""The cached views whose changes were sent last: a client that comes back soon continues from exactly the rows that it has."""
 
 import threading
 import time

@@ -57,9 +57,9 @@ def test_a_task_on_an_executor_that_differs_is_refused(monkeypatch: pytest.Monke
     task, here = first_task.compared(max), first_task.report()
     monkeypatch.delenv(first_task.DRIVER, raising=False)
     assert task(1, 2) == 2, "a session without a cluster"
-    monkeypatch.setenv(first_task.DRIVER, first_task.told(here.tandem))
+    monkeypatch.setenv(first_task.DRIVER, first_task.described(here.tandem))
     assert task(1, 2) == 2
-    monkeypatch.setenv(first_task.DRIVER, first_task.told("tandem-1.zip"))
+    monkeypatch.setenv(first_task.DRIVER, first_task.described("tandem-1.zip"))
     with pytest.raises(first_task.DifferentExecutor, match=r"imports Tandem from .*, and not the copy"):
         task(1, 2)
 
@@ -89,15 +89,15 @@ from dataclasses import replace
 from batch.runtime import spark_jobs
 from infra.settings import Settings, Spark
 from infra.spark import first_task, session
-told, report = first_task.told, first_task.report
+described, report = first_task.described, first_task.report
 
 def altered(sent):
     here = report()
     first_task.report = lambda: replace(here, packages={**here.packages, "numpy": "1.0"})
-    driver, first_task.report = told(sent), report
+    driver, first_task.report = described(sent), report
     return driver
 
-first_task.told = altered
+first_task.described = altered
 settings = Settings(state=sys.argv[1], spark=Spark(master="local-cluster[1,1,1024]"))
 running = session.get_or_create_session(settings, "test", environ=os.environ)
 try:

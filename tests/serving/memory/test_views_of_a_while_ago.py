@@ -1,4 +1,4 @@
-"""What a server keeps of the views that it told clients of changes."""
+"""What a server keeps of the views that it sent to clients of changes."""
 
 from typing import cast
 

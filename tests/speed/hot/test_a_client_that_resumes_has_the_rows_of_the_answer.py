@@ -96,7 +96,7 @@ def test_a_client_that_drops_at_any_event_ends_with_the_rows_of_the_answer(besid
 
 
 def forget(connection: Connection) -> None:
-    """Let the time pass for which a server knows what it told clients."""
+    """Let the time pass for which a server has what it sent to clients."""
     connection.store.recent.clock = lambda: time.monotonic() + 2 * SECONDS
 
 
@@ -104,7 +104,7 @@ def forget(connection: Connection) -> None:
 def test_rows_that_only_hot_commits_counted_end_with_their_token(beside: Beside, back: str) -> None:
     """Hot commits count one of two duplicates, the commit the other: no table names the row that a client has of the first.
 
-    The server that told the client knows it for a while.
+    The server that sent it to the client has it for a while.
     """
     layer = beside.layer
     beside.start()
