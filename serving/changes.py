@@ -116,9 +116,13 @@ class Watch:
         news = found if found is not None and (found.rows.total or found.gone.num_rows) else None
         if news is not None:
             self._sent = news.token, held
-        if self._sent is not None:  # also without news: the reader still has this token
-            self.store.recent.put(*self._sent)
+        self.keep()  # also without news: the reader still has its last token
         return news
+
+    def keep(self) -> None:
+        """Keep what the reader has for a while from now: it may come back with the token of the last changes."""
+        if self._sent is not None:
+            self.store.recent.put(*self._sent)
 
 
 def watch(store: Store, pinned: Pinned, name: str, since: Token | None) -> Watch:

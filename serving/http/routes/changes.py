@@ -129,6 +129,8 @@ async def _events(
                 yield b": still here\n\n"
     except TandemError as error:
         yield _over(_GONE if bound else str(error))
+    finally:
+        watching.keep()
 
 
 def _event(found: Changes, bound: dict[str, pa.Scalar], seal: Seal, asked: Inquiry) -> bytes | None:

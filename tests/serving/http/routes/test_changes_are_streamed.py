@@ -1,6 +1,7 @@
 """Changes as server-sent events: each once, from any token, only of visible rows, while the token is valid."""
 
 import json
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import replace
@@ -11,6 +12,7 @@ import pytest
 
 from serving.access import tokens
 from serving.changes import Token
+from serving.memory.recent import SECONDS
 from tests.serving.http.served import Served, serving
 from tests.serving.world import NOON, World, forty_hits, hit
 
@@ -109,3 +111,19 @@ def test_an_invalid_token_is_refused(world: World) -> None:
         gone = str(replace(known, version=known.version + 7))
         answer = httpx.get(f"{address}{PATH}", params={"since": gone}, headers=headers)
         assert (answer.status_code, "scan the view again" in answer.text) == (410, True)
+
+
+def test_what_a_client_has_is_kept_from_when_its_stream_ends(world: World) -> None:
+    """Its last rows may have come long before, and nothing since."""
+    served = Served(world)
+    recent = served.server.lane.cache.store.recent
+    with serving(served) as address:
+        with stream(address, served.token("reader")) as found:
+            more(world, hit("/later", 5))
+            token = next(found)["id"]
+            recent.clock = lambda: time.monotonic() + 2 * SECONDS
+            assert recent.get(token) is None
+        ends = time.monotonic() + 60
+        while recent.get(token) is None:
+            assert time.monotonic() < ends
+            more(world, hit("/later", 6))  # the server finds that the client has gone when it writes
