@@ -18,7 +18,7 @@ from functools import partial
 from itertools import count
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import Final, TypeVar
+from typing import Any, Final, TypeVar
 
 import pytest
 
@@ -28,6 +28,7 @@ from batch.recompute import recompute
 from batch.release import apply
 from batch.release.build_release import Terms
 from batch.runtime.session import BatchRun
+from cli.demo import s3_server
 from infra import kafka
 from infra.settings import Keep, Settings, Storage
 from ledger.log import archive_runs as archived
@@ -36,6 +37,7 @@ from tests import one_process
 from tests.batch.release.test_apply import CHANGED
 from tests.batch.shop import DEFINITIONS, answers, assert_true, records, rows_of, together, truth
 from tests.batch.test_in_one_process import MemoryShop
+from tests.infra.storage.go_s3 import go_bucket_behind
 from tests.infra.storage.quick_s3 import quick_bucket
 from tests.infra.storage.s3 import FAULTS, READS, WRITES, Faults, Killed, a_bucket
 from views.errors import TandemError
@@ -61,12 +63,12 @@ class Bucket:
 
 
 @contextmanager
-def a_proxied_bucket() -> Iterator[Bucket]:
+def a_proxied_bucket(of: Any = quick_bucket) -> Iterator[Bucket]:
     """A bucket whose clients read one certificate, since each reads all of the system and none needs any."""
     faults = Faults()
     with (
         TemporaryDirectory() as folder,
-        a_bucket(faults, of=quick_bucket) as (url, options),
+        a_bucket(faults, of=of) as (url, options),
         pytest.MonkeyPatch.context() as patch,
     ):
         if found := ssl.create_default_context().get_ca_certs(binary_form=True):
@@ -203,6 +205,17 @@ def test_any_write_fails(bucket: Bucket, fault: str) -> None:
     places, runs = sweep(bucket, fault, WRITES, apart=_APART)
     sys.stdout.write(f"{fault}: {places} writes in {runs} runs\n")
     assert places > 100
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(3600)
+@pytest.mark.parametrize("of", [s3_server.bucket, go_bucket_behind])
+@pytest.mark.parametrize("fault", [fault for fault in FAULTS if fault != "cut short"])
+def test_some_writes_fail_in_stores_of_others(of: Any, fault: str) -> None:
+    """The sweeps use a store of our own, which is quick: here moto's server and gofakes3 take the same faults."""
+    with a_proxied_bucket(of) as bucket:
+        met = injured_run(bucket, fault, WRITES, lambda place: place[1] % _APART == 3).met
+    assert {"archive-1", "recompute-1", "apply"} <= {name for name, _ in met}
 
 
 @pytest.mark.slow

@@ -1,13 +1,20 @@
 """A third S3 server, written by others in Go: gofakes3."""
 
 import subprocess
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from threading import Thread
+from typing import Any
 
+import httpx
+from werkzeug.serving import make_server
+from werkzeug.wrappers import Request
+
+from cli.demo.s3_server import Application
 from tests.infra.storage.go_build import built
 
 _BUCKET = "go"
+_OF_THE_CONNECTION = ("connection", "transfer-encoding", "date", "server")
 
 
 @contextmanager
@@ -24,3 +31,28 @@ def go_bucket() -> Iterator[tuple[str, Mapping[str, str]]]:
             yield f"s3://{_BUCKET}/tables", options
         finally:
             running.kill()
+
+
+@contextmanager
+def go_bucket_behind(around: Callable[[Application], Application]) -> Iterator[tuple[str, Mapping[str, str]]]:
+    """The same bucket with an application between it and its clients."""
+    with go_bucket() as (url, options), httpx.Client(base_url=options["aws_endpoint_url"], timeout=60) as client:
+
+        def forwarded(environ: Any, start: Any) -> Iterable[bytes]:
+            asked = Request(environ)
+            headers = {name: value for name, value in asked.headers if name != "Host"}
+            path = environ["RAW_URI"]  # as the client has encoded it
+            answer = client.request(asked.method, path, headers=headers, content=asked.get_data())
+            told = [(name, value) for name, value in answer.headers.items() if name not in _OF_THE_CONNECTION]
+            start(f"{answer.status_code} {answer.reason_phrase}", told)
+            return [answer.content]
+
+        server = make_server("127.0.0.1", 0, around(forwarded), threaded=True)
+        thread = Thread(target=server.serve_forever, daemon=True)
+        thread.start()
+        try:
+            yield url, {**options, "aws_endpoint_url": f"http://127.0.0.1:{server.server_port}"}
+        finally:
+            server.shutdown()
+            thread.join()
+            server.server_close()
