@@ -102,7 +102,7 @@ class Watch:
     store: Store
     name: str
     _before: CachedView
-    _sent: tuple[str, CachedView] | None = None
+    _known: tuple[str, CachedView] | None = None
 
     def look(self, pinned: Pinned) -> Changes | None:
         """The changes up to a snapshot since the last call, None if there are none. Raises TokenGone, ReadFailed, Unreadable."""
@@ -113,16 +113,18 @@ class Watch:
             raise TokenGone(f"view {self.name!r} has another meaning since publication {number}; scan it again")
         self._before = held
         found = None if held is before else _changes(view, memory, before)
-        news = found if found is not None and (found.rows.total or found.gone.num_rows) else None
-        if news is not None:
-            self._sent = news.token, held
-        self.keep()  # also without news: the reader still has its last token
-        return news
+        return found if found is not None and (found.rows.total or found.gone.num_rows) else None
+
+    def sent(self, found: Changes) -> None:
+        """The reader gets these changes, those of the last `look`: it may come back with their token, or with the one before."""
+        self.keep()
+        self._known = found.token, self._before
+        self.keep()
 
     def keep(self) -> None:
-        """Keep what the reader has for a while from now: it may come back with the token of the last changes."""
-        if self._sent is not None:
-            self.store.recent.put(*self._sent)
+        """Keep what the reader knows for a while from now."""
+        if self._known is not None:
+            self.store.recent.put(*self._known)
 
 
 def watch(store: Store, pinned: Pinned, name: str, since: Token | None) -> Watch:
@@ -145,13 +147,17 @@ def changes(store: Store, name: str, since: Token | None) -> Iterator[Changes]:
 
 
 def _changes_since(store: Store, pinned: Pinned, watching: Watch) -> Iterator[Changes]:
-    while True:
-        if (found := watching.look(pinned)) is not None:
-            yield found
-        newer = store.after(pinned)
-        if newer is None:
-            return
-        pinned = newer
+    try:
+        while True:
+            if (found := watching.look(pinned)) is not None:
+                watching.sent(found)
+                yield found
+            newer = store.after(pinned)
+            if newer is None:
+                return
+            pinned = newer
+    finally:
+        watching.keep()
 
 
 def _memory(store: Store, pinned: Pinned, name: str) -> tuple[View, InMemory]:

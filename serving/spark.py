@@ -14,7 +14,7 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.pandas.types import from_arrow_type
 from pyspark.sql.types import StructField, StructType
 
-from infra.spark.first_task import compare, compared
+from infra.spark.versions import compare, compared
 from ledger.delta.addresses import Tables
 from ledger.delta.location import Location
 from ledger.publish import releases

@@ -16,8 +16,8 @@ from batch.archive.decode import Decoding
 from batch.runtime import spark_jobs
 from infra.kafka import Topic
 from infra.spark.errors import SPARK_ERRORS, sentence
-from infra.spark.first_task import compared
 from infra.spark.kafka_source import topic_ids, topic_offsets
+from infra.spark.versions import compared
 from ledger.delta.location import Location
 from ledger.files.file_ranges import RECORDS, FileRange
 from ledger.files.scan import scan

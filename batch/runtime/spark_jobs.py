@@ -11,7 +11,7 @@ from typing import TypeVar
 from pyspark.sql import SparkSession
 
 from infra.spark.errors import SPARK_ERRORS, sentence
-from infra.spark.first_task import compared
+from infra.spark.versions import compared
 from views.errors import TandemError
 
 Item = TypeVar("Item")

@@ -42,14 +42,20 @@ def bucket(around: Callable[[Application], Application] = lambda moto: moto) -> 
         with turn:
             return list(moto(environ, start))
 
-    server = make_server("127.0.0.1", 0, around(in_turn), threaded=True, request_handler=MotoRequestHandler)
-    thread = Thread(target=server.serve_forever, daemon=True)
-    thread.start()
-    try:
-        address = f"http://127.0.0.1:{server.server_port}"
+    with served(around(in_turn)) as address:
         name = f"tandem-{uuid4().hex}"  # every server of the process has the same buckets
         httpx.put(f"{address}/{name}").raise_for_status()
         yield f"s3://{name}/tables", {"aws_endpoint_url": address, "aws_region": "us-east-1", "aws_allow_http": "true"}
+
+
+@contextmanager
+def served(application: Application) -> Iterator[str]:
+    """The address on loopback at which an application is served until the block ends."""
+    server = make_server("127.0.0.1", 0, application, threaded=True, request_handler=MotoRequestHandler)
+    thread = Thread(target=server.serve_forever, daemon=True)
+    thread.start()
+    try:
+        yield f"http://127.0.0.1:{server.server_port}"
     finally:
         server.shutdown()
         thread.join()

@@ -68,7 +68,7 @@ class Cluster:
     def kill_one(self) -> None:
         """Kill an executor of each application that has lost none yet, with SIGKILL, while or after it runs a task of real work.
 
-        The first stage of an application is the comparison of versions (infra/spark/first_task.py).
+        The first stage of an application is the comparison of versions (infra/spark/versions.py).
         """
         for worker, folder in zip(self.workers, self.folders, strict=True):
             with suppress(psutil.Error):

@@ -16,7 +16,7 @@ from infra.logs import lines
 from infra.logs.lines import Line
 from infra.settings import Settings
 from infra.settings.spark_master import kind
-from infra.spark import first_task, yarn
+from infra.spark import versions, yarn
 from infra.spark.errors import SPARK_ERRORS, sentence
 from infra.spark.launch import forget
 from views.counted import counted
@@ -136,10 +136,10 @@ def compare(context: SparkContext, settings: Settings, sent: str) -> None:
     """
     master, tasks = settings.spark.master, max(2, int(context.defaultParallelism))
     try:
-        there = context.parallelize(range(tasks), tasks).map(first_task.report).collect()
+        there = context.parallelize(range(tasks), tasks).map(versions.report).collect()
     except SPARK_ERRORS as error:
         raise NoExecutor(f"the first task of the session on {master} failed: {_with_hint(sentence(error))}") from error
-    if found := first_task.differences(first_task.report(), there, sent):
+    if found := versions.differences(versions.report(), there, sent):
         shown = "; ".join(found[:_SHOWN]) + (f"; and {len(found) - _SHOWN} more" if len(found) > _SHOWN else "")
         raise OtherVersions(
             f"executors of {master} would compute with other versions: {shown}: install there what this process has, or name a "

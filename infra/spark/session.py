@@ -24,7 +24,7 @@ from infra.logs import files, log4j
 from infra.logs.files import Bounds, bounds, log_of
 from infra.logs.lines import spoken
 from infra.settings import Settings
-from infra.spark import cluster, executors, first_task
+from infra.spark import cluster, executors, versions
 from infra.spark.errors import SPARK_ERRORS, java_ended, sentence
 from infra.spark.launch import launch
 from infra.spark.properties import properties
@@ -107,7 +107,7 @@ def _launch(
     set_environment(settings, found)
     code = cluster.packed(settings.folder / "spark") if cluster.remote(settings) else None
     if code is not None:
-        configured.set(f"spark.executorEnv.{first_task.DRIVER}", first_task.described(code.name))
+        configured.set(f"spark.executorEnv.{versions.DRIVER}", versions.described(code.name))
     log = log_of(settings.folder, f"spark-{app}")
     log.parent.mkdir(parents=True, exist_ok=True)
     with log.open("ab") as sink:

@@ -27,18 +27,18 @@ _PART_BYTES: Final = 8 << 20
 """Bytes of one part of an upload. A smaller file is put by one request."""
 
 
-_read_last: Final = deque[pa.NativeFile](maxlen=256)
+_opened_last: Final = deque[pa.NativeFile](maxlen=256)
 """The files opened last. Without it one of Arrow's threads may release the last reference to a file."""
 
 
 @atexit.register
-def _keep_read_last() -> None:
+def _keep_opened() -> None:
     """Keep these files beyond the interpreter's end.
 
     A thread of Arrow that releases a file waits for the interpreter's lock; an interpreter that is ending answers by ending the
     thread, and with it, from within a destructor of C++, the process: SIGABRT after work that was done.
     """
-    for file in _read_last:
+    for file in _opened_last:
         ctypes.pythonapi.Py_IncRef(ctypes.py_object(file))
 
 
@@ -156,7 +156,7 @@ class ObjectStore:
         if head is None:
             raise FileNotFoundError(f"{self.url}/{name}")
         file = pa.PythonFile(_Reader(self._store, name, head.size), "r")
-        _read_last.append(file)
+        _opened_last.append(file)
         return file
 
     def head(self, name: str) -> Head | None:

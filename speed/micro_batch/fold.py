@@ -6,7 +6,7 @@ from datetime import datetime
 from functools import partial
 from typing import TYPE_CHECKING, Final
 
-from infra.spark.first_task import compared
+from infra.spark.versions import compared
 from ledger.log.counts import Counts, add
 from speed.dedup.dedup_window import DedupWindow
 from speed.dedup.duplicates import find_duplicates

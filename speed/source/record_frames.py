@@ -9,8 +9,8 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.pandas.types import from_arrow_schema
 
 from infra.kafka import Topic
-from infra.spark.first_task import compared
 from infra.spark.kafka_source import topic_ids, topic_offsets
+from infra.spark.versions import compared
 from ledger.delta.addresses import Tables
 from ledger.delta.location import Location
 from ledger.files import scan

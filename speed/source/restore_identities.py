@@ -10,7 +10,7 @@ import pyarrow as pa
 from pyspark.sql import DataFrame, SparkSession
 
 from infra import kafka
-from infra.spark.first_task import compared
+from infra.spark.versions import compared
 from ledger.delta.addresses import Tables
 from ledger.log.positions import Position, ranges
 from speed.dedup.dedup_window import BYTES, DedupWindow, recalled

@@ -53,8 +53,9 @@ async def changes(
     """Rows that changed since the last update, whenever answers change: server-sent events `rows`.
 
     The id of an event is a token. From it, `since` or the header Last-Event-ID continues without loss or repetition while the
-    tables have the history, and at the server that sent the event for 30 seconds after the stream ended; then 410. With
-    `serving.hot`, tables have the history of a token that counts hot commits for a second or a few, most often.
+    tables have the history, and for 30 seconds at the server that sent the event; those of the last event begin when the
+    stream ends. Then 410. With `serving.hot`, tables have the history of a token that counts hot commits for a second or a
+    few, most often.
     `gone` has the keys and windows of deleted rows. An event `over` gives the reason why a stream ends: request all rows again.
     The stream ends when the token expires.
     """
@@ -121,6 +122,7 @@ async def _events(
                 if size and not server.unread.take(who, size):
                     yield _over(UNREAD.format(held=server.unread.held(who)))
                     return
+                watching.sent(found)
                 try:
                     yield event
                 finally:

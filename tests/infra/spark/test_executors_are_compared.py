@@ -12,9 +12,9 @@ import pytest
 
 from infra.folders import ROOT, child_environment
 from infra.settings import Settings, Spark
-from infra.spark import cluster, first_task
-from infra.spark.first_task import Report
+from infra.spark import cluster, versions
 from infra.spark.properties import properties as every_property
+from infra.spark.versions import Report
 from tests.stack import environ
 from views.errors import TandemError
 
@@ -24,43 +24,43 @@ WHERE = "the executor on w1 (/venv/bin/python)"
 
 
 def test_equal_versions_differ_in_nothing() -> None:
-    assert first_task.differences(HERE, [THERE, replace(THERE, version="3.11.9")], "tandem-1.zip") == []
+    assert versions.differences(HERE, [THERE, replace(THERE, version="3.11.9")], "tandem-1.zip") == []
 
 
 @pytest.mark.parametrize(
     ("there", "said"),
     [
-        (replace(THERE, version="3.12.1"), f"{WHERE} runs Python 3.12.1, and this process 3.11.7"),
+        (replace(THERE, version="3.12.1"), f"{WHERE} runs Python 3.12.1, and the driver 3.11.7"),
         (
             replace(THERE, packages={"duckdb": "1.4.0", "numpy": "2.4.1"}),
-            f"{WHERE} has duckdb 1.4.0, and this process 2.0.0",
+            f"{WHERE} has duckdb 1.4.0, and the driver 2.0.0",
         ),
         (
             replace(THERE, packages={"duckdb": "2.0.0", "numpy": None}),
-            f"{WHERE} has numpy not installed, and this process 2.4.1",
+            f"{WHERE} has numpy not installed, and the driver 2.4.1",
         ),
-        (replace(THERE, tandem="/old"), f"{WHERE} imports Tandem from /old, and not the copy that this process sent"),
+        (replace(THERE, tandem="/old"), f"{WHERE} imports Tandem from /old, and not the copy that the driver sent"),
     ],
 )
 def test_each_difference_is_named_once(there: Report, said: str) -> None:
-    assert first_task.differences(HERE, [THERE, there, there], "tandem-1.zip") == [said]
+    assert versions.differences(HERE, [THERE, there, there], "tandem-1.zip") == [said]
 
 
 def test_a_report_needs_no_package() -> None:
     """An executor's Python may lack any of them: the report must name it, not fail to import."""
-    command = "import sys; sys.path.insert(0, sys.argv[1]); from infra.spark import first_task; print(first_task.report())"
+    command = "import sys; sys.path.insert(0, sys.argv[1]); from infra.spark import versions; print(versions.report())"
     found = subprocess.run([sys.executable, "-I", "-S", "-c", command, str(ROOT)], capture_output=True, text=True, check=True)
     assert "'duckdb': None" in found.stdout
 
 
 def test_a_task_on_an_executor_that_differs_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
-    task, here = first_task.compared(max), first_task.report()
-    monkeypatch.delenv(first_task.DRIVER, raising=False)
+    task, here = versions.compared(max), versions.report()
+    monkeypatch.delenv(versions.DRIVER, raising=False)
     assert task(1, 2) == 2, "a session without a cluster"
-    monkeypatch.setenv(first_task.DRIVER, first_task.described(here.tandem))
+    monkeypatch.setenv(versions.DRIVER, versions.described(here.tandem))
     assert task(1, 2) == 2
-    monkeypatch.setenv(first_task.DRIVER, first_task.described("tandem-1.zip"))
-    with pytest.raises(first_task.DifferentExecutor, match=r"imports Tandem from .*, and not the copy"):
+    monkeypatch.setenv(versions.DRIVER, versions.described("tandem-1.zip"))
+    with pytest.raises(versions.DifferentExecutor, match=r"imports Tandem from .*, and not the copy"):
         task(1, 2)
 
 
@@ -81,23 +81,23 @@ def test_each_task_is_compared(package: str) -> None:
 
 @pytest.mark.slow
 @pytest.mark.spark
-def test_an_executor_that_comes_after_the_first_task_is_compared_too(tmp_path: Path) -> None:
+def test_an_executor_that_comes_after_the_versions_is_compared_too(tmp_path: Path) -> None:
     """The first task finds nothing, as if this executor had come later."""
     code = """
 import os, sys
 from dataclasses import replace
 from batch.runtime import spark_jobs
 from infra.settings import Settings, Spark
-from infra.spark import first_task, session
-described, report = first_task.described, first_task.report
+from infra.spark import versions, session
+described, report = versions.described, versions.report
 
 def altered(sent):
     here = report()
-    first_task.report = lambda: replace(here, packages={**here.packages, "numpy": "1.0"})
-    driver, first_task.report = described(sent), report
+    versions.report = lambda: replace(here, packages={**here.packages, "numpy": "1.0"})
+    driver, versions.report = described(sent), report
     return driver
 
-first_task.described = altered
+versions.described = altered
 settings = Settings(state=sys.argv[1], spark=Spark(master="local-cluster[1,1,1024]"))
 running = session.get_or_create_session(settings, "test", environ=os.environ)
 try:
@@ -109,8 +109,8 @@ running.stop()
     line = [sys.executable, "-c", code, str(tmp_path / "state")]
     variables = {**child_environment(environ()), "SPARK_LOCAL_IP": "127.0.0.1"}
     ended = subprocess.run(line, env=variables, capture_output=True, text=True, check=True, timeout=300)
-    numpy = first_task.report().packages["numpy"]
-    assert f"has numpy {numpy}, and this process 1.0: install there what the driver has" in ended.stdout
+    numpy = versions.report().packages["numpy"]
+    assert f"has numpy {numpy}, and the driver 1.0: install there what the driver has" in ended.stdout
 
 
 def properties(master: str, cores: int, **changes: object) -> dict[str, str]:

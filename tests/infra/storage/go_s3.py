@@ -7,10 +7,9 @@ from threading import Thread
 from typing import Any
 
 import httpx
-from werkzeug.serving import make_server
 from werkzeug.wrappers import Request
 
-from cli.demo.s3_server import Application
+from cli.demo.s3_server import Application, served
 from tests.infra.storage.go_build import built
 
 _BUCKET = "go"
@@ -43,16 +42,9 @@ def go_bucket_behind(around: Callable[[Application], Application]) -> Iterator[t
             headers = {name: value for name, value in asked.headers if name != "Host"}
             path = environ["RAW_URI"]  # as the client has encoded it
             answer = client.request(asked.method, path, headers=headers, content=asked.get_data())
-            told = [(name, value) for name, value in answer.headers.items() if name not in _OF_THE_CONNECTION]
-            start(f"{answer.status_code} {answer.reason_phrase}", told)
+            kept = [(name, value) for name, value in answer.headers.items() if name not in _OF_THE_CONNECTION]
+            start(f"{answer.status_code} {answer.reason_phrase}", kept)
             return [answer.content]
 
-        server = make_server("127.0.0.1", 0, around(forwarded), threaded=True)
-        thread = Thread(target=server.serve_forever, daemon=True)
-        thread.start()
-        try:
-            yield url, {**options, "aws_endpoint_url": f"http://127.0.0.1:{server.server_port}"}
-        finally:
-            server.shutdown()
-            thread.join()
-            server.server_close()
+        with served(around(forwarded)) as address:
+            yield url, {**options, "aws_endpoint_url": address}

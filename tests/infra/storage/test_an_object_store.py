@@ -72,7 +72,7 @@ import gc
 from infra.storage import object_store
 object_store._Reader.__del__ = lambda self: print(self._name, "is released")
 storage = object_store.ObjectStore("memory:///")
-for number in range(2 + object_store._read_last.maxlen):
+for number in range(2 + object_store._opened_last.maxlen):
     storage.put_if_absent(f"file {number}", b"content")
     with storage.open(f"file {number}") as file:
         file.read()

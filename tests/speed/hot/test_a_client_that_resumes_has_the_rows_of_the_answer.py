@@ -33,8 +33,11 @@ class Client:
         self.rows, self.token = self._answer(), view.token
         self.watching = watch(self.connection.store, self.connection.store.pinned(), self.name, None)
 
-    def resume(self, connection: Connection) -> None:
-        """Go on from the token at a server."""
+    def resume(self, connection: Connection, *, late: bool = False) -> None:
+        """Go on from the token at a server, after the stream has ended; `late`, after the server's time for it."""
+        self.watching.keep()
+        if late:
+            connection.store.recent.clock = lambda: time.monotonic() + 2 * SECONDS
         self.connection = connection
         store, token = connection.store, Token.parse(self.token)
         try:
@@ -47,6 +50,7 @@ class Client:
 
     def look(self) -> None:
         if (found := self.watching.look(self.connection.store.pinned())) is not None:
+            self.watching.sent(found)
             self.rows, self.token = taken_in(self.connection.view(self.name).now().view, self.rows, found), found.token
         assert self.rows == self._answer()
 
@@ -95,11 +99,6 @@ def test_a_client_that_drops_at_any_event_ends_with_the_rows_of_the_answer(besid
     assert sum(client.over for client in clients)
 
 
-def forget(connection: Connection) -> None:
-    """Let the time pass for which a server has what it sent to clients."""
-    connection.store.recent.clock = lambda: time.monotonic() + 2 * SECONDS
-
-
 @pytest.mark.parametrize("back", ["soon", "late"])
 def test_rows_that_only_hot_commits_counted_end_with_their_token(beside: Beside, back: str) -> None:
     """Hot commits count one of two duplicates, the commit the other: no table names the row that a client has of the first.
@@ -122,9 +121,7 @@ def test_rows_that_only_hot_commits_counted_end_with_their_token(beside: Beside,
     layer.drain()
     beside.step()
     beside.connection.refresh()
-    if back == "late":
-        forget(beside.connection)
-    client.resume(beside.connection)
+    client.resume(beside.connection, late=back == "late")
     client.look()
     assert (client.over, [row["shop"] for row in client.rows.values()]) == (int(back == "late"), ["b"])
 

@@ -127,3 +127,20 @@ def test_what_a_client_has_is_kept_from_when_its_stream_ends(world: World) -> No
         while recent.get(token) is None:
             assert time.monotonic() < ends
             more(world, hit("/later", 6))  # the server finds that the client has gone when it writes
+
+
+def test_a_client_restricted_to_rows_comes_back_after_changes_that_it_does_not_see(world: World) -> None:
+    """Its server keeps what it has seen, and not what others have seen since."""
+    served = Served(world)
+    secret, recent = served.token("bound", rows=["page=/b"]), served.server.lane.cache.store.recent
+    with serving(served) as address:
+        with stream(address, secret) as found:
+            more(world, hit("/b", 5))
+            token = served.server.seal.open(next(found)["id"])
+            recent.clock = lambda: time.monotonic() + 2 * SECONDS
+            more(world, hit("/a", 5))
+        ends = time.monotonic() + 60
+        while recent.get(token) is None:
+            assert time.monotonic() < ends
+            more(world, hit("/a", 6))
+            more(world, hit("/b", 6))  # the server finds that the client has gone when it writes

@@ -1,4 +1,4 @@
-"""What the executors of a cluster run, compared with the driver: by the first task of a session, and before each later task.
+"""What executors of a cluster run, compared with what the driver runs: by a session's first tasks, and before each later one.
 
 An executor imports this module before anything is known of its packages, so it needs the standard library alone.
 """
@@ -95,12 +95,12 @@ def differences(here: Report, there: Iterable[Report], sent: str) -> list[str]:
 def _between(here: Report, there: Report, sent: str) -> Iterable[str]:
     where = f"the executor on {there.host} ({there.python})"
     if _minor(here.version) != _minor(there.version):
-        yield f"{where} runs Python {there.version}, and this process {here.version}"
+        yield f"{where} runs Python {there.version}, and the driver {here.version}"
     for name, version in here.packages.items():
         if (other := there.packages.get(name)) != version:
-            yield f"{where} has {name} {other or 'not installed'}, and this process {version or 'does not have it'}"
+            yield f"{where} has {name} {other or 'not installed'}, and the driver {version or 'does not have it'}"
     if there.tandem != sent:
-        yield f"{where} imports Tandem from {there.tandem}, and not the copy that this process sent"
+        yield f"{where} imports Tandem from {there.tandem}, and not the copy that the driver sent"
 
 
 def _minor(version: str) -> list[str]:
