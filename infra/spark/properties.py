@@ -37,6 +37,8 @@ def _defaults(settings: Settings, environ: Mapping[str, str], cores: int) -> dic
         "spark.ui.showConsoleProgress": "false",
         # Loopback only, and no look-up of this machine's name, which may not resolve.
         **({} if remote else {"spark.driver.host": "127.0.0.1", "spark.driver.bindAddress": "127.0.0.1"}),
+        # Executors import the platform from an archive that their daemon does not have.
+        **({} if remote else {"spark.python.daemon.module": "infra.spark.worker_daemon"}),
         "spark.local.dir": str(scratch),
         "spark.sql.warehouse.dir": str(scratch / "warehouse"),
         "spark.sql.extensions": "io.delta.sql.DeltaSparkSessionExtension",

@@ -16,6 +16,7 @@ from pyspark import SparkConf, SparkContext
 from pyspark.errors import PySparkRuntimeError
 from pyspark.logger import PySparkLogger
 from pyspark.sql import SparkSession
+from pyspark.sql.pandas import functions, utils
 
 from infra import folders
 from infra.files import private_files
@@ -47,7 +48,14 @@ appender.stderr.layout.pattern = %d{HH:mm:ss.SSS} %p %c{1}: %m%n%ex
 _FRUGAL: Final = "-XX:TieredStopAtLevel=1"
 """No optimizing compiler, C2: where Python workers do the work, it costs more than its code saves."""
 _SERIAL: Final = "-XX:+UseSerialGC"
+_SMALL_HEAP: Final = ("-Xms96m", "-Xmn32m")
+"""Java would begin with a 64th of the machine's memory, and use all of it before it collects."""
+_IN_PLACE: Final = ("-XX:+UnlockDiagnosticVMOptions", "-XX:ArchiveRelocationMode=0")
+"""A class archive at a fixed address keeps most of its pages as in the file: JVMs share them, and the kernel can drop them."""
+_ARENAS: Final = "MALLOC_ARENA_MAX", "2"
+"""At most two arenas of malloc in the JVM and in each worker: threads do not keep freed memory to themselves."""
 _COLLECTOR: Final = re.compile(r"-XX:\+Use\w+GC\b")
+_PANDAS_CHECK: Final = "require_minimum_pandas_version"
 _LOOK_S: Final = 5.0
 _CULPRIT_LINES: Final = 3
 _NOISE: Final = re.compile(
@@ -84,9 +92,10 @@ def get_or_create_session(
         if lacking := cluster.lacks(settings, environ):
             raise NoSession(lacking)
         found = java_home.find(environ)
-        options = [f"-XX:SharedArchiveFile={archive}"] if (archive := java_home.class_archive(found, environ)).exists() else []
+        archive = java_home.class_archive(found, environ)
+        options = [f"-XX:SharedArchiveFile={archive}", *_IN_PLACE] if archive.exists() else []
         options += [] if optimized else [_FRUGAL]
-        options += [] if _names_collector(configured) else [_SERIAL]
+        options += [] if _names_collector(configured) else [_SERIAL, *([] if optimized else _SMALL_HEAP)]
         _launch(settings, app, configured, found, options, debug=debug)
     builder = SparkSession.builder
     for name, value in configured.items():
@@ -105,6 +114,7 @@ def _launch(
     configured.set("spark.driver.extraJavaOptions", " ".join([logging_options, *options, given]).strip())
     configured.setMaster(settings.spark.master).setAppName(f"tandem {app}")
     set_environment(settings, found)
+    spare_pandas()
     code = cluster.packed(settings.folder / "spark") if cluster.remote(settings) else None
     if code is not None:
         configured.set(f"spark.executorEnv.{versions.DRIVER}", versions.described(code.name))
@@ -199,6 +209,7 @@ def _log4j(settings: Settings, *, readable: bool) -> Path:
 def set_environment(settings: Settings, found: java_home.Java) -> None:
     """The environment variables of the JVM and its Python workers: the only way to configure them at their start."""
     os.environ["JAVA_HOME"] = str(found.home)
+    os.environ.setdefault(*_ARENAS)
     remote = cluster.remote(settings)
     os.environ["PYSPARK_DRIVER_PYTHON"] = sys.executable
     os.environ["PYSPARK_PYTHON"] = (remote and settings.spark.python) or sys.executable
@@ -206,6 +217,12 @@ def set_environment(settings: Settings, found: java_home.Java) -> None:
         os.environ["SPARK_LOCAL_IP"] = "127.0.0.1"
     # Otherwise a worker would import modules from the current folder first.
     os.environ.update(folders.child_environment(os.environ))
+
+
+def spare_pandas() -> None:
+    """Keep PySpark from importing pandas to see whether it is there: neither py4j's calls nor mapInArrow use it."""
+    for module in (functions, utils):
+        setattr(module, _PANDAS_CHECK, lambda: None)
 
 
 def _culprit(log: Path, start: int) -> str:

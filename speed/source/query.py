@@ -24,6 +24,9 @@ CONF: Final = {
     "spark.scheduler.mode": "FAIR",
     # The interval at which a query without new records reports that it has polled (infra/process/pulse.py).
     "spark.sql.streaming.noDataProgressEventInterval": "1000",
+    # Workers live as long as the layer: malloc returns what a micro-batch used, which mimalloc and malloc's own default keep.
+    "spark.executorEnv.ARROW_DEFAULT_MEMORY_POOL": "system",
+    "spark.executorEnv.MALLOC_TRIM_THRESHOLD_": "131072",
 }
 """Spark properties of a session in which queries run."""
 

@@ -20,7 +20,7 @@ from infra.spark.kept import marks, messages
 from infra.spark.kept.messages import Lines, Reply, Request
 from infra.spark.launch import forget
 from infra.spark.properties import properties
-from infra.spark.session import hush, own_handlers, set_environment
+from infra.spark.session import hush, own_handlers, set_environment, spare_pandas
 from views.errors import TandemError
 
 LOAN: Final = "TANDEM_SESSION_LOAN"
@@ -126,6 +126,7 @@ def _own_half(file: IO[bytes]) -> bool:
 def _attached(settings: Settings, answer: Reply, environ: Mapping[str, str]) -> SparkSession:
     """A session of this process's own, without another's settings, views and functions, in the JVM's one context."""
     set_environment(settings, java_home.find(environ))
+    spare_pandas()
     with own_handlers():
         gateway = _gateway(answer)
         jvm: Any = gateway.jvm

@@ -55,6 +55,17 @@ session = get_or_create_session(settings, "driver", environ=os.environ, optimize
 print(*session._jvm.java.lang.management.ManagementFactory.getRuntimeMXBean().getInputArguments(), sep="\\n")
 """
 
+# A driver of its own: says what a worker had imported before its first task, and whether the driver has imported pandas.
+IMPORTS = """
+import sys, os
+from infra.spark.session import get_or_create_session
+from infra.settings import Settings, Spark
+session = get_or_create_session(Settings(state=sys.argv[1], spark=Spark(master="local[1]")), "driver", environ=os.environ)
+print(*session.sparkContext.parallelize([0], 1).flatMap(lambda _: __import__("sys").modules).collect())
+session.range(1).mapInArrow(lambda batches: batches, "id long").toArrow()
+print("pandas" in sys.modules)
+"""
+
 
 def test_times_are_utc_microseconds_and_tables_are_plain(spark: SparkSession, tmp_path: Path) -> None:
     spark.sql("select timestamp '2026-11-01 00:00:00' as at").write.format("delta").save(str(tmp_path / "table"))
@@ -92,7 +103,7 @@ def test_the_jvm_uses_the_class_archive_of_set_up(spark: SparkSession) -> None:
 @pytest.mark.parametrize(
     ("given", "variable", "optimized", "found"),
     [
-        ("", "", False, ["-XX:TieredStopAtLevel=1", "-XX:+UseSerialGC"]),
+        ("", "", False, ["-XX:TieredStopAtLevel=1", "-XX:+UseSerialGC", "-Xms96m", "-Xmn32m"]),
         ("-XX:TieredStopAtLevel=4 -XX:+UseParallelGC", "", False, ["-XX:TieredStopAtLevel=4", "-XX:+UseParallelGC"]),
         ("", "-XX:+UseG1GC", False, ["-XX:+UseG1GC", "-XX:TieredStopAtLevel=1"]),
         ("", "", True, ["-XX:+UseSerialGC"]),
@@ -104,9 +115,20 @@ def test_the_jvm_is_frugal_unless_it_has_work_or_the_user_says_otherwise(
     command = [sys.executable, "-c", OPTIONS, str(tmp_path / "state"), given, str(optimized)]
     surroundings = {**environ(), "PYTHONPATH": PYTHONPATH, "JAVA_TOOL_OPTIONS": variable}
     done = subprocess.run(command, env=surroundings, capture_output=True, text=True, check=True, timeout=120)
-    options = [one for one in done.stdout.splitlines() if one.startswith("-XX:Tiered") or one.endswith("GC")]
+    shown = ("-XX:Tiered", "-Xms", "-Xmn")
+    options = [one for one in done.stdout.splitlines() if one.startswith(shown) or one.endswith("GC")]
 
     assert list({one.partition("=")[0]: one for one in options}.values()) == found
+
+
+def test_workers_share_their_imports_and_nobody_imports_pandas(tmp_path: Path) -> None:
+    command = [sys.executable, "-c", IMPORTS, str(tmp_path / "state")]
+    surroundings = {**environ(), "PYTHONPATH": PYTHONPATH}
+    done = subprocess.run(command, env=surroundings, capture_output=True, text=True, check=True, timeout=120)
+    modules, driver_has_pandas = done.stdout.splitlines()
+    assert {"pyspark.worker", "pyarrow", "views.kernel.kernel"} <= set(modules.split())
+    assert "pandas" not in modules.split()
+    assert driver_has_pandas == "False"
 
 
 @pytest.mark.slow
