@@ -7,7 +7,9 @@ import os
 import sys
 import time
 from datetime import UTC, datetime
+from functools import partial
 from pathlib import Path
+from typing import Any
 
 import uvicorn
 
@@ -17,6 +19,7 @@ from infra.settings import load
 from serving.http import listener
 from serving.http.app import application
 from serving.http.composition import of_project
+from serving.http.connections.at_once import Prompt
 from serving.http.operations.command import Tandem
 
 
@@ -32,7 +35,9 @@ def main(folder: Path) -> None:
     with telling.recorded(settings, "access", now=now) as access, telling.recorded(settings, "audit", now=now) as audit:
         made = of_project(settings, tandem=tandem, log=log, access=access, audit=audit, now=now, clock=time.monotonic)
         bound = listener.listening("127.0.0.1", 0, tls=None)
-        config = uvicorn.Config(application(made), loop="uvloop", http="httptools", ws="none", log_config=None, access_log=False)
+        app = application(made)
+        prompt: Any = partial(Prompt, at_once=app.state.direct.at_once)
+        config = uvicorn.Config(app, loop="uvloop", http=prompt, ws="none", log_config=None, access_log=False)
         Announced(config).run(sockets=[bound])
 
 

@@ -49,6 +49,12 @@ class Limits:
         """End a request that was let in."""
         self._uses[principal].running -= 1
 
+    def withdraw(self, principal: str) -> None:
+        """End a request as if it had not been let in."""
+        use = self._uses[principal]
+        use.running -= 1
+        use.left += 1
+
     def _forget(self, now: float) -> None:
         """Forget principals whose bucket is full again: they are like new ones."""
         if len(self._uses) >= _REMEMBERED:

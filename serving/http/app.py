@@ -14,12 +14,14 @@ from starlette.types import Receive, Scope, Send
 from serving.http.answers.cache import Gone
 from serving.http.models import openapi as documented
 from serving.http.protocol import problem
+from serving.http.queries import fast_path
 from serving.http.requests.direct import COMPRESSED, LEVEL, Direct
 from serving.http.requests.gate import Gated, gated
 from serving.http.requests.middleware import Wire
 from serving.http.requests.pieces import Pieces
 from serving.http.requests.server import Server
 from serving.http.routes import ROUTERS
+from serving.http.routes import rows as rows_of_views
 from serving.read.selection import BadSelection
 from views.errors import TandemError
 
@@ -76,8 +78,9 @@ def application(server: Server) -> Api:
     app.add_exception_handler(Exception, problem.of_defect)
     app.add_middleware(Pieces)  # the innermost, so that GZipMiddleware gets pieces
     app.add_middleware(GZipMiddleware, minimum_size=COMPRESSED, compresslevel=LEVEL)
-    (fast,) = (route for route in gated(app) if route.fast is not None)
-    app.wire = Wire(app.framework, server, Direct(app, fast, app.exception_handlers))
+    (of_row,) = (route for route in gated(app) if route.endpoint is rows_of_views.row)
+    app.state.direct = Direct(server, of_row, fast_path.row)
+    app.wire = Wire(app.framework, server, app.state.direct)
     return app
 
 

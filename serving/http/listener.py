@@ -16,11 +16,13 @@ from fastapi import FastAPI
 
 from serving.access.oidc import is_loopback
 from serving.http.connections.accept import Accepting
+from serving.http.connections.at_once import AtOnce
 from serving.http.connections.bounded_protocol import Bounded
 from serving.http.connections.open_connections import SPARE, Door
 from views.errors import TandemError
 
 if TYPE_CHECKING:
+    from serving.http.requests.direct import Direct
     from serving.http.requests.server import Server
 
 _GRACE_S: Final = 10
@@ -104,7 +106,7 @@ def serve(
         config.load()
     except OSError as error:
         raise CannotServe(f"the certificate and key cannot be used: {error.strerror or error}") from error
-    listener = _Server(config, ready, door)
+    listener = _Server(config, ready, door, cast("Direct", app.state.direct).at_once)
     failed: list[BaseException] = []
 
     def run() -> None:
@@ -140,9 +142,9 @@ def _fitting(connections: int) -> int:
 class _Server(uvicorn.Server):
     """Reports when it has started, and ends connections that are too slow."""
 
-    def __init__(self, config: uvicorn.Config, ready: Callable[[], None], door: Door) -> None:
+    def __init__(self, config: uvicorn.Config, ready: Callable[[], None], door: Door, at_once: AtOnce) -> None:
         super().__init__(config)
-        self._ready, self._door = ready, door
+        self._ready, self._door, self._at_once = ready, door, at_once
 
     async def on_tick(self, counter: int) -> bool:
         if counter % _SWEEP_TICKS == 0:
@@ -152,7 +154,8 @@ class _Server(uvicorn.Server):
     async def startup(self, sockets: list[socket.socket] | None = None) -> None:
         await super().startup([])
         loop, config = asyncio.get_running_loop(), self.config
-        made = partial(Bounded, config, self.server_state, self.lifespan.state, loop, door=self._door)
+        given = config, self.server_state, self.lifespan.state, loop
+        made = partial(Bounded, *given, door=self._door, at_once=self._at_once)
         self._accepting = [Accepting(bound, made, config.ssl) for bound in sockets or ()]
         for one in self._accepting:
             one.start()

@@ -91,6 +91,11 @@ class Lane:
             raise ReadFailed(self.newest.reason)
         return self.newest
 
+    @property
+    def idle(self) -> bool:
+        """Whether no poll and no question has its turn."""
+        return not self._turns
+
     async def settled(self) -> None:
         """Wait until all running polls and questions have had their turns.
 

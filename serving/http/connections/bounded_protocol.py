@@ -1,16 +1,15 @@
 """Connections below requests, with bounds that no application can set: it learns of a request only once its head is complete."""
 
 import asyncio
-from collections.abc import Iterator
-from contextlib import contextmanager
 from functools import partial
 from typing import Any, Final, Literal, cast
 
 import httptools
 import msgspec
 from starlette.types import Scope
-from uvicorn.protocols.http.httptools_impl import STATUS_LINE, HttpToolsProtocol, RequestResponseCycle
+from uvicorn.protocols.http.httptools_impl import STATUS_LINE, RequestResponseCycle
 
+from serving.http.connections.at_once import Prompt
 from serving.http.connections.open_connections import Door
 from serving.http.connections.transport import Link
 from serving.http.protocol.problem import MEDIA, document
@@ -30,8 +29,8 @@ _CHUNKING: Final = 16 << 10
 _EXTENSION: Final = "tandem.connection"
 
 
-class Bounded(HttpToolsProtocol):
-    """uvicorn's protocol, which waits without a limit for whatever a client has begun, with bounds.
+class Bounded(Prompt):
+    """A protocol with bounds: uvicorn's waits without a limit for whatever a client has begun.
 
     | what | bound |
     | --- | --- |
@@ -157,15 +156,6 @@ class Bounded(HttpToolsProtocol):
         """An answer begins: if the body is incomplete, the server stops waiting for it and closes the connection afterwards."""
         if self.cycle is not None and self.cycle.scope is scope and self.cycle.more_body:
             self.cycle.keep_alive = False
-
-    @contextmanager
-    def at_once(self) -> Iterator[None]:
-        """Send what is written in this context with one call, at its end. Nothing may be waited for meanwhile."""
-        self._link.hold()
-        try:
-            yield
-        finally:
-            self._link.release()
 
     async def read(self) -> None:
         """Return once the client has read what was sent, except for what lies in buffers."""

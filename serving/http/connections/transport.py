@@ -17,29 +17,14 @@ class Link(asyncio.Transport):
         self.written = 0
         self.lingers = False
         self._transport, self._coming = transport, coming
-        self._held: list[Any] | None = None
 
     def write(self, data: Any) -> None:
         """Send bytes."""
         self.written += len(data)
-        if self._held is None:
-            self._transport.write(data)
-        else:
-            self._held.append(data)
-
-    def hold(self) -> None:
-        """Keep what is written until `release`, so that it is sent with one system call, which takes as long as finding a row."""
-        self._held = []
-
-    def release(self) -> None:
-        """Send what was kept, and from now on at once."""
-        held, self._held = self._held, None
-        if held:
-            self._transport.write(b"".join(held))
+        self._transport.write(data)
 
     def close(self) -> None:
         """Send what was written, then close, or linger."""
-        self.release()
         if self.lingers or self._transport.is_closing():
             return
         if not self._coming():
@@ -72,4 +57,4 @@ class Link(asyncio.Transport):
 
     def get_write_buffer_size(self) -> int:
         """Bytes that the client's side has not taken yet."""
-        return self._transport.get_write_buffer_size() + sum(map(len, self._held or ()))
+        return self._transport.get_write_buffer_size()

@@ -92,5 +92,10 @@ async def of_tandem(request: Request, error: Exception) -> Response:
 
 
 async def of_defect(_: Request, __: Exception) -> Response:
+    """The response to a defect."""
+    return defect()
+
+
+def defect() -> Response:
     """An internal error: its stack is in the log, and nothing of it in the answer."""
     return response(500, "internal error; see the server's log")

@@ -30,15 +30,19 @@ class Inquiry:
     rows: int | None = None
 
 
+def inquiry(route: str, view: str | None, asked: Sequence[tuple[str, str]], seal: Seal, body: bytes = b"") -> Inquiry:
+    """The question of a request to a route, with the view in its path and the parameters that it sent."""
+    content = dumps([route, view, sorted(asked)]).encode()
+    return Inquiry(route, [] if view is None else [view[:_LONGEST_NAME]], seal.digest(content + b"\0" + body))
+
+
 async def begin(request: Request, route: str, seal: Seal) -> None:
     """Record a question that the gate let through."""
-    named = request.path_params.get("view")
     body = b""
     with suppress(ClientDisconnect):  # the route determines it
         body = await request.body() if request.method == "POST" else b""
-    asked = dumps([route, named, sorted(request.query_params.multi_items())]).encode()
-    views = [] if named is None else [named[:_LONGEST_NAME]]
-    request.scope["state"]["inquiry"] = Inquiry(route, views, seal.digest(asked + b"\0" + body))
+    asked = request.query_params.multi_items()
+    request.scope["state"]["inquiry"] = inquiry(route, request.path_params.get("view"), asked, seal, body)
 
 
 def of(request: Request) -> Inquiry:

@@ -1,25 +1,31 @@
-"""Requests that a route's fast path can answer, answered in front of the framework.
+"""Look-ups of a row that are answered without the framework, and by a connection without a task of the event loop.
 
-The framework's router, parameters and middleware take several times as long as to find a row in memory. Nothing else is left out:
-the gate, the audit log, the fast path and the handlers of errors are the functions that the framework calls. What is not
-plain, such as another method or a question that the fast path does not answer, goes on to the framework.
+The framework's router, parameters and middleware, and a task, take several times as long as to find a row in memory. A look-up
+passes the same rights and limits and leaves the same lines in the logs. Whatever else a request is, such as refused, failing, or
+a question that memory does not answer, it goes on to the framework as if nobody had looked at it.
 """
 
-from collections.abc import Callable, Mapping
+import zlib
+from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, Final
+from typing import Final, NamedTuple
+from urllib.parse import parse_qsl
 
-from fastapi import FastAPI
-from starlette.middleware.gzip import GZipMiddleware
-from starlette.requests import Request
-from starlette.types import ASGIApp, Receive, Scope, Send
+from starlette.types import Scope
 
-from serving.http.protocol.strict_json import StrictRequest
-from serving.http.requests.gate import ENTERED, Gated
-from serving.http.requests.pieces import Pieces
+from serving.access.rights import Principal
+from serving.http.connections.at_once import Answer
+from serving.http.protocol.media_types import JSON
+from serving.http.protocol.problem import Problem
+from serving.http.requests import audit_log
+from serving.http.requests.gate import Gated, bearer
+from serving.http.requests.proper import improper
+from serving.http.requests.records import PARTS, record
+from serving.http.requests.server import LARGE, Server
+from views.errors import TandemError
 
-if TYPE_CHECKING:
-    from starlette.responses import Response
+Pairs = list[tuple[str, str]]
 
 COMPRESSED: Final = 1000
 """Bytes of a body from which on it is compressed, if the client accepts that."""
@@ -27,15 +33,35 @@ LEVEL: Final = 3
 """How hard it is compressed: answers are compressed while the client waits."""
 
 _VALUE: Final = "{view}"
+_ANY: Final = frozenset({None, b"*/*", JSON.encode()})
+_WITH_BODY: Final = (b"content-length", b"transfer-encoding")
+_VARY: Final = b"Accept, Authorization"
+
+
+class LookUp(NamedTuple):
+    """A request for the row of a view; `has` is its If-None-Match."""
+
+    principal: Principal
+    view: str
+    asked: Pairs
+    has: str | None
+
+
+class Row(NamedTuple):
+    """The entity tag of a row, its document and how many rows that has; no document if the client has it already."""
+
+    entity: str
+    body: bytes | None
+    rows: int
 
 
 @dataclass(frozen=True)
 class Direct:
-    """A route whose path has one parameter, `{view}`, and a fast path; `handlers` are those of the application's errors."""
+    """A route whose path has one parameter, `{view}`; `row` finds a row in memory, and returns None for any other question."""
 
-    app: FastAPI
+    server: Server
     route: Gated
-    handlers: Mapping[Any, Callable[..., Any]]
+    row: Callable[[Server, LookUp], Row | None]
     _before: str = field(init=False, repr=False)
     _after: str = field(init=False, repr=False)
 
@@ -44,42 +70,100 @@ class Direct:
         object.__setattr__(self, "_before", before)
         object.__setattr__(self, "_after", after)
 
-    async def answer(self, scope: Scope, receive: Receive) -> ASGIApp | None:
-        """The response to a request; None if the framework has to answer it, in which case the gate lets it through once."""
+    def at_once(self, scope: Scope) -> Answer | None:
+        """The same as `answer`; None also while a poll or a question is at work, which the request should wait for."""
+        try:
+            return self.answer(scope, self.server.clock()) if self.server.lane.idle else None
+        except Exception:  # noqa: BLE001 - a task meets the same defect, and reports it
+            return None
+
+    async def settled(self, scope: Scope) -> None:
+        """Wait as the gate does, if the request may be a look-up."""
+        if self._view(scope) is not None:
+            await self.server.lane.settled()
+
+    def answer(self, scope: Scope, began: float) -> Answer | None:
+        """The response to a look-up that began then, which is recorded; None if the framework has to answer the request.
+
+        Raises only errors of a defect.
+        """
+        view = self._view(scope)
+        return None if view is None else self._answered(scope, view, began)
+
+    def _view(self, scope: Scope) -> str | None:
+        """The view in the path of a look-up."""
         path: str = scope["path"]
         if scope["method"] != "GET" or not path.startswith(self._before) or not path.endswith(self._after):
             return None
         view = path[len(self._before) : -len(self._after)]
-        if not view or "/" in view or scope.get("root_path"):
+        return None if not view or "/" in view or scope.get("root_path") else view
+
+    def _answered(self, scope: Scope, view: str, began: float) -> Answer | None:
+        server, headers = self.server, dict(scope["headers"])
+        if (
+            len(headers) < len(scope["headers"])
+            or any(name in headers for name in _WITH_BODY)
+            or headers.get(b"accept") not in _ANY
+            or improper(scope, server.settings.body_kb << 10) is not None
+        ):
             return None
-        scope["app"], scope["path_params"], scope["route"] = self.app, {"view": view}, self.route
-        request = StrictRequest(scope, receive)
+        principal = self._principal(headers.get(b"authorization", b""))
+        if principal is None or self.route.needs not in principal.rights.verbs:
+            return None
+        has = headers.get(b"if-none-match")
+        asked = parse_qsl(scope["query_string"].decode("latin-1"), keep_blank_values=True)
+        look_up = LookUp(principal, view, asked, None if has is None else has.decode("latin-1"))
+        who, found = str(principal), None
+        if server.limits.enter(who) is not None:
+            return None
+        inquiry = audit_log.inquiry(self.route.path_format, view, asked, server.seal)
         try:
-            await self.route.enter(request)
-            found = await self.route.begin(request)  # no timeout: a GET is begun without waiting for anything
-        except Exception as error:  # noqa: BLE001 - as in the framework, whose handlers are called
-            return await self._handled(request, error)
+            found = self.row(server, look_up)
+            if found is not None and len(found.body or b"") > LARGE:
+                found = None  # until the client has read it, it counts as unread
+        except (TandemError, Problem):
+            return None  # the framework meets the same error, and its handlers answer it
+        except Exception:
+            scope["state"] |= {"principal": principal, "inquiry": inquiry}  # for its lines in the logs
+            raise
+        finally:
+            if found is None:
+                server.limits.withdraw(who)
+            else:
+                server.limits.leave(who)
         if found is None:
-            scope["state"][ENTERED] = True
             return None
-        return compressed(found)
-
-    async def _handled(self, request: Request, error: Exception) -> ASGIApp:
-        """The response to an error; to a defect one after which it is raised, as the framework does."""
-        kind = next(kind for kind in type(error).__mro__ if kind in self.handlers)
-        answer: Response = await self.handlers[kind](request, error)
-        if kind is not Exception:
-            return compressed(answer)
-
-        async def failed(scope: Scope, receive: Receive, send: Send) -> None:
-            await answer(scope, receive, send)
-            raise error
-
-        return failed
-
-
-def compressed(answer: "Response") -> ASGIApp:
-    """The same response, which is compressed and sent in pieces if it is large."""
-    if len(answer.body) < COMPRESSED:
+        answer = self._response(found, gzip=b"gzip" in headers.get(b"accept-encoding", b""))
+        inquiry.rows = None if found.body is None else found.rows
+        server.metrics.began()
+        record(server, scope, who, self.route.path, inquiry, status=answer.status, size=len(answer.body), began=began)
         return answer
-    return GZipMiddleware(Pieces(answer), minimum_size=COMPRESSED, compresslevel=LEVEL)
+
+    def _principal(self, authorization: bytes) -> Principal | None:
+        """The caller, if it is known without waiting."""
+        shown, identities, now = bearer(authorization.decode("latin-1")), self.server.identities, self.server.now()
+        if shown is None:
+            return None
+        found = identities.recent(shown, now=now)
+        with suppress(TandemError):  # the framework meets it too
+            return identities.whose(shown, now=now) if found is None and not identities.waits(shown) else found
+        return None
+
+    def _response(self, found: Row, *, gzip: bool) -> Answer:
+        headers = [(b"etag", found.entity.encode()), (b"cache-control", b"private, no-cache"), (b"vary", _VARY)]
+        body = found.body or b""
+        if found.body is not None:
+            encoding = []
+            if len(body) >= COMPRESSED:
+                headers[-1] = (b"vary", _VARY + b", Accept-Encoding")
+                if gzip:
+                    body, encoding = compressed(body), [(b"content-encoding", b"gzip")]
+            headers += [(b"content-length", b"%d" % len(body)), (b"content-type", JSON.encode()), *encoding]
+        headers += [(b"x-content-type-options", b"nosniff"), (PARTS, self.server.parts.header.encode("latin-1"))]
+        return Answer(304 if found.body is None else 200, headers, body)
+
+
+def compressed(body: bytes) -> bytes:
+    """A body in gzip's format, as the framework compresses it."""
+    compressor = zlib.compressobj(LEVEL, zlib.DEFLATED, 16 + zlib.MAX_WBITS)
+    return compressor.compress(body) + compressor.flush()

@@ -7,7 +7,7 @@ a declaration cannot be created.
 import asyncio
 from collections.abc import Callable, Coroutine
 from functools import cached_property, partial
-from typing import Any, Final, Literal, TypeVar
+from typing import Any, Final, Literal
 
 from fastapi import FastAPI, Request, Response
 from fastapi.dependencies.utils import get_flat_params
@@ -22,14 +22,11 @@ from serving.http.requests import audit_log
 from serving.http.requests.server import LARGE, Server, held_by, principal_of, server_of
 from views.errors import TandemError, listed
 
-T = TypeVar("T")
 Needs = Verb | Literal["known", "open"]
 NEEDS: Final = (*VERBS, "known", "open")
 SEVERAL: Final = frozenset({"null"})
 """Parameters that may be repeated."""
 
-ENTERED: Final = "entered"
-"""In the state of a request that the gate has let through before the framework got it."""
 UNREAD: Final = "{held} bytes of responses to this token are not read yet, which is its limit now; read them, then try again"
 
 _NOBODY: Final = {"WWW-Authenticate": 'Bearer realm="tandem"'}
@@ -60,13 +57,11 @@ class Gated(APIRoute):
             if self.needs == "open":
                 _refuse_unknown(request, self._named, free=self._free)
                 return await answer(request)
-            entered = given.scope["state"].get(ENTERED, False)
-            if not entered:
-                await self.enter(request)
+            await self.enter(request)
             try:
                 async with asyncio.timeout(server.settings.timeout_s):
-                    if not entered and (found := await self.begin(request)) is not None:
-                        return found
+                    if self.asks:
+                        await audit_log.begin(request, self.path_format, server.seal)
                     response = await answer(request)
             except TimeoutError:
                 raise Problem(504, f"no answer within {server.settings.timeout_s} s; narrow the request") from None
@@ -74,11 +69,6 @@ class Gated(APIRoute):
             return response
 
         return let_through
-
-    @cached_property
-    def fast(self) -> Callable[[StrictRequest], Response | None] | None:
-        """The fast path of the route's function, if it has one."""
-        return getattr(self.endpoint, "fast_path", None)
 
     @cached_property
     def _named(self) -> list[str]:
@@ -107,24 +97,6 @@ class Gated(APIRoute):
         held_by(request).callback(server.limits.leave, who)
         await server.lane.settled()
 
-    async def begin(self, request: StrictRequest) -> Response | None:
-        """Note the question of a request that was let through; the response, if the fast path has it."""
-        if self.asks:
-            await audit_log.begin(request, self.path_format, server_of(request).seal)
-        return None if self.fast is None else self.fast(request)
-
-
-def fast_path(first: Callable[[StrictRequest], Response | None]) -> Callable[[T], T]:
-    """Decorate a route's function: `first` is tried before it, in the event loop's own thread, and returns None if it cannot
-    answer.
-    """
-
-    def marked(endpoint: T) -> T:
-        endpoint.fast_path = first  # type: ignore[attr-defined]  # functions have room for it
-        return endpoint
-
-    return marked
-
 
 def gated(app: FastAPI) -> list[Gated]:
     """The routes of an application. Raises TandemError if one of them is not behind the gate."""
@@ -145,10 +117,16 @@ def _hold(server: Server, request: Request, who: str, size: int) -> None:
     held_by(request).callback(server.unread.give_back, who, size)
 
 
-async def _known(server: Server, request: StrictRequest) -> Principal:
-    scheme, _, shown = (request.header(b"authorization") or "").partition(" ")
+def bearer(authorization: str) -> str | None:
+    """The token in a header; None if there is none."""
+    scheme, _, shown = authorization.partition(" ")
     shown = shown.strip()
-    if scheme.lower() != "bearer" or not shown:
+    return shown if shown and scheme.lower() == "bearer" else None
+
+
+async def _known(server: Server, request: StrictRequest) -> Principal:
+    shown = bearer(request.header(b"authorization") or "")
+    if shown is None:
         raise Problem(401, "authentication required: send `Authorization: Bearer ...`", headers=_NOBODY)
     now = server.now()
     found = server.identities.recent(shown, now=now)

@@ -8,10 +8,8 @@ from serving.http.models.openapi import rows as documented
 from serving.http.models.rows import OneRow, Rows
 from serving.http.protocol.parameters import KEY_VALUES, RowParameters, RowsParameters, View
 from serving.http.protocol.problem import Problem
-from serving.http.queries import fast_path
 from serving.http.queries.ask import ask
 from serving.http.queries.respond import respond
-from serving.http.requests import gate
 from serving.http.requests.gate import Gated
 from serving.http.requests.server import server_of
 
@@ -34,7 +32,6 @@ async def rows(request: Request, view: View, parameters: Annotated[RowsParameter
 
 
 @router.get("/views/{view}/row", openapi_extra=_READ, response_model=OneRow, responses=documented(410))
-@gate.fast_path(fast_path.row)
 async def row(request: Request, view: View, parameters: Annotated[RowParameters, Query()]) -> Response:
     """The row of one key and window; `row` is null, or there is none in other formats, if certainly nothing was counted."""
     found = await ask(request, view, parameters)

@@ -1,21 +1,24 @@
 """A request that is answered in front of the framework gets what the framework answers: status, headers, body and log lines."""
 
-from collections.abc import Iterator, Mapping, MutableMapping
+import gzip
+import re
+import socket
+from collections.abc import Iterator, Mapping, MutableMapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 from urllib.parse import quote
 
+import httpx
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from serving.access import tokens
 from serving.access.rights import VERBS
-from serving.http.queries import fast_path
-from serving.http.requests import gate
+from serving.http.queries import ask, fast_path
 from serving.http.requests.direct import Direct
 from tests.serving.http.queries.test_a_snapshot_stays_as_it_is import WITH_QUANTILES
-from tests.serving.http.served import Asker, Served
+from tests.serving.http.served import Asker, Served, serving
 from tests.serving.world import NOON, unusual_pages
 
 HOST = (b"host", b"served")
@@ -107,11 +110,7 @@ def both(served: Served, asker: Asker, request: Request) -> tuple[int, list[tupl
     """The answer of both ways, which is the same."""
     first = asker.runner.run(answered(served, request))
     with pytest.MonkeyPatch.context() as patch:
-
-        async def nothing(*_: object) -> None:
-            return None
-
-        patch.setattr(Direct, "answer", nothing)
+        patch.setattr(Direct, "answer", lambda *_: None)
         assert asker.runner.run(answered(served, request)) == first
     return first
 
@@ -255,19 +254,13 @@ def test_a_large_row_is_compressed_for_who_accepts_that(
         assert (b"content-encoding" in dict(found[1])) is compressed
 
 
-def test_the_gate_is_passed_once_where_the_framework_answers(
-    served: Served, asker: Asker, secrets: Mapping[str, bytes], monkeypatch: pytest.MonkeyPatch
+@pytest.mark.parametrize("more", ["", "&layer=merged", "&null=other", "&measures=m"])
+def test_a_request_counts_once_against_its_limit_whoever_answers(
+    served: Served, asker: Asker, secrets: Mapping[str, bytes], more: str
 ) -> None:
-    passed: list[str] = []
-    enter = gate.Gated.enter
-
-    async def counted(route: gate.Gated, request: Any) -> None:
-        passed.append(route.path)
-        await enter(route, request)
-
-    monkeypatch.setattr(gate.Gated, "enter", counted)
-    status, _, _, logged = asker.runner.run(answered(served, look_up(secrets, more="&layer=merged")))
-    assert (status, len(passed), len(logged)) == (200, 1, 2)
+    _, _, _, logged = asker.runner.run(answered(served, look_up(secrets, more=more)))
+    (use,) = served.server.limits._uses.values()
+    assert (use.left, len(logged)) == (served.server.settings.burst - 1, 2)
 
 
 def test_a_defect_is_answered_and_raised_on_both_ways(
@@ -277,19 +270,85 @@ def test_a_defect_is_answered_and_raised_on_both_ways(
         raise RuntimeError("a defect")
 
     monkeypatch.setattr(fast_path, "one_row", broken)
+    monkeypatch.setattr(ask, "question_of", broken)
     found = []
     for patched in (False, True):
         with monkeypatch.context() as patch:
             if patched:
-
-                async def nothing(*_: object) -> None:
-                    return None
-
-                patch.setattr(Direct, "answer", nothing)
+                patch.setattr(Direct, "answer", lambda *_: None)
             sent = asker.get("/views/per_page/row?key.page=/a&window=2026-11-01T12:00")
+            served.lines.clear()
+            served.questions.clear()
             # The server logs what is raised.
             with pytest.raises(RuntimeError, match="a defect"):
                 asker.runner.run(answered(served, look_up(secrets)))
-            found.append((sent.status_code, sent.json()["detail"], sorted(sent.headers)))
+            lines = [(line["event"], line.get("who"), line.get("status")) for line in (*served.lines, *served.questions)]
+            found.append((sent.status_code, sent.json()["detail"], sorted(sent.headers), lines))
     assert found[0] == found[1]
     assert found[0][:2] == (500, "internal error; see the server's log")
+
+
+@dataclass(frozen=True)
+class Sender:
+    """Sends look-ups over a connection that the last one ends; `passed` are requests that got to the application."""
+
+    address: str
+    secret: str
+    passed: list[str]
+
+    def sent(self, *paths: str, more: Sequence[str] = (), version: str = "1.1") -> bytes:
+        """What is answered, without the time of day."""
+        url, bearer = httpx.URL(self.address), f"Authorization: Bearer {self.secret}"
+        heads = [["Host: served", bearer, *more, *["Connection: close"] * (one == len(paths))] for one, _ in enumerate(paths, 1)]
+        lines = [line for path, head in zip(paths, heads, strict=True) for line in (f"GET {path} HTTP/{version}", *head, "")]
+        with socket.create_connection((url.host, url.port), timeout=60) as client:
+            client.sendall("\r\n".join([*lines, ""]).encode())
+            answer = b"".join(iter(lambda: client.recv(1 << 16), b""))
+        return re.sub(rb"date: [^\r]*\r\n", b"", answer)
+
+
+@pytest.fixture(scope="module")
+def sender(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Sender]:
+    served = Served(unusual_pages(tmp_path_factory.mktemp("world"), WITH_QUANTILES), {"poll_ms": 3_600_000})
+    passed, through = [], served.app.wire
+
+    async def noted(scope: Any, *given: Any) -> None:
+        passed.append(scope.get("path", ""))
+        await through(scope, *given)
+
+    served.app.wire = noted  # type: ignore[assignment]  # it is called alike
+    with serving(served) as address:
+        found = Sender(address, served.token("desk"), passed)
+        assert b" 200 " in found.sent("/views/per_page/rows")  # from now on it is in memory
+        yield found
+
+
+ONE = "/views/per_page/row?key.page=/a&window=2026-11-01T12:00"
+
+
+@pytest.mark.parametrize("version", ["1.0", "1.1"])
+@pytest.mark.parametrize(
+    "more",
+    [[], ["Accept: */*", "Accept-Encoding: gzip"], ['If-None-Match: "x", *'], ["Expect: 100-continue"]],
+)
+@pytest.mark.parametrize("number", [1, 3])
+def test_a_connection_sends_what_the_framework_would(sender: Sender, version: str, more: Sequence[str], number: int) -> None:
+    usual = sender.sent(*[f"{ONE}&layer=merged"] * number, more=more, version=version)
+    sender.passed.clear()
+    assert sender.sent(*[ONE] * number, more=more, version=version) == usual
+    assert not sender.passed
+    assert b" 200 " in usual or b" 304 " in usual
+
+
+def test_a_request_with_a_body_goes_to_the_framework(sender: Sender) -> None:
+    sender.passed.clear()
+    assert b" 200 " in sender.sent(ONE, more=["Content-Length: 0"])
+    assert sender.passed
+
+
+def test_a_large_row_of_a_connection_is_compressed(sender: Sender, monkeypatch: pytest.MonkeyPatch) -> None:
+    plain = sender.sent(ONE)
+    monkeypatch.setattr("serving.http.requests.direct.COMPRESSED", 10)
+    head, _, body = sender.sent(ONE, more=["Accept-Encoding: gzip"]).partition(b"\r\n\r\n")
+    assert b"content-encoding: gzip" in head
+    assert gzip.decompress(body) == plain.partition(b"\r\n\r\n")[2]
