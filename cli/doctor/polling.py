@@ -9,6 +9,7 @@ from cli.doctor.subject import Subject
 from ledger.delta.watched_table import POLL_REQUESTS, SELDOM_S
 from ledger.publish import publications
 from ledger.realtime.hot_chain import LOOK_S
+from serving.status import hot_tails
 
 _DAY_MS: Final = 86_400_000
 _MANY: Final = 5_000_000
@@ -31,7 +32,7 @@ def _polling(subject: Subject) -> Iterator[Finding]:
     live = publications.latest(tables)
     sources = len(subject.sources if live is None else live.cuts)
     followed, beside = _JOURNALS + sources, 2 * sources  # a hot tail follows the publications and its realtime table
-    hot = subject.settings.serving.hot
+    hot = hot_tails.wanted(subject.settings)
 
     def a_day(every: int) -> int:
         """Requests, at most: hot commits may make the server poll twice in its time."""

@@ -37,6 +37,7 @@ from serving.http.operations.command import Tandem
 from serving.http.requests.server import Server
 from serving.memory.hot_feed import HotFeed
 from serving.memory.hot_process import HotProcess
+from serving.status import hot_tails
 
 _FIRST = "first"
 _FIRST_DAYS = 365
@@ -88,7 +89,7 @@ def run(
                     sys.stdout.write(json.dumps({"address": address, "pid": os.getpid()}) + "\n")
                     sys.stdout.flush()
 
-            feed = HotFeed(time.monotonic) if settings.serving.hot else None
+            feed = HotFeed(time.monotonic) if hot_tails.wanted(settings) else None
             server = of_project(
                 settings, tandem=_tandem(call), log=log, access=access, audit=audit, now=_now, clock=time.monotonic, feed=feed
             )
@@ -107,7 +108,9 @@ def _hot_tails(call: Call, feed: HotFeed | None, log: FilteringBoundLogger) -> I
         yield
         return
     if not kafka.bulk_installed():
-        raise CannotServe("serving.hot needs the package confluent-kafka; install it, or set serving.hot to false")
+        raise CannotServe(
+            'serving.hot = "on" needs the package confluent-kafka; install it, or set serving.hot to "auto" or "off"'
+        )
     process = HotProcess(call.project, folders.child_environment(call.environ), feed, log.warning)
     process.start()
     try:

@@ -5,16 +5,18 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Final
 
-from infra.process import hot_report
+from infra import kafka
+from infra.process import hot_report, pulse
 from infra.process.hot_report import HotSource
 from infra.settings import Settings
+from serving.status.part_state import SPEED
 
 _SILENT_S: Final = 10.0
 """Seconds without a report after which a hot tail counts as standing aside; while it loads identities it reports nothing."""
 _UNREPORTED: Final = (
     "its process has not reported on this source yet: it loads identities, or cannot read the live release (see the server's log)"
 )
-_NOT_RUNNING: Final = "no process of hot tails runs on this machine; `tandem serve` with serving.hot = true starts one"
+_NOT_RUNNING: Final = "no process of hot tails runs on this machine; `tandem serve` starts one"
 
 
 @dataclass(frozen=True)
@@ -51,18 +53,29 @@ class HotTailState:
         if self.mismatched:
             found.append(
                 f"{source}: {self.mismatched} rows of the hot tail differed from the commits that followed; set serving.hot to "
-                "false and report this as a defect"
+                "off and report this as a defect"
             )
         return found
+
+
+def wanted(settings: Settings) -> bool:
+    """Whether a server that starts now has hot tails.
+
+    Their process runs the project's code, which a server itself never does. So by default it is only there where the speed layer
+    has run that code, on this machine and from this state folder.
+    """
+    if settings.serving.hot != "auto":
+        return settings.serving.hot == "on"
+    return kafka.bulk_installed() and pulse.read(settings.folder, SPEED) is not None
 
 
 def hot_tails(
     settings: Settings, release: int | None, sources: Iterable[str], *, clock: Callable[[], float] = time.monotonic
 ) -> dict[str, HotTailState | None]:
-    """The hot tail of each source of the live release; None if the settings have none and no process runs."""
+    """The hot tail of each source of the live release; None if no process runs, unless `serving.hot` is on."""
     found = hot_report.read(settings.folder)
     if found is None:
-        return dict.fromkeys(sources, HotTailState(_NOT_RUNNING) if settings.serving.hot else None)
+        return dict.fromkeys(sources, HotTailState(_NOT_RUNNING) if settings.serving.hot == "on" else None)
     now = clock()
     return {name: _state(None if release is None else found.source(release, name), now) for name in sources}
 

@@ -56,7 +56,7 @@ master = "local[2]"
 driver_memory = "512m"
 [serving]
 port = {port}
-hot = true
+hot = "on"
 [supervisor]
 failures = 20
 longest_restart_s = 5

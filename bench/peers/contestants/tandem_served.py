@@ -45,7 +45,7 @@ def served(name: str, **chosen: str) -> Contestant:
     )
 
 
-TANDEM_HTTP: Final = served("tandem-http")
-TANDEM_HOT: Final = served("tandem-hot", serving__hot="true")
-TANDEM_HOT_SELDOM: Final = served("tandem-hot-seldom", serving__hot="true", speed__hot_trigger_ms="5000")
+TANDEM_HTTP: Final = served("tandem-http", serving__hot="off")
+TANDEM_HOT: Final = served("tandem-hot", serving__hot="on", speed__hot_trigger_ms="0")
+TANDEM_HOT_SELDOM: Final = served("tandem-hot-seldom", serving__hot="on")
 SERVED: Final = (TANDEM_HTTP, TANDEM_HOT, TANDEM_HOT_SELDOM)

@@ -1,4 +1,4 @@
-from typing import Annotated
+from typing import Annotated, Literal
 
 import msgspec
 from msgspec import Meta
@@ -86,12 +86,13 @@ class Serving(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
         ),
     ] = 1024
     hot: Annotated[
-        bool,
+        Literal["auto", "on", "off"],
         Meta(
             description="Whether `tandem serve` answers from the log's newest records before they are committed; it then runs a "
-            "process that folds them. Needs the package confluent-kafka."
+            "process that folds them, with the project's code. `auto`: if the package confluent-kafka is installed and the speed "
+            "layer, which runs that code too, has run on this machine from this state folder. `on` fails without the package."
         ),
-    ] = False
+    ] = "auto"
     hot_mb: Annotated[
         Positive,
         Meta(description="Maximum megabytes of a source's hot records; beyond it answers wait for the next commit."),

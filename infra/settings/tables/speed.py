@@ -19,7 +19,7 @@ class Speed(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
             "(`serving.hot`), at most 10000: fewer and larger micro-batches cost less. Readers of tables see events that much "
             "later. As soon as the hot tail stands aside or its server ends, micro-batches follow `speed.trigger_ms`.",
         ),
-    ] = 0
+    ] = 2_000
     max_events: Annotated[Positive, Meta(description="Maximum number of events of one source in a micro-batch.")] = 200_000
     compact_every: Annotated[
         Positive, Meta(description="Number of micro-batches between two compactions of a realtime table.")

@@ -42,7 +42,7 @@ def test_polls_of_a_bucket_are_counted_and_the_fix_suffices(folder: Path, monkey
         assert fine(folder, "polling", **polled_every(longer)).endswith(f"it polls 3 tables every {longer} ms{WHOLE}")
         wrong(folder, "polling", MANY, **polled_every(longer - 1))
 
-        monkeypatch.setenv("TANDEM_SERVING_HOT", "true")
+        monkeypatch.setenv("TANDEM_SERVING_HOT", "on")
         found = wrong(folder, "polling", MANY, **polled_every(100))
         assert found.what == (
             "a server sends up to about 11.8 million requests a day: it polls 3 tables at most twice every 100 ms, "

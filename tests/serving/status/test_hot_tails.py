@@ -3,14 +3,17 @@
 import os
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Literal
 
 import msgspec
 import pytest
 
 from infra.process import hot_report
 from infra.process.hot_report import FRESH_S, HotReport, HotReporter, HotSource, healthy
+from infra.process.pulse import Heart
 from infra.settings import Serving, Settings
-from serving.status.hot_tails import hot_tails
+from serving.status.hot_tails import hot_tails, wanted
+from serving.status.part_state import SPEED
 
 UNREPORTED = (
     "its process has not reported on this source yet: it loads identities, or cannot read the live release (see the server's log)"
@@ -35,7 +38,7 @@ def reporter(tmp_path: Path) -> HotReporter:
     return HotReporter(tmp_path)
 
 
-def settings(state: Path, *, hot: bool = True) -> Settings:
+def settings(state: Path, *, hot: Literal["auto", "on", "off"] = "on") -> Settings:
     return Settings(state=str(state), serving=Serving(hot=hot))
 
 
@@ -94,7 +97,7 @@ def test_a_tail_that_is_silent_is_not_healthy_and_then_stands_aside(tmp_path: Pa
 
 
 def test_without_a_process_only_the_setting_says_that_it_is_missing(tmp_path: Path, clock: Clock) -> None:
-    assert hot_tails(settings(tmp_path, hot=False), 1, ["hits"], clock=clock) == {"hits": None}
+    assert hot_tails(settings(tmp_path, hot="off"), 1, ["hits"], clock=clock) == {"hits": None}
     assert "no process of hot tails runs" in str(why(tmp_path, clock))
     path = hot_report.file(tmp_path)
     path.parent.mkdir()
@@ -125,3 +128,14 @@ def test_a_change_of_health_is_reported_at_once_and_the_rest_twice_a_second(
     assert why(tmp_path, clock) == "no broker"
     reporter.report(HotSource(2, "others", clock()))
     assert why(tmp_path, clock) == UNREPORTED, "a source of an earlier release is not reported any more"
+
+
+def test_by_default_a_server_has_hot_tails_where_the_speed_layer_has_run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    auto = settings(tmp_path, hot="auto")
+    assert not wanted(auto)
+    Heart(tmp_path, SPEED).beat()
+    assert wanted(auto)
+    assert not wanted(settings(tmp_path, hot="off"))
+    monkeypatch.setattr("infra.kafka.bulk_installed", lambda: False)
+    assert not wanted(auto)
+    assert wanted(settings(tmp_path, hot="on")), "the server then says what it lacks"
