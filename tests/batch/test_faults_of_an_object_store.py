@@ -187,7 +187,7 @@ def sweep(bucket: Bucket, fault: str, methods: tuple[str, ...], *, apart: int) -
     return places, runs
 
 
-@pytest.mark.parametrize(("fault", "apart"), [("reset after", 7), ("killed after", 50)])
+@pytest.mark.parametrize(("fault", "apart"), [("reset after", 7), pytest.param("killed after", 50, marks=pytest.mark.slow)])
 def test_some_writes_fail(bucket: Bucket, fault: str, apart: int) -> None:
     """A sample of the sweep: one run, with faults in each command."""
     found = injured_run(bucket, fault, WRITES, lambda place: place[1] % apart == 3)

@@ -134,6 +134,7 @@ def test_one_event_from_the_future_changes_no_other_answer(
     assert first.counts["sales"].ahead == 2
 
 
+@pytest.mark.slow
 def test_a_release_with_another_clock_skew_computes_the_watermark_again(shop: Shop) -> None:
     """As where one far event has moved it before there was a bound: until then it stays where answers have said."""
     far, now = datetime.now(UTC) + timedelta(days=400), datetime.now(UTC)

@@ -70,6 +70,7 @@ def registered(spark: SparkSession, world: World, **of: Any) -> Frames:
     return at
 
 
+@pytest.mark.slow
 def test_everything_is_read_at_one_snapshot_during_a_feed(spark: SparkSession, tmp_path: Path) -> None:
     world = fed(tmp_path)
     at = registered(spark, world)

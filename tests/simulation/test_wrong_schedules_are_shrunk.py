@@ -24,6 +24,7 @@ def fenced_writers_go_on(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     past.cache_clear()
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("fenced_writers_go_on")
 def test_a_planted_bug_is_shown_in_few_steps(monkeypatch: pytest.MonkeyPatch) -> None:
     wrong = next(seed for seed in _SEEDS if ran([seed]).wrong)

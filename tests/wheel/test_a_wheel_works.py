@@ -60,6 +60,7 @@ def demonstrated(installed: Copy) -> None:
     assert (installed.home / ".local" / "state" / "tandem" / "demo" / "web").is_dir()
 
 
+@pytest.mark.slow
 @pytest.mark.broker
 def test_a_project_from_init_to_down(installed: Copy) -> None:
     read_only(installed)

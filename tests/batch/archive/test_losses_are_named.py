@@ -109,6 +109,7 @@ def assert_settled(shop: Shop, capsys: Capture, name: str, lost: Callable[[], di
     assert recomputed(shop).number > live.number
 
 
+@pytest.mark.slow
 def test_losses_in_a_partition_that_was_empty_before_are_named(shop: Shop, spark: SparkSession, capsys: Capture) -> None:
     with followed(shop, spark):
         shop.sell({0: sold(*range(5)), 1: sold(*range(5, 10))})

@@ -201,6 +201,7 @@ def upgrade(old):
 sales = Source(versions=(Version(Was, upgrade),), """
 
 
+@pytest.mark.slow
 def test_records_of_an_earlier_version_count_in_the_next_release(shop: Shop) -> None:
     old, new = records(18, 150), records(19, 100)
     shop.sell(old)

@@ -64,6 +64,7 @@ def test_a_script_gets_the_published_tables_and_its_arguments(world: World, tmp_
     assert [line for line in stack if line.startswith("  File")] == [f'  File "{script}", line 11, in <module>']
 
 
+@pytest.mark.slow
 @pytest.mark.spark
 def test_a_shell_gets_the_published_tables(world: World) -> None:
     done = tandem(

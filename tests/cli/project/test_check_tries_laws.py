@@ -83,6 +83,7 @@ def run(capsys: pytest.CaptureFixture[str], *arguments: str) -> tuple[int, Any]:
     return code, json.loads(capsys.readouterr().out)
 
 
+@pytest.mark.slow
 def test_a_lawful_measure_passes(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     code, found = run(capsys, "check", "--laws", "--project", project(tmp_path, LAWFUL))
     assert code == 0

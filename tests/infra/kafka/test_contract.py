@@ -197,6 +197,7 @@ def reconnected(broker: kafka.Connection, client: Client, times: int, *, at_once
     assert open_files() <= files + 5
 
 
+@pytest.mark.slow
 def test_reconnecting_leaves_no_thread_and_no_connection_behind(broker: kafka.Connection, client: Client) -> None:
     reconnected(broker, client, 25, at_once=1)
 
