@@ -9,7 +9,7 @@ from fastapi.exceptions import RequestValidationError
 from starlette.exceptions import HTTPException
 from starlette.middleware.gzip import GZipMiddleware
 from starlette.responses import Response
-from starlette.types import Receive, Scope, Send
+from starlette.types import ASGIApp, Receive, Scope, Send
 
 from serving.http.answers.cache import Gone
 from serving.http.models import openapi as documented
@@ -22,6 +22,7 @@ from serving.http.requests.pieces import Pieces
 from serving.http.requests.server import Server
 from serving.http.routes import ROUTERS
 from serving.http.routes import rows as rows_of_views
+from serving.http.workers.peers import Inside, Outside
 from serving.read.selection import BadSelection
 from views.errors import TandemError
 
@@ -33,13 +34,16 @@ for byte. An answer is a value, no matching rows, or a problem with its reason: 
 
 
 class Api(FastAPI):
-    """An application whose outermost layer stands in front of the framework's own."""
+    """An application whose layer `wire` stands in front of the framework's own; `outer`, if there are workers, passes
+    requests on to them.
+    """
 
     wire: Wire
+    outer: ASGIApp | None = None
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Handle a request."""
-        await self.wire(scope, receive, send)
+        await (self.outer or self.wire)(scope, receive, send)
 
     async def framework(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Handle a request by the framework's layers and routes."""
@@ -81,6 +85,8 @@ def application(server: Server) -> Api:
     (of_row,) = (route for route in gated(app) if route.endpoint is rows_of_views.row)
     app.state.direct = Direct(server, of_row, fast_path.row)
     app.wire = Wire(app.framework, server, app.state.direct)
+    if server.peers is not None:
+        app.outer, app.state.inside = Outside(server.peers, app.wire), Inside(server.peers, app.wire)
     return app
 
 

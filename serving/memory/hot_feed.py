@@ -5,8 +5,8 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 
 from ledger.log.positions import distance
-from ledger.realtime.hot_chain import HotCommits, changed
-from ledger.realtime.hot_messages import HotMessage, HotStatus
+from ledger.realtime.hot_chain import HotChange, HotCommits, changed
+from ledger.realtime.hot_messages import HotMessage, HotStatus, message_of
 
 
 @dataclass
@@ -30,6 +30,15 @@ class HotFeed:
     def commits(self, release: int, source: str) -> HotCommits:
         """The hot commits of a source of a release; they may not tile."""
         return self._commits.get((release, source), ())
+
+    def messages(self) -> list[HotMessage]:
+        """Messages after which a new feed has the same hot commits and statuses."""
+        found = []
+        for (release, source), status in self.statuses.items():
+            commits = self.commits(release, source)
+            changes = [HotChange(commits[0].start, commit) for commit in commits]
+            found += [message_of(release, source, status, change) for change in changes or (None,)]
+        return found
 
     @property
     def ahead(self) -> int:

@@ -10,11 +10,11 @@ from fastapi import APIRouter, Header, Request
 from fastapi.responses import StreamingResponse
 
 from serving.access.rights import Principal
-from serving.access.sealed_text import Seal
 from serving.changes import Changes, Token, TokenGone, Watch, watch
 from serving.http.answers.cache import AnswerCache
 from serving.http.answers.lane import Lane
 from serving.http.models.openapi import problems
+from serving.http.protocol import worker_marks
 from serving.http.protocol.formats import provenance, rows_of
 from serving.http.protocol.parameters import Since, View
 from serving.http.protocol.problem import Problem
@@ -90,7 +90,8 @@ def _token(server: Server, principal: Principal, text: str | None) -> Token | No
     """The client's token. A caller restricted to rows can neither read nor create one, because tokens contain positions."""
     if text is None:
         return None
-    plain = server.seal.open(text) if principal.rights.rows else text
+    own = worker_marks.unmarked(text)
+    plain = server.seal.open(own) if principal.rights.rows else own
     if plain is None:
         raise BadSelection(f"invalid token {text!r}; use the id of an event of this stream")
     try:
@@ -117,7 +118,7 @@ async def _events(
                 return
             before = lane.newest
             found = await lane.ask(lambda cache: watching.look(cache.live()), by=who)
-            if found is not None and (event := _event(found, bound, server.seal, asked)) is not None:
+            if found is not None and (event := _event(found, bound, server, asked)) is not None:
                 size = len(event) if len(event) > LARGE else 0
                 if size and not server.unread.take(who, size):
                     yield _over(UNREAD.format(held=server.unread.held(who)))
@@ -135,7 +136,7 @@ async def _events(
         watching.keep()
 
 
-def _event(found: Changes, bound: dict[str, pa.Scalar], seal: Seal, asked: Inquiry) -> bytes | None:
+def _event(found: Changes, bound: dict[str, pa.Scalar], server: Server, asked: Inquiry) -> bytes | None:
     """An event with the visible rows; None without any. They are counted in `asked`."""
     seen = Selection(bound, *ALWAYS, timedelta(0))
     rows, gone = (seen.filter(table) if bound else table for table in (found.rows.with_touched(), found.gone))
@@ -150,7 +151,7 @@ def _event(found: Changes, bound: dict[str, pa.Scalar], seal: Seal, asked: Inqui
         "gone": rows_of(gone.select([field.name for field in known]).cast(pa.schema(known))),
         "provenance": provenance(told, bound=bool(bound)),
     }
-    token = seal.close(found.token) if bound else found.token
+    token = worker_marks.marked(server.seal.close(found.token) if bound else found.token, server.worker)
     return f"id: {token}\nevent: rows\ndata: ".encode() + msgspec.json.encode(document) + b"\n\n"
 
 

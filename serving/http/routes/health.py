@@ -8,6 +8,7 @@ from serving.http.models.status import Health
 from serving.http.protocol.problem import Problem
 from serving.http.requests.gate import Gated
 from serving.http.requests.server import Server, server_of
+from serving.http.workers.peers import READY
 from serving.read.outcome import Failed, ReadFailed
 from serving.read.reader import refusal
 
@@ -26,17 +27,24 @@ async def readyz(request: Request) -> Health:
 
     The realtime commits reach from the cut of each source without a gap, this server computes views as they were published, and
     neither broker nor speed layer has been dead, stuck or given up for longer than `serving.stale_s`. The reasons are only for
-    callers with a token: `/status` shows them.
+    callers with a token: `/status` shows them. It holds of all workers of the server.
     """
     server = server_of(request)
-    if not _ready(server):
+    if not ready(server) or not await _others_ready(server):
         raise Problem(503, "the server cannot answer now; /status shows the reason")
     if (late := server.parts.unready()) is not None:
         raise Problem(503, f"answers do not advance: {late.brief}; /status shows the reason and the fix")
     return Health(status="ok")
 
 
-def _ready(server: Server) -> bool:
+async def _others_ready(server: Server) -> bool:
+    """Whether no other worker answers that it is not ready; a worker that does not answer gets no requests."""
+    others = {} if server.peers is None else await server.peers.ask(READY)
+    return all(found.is_success for found in others.values())
+
+
+def ready(server: Server) -> bool:
+    """Whether this process can answer every view."""
     if isinstance(server.lane.newest, Failed):
         return False
     try:
