@@ -15,7 +15,7 @@ from bench.peers.contestant import Contestant, Resources, Setting
 from bench.peers.contestants.archive import ARCHIVE
 from bench.peers.contestants.batch import BATCH, BatchContestant, Job
 from bench.peers.contestants.registry import STREAMING
-from bench.peers.contestants.tandem_served import SERVED
+from bench.peers.contestants.tandem_served import SERVED, TANDEM_HOT
 from bench.peers.events import Answers, Shape, generate, truth, values
 from bench.peers.freshness import Fresh, Plan, measure
 from bench.peers.order import turns
@@ -74,9 +74,9 @@ QUICK = replace(
     rounds=1,
     limit_s=240,
     plan=replace(FULL.plan, warm_up=50, warm_up_s=10, warm_up_limit_s=60),
-    served=(),
+    served=(TANDEM_HOT,),
     repeat=3,
-    minutes=9,
+    minutes=10,
 )
 
 

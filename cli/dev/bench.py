@@ -68,7 +68,7 @@ def run(
             min=0.1,
             max=60,
             metavar="N",
-            help="Duration of soak's load, 5 by default; or when peers and scale begin no further run: peers 38 by default and 9 "
+            help="Duration of soak's load, 5 by default; or when peers and scale begin no further run: peers 38 by default, 10 "
             "with --quick, scale 45 and 12.",
         ),
     ] = None,

@@ -46,6 +46,6 @@ def served(name: str, **chosen: str) -> Contestant:
 
 
 TANDEM_HTTP: Final = served("tandem-http", serving__hot="off")
-TANDEM_HOT: Final = served("tandem-hot", serving__hot="on", speed__hot_trigger_ms="0")
-TANDEM_HOT_SELDOM: Final = served("tandem-hot-seldom", serving__hot="on")
-SERVED: Final = (TANDEM_HTTP, TANDEM_HOT, TANDEM_HOT_SELDOM)
+TANDEM_HOT: Final = served("tandem-hot", serving__hot="on")
+"""What `tandem up --serve` has by default."""
+SERVED: Final = (TANDEM_HTTP, TANDEM_HOT)
