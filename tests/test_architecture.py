@@ -117,6 +117,7 @@ FILES_OF_THEIR_OWN = {
     "batch/transfer/export_archive.py": "an export",
     "batch/transfer/import_archive.py": "an export",
     "speed/hot/__main__.py": "the project's folder, its standard output",
+    "speed/hot/demand.py": "a pipe from the server",
     "speed/process/checkpoints.py": "Spark's checkpoints",
     "speed/process/speed_layer.py": "Spark's checkpoints, the process id",
     "speed/report/progress.py": "a file of the state folder",

@@ -5,7 +5,7 @@ import os
 import secrets
 import sys
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -96,14 +96,18 @@ def run(
             feed = HotFeed(time.monotonic) if hot_tails.wanted(settings) else None
             if number > 1:
                 relay = None if feed is None else HotRelay(feed)
-                with _hot_tails(call, relay, log):
-                    serve_workers.keep(call, settings, bound, tls, number, relay=relay, log=log, ready=ready, stop=stop)
+                with _hot_tails(call, relay, log) as wanted:
+                    serve_workers.keep(
+                        call, settings, bound, tls, number, relay=relay, wanted=wanted, log=log, ready=ready, stop=stop
+                    )
                 return
             server = of_project(
                 settings, tandem=tandem_of(call), log=log, access=access, audit=audit, now=_now, clock=time.monotonic, feed=feed
             )
             refuse_crc32(settings, server)
-            with _hot_tails(call, feed, log):
+            with _hot_tails(call, feed, log) as wanted:
+                if feed is not None:
+                    feed.wanted = wanted
                 listener.serve(application(server), bound, tls=tls, ready=ready, stop=stop)
     finally:
         part_processes.withdraw(settings.folder, part_processes.SERVER)
@@ -111,10 +115,10 @@ def run(
 
 
 @contextmanager
-def _hot_tails(call: Call, feed: Receiver | None, log: FilteringBoundLogger) -> Iterator[None]:
-    """Keep the process of hot tails running, if something gets its messages."""
+def _hot_tails(call: Call, feed: Receiver | None, log: FilteringBoundLogger) -> Iterator[Callable[[], object]]:
+    """Keep the process of hot tails running, if something gets its messages; what is returned has it fold faster for a while."""
     if feed is None:
-        yield
+        yield lambda: None
         return
     if not kafka.bulk_installed():
         raise CannotServe(
@@ -123,7 +127,7 @@ def _hot_tails(call: Call, feed: Receiver | None, log: FilteringBoundLogger) -> 
     process = HotProcess(call.project, folders.child_environment(call.environ), feed, log.warning)
     process.start()
     try:
-        yield
+        yield process.ask
     finally:
         process.stop()
 

@@ -9,6 +9,7 @@ import sys
 import threading
 import time
 from contextlib import suppress
+from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, BinaryIO, Final, cast
@@ -42,6 +43,7 @@ from views.errors import said_by
 if TYPE_CHECKING:
     from collections.abc import Callable
 
+ASKED: Final = b"?"
 _BEYOND_S: Final = 5
 """Seconds that an answer of another worker may take beyond the longest time that the settings allow for one."""
 
@@ -52,7 +54,7 @@ class Order(msgspec.Struct, frozen=True):
     Args:
         number: its number among all workers, whose sockets for each other are `sockets`.
         listening: the descriptor of the socket that the server listens on.
-        pulse: a descriptor to which it writes a byte now and then, once it answers.
+        pulse: a descriptor to which it writes a byte now and then, once it answers: ASKED if somebody has asked since the last.
         hot: a descriptor from which it gets the messages of the process of hot tails; None without one.
     """
 
@@ -108,7 +110,10 @@ def run(call: Call, order: Order) -> None:
         if feed is not None and order.hot is not None:
             stream = cast("BinaryIO", os.fdopen(order.hot, "rb"))
             threading.Thread(target=_follow, args=(stream, feed, log), name="hot tails", daemon=True).start()
-        listener.serve(application(server), bound, tls=tls, ready=lambda: None, stop=stop, pulse=lambda: _beat(order.pulse))
+        pulse = _Pulse(order.pulse)
+        if feed is not None:
+            feed.wanted = pulse.ask
+        listener.serve(application(server), bound, tls=tls, ready=lambda: None, stop=stop, pulse=pulse.beat)
 
 
 def tandem_of(call: Call) -> Tandem:
@@ -137,9 +142,21 @@ def _follow(stream: BinaryIO, feed: HotFeed, log: FilteringBoundLogger) -> None:
         os._exit(1)
 
 
-def _beat(pulse: int) -> None:
-    with suppress(OSError):  # a pipe that is full has enough signs of life
-        os.write(pulse, b".")
+@dataclass
+class _Pulse:
+    """The signs of life, and that somebody has asked for answers."""
+
+    descriptor: int
+    _asked: threading.Event = field(default_factory=threading.Event)
+
+    def ask(self) -> None:
+        self._asked.set()
+
+    def beat(self) -> None:
+        asked = self._asked.is_set()
+        self._asked.clear()
+        with suppress(OSError):  # a pipe that is full has enough signs of life
+            os.write(self.descriptor, ASKED if asked else b".")
 
 
 def _now() -> datetime:

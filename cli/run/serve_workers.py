@@ -15,7 +15,7 @@ import msgspec
 from structlog.typing import FilteringBoundLogger
 
 from cli.command.call import Call
-from cli.run.serve_worker import Order
+from cli.run.serve_worker import ASKED, Order
 from infra import folders
 from infra.process import pdeathsig
 from infra.settings import Settings
@@ -36,11 +36,15 @@ def keep(
     number: int,
     *,
     relay: HotRelay | None,
+    wanted: Callable[[], object],
     log: FilteringBoundLogger,
     ready: Callable[[], None],
     stop: threading.Event,
 ) -> None:
-    """Keep this number of workers running until `stop`; `ready` is called once all of them answer. Raises NotKept."""
+    """Keep this number of workers running until `stop`; `ready` is called once all of them answer. Raises NotKept.
+
+    `wanted` is called while somebody asks a worker for answers.
+    """
     environ = folders.child_environment(call.environ)
 
     def begin(worker: int, pulse: int) -> "subprocess.Popen[bytes]":
@@ -90,6 +94,7 @@ def keep(
             ready_s=settings.speed.ready_s,
             silent_s=settings.supervisor.silent_s,
             grace_s=_GRACE_S,
+            heard=lambda signs: wanted() if ASKED in signs else None,
             ended=lambda worker: None if relay is None else relay.leave(worker),
             say=log.info,
             warn=log.warning,

@@ -44,6 +44,7 @@ class Workers:
       returns at once; raises OSError.
     * A worker is killed if it has not written within `ready_s`, then if it is silent for `silent_s`. At the end each has
       `grace_s`.
+    * `heard` is called with what a worker wrote.
     * `ended` is called with the number of each worker whose process has ended, before it is started again.
     """
 
@@ -55,6 +56,7 @@ class Workers:
     grace_s: float
     say: Callable[[str], object]
     warn: Callable[[str], object]
+    heard: Callable[[bytes], object] = lambda _: None
     ended: Callable[[int], object] = lambda _: None
     clock: Callable[[], float] = time.monotonic
     _workers: list[_Worker] = field(init=False, repr=False)
@@ -84,8 +86,9 @@ class Workers:
                 self._start(worker)
             return
         with suppress(BlockingIOError):
-            if os.read(worker.pulse, _PULSES):
+            if signs := os.read(worker.pulse, _PULSES):
                 worker.heard = now
+                self.heard(signs)
                 if worker.standing.state == "starting":
                     worker.standing = restarts.ready(worker.standing, now=now)
                     self.say(f"worker {worker.number} answers (process {worker.process.pid})")

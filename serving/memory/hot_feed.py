@@ -3,15 +3,21 @@
 import threading
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
+from typing import Final
 
 from ledger.log.positions import distance
 from ledger.realtime.hot_chain import HotChange, HotCommits, changed
 from ledger.realtime.hot_messages import HotMessage, HotStatus, message_of
 
+REPORT_S: Final = 0.5
+"""Seconds between two reports that somebody asks for answers."""
+
 
 @dataclass
 class HotFeed:
     """Hot commits by release and source; `clock` returns monotonic seconds, `woken` is called after each change.
+
+    While somebody asks for answers `wanted` is called, at most every REPORT_S.
 
     * `compared` and `mismatched` add up over all processes: comparisons of a view with commits, and the rows that differed.
     * `losses` counts how often the log may have lost records that hot commits count: answers that have them must not stay.
@@ -19,13 +25,22 @@ class HotFeed:
 
     clock: Callable[[], float]
     woken: Callable[[], object] = lambda: None
+    wanted: Callable[[], object] = lambda: None
     compared: int = field(default=0, init=False)
     mismatched: int = field(default=0, init=False)
     losses: int = field(default=0, init=False)
+    _reported: float = field(default=float("-inf"), init=False, repr=False)
     _commits: dict[tuple[int, str], HotCommits] = field(default_factory=dict, init=False, repr=False)
     _statuses: dict[tuple[int, str], HotStatus] = field(default_factory=dict, init=False)
     _lost: set[tuple[int, str]] = field(default_factory=set, init=False, repr=False)
     _lock: threading.Lock = field(default_factory=threading.Lock, init=False, repr=False)
+
+    def asked(self) -> None:
+        """Somebody asks for answers; any thread may call it, for every question."""
+        now = self.clock()
+        if now - self._reported >= REPORT_S:
+            self._reported = now
+            self.wanted()
 
     def commits(self, release: int, source: str) -> HotCommits:
         """The hot commits of a source of a release; they may not tile."""

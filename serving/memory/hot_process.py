@@ -54,6 +54,14 @@ class HotProcess:
         self._thread = threading.Thread(target=self._run, name="hot tails", daemon=True)
         self._thread.start()
 
+    def ask(self) -> None:
+        """Have it fold faster for a while: somebody asks for answers. Any thread may call it."""
+        with self._lock:  # nobody else may get the number of a descriptor that is closed meanwhile
+            process = self._process
+            if process is not None and process.stdin is not None and not process.stdin.closed:
+                with suppress(OSError):  # it has ended, or has read none of many
+                    os.write(process.stdin.fileno(), b"?")
+
     def stop(self) -> None:
         """End it."""
         self._stopped.set()
@@ -79,13 +87,14 @@ class HotProcess:
                 return
             process = self._process = subprocess.Popen(  # noqa: S603 - our own command
                 [sys.executable, "-I", "-S", pdeathsig.__file__, str(os.getpid()), *words],
-                stdin=subprocess.DEVNULL,
+                stdin=subprocess.PIPE,
                 stdout=subprocess.PIPE,
                 stderr=subprocess.PIPE,
                 cwd=self.project,
                 env=dict(self.environ),
             )
-        assert process.stdout is not None and process.stderr is not None  # noqa: PT018 - they are pipes
+        assert process.stdin is not None and process.stdout is not None and process.stderr is not None  # noqa: PT018 - pipes
+        os.set_blocking(process.stdin.fileno(), False)
         forwarding = threading.Thread(target=self._forward, args=(process.stderr,), name="hot tails, log", daemon=True)
         forwarding.start()
         why = "the process of hot tails has ended"
@@ -100,6 +109,8 @@ class HotProcess:
             process.kill()
             code = process.wait()
             forwarding.join(_GRACE_S)
+            with self._lock:
+                process.stdin.close()
             process.stdout.close()
         self.feed.disconnect(why)
         if not self._stopped.is_set():

@@ -38,6 +38,10 @@ class Hot(Protocol):
         """Monotonic seconds."""
         ...
 
+    def asked(self) -> None:
+        """Somebody asks for answers: hot commits should not be late."""
+        ...
+
 
 @dataclass
 class SnapshotFollower:

@@ -29,6 +29,7 @@ from ledger.log.positions import distance
 from ledger.publish import publications, releases
 from ledger.publish.releases import Release
 from ledger.realtime.hot_messages import HotMessage, HotStatus, aside, message_of, write
+from speed.hot.demand import Demand
 from speed.hot.follow import Ended, HotFollower, OtherRelease, RecordsLost
 from views.errors import TandemError
 from views.project.project import load_files
@@ -66,6 +67,7 @@ class HotTails:
     stop: Event
     log: Callable[[str], object]
     reporter: HotReporter
+    demand: Demand = field(default_factory=Demand)
     _lock: Lock = field(default_factory=Lock, repr=False)
 
     def run(self) -> None:
@@ -118,6 +120,8 @@ class HotTails:
                     views,
                     _now,
                     self._send,
+                    sleep=self.demand.wait,
+                    asked=self.demand.there,
                     status=status,
                 )
                 following.begin()
@@ -178,7 +182,7 @@ class HotTails:
 
 
 def main() -> None:
-    """Follow until SIGTERM, or until the server has ended."""
+    """Follow until SIGTERM, or until the server has ended, which writes to standard input while somebody asks."""
     stop = Event()
     # What a project's code prints must not be in the stream of messages.
     out = os.fdopen(os.dup(1), "wb")
@@ -186,7 +190,9 @@ def main() -> None:
     for number in (signal.SIGTERM, signal.SIGINT):
         signal.signal(number, lambda *_: stop.set())
     found = settings.load(Path(sys.argv[1]), os.environ)
-    HotTails(found, out, stop, _log, HotReporter(found.folder)).run()
+    tails = HotTails(found, out, stop, _log, HotReporter(found.folder))
+    Thread(target=tails.demand.follow, args=(0,), name="demand", daemon=True).start()
+    tails.run()
     with suppress(OSError):
         out.close()
     os._exit(0)

@@ -51,8 +51,10 @@ _ASK_S: Final = 5.0
 """Seconds between two questions to a broker from which nothing comes, whether it answers and has the same topics."""
 _COMPARE_S: Final = 5.0
 """Seconds between two comparisons with commits: each costs as much as the fold of these commits."""
-_SHARE: Final = 4
+_SHARE: Final = 2
 """A fold begins at least this many times its CPU time after the one before it began: folds use a part of one core."""
+_UNASKED_S: Final = 0.25
+"""Seconds between two folds while nobody asks for answers."""
 _LATE_S: Final = 0.5
 """Seconds of a fold from which on it comes too late: records that arrive meanwhile wait as long."""
 _UNCOVERED_S: Final = 30.0
@@ -75,7 +77,8 @@ class OtherRelease(Exception):
 class HotFollower:
     """The hot tail of one source of the live release; `send` passes messages to the server. For one thread.
 
-    `clock` returns monotonic seconds, `cpu` the seconds of CPU time that the thread has used.
+    `clock` returns monotonic seconds, `cpu` the seconds of CPU time that the thread has used. `asked` is whether somebody asks
+    for answers; `sleep` may return early once somebody does.
 
     `away` says why the broker does not answer now, if so, and `unread` why the tables cannot be read. The hot commits stay
     meanwhile: they are still right.
@@ -92,6 +95,7 @@ class HotFollower:
     clock: Callable[[], float] = time.monotonic
     sleep: Callable[[float], None] = time.sleep
     cpu: Callable[[], float] = time.thread_time
+    asked: Callable[[], bool] = lambda: True
     status: HotStatus = field(default_factory=HotStatus)
     away: str | None = field(default=None, init=False)
     unread: str | None = field(default=None, init=False)
@@ -104,7 +108,8 @@ class HotFollower:
     _asked: float = field(default=0.0, init=False)
     _compared: float = field(default=float("-inf"), init=False)
     _covered: float = field(default=0.0, init=False)
-    _next_fold: float = field(default=0.0, init=False)
+    _fold_began: float = field(default=float("-inf"), init=False)
+    _pause_s: float = field(default=0.0, init=False)
     _folding_s: float = field(default=0.0, init=False)
 
     def __post_init__(self) -> None:
@@ -148,10 +153,11 @@ class HotFollower:
         """
         if self._heavy.taken_in(self.tail):
             self._publish(HotChange(self.tail.base))
-        left = wait_s if self.tail.full or self.away is not None else self._next_fold - self.clock()
+        left = wait_s if self.tail.full or self.away is not None else self._due - self.clock()
         if left > 0:
             self.sleep(min(left, wait_s))
-        folded = left <= wait_s and self._read_and_fold(wait_s)
+        # If somebody has begun to ask meanwhile, it is due earlier.
+        folded = (left <= wait_s or self._due <= self.clock()) and self._read_and_fold(wait_s)
         if self.clock() - self._looked >= self._look_s:
             self._looked = self.clock()
             self._hand_over()
@@ -173,8 +179,14 @@ class HotFollower:
             # Not by the clock: a fold that waits for a core or the broker uses nothing meanwhile, and would wait again for it.
             cost = self.cpu() - spent
             self._heavy.judge(self.tail, seconds=self._folding_s, late=behind or self._folding_s > _LATE_S)
-            self._next_fold = began if behind else began + max(_SHARE * cost, self._poll_s / 2)
+            self._fold_began = float("-inf") if behind else began
+            self._pause_s = max(_SHARE * cost, self._poll_s / 2)
         return folded
+
+    @property
+    def _due(self) -> float:
+        """When the next fold may begin."""
+        return self._fold_began + max(self._pause_s, 0.0 if self.asked() else _UNASKED_S)
 
     @property
     def _look_s(self) -> float:

@@ -30,6 +30,7 @@ class Kept:
     said: list[str] = field(default_factory=list)
     started: list[tuple[int, "subprocess.Popen[bytes]"]] = field(default_factory=list)
     ended: list[int] = field(default_factory=list)
+    heard: list[bytes] = field(default_factory=list)
     stop: threading.Event = field(default_factory=threading.Event)
 
     def begin(self, number: int, pulse: int) -> "subprocess.Popen[bytes]":
@@ -49,6 +50,7 @@ class Kept:
             grace_s=grace_s,
             say=self.said.append,
             warn=self.said.append,
+            heard=self.heard.append,
             ended=self.ended.append,
         )
 
@@ -106,3 +108,9 @@ def test_a_worker_that_does_not_end_is_killed() -> None:
     assert [line for line in kept.said if "did not end within" in line]
     assert {process.returncode for _, process in kept.started} == {-9}
     assert not [pid for pid in (process.pid for _, process in kept.started) if Path(f"/proc/{pid}").exists()]
+
+
+def test_what_workers_write_is_passed_on() -> None:
+    kept = Kept(first=BEATS.replace("b'.'", "b'?'"))
+    kept.keep(lambda: bool(kept.heard))
+    assert set(b"".join(kept.heard)) == set(b"?")

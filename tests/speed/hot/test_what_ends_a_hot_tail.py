@@ -236,7 +236,7 @@ def test_a_reason_is_reported_once_until_another_one_or_all_is_well() -> None:
 
 
 def test_folds_use_a_part_of_a_core_but_for_records_that_wait(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A fold that costs 0.1 s is followed by the next one 0.4 s after it began, however long it waited for its core; a log that
+    """A fold that costs 0.1 s is followed by the next one 0.2 s after it began, however long it waited for its core; a log that
     has more is read on at once.
     """
     world = nine_hits(tmp_path)
@@ -260,14 +260,14 @@ def test_folds_use_a_part_of_a_core_but_for_records_that_wait(tmp_path: Path, mo
     monkeypatch.setattr(HotFollower, "_read", lambda *_: False)
     assert one.step(0.2)
     assert slept == []
-    assert not one.step(0.2), "it looks at the commits meanwhile"
+    assert not one.step(0.02), "it looks at the commits meanwhile"
     assert one.step(0.2)
-    assert slept == pytest.approx([0.2, 0.05])
+    assert slept == pytest.approx([0.02, 0.03])
     monkeypatch.setattr(HotFollower, "_read", lambda *_: True)
     slept.clear()
     for _ in range(3):
         one.step(1.0)
-    assert slept == pytest.approx([0.25])
+    assert slept == pytest.approx([0.05])
 
 
 @pytest.mark.parametrize(

@@ -1,0 +1,85 @@
+"""Folds come fast while somebody asks for answers, and seldom while nobody does."""
+
+import os
+import threading
+
+import pytest
+
+from speed.hot.demand import LATELY_S, Demand
+from tests.speed.hot.beside import Beside, beside, layer
+from tests.speed.sales import some
+
+__all__ = ["beside", "layer"]
+
+
+class Clock:
+    now = 100.0
+
+    def __call__(self) -> float:
+        return self.now
+
+
+@pytest.fixture
+def clock() -> Clock:
+    return Clock()
+
+
+def test_a_question_counts_for_a_while_and_ends_a_wait(clock: Clock) -> None:
+    demand, (read, write) = Demand(clock), os.pipe()
+    following = threading.Thread(target=demand.follow, args=(read,))
+    following.start()
+    try:
+        assert not demand.there()
+        waiting = threading.Thread(target=demand.wait, args=(600,))
+        waiting.start()
+        while waiting.is_alive():  # a question that comes before the wait does not end it
+            os.write(write, b"?")
+            waiting.join(0.05)
+        assert demand.there()
+        clock.now += LATELY_S
+        assert not demand.there()
+    finally:
+        os.close(write)
+        following.join(60)
+        os.close(read)
+    assert not following.is_alive()
+
+
+def test_while_nobody_asks_folds_are_seldom_and_the_next_question_ends_the_pause(beside: Beside) -> None:
+    asked = False
+    beside.start()
+    beside.hot.asked = lambda: asked
+    beside.layer.topic.append(some([1]))
+    assert beside.hot.step(0)
+    beside.layer.topic.append(some([2]))
+    beside.seconds += 0.2
+    assert not beside.hot.step(0)
+    asked = True
+    assert beside.hot.step(0)
+    beside.layer.topic.append(some([3]))
+    beside.seconds += 0.1
+    assert beside.hot.step(0)
+    asked = False
+    beside.layer.topic.append(some([4]))
+    beside.seconds += 0.24
+    assert not beside.hot.step(0)
+    beside.seconds += 0.01
+    assert beside.hot.step(0)
+    beside.check()
+
+
+def test_a_question_during_the_pause_is_not_waited_for(beside: Beside) -> None:
+    asked = False
+
+    def sleep(_: float) -> None:
+        nonlocal asked
+        asked = True
+        beside.seconds += 0.01
+
+    beside.start()
+    beside.hot.asked, beside.hot.sleep = (lambda: asked), sleep
+    beside.layer.topic.append(some([1]))
+    assert beside.hot.step(0.2)
+    beside.layer.topic.append(some([2]))
+    beside.seconds += 0.03
+    assert beside.hot.step(0.2)
