@@ -46,7 +46,8 @@ export async function ask(path, how = {}) {
 async function sentence(response) {
   try {
     return (await response.json()).detail ?? response.statusText;
-  } catch {
+  } catch (error) {
+    if (error.name === "AbortError") throw error;
     return response.statusText || `status ${response.status}`;
   }
 }

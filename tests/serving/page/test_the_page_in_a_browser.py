@@ -336,6 +336,21 @@ def test_a_revoked_token_is_requested_again(open_page: Open, served: Served) -> 
     assert page.evaluate("() => sessionStorage.getItem('tandem.token')") is None
 
 
+def test_a_refusal_that_nobody_waits_for_any_more_replaces_no_reason(open_page: Open) -> None:
+    """The page has left after the first of several refusals, so the others end while they are read."""
+    page = settled(open_page("#/views/site"))
+    said = page.evaluate(
+        """async () => {
+            const { request } = await import('/page/lib/ask.js');
+            const ended = () => Promise.reject(new DOMException('left', 'AbortError'));
+            window.fetch = () => Promise.resolve({ ok: false, status: 401, statusText: 'Unauthorized', json: ended });
+            const error = await request('/views').catch((error) => error);
+            return [error.name, sessionStorage.getItem('tandem.token') !== null];
+        }"""
+    )
+    assert said == ["AbortError", True]
+
+
 def test_a_token_sees_only_what_it_may(open_page: Open, served: Served) -> None:
     shown = served.token("docs only", may=("read",), rows=["page=/docs"])
     page = settled(open_page("#/views/totals", shown=shown))
