@@ -7,7 +7,6 @@ import json
 import sys
 from pathlib import Path
 
-import uvicorn
 from fastapi import FastAPI, Request, Response
 
 from bench.serving.announced import Announced
@@ -24,18 +23,7 @@ def main(answer: Path) -> None:
         return Response(body, headers=headers)
 
     bound = listener.listening("127.0.0.1", 0, tls=None)
-    config = uvicorn.Config(
-        app,
-        loop="uvloop",
-        http="httptools",
-        ws="none",
-        lifespan="on",
-        log_config=None,
-        access_log=False,
-        server_header=False,
-        proxy_headers=False,
-    )
-    Announced(config).run(sockets=[bound])
+    Announced(listener.configured(app, http="httptools")).run(sockets=[bound])
 
 
 if __name__ == "__main__":

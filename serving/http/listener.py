@@ -10,10 +10,11 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Final, cast
+from typing import TYPE_CHECKING, Any, Final, Literal, cast
 
 import uvicorn
 from fastapi import FastAPI
+from starlette.types import ASGIApp
 from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
 
 from serving.access.oidc import is_loopback
@@ -89,6 +90,21 @@ def address_of(bound: socket.socket, *, tls: Tls | None) -> str:
     return f"{'http' if tls is None else 'https'}://{f'[{host}]' if ':' in host else host}:{port}"
 
 
+def configured(app: ASGIApp, *, lifespan: Literal["on", "off"] = "on", **further: Any) -> uvicorn.Config:
+    """Uvicorn's settings for an application: it neither logs nor adds headers, and believes no proxy; `further` are others."""
+    return uvicorn.Config(
+        app,
+        loop="uvloop",
+        ws="none",
+        lifespan=lifespan,
+        log_config=None,
+        access_log=False,
+        server_header=False,
+        proxy_headers=False,
+        **further,
+    )
+
+
 def serve(
     app: FastAPI,
     bound: socket.socket,
@@ -106,16 +122,9 @@ def serve(
     """
     server = cast("Server", app.state.server)
     door = Door(server.settings, _fitting(server.settings.connections), server.metrics, server.access, clock)
-    config = uvicorn.Config(
+    config = configured(
         app,
-        loop="uvloop",
         http=Bounded,
-        ws="none",
-        lifespan="on",
-        log_config=None,
-        access_log=False,
-        server_header=False,
-        proxy_headers=False,
         timeout_keep_alive=server.settings.keep_alive_s,
         timeout_graceful_shutdown=_GRACE_S,
         ssl_certfile=None if tls is None else tls.certificate,
@@ -190,16 +199,7 @@ class _Server(uvicorn.Server):
         peers = self._app.state.server.peers
         if peers is None:
             return
-        inside = uvicorn.Config(
-            self._app.state.inside,
-            ws="none",
-            lifespan="off",
-            log_config=None,
-            access_log=False,
-            server_header=False,
-            proxy_headers=False,
-            timeout_keep_alive=_WORKERS_KEEP_ALIVE_S,
-        )
+        inside = configured(self._app.state.inside, lifespan="off", timeout_keep_alive=_WORKERS_KEEP_ALIVE_S)
         inside.load()
         path = peers.sockets[peers.number]
         path.unlink(missing_ok=True)  # of this worker's last process

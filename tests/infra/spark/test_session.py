@@ -55,7 +55,7 @@ session = get_or_create_session(settings, "driver", environ=os.environ, optimize
 print(*session._jvm.java.lang.management.ManagementFactory.getRuntimeMXBean().getInputArguments(), sep="\\n")
 """
 
-# A driver of its own: says what a worker had imported before its first task, and whether the driver has imported pandas.
+# A driver of its own: prints what a worker had imported before its first task, and whether the driver has imported pandas.
 IMPORTS = """
 import sys, os
 from infra.spark.session import get_or_create_session

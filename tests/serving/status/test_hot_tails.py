@@ -138,4 +138,4 @@ def test_by_default_a_server_has_hot_tails_where_the_speed_layer_has_run(tmp_pat
     assert not wanted(settings(tmp_path, hot="off"))
     monkeypatch.setattr("infra.kafka.bulk_installed", lambda: False)
     assert not wanted(auto)
-    assert wanted(settings(tmp_path, hot="on")), "the server then says what it lacks"
+    assert wanted(settings(tmp_path, hot="on")), "the server then reports the missing package"

@@ -1,4 +1,4 @@
-"""The messages of one process of hot tails reach every worker, also one that starts later."""
+"""The messages of one process of hot tails reach every worker, also a worker that starts later."""
 
 import os
 import signal
