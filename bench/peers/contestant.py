@@ -81,7 +81,7 @@ class Contestant:
     * `command` starts it. It prints the line `READY`, with the time in milliseconds, before it reads; a program that does not
       print it has `ready`, which returns the time or None.
     * `reader` starts a program that follows the view: it prints each new page that begins with `MARKED`, and when it saw it in
-      seconds since the epoch, until its input ends.
+      seconds since the epoch, until its input ends. `asked`: its questions cost the contestant something.
     """
 
     name: str
@@ -91,6 +91,7 @@ class Contestant:
     output: Callable[[Setting], Output]
     reader: Callable[[Setting], Command]
     ready: Callable[[Setting], float | None] | None = None
+    asked: bool = False
 
 
 def ready_line(log: Path) -> float | None:

@@ -11,10 +11,12 @@ from bench.peers.contestant import Contestant, Output, Setting
 from bench.peers.events import truth
 from bench.peers.live_load import LiveLoad
 from bench.peers.running import NotRight, Running, running, started, until_right
-from bench.process_tree import Sampler
+from bench.process_tree import Sampler, stop
 from infra import kafka
 
 _LOOK_S: Final = 0.02
+_SETTLE_S: Final = 4.0
+"""Seconds after the last question that do not count as a time without any: a contestant may keep its pace for a while."""
 _BACKLOG_S: Final = 5.0
 
 
@@ -23,7 +25,8 @@ class Plan:
     """A run: events a second and their pages, publications of the warm-up, its least and its most seconds, seconds of the window.
 
     A marker follows `mark_every_s` after another on average. The first may take `first_limit_s` until it is seen, which includes
-    the start; what follows the window may take `limit_s` twice.
+    the start; what follows the window may take `limit_s` twice. Where the reader asks the contestant itself, the same load
+    arrives for `unasked_s` more without it.
     """
 
     rate: float
@@ -32,6 +35,7 @@ class Plan:
     warm_up_s: float
     warm_up_limit_s: float
     window_s: float
+    unasked_s: float
     mark_every_s: float
     first_limit_s: float
     limit_s: float
@@ -42,7 +46,8 @@ class Fresh:
     """One run. `delays` are seconds from sending to being seen, of the markers sent in the window; `overdue` were never seen.
 
     `triggers` is how many publications the warm-up saw. `cpu` and `reader_cpu` are CPU seconds for each second of the window: of
-    the contestant's processes, and of the reader's.
+    the contestant's processes, and of the reader's. `unasked_cpu` is `cpu` while the same load arrives and nobody asks; None if
+    the reader does not ask the contestant.
     """
 
     contestant: str
@@ -54,6 +59,7 @@ class Fresh:
     cpu: float | None = None
     reader_cpu: float | None = None
     broker_cpu: float | None = None
+    unasked_cpu: float | None = None
     peak_bytes: int | None = None
     rows: int = 0
     differ: int | None = None
@@ -81,9 +87,12 @@ def measure(contestant: Contestant, setting: Setting, plan: Plan, *, number: int
                 start = time.time()
                 end = start + plan.window_s
                 _until(lambda: time.time() >= end, run, plan.window_s + 1, "")
-                load.stop()
-                waited = [path for path, at in load.marked.items() if start <= at < end]
+                waited = [path for path, at in list(load.marked.items()) if start <= at < end]
+                if not contestant.asked:
+                    load.stop()
                 _until(lambda: all(path in seen.at for path in waited), run, plan.limit_s, "", required=False)
+                unasked = _unasked(run, reader, own, plan.unasked_s) if contestant.asked else None
+                load.stop()
                 expected = truth(load.events())
                 until_right(output, expected, run, time.time() + plan.limit_s)
             except NotRight as wrong:
@@ -99,6 +108,7 @@ def measure(contestant: Contestant, setting: Setting, plan: Plan, *, number: int
         cpu=(own.cpu_at(end) - own.cpu_at(start)) / seconds,
         reader_cpu=(reading.cpu_at(end) - reading.cpu_at(start)) / seconds,
         broker_cpu=(beside.cpu_at(end) - beside.cpu_at(start)) / seconds,
+        unasked_cpu=unasked,
         peak_bytes=own.peak_bytes,
         rows=len(expected),
         differ=0,
@@ -140,6 +150,15 @@ def _warm_up(output: Output, run: Running, plan: Plan, backlog: Callable[[], boo
         if (version := output.version()) != before:
             before, triggers = version, triggers + 1
     return triggers
+
+
+def _unasked(run: Running, reader: "subprocess.Popen[bytes]", own: Sampler, seconds: float) -> float:
+    """End the reader; the contestant's CPU seconds for each second of the time that follows."""
+    stop(reader)
+    start = time.time() + _SETTLE_S
+    end = start + seconds
+    _until(lambda: time.time() >= end, run, _SETTLE_S + seconds + 1, "")
+    return (own.cpu_at(end) - own.cpu_at(start)) / seconds
 
 
 def _until(done: Callable[[], bool], run: Running, seconds: float, what: str, *, required: bool = True) -> None:

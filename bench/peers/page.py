@@ -32,6 +32,7 @@ CATCH_UP: Final = (
 )
 FRESH: Final = (
     Column("CPU, cores", "contestant's CPU, cores"),
+    Column("while nobody asks", "its CPU while nobody asks"),
     Column("reader's CPU", "reader's CPU, cores"),
     Column("broker's CPU", "broker's CPU, cores"),
     Column("peak PSS, MB", "peak PSS, MB"),

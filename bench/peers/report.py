@@ -41,6 +41,7 @@ CATCH_UP: Final = (
 
 FRESH: Final = (
     Figure("contestant's CPU, cores", lambda run: run.cpu),
+    Figure("its CPU while nobody asks", lambda run: run.unasked_cpu),
     Figure("reader's CPU, cores", lambda run: run.reader_cpu),
     Figure("broker's CPU, cores", lambda run: run.broker_cpu),
     Figure("peak PSS, MB", lambda run: None if run.peak_bytes is None else run.peak_bytes / 1e6),

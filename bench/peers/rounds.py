@@ -60,6 +60,7 @@ FULL = Scale(
         warm_up_s=20,
         warm_up_limit_s=110,
         window_s=17,
+        unasked_s=16,
         mark_every_s=0.1,
         first_limit_s=300,
         limit_s=120,

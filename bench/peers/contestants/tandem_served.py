@@ -42,6 +42,7 @@ def served(name: str, **chosen: str) -> Contestant:
         output=lambda setting: Served(tandem.state(setting)),
         reader=reader,
         ready=tandem.ready,
+        asked=True,
     )
 
 

@@ -116,6 +116,7 @@ def test_every_marker_is_seen(contestant: Contestant, started, provided: Provide
         warm_up_s=0,
         warm_up_limit_s=200,  # a hot tail answers long before the first commit, for which Java has to start
         window_s=4,
+        unasked_s=2,
         mark_every_s=0.2,
         first_limit_s=200,
         limit_s=100,
@@ -124,4 +125,5 @@ def test_every_marker_is_seen(contestant: Contestant, started, provided: Provide
     assert (found.problem, found.differ, found.overdue) == ("", 0, 0)
     assert len(found.delays) >= 10
     assert min(found.delays) > 0
+    assert (found.unasked_cpu is not None) == contestant.asked
     assert found.triggers >= 3
