@@ -17,7 +17,6 @@ from pathlib import Path
 from typing import Annotated, Any, Final
 
 import typer
-from rich.console import Console
 
 from cli.command import exit_codes
 from cli.command.call import Call, Output, Told, resolve_project
@@ -93,6 +92,8 @@ def _print(name: str, returned: Any, *, as_json: bool) -> int:
         sys.stdout.write(f"{returned.shown}\n" if returned.shown else "")
         sys.stdout.flush()
     else:
+        from rich.console import Console  # noqa: PLC0415 - most output is text, and rich takes time to import
+
         Console(soft_wrap=not sys.stdout.isatty()).print(returned.shown)
     return returned.code
 

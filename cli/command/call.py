@@ -9,9 +9,7 @@ import sys
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Any
-
-from rich.console import Console, RenderableType
+from typing import TYPE_CHECKING, Any
 
 from cli.command.revision import revision
 from infra import settings as settings_of_project
@@ -20,6 +18,9 @@ from infra.settings import Settings
 from views.errors import TandemError
 from views.project import project as definitions_of_project
 from views.project.project import Project
+
+if TYPE_CHECKING:
+    from rich.console import Console, RenderableType
 
 DEFAULT_PROJECT = EXAMPLES / "web"
 UNHEALTHY = 3
@@ -35,7 +36,7 @@ class Output:
     """A command's result: the document for `--json`, the text for a person, and the exit code."""
 
     document: Any
-    shown: RenderableType = ""
+    shown: "RenderableType" = ""
     code: int = 0
 
 
@@ -72,8 +73,10 @@ class Call:
         """Print one line of progress on stderr."""
         print(text, file=sys.stderr, flush=True)  # noqa: T201 - this is where progress is printed
 
-    def console(self) -> Console:
+    def console(self) -> "Console":
         """Return a console on stderr, for progress bars and live displays."""
+        from rich.console import Console  # noqa: PLC0415 - most commands print text alone, and rich takes time to import
+
         return Console(stderr=True)
 
 

@@ -2,11 +2,10 @@
 
 import sys
 from collections.abc import Mapping, Sequence
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
-from rich.console import Group, RenderableType
-from rich.table import Table
-from rich.text import Text
+if TYPE_CHECKING:
+    from rich.console import RenderableType
 
 SCREENFUL: Final = 20
 WIDEST: Final = 50
@@ -15,7 +14,7 @@ WIDEST: Final = 50
 Row = Mapping[str, Any]
 
 
-def listing(rows: Sequence[Row], *, total: int | None = None, below: Sequence[str] = ()) -> RenderableType:
+def listing(rows: Sequence[Row], *, total: int | None = None, below: Sequence[str] = ()) -> "RenderableType":
     """Rows that all have the same columns, and lines below them.
 
     `total` is the number of all rows if a limit has already selected `rows`. Without `total`, a terminal shows a screenful. If
@@ -47,7 +46,11 @@ def cell(value: Any) -> str:
     return text if text.isprintable() else "".join(c if c.isprintable() else repr(c)[1:-1] for c in text)
 
 
-def _table(rows: Sequence[Row], below: Sequence[str]) -> RenderableType:
+def _table(rows: Sequence[Row], below: Sequence[str]) -> "RenderableType":
+    from rich.console import Group  # noqa: PLC0415 - only a terminal shows a table, and rich takes time to import
+    from rich.table import Table  # noqa: PLC0415 - see above
+    from rich.text import Text  # noqa: PLC0415 - see above
+
     table = Table(box=None, pad_edge=False, header_style="bold")
     for name in rows[0]:
         table.add_column(Text(name), justify="right" if _numbers(rows, name) else "left", overflow="fold")

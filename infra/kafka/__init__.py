@@ -4,19 +4,35 @@ kafka-python makes requests, creates topics, and reads single records. librdkafk
 so if librdkafka is not installed. Callers use only the names of this package.
 """
 
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
 from infra.kafka.address import Address, jaas, java_options, login, outside
+from infra.kafka.described_topic import Topic
 from infra.kafka.errors import BrokerRefused, NoBroker, NoTopic, NotSent
-from infra.kafka.kafka_python.client import Connection, connect
-from infra.kafka.kafka_python.logins import record_login
-from infra.kafka.kafka_python.new_topics import create
-from infra.kafka.kafka_python.offsets import delete_before, ends, newest_timestamps, starts
-from infra.kafka.kafka_python.records import records
-from infra.kafka.kafka_python.topics import configurations, describe, replicas, topic, topics
 from infra.kafka.outcome import Appended, NotAppended, Outcome, Told
-from infra.kafka.partitioner_check import OtherPartitioner, refuse_crc32
 from infra.kafka.record import Record
 from infra.kafka.sending import MOST_BYTES, SLOWER, Appender, Sender, appender, bulk_installed, sender
-from infra.kafka.topic import Topic
+
+if TYPE_CHECKING:
+    from infra.kafka.requests import (
+        Connection,
+        OtherPartitioner,
+        configurations,
+        connect,
+        create,
+        delete_before,
+        describe,
+        ends,
+        newest_timestamps,
+        record_login,
+        records,
+        refuse_crc32,
+        replicas,
+        starts,
+        topic,
+        topics,
+    )
 
 __all__ = [
     "MOST_BYTES",
@@ -58,3 +74,10 @@ __all__ = [
     "topic",
     "topics",
 ]
+
+
+def __getattr__(name: str) -> Any:
+    """Import what makes requests when it is first used: that takes time, and a command without a broker does not use it."""
+    if name not in __all__:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    return getattr(import_module("infra.kafka.requests"), name)

@@ -9,8 +9,8 @@ import pyarrow as pa
 from confluent_kafka import TIMESTAMP_LOG_APPEND_TIME, Consumer, KafkaError, KafkaException, Message, TopicPartition
 
 from infra.kafka.address import Address
+from infra.kafka.described_topic import Topic
 from infra.kafka.errors import BrokerRefused, NoBroker
-from infra.kafka.topic import Topic
 from views.source.offset_ranges import Offsets, Partition
 from views.source.source import RECORDS_SCHEMA
 

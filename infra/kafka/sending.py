@@ -5,8 +5,6 @@ from importlib.util import find_spec
 from typing import Final, Protocol, Self
 
 from infra.kafka.address import Address
-from infra.kafka.kafka_python.appender import PythonAppender
-from infra.kafka.kafka_python.sender import PythonSender
 from infra.kafka.outcome import Told
 from infra.kafka.record import Record
 
@@ -76,6 +74,8 @@ def bulk_installed() -> bool:
 def sender(address: Address, *, most_bytes: int = MOST_BYTES) -> Sender:
     """A sender to this address. Raises NoBroker if it has to connect first and cannot."""
     if not bulk_installed():
+        from infra.kafka.kafka_python.sender import PythonSender  # noqa: PLC0415 - its package takes time to import
+
         return PythonSender(address, most_bytes=most_bytes)
     from infra.kafka.bulk import BulkSender  # noqa: PLC0415 - of a package that need not be installed
 
@@ -85,6 +85,8 @@ def sender(address: Address, *, most_bytes: int = MOST_BYTES) -> Sender:
 def appender(address: Address, *, seconds: float) -> Appender:
     """An appender to this address."""
     if not bulk_installed():
+        from infra.kafka.kafka_python.appender import PythonAppender  # noqa: PLC0415 - see above
+
         return PythonAppender(address, seconds=seconds)
     from infra.kafka.bulk import BulkAppender  # noqa: PLC0415 - of a package that need not be installed
 

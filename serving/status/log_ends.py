@@ -26,7 +26,8 @@ def log_ends(settings: Settings, sources: Iterable[Source]) -> dict[str, LogEnd]
     """The end of each source's topics by the source's name."""
     wanted = list(sources)
     try:
-        connection = kafka.connect(broker.address(settings))
+        address = broker.address(settings)  # without one, Kafka's client is not imported
+        connection = kafka.connect(address)
         topics = kafka.describe(connection, {topic for source in wanted for topic in source.topics})
         ends = kafka.ends(connection, topics.values())
     except (kafka.NoBroker, kafka.NoTopic) as error:

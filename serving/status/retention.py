@@ -29,7 +29,8 @@ def unarchived(settings: Settings, tables: Tables, sources: Iterable[Source], *,
         return found
     warn = timedelta(hours=settings.kafka.warn_hours)
     with suppress(kafka.NoBroker, kafka.NoTopic):
-        connection = kafka.connect(broker.address(settings))
+        address = broker.address(settings)  # without one, Kafka's client is not imported
+        connection = kafka.connect(address)
         names = {name for source in wanted for name in source.topics}
         kept = {name: Retention.of(told) for name, told in kafka.configurations(connection, names).items()}
         releases = [state.release for state in Followed(tables, settings.keep.release_days).states(now)]
@@ -40,7 +41,7 @@ def unarchived(settings: Settings, tables: Tables, sources: Iterable[Source], *,
 
 
 def _waiting(
-    connection: kafka.Connection,
+    connection: "kafka.Connection",
     tables: Tables,
     source: Source,
     kept: Mapping[str, Retention],

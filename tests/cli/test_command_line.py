@@ -12,6 +12,7 @@ from typing import Any
 import pytest
 from py4j.protocol import Py4JNetworkError
 
+from bench.serving import published
 from cli import registry
 from cli.__main__ import main
 from cli.command.call import DEFAULT_PROJECT, Call, Output, resolve_project
@@ -165,23 +166,41 @@ def test_only_what_a_command_needs_is_imported() -> None:
     assert done.stderr == "set()\n"
 
 
+@pytest.fixture(scope="module")
+def small(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A project with a publication and without a broker."""
+    folder = tmp_path_factory.mktemp("small") / "project"
+    published.publish(folder, 10)
+    return folder
+
+
 @pytest.mark.parametrize(
     ("command", "beside"),
     [
-        ("cli.ask.query", set()),  # a thread imports Kafka's client while the answer is computed
-        ("cli.project.check", set()),
-        ("cli.release.history", set()),
-        ("cli.run.status", {"kafka"}),  # it asks the broker where the log ends
+        (["query", published.VIEW, "--key", f"page={published.page(1)}"], {"duckdb", "pyarrow.compute"}),
+        (["check"], {"duckdb", "pyarrow.compute"}),
+        (["history"], {"duckdb", "pyarrow.compute"}),
+        (["status"], {"duckdb", "pyarrow.compute"}),
     ],
+    ids=lambda given: given[0] if isinstance(given, list) else "",
 )
-def test_commands_that_read_import_few_packages(command: str, beside: set[str]) -> None:
-    """Start-up is mostly imports; decoders of Avro and Protocol Buffers import their packages when they are used."""
+def test_commands_that_read_import_few_packages(command: list[str], beside: set[str], small: Path) -> None:
+    """Start-up is mostly imports: Kafka's clients wait for a known broker, rich for a terminal, decoders for values."""
     done = run_python(
-        f"import sys, cli.command_line, {command}\n"
-        "heavy = {'confluent_kafka', 'fastapi', 'fastavro', 'google', 'kafka', 'pandas', 'pydantic', 'pyspark', 'xml'}\n"
-        "print(sorted(heavy & {name.partition('.')[0] for name in sys.modules}), file=sys.stderr)"
+        "import sys; from cli.__main__ import main\n"
+        f"assert main([*{command!r}, '--project', {str(small)!r}]) in (0, 1)\n"
+        "heavy = {'confluent_kafka', 'duckdb', 'fastapi', 'fastavro', 'google', 'kafka', 'pandas', 'pyarrow.compute', 'pyspark',"
+        " 'rich', 'xml'}\n"
+        "print(sorted(heavy & set(sys.modules)), file=sys.stderr)"
     )
-    assert done.stderr == f"{sorted(beside)}\n"
+    assert done.stderr.splitlines()[-1] == f"{sorted(beside)}"
+
+
+@pytest.mark.parametrize("command", ["cli.ask.query", "cli.project.check", "cli.release.history", "cli.run.status"])
+def test_a_command_imports_no_pydantic_itself(command: str) -> None:
+    """typer imports it when it reads arguments."""
+    done = run_python(f"import sys, cli.command_line, {command}; print('pydantic' in sys.modules, file=sys.stderr)")
+    assert done.stderr == "False\n"
 
 
 @pytest.mark.parametrize("option", ["--help", "--version"])

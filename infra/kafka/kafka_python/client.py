@@ -26,7 +26,8 @@ from kafka.net.manager import KafkaConnectionManager
 from kafka.net.selector import NetworkSelector
 
 from infra.kafka.address import Address
-from infra.kafka.errors import BrokerRefused, NoBroker, heals, reason
+from infra.kafka.errors import BrokerRefused, NoBroker
+from infra.kafka.kafka_python.retriable import heals, reason
 
 _T = TypeVar("_T")
 

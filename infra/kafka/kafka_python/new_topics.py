@@ -9,11 +9,11 @@ from typing import Final
 from kafka.admin import NewTopic
 from kafka.errors import KafkaError, TopicAlreadyExistsError
 
+from infra.kafka.described_topic import Topic
 from infra.kafka.errors import NoBroker
 from infra.kafka.kafka_python.client import Connection, refusal
 from infra.kafka.kafka_python.offsets import starts
 from infra.kafka.kafka_python.topics import describe
-from infra.kafka.topic import Topic
 from infra.settings import Settings
 
 _ANY: Final = 2**63 - 1

@@ -5,10 +5,10 @@ from collections.abc import Iterable
 from kafka import IsolationLevel, TopicPartition
 from kafka.admin import OffsetSpec
 
+from infra.kafka.described_topic import Topic
 from infra.kafka.errors import NoTopic
 from infra.kafka.kafka_python.client import Connection, ask
 from infra.kafka.kafka_python.topics import describe
-from infra.kafka.topic import Topic
 from views.source.offset_ranges import Offsets
 
 

@@ -29,8 +29,8 @@ from kafka.errors import (
 from kafka.protocol.producer import ProduceRequest
 from kafka.record import MemoryRecordsBuilder
 
-from infra.kafka.errors import heals, reason
 from infra.kafka.kafka_python.client import Connection
+from infra.kafka.kafka_python.retriable import heals, reason
 from infra.kafka.kafka_python.topics import topic
 from infra.kafka.outcome import Appended, NotAppended, Outcome
 from infra.kafka.partitioner import partition_of

@@ -7,12 +7,13 @@ from typing import Any, Final
 from kafka import KafkaConsumer, TopicPartition
 from kafka.errors import KafkaError
 
-from infra.kafka.errors import NoBroker, heals
+from infra.kafka.described_topic import Topic
+from infra.kafka.errors import NoBroker
 from infra.kafka.kafka_python import codecs
 from infra.kafka.kafka_python.client import Connection, opening, refusal
 from infra.kafka.kafka_python.offsets import ends
+from infra.kafka.kafka_python.retriable import heals
 from infra.kafka.record import Record
-from infra.kafka.topic import Topic
 from views.source.offset_ranges import Offsets, Partition
 
 _POLL_MS: Final = 100

@@ -6,8 +6,8 @@ import pytest
 from kafka import errors
 
 from infra import kafka
-from infra.kafka.errors import heals, reason
 from infra.kafka.kafka_python.client import ask
+from infra.kafka.kafka_python.retriable import heals, reason
 
 KINDS = sorted(
     (kind for kind in vars(errors).values() if isinstance(kind, type) and issubclass(kind, errors.KafkaError)),

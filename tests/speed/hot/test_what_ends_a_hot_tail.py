@@ -11,7 +11,7 @@ import pyarrow as pa
 import pytest
 
 from infra import kafka
-from infra.kafka.topic import Topic
+from infra.kafka.described_topic import Topic
 from infra.settings import Serving, Settings
 from ledger.delta.addresses import Tables
 from ledger.log.counts import Counts

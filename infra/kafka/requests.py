@@ -1,0 +1,28 @@
+"""What `infra.kafka` offers that needs kafka-python; it is imported when one of these names is first used."""
+
+from infra.kafka.kafka_python.client import Connection, connect
+from infra.kafka.kafka_python.logins import record_login
+from infra.kafka.kafka_python.new_topics import create
+from infra.kafka.kafka_python.offsets import delete_before, ends, newest_timestamps, starts
+from infra.kafka.kafka_python.records import records
+from infra.kafka.kafka_python.topics import configurations, describe, replicas, topic, topics
+from infra.kafka.partitioner_check import OtherPartitioner, refuse_crc32
+
+__all__ = [
+    "Connection",
+    "OtherPartitioner",
+    "configurations",
+    "connect",
+    "create",
+    "delete_before",
+    "describe",
+    "ends",
+    "newest_timestamps",
+    "record_login",
+    "records",
+    "refuse_crc32",
+    "replicas",
+    "starts",
+    "topic",
+    "topics",
+]
