@@ -2,6 +2,7 @@
 
 import json
 import os
+import ssl
 import subprocess
 import sys
 import time
@@ -17,6 +18,7 @@ from infra.folders import ROOT
 from infra.supervision.guard import members
 from serving.access import tokens
 from serving.access.rights import VERBS, Rights
+from serving.http.listener import Tls
 from serving.http.protocol.worker_marks import worker_of
 from tests.serving.world import World
 
@@ -47,6 +49,7 @@ class Workers:
     world: World
     process: "subprocess.Popen[str]"
     address: str
+    trusted: ssl.SSLContext | bool = True
     _open: list[httpx.Client] = field(default_factory=list)
 
     def token(self, name: str) -> tuple[str, str]:
@@ -59,7 +62,8 @@ class Workers:
 
     def client(self, secret: str) -> httpx.Client:
         """A client with a connection of its own."""
-        client = httpx.Client(base_url=self.address, headers={"Authorization": f"Bearer {secret}"}, timeout=60)
+        headers = {"Authorization": f"Bearer {secret}"}
+        client = httpx.Client(base_url=self.address, headers=headers, timeout=60, verify=self.trusted)
         self._open.append(client)
         return client
 
@@ -100,11 +104,12 @@ def _words(pid: int) -> str:
 
 
 @contextmanager
-def workers(world: World, change: Mapping[str, str] | None = None) -> Iterator[Workers]:
+def workers(world: World, change: Mapping[str, str] | None = None, tls: Tls | None = None) -> Iterator[Workers]:
     """A server of a project with two workers, on a free port; `change` are variables of its environment."""
+    certificate = () if tls is None else ("--tls-cert", str(tls.certificate), "--tls-key", str(tls.key))
     environ = {**os.environ, "TANDEM_SERVING_WORKERS": "2", "TANDEM_SERVING_KEEP_ALIVE_S": "120", **(change or {})}
     process = subprocess.Popen(
-        [sys.executable, "-m", "cli", "serve", "--project", str(world.folder), "--port", "0", "--json"],
+        [sys.executable, "-m", "cli", "serve", "--project", str(world.folder), "--port", "0", "--json", *certificate],
         cwd=ROOT,
         env=environ,
         stdout=subprocess.PIPE,
@@ -112,7 +117,7 @@ def workers(world: World, change: Mapping[str, str] | None = None) -> Iterator[W
         start_new_session=True,
     )
     assert process.stdout is not None
-    server = Workers(world, process, "")
+    server = Workers(world, process, "", tls is None or ssl.create_default_context(cafile=str(tls.certificate)))
     try:
         server.address = json.loads(process.stdout.readline())["address"]
         yield server

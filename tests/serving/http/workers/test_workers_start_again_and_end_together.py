@@ -5,7 +5,9 @@ import signal
 from pathlib import Path
 
 import httpx
+import pytest
 
+from tests.serving.http.certificate import signed_by_itself
 from tests.serving.http.workers.served_by_workers import PAGE, lives, wait_for, workers
 from tests.serving.world import forty_hits
 
@@ -32,6 +34,15 @@ def test_requests_go_on_while_a_killed_worker_starts_again(tmp_path: Path) -> No
         server.process.send_signal(signal.SIGTERM)
         assert server.process.wait(60) == 0
         assert [pid for pid in every if lives(pid)] == []
+
+
+def test_each_worker_uses_the_given_certificate(tmp_path: Path) -> None:
+    with workers(forty_hits(tmp_path), tls=signed_by_itself(tmp_path)) as server:
+        assert server.address.startswith("https://127.0.0.1:")
+        secret = server.token("trusts the certificate")[1]
+        assert {client.get(PAGE).status_code for client in server.of_each(secret).values()} == {200}
+        with pytest.raises(httpx.HTTPError):
+            httpx.get(f"{server.address.replace('https', 'http')}/healthz")
 
 
 def test_no_worker_outlives_a_server_that_was_killed(tmp_path: Path) -> None:
