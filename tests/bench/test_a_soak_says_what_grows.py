@@ -43,6 +43,7 @@ def test_a_filling_thread_pool_is_not_a_leak(growth: int, flat: bool) -> None:  
     assert threads.flat == flat
 
 
+@pytest.mark.slow
 def test_a_short_soak_sends_every_kind_of_request(tmp_path: Path) -> None:
     said: list[str] = []
     found = soak(tmp_path / "project", Soak(12.0, keys=500, publish_every=3), said.append)

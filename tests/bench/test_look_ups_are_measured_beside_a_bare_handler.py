@@ -13,6 +13,7 @@ from bench.serving.served import server
 from views.errors import TandemError
 
 
+@pytest.mark.slow
 def test_both_servers_are_asked_by_turns_and_once_more_while_others_commit(tmp_path: Path) -> None:
     said: list[str] = []
     found = rates.measure(tmp_path / "project", Scale(300, 2, 0.3), said.append)

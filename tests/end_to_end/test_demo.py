@@ -72,6 +72,7 @@ def assert_nothing_is_left(state: Path) -> None:
     assert not left
 
 
+@pytest.mark.slow
 def test_a_crash_is_reported_a_second_demo_is_refused_and_nothing_is_left(tmp_path: Path) -> None:
     with demo(tmp_path, "--once", "--json", "--events=5000") as child:
         wait_until_said(tmp_path, "sending", child)

@@ -233,7 +233,7 @@ tasks(write)
     assert kept.jvm() == jvm
 
 
-@pytest.mark.parametrize("dies", ["JVM", "owner"])
+@pytest.mark.parametrize("dies", ["JVM", pytest.param("owner", marks=pytest.mark.slow)])
 def test_a_command_keeps_its_lock_when_its_jvm_dies(keep: Callable[..., Kept], dies: str) -> None:
     kept = keep()
     lock = kept.folder / "kept.lock"
@@ -302,6 +302,7 @@ def test_a_session_whose_jvm_dies_or_hangs_is_started_again(keep: Callable[..., 
     assert kept.owner.poll() is None
 
 
+@pytest.mark.slow
 def test_a_stopped_owner_holds_no_command_up(keep: Callable[..., Kept]) -> None:
     kept = keep()
     kept.owner.send_signal(signal.SIGSTOP)

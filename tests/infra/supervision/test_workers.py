@@ -56,8 +56,8 @@ class Kept:
 
         def watch() -> None:
             deadline = time.monotonic() + 60
-            while not until() and time.monotonic() < deadline:
-                time.sleep(0.02)
+            while not (self.stop.wait(0.02) or until()) and time.monotonic() < deadline:
+                pass
             self.stop.set()
 
         watching = threading.Thread(target=watch)

@@ -611,7 +611,7 @@ def test_pictures_are_created_on_request(open_page: Open, request: pytest.Fixtur
         page.screenshot(path=Path(folder, f"{name}.png"))
 
 
-@pytest.mark.parametrize("scheme", ["light", "dark"])
+@pytest.mark.parametrize("scheme", ["light", pytest.param("dark", marks=pytest.mark.slow)])
 def test_axe_finds_no_serious_fault(browser: Browser, open_page: Open, address: str, scheme: str) -> None:
     page = settled(open_page(color_scheme=scheme, reduced_motion="reduce"))
     found = {}
