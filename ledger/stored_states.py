@@ -8,7 +8,8 @@ import pyarrow as pa
 
 from ledger.delta.location import Location
 from ledger.delta.stored_file import opened
-from ledger.publish.batch_parts import Part, still_live
+from ledger.publish.batch_parts import Part
+from ledger.publish.live_states import still_live
 from views.arrow.ipc import to_ipc
 from views.sql import engine
 from views.view import View, state_schema

@@ -18,7 +18,7 @@ from datetime import datetime, timedelta
 from functools import lru_cache
 from typing import Any, Final, Literal, get_args
 
-from views.kernel.rows import utc_text
+from views.instant import utc_text
 from views.measures.measure import Approximation
 from views.view import View, bind
 

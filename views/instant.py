@@ -23,3 +23,8 @@ def time_of(microseconds: int) -> datetime:
 def nearest_time(microseconds: int) -> datetime:
     """The same for a number from a clock that nobody checked: below FIRST it gives FIRST, above LAST it gives LAST."""
     return time_of(min(max(microseconds, FIRST), LAST))
+
+
+def utc_text(time: datetime) -> str:
+    """A time in UTC as rows and documents have it, with microseconds unless they are 0."""
+    return time.isoformat().replace("+00:00", "Z")

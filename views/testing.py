@@ -13,10 +13,11 @@ from views.kernel.kernel import deduplicate, merge, partial, prepare, present
 from views.kernel.partial import Partial
 from views.kernel.rows import to_rows
 from views.source.event import Event, event_fields
+from views.source.event_maxima import maxima_of
 from views.source.fields.columns import column
 from views.source.offset_ranges import EMPTY
 from views.source.source import IDEMPOTENCY_KEY, INDEX, Source, metadata_schema, position_schema
-from views.source.watermark import maxima_of, watermark
+from views.source.watermark import watermark
 from views.view import View
 
 _APPENDED: Final = datetime(2000, 1, 1, tzinfo=UTC)

@@ -27,7 +27,8 @@ from ledger.delta.stored_file import opened
 from ledger.files.file_ranges import EVENTS
 from ledger.files.scan import scan
 from ledger.files.splits import Slice
-from ledger.publish.batch_parts import Part, Windows, starting_within
+from ledger.publish.batch_parts import Part, Windows
+from ledger.publish.live_states import starting_within
 from ledger.stored_states import by_bucket, stored
 from views.arrow.ipc import from_ipc
 from views.fingerprint.additive import Apart, joined, with_measures
@@ -36,10 +37,11 @@ from views.kernel.kernel import Partial
 from views.project import project
 from views.source.ahead import not_ahead
 from views.source.event import TIMESTAMP
+from views.source.event_maxima import maxima_of, newest_append
 from views.source.log_order import further
 from views.source.offset_ranges import EMPTY, Partition, Ranges
 from views.source.source import Source, events_schema, position_columns
-from views.source.watermark import Maxima, Newest, maxima_of, newest, newest_append
+from views.source.watermark import Maxima, Newest, newest
 from views.verify.compare import MeasureDifference, compare
 from views.view import View, shared_columns, state_schema
 from views.windows import WINDOW_COLUMNS

@@ -17,8 +17,8 @@ from batch.release.build_release import Terms, build_release
 from batch.release.change import Change, Status
 from batch.release.diff import diffs
 from batch.runtime.session import BatchRun
+from ledger.publish import adoption, first_publication, promotion, publications, releases, standing
 from ledger.publish import diffs as kept_diffs
-from ledger.publish import first_publication, promotion, publications, releases, standing
 from ledger.publish.diffs import ReleaseDiff
 from ledger.publish.publications import Publication
 from ledger.publish.releases import Release
@@ -71,10 +71,10 @@ def run(
     standing.claim(tables)
     live = first_publication.live(tables, lambda: wanted, by=batch.by, at=batch.now())
     before = releases.load(tables, live.release)
-    if before.defines(wanted):
+    if adoption.defines(before, wanted):
         return Applied(live)
     refuse_breaks(project.load_files(before.files), wanted)
-    release = releases.adopt(tables, wanted, by=batch.by, at=batch.now(), over=_not_usable(batch, live.release))
+    release = adoption.adopt(tables, wanted, by=batch.by, at=batch.now(), over=_not_usable(batch, live.release))
     _retire_unpromoted(batch, release)
     change = Change(live, before, release)
     diff, written = kept_diffs.of_release(tables, release.number), 0

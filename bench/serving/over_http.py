@@ -11,7 +11,7 @@ from bench.serving.published import AT, SMALL, VIEW
 from bench.serving.questions import Asked, Questions, Scale, asked, many, numbered, questions, timed
 from bench.serving.served import POLL_S, Client, ingesting, server, watching
 from views.errors import TandemError
-from views.kernel.rows import utc_text
+from views.instant import utc_text
 
 if TYPE_CHECKING:
     from subprocess import Popen

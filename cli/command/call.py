@@ -16,11 +16,11 @@ from infra import settings as settings_of_project
 from infra.folders import EXAMPLES
 from infra.settings import Settings
 from views.errors import TandemError
-from views.project import project as definitions_of_project
-from views.project.project import Project
 
 if TYPE_CHECKING:
     from rich.console import Console, RenderableType
+
+    from views.project.project import Project
 
 DEFAULT_PROJECT = EXAMPLES / "web"
 UNHEALTHY = 3
@@ -55,17 +55,19 @@ class Call:
             raise TandemError(f"no project at {self.project}: the folder does not exist")
         return settings_of_project.load(self.project, self.environ)
 
-    def definitions(self) -> Project:
+    def definitions(self) -> "Project":
         """Load the sources and views of the project's folder. Raises TandemError with file and line.
 
         A release stores the project's files, so secrets in its settings are masked.
         """
+        from views.project import project as definitions_of_project  # noqa: PLC0415 - some commands need no definitions, nor DuckDB
+
         found = definitions_of_project.load(self.project)
         name = definitions_of_project.SETTINGS_FILE
         masked = settings_of_project.without_secrets(found.files[name])
         return replace(found, files={**found.files, name: masked})
 
-    def publishable(self) -> Project:
+    def publishable(self) -> "Project":
         """Load the definitions with their revision, for a publication."""
         return replace(self.definitions(), revision=revision(self.project))
 

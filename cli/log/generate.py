@@ -37,7 +37,7 @@ from infra import folders, kafka
 from infra.kafka import broker
 from ledger.log.positions import Position
 from views.errors import TandemError, listed, said_by
-from views.kernel.rows import utc_text
+from views.instant import utc_text
 from views.project import python_code
 
 FILE = "generator.py"

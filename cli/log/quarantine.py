@@ -15,7 +15,7 @@ from ledger.publish import publications, releases
 from serving.status.quarantine import rejects
 from views.errors import TandemError, listed
 from views.fingerprint.fingerprint import decoder_fingerprint
-from views.kernel.rows import utc_text
+from views.instant import utc_text
 
 _RETRIED: Final = 100
 _MOST: Final = 1000

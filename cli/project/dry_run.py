@@ -12,10 +12,11 @@ from ledger.log.counts import add
 from views.decode.sample_records import as_records
 from views.kernel.deduplicate import identity_columns
 from views.kernel.kernel import Partial, decode, deduplicate, merge, partial, prepare
+from views.source.event_maxima import maxima_of
 from views.source.offset_ranges import Ranges
 from views.source.record_filter import ByHeader
 from views.source.source import REJECTS_SCHEMA
-from views.source.watermark import maxima_of, newest, watermark
+from views.source.watermark import newest, watermark
 from views.view import View
 
 TOPIC = "file"

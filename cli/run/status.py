@@ -29,7 +29,7 @@ from serving.status.retention import unarchived
 from serving.status.standing_releases import standing_releases
 from speed.report import progress
 from views.counted import counted
-from views.kernel.rows import utc_text
+from views.instant import utc_text
 from views.source.source import Source
 from views.view import View
 

@@ -6,15 +6,12 @@ from datetime import datetime
 from typing import Any
 
 import pyarrow as pa
-import pyarrow.compute as pc
 from deltalake import DeltaTable
 
 from ledger.delta.addresses import Tables
 from ledger.delta.delta_tables import damaged, open_table
 from ledger.delta.errors import Unreadable
 from ledger.log.positions import Position
-from views.source.event import TIMESTAMP
-from views.windows import WINDOW_COLUMNS
 
 Windows = tuple[datetime, datetime]
 """Half-open bounds of window starts."""
@@ -133,26 +130,9 @@ def paths(handle: DeltaTable) -> dict[str, int]:
     return {file.path: version for version, file in _files(handle)}
 
 
-def still_live(states: pa.Table, later: Sequence[Part]) -> pa.Table:
-    """The states of a part that no later part replaces."""
-    for start, end in (part.windows for part in later if part.windows):
-        states = states.filter(~_starting_within(start, end))
-    return states
-
-
-def starting_within(states: pa.Table, windows: Windows) -> pa.Table:
-    """The states whose windows start within the bounds."""
-    return states.filter(_starting_within(*windows))
-
-
 def _files(handle: DeltaTable) -> Iterator[tuple[int, PartFile]]:
     """Every file of a view's table, with its batch version."""
     actions = pa.table(handle.get_add_actions(flatten=True))
     version = actions["partition.batch_version"].cast(pa.int64()).to_pylist()
     columns = (actions[name].to_pylist() for name in ("path", "num_records", "size_bytes"))
     return zip(version, (PartFile(*row) for row in zip(*columns, strict=True)), strict=True)
-
-
-def _starting_within(start: datetime, end: datetime) -> pc.Expression:
-    column = pc.field(WINDOW_COLUMNS[0])
-    return (column >= pa.scalar(start, TIMESTAMP)) & (column < pa.scalar(end, TIMESTAMP))

@@ -4,7 +4,7 @@ from collections.abc import Callable
 from datetime import datetime
 
 from ledger.delta.addresses import Tables
-from ledger.publish import publications, releases
+from ledger.publish import adoption, publications
 from ledger.publish.publications import Publication
 from views.project.project import Project
 
@@ -17,5 +17,5 @@ def live(tables: Tables, working_tree: Callable[[], Project], *, by: str, at: da
     found = publications.latest(tables)
     if found is not None:
         return found
-    release = releases.adopt(tables, working_tree(), by=by, at=at)
+    release = adoption.adopt(tables, working_tree(), by=by, at=at)
     return publications.initial(tables, release=release.number, sources=release.sources, views=release.views, by=by, at=at)

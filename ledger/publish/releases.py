@@ -13,11 +13,7 @@ import pyarrow as pa
 
 from ledger.delta.addresses import Tables
 from ledger.delta.journal import Journal, Row, Snapshot
-from ledger.publish import documents
-from views.document.document import document_of
 from views.errors import TandemError
-from views.fingerprint.fingerprint import decoder_fingerprint, fingerprint
-from views.project.project import Project
 
 
 class NoRelease(TandemError):
@@ -39,12 +35,6 @@ class Release:
     files: Mapping[str, bytes] = field(hash=False, repr=False)
     revision: str = ""
 
-    def defines(self, project: Project) -> bool:
-        """Whether the project has the same files with the same fingerprints."""
-        sources = {name: decoder_fingerprint(source) for name, source in project.sources.items()}
-        views = {name: fingerprint(view) for name, view in project.views.items()}
-        return (self.files, self.sources, self.views) == (project.files, sources, views)
-
 
 SCHEMA: Final = pa.schema(
     [
@@ -57,22 +47,6 @@ SCHEMA: Final = pa.schema(
     ]
 )
 """`sources` and `views` are JSON objects of name to fingerprint."""
-
-
-def adopt(tables: Tables, project: Project, *, by: str, at: datetime, over: Container[int] = ()) -> Release:
-    """Store the project as a release with its document: a new one unless the newest is the same and not in `over`."""
-    stored = store(
-        tables,
-        project.files,
-        sources={name: decoder_fingerprint(source) for name, source in project.sources.items()},
-        views={name: fingerprint(view) for name, view in project.views.items()},
-        by=by,
-        at=at,
-        over=over,
-        revision=project.revision,
-    )
-    documents.record(tables, stored.number, document_of(project))
-    return stored
 
 
 def store(

@@ -10,7 +10,8 @@ import pyarrow as pa
 from ledger.delta.addresses import Tables
 from ledger.delta.errors import unreadable
 from ledger.log.positions import Position
-from ledger.publish.batch_parts import BatchView, Part, files_of, still_live
+from ledger.publish.batch_parts import BatchView, Part, files_of
+from ledger.publish.live_states import still_live
 from ledger.realtime.commits import Commit
 from ledger.realtime.hot_chain import HotCommits, continued
 from serving.memory.layout import Layout

@@ -13,7 +13,8 @@ from deltalake import DeltaTable
 from ledger.delta.addresses import Tables
 from ledger.delta.delta_tables import storage
 from ledger.delta.errors import unreadable
-from ledger.publish.batch_parts import Part, files_of, still_live
+from ledger.publish.batch_parts import Part, files_of
+from ledger.publish.live_states import still_live
 from serving.read.selection import Selection
 
 HELD_BYTES = 64 * 2**20

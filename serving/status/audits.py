@@ -3,7 +3,7 @@
 from typing import Any
 
 from ledger.publish.audits import Audit
-from views.kernel.rows import utc_text
+from views.instant import utc_text
 
 
 def document_of(audit: Audit) -> dict[str, Any]:

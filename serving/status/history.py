@@ -8,7 +8,7 @@ from ledger.publish import diffs, publications, releases
 from ledger.publish.diffs import ReleaseDiff
 from ledger.publish.publications import Publication
 from ledger.publish.releases import Release
-from views.kernel.rows import utc_text
+from views.instant import utc_text
 
 
 def documents(tables: Tables, limit: int | None = None) -> tuple[list[dict[str, Any]], int]:

@@ -17,10 +17,11 @@ from speed.dedup.known_words import KnownWords
 from views.arrow.ipc import from_ipc, to_ipc
 from views.kernel.kernel import Partial, after_final, ahead, decode, late, partial, prepare
 from views.project.project import load_files
+from views.source.event_maxima import maxima_of, newest_append
 from views.source.log_order import further
 from views.source.offset_ranges import EMPTY, Partition
 from views.source.source import Source
-from views.source.watermark import Maxima, Newest, event_times, maxima_of, newest_append
+from views.source.watermark import Maxima, Newest, event_times
 from views.view import View
 
 SCHEMA: Final = "share binary"

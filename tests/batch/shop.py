@@ -19,7 +19,8 @@ from infra.settings import Settings
 from ledger.delta import delta_tables
 from ledger.delta.addresses import Tables
 from ledger.publish import promotion, releases
-from ledger.publish.batch_parts import files_of, still_live
+from ledger.publish.batch_parts import files_of
+from ledger.publish.live_states import still_live
 from ledger.publish.publications import Publication
 from serving.read.outcome import given
 from serving.read.reader import Reader

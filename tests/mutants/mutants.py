@@ -175,7 +175,7 @@ MUTANTS = (
     Mutant(
         "ahead-moves-the-watermark",
         "one event with a time in the far future labels the windows of all others final",
-        "views/source/watermark.py",
+        "views/source/event_maxima.py",
         "    events = not_ahead(source, events)\n",
         "",
         "tests/views/source/test_ahead.py::test_one_far_event_moves_nothing_and_the_next_one_does",

@@ -30,6 +30,7 @@ from views.fingerprint.fingerprint import decoder_fingerprint
 from views.kernel.kernel import after_final, ahead, decode, merge_states, partial, prepare
 from views.project import project
 from views.source import watermark
+from views.source.event_maxima import maxima_of
 from views.source.offset_ranges import Partition
 from views.source.watermark import Maxima
 
@@ -212,7 +213,7 @@ class World:
             newest=max(decoded.events["_append_time"].to_pylist(), default=None),
             rejected={fingerprint: one.rejected for fingerprint, one in partials.items() if one.rejected},
             partials={fingerprint: to_ipc(one.states) for fingerprint, one in partials.items()},
-            maxima=watermark.maxima_of(source, decoded.events),
+            maxima=maxima_of(source, decoded.events),
             after_final={
                 self.live.views[name].fingerprint: count
                 for name, view in self.project.views.items()

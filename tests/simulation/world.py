@@ -34,9 +34,9 @@ import ledger.delta.delta_tables
 import ledger.delta.journal
 import ledger.delta.leases
 import ledger.files.file_ranges
-import ledger.publish.batch_parts
+import ledger.publish.adoption
+import ledger.publish.live_states
 import ledger.publish.publications
-import ledger.publish.releases
 import ledger.realtime.commit_files
 import ledger.realtime_writer
 import speed.micro_batch.log_tail
@@ -65,7 +65,8 @@ from ledger.files.file_ranges import RECORDS, FileRange
 from ledger.log.archived_range import archived_range
 from ledger.log.counts import Counts
 from ledger.log.positions import Position, ranges
-from ledger.publish.batch_parts import files_of, starting_within, still_live
+from ledger.publish.batch_parts import files_of
+from ledger.publish.live_states import starting_within, still_live
 from speed.dedup.dedup_window import DedupWindow
 from speed.micro_batch.fold import Folded
 from speed.micro_batch.maintenance import tend
@@ -302,7 +303,7 @@ def surroundings() -> Iterator[None]:
         patch.setattr(Tables, "make_root", lambda _: None)
         patch.setattr(ledger.delta.journal, "time", SimpleNamespace(sleep=sleep))
         patch.setattr(ledger.delta.journal, "_FILES", 2)
-        patch.setattr(ledger.publish.batch_parts, "_starting_within", Within)
+        patch.setattr(ledger.publish.live_states, "_starting_within", Within)
         for module in (ledger.realtime.commit_files, ledger.publish.publications):
             patch.setattr(module, "json", SimpleNamespace(loads=_parsed, dumps=json.dumps))
         patch.setattr(ledger.publish.publications, "from_row", _remembered(ledger.publish.publications.from_row))
@@ -316,8 +317,8 @@ def surroundings() -> Iterator[None]:
         patch.setitem(ledger.realtime_writer.Writer.compact.__kwdefaults__, "fanout", 2)
         patch.setattr(ledger.realtime_writer.Writer, "compact", _as("compaction", ledger.realtime_writer.Writer.compact))
         patch.setattr(ledger.realtime_writer, "_CHECKPOINT_EVERY", 8)
-        patch.setattr(ledger.publish.releases, "fingerprint", numbers.known_fingerprint)
-        patch.setattr(ledger.publish.releases, "decoder_fingerprint", numbers.known_fingerprint)
+        patch.setattr(ledger.publish.adoption, "fingerprint", numbers.known_fingerprint)
+        patch.setattr(ledger.publish.adoption, "decoder_fingerprint", numbers.known_fingerprint)
 
         patch.setattr(batch.archive.archive, "kafka", BROKER)
         patch.setattr(batch.archive.archive, "broker", SimpleNamespace(address=lambda _: Address("simulated", {}, 1)))

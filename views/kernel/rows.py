@@ -16,7 +16,7 @@
 
 from base64 import b64encode
 from collections.abc import Callable
-from datetime import date, datetime
+from datetime import date
 from decimal import Decimal
 from itertools import islice
 from math import isfinite
@@ -27,7 +27,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from views.arrow import arrays
-from views.instant import time_of
+from views.instant import time_of, utc_text
 from views.source.value_types import kind_of
 from views.view import View, answer_schema, group_columns
 from views.windows import WINDOW_COLUMNS
@@ -65,11 +65,6 @@ def writer(field: pa.Field) -> Callable[[Any], Any]:
         return lambda value: None if value is None else {name: write(value[name]) for name, write in parts}
     write = _VALUE[_kind(field)]
     return lambda value: None if value is None else write(value)
-
-
-def utc_text(time: datetime) -> str:
-    """A time in UTC as rows and documents have it, with microseconds unless they are 0."""
-    return time.isoformat().replace("+00:00", "Z")
 
 
 def time_text(microseconds: int) -> str:

@@ -6,15 +6,13 @@ window after it had been labelled so.
 
 from collections.abc import Iterable, Mapping, Sequence
 from datetime import timedelta
-from typing import Any, NamedTuple
-
-import pyarrow as pa
-import pyarrow.compute as pc
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from views.instant import MICROSECOND
-from views.source.ahead import not_ahead
 from views.source.offset_ranges import Offsets, Partition
-from views.source.source import APPEND_TIME, Source
+
+if TYPE_CHECKING:
+    from views.source.source import Source
 
 _LEAST = -(2**63)
 
@@ -28,21 +26,6 @@ class Newest(NamedTuple):
 
 Maxima = Mapping[Partition, Newest]
 """The maxima by partition. Partitions without an event that is not ahead are left out."""
-
-
-def maxima_of(source: Source, events: pa.Table) -> dict[Partition, Newest]:
-    """The maxima of events, in any order. It reads the columns of position, append time and event time."""
-    events = not_ahead(source, events)
-    times = pa.table(
-        {
-            "topic": events["_topic_id"],
-            "number": events["_partition"],
-            "event": events[source.event_time].cast(pa.int64()),
-            "append": events[APPEND_TIME].cast(pa.int64()),
-        }
-    )
-    found = times.group_by(["topic", "number"], use_threads=False).aggregate([("event", "max"), ("append", "max")])
-    return maxima_from_json(zip(*found.to_pydict().values(), strict=True))
 
 
 def newest(several: Iterable[Maxima]) -> dict[Partition, Newest]:
@@ -69,12 +52,6 @@ def event_times(maxima: Maxima) -> Offsets:
     return {partition: times.event_time for partition, times in maxima.items()}
 
 
-def newest_append(events: pa.Table) -> int | None:
-    """The newest append time of events, ahead or not, in microseconds since 1970; None without events."""
-    newest: int | None = pc.max(events[APPEND_TIME].cast(pa.int64())).as_py()
-    return newest
-
-
 def watermark(maxima: Maxima, idle: timedelta) -> int | None:
     """The least of the partitions' newest event times, in microseconds since 1970; None without events.
 
@@ -95,6 +72,6 @@ def later(*watermarks: int | None) -> int | None:
     return max((one for one in watermarks if one is not None), default=None)
 
 
-def final_until(source: Source, reached: int, grace: timedelta = timedelta(0)) -> int:
+def final_until(source: "Source", reached: int, grace: timedelta = timedelta(0)) -> int:
     """The watermark less the source's lateness and `grace`: windows that end at or before it are final."""
     return max(_LEAST, reached - (source.lateness + grace) // MICROSECOND)

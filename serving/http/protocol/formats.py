@@ -28,7 +28,8 @@ from serving.http.protocol.problem import Problem
 from serving.read.provenance import Provenance
 from serving.read.touched_rows import marked
 from views.exactness import Name
-from views.kernel.rows import utc_text, written
+from views.instant import utc_text
+from views.kernel.rows import written
 
 FORMULAS: Final = ("=", "+", "-", "@", "\t", "\r", "\n", "\uff1d", "\uff0b", "\uff0d", "\uff20")
 """Beginnings that spreadsheets take for a formula's; the last four are full-width forms, which some treat alike."""

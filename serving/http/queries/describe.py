@@ -27,7 +27,7 @@ from serving.read.snapshot import Snapshot
 from serving.status.gaps import gap_document
 from serving.status.part_state import PartState
 from views.exactness import of_measures
-from views.kernel.rows import utc_text
+from views.instant import utc_text
 from views.measures.count import Count
 from views.measures.filtered import Filtered
 from views.measures.measure import Measure

@@ -6,7 +6,7 @@ from serving.http.models.me import Me
 from serving.http.models.openapi import problems
 from serving.http.requests.gate import Gated
 from serving.http.requests.server import principal_of, server_of
-from views.kernel.rows import utc_text
+from views.instant import utc_text
 
 router = APIRouter(route_class=Gated, tags=["health"])
 

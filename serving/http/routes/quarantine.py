@@ -16,7 +16,7 @@ from serving.read.outcome import ReadFailed
 from serving.status.positions import archived
 from serving.status.quarantine import After, rejects
 from views.errors import listed
-from views.kernel.rows import utc_text
+from views.instant import utc_text
 
 _ADMIN: Final[dict[str, Any]] = {"x-verb": "admin"}
 

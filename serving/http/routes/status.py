@@ -12,7 +12,7 @@ from serving.http.queries.permitted_views import readable
 from serving.http.requests.gate import Gated
 from serving.http.requests.server import principal_of, server_of
 from serving.read.snapshot import Snapshot
-from views.kernel.rows import utc_text
+from views.instant import utc_text
 from views.source.source import Source
 from views.view import View
 

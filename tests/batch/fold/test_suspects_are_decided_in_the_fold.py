@@ -21,9 +21,10 @@ from tests.batch.fold.test_duplicates_are_exact import stored as written
 from tests.one_process import Tasks
 from views.kernel import kernel
 from views.project import project
+from views.source.event_maxima import maxima_of
 from views.source.offset_ranges import EMPTY, Ranges
 from views.source.source import events_schema
-from views.source.watermark import maxima_of, newest
+from views.source.watermark import newest
 
 VIEW = project.load_files(FILES).views["per_hour"]
 START = datetime(2026, 1, 1, tzinfo=UTC)

@@ -19,7 +19,7 @@ from ledger.delta.addresses import Tables
 from ledger.delta.locks import Owner
 from ledger.log import archive_runs, gaps
 from ledger.log.positions import LOG_START
-from ledger.publish import diffs, publications, releases, standing
+from ledger.publish import adoption, diffs, publications, standing
 from ledger.publish.diffs import ReleaseDiff
 from ledger.publish.standing import Stage
 from speed.process import checkpoints
@@ -153,7 +153,7 @@ def test_a_run_is_complete_once_every_standing_release_has_it(world: World, tmp_
 
 def beside(world: World, stage: Stage) -> int:
     """A release of what the folder defines by now, in a stage beside the live one."""
-    release = releases.adopt(world.tables, project.load(world.folder), by="test", at=NOON)
+    release = adoption.adopt(world.tables, project.load(world.folder), by="test", at=NOON)
     standing.record(world.tables, stage, replace(world.live, release=release.number))
     return release.number
 

@@ -12,7 +12,7 @@ import pytest
 
 from cli.__main__ import main
 from ledger import cuts
-from ledger.publish import publications, releases, standing
+from ledger.publish import adoption, publications, standing
 from ledger.publish.batch_parts import BatchView, Part
 from ledger.realtime_writer import Writer
 from serving.code import server_definitions
@@ -75,7 +75,7 @@ def beside(world: World, folder: Path) -> World:
     assert live is not None
     found = copy(world)
     found.project = project.load(folder)
-    release = releases.adopt(world.tables, found.project, by="test", at=NOON)
+    release = adoption.adopt(world.tables, found.project, by="test", at=NOON)
     assert release.number == 2
     found.live = replace(live, release=2, kind="apply", at=NOON, views={"own": BatchView(release.views["own"], ())})
     rows = found.write_version("own", 1, position(4))

@@ -18,7 +18,8 @@ from ledger.delta import delta_tables
 from ledger.delta.errors import Unreadable
 from ledger.log.positions import LOG_START, Position
 from ledger.publish import publications, releases
-from ledger.publish.batch_parts import Part, starting_within
+from ledger.publish.batch_parts import Part
+from ledger.publish.live_states import starting_within
 from ledger.publish.publications import Publication
 from ledger.realtime import commit_files
 from ledger.realtime.commits import Commit

@@ -27,9 +27,10 @@ from tests.samples import share
 from views.arrow.ipc import from_ipc, to_ipc
 from views.kernel.kernel import decode, deduplicate, merge_states, partial, prepare
 from views.project.project import load_files
+from views.source.event_maxima import maxima_of
 from views.source.offset_ranges import EMPTY
 from views.source.source import RECORDS_SCHEMA
-from views.source.watermark import Maxima, later, maxima_of, newest, watermark
+from views.source.watermark import Maxima, later, newest, watermark
 from views.view import View
 
 START = datetime(2026, 11, 1, tzinfo=UTC)

@@ -6,17 +6,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.views.kernel.test_late import ROWS, START_US, TICKS, Row, table
+from views.source.event_maxima import maxima_of
 from views.source.offset_ranges import Partition
-from views.source.watermark import (
-    Maxima,
-    Newest,
-    event_times,
-    later,
-    maxima_from_json,
-    maxima_of,
-    maxima_to_json,
-    watermark,
-)
+from views.source.watermark import Maxima, Newest, event_times, later, maxima_from_json, maxima_to_json, watermark
 from views.source.watermark import newest as united
 
 IDLE = timedelta(microseconds=10)
