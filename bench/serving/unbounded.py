@@ -11,8 +11,6 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-import uvicorn
-
 from bench.serving.announced import Announced
 from infra.logs import telling
 from infra.settings import load
@@ -37,8 +35,7 @@ def main(folder: Path) -> None:
         bound = listener.listening("127.0.0.1", 0, tls=None)
         app = application(made)
         prompt: Any = partial(Prompt, at_once=app.state.direct.at_once)
-        config = uvicorn.Config(app, loop="uvloop", http=prompt, ws="none", log_config=None, access_log=False)
-        Announced(config).run(sockets=[bound])
+        Announced(listener.configured(app, http=prompt)).run(sockets=[bound])
 
 
 if __name__ == "__main__":

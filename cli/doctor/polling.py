@@ -32,7 +32,7 @@ def _polling(subject: Subject) -> Iterator[Finding]:
     live = publications.latest(tables)
     sources = len(subject.sources if live is None else live.cuts)
     followed, beside = _JOURNALS + sources, 2 * sources  # a hot tail follows the publications and its realtime table
-    hot = hot_tails.wanted(subject.settings)
+    hot = hot_tails.why_not(subject.settings) is None
 
     def a_day(every: int) -> int:
         """Requests, at most: hot commits may make the server poll twice in its time."""

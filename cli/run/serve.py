@@ -93,7 +93,9 @@ def run(
                     sys.stdout.write(json.dumps({"address": address, "pid": os.getpid()}) + "\n")
                     sys.stdout.flush()
 
-            feed = HotFeed(time.monotonic) if hot_tails.wanted(settings) else None
+            if (why := hot_tails.why_not(settings)) is not None:
+                log.info("answers come from commits alone", reason=why)
+            feed = HotFeed(time.monotonic) if why is None else None
             if number > 1:
                 relay = None if feed is None else HotRelay(feed)
                 with _hot_tails(call, relay, log) as wanted:

@@ -52,21 +52,27 @@ class HotTailState:
         ]
         if self.mismatched:
             found.append(
-                f"{source}: {self.mismatched} rows of the hot tail differed from the commits that followed; set serving.hot to "
-                "off and report this as a defect"
+                f"{source}: {self.mismatched} rows of the hot tail differed from the commits that followed; set "
+                'serving.hot to "off" and report this as a defect'
             )
         return found
 
 
-def wanted(settings: Settings) -> bool:
-    """Whether a server that starts now has hot tails.
+def why_not(settings: Settings) -> str | None:
+    """Why a server that starts now has no hot tails, as a clause; None if it has.
 
     Their process runs the project's code, which a server itself never does. So by default it is only there where the speed layer
     has run that code, on this machine and from this state folder.
     """
-    if settings.serving.hot != "auto":
-        return settings.serving.hot == "on"
-    return kafka.bulk_installed() and pulse.read(settings.folder, SPEED) is not None
+    if settings.serving.hot == "off":
+        return 'serving.hot is "off"'
+    if settings.serving.hot == "on":
+        return None
+    if not kafka.bulk_installed():
+        return "confluent-kafka is not installed"
+    if pulse.read(settings.folder, SPEED) is None:
+        return "the speed layer has not run on this machine from this state folder"
+    return None
 
 
 def hot_tails(

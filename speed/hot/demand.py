@@ -32,8 +32,8 @@ class Demand:
 
     def wait(self, seconds: float) -> None:
         """Wait that long, or until somebody asks again after a while in which nobody did."""
+        self._begun.clear()  # first: a question that comes meanwhile is not missed
         if self.there():
             time.sleep(seconds)
         else:
-            self._begun.clear()
             self._begun.wait(seconds)

@@ -93,8 +93,8 @@ class Lane:
 
     @property
     def idle(self) -> bool:
-        """Whether no poll and no question has its turn."""
-        return not self._turns
+        """Whether no poll and no question has its turn, so that `settled` would not wait."""
+        return all(over.is_set() for over in self._turns)
 
     async def settled(self) -> None:
         """Wait until all running polls and questions have had their turns.

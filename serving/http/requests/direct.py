@@ -8,7 +8,8 @@ a question that memory does not answer, it goes on to the framework as if nobody
 import zlib
 from collections.abc import Callable
 from contextlib import suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass
+from functools import cached_property
 from typing import Final, NamedTuple
 from urllib.parse import parse_qsl
 
@@ -62,13 +63,12 @@ class Direct:
     server: Server
     route: Gated
     row: Callable[[Server, LookUp], Row | None]
-    _before: str = field(init=False, repr=False)
-    _after: str = field(init=False, repr=False)
 
-    def __post_init__(self) -> None:
+    @cached_property
+    def _around(self) -> tuple[str, str]:
+        """What the path has before and after the parameter."""
         before, _, after = self.route.path_format.partition(_VALUE)
-        object.__setattr__(self, "_before", before)
-        object.__setattr__(self, "_after", after)
+        return before, after
 
     def at_once(self, scope: Scope) -> Answer | None:
         """The same as `answer`; None also while a poll or a question is at work, which the request should wait for."""
@@ -93,9 +93,10 @@ class Direct:
     def _view(self, scope: Scope) -> str | None:
         """The view in the path of a look-up."""
         path: str = scope["path"]
-        if scope["method"] != "GET" or not path.startswith(self._before) or not path.endswith(self._after):
+        before, after = self._around
+        if scope["method"] != "GET" or not path.startswith(before) or not path.endswith(after):
             return None
-        view = path[len(self._before) : -len(self._after)]
+        view = path[len(before) : -len(after)]
         return None if not view or "/" in view or scope.get("root_path") else view
 
     def _answered(self, scope: Scope, view: str, began: float) -> Answer | None:

@@ -72,7 +72,7 @@ async def ask_fresh(
         found, snapshot = await lane.ask(at, by=by)
         return snapshot, found
 
-    return await _once(server, lane, holds, ask, why)
+    return await _once(server, lane, holds, ask, why, views=(view,))
 
 
 async def ask_all_fresh(
@@ -88,7 +88,7 @@ async def ask_all_fresh(
     def why(snapshot: Snapshot) -> str:
         return f"{_lacking(snapshot, views, position)} offsets below min_position are not counted"
 
-    return await _once(server, server.lane, lambda snapshot, _: not _lacking(snapshot, views, position), ask, why)
+    return await _once(server, server.lane, lambda snapshot, _: not _lacking(snapshot, views, position), ask, why, views=views)
 
 
 async def _once(
@@ -97,6 +97,8 @@ async def _once(
     holds: Holds,
     ask: Callable[[], Awaitable[tuple[Snapshot | None, T]]],
     why: Callable[[Snapshot], str],
+    *,
+    views: Collection[View],
 ) -> T:
     """The result of a question at a snapshot that holds; Problem 504 after `wait_s`, which reports `why(snapshot)`.
 
@@ -110,6 +112,8 @@ async def _once(
 
     def fresh(snapshot: Snapshot, now: datetime) -> bool:
         nonlocal stale
+        for view in views:
+            lane.cache.store.use(view.name)  # who waits asks, too
         held = holds(snapshot, now)
         stale = stale if held else snapshot
         return held

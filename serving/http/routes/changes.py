@@ -54,7 +54,7 @@ async def changes(
 
     The id of an event is a token. From it, `since` or the header Last-Event-ID continues without loss or repetition while the
     tables have the history, and for 30 seconds at the server that sent the event; those of the last event begin when the
-    stream ends. Then 410. With `serving.hot`, tables have the history of a token that counts hot commits for a second or a
+    stream ends. Then 410. With a hot tail, tables have the history of a token that counts hot commits for a second or a
     few, most often.
     `gone` has the keys and windows of deleted rows. An event `over` gives the reason why a stream ends: request all rows again.
     The stream ends when the token expires.

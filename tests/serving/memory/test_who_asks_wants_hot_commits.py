@@ -1,6 +1,7 @@
 """Whoever asks for answers has the process of hot tails fold faster, and hears of it at most twice a second."""
 
 import os
+import time
 from pathlib import Path
 from threading import Event
 
@@ -43,7 +44,9 @@ def test_a_report_reaches_the_process(tmp_path: Path) -> None:
     process.ask()  # there is none yet
     process.start()
     try:
+        deadline = time.monotonic() + 60
         while not heard.wait(0.05):
+            assert time.monotonic() < deadline, "the process has not heard that somebody asks"
             process.ask()
     finally:
         process.stop()

@@ -12,7 +12,7 @@ from infra.process import hot_report
 from infra.process.hot_report import FRESH_S, HotReport, HotReporter, HotSource, healthy
 from infra.process.pulse import Heart
 from infra.settings import Serving, Settings
-from serving.status.hot_tails import hot_tails, wanted
+from serving.status.hot_tails import hot_tails, why_not
 from serving.status.part_state import SPEED
 
 UNREPORTED = (
@@ -132,10 +132,10 @@ def test_a_change_of_health_is_reported_at_once_and_the_rest_twice_a_second(
 
 def test_by_default_a_server_has_hot_tails_where_the_speed_layer_has_run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     auto = settings(tmp_path, hot="auto")
-    assert not wanted(auto)
+    assert why_not(auto) == "the speed layer has not run on this machine from this state folder"
     Heart(tmp_path, SPEED).beat()
-    assert wanted(auto)
-    assert not wanted(settings(tmp_path, hot="off"))
+    assert why_not(auto) is None
+    assert why_not(settings(tmp_path, hot="off")) == 'serving.hot is "off"'
     monkeypatch.setattr("infra.kafka.bulk_installed", lambda: False)
-    assert not wanted(auto)
-    assert wanted(settings(tmp_path, hot="on")), "the server then reports the missing package"
+    assert why_not(auto) == "confluent-kafka is not installed"
+    assert why_not(settings(tmp_path, hot="on")) is None, "the server then reports the missing package"

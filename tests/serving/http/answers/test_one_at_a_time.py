@@ -102,6 +102,7 @@ def test_a_slow_question_delays_no_row(served: Served, asker: Asker, monkeypatch
         await questions.at_work()
         found = await counted(asker)
         assert not rows.done()
+        assert served.server.lane.idle, "further look-ups are answered at once"
         questions.may.set()
         assert (await rows).status_code == 200
         return found

@@ -112,6 +112,18 @@ def test_a_position_that_answers_leave_before_a_question_has_its_turn_is_waited_
             assert row["n"] == 10
 
 
+@pytest.mark.parametrize("way", WAYS)
+def test_who_waits_for_a_position_asks_for_hot_commits(world: World, feed: HotFeed, way: str) -> None:
+    reports: list[float] = []
+    feed.wanted = lambda: reports.append(time.monotonic())
+    served = Served(world, {"wait_s": 0.2}, feed=feed)
+    with served.asker() as asker:
+        world.append(0, hit("/", 10))
+        assert reports == []
+        assert WAYS[way](asker, counted(world)).status_code == 504
+        assert reports
+
+
 def test_a_source_that_answers_have_left_is_reported(world: World) -> None:
     served = Served(world, {"wait_s": 0})
     with served.asker() as asker:
