@@ -211,7 +211,7 @@ def machine(arena: Arena) -> dict[str, object]:
         "memory_gb": round(memory / 1e9, 1),
         "processor": _processor(),
         "system": platform.platform(),
-        "load": os.getloadavg()[0],
+        "load": round(os.getloadavg()[0], 1),
     }
 
 

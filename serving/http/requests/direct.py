@@ -34,6 +34,8 @@ LEVEL: Final = 3
 """How hard it is compressed: answers are compressed while the client waits."""
 
 _VALUE: Final = "{view}"
+_LEFT: Final = "left to the framework"
+"""In a request's state, once it is known that it is no look-up to answer here: nobody looks at it a second time."""
 _ANY: Final = frozenset({None, b"*/*", JSON.encode()})
 _WITH_BODY: Final = (b"content-length", b"transfer-encoding")
 _VARY: Final = b"Accept, Authorization"
@@ -72,10 +74,15 @@ class Direct:
 
     def at_once(self, scope: Scope) -> Answer | None:
         """The same as `answer`; None also while a poll or a question is at work, which the request should wait for."""
+        if not self.server.lane.idle:
+            return None
         try:
-            return self.answer(scope, self.server.clock()) if self.server.lane.idle else None
+            found = self.answer(scope, self.server.clock())
         except Exception:  # noqa: BLE001 - a task meets the same defect, and reports it
             return None
+        if found is None:
+            scope.setdefault("state", {})[_LEFT] = True
+        return found
 
     async def settled(self, scope: Scope) -> None:
         """Wait as the gate does, if the request may be a look-up."""
@@ -94,7 +101,12 @@ class Direct:
         """The view in the path of a look-up."""
         path: str = scope["path"]
         before, after = self._around
-        if scope["method"] != "GET" or not path.startswith(before) or not path.endswith(after):
+        if (
+            scope.get("state", {}).get(_LEFT)
+            or scope["method"] != "GET"
+            or not path.startswith(before)
+            or not path.endswith(after)
+        ):
             return None
         view = path[len(before) : -len(after)]
         return None if not view or "/" in view or scope.get("root_path") else view

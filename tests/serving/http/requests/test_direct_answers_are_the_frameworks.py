@@ -4,7 +4,7 @@ import gzip
 import re
 import socket
 from collections.abc import Iterator, Mapping, MutableMapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 from urllib.parse import quote
 
@@ -338,6 +338,20 @@ def test_a_connection_sends_what_the_framework_would(sender: Sender, version: st
     assert sender.sent(*[ONE] * number, more=more, version=version) == usual
     assert not sender.passed
     assert b" 200 " in usual or b" 304 " in usual
+
+
+def test_a_look_up_for_the_framework_is_looked_at_once_before(sender: Sender, monkeypatch: pytest.MonkeyPatch) -> None:
+    looks, shown = [], Direct._principal
+
+    def noted(self: Direct, authorization: bytes) -> Any:
+        looks.append(authorization)
+        return shown(self, authorization)
+
+    monkeypatch.setattr(Direct, "_principal", noted)
+    forged = replace(sender, secret=f"{sender.secret}x")
+    assert b" 401 " in forged.sent(ONE)
+    assert b" 200 " in sender.sent(f"{ONE}&layer=merged")
+    assert len(looks) == 2
 
 
 def test_a_request_with_a_body_goes_to_the_framework(sender: Sender) -> None:
