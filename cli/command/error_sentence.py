@@ -1,8 +1,13 @@
 """Any error as one sentence."""
 
+import errno
 import sys
+from typing import Final
 
 from views.errors import TandemError
+
+_NO_ROOM: Final = (errno.ENOSPC, errno.EDQUOT)
+"""The disk or the quota is full, which any write may find."""
 
 
 def foreseen(error: Exception) -> TandemError | None:
@@ -15,6 +20,9 @@ def foreseen(error: Exception) -> TandemError | None:
         if errors.java_ended(error):
             told = errors.worded(error, "Spark failed")
             return TandemError(f"{told}; run the command again, with a larger `spark.driver_memory` if this is repeated")
+    if isinstance(error, OSError) and error.errno in _NO_ROOM:
+        where = "" if error.filename else " where the project's state, its tables and temporary files are"
+        return TandemError(f"{worded(error)}; free space{where}, then run the command again")
     return None
 
 

@@ -35,7 +35,7 @@ LEVEL: Final = 3
 
 _VALUE: Final = "{view}"
 _LEFT: Final = "left to the framework"
-"""In a request's state, once it is known that it is no look-up to answer here: nobody looks at it a second time."""
+"""In a request's state, once it is known that the framework answers it: nobody looks at it a second time."""
 _ANY: Final = frozenset({None, b"*/*", JSON.encode()})
 _WITH_BODY: Final = (b"content-length", b"transfer-encoding")
 _VARY: Final = b"Accept, Authorization"
