@@ -16,13 +16,13 @@ from serving.http.models import openapi as documented
 from serving.http.protocol import problem
 from serving.http.queries import fast_path
 from serving.http.requests.direct import COMPRESSED, LEVEL, Direct
+from serving.http.requests.entrances import Inside, Outside
 from serving.http.requests.gate import Gated, gated
 from serving.http.requests.middleware import Wire
 from serving.http.requests.pieces import Pieces
 from serving.http.requests.server import Server
 from serving.http.routes import ROUTERS
 from serving.http.routes import rows as rows_of_views
-from serving.http.workers.peers import Inside, Outside
 from serving.read.selection import BadSelection
 from views.errors import TandemError
 

@@ -3,6 +3,8 @@
 from typing import Final
 
 _MARK: Final = "~"
+_DIGITS: Final = 4
+"""More than any server's workers need. Python refuses to read very many."""
 
 
 def marked(text: str, worker: int | None) -> str:
@@ -18,4 +20,4 @@ def unmarked(text: str) -> str:
 def worker_of(text: str) -> int | None:
     """The worker that marked a text; None for a text without a mark."""
     number, mark, _ = text.partition(_MARK)
-    return int(number) if mark and number.isascii() and number.isdigit() else None
+    return int(number) if mark and len(number) <= _DIGITS and number.isascii() and number.isdigit() else None

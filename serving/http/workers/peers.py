@@ -4,33 +4,41 @@ The sockets are in a folder that only their owner may enter, so whoever connects
 """
 
 import asyncio
-from collections.abc import Callable, Sequence
+import string
+from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
 from typing import Final
-from urllib.parse import parse_qs
+from urllib.parse import parse_qs, quote
 
 import httpx
+from starlette.requests import ClientDisconnect
 from starlette.responses import Response
-from starlette.types import ASGIApp, Message, Receive, Scope, Send
+from starlette.types import Message, Receive, Scope, Send
 
 from serving.http.connections.bounded_protocol import connection_of
-from serving.http.protocol import problem
+from serving.http.protocol.problem import Problem
 from serving.http.protocol.worker_marks import worker_of
 
 READY: Final = "/ready"
 METRICS: Final = "/metrics"
-_OWN: Final = "tandem-worker-asks"
-_CLIENT: Final = b"tandem-client"
+OWN: Final = b"tandem-worker-asks"
+"""A header of a worker's own questions to another one."""
+CLIENT: Final = b"tandem-client"
+"""A header of requests that are passed on: the client's address."""
 _BETWEEN_TWO: Final = frozenset(
-    (b"connection", b"keep-alive", b"transfer-encoding", b"te", b"trailer", b"upgrade", b"proxy-connection", b"expect", _CLIENT)
+    (b"connection", b"keep-alive", b"transfer-encoding", b"te", b"trailer", b"upgrade", b"proxy-connection", b"expect", CLIENT)
 )
 """Headers of one connection, which are not passed on (RFC 9110, 7.6.1)."""
+_ASCII: Final = string.digits + string.ascii_letters + string.punctuation
+_WITH_BODY: Final = (b"content-length", b"transfer-encoding")
 _ASK_S: Final = 2.0
 _IDLE_S: Final = 2.0
 """Shorter than a worker keeps a connection without a request."""
+_OWNER: Final = "the process that has what this request is about"
+_PERHAPS: Final = "it may have begun what was asked: check that before you send the request again"
 
 
 @dataclass
@@ -68,13 +76,11 @@ class Peers:
         named = worker_of(texts[0]) if texts else None
         return self.number if named is None or named >= len(self.sockets) else named
 
-    async def forward(self, owner: int, scope: Scope, receive: Receive, send: Send) -> None:
-        """Answer a request as its owner does. 503 if that cannot be reached."""
-        body = await self._body(receive)
-        if body is None:
-            return
-        answering = asyncio.ensure_future(self._answer(owner, scope, body, receive, send))
-        gone = asyncio.ensure_future(_gone(receive))
+    async def forward(self, owner: int, scope: Scope, receive: Receive, send: Send) -> Problem | None:
+        """Answer a request as its owner does, which gets the body as it arrives; or return why it cannot be answered."""
+        body = _Body(receive, self.most_body, empty=not any(name in _WITH_BODY for name, _ in scope["headers"]))
+        answering = asyncio.ensure_future(self._answer(owner, scope, body, send))
+        gone = asyncio.ensure_future(body.gone())
         try:
             await asyncio.wait((answering, gone), return_when=asyncio.FIRST_COMPLETED)
         finally:
@@ -82,13 +88,14 @@ class Peers:
             if not answering.done():
                 answering.cancel()
         with suppress(asyncio.CancelledError):
-            await answering
+            return await answering
+        return None
 
     async def ask(self, path: str) -> dict[int, httpx.Response]:
         """The answers of all other workers that answer within two seconds, by number."""
 
         async def one(number: int) -> httpx.Response | None:
-            asked = httpx.Request("GET", f"http://worker{path}", headers={_OWN: "1"})
+            asked = httpx.Request("GET", f"http://worker{path}", headers=[(OWN, b"1")])
             try:
                 async with asyncio.timeout(_ASK_S):
                     found = await self._ways[number].handle_async_request(asked)
@@ -101,26 +108,20 @@ class Peers:
         found = await asyncio.gather(*(one(number) for number in others))
         return {number: answer for number, answer in zip(others, found, strict=True) if answer is not None}
 
-    async def _body(self, receive: Receive) -> bytes | None:
-        """The body, or a little more than is allowed, which the owner refuses; None if the client has gone."""
-        body = bytearray()
-        while len(body) <= self.most_body:
-            message = await receive()
-            if message["type"] == "http.disconnect":
-                return None
-            body += message.get("body", b"")
-            if not message.get("more_body", False):
-                break
-        return bytes(body)
-
-    async def _answer(self, owner: int, scope: Scope, body: bytes, receive: Receive, send: Send) -> None:
+    async def _answer(self, owner: int, scope: Scope, body: "_Body", send: Send) -> Problem | None:
         connection = connection_of(scope)
         try:
             found = await self._ways[owner].handle_async_request(self._request(scope, body))
-        except (httpx.HTTPError, OSError):
-            said = "the process that has what this request is about does not answer; it is started again"
-            await problem.response(503, said, headers={"Retry-After": "1"})(scope, receive, send)
-            return
+        except ClientDisconnect:
+            return None
+        except Problem as refused:
+            return refused
+        except (httpx.ConnectError, httpx.ConnectTimeout, OSError):
+            return Problem(503, f"{_OWNER} does not answer; it is started again", headers={"Retry-After": "1"})
+        except httpx.TimeoutException:
+            return Problem(504, f"{_OWNER} did not answer within {self.seconds:g} s; {_PERHAPS}")
+        except httpx.HTTPError:
+            return Problem(503, f"{_OWNER} ended before it answered; {_PERHAPS}")
 
         async def sent(message: Message) -> None:
             await send(message)
@@ -138,54 +139,49 @@ class Peers:
             await sent({"type": "http.response.body", "body": b"", "more_body": False})
         finally:
             await found.aclose()
+        return None
 
-    def _request(self, scope: Scope, body: bytes) -> httpx.Request:
-        query = scope.get("query_string") or b""
-        path = (scope.get("raw_path") or scope["path"].encode()) + (b"?" + query if query else b"")
-        url = httpx.URL("http://worker").copy_with(raw_path=path)
-        kept = [(name, value) for name, value in scope["headers"] if name not in _BETWEEN_TWO and name != b"content-length"]
+    def _request(self, scope: Scope, body: "_Body") -> httpx.Request:
+        target = scope.get("raw_path") or scope["path"].encode()
+        if query := scope.get("query_string"):
+            # The server reads other bytes as Latin-1. Not in the URL, which httpx changes or refuses.
+            target += b"?" + quote(query.decode("latin-1"), safe=_ASCII).encode()
+        kept = [(name, value) for name, value in scope["headers"] if name not in _BETWEEN_TWO]
         address = (scope.get("client") or ("",))[0]
-        has_body = body or any(name in (b"content-length", b"transfer-encoding") for name, _ in scope["headers"])
-        extensions = {"timeout": httpx.Timeout(self.seconds, connect=_ASK_S).as_dict()}
-        headers = [*kept, (_CLIENT, address.encode("latin-1"))]
-        return httpx.Request(scope["method"], url, headers=headers, content=body if has_body else None, extensions=extensions)
+        timeout = httpx.Timeout(self.seconds, connect=_ASK_S).as_dict()
+        return httpx.Request(
+            scope["method"],
+            "http://worker",
+            headers=[*kept, (CLIENT, address.encode("latin-1"))],
+            content=None if body.empty else body.pieces(),
+            extensions={"timeout": timeout, "target": target},
+        )
 
 
-async def _gone(receive: Receive) -> None:
-    while (await receive())["type"] != "http.disconnect":
-        pass
+class _Body:
+    """The body of a request, of at most `most` bytes; `empty`: the request announces none."""
 
+    def __init__(self, receive: Receive, most: int, *, empty: bool) -> None:
+        self.empty, self._receive, self._most, self._whole = empty, receive, most, asyncio.Event()
+        if empty:
+            self._whole.set()
 
-@dataclass(frozen=True)
-class Outside:
-    """What clients reach: the application, but requests that another worker owns are passed on."""
+    async def pieces(self) -> AsyncIterator[bytes]:
+        """The body as it arrives. Raises Problem if it is too large, and ClientDisconnect."""
+        size, more = 0, True
+        while more:
+            message = await self._receive()
+            if message["type"] == "http.disconnect":
+                raise ClientDisconnect
+            piece, more = message.get("body", b""), message.get("more_body", False)
+            size += len(piece)
+            if size > self._most:
+                raise Problem(413, f"the body has more than {self._most} bytes, which is the limit")
+            yield piece
+        self._whole.set()
 
-    peers: Peers
-    app: ASGIApp
-
-    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Handle a request."""
-        if scope["type"] == "http" and (owner := self.peers.owner(scope)) != self.peers.number:
-            await self.peers.forward(owner, scope, receive, send)
-        else:
-            await self.app(scope, receive, send)
-
-
-@dataclass(frozen=True)
-class Inside:
-    """What other workers reach: the application for requests of clients, which they pass on, and their own questions."""
-
-    peers: Peers
-    app: ASGIApp
-
-    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Handle a request."""
-        if scope["type"] != "http":
-            return
-        headers = dict(scope["headers"])
-        if _OWN.encode() in headers and _CLIENT not in headers:
-            await self.peers.asked(scope["path"])(scope, receive, send)
-            return
-        scope["client"] = (headers.get(_CLIENT, b"").decode("latin-1"), 0)
-        scope["headers"] = [(name, value) for name, value in scope["headers"] if name != _CLIENT]
-        await self.app(scope, receive, send)
+    async def gone(self) -> None:
+        """Return once the client has left after the whole body."""
+        await self._whole.wait()
+        while (await self._receive())["type"] != "http.disconnect":
+            pass
