@@ -35,6 +35,7 @@ from serving.http.listener import Tls
 from serving.http.operations.command import Tandem
 from serving.http.requests.server import Server
 from serving.http.routes.health import ready
+from serving.http.routes.metrics import text_of
 from serving.http.workers.peers import METRICS, READY, Peers
 from serving.http.workers.shares import share_of
 from serving.memory.hot_feed import HotFeed
@@ -105,7 +106,7 @@ def run(call: Call, order: Order) -> None:
             peers=peers,
         )
         answers[READY] = lambda: Response(status_code=200 if ready(server) else 503)
-        answers[METRICS] = lambda: Response(server.metrics.text())
+        answers[METRICS] = lambda: Response(text_of(server))
         refuse_crc32(settings, server)
         if feed is not None and order.hot is not None:
             stream = cast("BinaryIO", os.fdopen(order.hot, "rb"))

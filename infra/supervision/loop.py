@@ -19,13 +19,12 @@ from infra.process.background import Child
 from infra.supervision import record, restarts
 from infra.supervision.guard import Guard
 from infra.supervision.part import Part, Watch, stuck
+from infra.supervision.pauses import Pauses
 from infra.supervision.record import Supervision, Wanted
 from infra.supervision.restarts import Standing, Terms
 from views.errors import TandemError
 
 _ROUND_S: Final = 0.2
-_PAUSED_S: Final = 1.0
-"""A loop that is this late was stopped, perhaps with the whole machine; then its parts may have been stopped, too."""
 GRACE_S: Final = 20.0
 """Seconds that a part may take to end before it is killed."""
 
@@ -66,8 +65,7 @@ class Supervisor:
     _began: str = field(init=False)
     _guard: Guard = field(default_factory=Guard, init=False, repr=False)
     _asked: float = field(default=0.0, init=False)
-    _came_round: float = field(default=0.0, init=False)
-    _resumed: float = field(default=0.0, init=False)
+    _pauses: Pauses = field(default_factory=Pauses, init=False, repr=False)
     _needed_since: dict[str, float] = field(default_factory=dict, init=False, repr=False)
 
     def __post_init__(self) -> None:
@@ -87,9 +85,7 @@ class Supervisor:
 
     def _round(self, wanted: Wanted) -> None:
         now = self.clock()
-        if now - self._came_round > _PAUSED_S:
-            self._resumed = now
-        self._came_round = now
+        self._pauses.comes_round(now)
         for name, kept in reversed(list(self._kept.items())):
             self._look(kept, name in wanted.parts, now=now)
         for name, kept in self._kept.items():
@@ -141,7 +137,7 @@ class Supervisor:
         if not self._needed(kept):
             self._needed_since[name] = now
         ready = kept.standing.state == "running"
-        since = max(kept.standing.since, self._needed_since.get(name, 0.0), self._resumed)
+        since = max(kept.standing.since, self._needed_since.get(name, 0.0), self._pauses.resumed)
         if why := stuck(kept.part, watch.sign, since=since, ready=ready, now=now):
             sign = watch.sign if ready else None
             last = now if sign is None else sign.at if now - sign.at > kept.part.silent_s else sign.moved

@@ -14,6 +14,7 @@ from typing import Final
 
 from infra.process.background import outcome
 from infra.supervision import restarts
+from infra.supervision.pauses import Pauses
 from infra.supervision.restarts import Standing, Terms
 from views.errors import TandemError
 
@@ -42,8 +43,8 @@ class Workers:
 
     * `begin` starts a worker by its number, which writes to the given descriptor several times a second once it works, and
       returns at once; raises OSError.
-    * A worker is killed if it has not written within `ready_s`, then if it is silent for `silent_s`. At the end each has
-      `grace_s`.
+    * A worker is killed if it has not written within `ready_s`, then if it is silent for `silent_s`; a pause of the machine does
+      not count. At the end each has `grace_s`.
     * `heard` is called with what a worker wrote.
     * `ended` is called with the number of each worker whose process has ended, before it is started again.
     """
@@ -60,6 +61,7 @@ class Workers:
     ended: Callable[[int], object] = lambda _: None
     clock: Callable[[], float] = time.monotonic
     _workers: list[_Worker] = field(init=False, repr=False)
+    _pauses: Pauses = field(default_factory=Pauses, init=False, repr=False)
     _works: bool = field(default=False, init=False, repr=False)
 
     def keep(self, ready: Callable[[], object], stop: threading.Event) -> None:
@@ -70,6 +72,7 @@ class Workers:
         self._workers = [_Worker(number) for number in range(self.count)]
         try:
             while not stop.is_set():
+                self._pauses.comes_round(self.clock())
                 for worker in self._workers:
                     self._look(worker)
                 if not self._works and all(worker.standing.state == "running" for worker in self._workers):
@@ -96,7 +99,7 @@ class Workers:
         bound = self.ready_s if starting else self.silent_s
         if (code := worker.process.poll()) is not None:
             self._fails(worker, f"ended{' while starting' if starting else ''} ({outcome(code)})")
-        elif now - worker.heard > bound:
+        elif now - max(worker.heard, self._pauses.resumed) > bound:
             self._fails(worker, f"was not ready after {bound:.0f} s" if starting else f"gave no sign of life for {bound:.0f} s")
         else:
             worker.standing = restarts.settled(worker.standing, self.terms, now=now)

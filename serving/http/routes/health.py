@@ -8,7 +8,6 @@ from serving.http.models.status import Health
 from serving.http.protocol.problem import Problem
 from serving.http.requests.gate import Gated
 from serving.http.requests.server import Server, server_of
-from serving.http.workers.peers import READY
 from serving.read.outcome import Failed, ReadFailed
 from serving.read.reader import refusal
 
@@ -30,17 +29,11 @@ async def readyz(request: Request) -> Health:
     callers with a token: `/status` shows them. It holds of all workers of the server.
     """
     server = server_of(request)
-    if not ready(server) or not await _others_ready(server):
+    if not ready(server) or not (server.peers is None or await server.peers.ready(server.clock())):
         raise Problem(503, "the server cannot answer now; /status shows the reason")
     if (late := server.parts.unready()) is not None:
         raise Problem(503, f"answers do not advance: {late.brief}; /status shows the reason and the fix")
     return Health(status="ok")
-
-
-async def _others_ready(server: Server) -> bool:
-    """Whether no other worker answers that it is not ready; a worker that does not answer gets no requests."""
-    others = {} if server.peers is None else await server.peers.ask(READY)
-    return all(found.is_success for found in others.values())
 
 
 def ready(server: Server) -> bool:

@@ -35,6 +35,9 @@ _BETWEEN_TWO: Final = frozenset(
 _ASCII: Final = string.digits + string.ascii_letters + string.punctuation
 _WITH_BODY: Final = (b"content-length", b"transfer-encoding")
 _ASK_S: Final = 2.0
+_READY_S: Final = 1.0
+_READY_ASK_S: Final = 0.5
+"""Anybody may ask whether the server is ready, so that a worker that hangs must not hold up the others' answers."""
 _IDLE_S: Final = 2.0
 """Shorter than a worker keeps a connection without a request."""
 _OWNER: Final = "the process that has what this request is about"
@@ -51,6 +54,7 @@ class Peers:
     most_body: int
     asked: Callable[[str], Response] = field(default=lambda _: Response(status_code=503), repr=False)
     """This worker's answer to another one: READY or METRICS."""
+    _readiness: "tuple[float, asyncio.Future[bool]] | None" = field(default=None, init=False, repr=False)
 
     @cached_property
     def _ways(self) -> Sequence[httpx.AsyncHTTPTransport]:
@@ -91,13 +95,25 @@ class Peers:
             return await answering
         return None
 
-    async def ask(self, path: str) -> dict[int, httpx.Response]:
-        """The answers of all other workers that answer within two seconds, by number."""
+    async def ready(self, now: float) -> bool:
+        """Whether no other worker answers that it is not ready, cached for a second; `now` is in monotonic seconds.
+
+        A worker that does not answer gets no requests.
+        """
+        if self._readiness is None or (self._readiness[1].done() and now - self._readiness[0] > _READY_S):
+            self._readiness = now, asyncio.ensure_future(self._ready())
+        return await asyncio.shield(self._readiness[1])
+
+    async def _ready(self) -> bool:
+        return all(found.is_success for found in (await self.ask(READY, seconds=_READY_ASK_S)).values())
+
+    async def ask(self, path: str, *, seconds: float = _ASK_S) -> dict[int, httpx.Response]:
+        """The answers of all other workers that answer within these seconds, by number."""
 
         async def one(number: int) -> httpx.Response | None:
             asked = httpx.Request("GET", f"http://worker{path}", headers=[(OWN, b"1")])
             try:
-                async with asyncio.timeout(_ASK_S):
+                async with asyncio.timeout(seconds):
                     found = await self._ways[number].handle_async_request(asked)
                     await found.aread()
             except (httpx.HTTPError, OSError, TimeoutError):

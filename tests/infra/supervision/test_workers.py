@@ -39,7 +39,15 @@ class Kept:
         self.started.append((number, process))
         return process
 
-    def keep(self, until: Callable[[], bool], *, silent_s: float = 5.0, grace_s: float = 30.0, ready_s: float = 30.0) -> None:
+    def keep(
+        self,
+        until: Callable[[], bool],
+        *,
+        silent_s: float = 5.0,
+        grace_s: float = 30.0,
+        ready_s: float = 30.0,
+        clock: Callable[[], float] = time.monotonic,
+    ) -> None:
         """Keep them until it holds, then stop."""
         kept = Workers(
             2,
@@ -52,6 +60,7 @@ class Kept:
             warn=self.said.append,
             heard=self.heard.append,
             ended=self.ended.append,
+            clock=clock,
         )
 
         def watch() -> None:
@@ -88,6 +97,20 @@ def test_a_worker_that_hangs_is_killed_and_started_again() -> None:
     kept = Kept(first=BEATS_ONCE)
     kept.keep(lambda: len([line for line in kept.said if "answers" in line]) >= 4, silent_s=2.0)
     assert [line for line in kept.said if "gave no sign of life for 2 s" in line]
+
+
+def test_a_pause_of_the_machine_is_not_a_failure_of_workers() -> None:
+    """Whoever is stopped with its workers finds them as they were, though none has written for a long time."""
+    kept = Kept(first=BEATS_ONCE)
+    paused: list[float] = []
+
+    def resumed() -> bool:
+        if "ready" in kept.said and not paused:
+            paused.append(time.monotonic())
+        return bool(paused) and time.monotonic() - paused[0] > 1
+
+    kept.keep(resumed, silent_s=60, clock=lambda: time.monotonic() + 1000 * len(paused))
+    assert not [line for line in kept.said if "no sign of life" in line]
 
 
 def test_a_worker_that_never_works_ends_them_all() -> None:

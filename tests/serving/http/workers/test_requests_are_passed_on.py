@@ -1,6 +1,7 @@
 """A request that another worker owns reaches it as it is; what that cannot answer is answered and recorded here."""
 
 import asyncio
+import time
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager, suppress
 from pathlib import Path
@@ -11,6 +12,7 @@ import pytest
 from starlette.types import Message
 
 from serving.http.requests.records import PARTS
+from serving.http.workers import peers
 from serving.http.workers.peers import Peers
 from tests.serving.http.served import Served
 from tests.serving.world import forty_hits
@@ -25,9 +27,9 @@ OK = b"HTTP/1.1 200 OK\r\ncontent-length: 2\r\n\r\n[]"
 @pytest.fixture
 def served(tmp_path: Path) -> Served:
     """Worker 1 of two; nobody answers as worker 0 yet."""
-    peers = Peers(1, [tmp_path / "0", tmp_path / "1"], 0.5, MOST * PIECE)
+    both = Peers(1, [tmp_path / "0", tmp_path / "1"], 0.5, MOST * PIECE)
     (tmp_path / "project").mkdir()
-    return Served(forty_hits(tmp_path / "project"), change={"body_kb": MOST * PIECE >> 10}, peers=peers)
+    return Served(forty_hits(tmp_path / "project"), change={"body_kb": MOST * PIECE >> 10}, peers=both)
 
 
 @asynccontextmanager
@@ -198,3 +200,30 @@ async def test_what_the_owner_does_not_answer_is_answered_and_recorded(served: S
     ]
     assert [(one["route"], one["status"]) for one in served.questions] == [("/views/{view}/rows", 503)]
     assert 'route="/runs/plan",status="504"} 1.0' in text
+
+
+@pytest.mark.parametrize(("answer", "status"), [(None, 200), (OK, 200), (OK.replace(b"200 OK", b"503 No"), 503)])
+async def test_others_are_asked_once_whether_they_are_ready(
+    served: Served, monkeypatch: pytest.MonkeyPatch, answer: bytes | None, status: int
+) -> None:
+    monkeypatch.setattr(peers, "_READY_ASK_S", 1.5)  # this machine may be busy
+    asked = 0
+
+    async def listens(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        nonlocal asked
+        with suppress(asyncio.IncompleteReadError):
+            while await reader.readuntil(b"\r\n\r\n"):
+                asked += 1
+                if answer is not None:
+                    writer.write(answer)
+
+    async with served.client(), owner(served, listens), served.another(None) as nobody:
+        began = time.monotonic()
+        both = await asyncio.gather(nobody.get("/readyz"), nobody.get("/readyz"))
+        again = [await nobody.get("/readyz") for _ in range(5)]
+        assert {found.status_code for found in (*both, *again)} == {status}
+        assert asked == 1
+        assert time.monotonic() - began < 5
+        served.seconds += 2
+        await nobody.get("/readyz")
+        assert asked == 2

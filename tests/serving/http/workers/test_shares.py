@@ -3,6 +3,8 @@
 import msgspec
 
 from infra.settings import Serving
+from ledger.realtime.hot_messages import HotStatus
+from serving.http.metrics import Metrics
 from serving.http.workers import shares
 from serving.http.workers.joined_metrics import joined
 from serving.http.workers.peers import Peers
@@ -80,3 +82,17 @@ def test_the_metrics_of_workers_stand_by_family() -> None:
         'tandem_worker_up{worker="1"} 1.0',
         'tandem_worker_up{worker="2"} 0.0',
     ]
+
+
+def test_what_is_the_same_for_all_workers_stands_once_whichever_is_asked() -> None:
+    def text(number: int) -> bytes:
+        metrics = Metrics()
+        metrics.hot([HotStatus(nbytes=7)], ahead=3, compared=9 - number, mismatched=0)
+        return metrics.text()
+
+    found = [joined(text(own), own, {other: text(other)}, workers=2).decode() for own, other in ((0, 1), (1, 0))]
+    for one in found:
+        assert "\ntandem_hot_bytes 7.0\n" in one
+        assert one.count("\ntandem_hot_bytes") == one.count("\ntandem_hot_ahead_offsets") == 1
+        assert "\ntandem_hot_compared_views_total 9.0\n" in one
+        assert 'tandem_http_connections{worker="1"}' in one
