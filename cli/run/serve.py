@@ -18,7 +18,7 @@ from cli.command import signals
 from cli.command.call import Call
 from cli.command.command_log import part_log
 from cli.run import part_processes, serve_workers
-from cli.run.serve_worker import refuse_crc32, tandem_of
+from cli.run.served_project import refuse_crc32, tandem_of
 from infra import folders, kafka
 from infra.files import private_files
 from infra.logs import telling

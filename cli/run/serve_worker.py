@@ -22,18 +22,14 @@ from cli.command import signals
 from cli.command.call import Call, Told
 from cli.command.command_log import part_log
 from cli.run import part_processes
-from infra import folders, kafka
-from infra.kafka import broker
+from cli.run.served_project import refuse_crc32, tandem_of
 from infra.logs import telling
 from infra.settings import Settings
-from ledger.publish import publications, releases
 from ledger.realtime.hot_messages import read
 from serving.http import listener
 from serving.http.app import application
 from serving.http.composition import of_project
 from serving.http.listener import Tls
-from serving.http.operations.command import Tandem
-from serving.http.requests.server import Server
 from serving.http.routes.health import ready
 from serving.http.routes.metrics import text_of
 from serving.http.workers.peers import METRICS, READY, Peers
@@ -107,40 +103,29 @@ def run(call: Call, order: Order) -> None:
         )
         answers[READY] = lambda: Response(status_code=200 if ready(server) else 503)
         answers[METRICS] = lambda: Response(text_of(server))
-        refuse_crc32(settings, server)
         if feed is not None and order.hot is not None:
             stream = cast("BinaryIO", os.fdopen(order.hot, "rb"))
             threading.Thread(target=_follow, args=(stream, feed, log), name="hot tails", daemon=True).start()
+        refuse_crc32(settings, server)  # after that, because what nobody reads meanwhile takes the server's memory
         pulse = _Pulse(order.pulse)
         if feed is not None:
             feed.wanted = pulse.ask
         listener.serve(application(server), bound, tls=tls, ready=lambda: None, stop=stop, pulse=pulse.beat)
 
 
-def tandem_of(call: Call) -> Tandem:
-    """The command that runs for operators: the same interpreter and copy, whatever the PATH and the working folder are."""
-    return Tandem([sys.executable, "-u", "-m", "cli"], call.project, folders.child_environment(call.environ))
-
-
-def refuse_crc32(settings: Settings, server: Server) -> None:
-    """Refuse keyed topics that were partitioned by CRC-32. If no broker answers yet, the first event for a topic is checked."""
-    live = publications.latest(server.tables)
-    project = None if live is None else server.definitions.project(releases.load(server.tables, live.release))
-    sources = [] if project is None else [one for one in project.sources.values() if one.key is not None]
-    keyed = {topic: one.name for one in sources for topic in one.topics}
-    if keyed:
-        with suppress(kafka.NoBroker):
-            kafka.refuse_crc32(kafka.connect(broker.address(settings)), keyed)
-
-
 def _follow(stream: BinaryIO, feed: HotFeed, log: FilteringBoundLogger) -> None:
-    """Pass the messages on to the feed. A worker that cannot read one ends; the next one gets the present state."""
+    """Pass the messages on to the feed, then end the worker: its hot commits are wrong or old from now on.
+
+    The next one gets the present state.
+    """
     try:
         for message in read(stream):
             feed.apply(message)
-    except Exception as error:  # noqa: BLE001 - whatever the error: this worker's hot commits may be wrong from now on
+    except Exception as error:  # noqa: BLE001 - whatever the error
         log.error("a message of the process of hot tails cannot be applied", why=said_by(error))  # noqa: TRY400 - the reason says it
-        os._exit(1)
+    else:
+        log.error("no more messages of the process of hot tails arrive")
+    os._exit(1)
 
 
 @dataclass

@@ -7,8 +7,6 @@ import sys
 import threading
 from collections.abc import Callable
 from contextlib import suppress
-from pathlib import Path
-from tempfile import TemporaryDirectory
 from typing import Final
 
 import msgspec
@@ -17,6 +15,7 @@ from structlog.typing import FilteringBoundLogger
 from cli.command.call import Call
 from cli.run.serve_worker import ASKED, Order
 from infra import folders
+from infra.files import temporary_folder
 from infra.process import pdeathsig
 from infra.settings import Settings
 from infra.supervision.restarts import terms
@@ -85,8 +84,8 @@ def keep(
         return process
 
     # Not in the state folder, whose path may be too long for a socket's address.
-    with TemporaryDirectory(prefix="tandem-") as folder:
-        sockets = tuple(str(Path(folder) / str(worker)) for worker in range(number))
+    with temporary_folder.held("tandem-serve-") as folder:
+        sockets = tuple(str(folder / str(worker)) for worker in range(number))
         Workers(
             number,
             begin,
