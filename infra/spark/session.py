@@ -220,7 +220,10 @@ def set_environment(settings: Settings, found: java_home.Java) -> None:
 
 
 def spare_pandas() -> None:
-    """Keep PySpark from importing pandas to see whether it is there: neither py4j's calls nor mapInArrow use it."""
+    """Keep PySpark from importing pandas to see whether it is there: neither py4j's calls nor mapInArrow use it.
+
+    So PySpark does not check the version of pandas either, also where a script of `tandem pyspark` uses it.
+    """
     for module in (functions, utils):
         setattr(module, _PANDAS_CHECK, lambda: None)
 
