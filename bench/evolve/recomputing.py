@@ -10,14 +10,13 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Final
 
-import duckdb
 import pyarrow as pa
 
 from batch.recompute import recompute
 from batch.recompute.plan import Mode, Request
 from batch.release.diff import diffs
 from batch.runtime.session import BatchRun
-from bench import archived_history
+from bench import archived_history, silent_duckdb
 from infra.settings import Settings, Spark
 from ledger.log import archive_runs
 from ledger.publish import first_publication, releases
@@ -117,7 +116,7 @@ def _as_stated(found: MeasureDifference, known: Approximation | None) -> bool:
 def _archived(batch: BatchRun, defined: Project, first: int, end: int, of: int) -> None:
     """Write these of all events into the archive."""
     span = 86_400_000_000 / of
-    with duckdb.connect() as engine:
+    with silent_duckdb.connect() as engine:
 
         def values(low: int, high: int) -> pa.ChunkedArray:
             made = engine.sql(_MADE, params={"span": span, "first": low, "last": high}).to_arrow_table()

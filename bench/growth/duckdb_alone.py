@@ -11,7 +11,7 @@ from pathlib import Path
 from statistics import median
 from typing import Final
 
-import duckdb
+from bench import silent_duckdb
 
 _ASKED: Final = """
 COPY (
@@ -30,7 +30,7 @@ def recomputed(files: Sequence[str], answer: Path, *, cores: int, repeat: int) -
 
 def _recomputed(files: list[str], answer: str, cores: int, repeat: int) -> tuple[float, int]:
     spans = []
-    with duckdb.connect() as engine:
+    with silent_duckdb.connect() as engine:
         engine.execute(f"SET threads = {cores}; SET TimeZone = 'UTC'")
         for _ in range(1 + repeat):
             start = time.perf_counter()

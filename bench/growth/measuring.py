@@ -13,14 +13,13 @@ from pathlib import Path
 from statistics import median
 from typing import Final, Literal
 
-import duckdb
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from batch.recompute import recompute
 from batch.recompute.plan import Request
 from batch.runtime.session import BatchRun
-from bench import archived_history
+from bench import archived_history, silent_duckdb
 from bench.growth import duckdb_alone
 from bench.process_tree import Sampler
 from infra.settings import Settings, Spark
@@ -159,7 +158,7 @@ def written(batch: BatchRun, folder: Path, size: Size) -> Project:
     (folder / "definitions.py").write_text(f"{_DEFINITIONS}{views}\nVIEWS = ({names},)\n", "utf-8")
     defined = project.load(folder)
     first_publication.live(batch.tables, lambda: defined, by="bench", at=batch.now())
-    with duckdb.connect() as engine:
+    with silent_duckdb.connect() as engine:
 
         def values(low: int, high: int) -> pa.ChunkedArray:
             numbers = {"keys": size.keys, "one_in": _ONE_IN, "first": low, "last": high}

@@ -9,9 +9,10 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Any, Final, TypeAlias
 
-import duckdb
 import numpy as np
 import pyarrow as pa
+
+from bench import silent_duckdb
 
 DUPLICATES: Final = 0.01
 LATE: Final = 0.02
@@ -105,7 +106,7 @@ def _of(events: pa.Table, columns: str) -> pa.Table:
 
 
 def _connection(events: pa.Table) -> Any:
-    connection = duckdb.connect()
+    connection = silent_duckdb.connect()
     connection.execute("SET TimeZone = 'UTC'")
     connection.register("events", events)
     return connection

@@ -11,11 +11,11 @@ from multiprocessing import get_context
 from pathlib import Path
 from typing import Any, Final, Literal, ParamSpec, TypeVar
 
-import duckdb
 import numpy as np
 import psutil
 import pyarrow as pa
 
+from bench import silent_duckdb
 from bench.peak import peak
 from bench.serving.over_http import OverHTTP, over_http
 from bench.serving.published import AT, SMALL, VIEW, Tail, files, publish
@@ -148,7 +148,7 @@ def by_duckdb_in_memory(folder: Path, keys: int, scale: Scale) -> ByDuckDB:
 
 
 def _duckdb(folder: Path, keys: int, scale: Scale, *, in_memory: bool) -> ByDuckDB:
-    connection = duckdb.connect()
+    connection = silent_duckdb.connect()
     connection.execute("SET enable_progress_bar = false")
     pages, minutes = (
         ", ".join(f"'{path}'" for path in files(Tables(str(folder / ".tandem" / "tables")), view)) for view in (VIEW, SMALL)

@@ -46,6 +46,7 @@ def connect(limits: Limits) -> duckdb.DuckDBPyConnection:
     """An empty database with the functions over sketch states."""
     connection = duckdb.connect(":memory:", config={**_CLOSED, "memory_limit": f"{limits.memory // MIB}MiB"})
     connection.execute("SET TimeZone = 'UTC'")
+    connection.execute("SET enable_progress_bar = false")
     register(connection)
     connection.execute("SET lock_configuration = true")
     return connection

@@ -100,6 +100,8 @@ def _engine() -> _Engine:
     if engine is None or len(engine.lent) > SCHEMAS:
         connection = duckdb.connect(":memory:", config=_LOCKED_DOWN)
         connection.execute("SET TimeZone = 'UTC'")
+        # The bar would go to standard output after two seconds, among what the caller prints there.
+        connection.execute("SET enable_progress_bar = false")
         connection.execute("SET lock_configuration = true")
         # Set once: the list of filters belongs to the whole process, so threads that change it for each query would mix theirs
         # up.

@@ -21,7 +21,7 @@ def duckdb_engine(config: dict[str, Any]) -> Callable[[], object]:
     import duckdb  # noqa: PLC0415 - one engine a process
 
     connection = duckdb.connect()
-    connection.execute(f"SET threads = {config['cores']}; SET TimeZone = 'UTC'")
+    connection.execute(f"SET threads = {config['cores']}; SET TimeZone = 'UTC'; SET enable_progress_bar = false")
     query = f"""
         SELECT path, date_trunc('minute', "at") AS w, count(*) AS n, sum(bytes)::BIGINT AS b, max(ms) AS m
         FROM (SELECT DISTINCT ON (id) id, "at", path, bytes, ms FROM read_parquet({config["files"]}))

@@ -12,6 +12,7 @@ import pyarrow as pa
 import pytest
 
 from serving.sandbox.bounds import MIB
+from serving.sql.database import connect
 from serving.sql.limits import Limits
 from serving.sql.refusal import Reason, Refused
 from serving.sql.sandbox import Sandbox
@@ -158,3 +159,7 @@ def test_a_forbidden_view_and_an_absent_one_look_the_same(sandbox: Sandbox, call
             sandbox.run(f"SELECT * FROM {name}", caller)
         said[name] = str(refused.value).replace(name, "NAME")
     assert said["hidden"] == said["absent"] == "no view 'NAME'; views: visible"
+
+
+def test_a_long_statement_prints_no_progress() -> None:
+    assert connect(Limits()).execute("SELECT current_setting('enable_progress_bar')").fetchone() == (False,)
