@@ -102,7 +102,10 @@ def test_an_argument_that_is_not_utf8_is_repeated_as_its_bytes(capsys: pytest.Ca
     ("error", "sentence"),
     [
         (TandemError("view 'x' is not there; views: y"), "view 'x' is not there; views: y"),
-        (OSError(28, "No space left on device", "/full/file"), "no space left on device: /full/file; --debug shows where"),
+        (
+            OSError(28, "No space left on device", "/full/file"),
+            "no space left on device: /full/file; free space, then run the command again",
+        ),
         (ValueError("first line\nsecond line"), "ValueError: first line; --debug shows where"),
         (KeyError(), "KeyError; --debug shows where"),
         (

@@ -34,6 +34,8 @@ def test_a_credential_in_a_command_line_is_found_and_not_repeated() -> None:
     assert traces.in_command_lines([SECRET]) == []
     child = subprocess.Popen([sys.executable, "-c", "input()", f"--key={SECRET}"], stdin=subprocess.PIPE)
     try:
+        while SECRET not in " ".join(psutil.Process(child.pid).cmdline()):  # for a moment after its start it is empty
+            assert child.poll() is None
         name = psutil.Process(child.pid).name()
         expected = f"the command line of process {child.pid} ({name}): it contains a credential"
         assert traces.in_command_lines([SECRET]) == [expected]
