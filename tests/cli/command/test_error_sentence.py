@@ -1,4 +1,4 @@
-"""What any command may meet is one sentence that says what to do; only what nobody foresaw needs a stack."""
+"""A full disk ends any command with one sentence, which says what to do; unforeseen errors keep the hint at their stack."""
 
 import errno
 import os
