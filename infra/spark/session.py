@@ -25,7 +25,7 @@ from infra.logs import files, log4j
 from infra.logs.files import Bounds, bounds, log_of
 from infra.logs.lines import spoken
 from infra.settings import Settings
-from infra.spark import cluster, executors, versions
+from infra.spark import cluster, executors, versions, worker_sockets
 from infra.spark.errors import SPARK_ERRORS, java_ended, sentence
 from infra.spark.launch import launch
 from infra.spark.properties import properties
@@ -111,6 +111,8 @@ def _launch(
     logging_options = f"-Dlog4j2.configurationFile=file:{told} -Dtandem.log={'warn' if debug else 'error'} -XX:-UsePerfData"
     given = properties.get("spark.driver.extraJavaOptions", "")
     configured = SparkConf(loadDefaults=False).setAll(list(properties.items()))
+    if not cluster.remote(settings) and worker_sockets.ENABLED not in properties:
+        configured.setAll(list(worker_sockets.properties().items()))
     configured.set("spark.driver.extraJavaOptions", " ".join([logging_options, *options, given]).strip())
     configured.setMaster(settings.spark.master).setAppName(f"tandem {app}")
     set_environment(settings, found)
