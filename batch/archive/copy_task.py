@@ -33,7 +33,7 @@ def copy_records(work: Decoding, batches: Iterable[pa.RecordBatch], *, typed: bo
     Writes a file to `work.archive` and, if `typed`, one to `work.events` and one to `work.quarantine`, each only if it has rows.
     """
     with ExitStack() as stack:
-        raw = stack.enter_context(TableFile(work.archive, RECORDS_SCHEMA, BOUNDED))
+        raw = stack.enter_context(TableFile(work.archive, RECORDS_SCHEMA, BOUNDED, in_log_order=True))
         typing = stack.enter_context(decode.opened(work)) if typed else None
         for piece in _pieces(batches):
             raw.write(piece)

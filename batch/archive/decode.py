@@ -18,6 +18,7 @@ from batch.runtime import spark_jobs
 from batch.runtime.parquet_writer import GROUP_ROWS, TableFile, Written
 from ledger.delta.location import Location
 from ledger.files.file_ranges import EVENTS, RECORDS, FileRange
+from ledger.files.identity_hashes import IdentityHash
 from ledger.files.scan import scan
 from ledger.files.splits import Slice
 from views.kernel import kernel
@@ -83,6 +84,7 @@ class DecodedFiles:
     source: Source
     events: TableFile
     rejects: TableFile
+    hash: IdentityHash | None = None
     records: int = 0
     further: int = 0
     others: int = 0
@@ -96,7 +98,7 @@ class DecodedFiles:
     def write(self, records: pa.Table) -> None:
         """Decode records with record_columns(source), at most `most`, which follow the earlier ones in the log."""
         decoded = kernel.decode(self.source, records)
-        self.events.write(decoded.events)
+        self.events.write(decoded.events if self.hash is None else self.hash.added(decoded.events))
         self.rejects.write(decoded.rejects)
         self.records += records.num_rows
         self.further += further(decoded.events)
@@ -113,10 +115,12 @@ class DecodedFiles:
 def opened(work: Decoding) -> Iterator[DecodedFiles]:
     """The files of one task, open for its records."""
     source = project.load_files(work.definitions).sources[work.source]
-    events = TableFile(work.events, events_schema(source), bounded(source))
-    rejects = TableFile(work.quarantine, REJECTS_SCHEMA, RECORDS.names)
+    found = IdentityHash.of_source(source)
+    beside = () if found is None else (found.field,)
+    events = TableFile(work.events, events_schema(source), bounded(source), beside=beside, in_log_order=True)
+    rejects = TableFile(work.quarantine, REJECTS_SCHEMA, RECORDS.names, in_log_order=True)
     with events, rejects:
-        yield DecodedFiles(source, events, rejects)
+        yield DecodedFiles(source, events, rejects, found)
 
 
 def total(done: Sequence[Decoded]) -> Decoded:

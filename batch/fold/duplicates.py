@@ -1,12 +1,13 @@
 """Find the positions of duplicate events, exactly, over all history, in bounded memory.
 
-1. Hashes. Duplicates have equal 64-bit hashes of identity and event time. So tasks first shuffle only hashes, eight bytes an
-   event, into buckets that sort them. If no hash occurs twice, no event is a duplicate: equal identities have equal hashes.
+1. Hashes. Duplicates have equal 64-bit hashes of identity and event time, which the files of the events have
+   (`ledger/files/identity_hashes.py`). Tasks first shuffle only hashes, eight bytes an event, into buckets that sort them. If no
+   hash occurs twice, no event is a duplicate: equal identities have equal hashes.
 2. Suspects. The few events whose hash occurs twice are shuffled whole, by hash, and the kernel's `deduplicate` decides among
    them. It also separates different events whose hashes are equal by chance.
 
-A few million hashes are not shuffled: the driver sorts them. If the suspects are few as well, and all history is folded, step 2
-is a part of the fold, which reads the events anyway (`Duplicates.suspects`, `batch/fold/suspects.py`).
+A few million hashes are not shuffled: the driver reads and sorts them. If the suspects are few as well, and all history is
+folded, step 2 is a part of the fold, which reads the events anyway (`Duplicates.suspects`, `batch/fold/suspects.py`).
 
 If only the newest range of the log is searched, hashes of the history are not shuffled: each task compares its part of the
 history with the hashes of the new events, and returns the few events that match.
@@ -16,6 +17,7 @@ was sent twice.
 """
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence, Sized
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from functools import partial
 from math import ceil
@@ -33,7 +35,8 @@ from batch.runtime.parquet_writer import TableFile
 from ledger.delta.location import Location
 from ledger.delta.stored_file import opened
 from ledger.files.file_ranges import EVENTS
-from ledger.files.scan import scan, within
+from ledger.files.identity_hashes import IdentityHash
+from ledger.files.scan import scan, stored, within
 from ledger.files.splits import Slice
 from views.arrow.ipc import from_ipc, to_ipc
 from views.kernel import kernel
@@ -41,7 +44,6 @@ from views.kernel.deduplicate import contents, identity_columns
 from views.project import project
 from views.source.offset_ranges import Ranges
 from views.source.source import Source, events_schema, position_columns
-from views.sql import engine
 
 Hashes = npt.NDArray[np.uint64]
 Piece = TypeVar("Piece", bound=Sized)
@@ -50,15 +52,17 @@ HASHES: Final = 8_000_000
 """About how many hashes one bucket sorts in memory."""
 EVENTS_HELD: Final = 500_000
 """About how many whole events one bucket compares in memory."""
+STORED_HASHES: Final = 16_000_000
+"""The most hashes that the driver reads from files of events, 8 bytes each."""
 DRIVER_HASHES: Final = 4_000_000
-"""The most hashes that the driver sorts, 8 bytes each; more are shuffled."""
+"""The most hashes that the driver takes from tasks, and sorts; more are shuffled."""
 FEW_SUSPECTS: Final = 100_000
 """The most suspects that the fold sets aside: each task that merges compares all of them."""
 
+_READERS: Final = 4
 _SCAN_ROWS: Final = 1 << 20
 _MOST_BITS: Final = 22
 """A filter of as many slots is 4 MB, which a processor's cache holds."""
-_TABLE: Final = "batch_identities"
 _ROW: Final = "_row"
 
 
@@ -124,9 +128,9 @@ def find(
     parallelism: int,
     undecided: bool = False,
 ) -> Duplicates:
-    """Find the duplicates among the events of the slices, and those that repeat events of the history. Raises TaskFailed.
+    """Find the duplicates among the events of the slices, and those that repeat events of the history.
 
-    With `undecided`, few suspects are left to the fold, and returned as `Duplicates.suspects`.
+    With `undecided`, few suspects are left to the fold, and returned as `Duplicates.suspects`. Raises TaskFailed, Unreadable.
     """
     found = _compared_hashes(session, search, slices, parallelism)
     repeated = [one for one in found if isinstance(one, Repeated)]
@@ -155,8 +159,11 @@ def find(
 def _compared_hashes(
     session: SparkSession, search: Search, slices: Sequence[Slice], parallelism: int
 ) -> Sequence[Repeated | str]:
-    """What `repeated_hashes` finds among the events of all slices. Raises TaskFailed."""
+    """What `repeated_hashes` finds among the events of all slices. Raises TaskFailed, Unreadable."""
     rows = sum(part.rows for part in slices)
+    if rows <= STORED_HASHES and (stored_ones := _stored_hashes(search, slices)) is not None:
+        parts = by_value(stored_ones, max(1, ceil(rows / HASHES)))
+        return [one for part in parts for one in repeated_hashes(search, part)]
     if rows <= DRIVER_HASHES:
         pieces = spark_jobs.each(session, partial(_slice_hashes, search), slices)
         return [*repeated_hashes(search, filter(None, pieces))]
@@ -164,18 +171,48 @@ def _compared_hashes(
     return spark_jobs.each_then(session, partial(_hashes, search, buckets), partial(repeated_hashes, search), slices, buckets)
 
 
+def _stored_hashes(search: Search, slices: Sequence[Slice]) -> list[bytes] | None:
+    """The sorted hashes of each slice, read in this process; None if some file of them has no hashes. Raises Unreadable."""
+    source = project.load_files(search.definitions).sources[search.source]
+    name = IdentityHash(tuple(identity_columns(source))).name
+
+    def read(part: Slice) -> bytes | None:
+        return _slice_hashes(search, part) if stored(search.events, part, name) else None
+
+    with ThreadPoolExecutor(_READERS) as readers:
+        pieces = [reading.result() for reading in [readers.submit(read, part) for part in slices]]
+    found = [piece for piece in pieces if piece is not None]
+    return found if len(found) == len(pieces) else None
+
+
+def by_value(pieces: Sequence[bytes], parts: int) -> Iterator[Iterator[bytes]]:
+    """Sorted pieces, divided: equal hashes are in the same part, and the parts are about equally large, as hashes are random."""
+    arrays = [np.frombuffer(piece, np.uint64) for piece in pieces]
+    bounds = [number * (1 << 64) // parts for number in range(1, parts)]
+    edges = [[0, *np.searchsorted(array, np.array(bounds, np.uint64)), len(array)] for array in arrays]
+    for part in range(parts):
+        yield (array[edge[part] : edge[part + 1]].tobytes() for array, edge in zip(arrays, edges, strict=True))
+
+
 def _slice_hashes(search: Search, part: Slice) -> bytes:
     """The hashes of a slice's events, sorted."""
-    columns = identity_columns(project.load_files(search.definitions).sources[search.source])
-    pieces = [hashed(events, columns) for events in scan(search.events, part, EVENTS, columns, rows=_SCAN_ROWS)]
+    pieces = [hashes for hashes, _ in _hashed(search, part)]
     return np.sort(np.concatenate([np.empty(0, np.uint64), *pieces])).tobytes()
+
+
+def _hashed(
+    search: Search, part: Slice, columns: Sequence[str] = (), *, rows: int = _SCAN_ROWS
+) -> Iterator[tuple[Hashes, pa.Table]]:
+    """The hashes of a slice's events, and these columns of them."""
+    made = IdentityHash(tuple(identity_columns(project.load_files(search.definitions).sources[search.source])))
+    for events in scan(search.events, part, EVENTS, columns, rows=rows, made=made):
+        yield events[made.name].to_numpy(), events.select(columns)
 
 
 def _hashes(search: Search, buckets: int, part: Slice) -> Iterator[tuple[int, bytes]]:
     """The hashes of a slice's events, by bucket."""
-    columns = identity_columns(project.load_files(search.definitions).sources[search.source])
-    for events in scan(search.events, part, EVENTS, columns, rows=_SCAN_ROWS):
-        hashes = hashed(events, columns)
+    for found, _ in _hashed(search, part):
+        hashes = np.sort(found)
         places = hashes % np.uint64(buckets)
         order = np.argsort(places, kind="stable")
         there, starts = np.unique(places[order], return_index=True)
@@ -184,12 +221,16 @@ def _hashes(search: Search, buckets: int, part: Slice) -> Iterator[tuple[int, by
 
 
 def repeated_hashes(search: Search, pieces: Iterator[bytes]) -> Iterator[Repeated | str]:
-    """The hashes of a bucket that occur more than once; for a search with a history also a scratch file of the other hashes."""
+    """The hashes of a bucket that occur more than once; for a search with a history also a scratch file of the other hashes.
+
+    Pieces are sorted hashes.
+    """
     once = often = np.empty(0, np.uint64)
     events = 0
     for some in _bundled((np.frombuffer(piece, np.uint64) for piece in pieces), HASHES):
         events += sum(map(len, some))
-        hashes = np.sort(np.concatenate([once, *some]))
+        # A stable sort takes less time for pieces that are sorted each, as these are.
+        hashes = np.sort(np.concatenate([once, *some]), kind="stable")
         again = np.concatenate([[False], hashes[1:] == hashes[:-1]])
         often = np.union1d(often, hashes[again])
         once = hashes[~again]
@@ -202,17 +243,15 @@ def repeated_hashes(search: Search, pieces: Iterator[bytes]) -> Iterator[Repeate
 def _history_matches(search: Search, new: Sequence[str], part: Slice) -> _HistoryMatches | None:
     """The events of a slice of the history whose hash is among those of the new events."""
     source = project.load_files(search.definitions).sources[search.source]
-    columns = identity_columns(source)
     among = read_hashes(search.scratch, new)
     common = np.empty(0, np.uint64)
-    for events in scan(search.events, part, EVENTS, columns, rows=_SCAN_ROWS):
-        hashes = hashed(events, columns)
+    for hashes, _ in _hashed(search, part):
         common = np.union1d(common, hashes[found_among(hashes, among)])
     if not len(common):
         return None
     chosen = [
-        events.filter(pa.array(found_among(hashed(events, columns), common)))
-        for events in scan(search.events, part, EVENTS, events_schema(source).names, rows=_SCAN_ROWS // 4)
+        events.filter(pa.array(found_among(hashes, common)))
+        for hashes, events in _hashed(search, part, events_schema(source).names, rows=_SCAN_ROWS // 4)
     ]
     events = pa.concat_tables(chosen)
     # As many new events as old ones may match: the number of buckets allows for both.
@@ -221,21 +260,22 @@ def _history_matches(search: Search, new: Sequence[str], part: Slice) -> _Histor
 
 def _suspects(search: Search, files: Sequence[str], buckets: int, part: Slice | str) -> Iterator[tuple[int, bytes]]:
     """The whole events of a slice, or of a scratch file, whose hash occurs more than once, by bucket."""
-    source = project.load_files(search.definitions).sources[search.source]
-    columns, often = identity_columns(source), read_hashes(search.scratch, files)
-    for events in _events(search, source, part):
-        hashes = hashed(events, columns)
+    often = read_hashes(search.scratch, files)
+    for hashes, events in _events(search, part):
         suspect = found_among(hashes, often)
         chosen, places = events.filter(pa.array(suspect)), hashes[suspect] % np.uint64(buckets)
         for bucket in np.unique(places).tolist():
             yield bucket, to_ipc(chosen.filter(pa.array(places == bucket)))
 
 
-def _events(search: Search, source: Source, part: Slice | str) -> Iterator[pa.Table]:
+def _events(search: Search, part: Slice | str) -> Iterator[tuple[Hashes, pa.Table]]:
+    """Whole events with their hashes."""
+    source = project.load_files(search.definitions).sources[search.source]
     if isinstance(part, Slice):
-        yield from scan(search.events, part, EVENTS, events_schema(source).names, rows=_SCAN_ROWS // 4)
+        yield from _hashed(search, part, events_schema(source).names, rows=_SCAN_ROWS // 4)
     else:
-        yield opened(search.scratch, part).read(use_threads=False).cast(events_schema(source))
+        events = opened(search.scratch, part).read(use_threads=False).cast(events_schema(source))
+        yield IdentityHash(tuple(identity_columns(source))).made(events).to_numpy(), events
 
 
 def judged(search: Search, pieces: Iterator[bytes]) -> Iterator[Duplicates]:
@@ -329,10 +369,3 @@ def _bundled(pieces: Iterable[Piece], most: int) -> Iterator[list[Piece]]:
             bundle = []
     if bundle:
         yield bundle
-
-
-def hashed(events: pa.Table, columns: Sequence[str]) -> Hashes:
-    """A hash of each event's identity and event time; equal values have equal hashes on every machine."""
-    names = ", ".join(engine.quoted(name) for name in columns)
-    hashes: Hashes = engine.query(f"SELECT hash({names}) AS h FROM {_TABLE}", {_TABLE: events})["h"].to_numpy()
-    return hashes

@@ -52,6 +52,8 @@ VERSION: Final = "batch_version"
 _SCAN_ROWS: Final = 1 << 20
 _PREPARED_ROWS: Final = 1 << 16  # An event may become many rows.
 _SEND_BYTES: Final = 64 << 20
+_COUNTING: Final = 0
+"""The bucket that counts events."""
 _TABLE: Final = "batch_states"
 _APPEND_TIME: Final = "_append_time"
 
@@ -203,7 +205,7 @@ class _States:
 
 def fold(session: SparkSession, job: FoldJob, items: Sequence[Slice | Beyond | Stored | Commits]) -> Folded:
     """Fold slices and read states, one task each, and write the views' files. Commits nothing. Raises TaskFailed."""
-    results = spark_jobs.each_then(session, partial(_fold, job), partial(_merge_bucket, job), items, job.buckets + 1)
+    results = spark_jobs.each_then(session, partial(_fold, job), partial(_merge_bucket, job), items, job.buckets)
     return Folded(
         counted=tuple(one for one in results if isinstance(one, Counted)),
         built=tuple(one for one in results if isinstance(one, ViewFile)),
@@ -236,12 +238,11 @@ def _fold_slice(job: FoldJob, part: Slice, side: Side) -> Iterator[tuple[int, _S
     accumulators = {name: Accumulator(view) for name, view in views.items()}
     count, further_events, ahead_events, stamps, maxima = 0, 0, 0, list[int](), list[Maxima]()
     rows = _SCAN_ROWS if source.prepare is None else _PREPARED_ROWS
-    for scanned in scan(job.events, part, EVENTS, read, rows=rows):
+    for scanned in scan(job.events, part, EVENTS, read, rows=rows, made=apart.made):
         further_events += further(scanned)
         ahead_events += int(kernel.ahead(source, scanned).sum())
-        events, suspects = apart.split(dropped.keep(scanned))
-        events = events.select(sorted(needed))
-        yield from to_all(suspects, job.buckets + 1)
+        events, suspects = apart.split(dropped.keep(scanned), sorted(needed))
+        yield from to_all(suspects, job.buckets)
         count += events.num_rows
         maxima.append(_maxima(source, events, part.ranges))
         stamps += [] if (stamp := newest_append(events)) is None else [stamp]
@@ -255,7 +256,7 @@ def _fold_slice(job: FoldJob, part: Slice, side: Side) -> Iterator[tuple[int, _S
         yield from _sent(job, one.view, one.take(), part.ranges, side)
         rejected[name] = one.rejected
     yield (
-        job.buckets,
+        _COUNTING,
         Counted(part.ranges, count, further_events, ahead_events, max(stamps, default=None), rejected, newest(maxima)),
     )
 
@@ -349,7 +350,7 @@ def _merge_bucket(
 
 
 def _count_suspects(job: FoldJob, suspects: Sequence[Suspects], folded: Mapping[str, Accumulator]) -> Iterator[Counted | Decided]:
-    """Add the states of the suspects that count to those of this bucket; the last bucket, which has no states, counts them."""
+    """Add the states of the suspects that count to those of this bucket; one of the buckets counts them."""
     source, views = _folded(job)
     decided = decide(source, suspects, job.generations)
     bucket, rows = suspects[0].bucket, _SCAN_ROWS if source.prepare is None else _PREPARED_ROWS
@@ -362,7 +363,7 @@ def _count_suspects(job: FoldJob, suspects: Sequence[Suspects], folded: Mapping[
             for at, states in by_bucket(one.states, shared_columns(view), job.buckets):
                 if at == bucket:
                     folded[name].add(Partial(from_ipc(states)))
-    if bucket == job.buckets:
+    if bucket == _COUNTING:
         events = decided.events
         newest_times = maxima_of(source, events)
         yield Counted(EMPTY, events.num_rows, 0, 0, newest_append(events), rejected, newest_times)

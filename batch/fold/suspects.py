@@ -6,7 +6,7 @@ counts does not depend on the order of the rows, so all buckets decide the same,
 """
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import numpy as np
 import pyarrow as pa
@@ -14,9 +14,10 @@ import pyarrow as pa
 from batch.fold import duplicates
 from batch.fold.duplicates import Hashes
 from ledger.delta.location import Location
+from ledger.files.identity_hashes import IdentityHash
 from views.arrow.ipc import from_ipc, to_ipc
 from views.kernel import kernel
-from views.kernel.deduplicate import Deduplicated, identity_columns
+from views.kernel.deduplicate import Deduplicated
 from views.source.source import Source
 
 
@@ -38,22 +39,23 @@ class Decided:
 
 @dataclass(frozen=True)
 class SetApart:
-    """The hashes of the suspects of a source, sorted."""
+    """The hashes of the suspects of a source, sorted; without `made`, the column to compare with them, there are no suspects."""
 
-    source: Source
-    hashes: Hashes
+    hashes: Hashes = field(default_factory=lambda: np.empty(0, np.uint64))
+    made: IdentityHash | None = None
 
     @classmethod
     def read(cls, source: Source, scratch: Location, files: Sequence[str]) -> "SetApart":
         """The hashes of scratch files; without files no event is a suspect."""
-        return cls(source, duplicates.read_hashes(scratch, files) if files else np.empty(0, np.uint64))
+        return cls(duplicates.read_hashes(scratch, files), IdentityHash.of_source(source)) if files else cls()
 
-    def split(self, events: pa.Table) -> tuple[pa.Table, pa.Table]:
-        """The events that certainly count, and the suspects. The events need their identity columns if there are hashes."""
-        if not len(self.hashes):
-            return events, events.slice(0, 0)
-        suspect = duplicates.found_among(duplicates.hashed(events, identity_columns(self.source)), self.hashes)
-        return events.filter(pa.array(~suspect)), events.filter(pa.array(suspect))
+    def split(self, events: pa.Table, needed: Sequence[str]) -> tuple[pa.Table, pa.Table]:
+        """The needed columns of the events that certainly count, and the suspects. The events have the column `made`, too."""
+        if self.made is None:
+            return events.select(needed), events.slice(0, 0)
+        suspect = duplicates.found_among(events[self.made.name].to_numpy(), self.hashes)
+        whole = events.drop_columns(self.made.name)
+        return whole.select(needed).filter(pa.array(~suspect)), whole.filter(pa.array(suspect))
 
 
 def to_all(events: pa.Table, buckets: int) -> Iterator[tuple[int, Suspects]]:

@@ -12,6 +12,7 @@ from ledger.delta import delta_tables
 from ledger.delta.addresses import Tables
 from ledger.delta.location import Location
 from ledger.files.file_ranges import Columns, FileRange, file_ranges
+from ledger.files.identity_hashes import kept_beside
 from ledger.files.scan import scan
 from ledger.files.splits import Slice, cut
 from ledger.log.positions import Position
@@ -47,10 +48,11 @@ def compact(tables: Tables, address: str, where: Columns, end: Position, *, file
     schema = pa.schema(handle.schema().to_arrow())
     configured = handle.metadata().configuration.get(_STATISTICS) or ""
     bounded = list(dict.fromkeys((*where.names, *filter(None, configured.split(",")))))
-    written = []
+    written, place = [], Location.of(tables, address)
     for part in found.slices:
-        with TableFile(Location.of(tables, address), schema, bounded) as file:
-            for rows in scan(Location.of(tables, address), part, where, schema.names, rows=GROUP_ROWS):
+        beside = kept_beside(place, part)
+        with TableFile(place, schema, bounded, beside=beside, in_log_order=True) as file:
+            for rows in scan(place, part, where, [*schema.names, *(field.name for field in beside)], rows=GROUP_ROWS):
                 file.write(rows)
         written += [file.written] if file.written else []
     _refuse_lost(address, [file for file in files if file.path in found.old], written)

@@ -56,13 +56,17 @@ class TableFile:
     """A file to write, created with its first row. Use it as a context manager, then read `written`; None without rows.
 
     `bounded` names the columns whose smallest and largest values go to the table's log, so that readers can skip the file;
-    `partition_values` are the table's partition columns, which the file itself lacks.
+    `partition_values` are the table's partition columns, which the file itself lacks. `beside` are columns that the file has and
+    the table's schema lacks; hardly any two rows have the same value in them. `in_log_order` says that rows are written in the
+    order of the log: from row to row the bounded offsets and times change little.
     """
 
     place: Location
     schema: pa.Schema
     bounded: Sequence[str] = ()
     partition_values: Mapping[str, str] = field(default_factory=dict)
+    beside: Sequence[pa.Field] = ()
+    in_log_order: bool = False
     written: Written | None = None
     _upload: Upload | None = None
     _writer: pq.ParquetWriter | None = None
@@ -79,15 +83,39 @@ class TableFile:
             self._writer = self._open()
         for name in self.bounded:
             self._widen(name, rows[name])
-        self._writer.write_table(rows.select(self.schema.names).cast(self.schema), row_group_size=GROUP_ROWS)
+        written = self._written_schema
+        self._writer.write_table(rows.select(written.names).cast(written), row_group_size=GROUP_ROWS)
         self._rows += rows.num_rows
+
+    @property
+    def _written_schema(self) -> pa.Schema:
+        return pa.schema([*self.schema, *self.beside])
 
     def _open(self) -> pq.ParquetWriter:
         folder = "".join(f"{name}={value}/" for name, value in self.partition_values.items())
         self._path = f"{folder}part-{uuid4()}.parquet"
         self._upload = self.place.storage().create(self._path)
         stream = self._upload.stream
-        return pq.ParquetWriter(stream, self.schema, compression="zstd", compression_level=1, write_page_checksum=True)
+        return pq.ParquetWriter(
+            stream,
+            self._written_schema,
+            compression="zstd",
+            compression_level=1,
+            write_page_checksum=True,
+            **self._encodings(),
+        )
+
+    def _encodings(self) -> dict[str, Any]:
+        """Dictionaries only where values repeat: those of distinct values take longer than the values to write and to read."""
+        deltas = [name for name in self.bounded if self.in_log_order and _is_wide(self.schema.field(name).type)]
+        plain = [field.name for field in self.beside]
+        if not deltas and not plain:
+            return {}
+        paths = _leaf_paths(self._written_schema)
+        return {
+            "use_dictionary": [path for path in paths if path not in deltas and path not in plain],
+            "column_encoding": dict.fromkeys(deltas, "DELTA_BINARY_PACKED") | dict.fromkeys(plain, "PLAIN"),
+        }
 
     def _widen(self, name: str, rows: pa.ChunkedArray) -> None:
         seen = _bounds(rows)
@@ -117,6 +145,18 @@ class TableFile:
         }
         milliseconds = time.time_ns() // 1_000_000  # also reports errors of the file system
         self.written = Written(self._path, size, self._rows, bounds, self.partition_values, milliseconds)
+
+
+def _is_wide(kind: pa.DataType) -> bool:
+    return bool(pa.types.is_int64(kind) or pa.types.is_timestamp(kind))
+
+
+def _leaf_paths(schema: pa.Schema) -> list[str]:
+    """The names of the columns in a Parquet file of this schema: those of a nested type are several."""
+    stream = pa.BufferOutputStream()
+    pq.write_table(pa.Table.from_batches([], schema), stream)
+    columns = pq.ParquetFile(pa.BufferReader(stream.getvalue())).schema
+    return [columns.column(n).path for n in range(len(columns))]
 
 
 def _bounds(rows: pa.ChunkedArray) -> dict[str, Any] | None:

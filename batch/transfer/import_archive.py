@@ -244,7 +244,7 @@ def _write(tables: Tables, new: _New, partition: Partition, interval: Interval) 
     for stretch in new.exported.stretches:
         start, end = max(stretch.start, interval[0]), min(stretch.end, interval[1])
         if stretch.place == partition and start < end and stretch.file is not None:
-            with TableFile(Location.of(tables, tables.archive(new.source)), RECORDS_SCHEMA, BOUNDED) as file:
+            with TableFile(Location.of(tables, tables.archive(new.source)), RECORDS_SCHEMA, BOUNDED, in_log_order=True) as file:
                 for table in new.records.read(partition, (start, end)):
                     file.write(table)
             if file.written is not None:

@@ -2,12 +2,13 @@
 
 from collections.abc import Iterator, Sequence
 from functools import reduce
-from typing import Final
+from typing import Final, Protocol
 
 import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
+from ledger.delta.errors import unreadable
 from ledger.delta.location import Location
 from ledger.delta.stored_file import opened
 from ledger.files.file_ranges import Columns, FileRange
@@ -17,13 +18,30 @@ from views.source.offset_ranges import Ranges
 _MOST_BYTES: Final = 64 << 20
 
 
-def scan(place: Location, part: Slice, where: Columns, columns: Sequence[str], *, rows: int) -> Iterator[pa.Table]:
-    """Tables of at most `rows` rows with the named columns, in the order of the files; at most one file is open.
+class Made(Protocol):
+    """A column that some files have, and that for all other files is made of `columns`, row by row."""
 
-    Memory is bounded by `rows`, by one row group, and by about 64 MB if rows are large.
+    @property
+    def name(self) -> str:
+        """The column's name in the files that have it."""
+
+    @property
+    def columns(self) -> Sequence[str]:
+        """Columns that all files have."""
+
+    def made(self, rows: pa.Table, /) -> pa.ChunkedArray:
+        """The column of these rows, which have `columns`."""
+
+
+def scan(
+    place: Location, part: Slice, where: Columns, columns: Sequence[str], *, rows: int, made: Made | None = None
+) -> Iterator[pa.Table]:
+    """Tables of at most `rows` rows with the named columns and `made`, in the order of the files; at most one file is open.
+
+    Memory is bounded by `rows`, by one row group, and by about 64 MB if rows are large. Raises Unreadable.
     """
     pending: list[pa.Table] = []
-    for piece in _pieces(place, part, where, columns):
+    for piece in _pieces(place, part, where, columns, made):
         pending.append(piece)
         if sum(table.num_rows for table in pending) >= rows or sum(table.nbytes for table in pending) >= _MOST_BYTES:
             whole = pa.concat_tables(pending)
@@ -33,10 +51,21 @@ def scan(place: Location, part: Slice, where: Columns, columns: Sequence[str], *
         yield pa.concat_tables(pending)
 
 
-def _pieces(place: Location, part: Slice, where: Columns, columns: Sequence[str]) -> Iterator[pa.Table]:
+def stored(place: Location, part: Slice, column: str) -> bool:
+    """Whether all files of a slice have the column. Raises Unreadable."""
+    for path in part.files:
+        with opened(place, path) as file:
+            if column not in file.schema_arrow.names:
+                return False
+    return True
+
+
+def _pieces(place: Location, part: Slice, where: Columns, columns: Sequence[str], made: Made | None) -> Iterator[pa.Table]:
     """The rows of the ranges in each row group that may have any."""
     for path in part.files:
         with opened(place, path) as file:
+            missing = made is not None and made.name not in file.schema_arrow.names
+            read = list(dict.fromkeys((*columns, *_read_for(made, missing=missing))))
             for group in range(file.num_row_groups):
                 span = _span(path, file.metadata.row_group(group), where)
                 shared = [
@@ -47,12 +76,32 @@ def _pieces(place: Location, part: Slice, where: Columns, columns: Sequence[str]
                 if not any(count for _, count in shared):
                     continue
                 if inside(span, part.ranges):
-                    yield file.read_row_group(group, columns, use_threads=False)
-                    continue
-                table = file.read_row_group(group, list(dict.fromkeys((*where.names, *columns))), use_threads=False)
-                wanted = table.filter(within(table, where, part.ranges))
-                if wanted.num_rows:
-                    yield wanted.select(columns)
+                    found = _row_group(file, group, read, place, path)
+                else:
+                    table = _row_group(file, group, list(dict.fromkeys((*where.names, *read))), place, path)
+                    found = table.filter(within(table, where, part.ranges))
+                if found.num_rows:
+                    yield _completed(found, columns, made, missing=missing)
+
+
+def _row_group(file: pq.ParquetFile, group: int, columns: list[str], place: Location, path: str) -> pa.Table:
+    try:
+        return file.read_row_group(group, columns, use_threads=False)
+    except (OSError, pa.ArrowException) as error:
+        unreadable(f"{place.address}: {path}", error)
+
+
+def _read_for(made: Made | None, *, missing: bool) -> Sequence[str]:
+    if made is None:
+        return ()
+    return made.columns if missing else (made.name,)
+
+
+def _completed(rows: pa.Table, columns: Sequence[str], made: Made | None, *, missing: bool) -> pa.Table:
+    if made is None:
+        return rows.select(columns)
+    whole = rows.append_column(made.name, made.made(rows)) if missing else rows
+    return whole.select([*columns, made.name])
 
 
 def within(table: pa.Table, where: Columns, ranges: Ranges) -> pa.ChunkedArray:

@@ -240,7 +240,13 @@ def rows_of(shop: Shop, address: str) -> pa.Table:
     files = delta_tables.storage(handle)
     empty = pa.schema(handle.schema()).empty_table()
     rows = pa.concat_tables(
-        [empty, *(pq.ParquetFile(files.open(path)).read().cast(empty.schema) for path in delta_tables.files(handle))]
+        [
+            empty,
+            *(
+                pq.ParquetFile(files.open(path)).read(empty.column_names).cast(empty.schema)
+                for path in delta_tables.files(handle)
+            ),
+        ]
     )
     topic = next(name for name in rows.column_names if name.endswith("topic_id"))
     offset = next(name for name in rows.column_names if name.endswith("offset"))

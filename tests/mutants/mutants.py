@@ -295,10 +295,20 @@ MUTANTS = (
         "a full recompute drops an event whose hash is also another identity's, as if equal hashes were equal identities",
         "batch/fold/suspects.py",
         "    return kernel.deduplicate(source, events, generations=generations)\n",
-        "    first = np.unique(duplicates.hashed(events, identity_columns(source)), return_index=True)[1]\n"
+        "    made = IdentityHash.of_source(source)\n"
+        "    assert made is not None\n"
+        "    first = np.unique(made.made(events).to_numpy(), return_index=True)[1]\n"
         "    kept = np.isin(np.arange(events.num_rows), first)\n"
         "    return Deduplicated(events.filter(pa.array(kept)), int((~kept).sum()), 0, kept)\n",
         "tests/batch/fold/test_suspects_are_decided_in_the_fold.py::test_the_fold_counts_what_the_kernel_counts",
+    ),
+    Mutant(
+        "hash-of-half-an-identity",
+        "the column of hashes is named after a part of the identity, so the hashes of another identity are believed",
+        "ledger/files/identity_hashes.py",
+        "msgspec.json.encode([duckdb.__version__, self.columns])",
+        "msgspec.json.encode([duckdb.__version__, self.columns[:1]])",
+        "tests/ledger/files/test_hashes_beside_events.py::test_hashes_of_another_identity_are_not_read",
     ),
     Mutant(
         "suspects-forgotten",

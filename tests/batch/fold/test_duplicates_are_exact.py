@@ -2,6 +2,7 @@
 
 import random
 from datetime import UTC, datetime, timedelta
+from itertools import pairwise
 from pathlib import Path
 
 import numpy as np
@@ -15,6 +16,7 @@ from batch.fold.dropped_positions import read_dropped_positions
 from batch.runtime.parquet_writer import TableFile
 from ledger.delta.location import Location
 from ledger.files.file_ranges import EVENTS, FileRange
+from ledger.files.identity_hashes import IdentityHash
 from ledger.files.splits import cut
 from tests.batch.shop import DEFINITIONS
 from views.arrow.ipc import to_ipc
@@ -25,6 +27,7 @@ from views.source.source import events_schema
 
 FILES = {"tandem.toml": b"", "definitions.py": DEFINITIONS.encode()}
 SOURCE = project.load_files(FILES).sources["sales"]
+IDENTITY = IdentityHash(("id", "at"))
 START = datetime(2026, 1, 1, tzinfo=UTC)
 
 
@@ -46,12 +49,14 @@ def sales(ids: list[tuple[str, int]], *, partition: int = 0) -> pa.Table:
     return pa.Table.from_pylist(rows, schema=events_schema(SOURCE))
 
 
-def stored(place: Location, tables: list[pa.Table]) -> list[FileRange]:
+def stored(place: Location, tables: list[pa.Table], hashes: tuple[bool, ...] = ()) -> list[FileRange]:
+    """A file for each table; `hashes` says which files have the hashes of identities, by default none."""
     spans = []
-    for table in tables:
-        file = TableFile(place, events_schema(SOURCE), EVENTS.names)
+    for hashed, table in zip(hashes or [False] * len(tables), tables, strict=True):
+        beside = (IDENTITY.field,) if hashed else ()
+        file = TableFile(place, events_schema(SOURCE), EVENTS.names, beside=beside)
         with file:
-            file.write(table)
+            file.write(IDENTITY.added(table) if beside else table)
         assert file.written is not None
         number = table["_partition"][0].as_py()
         spans.append(FileRange(file.written.path, table.num_rows, ("T", "T"), (number, number), (0, table.num_rows)))
@@ -104,7 +109,7 @@ def test_duplicates_in_many_pieces_are_found(tmp_path: Path, monkeypatch: pytest
     kept = read_dropped_positions(Location(str(tmp_path)), found.files, Ranges.of({("T", 0): (0, 400)})).keep(whole)
     assert kept == expected.events
 
-    hashes = duplicates.hashed(whole, ["id", "at"])
+    hashes = IDENTITY.made(whole).to_numpy()
     (repeated,) = duplicates.repeated_hashes(search, iter([hashes[start : start + 10].tobytes() for start in order]))
     assert isinstance(repeated, duplicates.Repeated)
     often, counts = np.unique(hashes, return_counts=True)
@@ -120,3 +125,53 @@ def test_the_event_of_the_older_topic_stays(tmp_path: Path) -> None:
 
     (found,) = duplicates.judged(search, iter([to_ipc(suspects)]))
     assert pq.read_table(tmp_path / found.files[0])["_topic_id"].to_pylist() == ["A"]
+
+
+def test_the_hash_is_of_identity_and_event_time() -> None:
+    assert IdentityHash.of_source(SOURCE) == IDENTITY
+
+
+@pytest.mark.parametrize("hashes", [(True, True), (True, False), (False, True), (False, False)])
+def test_stored_hashes_are_read_instead_of_identities_where_all_files_have_them(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, hashes: tuple[bool, ...]
+) -> None:
+    """A search without a Spark job, and whose tasks hash only the events of files that lack the hashes."""
+    ids = [[(f"i{n % 90}", 0) for n in range(100)], [(f"i{n}", 0) for n in range(60, 160)]]
+    tables = [sales(some, partition=partition) for partition, some in enumerate(ids)]
+    place = Location(str(tmp_path))
+    ranges = Ranges.of({("T", 0): (0, 100), ("T", 1): (0, 100)})
+    slices = cut(stored(place, tables, hashes), ranges, rows=30)
+    search = duplicates.Search(FILES, "sales", place, place)
+    expected = [np.sort(IDENTITY.made(table).to_numpy()) for table in tables]
+    hashed: list[int] = []
+    made = IdentityHash.made
+
+    def counted(self: IdentityHash, events: pa.Table) -> pa.ChunkedArray:
+        hashed.append(events.num_rows)
+        return made(self, events)
+
+    monkeypatch.setattr(IdentityHash, "made", counted)
+    by_driver = duplicates._stored_hashes(search, slices)
+    assert (by_driver is not None) == all(hashes)
+    assert hashed == [] or not all(hashes)
+    hashed.clear()
+    pieces = [duplicates._slice_hashes(search, part) for part in slices]
+    assert by_driver in (None, pieces)
+    assert np.array_equal(np.sort(np.frombuffer(b"".join(pieces), np.uint64)), np.sort(np.concatenate(expected)))
+    assert sum(hashed) == 100 * hashes.count(False)
+
+
+def test_parts_of_hashes_have_all_that_are_equal_together() -> None:
+    dice = random.Random(3)
+    limits = [0, 1, 2**62, 2**63 - 1, 2**63, 2**63 + 1, 2**64 - 1]
+    pieces = [
+        np.sort(np.array(dice.choices(limits, k=20) + [dice.randrange(2**64) for _ in range(20)], np.uint64)) for _ in range(3)
+    ]
+    for parts in (1, 2, 3, 4):
+        found = [
+            np.concatenate([np.frombuffer(one, np.uint64) for one in part])
+            for part in duplicates.by_value([*map(bytes, pieces)], parts)
+        ]
+        assert len(found) == parts
+        assert np.array_equal(np.sort(np.concatenate(found)), np.sort(np.concatenate(pieces)))
+        assert all(low.max() < high.min() for low, high in pairwise(found))

@@ -13,7 +13,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from batch.fold import duplicates, fold
+from batch.runtime import spark_jobs
 from ledger.delta.location import Location
+from ledger.files.identity_hashes import IdentityHash
 from ledger.files.splits import Slice, cut
 from ledger.stored_states import stored
 from tests.batch.fold.test_duplicates_are_exact import FILES, SOURCE
@@ -50,19 +52,25 @@ def states(table: pa.Table) -> list[Any]:
 @pytest.mark.parametrize("ids", [1, 40, 900, 10_000_000])
 @pytest.mark.parametrize("buckets", [1, 3])
 @pytest.mark.parametrize("hashes", [2**64 - 1, 5])
+@pytest.mark.parametrize("files", [(), (True, True), (True, False)])
 def test_the_fold_counts_what_the_kernel_counts(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, ids: int, buckets: int, hashes: int
+    tmp_path: Path, ids: int, buckets: int, hashes: int, files: tuple[bool, ...]
 ) -> None:
-    """Also if different identities have equal hashes: of five hashes each is many events'."""
-    hashed = duplicates.hashed
-    monkeypatch.setattr(duplicates, "hashed", lambda *of: hashed(*of) % np.uint64(hashes))
+    """Also if different identities have equal hashes: of five hashes each is many events'. Files may have hashes or not."""
+    made = IdentityHash.made
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(IdentityHash, "made", lambda *of: pa.chunked_array([made(*of).to_numpy() % np.uint64(hashes)]))
+        _folds_as_the_kernel_does(tmp_path, ids=ids, buckets=buckets, hashes=hashes, files=files)
+
+
+def _folds_as_the_kernel_does(tmp_path: Path, *, ids: int, buckets: int, hashes: int, files: tuple[bool, ...]) -> None:
     dice = random.Random(f"{ids} {buckets}")
     tables = [sales(dice, partition, ids) for partition in (0, 1)]
     whole = pa.concat_tables(tables)
     expected = kernel.deduplicate(SOURCE, whole)
     events, scratch, view = (Location(str(tmp_path / name)) for name in ("events", "scratch", "view"))
     ranges = Ranges.of({("T", 0): (0, ROWS), ("T", 1): (0, ROWS)})
-    slices = cut(written(events, tables), ranges, rows=ROWS // 3)
+    slices = cut(written(events, tables, files), ranges, rows=ROWS // 3)
     search = duplicates.Search(FILES, "sales", events, scratch)
 
     found = duplicates.find(Tasks(), search, slices, parallelism=2, undecided=True)  # type: ignore[arg-type]
@@ -141,6 +149,11 @@ def test_shuffled_hashes_and_hashes_that_the_driver_sorts_are_the_same(tmp_path:
 
     sorted_by_the_driver = hashes()
     monkeypatch.setattr(duplicates, "DRIVER_HASHES", ROWS - 1)
+    assert hashes() == sorted_by_the_driver
+    slices = cut(written(events, [sales(random.Random(9), 0, 300)], (True,)), Ranges.of({("T", 0): (0, ROWS)}), rows=ROWS // 3)
+    monkeypatch.setattr(spark_jobs, "each_then", None)  # no job
+    assert hashes() == sorted_by_the_driver
+    monkeypatch.setattr(duplicates, "HASHES", ROWS // 4)
     assert hashes() == sorted_by_the_driver
     assert sorted_by_the_driver
 

@@ -77,7 +77,7 @@ def folded(
     ends = (log.start, comparison.end(log.cut), log.cut)
     parts = [Slice(ranges(*part), ("events.parquet",), 0) for part in pairwise(ends)]
     items = [parts[0], fold.Beyond(parts[1]), *stored.merged, *stored.compared]
-    held: dict[int, list[Any]] = {bucket: [] for bucket in range(buckets + 1)}
+    held: dict[int, list[Any]] = {bucket: [] for bucket in range(buckets)}
     for item in items:
         for bucket, value in fold._fold(work, item):
             held[bucket].append(value)

@@ -10,9 +10,9 @@ import pytest
 from batch.archive import archive
 from batch.recompute import recompute
 from batch.recompute.plan import Request
-from batch.runtime.spark_jobs import TaskFailed
 from ledger import realtime_writer
 from ledger.delta import delta_tables
+from ledger.delta.errors import Unreadable
 from ledger.log import archive_runs as archived
 from ledger.log.counts import Counts
 from ledger.log.fetch_checks import Unclosed
@@ -314,10 +314,10 @@ def test_lost_rows_and_lost_files_publish_nothing(shop: Shop) -> None:
     with pytest.raises(Unclosed, match="has lost or doubled rows"):
         recompute.run(shop.run("recompute"), shop.project)
     path.write_bytes(kept[:100])
-    with pytest.raises(TaskFailed, match="Parquet"):
+    with pytest.raises(Unreadable, match="Parquet"):
         recompute.run(shop.run("recompute"), shop.project)
     path.unlink()
-    with pytest.raises(TaskFailed, match="No such file"):
+    with pytest.raises(Unreadable, match="No such file"):
         recompute.run(shop.run("recompute"), shop.project)
 
     assert publications.latest(shop.tables) == before
