@@ -9,7 +9,7 @@ import numpy as np
 from pyspark.sql import SparkSession
 from pyspark.sql import functions as sql
 
-from batch.archive import decode
+from batch.archive import decode, header_texts
 from batch.archive.copied import Copied
 from batch.archive.copy_task import SCHEMA, copy_records, total
 from batch.archive.decode import Decoding
@@ -75,7 +75,7 @@ def copy(
             sql.col("timestampType").alias("timestamp_type"),
             "key",
             "value",
-            "headers",
+            header_texts.texts(),
         )
         return total(rows.mapInArrow(compared(partial(copy_records, work, typed=typed)), SCHEMA).toArrow(), typed=typed)
     except SPARK_ERRORS as error:

@@ -14,6 +14,7 @@ import pyarrow as pa
 from batch.archive import decode
 from batch.archive.copied import Copied
 from batch.archive.decode import Decoding
+from batch.archive.header_texts import with_headers
 from batch.runtime.parquet_writer import GROUP_ROWS, TableFile
 from ledger.files.file_ranges import RECORDS
 from views.source.source import RECORDS_SCHEMA, record_columns
@@ -28,14 +29,14 @@ _GROUP_BYTES: Final = 32 << 20
 
 
 def copy_records(work: Decoding, batches: Iterable[pa.RecordBatch], *, typed: bool) -> Iterator[pa.RecordBatch]:
-    """The function of mapInArrow: record batches with the columns of RECORDS_SCHEMA in, at most one row out.
+    """The function of mapInArrow: record batches with the columns of RECORDS_SCHEMA, headers as texts, in; at most one row out.
 
     Writes a file to `work.archive` and, if `typed`, one to `work.events` and one to `work.quarantine`, each only if it has rows.
     """
     with ExitStack() as stack:
         raw = stack.enter_context(TableFile(work.archive, RECORDS_SCHEMA, BOUNDED, in_log_order=True))
         typing = stack.enter_context(decode.opened(work)) if typed else None
-        for piece in _pieces(batches):
+        for piece in _pieces(map(with_headers, batches)):
             raw.write(piece)
             if typing is not None:
                 needed = piece.select(record_columns(typing.source))

@@ -4,6 +4,7 @@ import random
 from collections.abc import Sequence
 from pathlib import Path
 
+import msgspec
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
@@ -32,7 +33,7 @@ def work(folder: Path) -> Decoding:
 
 
 def records(first: int, values: Sequence[bytes | None], *, partition: int = 0) -> pa.RecordBatch:
-    """Consecutive records of one partition, as Spark hands them over."""
+    """Consecutive records of one partition."""
     rows = [
         {
             "topic_id": "T",
@@ -49,8 +50,15 @@ def records(first: int, values: Sequence[bytes | None], *, partition: int = 0) -
     return pa.RecordBatch.from_pylist(rows, RECORDS_SCHEMA)
 
 
+def handed_over(batch: pa.RecordBatch) -> pa.RecordBatch:
+    """The records as Spark hands them over: headers are texts, in which bytes are base64."""
+    headers = batch.column("headers").to_pylist()
+    texts = [None if each is None else msgspec.json.encode(each).decode() for each in headers]
+    return batch.set_column(batch.schema.get_field_index("headers"), "headers", pa.array(texts, pa.string()))
+
+
 def run(task: Decoding, batches: Sequence[pa.RecordBatch], *, typed: bool = True) -> Copied:
-    rows = [pa.Table.from_batches([row]) for row in copy_records(task, iter(batches), typed=typed)]
+    rows = [pa.Table.from_batches([row]) for row in copy_records(task, map(handed_over, batches), typed=typed)]
     return total(pa.concat_tables([pa.schema([(SCHEMA.split()[0], pa.binary())]).empty_table(), *rows]), typed=typed)
 
 
