@@ -9,14 +9,14 @@ import numpy as np
 from pyspark.sql import SparkSession
 from pyspark.sql import functions as sql
 
-from batch.archive import decode, header_texts
+from batch.archive import decode
 from batch.archive.copied import Copied
 from batch.archive.copy_task import SCHEMA, copy_records, total
 from batch.archive.decode import Decoding
 from batch.runtime import spark_jobs
 from infra.kafka import Topic
 from infra.spark.errors import SPARK_ERRORS, sentence
-from infra.spark.kafka_source import topic_ids, topic_offsets
+from infra.spark.kafka_source import header_texts, topic_ids, topic_offsets
 from infra.spark.versions import compared
 from ledger.delta.location import Location
 from ledger.files.file_ranges import RECORDS, FileRange
@@ -75,7 +75,7 @@ def copy(
             sql.col("timestampType").alias("timestamp_type"),
             "key",
             "value",
-            header_texts.texts(),
+            header_texts(),
         )
         return total(rows.mapInArrow(compared(partial(copy_records, work, typed=typed)), SCHEMA).toArrow(), typed=typed)
     except SPARK_ERRORS as error:

@@ -14,8 +14,8 @@ import pyarrow as pa
 from batch.archive import decode
 from batch.archive.copied import Copied
 from batch.archive.decode import Decoding
-from batch.archive.header_texts import with_headers
 from batch.runtime.parquet_writer import GROUP_ROWS, TableFile
+from infra.spark.header_texts import with_headers
 from ledger.files.file_ranges import RECORDS
 from views.source.source import RECORDS_SCHEMA, record_columns
 

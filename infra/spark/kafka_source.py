@@ -1,4 +1,4 @@
-"""The options of Spark's Kafka source and sink: the broker, topics and offsets."""
+"""The options of Spark's Kafka source and sink, and columns of its records."""
 
 import json
 from collections.abc import Iterable
@@ -12,6 +12,11 @@ from views.source.offset_ranges import Offsets
 def topic_ids(topics: Iterable[Topic]) -> Column:
     """The topic id of each record of Spark's Kafka source, which has only the topics' names."""
     return functions.coalesce(*(functions.when(functions.col("topic") == one.name, functions.lit(one.id)) for one in topics))
+
+
+def header_texts() -> Column:
+    """The headers of each record as `infra/spark/header_texts.py` describes: values are base64, null stays null."""
+    return functions.to_json("headers", {"ignoreNullFields": "false"}).alias("headers")
 
 
 def topic_offsets(topics: Iterable[Topic], offsets: Offsets) -> str:

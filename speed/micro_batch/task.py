@@ -12,6 +12,7 @@ from typing import Any, Final
 import msgspec
 import pyarrow as pa
 
+from infra.spark.header_texts import with_headers
 from speed.dedup.identities import NO_SECRET, NOTHING_KNOWN, Drops, identified, identities, is_at
 from speed.dedup.known_words import KnownWords
 from views.arrow.ipc import from_ipc, to_ipc
@@ -97,8 +98,8 @@ class Share(msgspec.Struct, frozen=True):
 
 
 def fold(task: Task, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-    """The function of mapInArrow: record batches with record_columns(source) in, at most one row out."""
-    records = _collected(batches)
+    """The function of mapInArrow: record batches with record_columns(source), headers as texts, in; at most one row out."""
+    records = _collected(map(with_headers, batches))
     if records is not None:
         yield _row(msgspec.msgpack.encode(share_of(task, records)))
 
@@ -106,7 +107,7 @@ def fold(task: Task, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBat
 def identify(task: Task, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
     """Like `fold`, but only the identities, as Arrow IPC streams: one for each bounded number of records."""
     source, _ = task.definitions()
-    for records in _pieces(batches, _PIECE_ROWS // (source.max_events_per_record or 1)):
+    for records in _pieces(map(with_headers, batches), _PIECE_ROWS // (source.max_events_per_record or 1)):
         found = identified(source, decode(source, records).events, task.generations, secret=task.secret)
         yield _row(to_ipc(identities(source, found)))
 

@@ -1,4 +1,4 @@
-"""Read records of Kafka and of the archive as Spark DataFrames with the columns that tasks need."""
+"""Read records of Kafka and of the archive as Spark DataFrames with the columns that tasks need, headers as texts."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from functools import partial
@@ -9,6 +9,7 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.pandas.types import from_arrow_schema
 
 from infra.kafka import Topic
+from infra.spark import header_texts, kafka_source
 from infra.spark.kafka_source import topic_ids, topic_offsets
 from infra.spark.versions import compared
 from ledger.delta.addresses import Tables
@@ -26,7 +27,8 @@ _MOST_ROWS: Final = 1 << 17
 def of_kafka(records: DataFrame, topics: Sequence[Topic], source: Source) -> DataFrame:
     """The rows of Spark's Kafka source, with the topic ids that it lacks."""
     named = records.withColumnRenamed("timestampType", "timestamp_type")
-    return named.select(topic_ids(topics).alias("topic_id"), *record_columns(source)[1:])
+    columns = [kafka_source.header_texts() if name == "headers" else name for name in record_columns(source)[1:]]
+    return named.select(topic_ids(topics).alias("topic_id"), *columns)
 
 
 def of_log(
@@ -61,7 +63,8 @@ def of_archive(spark: SparkSession, tables: Tables, source: Source, ranges: Rang
     count = rows_within(archive.files, ranges)
     rows = even_rows(count, spark.sparkContext.defaultParallelism, least=_FEWEST_ROWS, most=_MOST_ROWS)
     slices = cut(archive.files, ranges, rows=rows)
-    schema = from_arrow_schema(pa.schema([RECORDS_SCHEMA.field(name) for name in columns]))
+    nothing = pa.RecordBatch.from_pylist([], pa.schema([RECORDS_SCHEMA.field(name) for name in columns]))
+    schema = from_arrow_schema(header_texts.with_texts(nothing).schema)
     frame = spark.range(0, len(slices), 1, len(slices))
     return frame.mapInArrow(compared(partial(_of_slices, archive.place, slices, columns)), schema)
 
@@ -78,4 +81,4 @@ def _of_slices(
     for batch in numbers:
         for number in batch.column(0).to_pylist():
             for table in scan.scan(archive, slices[number], RECORDS, columns, rows=_FEWEST_ROWS):
-                yield from table.to_batches()
+                yield from map(header_texts.with_texts, table.to_batches())

@@ -4,7 +4,6 @@ import random
 from collections.abc import Sequence
 from pathlib import Path
 
-import msgspec
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
@@ -14,6 +13,7 @@ from batch.archive.copied import Copied, refuse_torn
 from batch.archive.copy_task import SCHEMA, copy_records, total
 from batch.archive.decode import Decoding
 from batch.runtime.parquet_writer import Written
+from infra.spark.header_texts import with_texts
 from ledger.delta.location import Location
 from tests.batch.filed import AT, DEFINITIONS, SOURCE
 from views.kernel import kernel
@@ -50,15 +50,8 @@ def records(first: int, values: Sequence[bytes | None], *, partition: int = 0) -
     return pa.RecordBatch.from_pylist(rows, RECORDS_SCHEMA)
 
 
-def handed_over(batch: pa.RecordBatch) -> pa.RecordBatch:
-    """The records as Spark hands them over: headers are texts, in which bytes are base64."""
-    headers = batch.column("headers").to_pylist()
-    texts = [None if each is None else msgspec.json.encode(each).decode() for each in headers]
-    return batch.set_column(batch.schema.get_field_index("headers"), "headers", pa.array(texts, pa.string()))
-
-
 def run(task: Decoding, batches: Sequence[pa.RecordBatch], *, typed: bool = True) -> Copied:
-    rows = [pa.Table.from_batches([row]) for row in copy_records(task, map(handed_over, batches), typed=typed)]
+    rows = [pa.Table.from_batches([row]) for row in copy_records(task, map(with_texts, batches), typed=typed)]
     return total(pa.concat_tables([pa.schema([(SCHEMA.split()[0], pa.binary())]).empty_table(), *rows]), typed=typed)
 
 
