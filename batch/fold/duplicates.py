@@ -40,7 +40,7 @@ from ledger.files.scan import scan, stored, within
 from ledger.files.splits import Slice
 from views.arrow.ipc import from_ipc, to_ipc
 from views.kernel import kernel
-from views.kernel.deduplicate import contents, identity_columns
+from views.kernel.deduplicate import contents
 from views.project import project
 from views.source.offset_ranges import Ranges
 from views.source.source import Source, events_schema, position_columns
@@ -173,8 +173,7 @@ def _compared_hashes(
 
 def _stored_hashes(search: Search, slices: Sequence[Slice]) -> list[bytes] | None:
     """The sorted hashes of each slice, read in this process; None if some file of them has no hashes. Raises Unreadable."""
-    source = project.load_files(search.definitions).sources[search.source]
-    name = IdentityHash(tuple(identity_columns(source))).name
+    name = _identity_hash(search).name
 
     def read(part: Slice) -> bytes | None:
         return _slice_hashes(search, part) if stored(search.events, part, name) else None
@@ -204,9 +203,15 @@ def _hashed(
     search: Search, part: Slice, columns: Sequence[str] = (), *, rows: int = _SCAN_ROWS
 ) -> Iterator[tuple[Hashes, pa.Table]]:
     """The hashes of a slice's events, and these columns of them."""
-    made = IdentityHash(tuple(identity_columns(project.load_files(search.definitions).sources[search.source])))
+    made = _identity_hash(search)
     for events in scan(search.events, part, EVENTS, columns, rows=rows, made=made):
         yield events[made.name].to_numpy(), events.select(columns)
+
+
+def _identity_hash(search: Search) -> IdentityHash:
+    found = IdentityHash.of_source(project.load_files(search.definitions).sources[search.source])
+    assert found is not None, "only sources with an identity are searched"
+    return found
 
 
 def _hashes(search: Search, buckets: int, part: Slice) -> Iterator[tuple[int, bytes]]:
@@ -275,7 +280,7 @@ def _events(search: Search, part: Slice | str) -> Iterator[tuple[Hashes, pa.Tabl
         yield from _hashed(search, part, events_schema(source).names, rows=_SCAN_ROWS // 4)
     else:
         events = opened(search.scratch, part).read(use_threads=False).cast(events_schema(source))
-        yield IdentityHash(tuple(identity_columns(source))).made(events).to_numpy(), events
+        yield _identity_hash(search).made(events).to_numpy(), events
 
 
 def judged(search: Search, pieces: Iterator[bytes]) -> Iterator[Duplicates]:

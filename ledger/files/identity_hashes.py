@@ -17,6 +17,7 @@ import pyarrow as pa
 
 from ledger.delta.location import Location
 from ledger.delta.stored_file import opened
+from ledger.files.scan import stored
 from ledger.files.splits import Slice
 from views.kernel.deduplicate import identity_columns
 from views.source.source import Source
@@ -60,9 +61,9 @@ class IdentityHash:
 
 
 def kept_beside(place: Location, part: Slice) -> list[pa.Field]:
-    """The columns of hashes that all files of a slice have: whoever rewrites these files can keep them."""
-    found: list[dict[str, pa.Field]] = []
-    for path in part.files:
-        with opened(place, path) as file:
-            found.append({field.name: field for field in file.schema_arrow if field.name.startswith(_PREFIX)})
-    return [] if not found else [field for name, field in found[0].items() if all(name in other for other in found)]
+    """The columns of hashes that all files of a slice have: whoever rewrites these files can keep them. Raises Unreadable."""
+    if not part.files:
+        return []
+    with opened(place, part.files[0]) as file:
+        found = [field for field in file.schema_arrow if field.name.startswith(_PREFIX)]
+    return [field for field in found if stored(place, part, field.name)]

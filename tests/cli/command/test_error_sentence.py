@@ -1,4 +1,4 @@
-"""A full disk ends any command with one sentence, which says what to do; unforeseen errors keep the hint at their stack."""
+"""On a full disk any command prints one sentence that says what to do; of an unforeseen error it tells how to see the stack."""
 
 import errno
 import os
