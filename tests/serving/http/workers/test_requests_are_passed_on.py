@@ -7,6 +7,7 @@ from contextlib import asynccontextmanager, suppress
 from pathlib import Path
 from typing import Any
 
+import anyio
 import httpx
 import pytest
 from starlette.types import Message
@@ -20,6 +21,7 @@ from tests.serving.world import forty_hits
 pytestmark = pytest.mark.anyio
 PIECE = 64 << 10
 MOST = 100
+LONG_S = 60  # this machine may be busy: where something answers, no limit of time decides
 Owner = Callable[[asyncio.StreamReader, asyncio.StreamWriter], Awaitable[None]]
 OK = b"HTTP/1.1 200 OK\r\ncontent-length: 2\r\n\r\n[]"
 
@@ -27,7 +29,7 @@ OK = b"HTTP/1.1 200 OK\r\ncontent-length: 2\r\n\r\n[]"
 @pytest.fixture
 def served(tmp_path: Path) -> Served:
     """Worker 1 of two; nobody answers as worker 0 yet."""
-    both = Peers(1, [tmp_path / "0", tmp_path / "1"], 0.5, MOST * PIECE)
+    both = Peers(1, [tmp_path / "0", tmp_path / "1"], LONG_S, MOST * PIECE)
     (tmp_path / "project").mkdir()
     return Served(forty_hits(tmp_path / "project"), change={"body_kb": MOST * PIECE >> 10}, peers=both)
 
@@ -168,6 +170,24 @@ async def passed_on(served: Served, asked: httpx.Request, change: dict[str, Any]
     return statuses
 
 
+async def test_a_pause_while_it_connects_is_not_the_owners_silence(served: Served, monkeypatch: pytest.MonkeyPatch) -> None:
+    connect = anyio.connect_unix
+
+    async def paused(path: str) -> Any:
+        await asyncio.sleep(0)
+        time.sleep(2.1)  # noqa: ASYNC251  # as a machine does that gives this process no processor
+        await asyncio.sleep(0)
+        return await connect(path)
+
+    async def listens(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        await reader.readline()
+        writer.write(OK)
+
+    monkeypatch.setattr(anyio, "connect_unix", paused)
+    async with served.client() as client, owner(served, listens):
+        assert (await client.get("/views/per_page/rows?cursor=0~a")).status_code == 200
+
+
 async def test_what_the_owner_does_not_answer_is_answered_and_recorded(served: Served) -> None:
     async def hangs(_: asyncio.StreamReader, __: asyncio.StreamWriter) -> None:
         await asyncio.Event().wait()
@@ -181,8 +201,11 @@ async def test_what_the_owner_does_not_answer_is_answered_and_recorded(served: S
         assert (away.status_code, away.headers["retry-after"]) == (503, "1")
         assert "it is started again" in away.json()["detail"]
         assert (await nobody.get("/views/per_page/rows?cursor=0~a")).status_code == 401
+        assert served.peers is not None
+        served.peers.seconds = 0.5
         async with owner(served, hangs):
             late = await client.post("/runs/plan", json={})
+        served.peers.seconds = LONG_S
         async with owner(served, ends):
             ended = await client.post("/runs/plan", json={})
         for answer, status, said in ((late, 504, "did not answer within 0.5 s"), (ended, 503, "ended before it answered")):
@@ -206,7 +229,7 @@ async def test_what_the_owner_does_not_answer_is_answered_and_recorded(served: S
 async def test_others_are_asked_once_whether_they_are_ready(
     served: Served, monkeypatch: pytest.MonkeyPatch, answer: bytes | None, status: int
 ) -> None:
-    monkeypatch.setattr(peers, "_READY_ASK_S", 1.5)  # this machine may be busy
+    monkeypatch.setattr(peers, "_READY_ASK_S", LONG_S if answer else 0.5)
     asked = 0
 
     async def listens(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
@@ -218,12 +241,10 @@ async def test_others_are_asked_once_whether_they_are_ready(
                     writer.write(answer)
 
     async with served.client(), owner(served, listens), served.another(None) as nobody:
-        began = time.monotonic()
         both = await asyncio.gather(nobody.get("/readyz"), nobody.get("/readyz"))
         again = [await nobody.get("/readyz") for _ in range(5)]
         assert {found.status_code for found in (*both, *again)} == {status}
         assert asked == 1
-        assert time.monotonic() - began < 5
         served.seconds += 2
         await nobody.get("/readyz")
         assert asked == 2
