@@ -236,7 +236,8 @@ def repeated_hashes(search: Search, pieces: Iterator[bytes]) -> Iterator[Repeate
         events += sum(map(len, some))
         # A stable sort takes less time for pieces that are sorted each, as these are.
         hashes = np.sort(np.concatenate([once, *some]), kind="stable")
-        again = np.concatenate([[False], hashes[1:] == hashes[:-1]])
+        again = np.zeros(len(hashes), dtype=bool)
+        again[1:] = hashes[1:] == hashes[:-1]
         often = np.union1d(often, hashes[again])
         once = hashes[~again]
     if len(often):

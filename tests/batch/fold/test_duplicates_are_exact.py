@@ -1,8 +1,9 @@
 """The search for duplicates drops what the kernel's `deduplicate` drops from the whole log at once."""
 
 import random
+from collections import Counter
 from datetime import UTC, datetime, timedelta
-from itertools import pairwise
+from itertools import chain, pairwise
 from pathlib import Path
 
 import numpy as np
@@ -115,6 +116,24 @@ def test_duplicates_in_many_pieces_are_found(tmp_path: Path, monkeypatch: pytest
     often, counts = np.unique(hashes, return_counts=True)
     assert pq.read_table(tmp_path / repeated.file)["hash"].to_pylist() == often[counts > 1].tolist()
     assert repeated.events == counts[counts > 1].sum()
+
+
+@pytest.mark.parametrize("most", [1, 3, 1_000])
+@pytest.mark.parametrize("pieces", [[], [[]], [[], []], [[], [7]], [[7], [], [7, 8]], [[1, 1], [], [1], []]])
+def test_hashes_are_compared_however_they_are_divided(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, pieces: list[list[int]], most: int
+) -> None:
+    """Also where a slice has no event, as in windows that have none."""
+    monkeypatch.setattr(duplicates, "HASHES", most)
+    search = duplicates.Search(FILES, "sales", Location(str(tmp_path)), Location(str(tmp_path)))
+    counts = Counter(chain(*pieces))
+
+    found = [*duplicates.repeated_hashes(search, (np.array(piece, np.uint64).tobytes() for piece in pieces))]
+
+    often = {number: count for number, count in counts.items() if count > 1}
+    assert [one.events for one in found if isinstance(one, duplicates.Repeated)] == [sum(often.values())] * bool(often)
+    files = [one.file for one in found if isinstance(one, duplicates.Repeated)]
+    assert [number for file in files for number in pq.read_table(tmp_path / file)["hash"].to_pylist()] == sorted(often)
 
 
 def test_the_event_of_the_older_topic_stays(tmp_path: Path) -> None:

@@ -149,6 +149,12 @@ def test_only_the_named_windows_are_rebuilt(shop: Shop) -> None:
     added = done.publication.views["per_hour"].parts[1]
     assert 0 < added.rows < before.views["per_hour"].rows
 
+    long_before = (start - timedelta(days=60), start - timedelta(days=59))
+    done = recompute.run(shop.run("recompute"), shop.project, Request(windows=long_before))
+    assert [(one.kind, one.events) for one in done.done] == [("windows", 0)]
+    assert answers(shop) == found
+    assert counted(done.publication) == counted(before)
+
     new = more(6, 50, log)
     shop.sell(new)
     archive.run(shop.run("archive"), shop.project)
