@@ -6,6 +6,7 @@ from cli.command import signals
 from cli.command.call import Call
 from cli.command.command_log import part_log
 from cli.run import part_processes
+from infra.process.returned_memory import return_freed_memory
 from infra.spark.session import get_or_create_session
 from speed.process import speed_layer
 from speed.source.query import CONF
@@ -17,6 +18,7 @@ def run(call: Call) -> None:
     The speed layer runs the published definitions. Before the first publication, the project's definitions become publication
     1.
     """
+    return_freed_memory()
     settings = call.settings()
     try:
         with part_log(call, settings, part_processes.SPEED) as log, signals.stopping() as stop:

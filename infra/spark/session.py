@@ -24,6 +24,7 @@ from infra.java import java_home
 from infra.logs import files, log4j
 from infra.logs.files import Bounds, bounds, log_of
 from infra.logs.lines import spoken
+from infra.process.returned_memory import ARENAS
 from infra.settings import Settings
 from infra.spark import cluster, executors, versions, worker_sockets
 from infra.spark.errors import SPARK_ERRORS, java_ended, sentence
@@ -48,12 +49,19 @@ appender.stderr.layout.pattern = %d{HH:mm:ss.SSS} %p %c{1}: %m%n%ex
 _FRUGAL: Final = "-XX:TieredStopAtLevel=1"
 """No optimizing compiler, C2: where Python workers do the work, it costs more than its code saves."""
 _SERIAL: Final = "-XX:+UseSerialGC"
-_SMALL_HEAP: Final = ("-Xms96m", "-Xmn32m")
-"""Java would begin with a 64th of the machine's memory, and use all of it before it collects."""
+_SMALL_HEAP: Final = (
+    "-Xms96m",
+    # Results of tasks outlive a collection or two: half as much room for survivors would fill the part for old objects with them.
+    "-Xmn40m",
+    "-XX:SurvivorRatio=3",
+    "-XX:MinHeapFreeRatio=25",
+    "-XX:MaxHeapFreeRatio=40",
+    # The size of the classes at which Java first collects everything: Spark's are twice the default when it has started.
+    "-XX:MetaspaceSize=64m",
+)
+"""Java would begin with a 64th of the machine's memory, use all of it before it collects, and keep up to 70 % free then."""
 _IN_PLACE: Final = ("-XX:+UnlockDiagnosticVMOptions", "-XX:ArchiveRelocationMode=0")
 """A class archive at a fixed address keeps most of its pages as in the file: JVMs share them, and the kernel can drop them."""
-_ARENAS: Final = "MALLOC_ARENA_MAX", "2"
-"""At most two arenas of malloc in the JVM and in each worker: threads do not keep freed memory to themselves."""
 _COLLECTOR: Final = re.compile(r"-XX:\+Use\w+GC\b")
 _PANDAS_CHECK: Final = "require_minimum_pandas_version"
 _LOOK_S: Final = 5.0
@@ -211,7 +219,7 @@ def _log4j(settings: Settings, *, readable: bool) -> Path:
 def set_environment(settings: Settings, found: java_home.Java) -> None:
     """The environment variables of the JVM and its Python workers: the only way to configure them at their start."""
     os.environ["JAVA_HOME"] = str(found.home)
-    os.environ.setdefault(*_ARENAS)
+    os.environ.setdefault(*ARENAS)
     remote = cluster.remote(settings)
     os.environ["PYSPARK_DRIVER_PYTHON"] = sys.executable
     os.environ["PYSPARK_PYTHON"] = (remote and settings.spark.python) or sys.executable

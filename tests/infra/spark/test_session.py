@@ -103,7 +103,7 @@ def test_the_jvm_uses_the_class_archive_of_set_up(spark: SparkSession) -> None:
 @pytest.mark.parametrize(
     ("given", "variable", "optimized", "found"),
     [
-        ("", "", False, ["-XX:TieredStopAtLevel=1", "-XX:+UseSerialGC", "-Xms96m", "-Xmn32m"]),
+        ("", "", False, ["-XX:TieredStopAtLevel=1", "-XX:+UseSerialGC", "-Xms96m", "-Xmn40m", "-XX:MinHeapFreeRatio=25"]),
         ("-XX:TieredStopAtLevel=4 -XX:+UseParallelGC", "", False, ["-XX:TieredStopAtLevel=4", "-XX:+UseParallelGC"]),
         ("", "-XX:+UseG1GC", False, ["-XX:+UseG1GC", "-XX:TieredStopAtLevel=1"]),
         ("", "", True, ["-XX:+UseSerialGC"]),
@@ -115,7 +115,7 @@ def test_the_jvm_is_frugal_unless_it_has_work_or_the_user_says_otherwise(
     command = [sys.executable, "-c", OPTIONS, str(tmp_path / "state"), given, str(optimized)]
     surroundings = {**environ(), "PYTHONPATH": PYTHONPATH, "JAVA_TOOL_OPTIONS": variable}
     done = subprocess.run(command, env=surroundings, capture_output=True, text=True, check=True, timeout=120)
-    shown = ("-XX:Tiered", "-Xms", "-Xmn")
+    shown = ("-XX:Tiered", "-Xms", "-Xmn", "-XX:MinHeap")
     options = [one for one in done.stdout.splitlines() if one.startswith(shown) or one.endswith("GC")]
 
     assert list({one.partition("=")[0]: one for one in options}.values()) == found
