@@ -1,7 +1,7 @@
 """How long commands take that do little: `python -m bench.start_up`, without Kafka and Spark.
 
-Commands over a small published view take turns with `python -c pass` and with the import of the libraries that read it. It
-prints medians, their bounds, and how many times as long as those two each took.
+Commands over a small published view take turns with `python -c pass` and with the import of the libraries that they need. It
+prints medians, their bounds, and how many times as long as these each took.
 """
 
 import argparse
@@ -19,7 +19,12 @@ from bench.serving import published
 from views.errors import TandemError
 
 EMPTY: Final = "python -c pass"
-IMPORT: Final = "import pyarrow, deltalake"
+TABLES: Final = "import pyarrow, deltalake"
+"""What reads tables."""
+DEFINITIONS: Final = "import pyarrow.compute, deltalake, duckdb"
+"""What reads tables and definitions, whose expressions DuckDB types."""
+_NEEDED: Final = {"query": DEFINITIONS, "check": DEFINITIONS, "status": DEFINITIONS, "history": TABLES}
+_SILENT: Final = (EMPTY, TABLES, DEFINITIONS)
 _KEYS: Final = 10_000
 
 
@@ -29,7 +34,8 @@ def commands(project: Path) -> Mapping[str, Sequence[str]]:
     of_project = ("--project", str(project), "--json")
     return {
         EMPTY: (sys.executable, "-c", "pass"),
-        IMPORT: (sys.executable, "-c", IMPORT),
+        TABLES: (sys.executable, "-c", TABLES),
+        DEFINITIONS: (sys.executable, "-c", DEFINITIONS),
         "--help": (*tandem, "--help"),
         "--version": (*tandem, "--version"),
         "query": (*tandem, "query", published.VIEW, "--key", f"page={published.page(1)}", *of_project),
@@ -52,19 +58,21 @@ def measured(folder: Path, rounds: int) -> dict[str, Estimate]:
             done = subprocess.run(words, env=compiled, check=False, capture_output=True, text=True)
             seconds.setdefault(name, []).append(time.perf_counter() - start)
             # `status` also ends with 1 if it finds something wrong: here nothing runs.
-            if done.returncode not in ((0, 1) if name == "status" else (0,)) or bool(done.stdout) == (name in (EMPTY, IMPORT)):
+            if done.returncode not in ((0, 1) if name == "status" else (0,)) or bool(done.stdout) == (name in _SILENT):
                 raise TandemError(f"{name} ended with exit code {done.returncode}: {done.stderr.strip()}")
     return {name: middle(some[1:]) for name, some in seconds.items()}
 
 
 def lines(found: Mapping[str, Estimate]) -> list[str]:
     """A line for each."""
-    base, needed = found[EMPTY].value, found[IMPORT].value
-    return [
-        f"{name:<26} {1000 * one.value:6.0f} ms ({1000 * (one.low or 0):.0f} to {1000 * (one.high or 0):.0f})   "
-        f"{one.value / base:5.1f} times {EMPTY}   {one.value / needed:5.2f} times {IMPORT}"
-        for name, one in found.items()
-    ]
+    empty = found[EMPTY].value
+    told = []
+    for name, one in found.items():
+        line = f"{name:<41} {1000 * one.value:6.0f} ms ({1000 * (one.low or 0):.0f} to {1000 * (one.high or 0):.0f})"
+        line += f"   {one.value / empty:5.1f} times {EMPTY}"
+        needed = _NEEDED.get(name)
+        told.append(line if needed is None else f"{line}   {one.value / found[needed].value:5.2f} times {needed}")
+    return told
 
 
 def main() -> None:
