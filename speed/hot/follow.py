@@ -105,7 +105,7 @@ class HotFollower:
     _ends: dict[Partition, int] = field(default_factory=dict, init=False)
     _waiting: list[pa.Table] = field(default_factory=list, init=False, repr=False)
     _looked: float = field(default=0.0, init=False)
-    _asked: float = field(default=0.0, init=False)
+    _broker_asked: float = field(default=0.0, init=False)
     _compared: float = field(default=float("-inf"), init=False)
     _covered: float = field(default=0.0, init=False)
     _fold_began: float = field(default=float("-inf"), init=False)
@@ -142,7 +142,7 @@ class HotFollower:
         views = {fingerprints[name]: view for name, view in self.views.items()}
         most = self.settings.serving.hot_mb << 20
         self.tail = HotTail(task, self.source, views, base, before, firsts, _caught_up(commits), most, secrets.randbits(62))
-        self._covered = self._asked = self.clock()
+        self._covered = self._broker_asked = self.clock()
         self._publish(HotChange(base))
 
     def step(self, wait_s: float) -> bool:
@@ -213,7 +213,7 @@ class HotFollower:
     def _fold(self) -> bool:
         end = upper(self.tail.end, Position.of(self._ends))
         new = end != self.tail.end
-        if not new and self.away is None and self.clock() - self._asked < _ASK_S:
+        if not new and self.away is None and self.clock() - self._broker_asked < _ASK_S:
             return False
         # After the fetch, as before a commit: what was read may be another topic's of the same name.
         if not self._answers() or not new:
@@ -239,7 +239,7 @@ class HotFollower:
             if now != self._topics:
                 same = {topic.id for topic in now} == {topic.id for topic in self._topics}
                 raise Ended("a topic has more partitions now") if same else RecordsLost("the topics have changed")
-        self._asked = self.clock()
+        self._broker_asked = self.clock()
         if (was is None) != (self.away is None):
             self._publish(HotChange(self.tail.base))
         return self.away is None

@@ -60,7 +60,7 @@ def following(world: World, base: Position, *, most: int | None = None) -> tuple
     found.tail = HotTail(task, source, world.project.views, base, Before(DedupWindow(0)), most=most)
     reader: Any = Reader()
     found._reader = reader
-    found._asked = found._covered = found.clock()
+    found._broker_asked = found._covered = found.clock()
     return found, sent
 
 
@@ -163,7 +163,7 @@ def test_rows_that_only_one_side_has_differ_whichever_side_it_is(kind: str) -> N
 def test_a_broker_that_is_away_is_reported_and_the_hot_commits_stay(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     world = nine_hits(tmp_path)
     one, sent = following(world, world.writer.end, most=0)
-    one._asked = time.monotonic() - 60
+    one._broker_asked = time.monotonic() - 60
 
     def away(*_: object) -> Any:
         raise kafka.NoBroker("Kafka does not answer")
@@ -243,7 +243,7 @@ def test_folds_use_a_part_of_a_core_but_for_records_that_wait(tmp_path: Path, mo
     one, _ = following(world, world.writer.end)
     now, used, slept = [100.0], [7.0], list[float]()
     one.clock, one.cpu = lambda: now[0], lambda: used[0]
-    one._asked = one._covered = one._looked = 100.0
+    one._broker_asked = one._covered = one._looked = 100.0
 
     def sleep(seconds: float) -> None:
         slept.append(seconds)
