@@ -19,6 +19,7 @@ import psutil
 import pyarrow as pa
 from pyspark.sql import DataFrame, SparkSession
 
+from infra.process.returned_memory import of_executors, return_freed_memory
 from infra.settings import Settings, Spark
 from infra.spark.session import get_or_create_session
 from speed.dedup.dedup_window import DedupWindow
@@ -160,8 +161,9 @@ def main() -> None:
     parser.add_argument("--rounds", type=int, default=12)
     chosen = parser.parse_args()
     with tempfile.TemporaryDirectory() as folder:
+        return_freed_memory()  # as the speed layer does
         settings = Settings(state=folder, spark=Spark(master=f"local[{PARTITIONS}]"))
-        spark = get_or_create_session(settings, "bench", environ=dict(os.environ), conf=CONF | _CONF)
+        spark = get_or_create_session(settings, "bench", environ=dict(os.environ), conf=CONF | of_executors() | _CONF)
         found = list(measured(spark, chosen.events, chosen.rounds))
         spark.stop()
     base = median(seconds for kind, seconds, _, _ in found if kind == "none")

@@ -1,13 +1,14 @@
 """Find the positions of duplicate events, exactly, over all history, in bounded memory.
 
 1. Hashes. Duplicates have equal 64-bit hashes of identity and event time, which the files of the events have
-   (`ledger/files/identity_hashes.py`). Tasks first shuffle only hashes, eight bytes an event, into buckets that sort them. If no
-   hash occurs twice, no event is a duplicate: equal identities have equal hashes.
+   (`ledger/files/identity_hashes.py`). Only hashes are compared, eight bytes an event. If no hash occurs twice, no event is a
+   duplicate: equal identities have equal hashes. The driver reads and sorts up to 16 million hashes of files, or up to 4 million
+   that tasks compute; more are shuffled into buckets that sort them.
 2. Suspects. The few events whose hash occurs twice are shuffled whole, by hash, and the kernel's `deduplicate` decides among
    them. It also separates different events whose hashes are equal by chance.
 
-A few million hashes are not shuffled: the driver reads and sorts them. If the suspects are few as well, and all history is
-folded, step 2 is a part of the fold, which reads the events anyway (`Duplicates.suspects`, `batch/fold/suspects.py`).
+If the suspects are few, and all history is folded, step 2 is a part of the fold, which reads the events anyway
+(`Duplicates.suspects`, `batch/fold/suspects.py`).
 
 If only the newest range of the log is searched, hashes of the history are not shuffled: each task compares its part of the
 history with the hashes of the new events, and returns the few events that match.
@@ -174,14 +175,10 @@ def _compared_hashes(
 def _stored_hashes(search: Search, slices: Sequence[Slice]) -> list[bytes] | None:
     """The sorted hashes of each slice, read in this process; None if some file of them has no hashes. Raises Unreadable."""
     name = _identity_hash(search).name
-
-    def read(part: Slice) -> bytes | None:
-        return _slice_hashes(search, part) if stored(search.events, part, name) else None
-
     with ThreadPoolExecutor(_READERS) as readers:
-        pieces = [reading.result() for reading in [readers.submit(read, part) for part in slices]]
-    found = [piece for piece in pieces if piece is not None]
-    return found if len(found) == len(pieces) else None
+        if not all(readers.map(lambda part: stored(search.events, part, name), slices)):
+            return None
+        return [*readers.map(partial(_slice_hashes, search), slices)]
 
 
 def by_value(pieces: Sequence[bytes], parts: int) -> Iterator[Iterator[bytes]]:

@@ -6,7 +6,7 @@ from cli.command import signals
 from cli.command.call import Call
 from cli.command.command_log import part_log
 from cli.run import part_processes
-from infra.process.returned_memory import return_freed_memory
+from infra.process.returned_memory import of_executors, return_freed_memory
 from infra.spark.session import get_or_create_session
 from speed.process import speed_layer
 from speed.source.query import CONF
@@ -29,7 +29,7 @@ def run(call: Call) -> None:
                     settings,
                     part_processes.SPEED,
                     environ=call.environ,
-                    conf=CONF,
+                    conf={**CONF, **of_executors()},
                     cores=settings.speed.cores_max,
                     debug=call.debug,
                 ),

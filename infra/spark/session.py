@@ -51,7 +51,7 @@ _FRUGAL: Final = "-XX:TieredStopAtLevel=1"
 _SERIAL: Final = "-XX:+UseSerialGC"
 _SMALL_HEAP: Final = (
     "-Xms96m",
-    # Results of tasks outlive a collection or two: half as much room for survivors would fill the part for old objects with them.
+    # Results of tasks outlive a collection or two: with half the survivor space they would be promoted to the old generation.
     "-Xmn40m",
     "-XX:SurvivorRatio=3",
     "-XX:MinHeapFreeRatio=25",
@@ -63,6 +63,9 @@ _SMALL_HEAP: Final = (
 _IN_PLACE: Final = ("-XX:+UnlockDiagnosticVMOptions", "-XX:ArchiveRelocationMode=0")
 """A class archive at a fixed address keeps most of its pages as in the file: JVMs share them, and the kernel can drop them."""
 _COLLECTOR: Final = re.compile(r"-XX:\+Use\w+GC\b")
+"""Java refuses two."""
+_HEAP: Final = re.compile(r"-Xm[ns]|-XX:\w*(HeapFreeRatio|HeapSize|NewSize|NewRatio|SurvivorRatio|RAM\w*|MetaspaceSize)=")
+"""Who names some of these options names all: Java refuses some pairs of sizes and shares."""
 _PANDAS_CHECK: Final = "require_minimum_pandas_version"
 _LOOK_S: Final = 5.0
 _CULPRIT_LINES: Final = 3
@@ -103,7 +106,8 @@ def get_or_create_session(
         archive = java_home.class_archive(found, environ)
         options = [f"-XX:SharedArchiveFile={archive}", *_IN_PLACE] if archive.exists() else []
         options += [] if optimized else [_FRUGAL]
-        options += [] if _names_collector(configured) else [_SERIAL, *([] if optimized else _SMALL_HEAP)]
+        own = _java_options(configured)
+        options += [] if _COLLECTOR.search(own) else [_SERIAL, *([] if optimized or _HEAP.search(own) else _SMALL_HEAP)]
         _launch(settings, app, configured, found, options, debug=debug)
     builder = SparkSession.builder
     for name, value in configured.items():
@@ -119,8 +123,8 @@ def _launch(
     logging_options = f"-Dlog4j2.configurationFile=file:{told} -Dtandem.log={'warn' if debug else 'error'} -XX:-UsePerfData"
     given = properties.get("spark.driver.extraJavaOptions", "")
     configured = SparkConf(loadDefaults=False).setAll(list(properties.items()))
-    if not cluster.remote(settings) and worker_sockets.ENABLED not in properties:
-        configured.setAll(list(worker_sockets.properties().items()))
+    if not cluster.remote(settings):
+        configured.setAll(list(worker_sockets.properties(properties).items()))
     configured.set("spark.driver.extraJavaOptions", " ".join([logging_options, *options, given]).strip())
     configured.setMaster(settings.spark.master).setAppName(f"tandem {app}")
     set_environment(settings, found)
@@ -146,6 +150,8 @@ def _launch(
     try:
         with own_handlers(), bounded:
             context = SparkContext(conf=configured, gateway=gateway)
+            if not cluster.remote(settings):
+                worker_sockets.connect_workers(context)
     except SPARK_ERRORS as error:
         why = None if debug else executors.why_no_session(log, start)
         at = f" on {settings.spark.master}" if cluster.remote(settings) else ""
@@ -169,11 +175,10 @@ def _launch(
             raise
 
 
-def _names_collector(properties: Mapping[str, str]) -> bool:
-    """Whether the user's options of the JVM name a garbage collector: Java refuses two."""
+def _java_options(properties: Mapping[str, str]) -> str:
+    """The user's own options of the driver's JVM."""
     given = [properties.get("spark.driver.extraJavaOptions", ""), properties.get("spark.driver.defaultJavaOptions", "")]
-    given += [os.environ.get(name, "") for name in ("JAVA_TOOL_OPTIONS", "JDK_JAVA_OPTIONS", "_JAVA_OPTIONS")]
-    return any(map(_COLLECTOR.search, given))
+    return " ".join([*given, *(os.environ.get(name, "") for name in ("JAVA_TOOL_OPTIONS", "JDK_JAVA_OPTIONS", "_JAVA_OPTIONS"))])
 
 
 @contextmanager

@@ -49,7 +49,9 @@ def reason(error: BaseException) -> str:
 
 
 def unreadable(what: str, error: BaseException) -> NoReturn:
-    """Raise Unreadable with the table, or its file, and the first line of the reason."""
+    """Raise Unreadable with the table, or its file, and the first line of the reason; an error of memory stays what it is."""
+    if isinstance(error, MemoryError):  # Arrow's is both
+        raise error
     advice = "; restore it, or remove it if it can be rebuilt"
     if isinstance(error, TandemError):  # its sentence already has the advice
         advice = ""

@@ -9,7 +9,6 @@ from typing import Final
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.streaming.query import StreamingQuery
 
-from infra.process.returned_memory import POOL, TRIM
 from infra.spark.kafka_source import topic_offsets
 from ledger.log.positions import Position, upper
 from speed.micro_batch.log_tail import Tail
@@ -25,8 +24,6 @@ CONF: Final = {
     "spark.scheduler.mode": "FAIR",
     # The interval at which a query without new records reports that it has polled (infra/process/pulse.py).
     "spark.sql.streaming.noDataProgressEventInterval": "1000",
-    # Workers live as long as the layer, and return what a micro-batch used. Those of a cluster do not inherit it from the driver.
-    **{f"spark.executorEnv.{name}": value for name, value in (POOL, TRIM)},
 }
 """Spark properties of a session in which queries run."""
 

@@ -164,8 +164,8 @@ class Peers:
             target += b"?" + quote(query.decode("latin-1"), safe=_ASCII).encode()
         kept = [(name, value) for name, value in scope["headers"] if name not in _BETWEEN_TWO]
         address = (scope.get("client") or ("",))[0]
-        # To connect over such a socket takes no time: a limit would count a pause of this process as the other's silence.
-        timeout = httpx.Timeout(self.seconds, connect=None).as_dict()
+        # To connect takes time only if many wait already. A shorter limit would take a pause of this process for that.
+        timeout = httpx.Timeout(self.seconds).as_dict()
         return httpx.Request(
             scope["method"],
             "http://worker",

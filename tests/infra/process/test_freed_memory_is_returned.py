@@ -1,4 +1,4 @@
-"""A process returns the memory that it frees, and so do its children, unless the user's environment says otherwise."""
+"""A process returns the memory that it frees, and tells its children to, unless the user's environment says otherwise."""
 
 import os
 import subprocess
@@ -9,7 +9,7 @@ import pytest
 BLOCKS = """
 import gc, os, sys
 import pyarrow as pa
-from infra.process.returned_memory import return_freed_memory
+from infra.process.returned_memory import of_executors, return_freed_memory
 
 def used():
     return next(int(line.split()[1]) for line in open("/proc/self/status") if line.startswith("RssAnon:")) >> 10
@@ -23,13 +23,15 @@ most = used()
 del blocks
 gc.collect()
 print(most - before, used() - before, pa.default_memory_pool().backend_name, *map(os.environ.get, sys.argv[2:]))
+if sys.argv[1] == "returns":
+    assert of_executors() == {f"spark.executorEnv.{name}": os.environ[name] for name in sys.argv[2:]}
 """
 NAMES = ("MALLOC_TRIM_THRESHOLD_", "MALLOC_ARENA_MAX", "ARROW_DEFAULT_MEMORY_POOL")
 
 
 def told(which: str, **variables: str) -> tuple[int, int, list[str]]:
     """Megabytes that a process has more at its peak and at its end, its Arrow's allocator and its variables."""
-    if not sys.platform.startswith("linux") or "glibc" not in os.confstr("CS_GNU_LIBC_VERSION"):  # type: ignore[operator]
+    if not sys.platform.startswith("linux") or "glibc" not in os.confstr("CS_GNU_LIBC_VERSION"):
         pytest.skip("this system's malloc is not glibc's")
     kept = {name: value for name, value in os.environ.items() if name not in NAMES}
     command = [sys.executable, "-c", BLOCKS, which, *NAMES]

@@ -64,6 +64,11 @@ session = get_or_create_session(Settings(state=sys.argv[1], spark=Spark(master="
 print(*session.sparkContext.parallelize([0], 1).flatMap(lambda _: __import__("sys").modules).collect())
 session.range(1).mapInArrow(lambda batches: batches, "id long").toArrow()
 print("pandas" in sys.modules)
+tasks = session.sparkContext.parallelize([0], 1)
+frozen = [tasks.map(lambda _: __import__("gc").get_freeze_count()).collect()[0]]
+tasks.map(lambda _: bool(__import__("wave"))).collect()
+frozen += tasks.map(lambda _: __import__("gc").get_freeze_count()).collect()
+print(frozen[0] < frozen[1])
 """
 
 
@@ -107,6 +112,8 @@ def test_the_jvm_uses_the_class_archive_of_set_up(spark: SparkSession) -> None:
         ("-XX:TieredStopAtLevel=4 -XX:+UseParallelGC", "", False, ["-XX:TieredStopAtLevel=4", "-XX:+UseParallelGC"]),
         ("", "-XX:+UseG1GC", False, ["-XX:+UseG1GC", "-XX:TieredStopAtLevel=1"]),
         ("", "", True, ["-XX:+UseSerialGC"]),
+        ("-XX:MinHeapFreeRatio=50", "", False, ["-XX:TieredStopAtLevel=1", "-XX:+UseSerialGC", "-XX:MinHeapFreeRatio=50"]),
+        ("", "-Xmn64m", False, ["-Xmn64m", "-XX:TieredStopAtLevel=1", "-XX:+UseSerialGC"]),
     ],
 )
 def test_the_jvm_is_frugal_unless_it_has_work_or_the_user_says_otherwise(
@@ -125,10 +132,11 @@ def test_workers_share_their_imports_and_nobody_imports_pandas(tmp_path: Path) -
     command = [sys.executable, "-c", IMPORTS, str(tmp_path / "state")]
     surroundings = {**environ(), "PYTHONPATH": PYTHONPATH}
     done = subprocess.run(command, env=surroundings, capture_output=True, text=True, check=True, timeout=120)
-    modules, driver_has_pandas = done.stdout.splitlines()
+    modules, driver_has_pandas, spares_imports = done.stdout.splitlines()
     assert {"pyspark.worker", "pyarrow", "views.kernel.kernel"} <= set(modules.split())
     assert "pandas" not in modules.split()
     assert driver_has_pandas == "False"
+    assert spares_imports == "True"
 
 
 @pytest.mark.slow

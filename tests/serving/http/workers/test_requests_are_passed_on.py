@@ -1,6 +1,7 @@
 """A request that another worker owns reaches it as it is; what that cannot answer is answered and recorded here."""
 
 import asyncio
+import socket
 import time
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager, suppress
@@ -186,6 +187,17 @@ async def test_a_pause_while_it_connects_is_not_the_owners_silence(served: Serve
     monkeypatch.setattr(anyio, "connect_unix", paused)
     async with served.client() as client, owner(served, listens):
         assert (await client.get("/views/per_page/rows?cursor=0~a")).status_code == 200
+
+
+async def test_an_owner_that_accepts_nobody_is_waited_for_no_longer(served: Served) -> None:
+    assert served.peers is not None
+    served.peers.seconds = 0.5
+    with socket.socket(socket.AF_UNIX) as deaf:
+        deaf.bind(str(served.peers.sockets[0]))
+        deaf.listen(0)
+        async with served.client() as client:
+            found = await asyncio.gather(*(client.get("/views/per_page/rows?cursor=0~a") for _ in range(5)))
+    assert [one.status_code for one in found] == [504] * 5
 
 
 async def test_what_the_owner_does_not_answer_is_answered_and_recorded(served: Served) -> None:
