@@ -38,7 +38,7 @@ def compact(tables: Tables, address: str, where: Columns, end: Position, *, file
     """Rewrite small neighbouring files as files of about `file_bytes`, in one commit. Returns the numbers before and after.
 
     `end` is the end of the log in the table. Removed files stay on the disk for their readers. If killed, it leaves files that
-    belong to no table. For the table's one writer. Raises Conflict, Unwritable, RowsLost.
+    belong to no table. For the table's one writer. Raises Conflict, Unreadable, Unwritable, RowsLost.
     """
     handle = delta_tables.open_table(tables, address)
     files = [] if handle is None else file_ranges(handle, where)

@@ -47,9 +47,10 @@ def rebuild(
 
 
 def find_duplicates(batch: BatchRun, files: EventFiles, scratch: Location) -> Duplicates:
-    """Find the duplicates among the events to fold, and those that repeat an event below the start. Raises TaskFailed.
+    """Find the duplicates among the events to fold, and those that repeat an event below the start.
 
-    If exactly the searched events are folded, few suspects are left to the fold: it reads them anyway.
+    If exactly the searched events are folded, few suspects are left to the fold: it reads them anyway. Raises TaskFailed,
+    Unreadable.
     """
     log, archived, slices = files.log, files.archived, files.slices
     if not slices.searched:

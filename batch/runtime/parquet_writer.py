@@ -106,7 +106,7 @@ class TableFile:
         )
 
     def _encodings(self) -> dict[str, Any]:
-        """Dictionaries only where values repeat: those of distinct values take longer than the values to write and to read."""
+        """Dictionaries only where values repeat: for distinct values a dictionary is slower to write and to read."""
         deltas = [name for name in self.bounded if self.in_log_order and _is_wide(self.schema.field(name).type)]
         plain = [field.name for field in self.beside]
         if not deltas and not plain:

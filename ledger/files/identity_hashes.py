@@ -4,7 +4,7 @@ Two events are duplicates only if their hashes are equal (`batch/fold/duplicates
 identities at hand, so it writes the hashes once: a search then reads eight bytes an event, and no identity.
 
 The table's schema lacks the column, so readers of the table do not see it, and files without it stay valid: those of an earlier
-release of Tandem or DuckDB, or of a source whose identity has changed since. Of these files the identity is read.
+release of Tandem or DuckDB, or of a source whose identity has changed since. Of these files a job of Spark reads the identity.
 """
 
 import hashlib
