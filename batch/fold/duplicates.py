@@ -176,9 +176,9 @@ def _stored_hashes(search: Search, slices: Sequence[Slice]) -> list[bytes] | Non
     """The sorted hashes of each slice, read in this process; None if some file of them has no hashes. Raises Unreadable."""
     name = _identity_hash(search).name
     with ThreadPoolExecutor(_READERS) as readers:
-        if not all(readers.map(lambda part: stored(search.events, part, name), slices)):
+        if not all(one.result() for one in [readers.submit(stored, search.events, part, name) for part in slices]):
             return None
-        return [*readers.map(partial(_slice_hashes, search), slices)]
+        return [one.result() for one in [readers.submit(_slice_hashes, search, part) for part in slices]]
 
 
 def by_value(pieces: Sequence[bytes], parts: int) -> Iterator[Iterator[bytes]]:
