@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 from py4j.protocol import Py4JNetworkError
 from pyspark import SparkContext
+from pyspark.sql import SparkSession
 
 from infra.settings import Settings, Spark
 from infra.spark import executors
@@ -147,8 +148,10 @@ def test_the_time_in_which_yarns_client_sends_files_does_not_count(tmp_path: Pat
 
 
 def test_a_session_that_does_not_start_in_time_is_ended_with_the_reason(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    for name in ("_gateway", "_jvm"):
-        monkeypatch.setattr(SparkContext, name, "of the ended JVM")
+    known = [(SparkContext, name) for name in ("_gateway", "_jvm", "_active_spark_context")]
+    known += [(SparkSession, name) for name in ("_instantiatedSession", "_activeSession")]
+    for place, name in known:  # all that is forgotten: this process may have a session of other tests
+        monkeypatch.setattr(place, name, "of the ended JVM")
     settings = Settings(spark=Spark(master="yarn", executor_wait_s=1))
     said = log(tmp_path / "spark-x.log", (RETRIED, ""))
     java = subprocess.Popen(["sleep", "60"])
@@ -161,7 +164,7 @@ def test_a_session_that_does_not_start_in_time_is_ended_with_the_reason(tmp_path
     with pytest.raises(executors.NoExecutor) as raised:
         start()
     assert str(raised.value) == "no executor came within 1 s on yarn: rm/10.0.0.5:8032 cannot be reached"
-    assert SparkContext._gateway is SparkContext._jvm is None, "the next session starts another"
+    assert {getattr(place, name) for place, name in known} == {None}, "the next session starts another"
 
 
 def test_executors_that_come_one_after_the_other_are_all_waited_for(monkeypatch: pytest.MonkeyPatch) -> None:
