@@ -52,7 +52,7 @@ _SERIAL: Final = "-XX:+UseSerialGC"
 _SMALL_HEAP: Final = (
     "-Xms96m",
     # Results of tasks outlive a collection or two: with half the survivor space they would be promoted to the old generation.
-    "-Xmn40m",
+    "-Xmn32m",
     "-XX:SurvivorRatio=3",
     "-XX:MinHeapFreeRatio=25",
     "-XX:MaxHeapFreeRatio=40",

@@ -108,7 +108,7 @@ def test_the_jvm_uses_the_class_archive_of_set_up(spark: SparkSession) -> None:
 @pytest.mark.parametrize(
     ("given", "variable", "optimized", "found"),
     [
-        ("", "", False, ["-XX:TieredStopAtLevel=1", "-XX:+UseSerialGC", "-Xms96m", "-Xmn40m", "-XX:MinHeapFreeRatio=25"]),
+        ("", "", False, ["-XX:TieredStopAtLevel=1", "-XX:+UseSerialGC", "-Xms96m", "-Xmn32m", "-XX:MinHeapFreeRatio=25"]),
         ("-XX:TieredStopAtLevel=4 -XX:+UseParallelGC", "", False, ["-XX:TieredStopAtLevel=4", "-XX:+UseParallelGC"]),
         ("", "-XX:+UseG1GC", False, ["-XX:+UseG1GC", "-XX:TieredStopAtLevel=1"]),
         ("", "", True, ["-XX:+UseSerialGC"]),
