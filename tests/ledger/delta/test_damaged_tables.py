@@ -231,3 +231,9 @@ def test_an_error_with_advice_of_its_own_gets_no_other() -> None:
         unreadable("s3://bucket/table", StoreFailed("a request failed; run the command again"))
 
     assert str(raised.value) == "cannot read table s3://bucket/table: a request failed; run the command again"
+
+
+def test_a_lack_of_memory_damages_no_table() -> None:
+    """Arrow's error of memory is an error of Arrow, too, which otherwise speaks of a file."""
+    with pytest.raises(MemoryError, match="malloc of 9 bytes failed"):
+        unreadable("/state/table", pa.ArrowMemoryError("malloc of 9 bytes failed"))
