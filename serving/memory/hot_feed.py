@@ -5,6 +5,8 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Final
 
+import msgspec
+
 from ledger.log.positions import distance
 from ledger.realtime.hot_chain import HotChange, HotCommits, changed
 from ledger.realtime.hot_messages import HotMessage, HotStatus, message_of
@@ -15,7 +17,7 @@ REPORT_S: Final = 0.5
 
 @dataclass
 class HotFeed:
-    """Hot commits by release and source; `clock` returns monotonic seconds, `woken` is called after each change.
+    """Hot commits by release and source; `clock` returns monotonic seconds, `woken` is called whenever answers may change.
 
     While somebody asks for answers `wanted` is called, at most every REPORT_S.
 
@@ -65,6 +67,7 @@ class HotFeed:
         """Apply a message. Raises TandemError if it cannot be read."""
         place, change = (message.release, message.source), message.change
         with self._lock:
+            before = self._counted(place)
             for other in [known for known in self._statuses if known[0] != message.release]:
                 # Another release is live now; answers of the former one stay until this one has come as far.
                 del self._statuses[other]
@@ -81,7 +84,16 @@ class HotFeed:
             else:
                 self._commits[place] = changed(self._commits.get(place, ()), change)
                 self._lost.discard(place)
-        self.woken()
+            same = before == self._counted(place)
+        # Merged neighbours count what they counted apart: readers get them with the next records.
+        if not same:
+            self.woken()
+
+    def _counted(self, place: tuple[int, str]) -> tuple[object, ...]:
+        """What answers show of a source: its status without the bytes, the losses, and which range whose hot commits count."""
+        commits, status = self._commits.get(place), self._statuses.get(place)
+        sized = status and msgspec.structs.replace(status, nbytes=0)
+        return sized, self.losses, commits and (commits[0].epoch, commits[0].start, commits[-1].end)
 
     def disconnect(self, why: str) -> None:
         """Drop everything: the process has ended. What is part of answers stays there for a while."""

@@ -59,6 +59,11 @@ class Tail:
         return self if self.cold is None or len(hot) == len(self.hot) else self.cold.with_hot(hot)
 
     @property
+    def hot_throughout(self) -> frozenset[str]:
+        """The fingerprints of the views that all hot commits have."""
+        return frozenset.intersection(*(frozenset(commit.partials) for commit in self.hot)) if self.hot else frozenset()
+
+    @property
     def counts(self) -> Counts:
         """The counts of the records of `[cut, end)`."""
         return plus(*(commit.counts for commit in self.every))
@@ -108,6 +113,13 @@ class Snapshot:
     def tiled(self) -> bool:
         """Whether every source can be answered."""
         return all(tail.problem is None for tail in self.tails.values())
+
+    @property
+    def all_hot(self) -> bool:
+        """Whether the answers of every view count all hot commits of its source, and every source has some."""
+        live = {view.fingerprint for view in self.publication.views.values()}
+        counted = {mark for tail in self.tails.values() for mark in tail.hot_throughout}
+        return bool(live) and live <= counted and all(tail.hot for tail in self.tails.values())
 
     @property
     def positions(self) -> dict[str, Position]:

@@ -10,6 +10,7 @@ at.
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
+from functools import cached_property
 from itertools import groupby
 from typing import Final
 
@@ -73,7 +74,7 @@ class Segment:
     commit: Commit
     identities: Identities = field(repr=False)
 
-    @property
+    @cached_property
     def nbytes(self) -> int:
         """About the bytes of memory that it uses."""
         partials = sum(len(partial) for partial in self.commit.partials.values())

@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from typing import Final, TypeVar
 
 from ledger.delta.watched_table import SELDOM_S
+from ledger.realtime.hot_chain import LOOK_S
 from serving.access.fair_pool import FairPool
 from serving.http.answers.cache import AnswerCache
 from serving.memory.store import Pinned
@@ -26,8 +27,9 @@ class Lane:
     """Follows every commit and publication while it is `open`; `every` is the time between two polls, in seconds.
 
     Between two polls at least half of that time passes, also after a call of `wake` or a slow poll. After `wake` it answers with
-    hot commits at once if that needs no poll. While `rests(pinned)` is true, only a publication can be new, and it polls every
-    `SELDOM_S` seconds.
+    hot commits at once if that needs no poll. While all answers count hot commits, to which commits could add nothing, it polls
+    every `LOOK_S` seconds, unless `every` is longer. While `rests(pinned)` is true, only a publication can be new, and it polls
+    every `SELDOM_S` seconds.
     `clock` returns monotonic seconds; `polled` receives the result of each poll and its duration in seconds.
     """
 
@@ -139,7 +141,7 @@ class Lane:
     async def _follow(self) -> None:
         least = self.every / 2
         began, stale = self.clock(), False
-        earliest, due = began + least, began + self.every
+        earliest, due = began + least, began + self._every
         while True:
             if (left := due - self.clock()) > 0:
                 with suppress(TimeoutError):
@@ -152,12 +154,18 @@ class Lane:
                         stale = True
                     continue
             if not stale and self.clock() < began + SELDOM_S and await self._rests():
-                due = self.clock() + self.every
+                due = self.clock() + self._every
                 continue
             began, stale = self.clock(), False
             await self._poll()
             earliest = self.clock() + least
-            due = max(earliest, began + self.every)
+            due = max(earliest, began + self._every)
+
+    @property
+    def _every(self) -> float:
+        """Seconds between two polls, if nothing wakes it."""
+        hot = isinstance(self.newest, Snapshot) and self.newest.all_hot
+        return max(self.every, LOOK_S) if hot else self.every
 
     async def _refresh_hot(self) -> bool:
         """Answer with hot commits that have just arrived; false if the tables have to be polled for that."""

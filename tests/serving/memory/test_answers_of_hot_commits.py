@@ -496,6 +496,26 @@ def test_each_change_wakes_and_a_lost_process_is_the_reason_of_every_source() ->
     assert feed.statuses == {(1, "others"): HotStatus("it has ended"), (1, SOURCE): HotStatus("it has ended")}
 
 
+def test_merged_neighbours_wake_nobody_and_answers_stay_right(world: World) -> None:
+    woken = list[int]()
+    feed = HotFeed(Clock(), lambda: woken.append(1))
+    connection = Connection(Store(world.tables, 1, hot=feed))
+    connection.refresh()
+    hot = Hot(world, feed)
+    for number in (10, 11):
+        world.append(0, hit("/", number))
+        hot.read(world.end)
+        connection.refresh()
+    heard = len(woken)
+    feed.apply(message_of(1, SOURCE, HotStatus(nbytes=1), HotChange(position(9), hot.commit(position(9), position(11)))))
+    assert (len(feed.commits(1, SOURCE)), len(woken)) == (1, heard)
+    world.append(0, hit("/", 12))
+    hot.read(world.end)
+    assert len(woken) == heard + 1
+    connection.refresh()
+    check(world, connection, position(12))
+
+
 def test_a_source_that_a_new_release_lacks_has_no_state(world: World, feed: HotFeed) -> None:
     world.append(0, hit("/", 10))
     Hot(world, feed).read(world.end)

@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 
 from ledger.delta.watched_table import SELDOM_S
+from ledger.realtime.hot_chain import LOOK_S
 from serving.http.answers import lane as lanes
 from serving.http.answers.cache import AnswerCache
 from serving.http.answers.lane import Lane
@@ -117,6 +118,23 @@ def test_hot_commits_are_answered_at_once_and_without_a_poll(tmp_path: Path) -> 
         assert len(polls.times) == 1
 
     asyncio.run(followed())
+
+
+@pytest.mark.parametrize("aside", [False, True])
+def test_while_all_answers_count_hot_commits_polls_are_seldom(*, aside: bool, tmp_path: Path) -> None:
+    async def followed() -> list[float]:
+        world, polls, feed = nine_hits(tmp_path), Polls(), HotFeed(time.monotonic)
+        lane = Lane(AnswerCache(Store(world.tables, 1, hot=feed), 1 << 20), 0.01, time.monotonic, polls.polled)
+        world.append(0, hit("/", 10))
+        live = [view.fingerprint for view in world.live.views.values()]
+        Hot(world, feed, aside=frozenset(live[:1]) if aside else frozenset()).read(world.end)
+        async with lane.open():
+            await asyncio.wait_for(polls.enough.wait(), 60)
+        return polls.times
+
+    gaps = [later - earlier for earlier, later in pairwise(asyncio.run(followed()))]
+    assert aside or min(gaps) >= LOOK_S
+    assert not aside or min(gaps) < LOOK_S, "a commit may be ahead of the view that stands aside"
 
 
 def test_an_error_of_any_kind_is_the_answer_until_a_poll_succeeds(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
