@@ -53,6 +53,8 @@ _COMPARE_S: Final = 5.0
 """Seconds between two comparisons with commits: each costs as much as the fold of these commits."""
 _SHARE: Final = 2
 """A fold begins at least this many times its CPU time after the one before it began: folds use a part of one core."""
+_LEAST_S: Final = 0.01
+"""Seconds between the beginnings of two folds, at least, however cheap they are: each costs the server work, too."""
 _UNASKED_S: Final = 0.25
 """Seconds between two folds while nobody asks for answers."""
 _LATE_S: Final = 0.5
@@ -180,7 +182,7 @@ class HotFollower:
             cost = self.cpu() - spent
             self._heavy.judge(self.tail, seconds=self._folding_s, late=behind or self._folding_s > _LATE_S)
             self._fold_began = float("-inf") if behind else began
-            self._pause_s = max(_SHARE * cost, self._poll_s / 2)
+            self._pause_s = max(_SHARE * cost, _LEAST_S)
         return folded
 
     @property
@@ -191,11 +193,7 @@ class HotFollower:
     @property
     def _look_s(self) -> float:
         """Seconds between two polls of the commits; more where each request costs money and no hot commit waits for one."""
-        return max(LOOK_S if self.tables.local or self.tail.segments else SELDOM_S, self._poll_s)
-
-    @property
-    def _poll_s(self) -> float:
-        return self.settings.serving.poll_ms / 1000
+        return max(LOOK_S if self.tables.local or self.tail.segments else SELDOM_S, self.settings.serving.poll_ms / 1000)
 
     def _read(self, wait_s: float) -> bool:
         """Read what is there, after at most `wait_s` seconds; returns whether the log may have more."""

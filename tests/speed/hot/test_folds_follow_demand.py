@@ -3,8 +3,10 @@
 import os
 import threading
 
+import msgspec
 import pytest
 
+from infra.settings import Serving
 from speed.hot.demand import LATELY_S, Demand
 from tests.speed.hot.beside import Beside, beside, layer
 from tests.speed.sales import some
@@ -64,6 +66,20 @@ def test_while_nobody_asks_folds_are_seldom_and_the_next_question_ends_the_pause
     beside.seconds += 0.24
     assert not beside.hot.step(0)
     beside.seconds += 0.01
+    assert beside.hot.step(0)
+    beside.check()
+
+
+def test_seldom_polls_of_the_tables_do_not_slow_folds(beside: Beside) -> None:
+    beside.start()
+    beside.hot.settings = msgspec.structs.replace(beside.hot.settings, serving=Serving(poll_ms=60_000))
+    beside.hot.cpu = lambda: 0.0
+    beside.layer.topic.append(some([1]))
+    assert beside.hot.step(0)
+    beside.layer.topic.append(some([2]))
+    beside.seconds += 0.005
+    assert not beside.hot.step(0)
+    beside.seconds += 0.005
     assert beside.hot.step(0)
     beside.check()
 
