@@ -21,6 +21,7 @@ import typer
 from cli.command import exit_codes
 from cli.command.call import Call, Output, Told, resolve_project
 from cli.command.error_sentence import foreseen, worded
+from cli.command.text_tables import console
 from cli.registry import COMMANDS, OF_CHECKOUT, USAGE
 from infra.folders import CHECKOUT, ROOT
 from views.errors import nearest_first
@@ -92,9 +93,7 @@ def _print(name: str, returned: Any, *, as_json: bool) -> int:
         sys.stdout.write(f"{returned.shown}\n" if returned.shown else "")
         sys.stdout.flush()
     else:
-        from rich.console import Console  # noqa: PLC0415 - most output is text, and rich takes time to import
-
-        Console(soft_wrap=not sys.stdout.isatty()).print(returned.shown)
+        console().print(returned.shown)
     return returned.code
 
 

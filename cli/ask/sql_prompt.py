@@ -2,7 +2,6 @@
 
 import os
 import re
-import sys
 from collections.abc import Callable, Iterator
 from contextlib import suppress
 from datetime import UTC, datetime
@@ -13,9 +12,9 @@ from prompt_toolkit import PromptSession
 from prompt_toolkit.completion import WordCompleter
 from prompt_toolkit.filters import Condition
 from prompt_toolkit.history import FileHistory
-from rich.console import Console
 
 from cli.ask.sql_output import FORMATS, Format, shown
+from cli.command.text_tables import console
 from serving.sql.merged_views import MergedViews, ask, table_schema
 from serving.sql.sandbox import Sandbox
 from serving.sql.sketch_functions import SIGNATURES
@@ -68,7 +67,7 @@ def terminal(
 
 def converse(read: Callable[[], str], sandbox: Sandbox, views: MergedViews, how: Format) -> None:
     """Answer statements and commands until the input ends. Ctrl-C ends a running statement, or discards the typed text."""
-    out = Console(soft_wrap=not sys.stdout.isatty())
+    out = console()
     while True:
         try:
             text = read().strip()

@@ -5,13 +5,23 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Final
 
 if TYPE_CHECKING:
-    from rich.console import RenderableType
+    from rich.console import Console, RenderableType
 
 SCREENFUL: Final = 20
 WIDEST: Final = 50
 """The widest padding of a column; a longer text pushes the rest of its line to the right."""
 
+_PIPED: Final = 10_000
+"""The width of lines in a pipe: a table takes what it needs, and its values are whole."""
+
 Row = Mapping[str, Any]
+
+
+def console() -> "Console":
+    """Standard output for what is more than text: as wide as the terminal, or in a pipe as its widest line."""
+    from rich.console import Console  # noqa: PLC0415 - most output is text, and rich takes time to import
+
+    return Console() if sys.stdout.isatty() else Console(soft_wrap=True, width=_PIPED)
 
 
 def listing(rows: Sequence[Row], *, total: int | None = None, below: Sequence[str] = ()) -> "RenderableType":

@@ -21,8 +21,9 @@ class Serving(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     poll_ms: Annotated[
         Positive,
         Meta(
-            description="Milliseconds between two polls for new commits and publications. While answers count the whole log, an "
-            "object store is polled every 5 seconds, or every `poll_ms` if that is longer."
+            description="Milliseconds between two polls for new commits and publications. While hot tails answer every view, "
+            "polls are at least 250 ms apart. While answers count the whole log, an object store is polled every 5 seconds, or "
+            "every `poll_ms` if that is longer."
         ),
     ] = 50
     rate: Annotated[

@@ -47,24 +47,24 @@ def test_a_question_counts_for_a_while_and_ends_a_wait(clock: Clock) -> None:
     assert not following.is_alive()
 
 
+def folds(beside: Beside, number: int, *, after: float = 0.0) -> bool:
+    """Whether the tail folds so many seconds after a sale of this number."""
+    beside.layer.topic.append(some([number]))
+    beside.seconds += after
+    return beside.hot.step(0)
+
+
 def test_while_nobody_asks_folds_are_seldom_and_the_next_question_ends_the_pause(beside: Beside) -> None:
     asked = False
     beside.start()
     beside.hot.asked = lambda: asked
-    beside.layer.topic.append(some([1]))
-    assert beside.hot.step(0)
-    beside.layer.topic.append(some([2]))
-    beside.seconds += 0.2
-    assert not beside.hot.step(0)
+    assert folds(beside, 1)
+    assert not folds(beside, 2, after=0.2)
     asked = True
     assert beside.hot.step(0)
-    beside.layer.topic.append(some([3]))
-    beside.seconds += 0.1
-    assert beside.hot.step(0)
+    assert folds(beside, 3, after=0.1)
     asked = False
-    beside.layer.topic.append(some([4]))
-    beside.seconds += 0.24
-    assert not beside.hot.step(0)
+    assert not folds(beside, 4, after=0.24)
     beside.seconds += 0.01
     assert beside.hot.step(0)
     beside.check()
@@ -74,11 +74,8 @@ def test_seldom_polls_of_the_tables_do_not_slow_folds(beside: Beside) -> None:
     beside.start()
     beside.hot.settings = msgspec.structs.replace(beside.hot.settings, serving=Serving(poll_ms=60_000))
     beside.hot.cpu = lambda: 0.0
-    beside.layer.topic.append(some([1]))
-    assert beside.hot.step(0)
-    beside.layer.topic.append(some([2]))
-    beside.seconds += 0.005
-    assert not beside.hot.step(0)
+    assert folds(beside, 1)
+    assert not folds(beside, 2, after=0.005)
     beside.seconds += 0.005
     assert beside.hot.step(0)
     beside.check()
