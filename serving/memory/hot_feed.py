@@ -90,7 +90,7 @@ class HotFeed:
             self.woken()
 
     def _counted(self, place: tuple[int, str]) -> tuple[object, ...]:
-        """What answers show of a source: its status without the bytes, the losses, and whose hot commits count which range."""
+        """What answers show of a source: its status without the bytes, the losses, and the epoch and range of its hot commits."""
         commits, status = self._commits.get(place), self._statuses.get(place)
         sized = status and msgspec.structs.replace(status, nbytes=0)
         return sized, self.losses, commits and (commits[0].epoch, commits[0].start, commits[-1].end)

@@ -40,7 +40,7 @@ def state_of(folder: Path, part: str = "speed", *, now: datetime = NOW) -> PartS
 
 
 def beat(folder: Path, pid: int, *, looked: float, at: float = 0.1, live: int = 1, began: str | None = None) -> None:
-    """Write a pulse as of so many seconds ago, with a loop of the live release and one of another that never looked."""
+    """Write a pulse that is `at` seconds old, with a loop of the live release and one of another that never looked."""
     now = time.monotonic()
     loops = (Loop(live, "hits", now - looked, now - looked), Loop(live + 1, "hits", now - 5000))
     found = Pulse(pid, background.start_time(pid) if began is None else began, now - at, live, loops)

@@ -37,7 +37,7 @@ def ago(seconds: float) -> datetime:
 
 
 def loop(looked: float | None = 1, *, moved: float | None = None, waits: str = "", source: str = "hits") -> Loop:
-    """A loop that looked at its log so many seconds ago, or has not yet and began 20 seconds ago."""
+    """Return a loop that last looked at its log `looked` seconds ago, or that began 20 seconds ago and has not looked yet."""
     since = moved if moved is not None else 20 if looked is None else looked
     return Loop(source, ago(since), None if looked is None else ago(looked), waits)
 

@@ -48,7 +48,7 @@ def test_a_question_counts_for_a_while_and_ends_a_wait(clock: Clock) -> None:
 
 
 def folds(beside: Beside, number: int, *, after: float = 0.0) -> bool:
-    """Whether the tail folds so many seconds after a sale of this number."""
+    """Append a sale, let `after` seconds pass, and return whether the tail then folds."""
     beside.layer.topic.append(some([number]))
     beside.seconds += after
     return beside.hot.step(0)

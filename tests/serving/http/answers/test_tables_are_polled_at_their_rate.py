@@ -27,8 +27,9 @@ POLLS = 6
 class Polls:
     """When polls ended; `after` is called after each.
 
-    Between the first of these times and the end of a later poll lie all rests between them, however long the polls take; the ends
-    of two polls can be closer than their beginnings, between which the lane rests.
+    The lane counts its first rest from the end of the first poll, and each later rest from the beginning of a poll. So all rests
+    pass between the first of these times and a later one. Between two later ones less than a rest passes if the later poll is
+    faster.
     """
 
     after: Callable[[], object] = lambda: None
