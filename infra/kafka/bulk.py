@@ -1,7 +1,7 @@
 """The bulk sender, for many records: librdkafka. No other module imports `confluent_kafka`.
 
-It needs a fraction of kafka-python's CPU per record (ARCHITECTURE.md has the figures). Nothing else depends on it: if it is not
-installed, `infra.kafka.sending` uses kafka-python.
+It needs a fraction of kafka-python's CPU per record (docs/design/kafka-clients.md has the figures). Nothing else depends on it:
+if it is not installed, `infra.kafka.sending` uses kafka-python.
 """
 
 import contextlib

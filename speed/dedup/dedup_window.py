@@ -1,7 +1,7 @@
 """The window of counted identities, by which the speed layer drops duplicates of events of earlier micro-batches.
 
 An identity is kept while the commit that counted it, or its own timestamp, lies within the source's `dedup_window`; the setting
-`speed.identities_mb` bounds the memory. ARCHITECTURE.md ("Identity") has the invariant and its reason.
+`speed.identities_mb` bounds the memory. docs/design/duplicates.md has the invariant and its reason.
 
 Each content of an identity takes 32 bytes, and up to three times that while runs are filtered and merged (measured in
 bench/README.md). Runs are merged level by level, so an addition costs little for any number of identities.

@@ -1,6 +1,6 @@
 """For any timestamps and any clock of the layer: duplicates received within the dedup window are recognized.
 
-The law of ARCHITECTURE.md ("Identity") against plain Python: no numpy, no runs, no eviction by levels.
+The law of docs/design/duplicates.md against plain Python: no numpy, no runs, no eviction by levels.
 """
 
 from collections.abc import Iterable, Sequence
