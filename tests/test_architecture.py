@@ -18,6 +18,9 @@ PACKAGES = ("views", "ledger", "infra", "batch", "speed", "serving", "cli")
 TOPS = (*PACKAGES, "dags", "src", "examples", "bench", "tests", "docs")
 NO_NAME_OF_A_ROOM = frozenset({"misc", "common", "core", "utils", "util", "base", "helpers", "shared"})
 
+MOST_BYTES = 20 * 1024
+"""The size of ARCHITECTURE.md."""
+
 MOST_ENTRIES = 16
 """Entries of a folder that a reader scans at once: modules, rooms and other files, without `__init__.py` and `py.typed`."""
 
@@ -63,7 +66,7 @@ def test_a_module_of_the_text_is_named_with_its_ending() -> None:
 
 
 def test_each_room_is_in_the_map() -> None:
-    start = TEXT.index("## The parts")
+    start = TEXT.index("## Rooms")
     rows = re.findall(r"^\| (`.*?) \|", TEXT[start : TEXT.index("\n## ", start + 1)], flags=re.MULTILINE)
     names = [name for row in rows for name in re.findall(r"`([^`]+)`", row)]
     mapped = {name.removesuffix("*.py").rstrip("/") for name in names}
@@ -96,8 +99,14 @@ def test_no_room_and_no_module_has_a_generic_name() -> None:
     assert [str(path) for path in inside if {path.stem, *path.parts} & NO_NAME_OF_A_ROOM] == []
 
 
+def test_the_map_is_short() -> None:
+    """A reader who looks for a place reads it whole; what explains a decision is a page of docs/design."""
+    assert len(TEXT.encode()) <= MOST_BYTES
+
+
 def test_each_design_page_is_listed() -> None:
-    assert re.findall(r"^\| \[[\w-]+\]\(docs/design/([\w-]+\.md)\)", TEXT, flags=re.MULTILINE) == list(DESIGN)
+    listed = re.findall(r"^\| \[[\w-]+\]\(([\w-]+\.md)\)", DESIGN["README.md"], flags=re.MULTILINE)
+    assert listed == [name for name in DESIGN if name != "README.md"]
 
 
 def test_one_constructor_creates_tables_from_settings() -> None:
