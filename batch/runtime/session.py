@@ -13,7 +13,6 @@ from pyspark.sql import SparkSession
 from batch.runtime import table_locks
 from infra.settings import Settings
 from infra.spark.jvm_lock import locker
-from infra.spark.kept import loan
 from infra.spark.session import get_or_create_session
 from ledger.delta.addresses import Tables
 from ledger.delta.fence import LeaseLost
@@ -29,8 +28,7 @@ class BatchRun:
     """One run of a batch command. `by` names it in commits, `say` reports its progress, `now` is the clock.
 
     `started` is called with the Spark session once it has started. A run that `copies` may copy records from the log, which
-    Spark's JVM reads. A run that is `kept` may use the session that `up` keeps (infra/spark/kept); its process ends with the run,
-    and with it the use.
+    Spark's JVM reads.
     """
 
     settings: Settings
@@ -41,7 +39,6 @@ class BatchRun:
     debug: bool = False
     copies: bool = False
     started: Callable[[SparkSession], object] = lambda _: None
-    kept: bool = False
     _leases: dict[str, Lease] = field(default_factory=dict, init=False, repr=False, compare=False)
 
     @cached_property
@@ -56,18 +53,8 @@ class BatchRun:
         return self._session
 
     @cached_property
-    def _kept_session(self) -> loan.Loan | None:
-        """The kept session, if the run gets it. With `debug` the JVM's output goes to the terminal of its own command."""
-        if not self.kept or self.debug:
-            return None
-        return loan.take(self.settings, f"tandem {self.by}", environ=self.environ, say=self.say)
-
-    @cached_property
     def _session(self) -> SparkSession:
-        if self._kept_session is not None:
-            session = self._kept_session.session
-        else:
-            session = get_or_create_session(self.settings, self.by, environ=self.environ, optimized=self.copies, debug=self.debug)
+        session = get_or_create_session(self.settings, self.by, environ=self.environ, optimized=self.copies, debug=self.debug)
         self.started(session)
         return session
 
@@ -77,8 +64,7 @@ class BatchRun:
         return max(1, int(self.session.sparkContext.defaultParallelism))
 
     def hold(self, name: Lock) -> None:
-        """Take the lock of these tables, held until this process and its JVM, or its loan of one, have ended; on an object store
-        also their lease.
+        """Take the lock of these tables, held until this process and its JVM have ended; on an object store also their lease.
 
         Waits for another process up to `batch.lock_wait_s`; then raises LockTimeout. If the lease cannot be renewed, Spark's jobs
         are cancelled, and the run ends with LeaseLost.
@@ -86,8 +72,7 @@ class BatchRun:
         self.tables.make_root()
         if name not in self._leases:
             session = self.session
-            acquire = locker(session) if self._kept_session is None else self._kept_session.try_lock
-            self._keep(name, acquire, lost=session.sparkContext.cancelAllJobs)
+            self._keep(name, locker(session), lost=session.sparkContext.cancelAllJobs)
 
     def _keep(self, name: Lock, acquire: Callable[[Path], bool], *, lost: Callable[[], object]) -> None:
         taken = table_locks.hold(

@@ -11,10 +11,10 @@ from cli.command.progress import progress
 
 
 @contextmanager
-def batch_run(call: Call, command: str, *, by: str | None = None, copies: bool = False, kept: bool = False) -> Iterator[BatchRun]:
+def batch_run(call: Call, command: str, *, by: str | None = None, copies: bool = False) -> Iterator[BatchRun]:
     """A run of the project. Its commits name `by`, by default the command; stderr shows the progress of its Spark tasks.
 
-    `copies` and `kept` as in BatchRun. The log file has the command's name, because a user's name may not be a valid file name.
+    `copies` as in BatchRun. The log file has the command's name, because a user's name may not be a valid file name.
     """
     settings = call.settings()
     with run_log(call, settings, command) as say, progress(call) as watch:
@@ -27,7 +27,6 @@ def batch_run(call: Call, command: str, *, by: str | None = None, copies: bool =
             debug=call.debug,
             copies=copies,
             started=watch,
-            kept=kept,
         )
         with batch.releasing():
             yield batch

@@ -61,8 +61,6 @@ class Cluster:
             "TANDEM_SPARK_CORES_MAX": "0",
             "TANDEM_SPARK_PYTHON": "",
             "TANDEM_SPARK_JARS": "send",
-            # No session is kept on a cluster.
-            "TANDEM_SESSION_IDLE_S": "0",
         }
 
     def kill_one(self) -> None:

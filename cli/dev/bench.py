@@ -11,7 +11,7 @@ from typing import Annotated, Literal
 import typer
 from rich.console import Group
 
-from bench import duplicates, kept_session
+from bench import duplicates
 from bench.commands import Place, cores
 from bench.evolve import applying, recomputing
 from bench.evolve import report as evolved
@@ -50,11 +50,11 @@ _MEMORY = "2g"
 def run(
     call: Call,
     what: Annotated[
-        Literal["peers", "growth", "session", "scale", "evolve", "duplicates", "serving", "limits", "soak"],
+        Literal["peers", "growth", "scale", "evolve", "duplicates", "serving", "limits", "soak"],
         typer.Argument(
             help="The benchmark. peers: Tandem, Kafka Streams, Flink SQL, Pathway and Structured Streaming on one topic; DuckDB, "
             "Polars, chdb and Spark SQL on its files. growth: recomputes of more events, views and keys. "
-            "session: a recompute with and without the Spark session that `up` keeps. scale: executors, keys and views. "
+            "scale: executors, keys and views. "
             "evolve: new history and a new release. duplicates: memory for deduplication. "
             "serving: questions in process and over HTTP, and DuckDB over the same files. limits: the limits on a server's "
             "connections. soak: a server under steady load."
@@ -79,7 +79,7 @@ def run(
     up to 40 minutes on a machine that does nothing else. The peers are fetched at the first run. It succeeds only if every
     answer equals the truth; an interrupted run prints what it has measured (docs/peers.md).
 
-    The other benchmarks take some minutes; `scale` begins its last run within 45. `growth`, `session`, `scale`, `evolve` and
+    The other benchmarks take some minutes; `scale` begins its last run within 45. `growth`, `scale`, `evolve` and
     `serving` fail if an answer is wrong. `soak` fails if a request gets no answer, or if the server's memory, open files or
     threads grow.
     """
@@ -97,9 +97,7 @@ def run(
         return Output(duplicates.document(figures), duplicates.table(figures))
     if what == "scale":
         return _scale(call, minutes or (12.0 if quick else 45.0), quick=quick)
-    return {"growth": _growth, "session": _session, "evolve": _evolve, "serving": _serving, "limits": _limits}[what](
-        call, quick=quick
-    )
+    return {"growth": _growth, "evolve": _evolve, "serving": _serving, "limits": _limits}[what](call, quick=quick)
 
 
 def _growth(call: Call, *, quick: bool) -> Output:
@@ -109,14 +107,6 @@ def _growth(call: Call, *, quick: bool) -> Output:
         found = list(growing_history.measure(state, scale, cores=cores(), memory=_MEMORY, environ=call.environ, say=call.say))
     told = grown.document(found)
     return Output(told, Group(grown.table(found), *grown.bends(found), *grown.slopes(found)), 0 if told["right"] else 1)
-
-
-def _session(call: Call, *, quick: bool) -> Output:
-    state = own_state(call.environ, "bench", "session")
-    with interrupted(), emptied(state, before=lambda: None):
-        rounds = 1 if quick else 7
-        found = kept_session.measure(state, rounds, cores=cores(), memory=_MEMORY, environ=call.environ, say=call.say)
-    return Output(kept_session.document(found), kept_session.table(found), 0 if found.right else 1)
 
 
 def _scale(call: Call, minutes: float, *, quick: bool) -> Output:

@@ -18,8 +18,7 @@ from infra.supervision import record
 
 SPEED: Final = "speed"
 SERVER: Final = "serve"
-SESSION: Final = "session"
-_ORDER: Final = (broker.NAME, SPEED, SERVER, SESSION, *local_airflow.NAMES, record.NAME)
+_ORDER: Final = (broker.NAME, SPEED, SERVER, *local_airflow.NAMES, record.NAME)
 """The order of starting parts; they stop in reverse order, so that no part loses another part that it reads from."""
 
 

@@ -17,7 +17,6 @@ from infra.logs.files import bounds
 from infra.process import background, pulse
 from infra.process.background import Child, Process
 from infra.settings import Settings
-from infra.spark.kept import messages
 from infra.supervision.part import Part, Sign, answered
 
 _ANSWER_S: Final = 5.0
@@ -43,14 +42,7 @@ def supervised(call: Call, settings: Settings) -> Sequence[Part]:
         ask=lambda process: _server(settings, process),
         ready_s=settings.speed.ready_s,
     )
-    session = _answering(
-        settings,
-        part_processes.SESSION,
-        begin=lambda: _session(call, settings),
-        ask=lambda _: messages.ping(settings.folder, _ANSWER_S) is not None,
-        ready_s=settings.speed.ready_s,
-    )
-    ours = [*([_broker(call, settings)] if embedded else []), speed, server, session]
+    ours = [*([_broker(call, settings)] if embedded else []), speed, server]
     return [*ours, *(_airflow(call, settings, name) for name in local_airflow.NAMES)]
 
 
@@ -88,10 +80,6 @@ def _broker(call: Call, settings: Settings) -> Part:
         return found
 
     return _answering(settings, broker.NAME, begin=begin, ask=ask, ready_s=broker.READY_S)
-
-
-def _session(call: Call, settings: Settings) -> Child:
-    return _python(call, settings, part_processes.SESSION, ["cli.run.session", "--project", str(call.project)])
 
 
 def _command(call: Call, settings: Settings, name: str) -> Child:

@@ -40,8 +40,8 @@ def run(
     * It leaves a running part alone. `up` returns when each part has answered or polled the log.
 
     With --airflow, `up` also starts a local Airflow on 127.0.0.1. The first time it installs Airflow into .venv-airflow and
-    prints the password. With --serve it also starts `tandem serve`. With `session.idle_s` in tandem.toml it keeps a Spark session
-    for `archive` and `recompute`. The supervisor keeps all of them running too.
+    prints the password. With --serve it also starts `tandem serve`. The supervisor keeps all of them
+    running too.
     """
     settings = call.settings()
     if (wider := private_files.narrow(settings.folder)) is not None:
@@ -62,8 +62,6 @@ def run(
         supervised.provide([part_processes.SPEED])
         if with_server:
             supervised.provide([part_processes.SERVER])
-        if settings.session.idle_s:
-            supervised.provide([part_processes.SESSION])
         if with_airflow:
             _provide_airflow(call, settings, supervised)
     document = part_processes.document(settings)

@@ -14,7 +14,6 @@ from infra.settings.tables.lineage import Lineage
 from infra.settings.tables.logs import Logs
 from infra.settings.tables.oidc import Oidc
 from infra.settings.tables.serving import Serving
-from infra.settings.tables.session import Session
 from infra.settings.tables.spark import Spark
 from infra.settings.tables.speed import Speed
 from infra.settings.tables.storage import Storage
@@ -34,7 +33,6 @@ __all__ = [
     "Logs",
     "Oidc",
     "Serving",
-    "Session",
     "Settings",
     "SettingsError",
     "Spark",

@@ -13,7 +13,6 @@ from infra.settings.tables.keep import Keep
 from infra.settings.tables.lineage import Lineage
 from infra.settings.tables.logs import Logs
 from infra.settings.tables.serving import Serving
-from infra.settings.tables.session import Session
 from infra.settings.tables.spark import Spark
 from infra.settings.tables.speed import Speed
 from infra.settings.tables.storage import Storage
@@ -30,7 +29,6 @@ class Settings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     speed: Speed = Speed()
     supervisor: Supervisor = Supervisor()
     batch: Batch = Batch()
-    session: Session = Session()
     keep: Keep = Keep()
     logs: Logs = Logs()
     lineage: Lineage = Lineage()

@@ -33,11 +33,6 @@ def cluster_fault(settings: Settings) -> str | None:
             f"spark.master = {master!r} is not valid; expected local[N], local[*], spark://host:port, yarn, or "
             "k8s://https://host:port"
         )
-    if settings.session.idle_s and found != "local":
-        return (
-            f"session.idle_s = {settings.session.idle_s} needs a local spark.master, because a kept session would hold executors "
-            f"of {master!r}; expected 0"
-        )
     reached = storage.folder == "shared" or storage.root.partition("://")[0] in OBJECT_STORES
     if found in ON_THIS_HOST or reached:
         return None

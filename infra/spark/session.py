@@ -127,8 +127,8 @@ def _launch(
         configured.setAll(list(worker_sockets.properties(properties).items()))
     configured.set("spark.driver.extraJavaOptions", " ".join([logging_options, *options, given]).strip())
     configured.setMaster(settings.spark.master).setAppName(f"tandem {app}")
-    set_environment(settings, found)
-    spare_pandas()
+    _set_environment(settings, found)
+    _spare_pandas()
     code = cluster.packed(settings.folder / "spark") if cluster.remote(settings) else None
     if code is not None:
         configured.set(f"spark.executorEnv.{versions.DRIVER}", versions.described(code.name))
@@ -148,7 +148,7 @@ def _launch(
     deadline = executors.Deadline(settings, jvm_log)
     bounded = executors.in_time(gateway, settings, deadline, jvm_log) if cluster.waits(settings) else nullcontext()
     try:
-        with own_handlers(), bounded:
+        with _own_handlers(), bounded:
             context = SparkContext(conf=configured, gateway=gateway)
             if not cluster.remote(settings):
                 worker_sockets.connect_workers(context)
@@ -162,7 +162,7 @@ def _launch(
         said = "" if debug else f": {_culprit(log, start)}"
         raise NoSession(f"Java ended while Spark started on {found.home}{said}") from error
     if not debug:
-        hush(context)
+        _hush(context)
     if code is not None:
         deadline = deadline if cluster.waits(settings) else executors.Deadline(settings, jvm_log)
         try:
@@ -182,7 +182,7 @@ def _java_options(properties: Mapping[str, str]) -> str:
 
 
 @contextmanager
-def own_handlers() -> Iterator[None]:
+def _own_handlers() -> Iterator[None]:
     """Keep this process's handler of Ctrl-C, which a new SparkContext replaces."""
     interrupted = signal.getsignal(signal.SIGINT)
     yield
@@ -190,7 +190,7 @@ def own_handlers() -> Iterator[None]:
         signal.signal(signal.SIGINT, interrupted)
 
 
-def hush(context: SparkContext) -> None:
+def _hush(context: SparkContext) -> None:
     """Keep PySpark's own threads from writing to the terminal: their errors are raised as exceptions, too."""
     PySparkLogger.getLogger("SQLQueryContextLogger").setLevel(logging.CRITICAL + 1)
     # py4j logs a lost connection through the root logger, which without a handler prints it.
@@ -221,7 +221,7 @@ def _log4j(settings: Settings, *, readable: bool) -> Path:
     return path
 
 
-def set_environment(settings: Settings, found: java_home.Java) -> None:
+def _set_environment(settings: Settings, found: java_home.Java) -> None:
     """The environment variables of the JVM and its Python workers: the only way to configure them at their start."""
     os.environ["JAVA_HOME"] = str(found.home)
     os.environ.setdefault(*ARENAS)
@@ -234,7 +234,7 @@ def set_environment(settings: Settings, found: java_home.Java) -> None:
     os.environ.update(folders.child_environment(os.environ))
 
 
-def spare_pandas() -> None:
+def _spare_pandas() -> None:
     """Keep PySpark from importing pandas to see whether it is there: neither py4j's calls nor mapInArrow use it.
 
     So PySpark does not check the version of pandas either, also where a script of `tandem pyspark` uses it.

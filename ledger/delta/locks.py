@@ -1,8 +1,8 @@
 """The lock that keeps a Spark-written table to one writer process, for as long as that process's JVM lives.
 
 The JVM outlives a killed Python driver by half a second and may still write, so the JVM must hold the operating system's lock:
-infra/spark/jvm_lock.py provides `acquire`, or infra/spark/kept/loan.py for a JVM that outlives its commands. A command without a
-JVM takes locks of its own process (`own`), which exclude a JVM's.
+infra/spark/jvm_lock.py provides `acquire`. A command without a JVM takes locks of its own process (`own`), which
+exclude a JVM's.
 `hold` releases no lock; the end of its process does.
 """
 

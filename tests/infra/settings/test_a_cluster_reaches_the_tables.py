@@ -54,13 +54,3 @@ def test_an_object_store_and_a_shared_folder_are_taken(tmp_path: Path, master: s
 @pytest.mark.parametrize("master", [master for master, found in MASTERS.items() if found.startswith("local")])
 def test_executors_on_this_machine_need_neither(tmp_path: Path, master: str) -> None:
     assert load(tmp_path, {"TANDEM_SPARK_MASTER": master}).spark.master == master
-
-
-def test_a_session_is_kept_on_this_machine_alone(tmp_path: Path) -> None:
-    for master, found in MASTERS.items():
-        given = {"TANDEM_SPARK_MASTER": master, "TANDEM_STORAGE_ROOT": "s3://bucket/prefix", "TANDEM_SESSION_IDLE_S": "60"}
-        if found == "local":
-            assert load(tmp_path, given).session.idle_s == 60
-            continue
-        with pytest.raises(SettingsError, match=r"session\.idle_s = 60 needs a local spark\.master, .* expected 0"):
-            load(tmp_path, given)
