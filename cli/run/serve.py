@@ -5,8 +5,8 @@ import os
 import secrets
 import sys
 import time
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Annotated
@@ -17,14 +17,15 @@ from structlog.typing import FilteringBoundLogger
 from cli.command import signals
 from cli.command.call import Call
 from cli.command.command_log import part_log
-from cli.run import part_processes, serve_workers
-from cli.run.served_project import refuse_crc32, tandem_of
+from cli.run import part_processes
 from infra import folders, kafka
 from infra.files import private_files
+from infra.kafka import broker
 from infra.logs import telling
 from infra.process import background
+from infra.settings import Settings
 from ledger.delta.addresses import Tables
-from ledger.publish import publications
+from ledger.publish import publications, releases
 from serving.access import earlier_tokens, tokens
 from serving.access.oidc import provider
 from serving.access.rights import VERBS, Rights
@@ -32,9 +33,10 @@ from serving.http import listener
 from serving.http.app import application
 from serving.http.composition import of_project
 from serving.http.listener import CannotServe, Tls
+from serving.http.operations.command import Tandem
+from serving.http.requests.server import Server
 from serving.memory.hot_feed import HotFeed
-from serving.memory.hot_process import HotProcess, Receiver
-from serving.memory.hot_relay import HotRelay
+from serving.memory.hot_process import HotProcess
 from serving.status import hot_tails
 
 _FIRST = "first"
@@ -52,23 +54,18 @@ def run(
     ] = None,
     tls_cert: Annotated[Path | None, typer.Option(metavar="FILE", help="The certificate and its chain in PEM format.")] = None,
     tls_key: Annotated[Path | None, typer.Option(metavar="FILE", help="The certificate's key in PEM format.")] = None,
-    workers: Annotated[
-        int | None, typer.Option(min=1, help="Processes that answer at the address. Default: serving.workers.")
-    ] = None,
 ) -> None:
     """Serve rows, look-ups, SQL, views, status and metrics over HTTP, and accept events, until Ctrl-C or SIGTERM.
 
     docs/serve.md describes the routes. Every route except /healthz and /readyz needs a token (`tandem token`) or a token of
     the identity provider in [serving.oidc]. The first start creates a token with all rights and prints the name of its file.
-    With `--json` the command prints one line with the address when it is ready to answer. With several workers this process
-    only keeps them running.
+    With `--json` the command prints one line with the address when it is ready to answer.
     """
     settings = call.settings()
     if (tls_cert is None) != (tls_key is None):
         raise CannotServe("--tls-cert needs --tls-key, and --tls-key needs --tls-cert")
     tls = None if tls_cert is None or tls_key is None else Tls(tls_cert, tls_key)
     listener.check(tls)
-    number = settings.serving.workers if workers is None else workers
     bound = listener.listening(host, settings.serving.port if port is None else port, tls=tls)
     try:
         address = listener.address_of(bound, tls=tls)
@@ -96,20 +93,11 @@ def run(
             if (why := hot_tails.why_not(settings)) is not None:
                 log.info("answers come from commits alone", reason=why)
             feed = HotFeed(time.monotonic) if why is None else None
-            if number > 1:
-                relay = None if feed is None else HotRelay(feed)
-                with _hot_tails(call, relay, log) as wanted:
-                    serve_workers.keep(
-                        call, settings, bound, tls, number, relay=relay, wanted=wanted, log=log, ready=ready, stop=stop
-                    )
-                return
             server = of_project(
-                settings, tandem=tandem_of(call), log=log, access=access, audit=audit, now=_now, clock=time.monotonic, feed=feed
+                settings, tandem=_tandem_of(call), log=log, access=access, audit=audit, now=_now, clock=time.monotonic, feed=feed
             )
-            refuse_crc32(settings, server)
-            with _hot_tails(call, feed, log) as wanted:
-                if feed is not None:
-                    feed.wanted = wanted
+            _refuse_crc32(settings, server)
+            with _hot_tails(call, feed, log):
                 listener.serve(application(server), bound, tls=tls, ready=ready, stop=stop)
     finally:
         part_processes.withdraw(settings.folder, part_processes.SERVER)
@@ -117,21 +105,38 @@ def run(
 
 
 @contextmanager
-def _hot_tails(call: Call, feed: Receiver | None, log: FilteringBoundLogger) -> Iterator[Callable[[], object]]:
-    """Keep the process of hot tails running, if something gets its messages; what is returned has it fold faster for a while."""
+def _hot_tails(call: Call, feed: HotFeed | None, log: FilteringBoundLogger) -> Iterator[None]:
+    """Keep the process of hot tails running, if a feed gets its messages; it folds faster while somebody asks for answers."""
     if feed is None:
-        yield lambda: None
+        yield
         return
     if not kafka.bulk_installed():
         raise CannotServe(
             'serving.hot = "on" needs the package confluent-kafka; install it, or set serving.hot to "auto" or "off"'
         )
     process = HotProcess(call.project, folders.child_environment(call.environ), feed, log.warning)
+    feed.wanted = process.ask
     process.start()
     try:
-        yield process.ask
+        yield
     finally:
         process.stop()
+
+
+def _tandem_of(call: Call) -> Tandem:
+    """The command that runs for operators: the same interpreter and copy, whatever the PATH and the working folder are."""
+    return Tandem([sys.executable, "-u", "-m", "cli"], call.project, folders.child_environment(call.environ))
+
+
+def _refuse_crc32(settings: Settings, server: Server) -> None:
+    """Refuse keyed topics that were partitioned by CRC-32. If no broker answers yet, the first event for a topic is checked."""
+    live = publications.latest(server.tables)
+    project = None if live is None else server.definitions.project(releases.load(server.tables, live.release))
+    sources = [] if project is None else [one for one in project.sources.values() if one.key is not None]
+    keyed = {topic: one.name for one in sources for topic in one.topics}
+    if keyed:
+        with suppress(kafka.NoBroker):
+            kafka.refuse_crc32(kafka.connect(broker.address(settings)), keyed)
 
 
 def _now() -> datetime:

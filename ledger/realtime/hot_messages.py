@@ -71,14 +71,9 @@ def message_of(release: int, source: str, status: HotStatus, change: HotChange |
 
 def write(to: BufferedWriter, message: HotMessage) -> None:
     """Send a message at once and whole, which an unbuffered stream need not do."""
-    to.write(framed(message))
-    to.flush()
-
-
-def framed(message: HotMessage) -> bytes:
-    """A message as bytes of the stream."""
     body = msgspec.msgpack.encode(message)
-    return _HEAD.pack(len(body)) + body
+    to.write(_HEAD.pack(len(body)) + body)
+    to.flush()
 
 
 def read(of: BinaryIO) -> Iterator[HotMessage]:

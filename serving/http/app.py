@@ -9,14 +9,13 @@ from fastapi.exceptions import RequestValidationError
 from starlette.exceptions import HTTPException
 from starlette.middleware.gzip import GZipMiddleware
 from starlette.responses import Response
-from starlette.types import ASGIApp, Receive, Scope, Send
+from starlette.types import Receive, Scope, Send
 
 from serving.http.answers.cache import Gone
 from serving.http.models import openapi as documented
 from serving.http.protocol import problem
 from serving.http.queries import fast_path
 from serving.http.requests.direct import COMPRESSED, LEVEL, Direct
-from serving.http.requests.entrances import Inside, Outside
 from serving.http.requests.gate import Gated, gated
 from serving.http.requests.middleware import Wire
 from serving.http.requests.pieces import Pieces
@@ -34,16 +33,13 @@ for byte. An answer is a value, no matching rows, or a problem with its reason: 
 
 
 class Api(FastAPI):
-    """An application whose layer `wire` stands in front of the framework's own; `outer`, if there are workers, passes
-    requests on to them.
-    """
+    """An application whose layer `wire` stands in front of the framework's own."""
 
     wire: Wire
-    outer: ASGIApp | None = None
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Handle a request."""
-        await (self.outer or self.wire)(scope, receive, send)
+        await self.wire(scope, receive, send)
 
     async def framework(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Handle a request by the framework's layers and routes."""
@@ -85,8 +81,6 @@ def application(server: Server) -> Api:
     (of_row,) = (route for route in gated(app) if route.endpoint is rows_of_views.row)
     app.state.direct = Direct(server, of_row, fast_path.row)
     app.wire = Wire(app.framework, server, app.state.direct)
-    if server.peers is not None:
-        app.outer, app.state.inside = Outside(server.peers, app.wire), Inside(server.peers, app.wire)
     return app
 
 

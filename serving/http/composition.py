@@ -35,7 +35,6 @@ from serving.http.operations.poll_metrics import PollMetrics
 from serving.http.operations.redecode import Redecode
 from serving.http.operations.runs import Runs
 from serving.http.requests.server import Server
-from serving.http.workers.peers import Peers
 from serving.ingest.gateway import Gateway
 from serving.memory.hot_feed import HotFeed
 from serving.memory.store import Store
@@ -59,10 +58,8 @@ def of_project(
     now: Callable[[], datetime],
     clock: Callable[[], float],
     feed: HotFeed | None = None,
-    peers: Peers | None = None,
 ) -> Server:
     """The server of a project; `tandem` runs the commands of operators. With a `feed` answers also count hot commits.
-    `peers` are the other workers of the server, if there are any.
 
     `now` returns the time of day, `clock` monotonic seconds. Raises OidcError.
     """
@@ -115,7 +112,6 @@ def of_project(
         audit=audit,
         now=now,
         clock=clock,
-        peers=peers,
     )
 
 

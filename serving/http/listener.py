@@ -15,10 +15,9 @@ from typing import TYPE_CHECKING, Any, Final, Literal, cast
 import uvicorn
 from fastapi import FastAPI
 from starlette.types import ASGIApp
-from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
 
 from serving.access.oidc import is_loopback
-from serving.http.connections.accept import EACH_TURN, Accepting
+from serving.http.connections.accept import Accepting
 from serving.http.connections.bounded_protocol import Bounded
 from serving.http.connections.open_connections import SPARE, Door
 from views.errors import TandemError
@@ -32,10 +31,6 @@ _FILES: Final = 512 + SPARE
 """Descriptors that the server needs besides those of its connections: tables, processes of statements, spare slots."""
 _SWEEP_TICKS: Final = 2
 """uvicorn ticks ten times a second."""
-_EACH_TURN_OF_WORKERS: Final = 2
-"""Connections that a worker accepts in one turn of its event loop: of those that come together others get some, too."""
-_WORKERS_KEEP_ALIVE_S: Final = 60
-"""Seconds for which a connection between two workers may be idle."""
 
 
 class CannotServe(TandemError):
@@ -113,12 +108,11 @@ def serve(
     ready: Callable[[], None],
     stop: threading.Event,
     clock: Callable[[], float] = time.monotonic,
-    pulse: Callable[[], object] = lambda: None,
 ) -> None:
     """Answer on the socket until `stop` is set, then finish the running requests. `ready` is called once the server answers.
 
-    `clock` returns monotonic seconds, by which connections are judged. The event loop calls `pulse` ten times a second. Raises
-    CannotServe if the certificate or key cannot be used, and any other error that ended the server.
+    `clock` returns monotonic seconds, by which connections are judged. Raises CannotServe if the certificate or key
+    cannot be used, and for any other error that ended the server.
     """
     server = cast("Server", app.state.server)
     door = Door(server.settings, _fitting(server.settings.connections), server.metrics, server.access, clock)
@@ -134,7 +128,7 @@ def serve(
         config.load()
     except OSError as error:
         raise _unusable(error) from error
-    listener = _Server(config, ready, door, app, pulse)
+    listener = _Server(config, ready, door, app)
     failed: list[BaseException] = []
 
     def run() -> None:
@@ -170,14 +164,11 @@ def _fitting(connections: int) -> int:
 class _Server(uvicorn.Server):
     """Reports when it has started, and ends connections that are too slow."""
 
-    def __init__(
-        self, config: uvicorn.Config, ready: Callable[[], None], door: Door, app: FastAPI, pulse: Callable[[], object]
-    ) -> None:
+    def __init__(self, config: uvicorn.Config, ready: Callable[[], None], door: Door, app: FastAPI) -> None:
         super().__init__(config)
-        self._ready, self._door, self._app, self._pulse = ready, door, app, pulse
+        self._ready, self._door, self._app = ready, door, app
 
     async def on_tick(self, counter: int) -> bool:
-        self._pulse()
         if counter % _SWEEP_TICKS == 0:
             self._door.sweep()
         return await super().on_tick(counter)
@@ -187,24 +178,10 @@ class _Server(uvicorn.Server):
         loop, config = asyncio.get_running_loop(), self.config
         given = config, self.server_state, self.lifespan.state, loop
         made = partial(Bounded, *given, door=self._door, at_once=cast("Direct", self._app.state.direct).at_once)
-        each_turn = EACH_TURN if self._app.state.server.peers is None else _EACH_TURN_OF_WORKERS
-        self._accepting = [Accepting(bound, made, config.ssl, each_turn) for bound in sockets or ()]
-        await self._listen_to_workers(loop)
+        self._accepting = [Accepting(bound, made, config.ssl) for bound in sockets or ()]
         for one in self._accepting:
             one.start()
         self._ready()
-
-    async def _listen_to_workers(self, loop: asyncio.AbstractEventLoop) -> None:
-        """Answer the other workers of the server, if there are any, on this one's socket."""
-        peers = self._app.state.server.peers
-        if peers is None:
-            return
-        inside = configured(self._app.state.inside, lifespan="off", timeout_keep_alive=_WORKERS_KEEP_ALIVE_S)
-        inside.load()
-        path = peers.sockets[peers.number]
-        path.unlink(missing_ok=True)  # of this worker's last process
-        made = partial(HttpToolsProtocol, inside, self.server_state, self.lifespan.state, loop)
-        self.servers.append(await loop.create_unix_server(made, path=str(path)))
 
     async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
         for one in self._accepting:

@@ -8,8 +8,8 @@ from typing import Final
 import msgspec
 
 from ledger.log.positions import distance
-from ledger.realtime.hot_chain import HotChange, HotCommits, changed
-from ledger.realtime.hot_messages import HotMessage, HotStatus, message_of
+from ledger.realtime.hot_chain import HotCommits, changed
+from ledger.realtime.hot_messages import HotMessage, HotStatus
 
 REPORT_S: Final = 0.5
 """Seconds between two reports that somebody asks for answers."""
@@ -47,15 +47,6 @@ class HotFeed:
     def commits(self, release: int, source: str) -> HotCommits:
         """The hot commits of a source of a release; they may not tile."""
         return self._commits.get((release, source), ())
-
-    def messages(self) -> list[HotMessage]:
-        """Messages after which a new feed has the same hot commits and statuses."""
-        found = []
-        for (release, source), status in self.statuses.items():
-            commits = self.commits(release, source)
-            changes = [HotChange(commits[0].start, commit) for commit in commits]
-            found += [message_of(release, source, status, change) for change in changes or (None,)]
-        return found
 
     @property
     def ahead(self) -> int:

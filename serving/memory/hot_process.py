@@ -8,27 +8,16 @@ from collections.abc import Callable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import IO, BinaryIO, Final, Protocol, cast
+from typing import IO, BinaryIO, Final, cast
 
 from infra.process import pdeathsig
-from ledger.realtime.hot_messages import HotMessage, read
+from ledger.realtime.hot_messages import read
+from serving.memory.hot_feed import HotFeed
 from views.errors import TandemError, said_by
 
 _AGAIN_S: Final = 1.0
 _GRACE_S: Final = 5.0
 _LINE: Final = 4096
-
-
-class Receiver(Protocol):
-    """What gets the messages of the process, and whether it ended."""
-
-    def apply(self, message: HotMessage) -> None:
-        """Apply a message. Raises TandemError if it cannot be read."""
-        ...
-
-    def disconnect(self, why: str) -> None:
-        """Drop everything: the process has ended."""
-        ...
 
 
 @dataclass
@@ -37,7 +26,7 @@ class HotProcess:
 
     project: Path
     environ: Mapping[str, str] = field(repr=False)
-    feed: Receiver
+    feed: HotFeed
     log: Callable[[str], object]
     _process: "subprocess.Popen[bytes] | None" = field(default=None, init=False, repr=False)
     _thread: threading.Thread | None = field(default=None, init=False, repr=False)

@@ -11,13 +11,6 @@ class Serving(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """`[serving]`: answers over HTTP."""
 
     port: Annotated[Port, Meta(description="Port of `tandem serve`; 0 picks a free port.")] = 8640
-    workers: Annotated[
-        Positive,
-        Meta(
-            description="Processes of `tandem serve` that answer at one address, to use several cores. Each has an equal part of "
-            "the bounds that hold for the server or a token: rates, concurrency, connections, memory."
-        ),
-    ] = 1
     poll_ms: Annotated[
         Positive,
         Meta(

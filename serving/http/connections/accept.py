@@ -13,7 +13,7 @@ from typing import Final
 from serving.access.invalid_tokens import network_of
 from serving.http.connections.bounded_protocol import Bounded
 
-EACH_TURN: Final = 64
+_EACH_TURN: Final = 64
 _HANDSHAKE_S: Final = 5.0
 _PAUSE_S: Final = 0.1
 """Seconds until the next try if the process has no free descriptor."""
@@ -21,7 +21,7 @@ _PAUSE_S: Final = 0.1
 
 @dataclass
 class Accepting:
-    """Accepts connections of a listening socket into the running loop, at most `each_turn` in one turn of it.
+    """Accepts connections of a listening socket into the running loop, many in one turn of it.
 
     `made` creates a connection. For one event loop.
     """
@@ -29,7 +29,6 @@ class Accepting:
     bound: socket.socket
     made: Callable[[], Bounded]
     tls: ssl.SSLContext | None
-    each_turn: int = EACH_TURN
     _tasks: set["asyncio.Task[None]"] = field(default_factory=set, init=False, repr=False)
     _over: bool = field(default=False, init=False, repr=False)
 
@@ -51,7 +50,7 @@ class Accepting:
 
     def _ready(self) -> None:
         loop = asyncio.get_running_loop()
-        for _ in range(self.each_turn):
+        for _ in range(_EACH_TURN):
             try:
                 sock, peer = self.bound.accept()
             except (BlockingIOError, InterruptedError, ConnectionAbortedError):

@@ -9,7 +9,6 @@ from serving.http.answers.cache import Answer, AnswerCache, NeedsCode
 from serving.http.answers.lane import Lane
 from serving.http.protocol import cursor as cursors
 from serving.http.protocol.parameters import RowParameters, RowsParameters
-from serving.http.protocol.worker_marks import unmarked
 from serving.http.queries.parse import parse_measures, question_of
 from serving.http.queries.permitted_views import view_for
 from serving.http.requests.freshness import ask_fresh
@@ -78,7 +77,7 @@ def _found(cache: AnswerCache, principal: Principal, name: str, parameters: Rows
     bound = bool(principal.rights.rows)
     if isinstance(parameters, RowParameters) or parameters.cursor is None:
         return Found(cache.answer(question), measures, bound)
-    at = cursors.parse(unmarked(parameters.cursor))
+    at = cursors.parse(parameters.cursor)
     if at.digest != question.digest:
         raise BadSelection("the cursor belongs to another query; change no parameters other than limit and measures")
     return Found(cache.answer(question, stand=at.stand), measures, bound, at.given)

@@ -12,7 +12,6 @@ from serving.http.protocol.etags import has
 from serving.http.protocol.formats import Page, accepted, headers_of, provenance, refuse_other, rendered
 from serving.http.protocol.media_types import JSON
 from serving.http.protocol.problem import Problem
-from serving.http.protocol.worker_marks import marked
 from serving.http.queries.ask import Found
 from serving.http.queries.parse import columns
 from serving.http.requests import audit_log
@@ -47,7 +46,7 @@ async def respond(
         return same
     following = None
     if ends < total:
-        following = marked(cursors.to_text(Cursor(answer.stand, answer.digest, ends)), server.worker)
+        following = cursors.to_text(Cursor(answer.stand, answer.digest, ends))
     told = provenance(answer.provenance, bound=found.bound)
     said: dict[str, Any] = {"view": answer.view.name, "provenance": told}
     if not single:

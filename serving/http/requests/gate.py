@@ -27,8 +27,6 @@ NEEDS: Final = (*VERBS, "known", "open")
 SEVERAL: Final = frozenset({"null"})
 """Parameters that may be repeated."""
 
-UNANSWERED: Final = "unanswered"
-"""The key of a request's state with the problem that kept the worker which owns the request from answering."""
 UNREAD: Final = "{held} bytes of responses to this token are not read yet, which is its limit now; read them, then try again"
 
 _NOBODY: Final = {"WWW-Authenticate": 'Bearer realm="tandem"'}
@@ -64,8 +62,6 @@ class Gated(APIRoute):
                 async with asyncio.timeout(server.settings.timeout_s):
                     if self.asks:
                         await audit_log.begin(request, self.path_format, server.seal)
-                    if (unanswered := request.scope["state"].get(UNANSWERED)) is not None:
-                        raise unanswered
                     response = await answer(request)
             except TimeoutError:
                 raise Problem(504, f"no answer within {server.settings.timeout_s} s; narrow the request") from None

@@ -39,14 +39,6 @@ class Wire:
         await send({"type": "http.response.start", "status": found.status, "headers": found.headers})
         await send({"type": "http.response.body", "body": found.body})
 
-    def clock(self) -> float:
-        """The server's monotonic seconds."""
-        return self._server.clock()
-
-    async def through(self, began: float, scope: Scope, receive: Receive, send: Send) -> None:
-        """Handle a request by the application; it began then."""
-        await self._through(self._app, began, scope, receive, send)
-
     async def _through(self, app: ASGIApp, began: float, scope: Scope, receive: Receive, send: Send) -> None:
         server, most = self._server, self._server.settings.body_kb << 10
         status, size, connection = 500, 0, connection_of(scope)

@@ -28,7 +28,6 @@ from serving.http.operations.part_states import Parts
 from serving.http.operations.pipeline import Pipeline
 from serving.http.operations.redecode import Redecode
 from serving.http.operations.runs import Runs
-from serving.http.workers.peers import Peers
 from serving.ingest.gateway import Gateway
 
 T = TypeVar("T")
@@ -43,7 +42,7 @@ class Server:
 
     Each principal has a share of: requests (`limits`), streams of changes (`streams`), unread bytes of responses (`unread`), and
     turns of the threads of `lane`, `statements` and `pool`. `access` gets a line for each request, `audit` one for each
-    question, `log` all other messages. `peers` are the other workers, if there are any.
+    question, `log` all other messages.
     """
 
     settings: Serving
@@ -70,12 +69,6 @@ class Server:
     audit: Lines
     now: Callable[[], datetime]
     clock: Callable[[], float]
-    peers: Peers | None = None
-
-    @property
-    def worker(self) -> int | None:
-        """The number of this worker; None of a server without workers."""
-        return None if self.peers is None else self.peers.number
 
     @asynccontextmanager
     async def open(self) -> AsyncIterator[None]:

@@ -26,18 +26,18 @@ async def readyz(request: Request) -> Health:
 
     The realtime commits reach from the cut of each source without a gap, this server computes views as they were published, and
     neither broker nor speed layer has been dead, stuck or given up for longer than `serving.stale_s`. The reasons are only for
-    callers with a token: `/status` shows them. It holds of all workers of the server.
+    callers with a token: `/status` shows them.
     """
     server = server_of(request)
-    if not ready(server) or not (server.peers is None or await server.peers.ready(server.clock())):
+    if not _ready(server):
         raise Problem(503, "the server cannot answer now; /status shows the reason")
     if (late := server.parts.unready()) is not None:
         raise Problem(503, f"answers do not advance: {late.brief}; /status shows the reason and the fix")
     return Health(status="ok")
 
 
-def ready(server: Server) -> bool:
-    """Whether this process can answer every view."""
+def _ready(server: Server) -> bool:
+    """Whether every view can be answered."""
     if isinstance(server.lane.newest, Failed):
         return False
     try:

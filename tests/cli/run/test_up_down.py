@@ -11,7 +11,6 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
-import httpx
 import psutil
 import pytest
 
@@ -131,34 +130,6 @@ def test_a_project_starts_recovers_and_stops(run, project: Path, capsys: pytest.
     assert [group(pid) for pid in pids(second).values()] == [[], [], []]
     assert run("down", project) == (0, {"stopped": []})
     assert run("status", project)[1]["processes"] == []
-
-
-@pytest.mark.slow
-def test_a_server_with_workers_is_kept_running_and_stopped_as_one(run, project: Path) -> None:
-    with (project / "tandem.toml").open("a") as settings:
-        settings.write("[serving]\nworkers = 2\nport = 0\n")
-    code, first = run("up", project, "--serve")
-    assert code == 0, first
-    server, url = pids(first)["serve"], first["addresses"]["serve"]
-    assert httpx.get(f"{url}/healthz").status_code == 200
-    every = group(server)
-    assert len(every) >= 3, "the server and its workers"
-    os.kill(server, signal.SIGKILL)
-
-    def started_again() -> bool:
-        now = run("status", project)[1]
-        return pids(now).get("serve") not in (None, server) and "serve" in now["addresses"]
-
-    deadline = time.monotonic() + 200
-    while not started_again():
-        assert time.monotonic() < deadline
-        time.sleep(0.5)
-    assert [pid for pid in every if psutil.pid_exists(pid) and psutil.Process(pid).status() != psutil.STATUS_ZOMBIE] == []
-    again = run("status", project)[1]
-    assert httpx.get(f"{again['addresses']['serve']}/healthz").status_code == 200
-    assert len(group(pids(again)["serve"])) >= 3
-    assert run("down", project)[0] == 0
-    assert [group(pid) for pid in pids(again).values()] == [[], [], [], []]
 
 
 def test_a_part_that_fails_to_start_is_reported_with_its_own_error(run, project: Path, broker: kafka.Connection) -> None:

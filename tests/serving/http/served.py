@@ -22,7 +22,6 @@ from serving.http.app import application
 from serving.http.composition import of_project
 from serving.http.listener import Tls
 from serving.http.operations.command import Tandem
-from serving.http.workers.peers import Peers
 from serving.memory.hot_feed import HotFeed
 from tests.serving.world import NOON, World
 from tests.stack import PYTHONPATH
@@ -44,7 +43,7 @@ threading.Event().wait()
 class Served:
     """`lines` are those of the access log, `questions` of the audit log; `seconds` is what the clock shows.
 
-    With a `feed` answers count its hot commits; `peers` are other workers. `runner` is there while an asker is.
+    With a `feed` answers count its hot commits. `runner` is there while an asker is.
     """
 
     world: World
@@ -54,7 +53,6 @@ class Served:
     questions: list[dict[str, Any]] = field(default_factory=list)
     seconds: float = 0.0
     feed: HotFeed | None = None
-    peers: Peers | None = None
     runner: asyncio.Runner | None = field(default=None, init=False)
 
     def __post_init__(self) -> None:
@@ -80,7 +78,6 @@ class Served:
             now=lambda: self.now,
             clock=lambda: self.seconds,
             feed=self.feed,
-            peers=self.peers,
         )
         self.app = application(self.server)
 

@@ -1,1 +1,0 @@
-"""Several processes that answer at one address: their parts of the limits, and what one worker asks of another."""
