@@ -32,7 +32,8 @@ from speed.dedup.identities import identified, identities, values
 from speed.dedup.siphash import SECRET_BYTES
 from speed.hot.comparison import alike, differing
 from speed.hot.heavy_views import HeavyViews
-from speed.hot.hot_tail import Before, Covered, HotTail, split, states
+from speed.hot.hot_tail import Covered, HotTail, split, states
+from speed.micro_batch.follower_state import FollowerState
 from speed.micro_batch.task import Task
 from speed.source.counted_at import Stretch, counted, divided
 from speed.source.restore_identities import begun, numbered, unseen
@@ -135,15 +136,18 @@ class HotFollower:
             raise RecordsLost(f"the speed layer has not recorded topic '{unknown[0]}' yet")  # it may be created again
         firsts = archive_runs.firsts(self.tables, name)
         task = Task(self.release.files, name, fingerprints, generations=generations, secret=secrets.token_bytes(SECRET_BYTES))
-        window = self._restored(task, base, firsts)
-        before = Before(
-            window,
-            newest([*(commit.maxima for commit in commits), live.maxima.get(name, {})]),
-            later(*(commit.watermark for commit in commits), live.watermarks.get(name)),
+        state = FollowerState(
+            self._restored(task, base, firsts),
+            end=base,
+            firsts=firsts,
+            maxima=newest([*(commit.maxima for commit in commits), live.maxima.get(name, {})]),
+            watermark=later(*(commit.watermark for commit in commits), live.watermarks.get(name)),
+            caught_up=_caught_up(commits),
+            epoch=secrets.randbits(62),
+            by="hot",
         )
         views = {fingerprints[name]: view for name, view in self.views.items()}
-        most = self.settings.serving.hot_mb << 20
-        self.tail = HotTail(task, self.source, views, base, before, firsts, _caught_up(commits), most, secrets.randbits(62))
+        self.tail = HotTail(task, self.source, views, state, self.settings.serving.hot_mb << 20)
         self._covered = self._broker_asked = self.clock()
         self._publish(HotChange(base))
 
@@ -258,8 +262,8 @@ class HotFollower:
         if end == self.tail.base:
             return
         before = self.tail.commits
-        self.tail.caught_up = _caught_up(commits)
-        covered = self.tail.rebase(end, at=self.now(), watermark=later(*(commit.watermark for commit in commits)))
+        reached = later(*(commit.watermark for commit in commits))
+        covered = self.tail.rebase(end, at=self.now(), watermark=reached, caught_up=_caught_up(commits))
         if self.clock() - self._compared >= _COMPARE_S:
             self._compared = self.clock()
             self._compare(covered, commits)

@@ -9,33 +9,32 @@ at.
 
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from datetime import datetime, timedelta
+from datetime import datetime
 from functools import cached_property
 from itertools import groupby
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from ledger.log.counts import Counts, plus
-from ledger.log.positions import Position, ranges
+from ledger.log.positions import Position
 from ledger.realtime.commits import Commit
 from ledger.realtime.compaction import FANOUT, merged, plan
-from speed.dedup.dedup_window import DedupWindow
 from speed.dedup.identities import Identities
-from speed.micro_batch.fold import Folded, fold_shares
+from speed.micro_batch.fold import fold_shares
+from speed.micro_batch.follower_state import FollowerState, step
 from speed.micro_batch.maintenance import merging
 from speed.micro_batch.task import Share, Task, share_of
 from views.arrow.ipc import from_ipc
-from views.instant import microseconds, time_of
-from views.source.offset_ranges import Offsets, Partition
 from views.source.source import Source
-from views.source.watermark import Maxima, later, newest, watermark
+from views.source.watermark import later
 from views.view import View
 
-BY: Final = "hot"
-_NEVER_IDLE: Final = timedelta.max
+if TYPE_CHECKING:
+    from views.source.offset_ranges import Partition
+
 _OWN_BYTES: Final = 4096
 """About the bytes of a segment besides its records, partials and identities."""
 _SMALL: Final = 2_048
@@ -44,26 +43,6 @@ _SMALL: Final = 2_048
 
 class NotTiling(Exception):
     """A range that does not follow the tail's end, or a base that the tail cannot start from; the text says which."""
-
-
-@dataclass(frozen=True)
-class Before:
-    """What the records below a position decide about later ones: known identities, newest times, the watermark."""
-
-    dedup_window: DedupWindow = field(repr=False)
-    maxima: Maxima = field(default_factory=dict)
-    watermark: int | None = None
-
-    def after(self, identities: Identities, maxima: Maxima, *, at: datetime, caught_up: datetime | None) -> "Before":
-        """The same behind a range with these identities and maxima.
-
-        The watermark is the least of all partitions' newest event times. Commits leave idle partitions out, so theirs is not
-        behind this one, unless a commit has a partition's first event together with newer events of others.
-        """
-        united = newest([self.maxima, maxima])
-        known = None if caught_up is None else microseconds(caught_up)
-        window = self.dedup_window.extended(identities, at=microseconds(at), caught_up=known)
-        return Before(window, united, later(self.watermark, watermark(united, _NEVER_IDLE)))
 
 
 @dataclass(frozen=True)
@@ -109,11 +88,11 @@ class HotTail:
     Args:
         task: the release's project, with the views to fold and the ids of the source's topics.
         views: the same views by fingerprint.
-        at_base, at_end: what the records below these positions decide.
-        firsts: first offsets, where not 0, of partitions that the base lacks.
-        caught_up: of the newest commit. Identities are kept as long as the commit path keeps them, or longer.
+        at_base, at_end: what the records below these positions decide. No other tail of the source has their epoch. Their
+            `caught_up` is of the newest commit: identities are kept as long as the commit path keeps them, or longer. They have
+            no idle partitions. Commits leave these out, so the commits' watermark is not behind theirs, unless a commit has a
+            partition's first event together with newer events of others.
         most: the bytes of memory beyond which the tail does not grow.
-        epoch: of the hot commits; no other tail of the source has it.
         fanout: how many neighbouring segments of a level become one.
         left_out: fingerprints of the views that new segments do not have. Segments that have them keep them, so answers of
             these views stay where they are until commits have passed them.
@@ -122,15 +101,11 @@ class HotTail:
     task: Task
     source: Source
     views: Mapping[str, View]
-    base: Position
-    at_base: Before
-    firsts: Offsets = field(default_factory=dict)
-    caught_up: datetime | None = None
+    at_base: FollowerState
     most: int | None = None
-    epoch: int = 0
     fanout: int = FANOUT
     left_out: frozenset[str] = frozenset()
-    at_end: Before = field(init=False)
+    at_end: FollowerState = field(init=False)
     segments: tuple[Segment, ...] = field(default=(), init=False)
     _bytes: int = field(default=0, init=False)
 
@@ -138,9 +113,14 @@ class HotTail:
         self.at_end = self.at_base
 
     @property
+    def base(self) -> Position:
+        """The position from which on the tail counts."""
+        return self.at_base.end
+
+    @property
     def end(self) -> Position:
         """The position up to which the tail counts."""
-        return self.segments[-1].commit.end if self.segments else self.base
+        return self.at_end.end
 
     @property
     def commits(self) -> tuple[Commit, ...]:
@@ -164,7 +144,7 @@ class HotTail:
         """
         if end == self.end or not self.end.at_or_below(end):
             raise NotTiling(f"[{self.end}, {end}) does not follow the hot tail, which ends at {self.end}")
-        segment, self.at_end = self._folded(records, self.end, end, self.at_end, self.views.keys() - self.left_out, at=at)
+        segment, self.at_end = self._folded(records, end, self.at_end, self.views.keys() - self.left_out, at=at)
         self._put((*self.segments, segment))
         return segment.commit
 
@@ -194,36 +174,36 @@ class HotTail:
         """Whether it covers the position now, or may once it has read on; a full tail does not read on."""
         return self.covers(position) or (self.base.at_or_below(position) and not self.full)
 
-    def rebase(self, position: Position, *, at: datetime, watermark: int | None = None) -> Covered:
+    def rebase(
+        self, position: Position, *, at: datetime, watermark: int | None = None, caught_up: datetime | None = None
+    ) -> Covered:
         """Start from `position`, where commits now end; returns what the tail had folded below it.
 
         Segments above the position stay as they are. Those that straddle it are folded again from their records, into the views
-        that any of them has: so no view's answers move back. `watermark` is that of the commits. Raises NotTiling if the tail
-        does not cover the position.
+        that any of them has: so no view's answers move back. `watermark` and `caught_up` are those of the commits. Raises
+        NotTiling if the tail does not cover the position.
         """
         if not self.covers(position):
             raise NotTiling(f"commits end at {position}, outside the hot tail [{self.base}, {self.end})")
         below = [segment for segment in self.segments if segment.commit.end.at_or_below(position)]
         above = [segment for segment in self.segments[len(below) :] if position.at_or_below(segment.commit.start)]
         straddling = self.segments[len(below) : len(self.segments) - len(above)]
-        before, start = self.at_base, self.base
+        base, caught_up = self.base, caught_up or self.at_end.caught_up
+        state = replace(self.at_base, caught_up=caught_up)
         for segment in below:
-            before = before.after(segment.identities, segment.commit.maxima, at=at, caught_up=self.caught_up)
-            # A merged segment's watermark may be ahead of that of its maxima: it had fewer partitions earlier.
-            before = replace(before, watermark=later(before.watermark, segment.commit.watermark))
-            start = segment.commit.end
+            state = state.after(replace(segment.commit, at=at, caught_up=caught_up), segment.identities)
         parts = [segment.commit for segment in below]
         refolded: list[Segment] = []
         if straddling:
             low, high = split(pa.concat_tables(segment.records for segment in straddling), position)
             views = {fingerprint for segment in straddling for fingerprint in segment.commit.partials}
-            lower, before = self._folded(low, start, position, before, views, at=at)
+            lower, state = self._folded(low, position, state, views, at=at)
             parts.append(lower.commit)
-            before = replace(before, watermark=later(before.watermark, watermark))
-            upper, _ = self._folded(high, position, straddling[-1].commit.end, before, views, at=at)
+            state = replace(state, watermark=later(state.watermark, watermark))
+            upper, _ = self._folded(high, straddling[-1].commit.end, state, views, at=at)
             refolded.append(upper)
         covered = Covered(
-            self.base,
+            base,
             position,
             plus(*(part.counts for part in parts)),
             {
@@ -233,8 +213,8 @@ class HotTail:
             },
             evicted=any(part.identities_since for part in parts),
         )
-        self.base, self.at_base = position, replace(before, watermark=later(before.watermark, watermark))
-        self.at_end = replace(self.at_end, watermark=later(self.at_end.watermark, watermark))
+        self.at_base = replace(state, watermark=later(state.watermark, watermark))
+        self.at_end = replace(self.at_end, watermark=later(self.at_end.watermark, watermark), caught_up=caught_up)
         self._put((*refolded, *above))
         return covered
 
@@ -253,37 +233,19 @@ class HotTail:
         self.segments, self._bytes = segments, sum(segment.nbytes for segment in segments)
 
     def _folded(
-        self, records: pa.Table, start: Position, end: Position, before: Before, fingerprints: Collection[str], *, at: datetime
-    ) -> tuple[Segment, Before]:
-        """The segment of a range, with the views of these fingerprints, and what the records below its end decide."""
+        self, records: pa.Table, end: Position, state: FollowerState, fingerprints: Collection[str], *, at: datetime
+    ) -> tuple[Segment, FollowerState]:
+        """The segment from the state's end to `end`, with the views of these fingerprints, and the state at `end`."""
         views = {fingerprint: view for fingerprint, view in self.views.items() if fingerprint in fingerprints}
         names = {name: fingerprint for name, fingerprint in self.task.views.items() if fingerprint in fingerprints}
-        task = replace(self.task, views=names, maxima=before.maxima, watermark=before.watermark)
+        task = state.labelling(replace(self.task, views=names))
 
         def run(task: Task) -> list[Share]:
             return [share_of(task, records)] if records.num_rows else []
 
-        folded = fold_shares(run, task, views, ranges(start, end, self.firsts), before.dedup_window)
-        after = before.after(folded.identities, folded.maxima, at=at, caught_up=self.caught_up)
-        return Segment(records, self._commit(folded, start, end, after, at), folded.identities), after
-
-    def _commit(self, folded: Folded, start: Position, end: Position, after: Before, at: datetime) -> Commit:
-        return Commit(
-            start,
-            end,
-            self.epoch,
-            "fold",
-            counts=folded.counts,
-            rejected=folded.rejected,
-            maxima=folded.maxima,
-            newest=folded.newest,
-            watermark=after.watermark,
-            after_final=folded.after_final,
-            partials=folded.partials,
-            at=at,
-            by=BY,
-            identities_since=None if after.dedup_window.since is None else time_of(after.dedup_window.since),
-        )
+        folded = fold_shares(run, task, views, state.ranges_to(end), state.dedup_window)
+        after, commit = step(state, folded, end, at=at)
+        return Segment(records, commit, folded.identities), after
 
 
 def split(records: pa.Table, position: Position) -> tuple[pa.Table, pa.Table]:

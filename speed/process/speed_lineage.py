@@ -27,7 +27,7 @@ def following(follow: "Follow") -> "AbstractContextManager[Told | None]":
 
     def look() -> DataSets:
         names = archive_runs.topic_names(tables, source.name)
-        covered = ranges(start, tail.writer.end, tail.firsts).intervals
+        covered = ranges(start, tail.writer.end, tail.state.firsts).intervals
         address, schema = broker.address(around.settings).bootstrap, event_schema(source.event)
         read = tuple(
             data_set.topic(address, name, schema, Ranges(tuple(one for one in covered if names.get(one[0][0]) == name)))

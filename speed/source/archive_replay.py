@@ -16,6 +16,7 @@ from ledger.publish.publications import Publication
 from ledger.publish.releases import Release
 from ledger.realtime_writer import Writer
 from speed.dedup.siphash import SECRET_BYTES
+from speed.micro_batch.follower_state import FollowerState
 from speed.micro_batch.log_tail import Tail
 from speed.micro_batch.task import Task
 from speed.source import record_frames
@@ -58,17 +59,17 @@ def replay(
     """
     fingerprints = {name: release.views[name] for name in views}
     generations, firsts = archive_runs.generations(tables, source.name), archive_runs.firsts(tables, source.name)
+    writer = Writer.claim(into, release.number, source.name, by=by, at=now())
+    window = unseen(source, identities_mb)
     tail = Tail(
         task=Task(release.files, source.name, fingerprints, generations=generations, secret=secrets.token_bytes(SECRET_BYTES)),
         source=source,
         views={fingerprints[name]: view for name, view in views.items()},
-        writer=Writer.claim(into, release.number, source.name, by=by, at=now()),
+        writer=writer,
         # The log has no events before its start.
         live=replace(live, maxima={}, watermarks={}),
-        by=by,
         now=now,
-        dedup_window=unseen(source, identities_mb),
-        firsts=firsts,
+        state=FollowerState(window, end=writer.end, firsts=firsts, epoch=writer.epoch, by=by, idle=source.idle),
     )
     batches, counts = 0, NOTHING
     rejected: dict[str, dict[str, int]] = {}
@@ -80,7 +81,8 @@ def replay(
             continue
         found = record_frames.of_archive(spark, tables, source, covered)
         tail.now = partial(_time, last)
-        tail.caught_up = next((one.caught_up for one in reversed(group) if one.caught_up), tail.caught_up)
+        caught_up = next((one.caught_up for one in reversed(group) if one.caught_up), tail.state.caught_up)
+        tail.state = replace(tail.state, caught_up=caught_up)
         commit = tail.extend(found, last.end, still_there=lambda: None)
         batches, counts = batches + 1, plus(counts, commit.counts)
         rejected |= {name: add(rejected.get(name, {}), reasons) for name, reasons in commit.rejected.items()}

@@ -28,6 +28,7 @@ from ledger.publish.standing import Followed
 from ledger.realtime.follower import Follower
 from ledger.realtime_writer import NotContiguous, Writer
 from speed.dedup.siphash import SECRET_BYTES
+from speed.micro_batch.follower_state import FollowerState
 from speed.micro_batch.log_tail import Tail
 from speed.micro_batch.maintenance import tend
 from speed.micro_batch.task import Task
@@ -37,7 +38,7 @@ from speed.source.counted_at import counted
 from speed.source.hot_pause import pause
 from speed.source.kafka_log import Log
 from speed.source.query import Query
-from speed.source.restore_identities import seen
+from speed.source.restore_identities import seen, unseen
 from speed.source.start_position import Beginning, beginning, steps
 from views.errors import TandemError
 from views.source.source import Source
@@ -99,9 +100,9 @@ class Follow:
         around, tail = self.around, self.tail
         while True:
             begun = beginning(around.tables, self.source, tail.writer.end, around.connection, at=tail.now())
-            tail.firsts = begun.firsts
+            tail.state = replace(tail.state, firsts=begun.firsts)
             tail.task = replace(tail.task, generations=archive_runs.generations(around.tables, self.source.name))
-            if tail.known != tail.writer.end:
+            if tail.state.end != tail.writer.end:
                 self._recall(begun)
             try:
                 self._catch_up(begun)
@@ -167,8 +168,7 @@ class Follow:
         around, tail, name = self.around, self.tail, self.source.name
         commits = Follower(around.tables, self.release.number, name).poll()
         known = counted(around.tables, self.release, name, tail.writer.end, now=around.now())
-        tail.caught_up = known.caught_up
-        tail.dedup_window = seen(
+        dedup_window = seen(
             around.spark,
             around.tables,
             around.options,
@@ -178,9 +178,14 @@ class Follow:
             beginning=begun,
             identities_mb=around.settings.speed.identities_mb,
         )
-        tail.maxima = newest(each.maxima for each in commits)
-        tail.watermark = later(*(each.watermark for each in commits))
-        tail.known = tail.writer.end
+        tail.state = replace(
+            tail.state,
+            dedup_window=dedup_window,
+            end=tail.writer.end,
+            maxima=newest(each.maxima for each in commits),
+            watermark=later(*(each.watermark for each in commits)),
+            caught_up=known.caught_up,
+        )
 
     def _committed_live(self, start: Position) -> None:
         """After a micro-batch from `start` on: the next one need not hurry while a hot tail answers, unless the log has more."""
@@ -209,7 +214,7 @@ class Follow:
     def _log_fault(self, log: Log) -> TandemError | None:
         """The fault of the log for which Spark failed to read it, if any."""
         try:
-            log.require(self.tail.writer.end, self.tail.firsts)
+            log.require(self.tail.writer.end, self.tail.state.firsts)
             changed = [now for now, before in zip(log.now(), log.topics, strict=True) if now.partitions != before.partitions]
         except TandemError as fault:
             return fault
@@ -233,8 +238,10 @@ def follow(around: Surroundings, release: Release, source: Source, views: Mappin
         views={fingerprints[name]: view for name, view in views.items()},
         writer=writer,
         live=live,
-        by=around.by,
         now=around.now,
+        state=FollowerState(
+            unseen(source, around.settings.speed.identities_mb), epoch=writer.epoch, by=around.by, idle=source.idle
+        ),
     )
     following = Follow(around, release, source, tail, around.checkpoints / f"{source.name}-{writer.epoch}")
     following.begin()

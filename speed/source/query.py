@@ -76,11 +76,11 @@ class Query:
     def trigger(self, log: DataFrame, batch: int) -> None:
         """One micro-batch, called by foreachBatch; an error ends the query."""
         try:
-            start = self.tail.writer.end
+            start = self.tail.state.end
             end = upper(start, planned_end(self.checkpoint, batch, self.log))
             if end != start:
                 found = record_frames.of_kafka(log, self.log.topics, self.source)
-                self.tail.extend(found, end, still_there=lambda: self.log.require(start, self.tail.firsts))
+                self.tail.extend(found, end, still_there=lambda: self.log.require(start, self.tail.state.firsts))
                 self.committed(start)
         except BaseException as error:
             self.error = error

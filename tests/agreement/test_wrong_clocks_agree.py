@@ -30,6 +30,7 @@ from ledger.realtime_writer import Writer
 from speed.dedup.dedup_window import DedupWindow
 from speed.micro_batch import log_tail
 from speed.micro_batch.fold import Folded, fold_shares
+from speed.micro_batch.follower_state import FollowerState
 from speed.micro_batch.log_tail import Tail
 from speed.micro_batch.task import Share, Task, share_of
 from tests.samples import share
@@ -210,10 +211,17 @@ def tail_of(tables: Tables, live: Any) -> Tail:
     fingerprint = live.views["per_minute"].fingerprint
     writer = Writer.claim(tables, live.release, "ticks", by="test", at=NOW)
     commits = Follower(tables, live.release, "ticks").poll()
-    made = Tail(Task(FILES, "ticks", {"per_minute": fingerprint}), TICKS, {fingerprint: VIEW}, writer, live, "test", lambda: NOW)
-    made.maxima = newest(one.maxima for one in commits)
-    made.watermark = later(*(one.watermark for one in commits))
-    return made
+    state = FollowerState(
+        DedupWindow(0),
+        end=writer.end,
+        maxima=newest(one.maxima for one in commits),
+        watermark=later(*(one.watermark for one in commits)),
+        epoch=writer.epoch,
+        by="test",
+        idle=TICKS.idle,
+    )
+    task = Task(FILES, "ticks", {"per_minute": fingerprint})
+    return Tail(task, TICKS, {fingerprint: VIEW}, writer, live, lambda: NOW, state)
 
 
 def in_batch(folder: Path, log: Sequence[Sequence[Told]], start: Position, end: Position, number: int) -> fold.Counted | None:

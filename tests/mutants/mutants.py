@@ -93,7 +93,7 @@ MUTANTS = (
         "speed/micro_batch/log_tail.py",
         "        there = still_there()\n",
         "        there = still_there()\n"
-        "        end = Position.of({p: at if p in folded.maxima else start.get(p, 0) for p, at in end.items()})\n",
+        "        end = Position.of({p: at if p in folded.maxima else state.end.get(p, 0) for p, at in end.items()})\n",
         SIMULATION,
     ),
     Mutant(
@@ -491,7 +491,7 @@ MUTANTS = (
         "committed-unasked",
         "a micro-batch is committed without a check that the log is still the fetched one",
         "speed/source/query.py",
-        "still_there=lambda: self.log.require(start, self.tail.firsts)",
+        "still_there=lambda: self.log.require(start, self.tail.state.firsts)",
         "still_there=lambda: None",
         f"{STILL}::test_no_record_counts_for_an_earlier_topic_of_the_same_name",
     ),
@@ -762,16 +762,18 @@ def _vacuum(tables: Tables, address: str, settings: Settings) -> Freed:
         "hot-forgets-what-commits-counted",
         "the hot tail forgets identities below the commits that took its place, so it counts their later duplicates",
         "speed/hot/hot_tail.py",
-        "            before = before.after(segment.identities, segment.commit.maxima, at=at, caught_up=self.caught_up)",
-        "            pass",
+        "            state = state.after(replace(segment.commit, at=at, caught_up=caught_up), segment.identities)",
+        "            after = state.after(replace(segment.commit, at=at, caught_up=caught_up), segment.identities)\n"
+        "            state = replace(after, dedup_window=state.dedup_window)",
         HOT,
     ),
     Mutant(
         "hot-part-below-the-boundary-forgotten",
         "a segment that commits divide is folded again without the identities of its lower part",
         "speed/hot/hot_tail.py",
-        "            lower, before = self._folded(low, start, position, before, views, at=at)",
-        "            lower, _ = self._folded(low, start, position, before, views, at=at)",
+        "            lower, state = self._folded(low, position, state, views, at=at)",
+        "            lower, after = self._folded(low, position, state, views, at=at)\n"
+        "            state = replace(after, dedup_window=state.dedup_window)",
         HOT,
     ),
     Mutant(

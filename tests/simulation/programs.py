@@ -27,6 +27,8 @@ from serving.read.outcome import Failed
 from serving.read.past_publication import PastPublication
 from serving.read.snapshot import Snapshot, Tail
 from serving.read.snapshot_follower import SnapshotFollower
+from speed.dedup.dedup_window import DedupWindow
+from speed.micro_batch.follower_state import FollowerState
 from speed.micro_batch.log_tail import Tail as Writing
 from speed.source import follow as speed_follow
 from speed.source.follow import Surroundings
@@ -176,7 +178,8 @@ def follow(world: World, ends: Iterable[Ahead], *, meanwhile: Callable[[], objec
     there = beginning(tables, source, writer.end, BROKER.connect(None), at=world.now())
     views = {release.views[name]: view for name, view in definitions.views.items()}
     task: Any = _Task()
-    tail = Writing(task, source, views, writer, state, "speed", world.now, firsts=there.firsts)
+    known = FollowerState(DedupWindow(0), end=writer.end, firsts=there.firsts, epoch=writer.epoch, by="speed", idle=source.idle)
+    tail = Writing(task, source, views, writer, state, world.now, known)
     for position in steps(writer.end, there.archived, there.firsts, most=3):
         if ranges(writer.end, position, there.firsts).length:
             tail.extend(cast("Any", Copied(tables)), position, still_there=lambda: None)
@@ -187,7 +190,7 @@ def follow(world: World, ends: Iterable[Ahead], *, meanwhile: Callable[[], objec
 
             def look(start: Position = start) -> Position:
                 meanwhile()
-                return there.log.require(start, tail.firsts)
+                return there.log.require(start, there.firsts)
 
             tail.extend(cast("Any", Fetched(world)), reached, still_there=look)
             world.say(f"counts up to {reached}")

@@ -12,6 +12,8 @@ from ledger.log.fetch_checks import LogChanged
 from ledger.log.positions import Position
 from ledger.publish import first_publication, publications, releases
 from ledger.realtime_writer import Writer
+from speed.dedup.dedup_window import DedupWindow
+from speed.micro_batch.follower_state import FollowerState
 from speed.micro_batch.log_tail import Tail
 from speed.source import record_frames
 from speed.source.kafka_log import Log as Asked
@@ -87,7 +89,8 @@ def _trigger(folder: Path, monkeypatch: pytest.MonkeyPatch, change: Callable[[Wo
     definitions = load_files(release.files)
     writer = Writer.claim(world.tables, 1, SOURCE, by="speed", at=world.now())
     views = {release.views[name]: view for name, view in definitions.views.items()}
-    tail = Tail(programs._Task(), definitions.sources[SOURCE], views, writer, state, "speed", world.now)  # type: ignore[arg-type]
+    known = FollowerState(DedupWindow(0), epoch=writer.epoch, by="speed")
+    tail = Tail(programs._Task(), definitions.sources[SOURCE], views, writer, state, world.now, known)  # type: ignore[arg-type]
     asked = Asked(None, (Topic(SOURCE, TOPIC, 2),))
     counted: list[Position] = []
     one = Query("q", tail, tail.source, asked, folder, counted.append)

@@ -55,7 +55,7 @@ from batch.runtime import delta_commits
 from batch.runtime.parquet_writer import Written
 from batch.runtime.spark_jobs import TaskFailed
 from infra.kafka import Address, NoTopic, Topic
-from infra.settings import Batch, Keep, Lineage, Storage
+from infra.settings import Batch, Keep, Lineage, Speed, Storage
 from ledger.delta import delta_tables, leases
 from ledger.delta.addresses import Tables
 from ledger.delta.leases import Lease, Owner
@@ -268,7 +268,13 @@ class Run:
 
 def settings(world: World) -> Any:
     return SimpleNamespace(
-        storage=Storage(root=ROOT), folder=Path(ROOT), state=ROOT, keep=world.keep, batch=Batch(), lineage=Lineage()
+        storage=Storage(root=ROOT),
+        folder=Path(ROOT),
+        state=ROOT,
+        keep=world.keep,
+        batch=Batch(),
+        lineage=Lineage(),
+        speed=Speed(),
     )
 
 

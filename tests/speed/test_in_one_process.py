@@ -185,7 +185,7 @@ def test_with_too_little_memory_the_newest_identities_are_loaded_and_the_rest_re
         layer.drain()
     made = [commit.at for commit in commits(layer.settings) if not commit.mark]
     layer.restart()
-    evicted = layer.follow.tail.dedup_window.evicted
+    evicted = layer.follow.tail.state.dedup_window.evicted
     assert evicted is not None
     # Of what did not fit the newest timestamp is that of the third micro-batch, in seconds, rounded up.
     assert evicted.stamp == ceil((layer.clock - timedelta(seconds=200)).timestamp())

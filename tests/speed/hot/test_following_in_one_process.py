@@ -219,11 +219,11 @@ def test_identities_are_kept_as_long_as_the_commits_say(beside: Beside) -> None:
     layer.topic.append(some([1]))
     layer.drain()
     beside.start()
-    assert beside.hot.tail.caught_up == last(beside).caught_up is not None
+    assert beside.hot.tail.at_end.caught_up == last(beside).caught_up is not None
     layer.topic.append(some([2]))
     layer.drain()
     beside.step()
-    assert beside.hot.tail.caught_up == last(beside).caught_up
+    assert beside.hot.tail.at_end.caught_up == last(beside).caught_up
 
 
 def test_a_tail_that_commits_have_passed_has_half_a_minute_to_read_on(beside: Beside, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -20,8 +20,9 @@ from speed.dedup.dedup_window import DedupWindow
 from speed.dedup.identities import identified, identities, values
 from speed.hot import hot_tail
 from speed.hot.comparison import differing
-from speed.hot.hot_tail import Before, Covered, HotTail, states
+from speed.hot.hot_tail import Covered, HotTail, states
 from speed.micro_batch.fold import fold_shares
+from speed.micro_batch.follower_state import FollowerState
 from speed.micro_batch.task import Task, share_of
 from tests.samples import share
 from views.arrow.ipc import from_ipc, to_ipc
@@ -228,8 +229,8 @@ class Played:
         for table in self.records(LOG_START, self.committed):
             found = identified(self.of, decode(self.of, table).events, ("T",))
             window = window.extended(values(identities(self.of, found)), at=0, caught_up=0)
-        before = Before(window, self.maxima, self.reached)
-        self.hot = HotTail(self.task, self.of, self.views, self.committed, before, fanout=self.fanout)
+        state = FollowerState(window, end=self.committed, maxima=self.maxima, watermark=self.reached)
+        self.hot = HotTail(self.task, self.of, self.views, state, fanout=self.fanout)
         self.served, self.stood = (), {}
 
     def compact(self, _: None = None) -> None:

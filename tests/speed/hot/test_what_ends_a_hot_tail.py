@@ -6,7 +6,6 @@ from datetime import timedelta
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 import pyarrow as pa
 import pytest
 
@@ -19,12 +18,11 @@ from ledger.log.positions import LOG_START, Position
 from ledger.publish import releases
 from ledger.realtime.hot_messages import HotMessage
 from speed.dedup.dedup_window import DedupWindow
-from speed.dedup.identities import Identities
-from speed.dedup.keys import KEY
 from speed.hot.__main__ import Reports
 from speed.hot.comparison import alike, differing
 from speed.hot.follow import Ended, HotFollower, earlier_topic
-from speed.hot.hot_tail import Before, HotTail, NotTiling
+from speed.hot.hot_tail import HotTail, NotTiling
+from speed.micro_batch.follower_state import FollowerState
 from speed.micro_batch.task import Task
 from speed.source.counted_at import Stretch
 from tests.serving.world import NOON, SOURCE, World, nine_hits, position
@@ -57,7 +55,7 @@ def following(world: World, base: Position, *, most: int | None = None) -> tuple
     connection: Any = Connection()
     found = HotFollower(settings, world.tables, connection, release, source, world.project.views, lambda: NOON, sent.append)
     task = Task(release.files, SOURCE, {name: name for name in world.project.views}, generations=("T",))
-    found.tail = HotTail(task, source, world.project.views, base, Before(DedupWindow(0)), most=most)
+    found.tail = HotTail(task, source, world.project.views, FollowerState(DedupWindow(0), end=base), most=most)
     reader: Any = Reader()
     found._reader = reader
     found._broker_asked = found._covered = found.clock()
@@ -95,24 +93,31 @@ def test_only_a_tail_that_reads_on_may_cover_more() -> None:
 def test_a_tail_without_memory_for_identities_says_since_when_it_knows_them() -> None:
     """Then duplicates may count, which no comparison holds against it."""
     played = Played("sales", around=False, kinds=("minutes",))
-    played.hot = HotTail(played.task, played.of, played.views, LOG_START, Before(DedupWindow(MINUTES, 1)))
+    played.hot = HotTail(played.task, played.of, played.views, FollowerState(DedupWindow(MINUTES, 1)))
     for number in (1, 3, 7):
         played.append([(number, 1)])
         played.hot.extend(pa.concat_tables(played.records(played.hot.end, played.end)), played.end, at=NOON)
     first, *others = played.hot.commits
-    assert first.identities_since is None
-    assert [one.identities_since for one in others] == [NOON, NOON]
+    assert [one.identities_since for one in played.hot.commits] == [None, None, NOON], "those before each range"
     again = copy(played.hot)
     assert not again.rebase(first.end, at=NOON).evicted
     assert again.rebase(others[-1].end, at=NOON).evicted
-    assert played.hot.rebase(others[0].end, at=NOON).evicted, "of a part of the range"
+    assert not played.hot.rebase(others[0].end, at=NOON).evicted
+    assert played.hot.rebase(others[1].end, at=NOON).evicted, "of a part of the range"
 
 
 def test_identities_are_forgotten_as_the_commits_forget_them() -> None:
-    nothing = Identities(np.empty((0, KEY), np.uint64), np.empty(0, np.int64))
-    before = Before(DedupWindow(MINUTES)).after(nothing, {}, at=NOON, caught_up=NOON - timedelta(minutes=1))
-    assert before.dedup_window.caught_up == microseconds(NOON - timedelta(minutes=1))
-    assert before.after(nothing, {}, at=NOON, caught_up=None).dedup_window.caught_up is None
+    """Whatever a commit says until when all is counted, later hot commits say, too, until another commit says more."""
+    played, known = Played("sales", around=False, kinds=("minutes",)), None
+    for number, until in zip((1, 3, 5, 7), (None, NOON, None, NOON + timedelta(minutes=1)), strict=True):
+        played.append([(number, 1)])
+        played.hot.extend(pa.concat_tables(played.records(played.hot.end, played.end)), played.end, at=NOON)
+        assert played.hot.commits[-1].caught_up == known
+        known = until or known
+        played.hot.rebase(played.end, at=NOON, caught_up=until)
+        assert played.hot.at_end.caught_up == known
+        window = played.hot.at_base.dedup_window
+        assert window.caught_up == (None if known is None else microseconds(known))
 
 
 def test_a_tail_extends_only_from_its_end_and_starts_again_only_within() -> None:
