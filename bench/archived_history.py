@@ -7,14 +7,14 @@ from typing import Final, TypeAlias
 import pyarrow as pa
 from deltalake import CommitProperties, Transaction, write_deltalake
 
-from batch.archive.decode_runs import decode_archived
-from batch.runtime import delta_commits
-from batch.runtime.session import BatchRun
-from ledger.files.file_ranges import RECORDS
-from ledger.log import archive_runs
-from ledger.log.positions import LOG_START, Position
-from ledger.publish import releases
-from views.source.source import RECORDS_SCHEMA, Source
+from tandem.batch.archive.decode_runs import decode_archived
+from tandem.batch.runtime import delta_commits
+from tandem.batch.runtime.session import BatchRun
+from tandem.ledger.files.file_ranges import RECORDS
+from tandem.ledger.log import archive_runs
+from tandem.ledger.log.positions import LOG_START, Position
+from tandem.ledger.publish import releases
+from tandem.views.source.source import RECORDS_SCHEMA, Source
 
 Values: TypeAlias = Callable[[int, int], pa.ChunkedArray]
 """The values of the events with numbers from the first to below the second, in order."""

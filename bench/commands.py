@@ -10,10 +10,10 @@ from pathlib import Path
 
 import psutil
 
-from bench.process_tree import stop
-from infra import kafka
-from infra.folders import child_environment
-from views.errors import TandemError
+from tandem.bench.process_tree import stop
+from tandem.infra import kafka
+from tandem.infra.folders import child_environment
+from tandem.views.errors import TandemError
 
 
 @dataclass(frozen=True)
@@ -40,7 +40,7 @@ def running(
     (project / "definitions.py").write_text(definitions)
     with (state / f"{command}.out").open("wb") as out, (state / f"{command}.err").open("wb") as err:
         process = subprocess.Popen(
-            [sys.executable, "-m", "cli", command, *arguments, "--project", str(project), "--json"],
+            [sys.executable, "-m", "tandem.cli", command, *arguments, "--project", str(project), "--json"],
             stdout=out,
             stderr=err,
             env=environ(

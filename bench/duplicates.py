@@ -18,16 +18,16 @@ import psutil
 import pyarrow as pa
 from rich.table import Table
 
-from batch.fold.duplicates import EVENTS_HELD, HASHES, Search, judged, repeated_hashes
-from bench.peak import peak
-from ledger.delta.location import Location
-from speed.dedup.dedup_window import DedupWindow
-from speed.dedup.identities import Identities
-from speed.dedup.identity_runs import IdentityRun
-from speed.dedup.keys import KEY
-from views.arrow.ipc import to_ipc
-from views.project import project
-from views.source.source import events_schema
+from tandem.batch.fold.duplicates import EVENTS_HELD, HASHES, Search, judged, repeated_hashes
+from tandem.bench.peak import peak
+from tandem.ledger.delta.location import Location
+from tandem.speed.dedup.dedup_window import DedupWindow
+from tandem.speed.dedup.identities import Identities
+from tandem.speed.dedup.identity_runs import IdentityRun
+from tandem.speed.dedup.keys import KEY
+from tandem.views.arrow.ipc import to_ipc
+from tandem.views.project import project
+from tandem.views.source.source import events_schema
 
 MILLION: Final = 1_000_000
 _PIECE: Final = 10_000
@@ -35,7 +35,7 @@ _COPIES: Final = 20
 """Every n-th event of a sample history is a copy."""
 _DEFINITIONS: Final = b"""
 from datetime import datetime
-from views import Event, Source
+from tandem import Event, Source
 
 class Sale(Event):
     id: int

@@ -1,4 +1,4 @@
-"""What duplicates cost a warm micro-batch: `python -m bench.micro_batch`, with Spark on this machine and without Kafka.
+"""What duplicates cost a warm micro-batch: `python -m tandem.bench.micro_batch`, with Spark on this machine and without Kafka.
 
 Micro-batches of new events, of events of which one in a hundred is a duplicate, and of duplicates alone take turns. Spark caches
 their records, so the time is that of the job and of the driver's part: decode, find duplicates, fold one view, merge. It prints
@@ -19,17 +19,17 @@ import psutil
 import pyarrow as pa
 from pyspark.sql import DataFrame, SparkSession
 
-from infra.process.returned_memory import of_executors, return_freed_memory
-from infra.settings import Settings, Spark
-from infra.spark.session import get_or_create_session
-from speed.dedup.dedup_window import DedupWindow
-from speed.micro_batch.fold import fold_records
-from speed.micro_batch.task import Task
-from speed.micro_batch.workers import Workers
-from speed.source.query import CONF
-from views.project.project import load_files
-from views.source.offset_ranges import Ranges
-from views.source.source import RECORDS_SCHEMA
+from tandem.infra.process.returned_memory import of_executors, return_freed_memory
+from tandem.infra.settings import Settings, Spark
+from tandem.infra.spark.session import get_or_create_session
+from tandem.speed.dedup.dedup_window import DedupWindow
+from tandem.speed.micro_batch.fold import fold_records
+from tandem.speed.micro_batch.task import Task
+from tandem.speed.micro_batch.workers import Workers
+from tandem.speed.source.query import CONF
+from tandem.views.project.project import load_files
+from tandem.views.source.offset_ranges import Ranges
+from tandem.views.source.source import RECORDS_SCHEMA
 
 PARTITIONS: Final = 2
 WARM_UP: Final = 6
@@ -45,7 +45,7 @@ _FILES: Final = {
     "tandem.toml": b"",
     "definitions.py": b"""
 from datetime import datetime
-from views import Event, Source, View, count, total, tumbling
+from tandem import Event, Source, View, count, total, tumbling
 
 class Request(Event):
     id: str

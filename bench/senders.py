@@ -1,4 +1,4 @@
-"""The cost of sending a record by each client behind the port: `python -m bench.senders`, with an embedded broker."""
+"""The cost of sending a record by each client behind the port: `python -m tandem.bench.senders`, with an embedded broker."""
 
 import os
 import tempfile
@@ -6,12 +6,12 @@ import time
 from collections.abc import Callable
 from pathlib import Path
 
-from infra import kafka
-from infra.kafka import broker
-from infra.kafka.bulk import BulkSender
-from infra.kafka.kafka_python.sender import PythonSender
-from infra.process import background
-from infra.settings import Kafka, Settings
+from tandem.infra import kafka
+from tandem.infra.kafka import broker
+from tandem.infra.kafka.bulk import BulkSender
+from tandem.infra.kafka.kafka_python.sender import PythonSender
+from tandem.infra.process import background
+from tandem.infra.settings import Kafka, Settings
 
 RECORDS = 200_000
 ROUNDS = 3

@@ -1,4 +1,4 @@
-"""How long commands take that do little: `python -m bench.start_up`, without Kafka and Spark.
+"""How long commands take that do little: `python -m tandem.bench.start_up`, without Kafka and Spark.
 
 Commands over a small published view take turns with `python -c pass` and with the import of the libraries that they need. It
 prints medians, their bounds, and how many times as long as these each took.
@@ -13,10 +13,10 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Final
 
-from bench.commands import environ
-from bench.peers.estimates import Estimate, middle
-from bench.serving import published
-from views.errors import TandemError
+from tandem.bench.commands import environ
+from tandem.bench.peers.estimates import Estimate, middle
+from tandem.bench.serving import published
+from tandem.views.errors import TandemError
 
 EMPTY: Final = "python -c pass"
 TABLES: Final = "import pyarrow, deltalake"
@@ -30,7 +30,7 @@ _KEYS: Final = 10_000
 
 def commands(project: Path) -> Mapping[str, Sequence[str]]:
     """What is measured, by the name that is printed."""
-    tandem = (sys.executable, "-m", "cli")
+    tandem = (sys.executable, "-m", "tandem.cli")
     of_project = ("--project", str(project), "--json")
     return {
         EMPTY: (sys.executable, "-c", "pass"),

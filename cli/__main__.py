@@ -5,8 +5,8 @@ import contextlib
 import os
 import sys
 
-from cli.registry import COMMANDS, OF_CHECKOUT, USAGE
-from infra.folders import CHECKOUT
+from tandem.cli.registry import COMMANDS, OF_CHECKOUT, USAGE
+from tandem.infra.folders import CHECKOUT
 
 _HELP = ("-h", "--help")
 _MORE = "`tandem COMMAND --help` describes a command, `tandem --version` prints the version."
@@ -18,11 +18,11 @@ def main(arguments: list[str]) -> int:
         (sys.stdout if arguments else sys.stderr).write(_help())
         return 0 if arguments else 2
     if arguments[0] == "--version":
-        from cli.command.version import version  # noqa: PLC0415 - what is not needed here takes time to import
+        from tandem.cli.command.version import version  # noqa: PLC0415 - what is not needed here takes time to import
 
         sys.stdout.write(f"tandem {version()}\n")
         return 0
-    from cli.command_line import run  # noqa: PLC0415 - see above
+    from tandem.cli.command_line import run  # noqa: PLC0415 - see above
 
     return run(arguments)
 

@@ -18,13 +18,13 @@ from typing import Annotated, Any, Final
 
 import typer
 
-from cli.command import exit_codes
-from cli.command.call import Call, Output, Told, resolve_project
-from cli.command.error_sentence import foreseen, worded
-from cli.command.text_tables import console
-from cli.registry import COMMANDS, OF_CHECKOUT, USAGE
-from infra.folders import CHECKOUT, ROOT
-from views.errors import nearest_first
+from tandem.cli.command import exit_codes
+from tandem.cli.command.call import Call, Output, Told, resolve_project
+from tandem.cli.command.error_sentence import foreseen, worded
+from tandem.cli.command.text_tables import console
+from tandem.cli.registry import COMMANDS, OF_CHECKOUT, USAGE
+from tandem.infra.folders import CHECKOUT, ROOT
+from tandem.views.errors import nearest_first
 
 _ITEMS: Final = ("* ", "1. ")
 _HELP_COLUMNS: Final = 76

@@ -9,13 +9,13 @@ from typing import TYPE_CHECKING
 import pytest
 
 if TYPE_CHECKING:
-    from views.verify.every_cut import Answer, AnswerAtCuts
+    from tandem.views.verify.every_cut import Answer, AnswerAtCuts
 
 
 @pytest.fixture(scope="session")
 def tandem_answer() -> "Answer":
     """`tandem.testing.answer`: the rows that a view answers for events."""
-    from views.testing import answer  # noqa: PLC0415  not before a test asks for it
+    from tandem.views.testing import answer  # noqa: PLC0415  not before a test asks for it
 
     return answer
 
@@ -23,7 +23,7 @@ def tandem_answer() -> "Answer":
 @pytest.fixture(scope="session")
 def tandem_at_every_cut() -> "AnswerAtCuts":
     """`tandem.testing.at_every_cut`: the rows of a view with the cut before, between and after its events."""
-    from views.verify.every_cut import at_every_cut  # noqa: PLC0415  not before a test asks for it
+    from tandem.views.verify.every_cut import at_every_cut  # noqa: PLC0415  not before a test asks for it
 
     return at_every_cut
 
@@ -31,6 +31,6 @@ def tandem_at_every_cut() -> "AnswerAtCuts":
 @pytest.fixture(scope="session")
 def tandem_checked_answer() -> "Answer":
     """`tandem.testing.checked_answer`: the rows, once they equal the plain oracle's at every cut."""
-    from views.verify.every_cut import checked_answer  # noqa: PLC0415  not before a test asks for it
+    from tandem.views.verify.every_cut import checked_answer  # noqa: PLC0415  not before a test asks for it
 
     return checked_answer

@@ -11,7 +11,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Final
 
-from views.errors import TandemError
+from tandem.views.errors import TandemError
 
 ROOT: Final = Path(__file__).resolve().parent.parent
 """The folder of the platform's packages: the checkout, or `site-packages`."""

@@ -13,16 +13,16 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from datetime import datetime
 
-from ledger.delta import delta_tables
-from ledger.delta.addresses import Tables
-from ledger.delta.errors import Conflict
-from ledger.log import archive_runs
-from ledger.log.positions import LOG_START, Position, distance, upper
-from ledger.publish.standing import cut_of
-from ledger.realtime.commit_files import open_or_create, read_spans, spans_of, to_rows
-from ledger.realtime.commits import Commit, Span
-from ledger.realtime.tiling import boundary, chain, end
-from views.errors import TandemError
+from tandem.ledger.delta import delta_tables
+from tandem.ledger.delta.addresses import Tables
+from tandem.ledger.delta.errors import Conflict
+from tandem.ledger.log import archive_runs
+from tandem.ledger.log.positions import LOG_START, Position, distance, upper
+from tandem.ledger.publish.standing import cut_of
+from tandem.ledger.realtime.commit_files import open_or_create, read_spans, spans_of, to_rows
+from tandem.ledger.realtime.commits import Commit, Span
+from tandem.ledger.realtime.tiling import boundary, chain, end
+from tandem.views.errors import TandemError
 
 
 class NotABoundary(TandemError):

@@ -6,11 +6,11 @@ deleted before that is not part of the log.
 
 from collections.abc import Collection, Iterable, Mapping
 
-from ledger.delta.addresses import Tables
-from ledger.log import archive_runs
-from ledger.log.positions import LOG_START, Position, upper
-from ledger.realtime.commit_files import spans_of
-from views.source.offset_ranges import Interval, Offsets, Partition, Ranges
+from tandem.ledger.delta.addresses import Tables
+from tandem.ledger.log import archive_runs
+from tandem.ledger.log.positions import LOG_START, Position, upper
+from tandem.ledger.realtime.commit_files import spans_of
+from tandem.views.source.offset_ranges import Interval, Offsets, Partition, Ranges
 
 
 def first_offsets(

@@ -14,17 +14,17 @@ from datetime import datetime
 
 from deltalake import DeltaTable
 
-from ledger.delta import delta_tables
-from ledger.delta.addresses import Tables
-from ledger.delta.errors import Conflict, Unwritable
-from ledger.delta.vacuum import checkpoint, vacuum
-from ledger.log.positions import LOG_START, Position
-from ledger.publish.standing import cut_of
-from ledger.realtime import compaction
-from ledger.realtime.commit_files import open_or_create, read_commit, read_spans, to_rows
-from ledger.realtime.commits import Commit, Span
-from ledger.realtime.tiling import end
-from views.errors import TandemError
+from tandem.ledger.delta import delta_tables
+from tandem.ledger.delta.addresses import Tables
+from tandem.ledger.delta.errors import Conflict, Unwritable
+from tandem.ledger.delta.vacuum import checkpoint, vacuum
+from tandem.ledger.log.positions import LOG_START, Position
+from tandem.ledger.publish.standing import cut_of
+from tandem.ledger.realtime import compaction
+from tandem.ledger.realtime.commit_files import open_or_create, read_commit, read_spans, to_rows
+from tandem.ledger.realtime.commits import Commit, Span
+from tandem.ledger.realtime.tiling import end
+from tandem.views.errors import TandemError
 
 _CHECKPOINT_EVERY = 200
 """Versions between two checkpoints: reading one costs a new reader less than that many log entries."""

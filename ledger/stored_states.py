@@ -6,14 +6,14 @@ from typing import Final
 import numpy as np
 import pyarrow as pa
 
-from ledger.delta.location import Location
-from ledger.delta.stored_file import opened
-from ledger.publish.batch_parts import Part
-from ledger.publish.live_states import still_live
-from views.arrow.ipc import to_ipc
-from views.sql import engine
-from views.view import View, state_schema
-from views.windows import WINDOW_COLUMNS
+from tandem.ledger.delta.location import Location
+from tandem.ledger.delta.stored_file import opened
+from tandem.ledger.publish.batch_parts import Part
+from tandem.ledger.publish.live_states import still_live
+from tandem.views.arrow.ipc import to_ipc
+from tandem.views.sql import engine
+from tandem.views.view import View, state_schema
+from tandem.views.windows import WINDOW_COLUMNS
 
 _TABLE: Final = "states"
 

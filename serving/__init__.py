@@ -7,23 +7,23 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any, Final
 
 if TYPE_CHECKING:
-    from serving.changes import Changes, TokenGone
-    from serving.connection import AtOneSnapshot, Connection, PublishedView, connect
-    from serving.read.outcome import Absent, Failed, ReadFailed, Value
-    from serving.view_at import ViewAt
+    from tandem.serving.changes import Changes, TokenGone
+    from tandem.serving.connection import AtOneSnapshot, Connection, PublishedView, connect
+    from tandem.serving.read.outcome import Absent, Failed, ReadFailed, Value
+    from tandem.serving.view_at import ViewAt
 
 _OFFERED: Final = {
-    "Absent": "serving.read.outcome",
-    "AtOneSnapshot": "serving.connection",
-    "Changes": "serving.changes",
-    "Connection": "serving.connection",
-    "Failed": "serving.read.outcome",
-    "PublishedView": "serving.connection",
-    "ReadFailed": "serving.read.outcome",
-    "TokenGone": "serving.changes",
-    "Value": "serving.read.outcome",
-    "ViewAt": "serving.view_at",
-    "connect": "serving.connection",
+    "Absent": "tandem.serving.read.outcome",
+    "AtOneSnapshot": "tandem.serving.connection",
+    "Changes": "tandem.serving.changes",
+    "Connection": "tandem.serving.connection",
+    "Failed": "tandem.serving.read.outcome",
+    "PublishedView": "tandem.serving.connection",
+    "ReadFailed": "tandem.serving.read.outcome",
+    "TokenGone": "tandem.serving.changes",
+    "Value": "tandem.serving.read.outcome",
+    "ViewAt": "tandem.serving.view_at",
+    "connect": "tandem.serving.connection",
 }
 
 __all__ = [

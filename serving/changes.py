@@ -17,19 +17,19 @@ from dataclasses import dataclass, replace
 
 import pyarrow as pa
 
-from ledger.log.positions import Position
-from ledger.publish import publications
-from ledger.publish.batch_parts import BatchView
-from ledger.realtime.follower import Follower
-from ledger.realtime.hot_chain import HotCommits, counting
-from serving.memory.cached_view import CachedView, Origin, OutgrowsMemory, followed, without_hot
-from serving.memory.differences import differences
-from serving.memory.store import InMemory, Pinned, Store
-from serving.read.outcome import Absent, ReadFailed, Value, answered
-from serving.read.provenance import Provenance
-from serving.read.snapshot import tail
-from views.errors import TandemError
-from views.view import View
+from tandem.ledger.log.positions import Position
+from tandem.ledger.publish import publications
+from tandem.ledger.publish.batch_parts import BatchView
+from tandem.ledger.realtime.follower import Follower
+from tandem.ledger.realtime.hot_chain import HotCommits, counting
+from tandem.serving.memory.cached_view import CachedView, Origin, OutgrowsMemory, followed, without_hot
+from tandem.serving.memory.differences import differences
+from tandem.serving.memory.store import InMemory, Pinned, Store
+from tandem.serving.read.outcome import Absent, ReadFailed, Value, answered
+from tandem.serving.read.provenance import Provenance
+from tandem.serving.read.snapshot import tail
+from tandem.views.errors import TandemError
+from tandem.views.view import View
 
 
 class TokenGone(TandemError):

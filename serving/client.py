@@ -14,9 +14,9 @@ import httpx
 import msgspec
 import pyarrow as pa
 
-from serving.http.protocol.media_types import ARROW, JSON, NDJSON
-from serving.read.provenance import Layer
-from views.errors import TandemError
+from tandem.serving.http.protocol.media_types import ARROW, JSON, NDJSON
+from tandem.serving.read.provenance import Layer
+from tandem.views.errors import TandemError
 
 Key = str | int | float | Decimal | bool | bytes | date | datetime | None
 """A value of a key, of the type that the view has for it; None is NULL."""

@@ -16,18 +16,18 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any, Final, Self, TypeVar
 
-from infra import settings
-from ledger.delta.addresses import Tables
-from ledger.delta.errors import Unreadable
-from serving.changes import Changes, Token, changes
-from serving.memory.answers import Row
-from serving.memory.store import Pinned, Store
-from serving.read.outcome import Absent, Failed, Outcome, ReadFailed, Value
-from serving.read.provenance import Layer
-from serving.read.reader import Reader
-from serving.read.selection import ALWAYS, Between, Selection
-from serving.read.snapshot import Snapshot
-from serving.view_at import ViewAt
+from tandem.infra import settings
+from tandem.ledger.delta.addresses import Tables
+from tandem.ledger.delta.errors import Unreadable
+from tandem.serving.changes import Changes, Token, changes
+from tandem.serving.memory.answers import Row
+from tandem.serving.memory.store import Pinned, Store
+from tandem.serving.read.outcome import Absent, Failed, Outcome, ReadFailed, Value
+from tandem.serving.read.provenance import Layer
+from tandem.serving.read.reader import Reader
+from tandem.serving.read.selection import ALWAYS, Between, Selection
+from tandem.serving.read.snapshot import Snapshot
+from tandem.serving.view_at import ViewAt
 
 EVERY_S: Final = 0.2
 """Default seconds between two polls of a connection: less than a micro-batch takes."""

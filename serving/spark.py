@@ -14,23 +14,23 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.pandas.types import from_arrow_type
 from pyspark.sql.types import StructField, StructType
 
-from infra.spark.versions import compare, compared
-from ledger.delta.addresses import Tables
-from ledger.delta.location import Location
-from ledger.publish import releases
-from ledger.publish.batch_parts import Part, files_with_later
-from ledger.stored_states import by_bucket, stored
-from serving.connection import AtOneSnapshot
-from serving.read.decimals import DIGITS, narrowed
-from serving.read.outcome import ReadFailed
-from serving.read.provenance import Layer
-from serving.read.reader import refusal
-from serving.read.snapshot import Snapshot
-from views.arrow.ipc import from_ipc
-from views.errors import TandemError
-from views.kernel import kernel
-from views.project import project
-from views.view import View, answer_schema, shared_columns
+from tandem.infra.spark.versions import compare, compared
+from tandem.ledger.delta.addresses import Tables
+from tandem.ledger.delta.location import Location
+from tandem.ledger.publish import releases
+from tandem.ledger.publish.batch_parts import Part, files_with_later
+from tandem.ledger.stored_states import by_bucket, stored
+from tandem.serving.connection import AtOneSnapshot
+from tandem.serving.read.decimals import DIGITS, narrowed
+from tandem.serving.read.outcome import ReadFailed
+from tandem.serving.read.provenance import Layer
+from tandem.serving.read.reader import refusal
+from tandem.serving.read.snapshot import Snapshot
+from tandem.views.arrow.ipc import from_ipc
+from tandem.views.errors import TandemError
+from tandem.views.kernel import kernel
+from tandem.views.project import project
+from tandem.views.view import View, answer_schema, shared_columns
 
 _BUCKET_ROWS: Final = 1 << 18
 """States that one task merges, about."""
@@ -71,7 +71,7 @@ _States = tuple[bytes, ...]
 def dataframe(session: SparkSession, at: AtOneSnapshot, view: str, *, layer: Layer = "merged") -> DataFrame:
     """The answers of a view at one snapshot (`connect(...).snapshot()`), all keys and windows, in no order.
 
-    Columns are those of views.view.answer_schema, with its `kind`, `unit` and `doc` as their metadata. Spark's decimals have 38
+    Columns are those of tandem.views.view.answer_schema, with its `kind`, `unit` and `doc` as their metadata. Spark's decimals have 38
     digits: a total that needs more fails the job. Spark evaluates it when it is used, which works as long as the publication is
     retained. Raises UnknownView, and ReadFailed if the view cannot be answered.
     """

@@ -22,25 +22,25 @@ from typing import Final
 import pyarrow as pa
 from pyspark.sql import Column, DataFrame, SparkSession, functions
 
-from infra import settings as settings_of_project
-from infra.settings import Settings
-from infra.spark.errors import SPARK_ERRORS, sentence
-from infra.spark.session import get_or_create_session
-from ledger.delta.addresses import Tables
-from ledger.delta.delta_tables import open_table
-from ledger.log import archive_runs
-from ledger.log.positions import LOG_START, Position, lower
-from serving.read.outcome import ReadFailed
-from serving.read.past_publication import live_at
-from serving.read.provenance import Layer
-from serving.read.reader import Reader
-from serving.read.selection import BadSelection
-from serving.read.snapshot import provenance_of
-from serving.spark import frame_of, schema_of
-from views.errors import TandemError, listed
-from views.exactness import Exactness
-from views.fingerprint.fingerprint import decoder_fingerprint
-from views.source.source import POSITION_SCHEMA, REJECTS_SCHEMA, Source, events_schema
+from tandem.infra import settings as settings_of_project
+from tandem.infra.settings import Settings
+from tandem.infra.spark.errors import SPARK_ERRORS, sentence
+from tandem.infra.spark.session import get_or_create_session
+from tandem.ledger.delta.addresses import Tables
+from tandem.ledger.delta.delta_tables import open_table
+from tandem.ledger.log import archive_runs
+from tandem.ledger.log.positions import LOG_START, Position, lower
+from tandem.serving.read.outcome import ReadFailed
+from tandem.serving.read.past_publication import live_at
+from tandem.serving.read.provenance import Layer
+from tandem.serving.read.reader import Reader
+from tandem.serving.read.selection import BadSelection
+from tandem.serving.read.snapshot import provenance_of
+from tandem.serving.spark import frame_of, schema_of
+from tandem.views.errors import TandemError, listed
+from tandem.views.exactness import Exactness
+from tandem.views.fingerprint.fingerprint import decoder_fingerprint
+from tandem.views.source.source import POSITION_SCHEMA, REJECTS_SCHEMA, Source, events_schema
 
 _EVENT_PLACE: Final = ("_topic_id", "_partition", "_offset")
 _REJECT_PLACE: Final = ("topic_id", "partition", "offset")

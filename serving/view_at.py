@@ -11,17 +11,17 @@ from typing import Any
 
 import pyarrow as pa
 
-from serving.changes import token_of
-from serving.memory.answers import Key, Labelled, Row
-from serving.memory.key_values import key_of, keys_of
-from serving.memory.store import InMemory
-from serving.read.outcome import Absent, Outcome, ReadFailed, Value, answered, given
-from serving.read.provenance import Layer, Provenance
-from serving.read.selection import ALWAYS, Among, BadSelection, Between, Selection, select
-from serving.read.touched_rows import TOUCHED, split
-from views.instant import EPOCH, MICROSECOND, microseconds
-from views.view import View, bind, state_schema
-from views.windows import Hopping
+from tandem.serving.changes import token_of
+from tandem.serving.memory.answers import Key, Labelled, Row
+from tandem.serving.memory.key_values import key_of, keys_of
+from tandem.serving.memory.store import InMemory
+from tandem.serving.read.outcome import Absent, Outcome, ReadFailed, Value, answered, given
+from tandem.serving.read.provenance import Layer, Provenance
+from tandem.serving.read.selection import ALWAYS, Among, BadSelection, Between, Selection, select
+from tandem.serving.read.touched_rows import TOUCHED, split
+from tandem.views.instant import EPOCH, MICROSECOND, microseconds
+from tandem.views.view import View, bind, state_schema
+from tandem.views.windows import Hopping
 
 Files = Callable[[Selection, Layer, int | None], Outcome]
 """A function that answers a selection of a layer from the view's tables, the first rows up to a limit."""

@@ -9,7 +9,7 @@ from hypothesis import HealthCheck, Phase, settings
 from xdist.remote import Producer
 from xdist.scheduler import LoadFileScheduling
 
-from infra.folders import child_environment
+from tandem.infra.folders import child_environment
 
 # One broker and one Spark session for the whole run, started by the first test that asks for them.
 pytest_plugins = ["tests.stack"]

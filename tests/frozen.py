@@ -7,10 +7,10 @@ from contextlib import contextmanager
 from pathlib import Path
 from threading import Timer
 
-from infra import kafka
-from infra.kafka import broker as embedded
-from infra.process import background
-from infra.settings import Kafka, Settings
+from tandem.infra import kafka
+from tandem.infra.kafka import broker as embedded
+from tandem.infra.process import background
+from tandem.infra.settings import Kafka, Settings
 from tests.stack import environ
 
 

@@ -19,26 +19,26 @@ import pyarrow.parquet as pq
 import pytest
 from pyspark import cloudpickle
 
-import batch.archive.copy
-import speed.hot.follow
-from batch.archive.copied import Copied
-from batch.archive.copy_task import copy_records, total
-from batch.archive.decode import Decoding
-from batch.runtime.session import BatchRun, Lock
-from infra import kafka
-from infra.kafka import Address, Topic, broker
-from infra.kafka.bulk_reader import LogMoved, Read
-from ledger.delta import delta_tables, leases
-from ledger.delta.addresses import Tables
-from ledger.delta.leases import Owner
-from ledger.delta.location import Location
-from ledger.log.positions import Position
-from speed.source import record_frames
-from speed.source.query import Query
+import tandem.batch.archive.copy
+import tandem.speed.hot.follow
+from tandem.batch.archive.copied import Copied
+from tandem.batch.archive.copy_task import copy_records, total
+from tandem.batch.archive.decode import Decoding
+from tandem.batch.runtime.session import BatchRun, Lock
+from tandem.infra import kafka
+from tandem.infra.kafka import Address, Topic, broker
+from tandem.infra.kafka.bulk_reader import LogMoved, Read
+from tandem.ledger.delta import delta_tables, leases
+from tandem.ledger.delta.addresses import Tables
+from tandem.ledger.delta.leases import Owner
+from tandem.ledger.delta.location import Location
+from tandem.ledger.log.positions import Position
+from tandem.speed.source import record_frames
+from tandem.speed.source.query import Query
+from tandem.views.errors import TandemError
+from tandem.views.source.offset_ranges import Offsets, Ranges
+from tandem.views.source.source import RECORDS_SCHEMA, Source, record_columns
 from tests.stack import environ
-from views.errors import TandemError
-from views.source.offset_ranges import Offsets, Ranges
-from views.source.source import RECORDS_SCHEMA, Source, record_columns
 
 _IDS = count(1)
 ADDRESS: Final = Address("in this process", {}, 1)
@@ -162,7 +162,7 @@ class MemoryTopic:
 
 @dataclass
 class MemoryBroker:
-    """Topics by name, as `infra.kafka` asks for them."""
+    """Topics by name, as `tandem.infra.kafka` asks for them."""
 
     topics: dict[str, MemoryTopic] = field(default_factory=dict)
 
@@ -178,7 +178,7 @@ class MemoryBroker:
         patch.setattr(kafka, "topics", lambda _, names: tuple(self.topics[name].topic for name in names))
         patch.setattr(kafka, "starts", self._starts)
         patch.setattr(kafka, "ends", self._ends)
-        patch.setattr(batch.archive.copy, "copy", self._copy)
+        patch.setattr(tandem.batch.archive.copy, "copy", self._copy)
 
     def _starts(self, _: object, topics: Sequence[Topic]) -> Offsets:
         return {(each.id, n): self.topics[each.name].starts.get(n, 0) for each in topics for n in range(each.partitions)}
@@ -348,4 +348,4 @@ def hot_stands_in(patch: pytest.MonkeyPatch, broker: MemoryBroker) -> None:
     def reader(_: Address, topics: Sequence[Topic], starts: Offsets, *, columns: Sequence[str]) -> Reading:
         return Reading(broker, topics, dict(starts), columns)
 
-    patch.setattr(speed.hot.follow, "BulkReader", reader)
+    patch.setattr(tandem.speed.hot.follow, "BulkReader", reader)

@@ -9,9 +9,9 @@ import pyarrow as pa
 from hypothesis import settings
 from hypothesis import strategies as st
 
-from views.source.event import Event, Scale
-from views.source.log_order import with_generation
-from views.source.source import Source, events_schema
+from tandem.views.source.event import Event, Scale
+from tandem.views.source.log_order import with_generation
+from tandem.views.source.source import Source, events_schema
 
 WIDE = Context(prec=80)  # Python's own rounds to 28 digits
 EPOCH = datetime(1970, 1, 1, tzinfo=UTC)

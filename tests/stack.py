@@ -14,12 +14,12 @@ from kafka import KafkaConsumer, TopicPartition
 from kafka.admin import NewTopic
 from pyspark.sql import SparkSession
 
-from infra import folders, kafka
-from infra.kafka import broker as embedded
-from infra.kafka.kafka_python import client, codecs
-from infra.process import background
-from infra.settings import Kafka, Settings, Spark
-from infra.spark.session import get_or_create_session
+from tandem.infra import folders, kafka
+from tandem.infra.kafka import broker as embedded
+from tandem.infra.kafka.kafka_python import client, codecs
+from tandem.infra.process import background
+from tandem.infra.settings import Kafka, Settings, Spark
+from tandem.infra.spark.session import get_or_create_session
 
 _TOPICS = count(1)
 PYTHONPATH = os.pathsep.join(map(str, folders.IMPORTED))

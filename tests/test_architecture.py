@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from infra.folders import ROOT
+from tandem.infra.folders import ROOT
 
 TEXT = (ROOT / "ARCHITECTURE.md").read_text("utf-8")
 DESIGN = {path.name: path.read_text("utf-8") for path in sorted((ROOT / "docs" / "design").glob("*.md"))}

@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 
-from infra.folders import ROOT
+from tandem.infra.folders import ROOT
 from tests.stack import environ
 
 TEXT = (ROOT / "CONTRIBUTING.md").read_text("utf-8")
@@ -82,7 +82,7 @@ def run(tree: Path, words: Sequence[str]) -> str:
 
 def tandem(tree: Path, *words: str) -> Any:
     """The document of a command of the copy, for the project of the text."""
-    return json.loads(run(tree, ["-m", "cli", *words, "--project", "project", "--json"]))
+    return json.loads(run(tree, ["-m", "tandem.cli", *words, "--project", "project", "--json"]))
 
 
 def test_the_text_names_each_command_of_this_test() -> None:
@@ -103,7 +103,7 @@ def test_the_laws_hold(tree: Path) -> None:
 
 def test_the_command_runs(tree: Path) -> None:
     assert tandem(tree, "topics") == {"topics": {"openings": ["openings"]}}
-    assert "List the topics of each source." in run(tree, ["-m", "cli", "--help"])
+    assert "List the topics of each source." in run(tree, ["-m", "tandem.cli", "--help"])
 
 
 def test_a_query_answers_with_both_measures_over_the_new_format(tree: Path) -> None:
@@ -117,8 +117,8 @@ def test_a_query_answers_with_both_measures_over_the_new_format(tree: Path) -> N
 
 def test_the_measure_equals_the_oracle_at_every_cut(tree: Path) -> None:
     code = (
-        "from datetime import UTC, datetime; from pathlib import Path; from views.project.project import load\n"
-        "from views.verify.every_cut import checked_answer\n"
+        "from datetime import UTC, datetime; from pathlib import Path; from tandem.views.project.project import load\n"
+        "from tandem.views.verify.every_cut import checked_answer\n"
         "view = load(Path('project')).views['doors']\n"
         "times = [datetime(2026, 11, 1, 8, n, tzinfo=UTC) for n in range(6)]\n"
         "events = [view.source.event(at=at, door='north', flags=at.minute, celsius=3 - at.minute) for at in times]\n"

@@ -2,7 +2,7 @@
 
 import re
 
-from infra.folders import ROOT
+from tandem.infra.folders import ROOT
 from tests.test_links import anchors_of, tracked
 
 TEXT = (ROOT / "docs" / "glossary.md").read_text("utf-8")

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from infra.folders import ROOT
+from tandem.infra.folders import ROOT
 
 OTHERS = "serving/page/vendor/"
 """Files that others wrote."""

@@ -14,7 +14,7 @@ from pathlib import Path
 
 import pytest
 
-from infra.folders import ROOT
+from tandem.infra.folders import ROOT
 
 FOLDERS = ("batch", "bench", "cli", "dags", "examples", "infra", "ledger", "serving", "speed", "tandem", "views")
 DOCUMENTS = ("*.md", "docs")

@@ -1,4 +1,4 @@
-"""`from tandem import ...` is what `from views import ...` is: the same objects, the same fingerprints."""
+"""`from tandem import ...` is what `from tandem.views import ...` is: the same objects, the same fingerprints."""
 
 import json
 import re
@@ -10,23 +10,23 @@ import pytest
 import tandem
 import tandem.client
 import tandem.testing
-import views
-from infra.folders import EXAMPLES, ROOT
+from tandem import views
+from tandem.infra.folders import EXAMPLES, ROOT
+from tandem.views.errors import TandemError
+from tandem.views.fingerprint.fingerprint import decoder_fingerprint, fingerprint
+from tandem.views.project.isolated_import import PLATFORM
+from tandem.views.project.project import Project, load, load_files
 from tests.stack import PYTHONPATH, environ
-from views.errors import TandemError
-from views.fingerprint.fingerprint import decoder_fingerprint, fingerprint
-from views.project.isolated_import import PLATFORM
-from views.project.project import Project, load, load_files
 
 # A decoder whose code is part of its fingerprint, with an import inside it.
 OWN = b"""
-from views import Event, Source, View, all_time, count
+from tandem import Event, Source, View, all_time, count
 
 class Hit(Event):
     path: str
 
 def decode(record: bytes) -> Hit:
-    from views import Unit
+    from tandem import Unit
     return Hit(path=f"{record!r}{Unit}")
 
 hits = Source(topic="hits", event=Hit, event_time="_append_time", decoder=decode)
@@ -87,6 +87,6 @@ def test_check_refuses_such_a_module_by_name(tmp_path) -> None:
     (tmp_path / "definitions.py").write_text("SOURCES, VIEWS = (), ()\n")
     (tmp_path / "batch").mkdir()
     (tmp_path / "batch" / "__init__.py").touch()
-    command = [sys.executable, "-m", "cli", "check", "--project", str(tmp_path), "--json"]
+    command = [sys.executable, "-m", "tandem.cli", "check", "--project", str(tmp_path), "--json"]
     done = subprocess.run(command, env={**environ(), "PYTHONPATH": PYTHONPATH}, capture_output=True, text=True, check=False)
     assert (done.returncode, json.loads(done.stdout)["error"].split(";")[0]) == (1, "batch/ has the name of a package of Tandem")

@@ -8,13 +8,13 @@ import importlib.util
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from views.public import *
+    from tandem.views.public import *
 
 
 def __getattr__(name: str) -> Any:
-    """Import what is offered when a name is first used: most modules of the platform need no more than `views.errors`."""
+    """Import what is offered when a name is first used: most modules of the platform need no more than `tandem.views.errors`."""
     if name == "__all__" or not (name.startswith("_") or importlib.util.find_spec(f"{__name__}.{name}")):
-        public = vars(importlib.import_module("views.public"))
+        public = vars(importlib.import_module("tandem.views.public"))
         offered = sorted(one for one in public if not one.startswith("_"))
         globals().update({one: public[one] for one in offered}, __all__=offered)
     if name in globals():

@@ -18,9 +18,9 @@ from datetime import datetime, timedelta
 from functools import lru_cache
 from typing import Any, Final, Literal, get_args
 
-from views.instant import utc_text
-from views.measures.measure import Approximation
-from views.view import View, bind
+from tandem.views.instant import utc_text
+from tandem.views.measures.measure import Approximation
+from tandem.views.view import View, bind
 
 Label = Literal["exact", "exact_unless_duplicate", "floating_point", "estimate", "incomplete"]
 """The labels, from the strongest to the weakest."""

@@ -16,16 +16,16 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from views.arrow import arrays
-from views.measures.filtered import Filtered
-from views.measures.measure import Aggregate, Approximation, Measure, State
-from views.source.source import Source
-from views.source.value_types import Kind, ValueType
-from views.sql import engine
-from views.sql.engine import quoted
-from views.view import View, bind
-from views.windows.placement import COMPLETE, Placement, Steps
-from views.windows.step import Step
+from tandem.views.arrow import arrays
+from tandem.views.measures.filtered import Filtered
+from tandem.views.measures.measure import Aggregate, Approximation, Measure, State
+from tandem.views.source.source import Source
+from tandem.views.source.value_types import Kind, ValueType
+from tandem.views.sql import engine
+from tandem.views.sql.engine import quoted
+from tandem.views.view import View, bind
+from tandem.views.windows.placement import COMPLETE, Placement, Steps
+from tandem.views.windows.step import Step
 
 STEPS: Final = ("merge", "settle", "arrange")
 _ROWS: Final = pa.field("_rows", pa.list_(pa.int64()))

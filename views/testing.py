@@ -7,18 +7,18 @@ from typing import Any, Final
 
 import pyarrow as pa
 
-from views.arrow.python_values import array
-from views.decode.idempotency import own_place
-from views.kernel.kernel import deduplicate, merge, partial, prepare, present
-from views.kernel.partial import Partial
-from views.kernel.rows import to_rows
-from views.source.event import Event, event_fields
-from views.source.event_maxima import maxima_of
-from views.source.fields.columns import column
-from views.source.offset_ranges import EMPTY
-from views.source.source import IDEMPOTENCY_KEY, INDEX, Source, metadata_schema, position_schema
-from views.source.watermark import watermark
-from views.view import View
+from tandem.views.arrow.python_values import array
+from tandem.views.decode.idempotency import own_place
+from tandem.views.kernel.kernel import deduplicate, merge, partial, prepare, present
+from tandem.views.kernel.partial import Partial
+from tandem.views.kernel.rows import to_rows
+from tandem.views.source.event import Event, event_fields
+from tandem.views.source.event_maxima import maxima_of
+from tandem.views.source.fields.columns import column
+from tandem.views.source.offset_ranges import EMPTY
+from tandem.views.source.source import IDEMPOTENCY_KEY, INDEX, Source, metadata_schema, position_schema
+from tandem.views.source.watermark import watermark
+from tandem.views.view import View
 
 _APPENDED: Final = datetime(2000, 1, 1, tzinfo=UTC)
 

@@ -8,19 +8,19 @@ from typing import Any, Final
 
 import pyarrow as pa
 
-from views.errors import DefinitionError, listed
-from views.measures.custom import CustomMeasure, told
-from views.measures.derived import Derived, bind_derived
-from views.measures.filtered import Filtered
-from views.measures.measure import EVENT_TIME, LOG_ORDER, PLACE, POSITION, Aggregate, Approximation, Measure, State
-from views.source.event import TIMESTAMP, event_fields, is_label
-from views.source.log_order import GENERATION, place_sql
-from views.source.prepare import prepared_schema
-from views.source.source import Source
-from views.sql.engine import quoted
-from views.sql.expressions import Expression, bind_expression
-from views.windows import AllTime, Placement, Window
-from views.windows.placement import COMPLETE, WINDOW_STATE
+from tandem.views.errors import DefinitionError, listed
+from tandem.views.measures.custom import CustomMeasure, told
+from tandem.views.measures.derived import Derived, bind_derived
+from tandem.views.measures.filtered import Filtered
+from tandem.views.measures.measure import EVENT_TIME, LOG_ORDER, PLACE, POSITION, Aggregate, Approximation, Measure, State
+from tandem.views.source.event import TIMESTAMP, event_fields, is_label
+from tandem.views.source.log_order import GENERATION, place_sql
+from tandem.views.source.prepare import prepared_schema
+from tandem.views.source.source import Source
+from tandem.views.sql.engine import quoted
+from tandem.views.sql.expressions import Expression, bind_expression
+from tandem.views.windows import AllTime, Placement, Window
+from tandem.views.windows.placement import COMPLETE, WINDOW_STATE
 
 _PLACE_KINDS: Final = {TIMESTAMP: "time", pa.string(): "text", pa.int64(): "integer"}
 _NAME: Final = re.compile(r"[A-Za-z][A-Za-z0-9_]*", re.ASCII)

@@ -11,36 +11,36 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Final
 
-from batch.archive import copy
-from batch.archive.archive_lineage import archiving
-from batch.archive.copied import Copied, refuse_torn
-from batch.archive.copy_task import BOUNDED
-from batch.archive.decode import Decoded, Decoding
-from batch.archive.decode_runs import TypedTables, decode_archived, decode_run, typed_tables
-from batch.runtime import delta_commits, spark_jobs
-from batch.runtime.session import BatchRun, Lock
-from infra import kafka
-from infra.kafka import broker
-from infra.lineage.runs import reporting
-from infra.logs.telling import bound
-from infra.spark.errors import broker_away
-from infra.spark.kafka_source import kafka_options
-from ledger import losses
-from ledger.delta import delta_tables
-from ledger.delta.location import Location
-from ledger.files.file_ranges import RECORDS, file_ranges
-from ledger.log import archive_runs, gaps
-from ledger.log.counts import Counts, plus
-from ledger.log.fetch_checks import refuse_changed_log, refuse_new_topic
-from ledger.log.positions import LOG_START, Position, ranges, upper
-from ledger.publish import first_publication, releases
-from ledger.publish.releases import Release
-from ledger.publish.standing import Followed
-from views.errors import TandemError
-from views.project import project
-from views.project.project import Project
-from views.source.offset_ranges import Offsets, Ranges
-from views.source.source import RECORDS_SCHEMA, Source
+from tandem.batch.archive import copy
+from tandem.batch.archive.archive_lineage import archiving
+from tandem.batch.archive.copied import Copied, refuse_torn
+from tandem.batch.archive.copy_task import BOUNDED
+from tandem.batch.archive.decode import Decoded, Decoding
+from tandem.batch.archive.decode_runs import TypedTables, decode_archived, decode_run, typed_tables
+from tandem.batch.runtime import delta_commits, spark_jobs
+from tandem.batch.runtime.session import BatchRun, Lock
+from tandem.infra import kafka
+from tandem.infra.kafka import broker
+from tandem.infra.lineage.runs import reporting
+from tandem.infra.logs.telling import bound
+from tandem.infra.spark.errors import broker_away
+from tandem.infra.spark.kafka_source import kafka_options
+from tandem.ledger import losses
+from tandem.ledger.delta import delta_tables
+from tandem.ledger.delta.location import Location
+from tandem.ledger.files.file_ranges import RECORDS, file_ranges
+from tandem.ledger.log import archive_runs, gaps
+from tandem.ledger.log.counts import Counts, plus
+from tandem.ledger.log.fetch_checks import refuse_changed_log, refuse_new_topic
+from tandem.ledger.log.positions import LOG_START, Position, ranges, upper
+from tandem.ledger.publish import first_publication, releases
+from tandem.ledger.publish.releases import Release
+from tandem.ledger.publish.standing import Followed
+from tandem.views.errors import TandemError
+from tandem.views.project import project
+from tandem.views.project.project import Project
+from tandem.views.source.offset_ranges import Offsets, Ranges
+from tandem.views.source.source import RECORDS_SCHEMA, Source
 
 _BROKER_WAIT_S: Final = 120
 _COPY_PAUSES_S: Final = (1, 5, 15, 60)

@@ -5,22 +5,22 @@ from typing import TYPE_CHECKING
 
 import pyarrow as pa
 
-from batch.runtime.session import BatchRun
-from infra.kafka import broker
-from infra.lineage import data_set
-from infra.lineage.data_set import DataSet, DataSets
-from ledger.delta import delta_tables
-from ledger.log import archive_runs
-from ledger.log.positions import LOG_START, Position, ranges
-from ledger.publish.releases import Release
-from views.source.event import event_schema
-from views.source.offset_ranges import Ranges
-from views.source.source import RECORDS_SCHEMA, REJECTS_SCHEMA, Source, events_schema
+from tandem.batch.runtime.session import BatchRun
+from tandem.infra.kafka import broker
+from tandem.infra.lineage import data_set
+from tandem.infra.lineage.data_set import DataSet, DataSets
+from tandem.ledger.delta import delta_tables
+from tandem.ledger.log import archive_runs
+from tandem.ledger.log.positions import LOG_START, Position, ranges
+from tandem.ledger.publish.releases import Release
+from tandem.views.source.event import event_schema
+from tandem.views.source.offset_ranges import Ranges
+from tandem.views.source.source import RECORDS_SCHEMA, REJECTS_SCHEMA, Source, events_schema
 
 if TYPE_CHECKING:
     from contextlib import AbstractContextManager
 
-    from infra.lineage.runs import Reporter, Told
+    from tandem.infra.lineage.runs import Reporter, Told
 
 
 def archiving(reporter: "Reporter", batch: BatchRun, release: Release, source: Source) -> "AbstractContextManager[Told | None]":

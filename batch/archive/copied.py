@@ -2,12 +2,12 @@
 
 from dataclasses import dataclass
 
-from batch.archive.decode import Decoded
-from batch.runtime.parquet_writer import Written
-from ledger.files.file_ranges import RECORDS
-from ledger.log.fetch_checks import named
-from views.errors import TandemError
-from views.source.offset_ranges import Interval, Partition, Ranges
+from tandem.batch.archive.decode import Decoded
+from tandem.batch.runtime.parquet_writer import Written
+from tandem.ledger.files.file_ranges import RECORDS
+from tandem.ledger.log.fetch_checks import named
+from tandem.views.errors import TandemError
+from tandem.views.source.offset_ranges import Interval, Partition, Ranges
 
 
 class Torn(TandemError):

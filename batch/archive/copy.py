@@ -9,20 +9,20 @@ import numpy as np
 from pyspark.sql import SparkSession
 from pyspark.sql import functions as sql
 
-from batch.archive import decode
-from batch.archive.copied import Copied
-from batch.archive.copy_task import SCHEMA, copy_records, total
-from batch.archive.decode import Decoding
-from batch.runtime import spark_jobs
-from infra.kafka import Topic
-from infra.spark.errors import SPARK_ERRORS, sentence
-from infra.spark.kafka_source import header_texts, topic_ids, topic_offsets
-from infra.spark.versions import compared
-from ledger.delta.location import Location
-from ledger.files.file_ranges import RECORDS, FileRange
-from ledger.files.scan import scan
-from ledger.files.splits import Slice, even_rows
-from views.source.offset_ranges import Interval, Offsets, Partition, Ranges
+from tandem.batch.archive import decode
+from tandem.batch.archive.copied import Copied
+from tandem.batch.archive.copy_task import SCHEMA, copy_records, total
+from tandem.batch.archive.decode import Decoding
+from tandem.batch.runtime import spark_jobs
+from tandem.infra.kafka import Topic
+from tandem.infra.spark.errors import SPARK_ERRORS, sentence
+from tandem.infra.spark.kafka_source import header_texts, topic_ids, topic_offsets
+from tandem.infra.spark.versions import compared
+from tandem.ledger.delta.location import Location
+from tandem.ledger.files.file_ranges import RECORDS, FileRange
+from tandem.ledger.files.scan import scan
+from tandem.ledger.files.splits import Slice, even_rows
+from tandem.views.source.offset_ranges import Interval, Offsets, Partition, Ranges
 
 _FEW_RECORDS: Final = 50_000
 _RECORDS_PER_FILE: Final = 1_000_000

@@ -11,13 +11,13 @@ from typing import Final
 
 import pyarrow as pa
 
-from batch.archive import decode
-from batch.archive.copied import Copied
-from batch.archive.decode import Decoding
-from batch.runtime.parquet_writer import GROUP_ROWS, TableFile
-from infra.spark.header_texts import with_headers
-from ledger.files.file_ranges import RECORDS
-from views.source.source import RECORDS_SCHEMA, record_columns
+from tandem.batch.archive import decode
+from tandem.batch.archive.copied import Copied
+from tandem.batch.archive.decode import Decoding
+from tandem.batch.runtime.parquet_writer import GROUP_ROWS, TableFile
+from tandem.infra.spark.header_texts import with_headers
+from tandem.ledger.files.file_ranges import RECORDS
+from tandem.views.source.source import RECORDS_SCHEMA, record_columns
 
 SCHEMA: Final = "copied binary"
 """The schema of a task's rows in Spark: one pickled `Copied` each."""

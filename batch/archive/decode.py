@@ -14,17 +14,17 @@ from functools import partial
 import pyarrow as pa
 from pyspark.sql import SparkSession
 
-from batch.runtime import spark_jobs
-from batch.runtime.parquet_writer import GROUP_ROWS, TableFile, Written
-from ledger.delta.location import Location
-from ledger.files.file_ranges import EVENTS, RECORDS, FileRange
-from ledger.files.identity_hashes import IdentityHash
-from ledger.files.scan import scan
-from ledger.files.splits import Slice
-from views.kernel import kernel
-from views.project import project
-from views.source.log_order import further
-from views.source.source import APPEND_TIME, REJECTS_SCHEMA, Source, events_schema, record_columns
+from tandem.batch.runtime import spark_jobs
+from tandem.batch.runtime.parquet_writer import GROUP_ROWS, TableFile, Written
+from tandem.ledger.delta.location import Location
+from tandem.ledger.files.file_ranges import EVENTS, RECORDS, FileRange
+from tandem.ledger.files.identity_hashes import IdentityHash
+from tandem.ledger.files.scan import scan
+from tandem.ledger.files.splits import Slice
+from tandem.views.kernel import kernel
+from tandem.views.project import project
+from tandem.views.source.log_order import further
+from tandem.views.source.source import APPEND_TIME, REJECTS_SCHEMA, Source, events_schema, record_columns
 
 
 @dataclass(frozen=True)

@@ -9,21 +9,21 @@ from typing import Final
 
 from deltalake import DeltaTable
 
-from batch.archive import decode
-from batch.archive.decode import Decoded, Decoding
-from batch.runtime import delta_commits
-from batch.runtime.session import BatchRun
-from ledger.delta.addresses import Tables
-from ledger.delta.location import Location
-from ledger.files.file_ranges import RECORDS, rows_within, table_ranges
-from ledger.files.splits import cut, even_rows
-from ledger.log import archive_runs
-from ledger.log.archive_runs import ArchiveRun
-from ledger.log.counts import Counts
-from ledger.log.fetch_checks import Unclosed, refuse_unclosed
-from ledger.log.positions import ranges
-from ledger.publish.releases import Release
-from views.source.source import REJECTS_SCHEMA, Source, events_schema
+from tandem.batch.archive import decode
+from tandem.batch.archive.decode import Decoded, Decoding
+from tandem.batch.runtime import delta_commits
+from tandem.batch.runtime.session import BatchRun
+from tandem.ledger.delta.addresses import Tables
+from tandem.ledger.delta.location import Location
+from tandem.ledger.files.file_ranges import RECORDS, rows_within, table_ranges
+from tandem.ledger.files.splits import cut, even_rows
+from tandem.ledger.log import archive_runs
+from tandem.ledger.log.archive_runs import ArchiveRun
+from tandem.ledger.log.counts import Counts
+from tandem.ledger.log.fetch_checks import Unclosed, refuse_unclosed
+from tandem.ledger.log.positions import ranges
+from tandem.ledger.publish.releases import Release
+from tandem.views.source.source import REJECTS_SCHEMA, Source, events_schema
 
 _SLICE_ROWS: Final = 1_000_000
 _FEW_ROWS: Final = 50_000

@@ -3,9 +3,9 @@
 from dataclasses import dataclass, field
 from typing import Final
 
-from views.kernel import kernel
-from views.kernel.kernel import Partial
-from views.view import View
+from tandem.views.kernel import kernel
+from tandem.views.kernel.kernel import Partial
+from tandem.views.view import View
 
 _MERGE_ROWS: Final = 1 << 18  # States waiting to be merged: fewer merges cost less, more of them hold more memory.
 

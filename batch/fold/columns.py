@@ -1,8 +1,8 @@
 """Which columns of the events a view needs: the others are not read from the files."""
 
-from views.source.log_order import GENERATION
-from views.source.source import INDEX, METADATA_SCHEMA, POSITION_SCHEMA, events_schema
-from views.view import View, bind
+from tandem.views.source.log_order import GENERATION
+from tandem.views.source.source import INDEX, METADATA_SCHEMA, POSITION_SCHEMA, events_schema
+from tandem.views.view import View, bind
 
 
 def columns(view: View) -> frozenset[str]:

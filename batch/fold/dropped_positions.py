@@ -8,17 +8,17 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from ledger.delta.location import Location
-from ledger.delta.stored_file import opened
-from ledger.files.file_ranges import EVENTS
-from ledger.files.scan import within
-from views.source.log_order import Places, places
-from views.source.offset_ranges import Partition, Ranges
+from tandem.ledger.delta.location import Location
+from tandem.ledger.delta.stored_file import opened
+from tandem.ledger.files.file_ranges import EVENTS
+from tandem.ledger.files.scan import within
+from tandem.views.source.log_order import Places, places
+from tandem.views.source.offset_ranges import Partition, Ranges
 
 
 @dataclass(frozen=True)
 class DroppedPositions:
-    """The positions to drop by partition, sorted: `views.source.log_order.places`."""
+    """The positions to drop by partition, sorted: `tandem.views.source.log_order.places`."""
 
     places: Mapping[Partition, Places] = field(default_factory=dict, hash=False)
 

@@ -30,21 +30,21 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from pyspark.sql import SparkSession
 
-from batch.fold.dropped_positions import contained
-from batch.runtime import spark_jobs
-from batch.runtime.parquet_writer import TableFile
-from ledger.delta.location import Location
-from ledger.delta.stored_file import opened
-from ledger.files.file_ranges import EVENTS
-from ledger.files.identity_hashes import IdentityHash
-from ledger.files.scan import scan, stored, within
-from ledger.files.splits import Slice
-from views.arrow.ipc import from_ipc, to_ipc
-from views.kernel import kernel
-from views.kernel.deduplicate import contents
-from views.project import project
-from views.source.offset_ranges import Ranges
-from views.source.source import Source, events_schema, position_columns
+from tandem.batch.fold.dropped_positions import contained
+from tandem.batch.runtime import spark_jobs
+from tandem.batch.runtime.parquet_writer import TableFile
+from tandem.ledger.delta.location import Location
+from tandem.ledger.delta.stored_file import opened
+from tandem.ledger.files.file_ranges import EVENTS
+from tandem.ledger.files.identity_hashes import IdentityHash
+from tandem.ledger.files.scan import scan, stored, within
+from tandem.ledger.files.splits import Slice
+from tandem.views.arrow.ipc import from_ipc, to_ipc
+from tandem.views.kernel import kernel
+from tandem.views.kernel.deduplicate import contents
+from tandem.views.project import project
+from tandem.views.source.offset_ranges import Ranges
+from tandem.views.source.source import Source, events_schema, position_columns
 
 Hashes = npt.NDArray[np.uint64]
 Piece = TypeVar("Piece", bound=Sized)

@@ -16,35 +16,35 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from pyspark.sql import SparkSession
 
-from batch.fold.accumulator import Accumulator
-from batch.fold.columns import columns
-from batch.fold.dropped_positions import read_dropped_positions
-from batch.fold.suspects import Decided, SetApart, Suspects, decide, to_all
-from batch.runtime import spark_jobs
-from batch.runtime.parquet_writer import TableFile, Written
-from ledger.delta.location import Location
-from ledger.delta.stored_file import opened
-from ledger.files.file_ranges import EVENTS
-from ledger.files.scan import scan
-from ledger.files.splits import Slice
-from ledger.publish.batch_parts import Part, Windows
-from ledger.publish.live_states import starting_within
-from ledger.stored_states import by_bucket, stored
-from views.arrow.ipc import from_ipc
-from views.fingerprint.additive import Apart, joined, with_measures
-from views.kernel import kernel
-from views.kernel.kernel import Partial
-from views.project import project
-from views.source.ahead import not_ahead
-from views.source.event import TIMESTAMP
-from views.source.event_maxima import maxima_of, newest_append
-from views.source.log_order import further
-from views.source.offset_ranges import EMPTY, Partition, Ranges
-from views.source.source import Source, events_schema, position_columns
-from views.source.watermark import Maxima, Newest, newest
-from views.verify.compare import MeasureDifference, compare
-from views.view import View, shared_columns, state_schema
-from views.windows import WINDOW_COLUMNS
+from tandem.batch.fold.accumulator import Accumulator
+from tandem.batch.fold.columns import columns
+from tandem.batch.fold.dropped_positions import read_dropped_positions
+from tandem.batch.fold.suspects import Decided, SetApart, Suspects, decide, to_all
+from tandem.batch.runtime import spark_jobs
+from tandem.batch.runtime.parquet_writer import TableFile, Written
+from tandem.ledger.delta.location import Location
+from tandem.ledger.delta.stored_file import opened
+from tandem.ledger.files.file_ranges import EVENTS
+from tandem.ledger.files.scan import scan
+from tandem.ledger.files.splits import Slice
+from tandem.ledger.publish.batch_parts import Part, Windows
+from tandem.ledger.publish.live_states import starting_within
+from tandem.ledger.stored_states import by_bucket, stored
+from tandem.views.arrow.ipc import from_ipc
+from tandem.views.fingerprint.additive import Apart, joined, with_measures
+from tandem.views.kernel import kernel
+from tandem.views.kernel.kernel import Partial
+from tandem.views.project import project
+from tandem.views.source.ahead import not_ahead
+from tandem.views.source.event import TIMESTAMP
+from tandem.views.source.event_maxima import maxima_of, newest_append
+from tandem.views.source.log_order import further
+from tandem.views.source.offset_ranges import EMPTY, Partition, Ranges
+from tandem.views.source.source import Source, events_schema, position_columns
+from tandem.views.source.watermark import Maxima, Newest, newest
+from tandem.views.verify.compare import MeasureDifference, compare
+from tandem.views.view import View, shared_columns, state_schema
+from tandem.views.windows import WINDOW_COLUMNS
 
 VERSION: Final = "batch_version"
 

@@ -11,14 +11,14 @@ from dataclasses import dataclass, field
 import numpy as np
 import pyarrow as pa
 
-from batch.fold import duplicates
-from batch.fold.duplicates import Hashes
-from ledger.delta.location import Location
-from ledger.files.identity_hashes import IdentityHash
-from views.arrow.ipc import from_ipc, to_ipc
-from views.kernel import kernel
-from views.kernel.deduplicate import Deduplicated
-from views.source.source import Source
+from tandem.batch.fold import duplicates
+from tandem.batch.fold.duplicates import Hashes
+from tandem.ledger.delta.location import Location
+from tandem.ledger.files.identity_hashes import IdentityHash
+from tandem.views.arrow.ipc import from_ipc, to_ipc
+from tandem.views.kernel import kernel
+from tandem.views.kernel.deduplicate import Deduplicated
+from tandem.views.source.source import Source
 
 
 @dataclass(frozen=True)

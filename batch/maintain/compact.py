@@ -7,17 +7,17 @@ from typing import Final
 
 import pyarrow as pa
 
-from batch.runtime.parquet_writer import GROUP_ROWS, TableFile, Written
-from ledger.delta import delta_tables
-from ledger.delta.addresses import Tables
-from ledger.delta.location import Location
-from ledger.files.file_ranges import Columns, FileRange, file_ranges
-from ledger.files.identity_hashes import kept_beside
-from ledger.files.scan import scan
-from ledger.files.splits import Slice, cut
-from ledger.log.positions import Position
-from views.errors import TandemError
-from views.source.offset_ranges import Partition, Ranges
+from tandem.batch.runtime.parquet_writer import GROUP_ROWS, TableFile, Written
+from tandem.ledger.delta import delta_tables
+from tandem.ledger.delta.addresses import Tables
+from tandem.ledger.delta.location import Location
+from tandem.ledger.files.file_ranges import Columns, FileRange, file_ranges
+from tandem.ledger.files.identity_hashes import kept_beside
+from tandem.ledger.files.scan import scan
+from tandem.ledger.files.splits import Slice, cut
+from tandem.ledger.log.positions import Position
+from tandem.views.errors import TandemError
+from tandem.views.source.offset_ranges import Partition, Ranges
 
 _STATISTICS: Final = "delta.dataSkippingStatsColumns"
 

@@ -2,10 +2,10 @@
 
 from collections.abc import Iterable
 
-from batch.runtime import scratch
-from ledger.delta.addresses import Tables
-from ledger.publish.publications import Publication
-from ledger.publish.releases import Release
+from tandem.batch.runtime import scratch
+from tandem.ledger.delta.addresses import Tables
+from tandem.ledger.publish.publications import Publication
+from tandem.ledger.publish.releases import Release
 
 
 def view_tables(tables: Tables, releases: Iterable[Release], states: Iterable[Publication]) -> list[str]:

@@ -3,10 +3,10 @@
 from collections.abc import Iterable
 from datetime import datetime
 
-from ledger.delta import delta_tables
-from ledger.delta.addresses import Tables
-from ledger.publish.batch_parts import paths
-from ledger.publish.publications import Publication
+from tandem.ledger.delta import delta_tables
+from tandem.ledger.delta.addresses import Tables
+from tandem.ledger.publish.batch_parts import paths
+from tandem.ledger.publish.publications import Publication
 
 
 def expire_versions(tables: Tables, address: str, kept: Iterable[Publication], *, at: datetime) -> int:

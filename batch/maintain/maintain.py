@@ -10,21 +10,21 @@ from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from typing import Final
 
-from batch.maintain import compact
-from batch.maintain.drop_tables import drop_unneeded, view_tables
-from batch.maintain.expire_versions import expire_versions
-from batch.runtime import scratch
-from batch.runtime.exclusive import locked
-from infra.settings import Settings
-from ledger.delta import delta_tables
-from ledger.delta.addresses import Tables
-from ledger.delta.vacuum import Freed, checkpoint, vacuum
-from ledger.files.file_ranges import EVENTS, RECORDS, Columns
-from ledger.log import archive_runs
-from ledger.publish import publications, releases, standing
-from ledger.publish.publications import Publication
-from ledger.publish.releases import Release
-from ledger.publish.standing import Followed
+from tandem.batch.maintain import compact
+from tandem.batch.maintain.drop_tables import drop_unneeded, view_tables
+from tandem.batch.maintain.expire_versions import expire_versions
+from tandem.batch.runtime import scratch
+from tandem.batch.runtime.exclusive import locked
+from tandem.infra.settings import Settings
+from tandem.ledger.delta import delta_tables
+from tandem.ledger.delta.addresses import Tables
+from tandem.ledger.delta.vacuum import Freed, checkpoint, vacuum
+from tandem.ledger.files.file_ranges import EVENTS, RECORDS, Columns
+from tandem.ledger.log import archive_runs
+from tandem.ledger.publish import publications, releases, standing
+from tandem.ledger.publish.publications import Publication
+from tandem.ledger.publish.releases import Release
+from tandem.ledger.publish.standing import Followed
 
 _LOCKS: Final = ("views", "archive")
 """In the order in which a recompute takes them."""

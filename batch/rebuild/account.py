@@ -4,16 +4,16 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime
 
-from batch.fold import fold
-from batch.fold.duplicates import Duplicates
-from batch.rebuild.gather_events import EventFiles
-from batch.rebuild.gather_states import StateFiles
-from ledger.log.archived_range import ArchivedRange
-from ledger.log.counts import Counts, add
-from ledger.log.fetch_checks import Unclosed
-from views.instant import nearest_time
-from views.source.watermark import Maxima, newest
-from views.verify.compare import MeasureDifference, plus
+from tandem.batch.fold import fold
+from tandem.batch.fold.duplicates import Duplicates
+from tandem.batch.rebuild.gather_events import EventFiles
+from tandem.batch.rebuild.gather_states import StateFiles
+from tandem.ledger.log.archived_range import ArchivedRange
+from tandem.ledger.log.counts import Counts, add
+from tandem.ledger.log.fetch_checks import Unclosed
+from tandem.views.instant import nearest_time
+from tandem.views.source.watermark import Maxima, newest
+from tandem.views.verify.compare import MeasureDifference, plus
 
 
 @dataclass(frozen=True)

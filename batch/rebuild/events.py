@@ -5,14 +5,14 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Final
 
-from batch.archive.decode import Decoding, decode
-from batch.runtime.parallelism import FEW_ROWS
-from batch.runtime.session import BatchRun
-from ledger.delta.location import Location
-from ledger.files.file_ranges import FileRange, LogTable, rows_within
-from ledger.files.scan import inside, scan
-from ledger.files.splits import Slice, cut, even_rows
-from views.source.offset_ranges import Ranges
+from tandem.batch.archive.decode import Decoding, decode
+from tandem.batch.runtime.parallelism import FEW_ROWS
+from tandem.batch.runtime.session import BatchRun
+from tandem.ledger.delta.location import Location
+from tandem.ledger.files.file_ranges import FileRange, LogTable, rows_within
+from tandem.ledger.files.scan import inside, scan
+from tandem.ledger.files.splits import Slice, cut, even_rows
+from tandem.views.source.offset_ranges import Ranges
 
 _DECODE_ROWS: Final = 1_000_000
 _SCAN_ROWS: Final = 1 << 18

@@ -2,15 +2,15 @@
 
 from dataclasses import dataclass
 
-from batch.archive.decode import Decoding
-from batch.rebuild.events import Events, decoded_events, stored_events
-from batch.rebuild.inputs import LogRange
-from batch.rebuild.split import Split, split
-from batch.runtime.session import BatchRun
-from ledger.delta.location import Location
-from ledger.files.file_ranges import EVENTS, RECORDS, log_table
-from ledger.log.archived_range import ArchivedRange, archived_range
-from ledger.log.positions import Position
+from tandem.batch.archive.decode import Decoding
+from tandem.batch.rebuild.events import Events, decoded_events, stored_events
+from tandem.batch.rebuild.inputs import LogRange
+from tandem.batch.rebuild.split import Split, split
+from tandem.batch.runtime.session import BatchRun
+from tandem.ledger.delta.location import Location
+from tandem.ledger.files.file_ranges import EVENTS, RECORDS, log_table
+from tandem.ledger.log.archived_range import ArchivedRange, archived_range
+from tandem.ledger.log.positions import Position
 
 
 @dataclass(frozen=True)

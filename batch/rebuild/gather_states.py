@@ -4,11 +4,11 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Final
 
-from batch.fold import fold
-from batch.rebuild.inputs import Comparison, EarlierStates, Target
-from ledger.delta.addresses import Tables
-from ledger.delta.location import Location
-from ledger.publish.batch_parts import BatchView, Part, files_with_later
+from tandem.batch.fold import fold
+from tandem.batch.rebuild.inputs import Comparison, EarlierStates, Target
+from tandem.ledger.delta.addresses import Tables
+from tandem.ledger.delta.location import Location
+from tandem.ledger.publish.batch_parts import BatchView, Part, files_with_later
 
 _COMMITS: Final = 32
 """Files of the realtime table that one task reads."""

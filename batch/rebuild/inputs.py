@@ -4,15 +4,15 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Final
 
-from batch.fold.columns import sees_positions
-from batch.fold.fold import Pair
-from batch.runtime.parallelism import in_log_order
-from ledger.delta.location import Location
-from ledger.log.positions import Position
-from ledger.publish.batch_parts import BatchView, Part, Windows
-from ledger.publish.releases import Release
-from views.source.source import Source
-from views.view import View
+from tandem.batch.fold.columns import sees_positions
+from tandem.batch.fold.fold import Pair
+from tandem.batch.runtime.parallelism import in_log_order
+from tandem.ledger.delta.location import Location
+from tandem.ledger.log.positions import Position
+from tandem.ledger.publish.batch_parts import BatchView, Part, Windows
+from tandem.ledger.publish.releases import Release
+from tandem.views.source.source import Source
+from tandem.views.view import View
 
 SERVED: Final[Pair] = ("served", "folded")
 REPLAYED: Final[Pair] = ("replayed", "folded")

@@ -2,16 +2,16 @@
 
 from collections.abc import Mapping
 
-from batch.fold import duplicates, fold
-from batch.fold.duplicates import Duplicates
-from batch.rebuild.account import BatchViews, account
-from batch.rebuild.gather_events import EventFiles, gather_events
-from batch.rebuild.gather_states import StateFiles, gather_states
-from batch.rebuild.inputs import Comparison, LogRange, Target
-from batch.runtime.parallelism import buckets
-from batch.runtime.session import BatchRun
-from ledger.delta.location import Location
-from views.errors import TandemError
+from tandem.batch.fold import duplicates, fold
+from tandem.batch.fold.duplicates import Duplicates
+from tandem.batch.rebuild.account import BatchViews, account
+from tandem.batch.rebuild.gather_events import EventFiles, gather_events
+from tandem.batch.rebuild.gather_states import StateFiles, gather_states
+from tandem.batch.rebuild.inputs import Comparison, LogRange, Target
+from tandem.batch.runtime.parallelism import buckets
+from tandem.batch.runtime.session import BatchRun
+from tandem.ledger.delta.location import Location
+from tandem.views.errors import TandemError
 
 
 class Displaced(TandemError):

@@ -3,14 +3,14 @@
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from batch.rebuild.inputs import LogRange
-from batch.runtime.parallelism import slices
-from ledger.files.file_ranges import FileRange, rows_within, within_times
-from ledger.files.splits import Slice
-from ledger.log.archived_range import ArchivedRange
-from ledger.log.positions import Position
-from views.kernel.deduplicate import identity_columns
-from views.source.offset_ranges import Ranges
+from tandem.batch.rebuild.inputs import LogRange
+from tandem.batch.runtime.parallelism import slices
+from tandem.ledger.files.file_ranges import FileRange, rows_within, within_times
+from tandem.ledger.files.splits import Slice
+from tandem.ledger.log.archived_range import ArchivedRange
+from tandem.ledger.log.positions import Position
+from tandem.views.kernel.deduplicate import identity_columns
+from tandem.views.source.offset_ranges import Ranges
 
 
 @dataclass(frozen=True)

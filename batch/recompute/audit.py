@@ -4,17 +4,17 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from datetime import datetime
 
-from batch.fold.columns import sees_positions
-from batch.rebuild.inputs import SERVED, EarlierStates
-from batch.recompute.build import Built, NewVersion
-from ledger.delta.addresses import Tables
-from ledger.log.counts import NOTHING, Counts, plus
-from ledger.publish.audits import Audit, Figures, Obstacle
-from ledger.publish.repaired import repaired
-from views.errors import TandemError
-from views.verify.cause import cause
-from views.verify.compare import Example, MeasureDifference, tolerance
-from views.view import View
+from tandem.batch.fold.columns import sees_positions
+from tandem.batch.rebuild.inputs import SERVED, EarlierStates
+from tandem.batch.recompute.build import Built, NewVersion
+from tandem.ledger.delta.addresses import Tables
+from tandem.ledger.log.counts import NOTHING, Counts, plus
+from tandem.ledger.publish.audits import Audit, Figures, Obstacle
+from tandem.ledger.publish.repaired import repaired
+from tandem.views.errors import TandemError
+from tandem.views.verify.cause import cause
+from tandem.views.verify.compare import Example, MeasureDifference, tolerance
+from tandem.views.view import View
 
 
 class Unexplained(TandemError):

@@ -9,29 +9,29 @@ from datetime import datetime
 import pyarrow as pa
 from deltalake import DeltaTable
 
-from batch.fold.fold import VERSION
-from batch.rebuild.account import BatchViews
-from batch.rebuild.inputs import Comparison, EarlierStates, LogRange, Target
-from batch.rebuild.rebuild import Displaced, rebuild
-from batch.recompute import estimate, plan
-from batch.recompute.estimate import Expected
-from batch.recompute.plan import Kind, Request, Step
-from batch.recompute.served_state import served
-from batch.runtime import delta_commits, scratch
-from batch.runtime.session import BatchRun
-from infra.logs.telling import bound
-from ledger.delta.addresses import Tables
-from ledger.log.gaps import Gap
-from ledger.log.positions import LOG_START, Position, distance
-from ledger.publish import rates
-from ledger.publish.audits import Obstacle
-from ledger.publish.batch_parts import Part
-from ledger.publish.publications import Publication
-from ledger.publish.releases import Release
-from views.fingerprint.additive import same_events
-from views.project.project import Project
-from views.view import state_schema
-from views.windows import WINDOW_COLUMNS
+from tandem.batch.fold.fold import VERSION
+from tandem.batch.rebuild.account import BatchViews
+from tandem.batch.rebuild.inputs import Comparison, EarlierStates, LogRange, Target
+from tandem.batch.rebuild.rebuild import Displaced, rebuild
+from tandem.batch.recompute import estimate, plan
+from tandem.batch.recompute.estimate import Expected
+from tandem.batch.recompute.plan import Kind, Request, Step
+from tandem.batch.recompute.served_state import served
+from tandem.batch.runtime import delta_commits, scratch
+from tandem.batch.runtime.session import BatchRun
+from tandem.infra.logs.telling import bound
+from tandem.ledger.delta.addresses import Tables
+from tandem.ledger.log.gaps import Gap
+from tandem.ledger.log.positions import LOG_START, Position, distance
+from tandem.ledger.publish import rates
+from tandem.ledger.publish.audits import Obstacle
+from tandem.ledger.publish.batch_parts import Part
+from tandem.ledger.publish.publications import Publication
+from tandem.ledger.publish.releases import Release
+from tandem.views.fingerprint.additive import same_events
+from tandem.views.project.project import Project
+from tandem.views.view import state_schema
+from tandem.views.windows import WINDOW_COLUMNS
 
 
 @dataclass(frozen=True)
@@ -165,7 +165,7 @@ def _expected(batch: BatchRun, log: LogRange, step: Step) -> Expected:
 
 
 def other_events(base: Publication, step: Step, views: BatchViews) -> list[str]:
-    """The views whose new measures count other events than their other measures (views.fingerprint.additive)."""
+    """The views whose new measures count other events than their other measures (tandem.views.fingerprint.additive)."""
     return sorted(
         name
         for name, gained in step.gained.items()

@@ -4,17 +4,17 @@ from collections import Counter
 from collections.abc import Sequence
 from dataclasses import replace
 
-from batch.recompute.build import Built, NewVersion
-from batch.runtime.session import BatchRun
-from ledger.delta.addresses import Tables
-from ledger.log.counts import NOTHING, add, plus
-from ledger.log.positions import Position
-from ledger.publish.batch_parts import Part
-from ledger.publish.labels import Labels, labels_below
-from ledger.publish.publications import Publication
-from ledger.publish.repaired import repaired
-from views.source.watermark import Maxima
-from views.source.watermark import newest as united
+from tandem.batch.recompute.build import Built, NewVersion
+from tandem.batch.runtime.session import BatchRun
+from tandem.ledger.delta.addresses import Tables
+from tandem.ledger.log.counts import NOTHING, add, plus
+from tandem.ledger.log.positions import Position
+from tandem.ledger.publish.batch_parts import Part
+from tandem.ledger.publish.labels import Labels, labels_below
+from tandem.ledger.publish.publications import Publication
+from tandem.ledger.publish.repaired import repaired
+from tandem.views.source.watermark import Maxima
+from tandem.views.source.watermark import newest as united
 
 
 def candidate(batch: BatchRun, version: NewVersion, built: Sequence[Built], base: Publication) -> Publication:

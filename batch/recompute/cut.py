@@ -5,16 +5,16 @@ from collections.abc import Callable, Iterable, Iterator
 from dataclasses import replace
 from typing import Final
 
-from batch.recompute.plan import Step
-from batch.runtime.session import BatchRun
-from infra.logs.telling import bound
-from ledger import cuts
-from ledger.log import archive_runs
-from ledger.log.positions import Position
-from ledger.publish.releases import Release
-from ledger.publish.standing import cut_of
-from ledger.realtime.commit_files import spans_of
-from ledger.realtime.tiling import chain
+from tandem.batch.recompute.plan import Step
+from tandem.batch.runtime.session import BatchRun
+from tandem.infra.logs.telling import bound
+from tandem.ledger import cuts
+from tandem.ledger.log import archive_runs
+from tandem.ledger.log.positions import Position
+from tandem.ledger.publish.releases import Release
+from tandem.ledger.publish.standing import cut_of
+from tandem.ledger.realtime.commit_files import spans_of
+from tandem.ledger.realtime.tiling import chain
 
 # A speed layer that is alive commits several times a second; one without a commit for this long counts as absent.
 _STILL_S: Final = 3.0

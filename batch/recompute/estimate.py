@@ -4,15 +4,15 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Any, Final
 
-from ledger.delta.addresses import Tables
-from ledger.files.file_ranges import EVENTS, RECORDS, rows_within, table_ranges, within_times
-from ledger.log import archive_runs
-from ledger.log.positions import LOG_START, Position, ranges
-from ledger.publish import rates
-from ledger.publish.batch_parts import Windows
-from ledger.publish.rates import Estimate, Rate
-from views.counted import counted
-from views.source.source import Source
+from tandem.ledger.delta.addresses import Tables
+from tandem.ledger.files.file_ranges import EVENTS, RECORDS, rows_within, table_ranges, within_times
+from tandem.ledger.log import archive_runs
+from tandem.ledger.log.positions import LOG_START, Position, ranges
+from tandem.ledger.publish import rates
+from tandem.ledger.publish.batch_parts import Windows
+from tandem.ledger.publish.rates import Estimate, Rate
+from tandem.views.counted import counted
+from tandem.views.source.source import Source
 
 RAW: Final = "raw"
 """The kind of runs that decode the archive again."""

@@ -4,13 +4,13 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Final, Literal
 
-from batch.rebuild.inputs import Gained, Target
-from ledger.log.positions import LOG_START, Position, distance
-from ledger.publish.batch_parts import Part, Windows
-from ledger.publish.publications import Publication
-from views.errors import TandemError, listed
-from views.project.project import Project
-from views.view import View, bind
+from tandem.batch.rebuild.inputs import Gained, Target
+from tandem.ledger.log.positions import LOG_START, Position, distance
+from tandem.ledger.publish.batch_parts import Part, Windows
+from tandem.ledger.publish.publications import Publication
+from tandem.views.errors import TandemError, listed
+from tandem.views.project.project import Project
+from tandem.views.view import View, bind
 
 Mode = Literal["auto", "incremental", "full"]
 Kind = Literal["incremental", "full", "windows"]

@@ -14,26 +14,26 @@ from contextlib import ExitStack
 from dataclasses import dataclass, field, replace
 from typing import Final
 
-from batch.recompute import audit as auditing
-from batch.recompute import plan
-from batch.recompute.build import Built, Done, NewVersion, build_all, commit, version_number
-from batch.recompute.candidate import candidate
-from batch.recompute.cut import with_cuts
-from batch.recompute.plan import Request, Step
-from batch.recompute.recompute_lineage import recomputing
-from batch.runtime.session import BatchRun
-from infra.lineage.runs import reporting
-from infra.logs.telling import bound
-from ledger.delta.errors import Conflict, Unwritable
-from ledger.log.gaps import Gap
-from ledger.publish import audits, first_publication, publications, releases, standing
-from ledger.publish.audits import Audit
-from ledger.publish.completeness import accepted_gaps
-from ledger.publish.publications import NotPublishable, Publication
-from ledger.publish.standing import Followed
-from views.errors import TandemError
-from views.project import project
-from views.project.project import Project
+from tandem.batch.recompute import audit as auditing
+from tandem.batch.recompute import plan
+from tandem.batch.recompute.build import Built, Done, NewVersion, build_all, commit, version_number
+from tandem.batch.recompute.candidate import candidate
+from tandem.batch.recompute.cut import with_cuts
+from tandem.batch.recompute.plan import Request, Step
+from tandem.batch.recompute.recompute_lineage import recomputing
+from tandem.batch.runtime.session import BatchRun
+from tandem.infra.lineage.runs import reporting
+from tandem.infra.logs.telling import bound
+from tandem.ledger.delta.errors import Conflict, Unwritable
+from tandem.ledger.log.gaps import Gap
+from tandem.ledger.publish import audits, first_publication, publications, releases, standing
+from tandem.ledger.publish.audits import Audit
+from tandem.ledger.publish.completeness import accepted_gaps
+from tandem.ledger.publish.publications import NotPublishable, Publication
+from tandem.ledger.publish.standing import Followed
+from tandem.views.errors import TandemError
+from tandem.views.project import project
+from tandem.views.project.project import Project
 
 _ALL: Final = Request()
 

@@ -3,25 +3,25 @@
 from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
-from batch.archive.archive_lineage import table
-from batch.runtime.session import BatchRun
-from infra.lineage import data_set
-from infra.lineage.data_set import DataSets, Made
-from ledger.log import archive_runs
-from ledger.log.positions import ranges
-from ledger.publish import publications
-from ledger.publish.batch_parts import BatchView
-from ledger.publish.releases import Release
-from views.project.column_lineage import lineage
-from views.source.source import RECORDS_SCHEMA, Source, events_schema
-from views.view import View, state_schema
+from tandem.batch.archive.archive_lineage import table
+from tandem.batch.runtime.session import BatchRun
+from tandem.infra.lineage import data_set
+from tandem.infra.lineage.data_set import DataSets, Made
+from tandem.ledger.log import archive_runs
+from tandem.ledger.log.positions import ranges
+from tandem.ledger.publish import publications
+from tandem.ledger.publish.batch_parts import BatchView
+from tandem.ledger.publish.releases import Release
+from tandem.views.project.column_lineage import lineage
+from tandem.views.source.source import RECORDS_SCHEMA, Source, events_schema
+from tandem.views.view import View, state_schema
 
 if TYPE_CHECKING:
     from contextlib import AbstractContextManager
 
-    from batch.recompute.build import Built
-    from batch.recompute.plan import Step
-    from infra.lineage.runs import Reporter, Told
+    from tandem.batch.recompute.build import Built
+    from tandem.batch.recompute.plan import Step
+    from tandem.infra.lineage.runs import Reporter, Told
 
 
 def recomputing(

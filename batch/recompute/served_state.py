@@ -2,16 +2,16 @@
 
 from collections.abc import Iterable, Sequence
 
-from batch.rebuild.inputs import EarlierStates, LogRange
-from ledger.delta.addresses import Tables
-from ledger.delta.location import Location
-from ledger.log.gaps import Gap, touching
-from ledger.log.positions import LOG_START
-from ledger.publish.audits import Obstacle
-from ledger.publish.batch_parts import damage
-from ledger.publish.publications import Publication
-from ledger.realtime.commit_files import paths_by_span
-from ledger.realtime.tiling import chain
+from tandem.batch.rebuild.inputs import EarlierStates, LogRange
+from tandem.ledger.delta.addresses import Tables
+from tandem.ledger.delta.location import Location
+from tandem.ledger.log.gaps import Gap, touching
+from tandem.ledger.log.positions import LOG_START
+from tandem.ledger.publish.audits import Obstacle
+from tandem.ledger.publish.batch_parts import damage
+from tandem.ledger.publish.publications import Publication
+from tandem.ledger.realtime.commit_files import paths_by_span
+from tandem.ledger.realtime.tiling import chain
 
 
 def served(

@@ -13,20 +13,20 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Final
 
-from batch.release.build_release import Terms, build_release
-from batch.release.change import Change, Status
-from batch.release.diff import diffs
-from batch.runtime.session import BatchRun
-from ledger.publish import adoption, first_publication, promotion, publications, releases, standing
-from ledger.publish import diffs as kept_diffs
-from ledger.publish.diffs import ReleaseDiff
-from ledger.publish.publications import Publication
-from ledger.publish.releases import Release
-from views.errors import TandemError
-from views.fingerprint.schema_evolution import refuse_breaks
-from views.project import project
-from views.project.project import Project
-from views.verify.release_diff import Diff, to_json
+from tandem.batch.release.build_release import Terms, build_release
+from tandem.batch.release.change import Change, Status
+from tandem.batch.release.diff import diffs
+from tandem.batch.runtime.session import BatchRun
+from tandem.ledger.publish import adoption, first_publication, promotion, publications, releases, standing
+from tandem.ledger.publish import diffs as kept_diffs
+from tandem.ledger.publish.diffs import ReleaseDiff
+from tandem.ledger.publish.publications import Publication
+from tandem.ledger.publish.releases import Release
+from tandem.views.errors import TandemError
+from tandem.views.fingerprint.schema_evolution import refuse_breaks
+from tandem.views.project import project
+from tandem.views.project.project import Project
+from tandem.views.verify.release_diff import Diff, to_json
 
 _EVERY_S: Final = 0.2
 _STILL_S: Final = 60.0

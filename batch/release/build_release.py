@@ -6,22 +6,22 @@ Answers read none of it before the release is promoted.
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 
-from batch.archive.decode_runs import decode_archived
-from batch.recompute.build import NewVersion, build_all, commit, version_number
-from batch.recompute.candidate import candidate
-from batch.recompute.plan import Request, Step
-from batch.release.change import Change, initial_state, missing_steps, only_new_measures, without_batch_view
-from batch.release.unread_fields import UnreadView, keep_unread, unread_views
-from batch.runtime.session import BatchRun
-from ledger import cuts
-from ledger.log.gaps import Gap
-from ledger.log.positions import Position
-from ledger.publish import standing
-from ledger.publish.completeness import accepted_gaps, shorter_histories
-from ledger.publish.publications import Publication
-from ledger.publish.releases import Release
-from views.project.project import Project
-from views.source.source import Source
+from tandem.batch.archive.decode_runs import decode_archived
+from tandem.batch.recompute.build import NewVersion, build_all, commit, version_number
+from tandem.batch.recompute.candidate import candidate
+from tandem.batch.recompute.plan import Request, Step
+from tandem.batch.release.change import Change, initial_state, missing_steps, only_new_measures, without_batch_view
+from tandem.batch.release.unread_fields import UnreadView, keep_unread, unread_views
+from tandem.batch.runtime.session import BatchRun
+from tandem.ledger import cuts
+from tandem.ledger.log.gaps import Gap
+from tandem.ledger.log.positions import Position
+from tandem.ledger.publish import standing
+from tandem.ledger.publish.completeness import accepted_gaps, shorter_histories
+from tandem.ledger.publish.publications import Publication
+from tandem.ledger.publish.releases import Release
+from tandem.views.project.project import Project
+from tandem.views.source.source import Source
 
 
 @dataclass(frozen=True)

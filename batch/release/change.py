@@ -6,15 +6,15 @@ from datetime import datetime
 from functools import cached_property
 from typing import Any, Literal
 
-from batch.rebuild.inputs import Gained
-from batch.recompute.plan import Step
-from ledger.log.positions import LOG_START
-from ledger.publish.batch_parts import BatchView
-from ledger.publish.publications import Publication
-from ledger.publish.releases import Release
-from views.fingerprint.definition_diff import Fingerprints, ViewChanges, compare, continued
-from views.project import project
-from views.project.project import Project
+from tandem.batch.rebuild.inputs import Gained
+from tandem.batch.recompute.plan import Step
+from tandem.ledger.log.positions import LOG_START
+from tandem.ledger.publish.batch_parts import BatchView
+from tandem.ledger.publish.publications import Publication
+from tandem.ledger.publish.releases import Release
+from tandem.views.fingerprint.definition_diff import Fingerprints, ViewChanges, compare, continued
+from tandem.views.project import project
+from tandem.views.project.project import Project
 
 Status = Literal["unchanged", "changed", "added", "removed"]
 

@@ -5,20 +5,20 @@ from dataclasses import dataclass, field
 from functools import partial, reduce
 from typing import Final, Literal
 
-from batch.fold.accumulator import Accumulator
-from batch.runtime import spark_jobs
-from batch.runtime.parallelism import buckets, in_log_order
-from batch.runtime.session import BatchRun
-from ledger.delta.location import Location
-from ledger.publish.batch_parts import Part, files_with_later
-from ledger.publish.publications import Publication
-from ledger.publish.releases import Release
-from ledger.stored_states import by_bucket, stored
-from views.arrow.ipc import from_ipc
-from views.kernel.kernel import Partial
-from views.project import project
-from views.verify.release_diff import Diff, add, diff
-from views.view import View
+from tandem.batch.fold.accumulator import Accumulator
+from tandem.batch.runtime import spark_jobs
+from tandem.batch.runtime.parallelism import buckets, in_log_order
+from tandem.batch.runtime.session import BatchRun
+from tandem.ledger.delta.location import Location
+from tandem.ledger.publish.batch_parts import Part, files_with_later
+from tandem.ledger.publish.publications import Publication
+from tandem.ledger.publish.releases import Release
+from tandem.ledger.stored_states import by_bucket, stored
+from tandem.views.arrow.ipc import from_ipc
+from tandem.views.kernel.kernel import Partial
+from tandem.views.project import project
+from tandem.views.verify.release_diff import Diff, add, diff
+from tandem.views.view import View
 
 _TABLE: Final = "states"
 _Side = Literal["old", "new"]

@@ -5,7 +5,7 @@
 | `changed_keys` | rows of both releases that differ in a measure, as a share of those rows    |
 | `only_old`     | rows that only the live release has, as a share of all rows                |
 | `only_new`     | rows that only the new release has, as a share of all rows                 |
-| `max_error`    | largest symmetric error of a measure (views.verify.compare), from 0 to 200 %      |
+| `max_error`    | largest symmetric error of a measure (tandem.views.verify.compare), from 0 to 200 %      |
 | `mean_error`   | largest of the measures' mean symmetric errors                             |
 
 Every view that changed must pass every condition; a view whose keys or windows changed has no rows of both.
@@ -17,8 +17,8 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any, Final
 
-from ledger.publish.diffs import ReleaseDiff
-from views.errors import TandemError, listed
+from tandem.ledger.publish.diffs import ReleaseDiff
+from tandem.views.errors import TandemError, listed
 
 _OPERATORS: Final[Mapping[str, Callable[[float, float], bool]]] = {"<": operator.lt, "<=": operator.le}
 _FORM: Final = re.compile(r"\s*(\w+)\s*(<=?)\s*(\d+(?:\.\d+)?)\s*(%?)\s*")

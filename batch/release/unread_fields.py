@@ -3,13 +3,13 @@
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
-from batch.release.change import Change
-from batch.runtime.session import BatchRun
-from ledger.delta.addresses import Tables
-from ledger.log import archive_runs
-from ledger.log.positions import Position
-from ledger.publish.batch_parts import BatchView
-from ledger.publish.publications import Publication
+from tandem.batch.release.change import Change
+from tandem.batch.runtime.session import BatchRun
+from tandem.ledger.delta.addresses import Tables
+from tandem.ledger.log import archive_runs
+from tandem.ledger.log.positions import Position
+from tandem.ledger.publish.batch_parts import BatchView
+from tandem.ledger.publish.publications import Publication
 
 
 @dataclass(frozen=True)
@@ -51,7 +51,7 @@ def keep_unread(batch: BatchRun, base: Publication, views: Sequence[UnreadView])
     """The initial state of a release, with the batch views of the live release that these views can continue.
 
     A view continues its batch view if no archived record below the live cut is rejected for the fields that the source's event
-    gained (views.fingerprint.unread_fields). The archive must be decoded for both releases.
+    gained (tandem.views.fingerprint.unread_fields). The archive must be decoded for both releases.
 
     The source's counts are computed again nevertheless: conflicts compare duplicates by content, and may be more.
     """

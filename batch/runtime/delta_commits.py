@@ -9,11 +9,11 @@ from collections.abc import Iterable
 import pyarrow as pa
 from deltalake import DeltaTable
 
-from batch.runtime.parquet_writer import Written
-from ledger.delta import delta_tables, fence
-from ledger.delta.addresses import Tables
-from ledger.delta.errors import Conflict, Unwritable, Vanished
-from ledger.delta.fence import Held
+from tandem.batch.runtime.parquet_writer import Written
+from tandem.ledger.delta import delta_tables, fence
+from tandem.ledger.delta.addresses import Tables
+from tandem.ledger.delta.errors import Conflict, Unwritable, Vanished
+from tandem.ledger.delta.fence import Held
 
 
 def make_table(

@@ -5,11 +5,11 @@ from contextlib import ExitStack, contextmanager
 from dataclasses import replace
 from datetime import datetime
 
-from batch.runtime import table_locks
-from infra.settings import Settings
-from ledger.delta import locks
-from ledger.delta.addresses import Tables
-from ledger.delta.leases import Lease
+from tandem.batch.runtime import table_locks
+from tandem.infra.settings import Settings
+from tandem.ledger.delta import locks
+from tandem.ledger.delta.addresses import Tables
+from tandem.ledger.delta.leases import Lease
 
 
 @contextmanager

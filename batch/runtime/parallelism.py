@@ -4,10 +4,10 @@ from collections.abc import Sequence
 from math import ceil
 from typing import Final
 
-from ledger.files.file_ranges import FileRange, rows_within
-from ledger.files.splits import Slice, cut, even_rows
-from views.source.offset_ranges import Ranges
-from views.view import View, bind
+from tandem.ledger.files.file_ranges import FileRange, rows_within
+from tandem.ledger.files.splits import Slice, cut, even_rows
+from tandem.views.source.offset_ranges import Ranges
+from tandem.views.view import View, bind
 
 FEW_ROWS: Final = 100_000
 # Events per bucket, which bound the states that one task merges. If log order matters, each event is a state at first.

@@ -17,10 +17,10 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 from deltalake.transaction import AddAction
 
-from infra.storage.storage import Upload
-from ledger.delta.location import Location
-from views.instant import FIRST, LAST
-from views.source.event import TIMESTAMP
+from tandem.infra.storage.storage import Upload
+from tandem.ledger.delta.location import Location
+from tandem.views.instant import FIRST, LAST
+from tandem.views.source.event import TIMESTAMP
 
 GROUP_ROWS: Final = 1 << 17
 """Rows of a row group, which a reader reads as a whole."""

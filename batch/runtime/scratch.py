@@ -9,14 +9,14 @@ from datetime import UTC, datetime
 from typing import Final
 from uuid import uuid4
 
-from infra.storage.local import Local
-from infra.storage.storage import Storage
-from ledger.delta import delta_tables, vacuum
-from ledger.delta.addresses import Tables
-from ledger.delta.fence import Unclaimed
-from ledger.delta.location import Location
-from ledger.delta.vacuum import Freed
-from ledger.log.archive_runs import APP_ID
+from tandem.infra.storage.local import Local
+from tandem.infra.storage.storage import Storage
+from tandem.ledger.delta import delta_tables, vacuum
+from tandem.ledger.delta.addresses import Tables
+from tandem.ledger.delta.fence import Unclaimed
+from tandem.ledger.delta.location import Location
+from tandem.ledger.delta.vacuum import Freed
+from tandem.ledger.log.archive_runs import APP_ID
 
 FOLDER: Final = "scratch"
 _DROPS: Final = f"{FOLDER}/drops"

@@ -10,14 +10,14 @@ from typing import Literal
 
 from pyspark.sql import SparkSession
 
-from batch.runtime import table_locks
-from infra.settings import Settings
-from infra.spark.jvm_lock import locker
-from infra.spark.session import get_or_create_session
-from ledger.delta.addresses import Tables
-from ledger.delta.fence import LeaseLost
-from ledger.delta.leases import Lease
-from views.errors import TandemError
+from tandem.batch.runtime import table_locks
+from tandem.infra.settings import Settings
+from tandem.infra.spark.jvm_lock import locker
+from tandem.infra.spark.session import get_or_create_session
+from tandem.ledger.delta.addresses import Tables
+from tandem.ledger.delta.fence import LeaseLost
+from tandem.ledger.delta.leases import Lease
+from tandem.views.errors import TandemError
 
 Lock = Literal["archive", "views"]
 """Which tables a run writes: those of the log or of the views. A run that takes both locks takes that of the views first."""

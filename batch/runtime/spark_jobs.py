@@ -10,9 +10,9 @@ from typing import TypeVar
 
 from pyspark.sql import SparkSession
 
-from infra.spark.errors import SPARK_ERRORS, sentence
-from infra.spark.versions import compared
-from views.errors import TandemError
+from tandem.infra.spark.errors import SPARK_ERRORS, sentence
+from tandem.infra.spark.versions import compared
+from tandem.views.errors import TandemError
 
 Item = TypeVar("Item")
 Result = TypeVar("Result")

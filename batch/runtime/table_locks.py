@@ -10,9 +10,9 @@ from collections.abc import Callable
 from datetime import datetime
 from pathlib import Path
 
-from ledger.delta import leases, locks
-from ledger.delta.addresses import Tables
-from ledger.delta.leases import Lease, Owner
+from tandem.ledger.delta import leases, locks
+from tandem.ledger.delta.addresses import Tables
+from tandem.ledger.delta.leases import Lease, Owner
 
 
 def hold(

@@ -8,15 +8,15 @@ from typing import Final
 import numpy as np
 import pyarrow as pa
 
-from batch.runtime.parquet_writer import GROUP_ROWS
-from ledger.delta.addresses import Tables
-from ledger.delta.location import Location
-from ledger.files.file_ranges import EVERY_OFFSET, RECORDS, FileRange, table_ranges
-from ledger.files.scan import scan
-from ledger.files.splits import Slice
-from views.errors import TandemError
-from views.source.offset_ranges import Interval, Partition, Ranges
-from views.source.source import RECORDS_SCHEMA
+from tandem.batch.runtime.parquet_writer import GROUP_ROWS
+from tandem.ledger.delta.addresses import Tables
+from tandem.ledger.delta.location import Location
+from tandem.ledger.files.file_ranges import EVERY_OFFSET, RECORDS, FileRange, table_ranges
+from tandem.ledger.files.scan import scan
+from tandem.ledger.files.splits import Slice
+from tandem.views.errors import TandemError
+from tandem.views.source.offset_ranges import Interval, Partition, Ranges
+from tandem.views.source.source import RECORDS_SCHEMA
 
 NAMES: Final = tuple(RECORDS_SCHEMA.names)
 

@@ -9,17 +9,17 @@ from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Final
 
-from batch.runtime.parquet_writer import TableFile
-from batch.transfer.archived_records import Records
-from ledger.delta.addresses import Tables
-from ledger.delta.location import Location
-from ledger.files.splits import cut
-from ledger.log import archive_runs, gaps, manifest
-from ledger.log.manifest import Exported, File, Gap, Manifest, Stretch, Topic
-from ledger.log.positions import LOG_START, Position, ranges
-from views.errors import TandemError
-from views.source.offset_ranges import Interval, Partition, Ranges
-from views.source.source import RECORDS_SCHEMA
+from tandem.batch.runtime.parquet_writer import TableFile
+from tandem.batch.transfer.archived_records import Records
+from tandem.ledger.delta.addresses import Tables
+from tandem.ledger.delta.location import Location
+from tandem.ledger.files.splits import cut
+from tandem.ledger.log import archive_runs, gaps, manifest
+from tandem.ledger.log.manifest import Exported, File, Gap, Manifest, Stretch, Topic
+from tandem.ledger.log.positions import LOG_START, Position, ranges
+from tandem.views.errors import TandemError
+from tandem.views.source.offset_ranges import Interval, Partition, Ranges
+from tandem.views.source.source import RECORDS_SCHEMA
 
 UNFINISHED: Final = "unfinished"
 _FILE_ROWS: Final = 1_000_000

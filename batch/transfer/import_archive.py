@@ -18,23 +18,23 @@ from typing import Final
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from batch.runtime import delta_commits
-from batch.runtime.exclusive import locked
-from batch.runtime.parquet_writer import TableFile, Written
-from batch.transfer.archived_records import Records, first_difference, refuse_disordered
-from batch.transfer.export_archive import sha256
-from infra.settings import Settings
-from ledger.delta.addresses import Tables
-from ledger.delta.errors import reason
-from ledger.delta.location import Location
-from ledger.files.file_ranges import RECORDS, FileRange
-from ledger.log import archive_runs, gaps, manifest
-from ledger.log.fetch_checks import named
-from ledger.log.manifest import Exported, Manifest, Stretch
-from ledger.log.positions import Position, upper
-from views.errors import TandemError
-from views.source.offset_ranges import Interval, Offsets, Partition, Ranges
-from views.source.source import RECORDS_SCHEMA
+from tandem.batch.runtime import delta_commits
+from tandem.batch.runtime.exclusive import locked
+from tandem.batch.runtime.parquet_writer import TableFile, Written
+from tandem.batch.transfer.archived_records import Records, first_difference, refuse_disordered
+from tandem.batch.transfer.export_archive import sha256
+from tandem.infra.settings import Settings
+from tandem.ledger.delta.addresses import Tables
+from tandem.ledger.delta.errors import reason
+from tandem.ledger.delta.location import Location
+from tandem.ledger.files.file_ranges import RECORDS, FileRange
+from tandem.ledger.log import archive_runs, gaps, manifest
+from tandem.ledger.log.fetch_checks import named
+from tandem.ledger.log.manifest import Exported, Manifest, Stretch
+from tandem.ledger.log.positions import Position, upper
+from tandem.views.errors import TandemError
+from tandem.views.source.offset_ranges import Interval, Offsets, Partition, Ranges
+from tandem.views.source.source import RECORDS_SCHEMA
 
 BOUNDED: Final = (*RECORDS.names, "timestamp")
 

@@ -11,17 +11,17 @@ from typing import Any, Final
 import msgspec
 import pyarrow as pa
 
-from batch.transfer.archived_records import Records
-from infra import kafka
-from infra.kafka import Record, broker
-from infra.settings import Settings
-from ledger.delta.addresses import Tables
-from ledger.log import archive_runs
-from ledger.log.manifest import covered
-from ledger.log.positions import Position, ranges
-from views.errors import TandemError
-from views.source.offset_ranges import Interval, Partition
-from views.source.source import Source
+from tandem.batch.transfer.archived_records import Records
+from tandem.infra import kafka
+from tandem.infra.kafka import Record, broker
+from tandem.infra.settings import Settings
+from tandem.ledger.delta.addresses import Tables
+from tandem.ledger.log import archive_runs
+from tandem.ledger.log.manifest import covered
+from tandem.ledger.log.positions import Position, ranges
+from tandem.views.errors import TandemError
+from tandem.views.source.offset_ranges import Interval, Partition
+from tandem.views.source.source import Source
 
 _ROWS: Final = 10_000
 # Only the broker limits the size of a record.

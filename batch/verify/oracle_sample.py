@@ -13,36 +13,36 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from batch.fold.columns import columns
-from batch.recompute import audit
-from batch.verify.replay_compare import Compared
-from ledger.delta import delta_tables
-from ledger.delta.addresses import Tables
-from ledger.delta.location import Location
-from ledger.files.file_ranges import EVENTS, file_ranges
-from ledger.files.scan import scan
-from ledger.files.splits import Slice
-from ledger.log import archive_runs
-from ledger.log.positions import LOG_START, ranges
-from ledger.publish.batch_parts import files_with_later
-from ledger.publish.publications import Publication
-from ledger.publish.releases import Release
-from ledger.stored_states import stored
-from views import oracle
-from views.arrow import arrays
-from views.kernel import kernel
-from views.kernel.kernel import Partial
-from views.kernel.rows import written
-from views.oracle import Firsts
-from views.source.offset_ranges import Ranges
-from views.source.source import Source, events_schema, position_columns
-from views.source.value_types import normalised
-from views.sql import engine
-from views.sql.engine import quoted
-from views.sql.syntax import enclosed
-from views.verify.compare import MeasureDifference, plus
-from views.view import View, answer_schema, bind, state_schema
-from views.windows import Hopping
+from tandem.batch.fold.columns import columns
+from tandem.batch.recompute import audit
+from tandem.batch.verify.replay_compare import Compared
+from tandem.ledger.delta import delta_tables
+from tandem.ledger.delta.addresses import Tables
+from tandem.ledger.delta.location import Location
+from tandem.ledger.files.file_ranges import EVENTS, file_ranges
+from tandem.ledger.files.scan import scan
+from tandem.ledger.files.splits import Slice
+from tandem.ledger.log import archive_runs
+from tandem.ledger.log.positions import LOG_START, ranges
+from tandem.ledger.publish.batch_parts import files_with_later
+from tandem.ledger.publish.publications import Publication
+from tandem.ledger.publish.releases import Release
+from tandem.ledger.stored_states import stored
+from tandem.views import oracle
+from tandem.views.arrow import arrays
+from tandem.views.kernel import kernel
+from tandem.views.kernel.kernel import Partial
+from tandem.views.kernel.rows import written
+from tandem.views.oracle import Firsts
+from tandem.views.source.offset_ranges import Ranges
+from tandem.views.source.source import Source, events_schema, position_columns
+from tandem.views.source.value_types import normalised
+from tandem.views.sql import engine
+from tandem.views.sql.engine import quoted
+from tandem.views.sql.syntax import enclosed
+from tandem.views.verify.compare import MeasureDifference, plus
+from tandem.views.view import View, answer_schema, bind, state_schema
+from tandem.views.windows import Hopping
 
 MOST_EVENTS: Final = 20_000
 """The most events of a key, because the oracle keeps them all in memory: duplicates too, once for each of their windows."""

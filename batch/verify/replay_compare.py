@@ -4,24 +4,24 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from typing import Final
 
-from batch.fold.fold import Pair
-from batch.rebuild.inputs import REPLAYED, SERVED, SERVED_AND_REPLAYED, Comparison, EarlierStates, LogRange, Target
-from batch.rebuild.rebuild import rebuild
-from batch.recompute import audit
-from batch.runtime.scratch import scratch
-from batch.runtime.session import BatchRun
-from ledger.delta.addresses import Tables
-from ledger.delta.location import Location
-from ledger.log.counts import Counts
-from ledger.log.fetch_checks import Unclosed
-from ledger.log.positions import LOG_START, Position
-from ledger.publish.audits import Figures
-from ledger.publish.publications import Publication
-from ledger.publish.releases import Release
-from ledger.realtime.commit_files import paths_by_span
-from ledger.realtime.tiling import chain
-from views.source.source import Source
-from views.view import View
+from tandem.batch.fold.fold import Pair
+from tandem.batch.rebuild.inputs import REPLAYED, SERVED, SERVED_AND_REPLAYED, Comparison, EarlierStates, LogRange, Target
+from tandem.batch.rebuild.rebuild import rebuild
+from tandem.batch.recompute import audit
+from tandem.batch.runtime.scratch import scratch
+from tandem.batch.runtime.session import BatchRun
+from tandem.ledger.delta.addresses import Tables
+from tandem.ledger.delta.location import Location
+from tandem.ledger.log.counts import Counts
+from tandem.ledger.log.fetch_checks import Unclosed
+from tandem.ledger.log.positions import LOG_START, Position
+from tandem.ledger.publish.audits import Figures
+from tandem.ledger.publish.publications import Publication
+from tandem.ledger.publish.releases import Release
+from tandem.ledger.realtime.commit_files import paths_by_span
+from tandem.ledger.realtime.tiling import chain
+from tandem.views.source.source import Source
+from tandem.views.view import View
 
 _BETWEEN: Final[Mapping[Pair, tuple[str, str]]] = {
     REPLAYED: ("speed", "batch"),

@@ -17,16 +17,16 @@ from typing import Final
 
 import numpy as np
 
-from bench.commands import Place, running, until_ended
-from infra import kafka
-from infra.settings import Kafka, Settings
-from ledger.delta.addresses import Tables
-from ledger.log.positions import Position
-from ledger.publish import promotion
-from serving import Connection
-from serving.memory.store import Store
-from serving.read.reader import Reader
-from views.errors import TandemError
+from tandem.bench.commands import Place, running, until_ended
+from tandem.infra import kafka
+from tandem.infra.settings import Kafka, Settings
+from tandem.ledger.delta.addresses import Tables
+from tandem.ledger.log.positions import Position
+from tandem.ledger.publish import promotion
+from tandem.serving import Connection
+from tandem.serving.memory.store import Store
+from tandem.serving.read.reader import Reader
+from tandem.views.errors import TandemError
 
 TOPIC: Final = "evolve"
 SOURCE: Final = "numbers"
@@ -38,7 +38,7 @@ _DAYS: Final = 7
 
 OLD: Final = f"""
 from datetime import datetime
-from views import Event, Source, View, count, approx_count_distinct, approx_quantiles, total, tumbling
+from tandem import Event, Source, View, count, approx_count_distinct, approx_quantiles, total, tumbling
 
 class Number(Event):
     n: int

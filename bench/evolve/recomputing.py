@@ -12,21 +12,21 @@ from typing import Final
 
 import pyarrow as pa
 
-from batch.recompute import recompute
-from batch.recompute.plan import Mode, Request
-from batch.release.diff import diffs
-from batch.runtime.session import BatchRun
-from bench import archived_history, silent_duckdb
-from infra.settings import Settings, Spark
-from ledger.log import archive_runs
-from ledger.publish import first_publication, releases
-from ledger.publish.publications import Publication
-from views.errors import TandemError
-from views.measures.measure import Approximation
-from views.project import project
-from views.project.project import Project
-from views.verify.compare import MeasureDifference
-from views.view import approximations
+from tandem.batch.recompute import recompute
+from tandem.batch.recompute.plan import Mode, Request
+from tandem.batch.release.diff import diffs
+from tandem.batch.runtime.session import BatchRun
+from tandem.bench import archived_history, silent_duckdb
+from tandem.infra.settings import Settings, Spark
+from tandem.ledger.log import archive_runs
+from tandem.ledger.publish import first_publication, releases
+from tandem.ledger.publish.publications import Publication
+from tandem.views.errors import TandemError
+from tandem.views.measures.measure import Approximation
+from tandem.views.project import project
+from tandem.views.project.project import Project
+from tandem.views.verify.compare import MeasureDifference
+from tandem.views.view import approximations
 
 EXAMPLE: Final = Path(__file__).parents[2] / "examples" / "web"
 SOURCE: Final = "requests"

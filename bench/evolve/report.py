@@ -4,8 +4,8 @@ from typing import Any
 
 from rich.table import Table
 
-from bench.evolve.applying import Served
-from bench.evolve.recomputing import Recomputes
+from tandem.bench.evolve.applying import Served
+from tandem.bench.evolve.recomputing import Recomputes
 
 
 def document(recomputes: Recomputes, served: Served) -> dict[str, Any]:

@@ -11,7 +11,7 @@ from pathlib import Path
 from statistics import median
 from typing import Final
 
-from bench import silent_duckdb
+from tandem.bench import silent_duckdb
 
 _ASKED: Final = """
 COPY (

@@ -16,22 +16,22 @@ from typing import Final, Literal
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from batch.recompute import recompute
-from batch.recompute.plan import Request
-from batch.runtime.session import BatchRun
-from bench import archived_history, silent_duckdb
-from bench.growth import duckdb_alone
-from bench.process_tree import Sampler
-from infra.settings import Settings, Spark
-from ledger.delta import delta_tables
-from ledger.publish import first_publication
-from ledger.publish.batch_parts import files_of
-from ledger.publish.publications import Publication
-from views.fingerprint.fingerprint import decoder_fingerprint
-from views.kernel import kernel
-from views.project import project
-from views.project.project import Project
-from views.view import View
+from tandem.batch.recompute import recompute
+from tandem.batch.recompute.plan import Request
+from tandem.batch.runtime.session import BatchRun
+from tandem.bench import archived_history, silent_duckdb
+from tandem.bench.growth import duckdb_alone
+from tandem.bench.process_tree import Sampler
+from tandem.infra.settings import Settings, Spark
+from tandem.ledger.delta import delta_tables
+from tandem.ledger.publish import first_publication
+from tandem.ledger.publish.batch_parts import files_of
+from tandem.ledger.publish.publications import Publication
+from tandem.views.fingerprint.fingerprint import decoder_fingerprint
+from tandem.views.kernel import kernel
+from tandem.views.project import project
+from tandem.views.project.project import Project
+from tandem.views.view import View
 
 Axis = Literal["events", "views", "keys"]
 

@@ -6,7 +6,7 @@ from typing import Any, Final
 
 from rich.table import Table
 
-from bench.growth.measuring import Axis, Grown
+from tandem.bench.growth.measuring import Axis, Grown
 
 BENT: Final = 1.5
 """An axis bends at a size whose cost for each event and view is this many times that of the size before."""

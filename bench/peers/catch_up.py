@@ -3,10 +3,10 @@
 from dataclasses import dataclass
 from typing import Literal
 
-from bench.peers.contestant import Contestant, Setting
-from bench.peers.events import Answers
-from bench.peers.running import NotRight, running, until_right
-from bench.process_tree import Sampler
+from tandem.bench.peers.contestant import Contestant, Setting
+from tandem.bench.peers.events import Answers
+from tandem.bench.peers.running import NotRight, running, until_right
+from tandem.bench.process_tree import Sampler
 
 
 @dataclass(frozen=True)

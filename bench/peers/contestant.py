@@ -6,10 +6,10 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Final, Protocol
 
-from bench.peers.events import Answers
-from bench.peers.provided import Provided
-from infra import kafka
-from infra.files import private_files
+from tandem.bench.peers.events import Answers
+from tandem.bench.peers.provided import Provided
+from tandem.infra import kafka
+from tandem.infra.files import private_files
 
 DEDUP_MINUTES: Final = 10
 """Every contestant keeps ids for at least this long."""

@@ -12,7 +12,7 @@ from typing import Any, Final, TypeAlias
 import numpy as np
 import pyarrow as pa
 
-from bench import silent_duckdb
+from tandem.bench import silent_duckdb
 
 DUPLICATES: Final = 0.01
 LATE: Final = 0.02

@@ -7,12 +7,12 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Final, Literal
 
-from bench.peers.contestant import Contestant, Output, Setting
-from bench.peers.events import truth
-from bench.peers.live_load import LiveLoad
-from bench.peers.running import NotRight, Running, running, started, until_right
-from bench.process_tree import Sampler, stop
-from infra import kafka
+from tandem.bench.peers.contestant import Contestant, Output, Setting
+from tandem.bench.peers.events import truth
+from tandem.bench.peers.live_load import LiveLoad
+from tandem.bench.peers.running import NotRight, Running, running, started, until_right
+from tandem.bench.process_tree import Sampler, stop
+from tandem.infra import kafka
 
 _LOOK_S: Final = 0.02
 _SETTLE_S: Final = 4.0

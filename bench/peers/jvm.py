@@ -2,9 +2,9 @@
 
 from collections.abc import Mapping
 
-from bench.peers.contestant import Setting
-from bench.peers.provided import LOCKS, Group
-from infra.java import jar_fetch
+from tandem.bench.peers.contestant import Setting
+from tandem.bench.peers.provided import LOCKS, Group
+from tandem.infra.java import jar_fetch
 
 
 def jvm(setting: Setting, group: Group, *options: str) -> tuple[str, ...]:

@@ -15,9 +15,9 @@ from typing import Final, Self, TypeAlias
 
 import pyarrow as pa
 
-from bench.peers.contestant import MARKED
-from bench.peers.events import DUPLICATES, LATE
-from infra import kafka
+from tandem.bench.peers.contestant import MARKED
+from tandem.bench.peers.events import DUPLICATES, LATE
+from tandem.infra import kafka
 
 _TICK_S: Final = 0.005
 _LATE_S: Final = 3_600

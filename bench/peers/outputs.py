@@ -11,15 +11,15 @@ from typing import Any, Final
 import pyarrow as pa
 from deltalake import DeltaTable
 
-from bench.peers.contestant import MARKED, Command, Setting
-from bench.peers.events import Answers
-from bench.peers.provided import script
-from infra import kafka
-from infra.settings import Settings
-from ledger.delta.addresses import Tables
-from serving.read.outcome import given
-from serving.read.reader import Reader
-from views.errors import TandemError
+from tandem.bench.peers.contestant import MARKED, Command, Setting
+from tandem.bench.peers.events import Answers
+from tandem.bench.peers.provided import script
+from tandem.infra import kafka
+from tandem.infra.settings import Settings
+from tandem.ledger.delta.addresses import Tables
+from tandem.serving.read.outcome import given
+from tandem.serving.read.reader import Reader
+from tandem.views.errors import TandemError
 
 VIEW: Final = "pages"
 CLAIMED: Final = 2

@@ -1,4 +1,4 @@
-"""The section "One run" of docs/peers.md, from the document of a run: `python -m bench.peers.page FILE`.
+"""The section "One run" of docs/peers.md, from the document of a run: `python -m tandem.bench.peers.page FILE`.
 
 Pictures are bar charts of Mermaid, which GitHub draws from the text.
 """
@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
 
-from bench.peers.report import REFERENCE
+from tandem.bench.peers.report import REFERENCE
 
 Document = Mapping[str, Any]
 

@@ -10,10 +10,10 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Final, Literal
 
-from infra import folders
-from infra.java import jar_fetch, java_home
-from infra.locks.environment import Environment
-from views.errors import TandemError
+from tandem.infra import folders
+from tandem.infra.java import jar_fetch, java_home
+from tandem.infra.locks.environment import Environment
+from tandem.views.errors import TandemError
 
 HERE: Final = Path(__file__).resolve().parent
 LOCKS: Final = HERE / "locks"

@@ -7,13 +7,13 @@ from dataclasses import dataclass
 from statistics import median
 from typing import Literal
 
-from bench.peers.contestant import Command, Setting
-from bench.peers.contestants import tandem
-from bench.peers.contestants.batch import BatchContestant, Job, archived
-from bench.peers.events import Answers, differing
-from bench.peers.running import started
-from bench.process_tree import Sampler
-from views.errors import TandemError
+from tandem.bench.peers.contestant import Command, Setting
+from tandem.bench.peers.contestants import tandem
+from tandem.bench.peers.contestants.batch import BatchContestant, Job, archived
+from tandem.bench.peers.events import Answers, differing
+from tandem.bench.peers.running import started
+from tandem.bench.process_tree import Sampler
+from tandem.views.errors import TandemError
 
 
 @dataclass(frozen=True)
@@ -47,7 +47,7 @@ class Recomputed:
 def archive(setting: Setting, repeat: int, limit_s: float) -> Job:
     """Archive the topic by Tandem's own command. Raises TandemError if it fails."""
     setting.folder.mkdir(parents=True, exist_ok=True)
-    words = (sys.executable, "-m", "cli", "archive", "--project", str(tandem.project(setting)), "--json")
+    words = (sys.executable, "-m", "tandem.cli", "archive", "--project", str(tandem.project(setting)), "--json")
     with started(Command(words, tandem.environment(setting)), setting.folder, "archive.log") as process:
         try:
             code = process.wait(limit_s)

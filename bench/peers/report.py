@@ -7,13 +7,13 @@ from typing import Any, Final
 
 from rich.table import Table
 
-from bench.peers.catch_up import CaughtUp
-from bench.peers.contestant import Contestant, Resources
-from bench.peers.contestants.batch import BatchContestant
-from bench.peers.estimates import CONFIDENCE, Estimate, middle, quantile
-from bench.peers.freshness import Fresh
-from bench.peers.recompute import Recomputed
-from bench.peers.rounds import Result
+from tandem.bench.peers.catch_up import CaughtUp
+from tandem.bench.peers.contestant import Contestant, Resources
+from tandem.bench.peers.contestants.batch import BatchContestant
+from tandem.bench.peers.estimates import CONFIDENCE, Estimate, middle, quantile
+from tandem.bench.peers.freshness import Fresh
+from tandem.bench.peers.recompute import Recomputed
+from tandem.bench.peers.rounds import Result
 
 REFERENCE: Final = "tandem"
 

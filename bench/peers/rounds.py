@@ -9,19 +9,19 @@ from datetime import datetime, timedelta
 from pathlib import Path
 from typing import Final, TypeAlias
 
-from bench.peers import topics
-from bench.peers.catch_up import CaughtUp, catch_up
-from bench.peers.contestant import Contestant, Resources, Setting
-from bench.peers.contestants.archive import ARCHIVE
-from bench.peers.contestants.batch import BATCH, BatchContestant, Job
-from bench.peers.contestants.registry import STREAMING
-from bench.peers.contestants.tandem_served import SERVED, TANDEM_HOT
-from bench.peers.events import Answers, Shape, generate, truth, values
-from bench.peers.freshness import Fresh, Plan, measure
-from bench.peers.order import turns
-from bench.peers.provided import Provided
-from bench.peers.recompute import Recomputed, archive, recompute
-from infra import kafka
+from tandem.bench.peers import topics
+from tandem.bench.peers.catch_up import CaughtUp, catch_up
+from tandem.bench.peers.contestant import Contestant, Resources, Setting
+from tandem.bench.peers.contestants.archive import ARCHIVE
+from tandem.bench.peers.contestants.batch import BATCH, BatchContestant, Job
+from tandem.bench.peers.contestants.registry import STREAMING
+from tandem.bench.peers.contestants.tandem_served import SERVED, TANDEM_HOT
+from tandem.bench.peers.events import Answers, Shape, generate, truth, values
+from tandem.bench.peers.freshness import Fresh, Plan, measure
+from tandem.bench.peers.order import turns
+from tandem.bench.peers.provided import Provided
+from tandem.bench.peers.recompute import Recomputed, archive, recompute
+from tandem.infra import kafka
 
 Result: TypeAlias = CaughtUp | Recomputed | Fresh
 TOPIC: Final = "requests"

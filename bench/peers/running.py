@@ -8,10 +8,10 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
-from bench.commands import environ
-from bench.peers.contestant import Command, Contestant, Output, Setting, ready_line
-from bench.peers.events import Answers, differing
-from bench.process_tree import stop
+from tandem.bench.commands import environ
+from tandem.bench.peers.contestant import Command, Contestant, Output, Setting, ready_line
+from tandem.bench.peers.events import Answers, differing
+from tandem.bench.process_tree import stop
 
 _POLL_S: Final = 0.25
 _QUIET_S: Final = 3.0

@@ -5,8 +5,8 @@ import sys
 from datetime import UTC, datetime
 from pathlib import Path
 
-from batch.runtime.session import BatchRun
-from infra import settings
+from tandem.batch.runtime.session import BatchRun
+from tandem.infra import settings
 
 
 def start(folder: Path, command: str) -> BatchRun:

@@ -3,8 +3,8 @@
 from collections.abc import Iterable
 from typing import Final
 
-from infra import kafka
-from infra.settings import Kafka, Settings
+from tandem.infra import kafka
+from tandem.infra.settings import Kafka, Settings
 
 PARTITIONS: Final = 2
 _SETTINGS: Final = Settings(kafka=Kafka(partitions=PARTITIONS, retention_hours=0))

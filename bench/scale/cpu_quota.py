@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Final
 
-from bench.process_tree import tree
+from tandem.bench.process_tree import tree
 
 _CPU: Final = Path("/sys/fs/cgroup/cpu")
 _PERIOD_US: Final = 100_000

@@ -3,7 +3,7 @@
 from datetime import datetime, timedelta
 from typing import Any
 
-from views import (
+from tandem import (
     Event,
     Source,
     View,

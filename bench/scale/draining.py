@@ -5,10 +5,10 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
-from ledger.realtime.commits import Commit
-from ledger.realtime.follower import Follower
-from speed.report import progress
-from views.errors import TandemError
+from tandem.ledger.realtime.commits import Commit
+from tandem.ledger.realtime.follower import Follower
+from tandem.speed.report import progress
+from tandem.views.errors import TandemError
 
 if TYPE_CHECKING:
     import subprocess

@@ -13,18 +13,18 @@ from pathlib import Path
 from statistics import median
 from typing import Final, Literal, get_args
 
-from bench.commands import cores, running, until_ended
-from bench.peers.events import DECLARED, Answers, Shape, differing, generate, truth, values
-from bench.peers.outputs import answers
-from bench.scale.draining import counted, folds, micro_batches, wait_for
-from bench.scale.ground import Ground, Watch, since
-from infra import kafka
-from infra.settings import Kafka, Settings
-from ledger.delta.addresses import Tables
-from ledger.realtime.follower import Follower
-from serving.read.outcome import given
-from serving.read.reader import Reader
-from views.errors import TandemError
+from tandem.bench.commands import cores, running, until_ended
+from tandem.bench.peers.events import DECLARED, Answers, Shape, differing, generate, truth, values
+from tandem.bench.peers.outputs import answers
+from tandem.bench.scale.draining import counted, folds, micro_batches, wait_for
+from tandem.bench.scale.ground import Ground, Watch, since
+from tandem.infra import kafka
+from tandem.infra.settings import Kafka, Settings
+from tandem.ledger.delta.addresses import Tables
+from tandem.ledger.realtime.follower import Follower
+from tandem.serving.read.outcome import given
+from tandem.serving.read.reader import Reader
+from tandem.views.errors import TandemError
 
 What = Literal["recompute", "catch-up"]
 EXECUTORS: Final = (1, 2)
@@ -41,7 +41,7 @@ _FOLDING: Final = f"{SOURCE}: full, from"
 _DEFINITIONS: Final = """\
 from datetime import datetime, timedelta
 
-from views import Event, Source, View, approx_count_distinct, approx_quantiles, count, maximum, total, tumbling
+from tandem import Event, Source, View, approx_count_distinct, approx_quantiles, count, maximum, total, tumbling
 
 
 {event}

@@ -15,11 +15,11 @@ from typing import Final, Literal, Self
 
 import psutil
 
-from bench.commands import Place, cores
-from bench.process_tree import pss_bytes, tree
-from bench.scale.cpu_quota import Quotas
-from infra.settings import Settings, Storage
-from ledger.delta.addresses import Tables
+from tandem.bench.commands import Place, cores
+from tandem.bench.process_tree import pss_bytes, tree
+from tandem.bench.scale.cpu_quota import Quotas
+from tandem.infra.settings import Settings, Storage
+from tandem.ledger.delta.addresses import Tables
 
 Part = Literal["driver", "executors", "store", "broker"]
 PARTS: Final[tuple[Part, ...]] = ("driver", "executors", "store", "broker")

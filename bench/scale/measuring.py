@@ -16,13 +16,13 @@ from typing import Final
 
 import psutil
 
-from bench.commands import Place, running, until_ended
-from bench.process_tree import tree
-from infra import kafka
-from infra.settings import Settings
-from ledger.delta.addresses import Tables
-from ledger.realtime.follower import Follower
-from views.errors import TandemError
+from tandem.bench.commands import Place, running, until_ended
+from tandem.bench.process_tree import tree
+from tandem.infra import kafka
+from tandem.infra.settings import Settings
+from tandem.ledger.delta.addresses import Tables
+from tandem.ledger.realtime.follower import Follower
+from tandem.views.errors import TandemError
 
 TOPIC: Final = "scale"
 SOURCE: Final = "requests"

@@ -10,16 +10,16 @@ from itertools import pairwise
 from statistics import median
 from typing import Any, Final
 
-from bench.commands import running
-from bench.scale.draining import counted, folds, micro_batches, wait_for
-from bench.scale.ground import Ground, Watch
-from infra import kafka
-from infra.settings import Kafka, Settings
-from ledger.realtime.commits import Commit
-from ledger.realtime.follower import Follower
-from serving.read.outcome import given
-from serving.read.reader import Reader
-from views.errors import TandemError
+from tandem.bench.commands import running
+from tandem.bench.scale.draining import counted, folds, micro_batches, wait_for
+from tandem.bench.scale.ground import Ground, Watch
+from tandem.infra import kafka
+from tandem.infra.settings import Kafka, Settings
+from tandem.ledger.realtime.commits import Commit
+from tandem.ledger.realtime.follower import Follower
+from tandem.serving.read.outcome import given
+from tandem.serving.read.reader import Reader
+from tandem.views.errors import TandemError
 
 TOPIC: Final = "scale-keys"
 SOURCE: Final = "numbers"
@@ -30,7 +30,7 @@ _PARTITIONS: Final = 4
 _DEFINITIONS: Final = """\
 from datetime import datetime, timedelta
 
-from views import Event, Source, View, count, maximum, total, tumbling
+from tandem import Event, Source, View, count, maximum, total, tumbling
 
 
 class Number(Event):

@@ -7,10 +7,10 @@ from typing import Any
 
 from rich.table import Table
 
-from bench.scale import executors, micro_batch_keys
-from bench.scale.executors import Gain, Run, gains
-from bench.scale.measuring import VIEWS, Keys, Triggers
-from bench.scale.micro_batch_keys import Held, bytes_per_key
+from tandem.bench.scale import executors, micro_batch_keys
+from tandem.bench.scale.executors import Gain, Run, gains
+from tandem.bench.scale.measuring import VIEWS, Keys, Triggers
+from tandem.bench.scale.micro_batch_keys import Held, bytes_per_key
 
 Found = Held | Run | Triggers | Keys
 

@@ -6,7 +6,7 @@ import socket
 
 import uvicorn
 
-from serving.http import listener
+from tandem.serving.http import listener
 
 
 class Announced(uvicorn.Server):

@@ -1,6 +1,6 @@
 """A bare FastAPI handler that returns the bytes of one answer to whatever it is asked: FILE; prints a line when it answers.
 
-The file is a JSON document with the answer's `headers` and its `body`. `bench.serving.rates` compares `tandem serve` with it.
+The file is a JSON document with the answer's `headers` and its `body`. `tandem.bench.serving.rates` compares `tandem serve` with it.
 """
 
 import json
@@ -9,8 +9,8 @@ from pathlib import Path
 
 from fastapi import FastAPI, Request, Response
 
-from bench.serving.announced import Announced
-from serving.http import listener
+from tandem.bench.serving.announced import Announced
+from tandem.serving.http import listener
 
 
 def main(answer: Path) -> None:

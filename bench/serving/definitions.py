@@ -2,7 +2,7 @@
 
 from datetime import datetime
 
-from views import Event, Source, View, count, maximum, mean, total, tumbling
+from tandem import Event, Source, View, count, maximum, mean, total, tumbling
 
 
 class Request(Event):

@@ -9,10 +9,10 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TypeAlias
 
-from bench.serving import measuring, over_http
-from bench.serving.published import VIEW
-from bench.serving.questions import Questions, Scale, by_turns
-from bench.serving.served import ingesting, server
+from tandem.bench.serving import measuring, over_http
+from tandem.bench.serving.published import VIEW
+from tandem.bench.serving.questions import Questions, Scale, by_turns
+from tandem.bench.serving.served import ingesting, server
 
 Ratios: TypeAlias = tuple[float, float]
 

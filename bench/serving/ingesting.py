@@ -13,11 +13,11 @@ from pathlib import Path
 import numpy as np
 from deltalake import DeltaTable
 
-from bench.input_end import watched
-from bench.serving.published import SMALL, VIEW, Numbers, Tail, by_minute, publish_version, states, write_version
-from infra.settings import Speed
-from ledger.delta.addresses import Tables
-from views.project import project
+from tandem.bench.input_end import watched
+from tandem.bench.serving.published import SMALL, VIEW, Numbers, Tail, by_minute, publish_version, states, write_version
+from tandem.infra.settings import Speed
+from tandem.ledger.delta.addresses import Tables
+from tandem.views.project import project
 
 
 class Ingesting:

@@ -14,7 +14,7 @@ from urllib.parse import urlsplit
 
 import numpy as np
 
-from views.errors import TandemError
+from tandem.views.errors import TandemError
 
 _PIECE: Final = 1 << 16
 _PATIENCE_S: Final = 60

@@ -12,9 +12,9 @@ from urllib.parse import quote
 
 from rich.table import Table
 
-from bench.serving.published import VIEW, publish
-from bench.serving.questions import questions
-from bench.serving.served import Client, server, tandem_serve
+from tandem.bench.serving.published import VIEW, publish
+from tandem.bench.serving.questions import questions
+from tandem.bench.serving.served import Client, server, tandem_serve
 
 CONNECTIONS: Final = (1, 8)
 """This many ask at once, each over a connection that is kept."""
@@ -83,7 +83,7 @@ def table(found: Sequence[Rates]) -> Table:
 
 
 def _unbounded(folder: Path) -> Sequence[str]:
-    return ["-m", "bench.serving.unbounded", str(folder)]
+    return ["-m", "tandem.bench.serving.unbounded", str(folder)]
 
 
 def _rate(client: Client, connections: int, paths: Sequence[str], seconds: float) -> float:

@@ -15,16 +15,16 @@ import numpy as np
 import psutil
 import pyarrow as pa
 
-from bench import silent_duckdb
-from bench.peak import peak
-from bench.serving.over_http import OverHTTP, over_http
-from bench.serving.published import AT, SMALL, VIEW, Tail, files, publish
-from bench.serving.questions import MANY, Asked, Questions, Scale, asked, many, numbered, questions, timed
-from infra.settings import Settings, Spark
-from infra.spark.session import get_or_create_session
-from ledger.delta.addresses import Tables
-from serving import Connection, PublishedView
-from serving.memory.store import Store
+from tandem.bench import silent_duckdb
+from tandem.bench.peak import peak
+from tandem.bench.serving.over_http import OverHTTP, over_http
+from tandem.bench.serving.published import AT, SMALL, VIEW, Tail, files, publish
+from tandem.bench.serving.questions import MANY, Asked, Questions, Scale, asked, many, numbered, questions, timed
+from tandem.infra.settings import Settings, Spark
+from tandem.infra.spark.session import get_or_create_session
+from tandem.ledger.delta.addresses import Tables
+from tandem.serving import Connection, PublishedView
+from tandem.serving.memory.store import Store
 
 P = ParamSpec("P")
 T = TypeVar("T")

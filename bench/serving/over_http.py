@@ -7,11 +7,11 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Final, Literal
 from urllib.parse import quote
 
-from bench.serving.published import AT, SMALL, VIEW
-from bench.serving.questions import Asked, Questions, Scale, asked, many, numbered, questions, timed
-from bench.serving.served import POLL_S, Client, ingesting, server, watching
-from views.errors import TandemError
-from views.instant import utc_text
+from tandem.bench.serving.published import AT, SMALL, VIEW
+from tandem.bench.serving.questions import Asked, Questions, Scale, asked, many, numbered, questions, timed
+from tandem.bench.serving.served import POLL_S, Client, ingesting, server, watching
+from tandem.views.errors import TandemError
+from tandem.views.instant import utc_text
 
 if TYPE_CHECKING:
     from subprocess import Popen

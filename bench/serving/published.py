@@ -12,21 +12,21 @@ import numpy.typing as npt
 import pyarrow as pa
 from deltalake import DeltaTable, write_deltalake
 
-from ledger.delta import delta_tables
-from ledger.delta.addresses import Tables
-from ledger.log.positions import LOG_START, Position
-from ledger.publish import first_publication, publications
-from ledger.publish.batch_parts import BatchView, Part
-from ledger.publish.publications import Publication
-from ledger.realtime import commit_files
-from ledger.realtime.commits import Commit
-from ledger.realtime.compaction import RECENT
-from ledger.realtime_writer import Writer
-from views.arrow import arrays
-from views.arrow.ipc import from_ipc, to_ipc
-from views.kernel.kernel import merge_states
-from views.project import project
-from views.view import View, state_schema
+from tandem.ledger.delta import delta_tables
+from tandem.ledger.delta.addresses import Tables
+from tandem.ledger.log.positions import LOG_START, Position
+from tandem.ledger.publish import first_publication, publications
+from tandem.ledger.publish.batch_parts import BatchView, Part
+from tandem.ledger.publish.publications import Publication
+from tandem.ledger.realtime import commit_files
+from tandem.ledger.realtime.commits import Commit
+from tandem.ledger.realtime.compaction import RECENT
+from tandem.ledger.realtime_writer import Writer
+from tandem.views.arrow import arrays
+from tandem.views.arrow.ipc import from_ipc, to_ipc
+from tandem.views.kernel.kernel import merge_states
+from tandem.views.project import project
+from tandem.views.view import View, state_schema
 
 Numbers = npt.NDArray[np.int64]
 

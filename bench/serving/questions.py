@@ -7,7 +7,7 @@ from typing import Final, TypeAlias
 
 import numpy as np
 
-from bench.serving.published import page
+from tandem.bench.serving.published import page
 
 MANY: Final = 1_000
 """Keys of a look-up, about: each of a thousand at random once."""

@@ -12,12 +12,12 @@ from urllib.parse import quote, urlsplit
 import psutil
 from rich.table import Table
 
-from bench.serving.keep_busy import Load, keep_busy, requests
-from bench.serving.limits import Scale
-from bench.serving.over_http import EVERY_S, PAGES
-from bench.serving.published import VIEW, publish
-from bench.serving.questions import questions
-from bench.serving.served import Client, ingesting, server
+from tandem.bench.serving.keep_busy import Load, keep_busy, requests
+from tandem.bench.serving.limits import Scale
+from tandem.bench.serving.over_http import EVERY_S, PAGES
+from tandem.bench.serving.published import VIEW, publish
+from tandem.bench.serving.questions import questions
+from tandem.bench.serving.served import Client, ingesting, server
 
 CONNECTIONS: Final = 8
 _NOT_ITS_OWN: Final = frozenset({"content-length", "date"})
@@ -74,7 +74,7 @@ def measure(folder: Path, scale: Scale, say: Callable[[str], None]) -> Rates:
         answer.write_text(json.dumps(_answer(client, paths[0])))
         served: list[Turn] = []
         bare: list[Turn] = []
-        with server(folder, command=lambda _: ["-m", "bench.serving.bare", str(answer)]) as (other_pid, other):
+        with server(folder, command=lambda _: ["-m", "tandem.bench.serving.bare", str(answer)]) as (other_pid, other):
             sides = ((pid, client, served), (other_pid, other, bare))
             for number in range(scale.turns):
                 for process, one, found in sides if number % 2 else sides[::-1]:

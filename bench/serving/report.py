@@ -6,12 +6,12 @@ from typing import Any, TypeVar
 
 from rich.table import Table
 
-from bench.serving import rates
-from bench.serving.growing import Growth
-from bench.serving.measuring import ByDuckDB, BySpark, InProcess, Side
-from bench.serving.over_http import OverHTTP
-from bench.serving.questions import Asked
-from bench.serving.rates import Rates
+from tandem.bench.serving import rates
+from tandem.bench.serving.growing import Growth
+from tandem.bench.serving.measuring import ByDuckDB, BySpark, InProcess, Side
+from tandem.bench.serving.over_http import OverHTTP
+from tandem.bench.serving.questions import Asked
+from tandem.bench.serving.rates import Rates
 
 Found = Sequence[Side]
 S = TypeVar("S", InProcess, OverHTTP, ByDuckDB, BySpark)

@@ -11,10 +11,10 @@ from pathlib import Path
 from typing import IO, Any, Final, Self, TypeAlias
 from urllib.parse import urlsplit
 
-from bench.commands import environ
-from bench.process_tree import stop
-from infra.settings import Serving
-from views.errors import TandemError
+from tandem.bench.commands import environ
+from tandem.bench.process_tree import stop
+from tandem.infra.settings import Serving
+from tandem.views.errors import TandemError
 
 POLL_S: Final = Serving().poll_ms / 1000
 """Between two looks of the server, as it is by default."""
@@ -84,7 +84,7 @@ class Client:
 
 def tandem_serve(folder: Path) -> Sequence[str]:
     """The command of a server of a folder's project, without Python."""
-    return ["-m", "cli", "serve", "--project", str(folder), "--port", "0", "--json"]
+    return ["-m", "tandem.cli", "serve", "--project", str(folder), "--port", "0", "--json"]
 
 
 @contextmanager
@@ -111,12 +111,12 @@ def server(
 
 
 def ingesting(folder: Path, *arguments: object) -> Beside:
-    """A process that commits; its arguments are those of `bench.serving.ingesting`, after the folder."""
+    """A process that commits; its arguments are those of `tandem.bench.serving.ingesting`, after the folder."""
     return _beside(folder, "ingesting", str(folder), *map(str, arguments), reads=subprocess.PIPE)
 
 
 def watching(folder: Path, client: Client, committing: "subprocess.Popen[bytes]") -> Beside:
-    """A process that asks as the client does until each commit is counted; see bench.serving.watching."""
+    """A process that asks as the client does until each commit is counted; see tandem.bench.serving.watching."""
     return _beside(folder, "watching", client.address, reads=committing.stdout, secret=client.secret)
 
 
@@ -124,7 +124,7 @@ def watching(folder: Path, client: Client, committing: "subprocess.Popen[bytes]"
 def _beside(
     folder: Path, name: str, *arguments: str, reads: int | IO[bytes] | None, secret: str = ""
 ) -> Iterator["subprocess.Popen[bytes]"]:
-    command = [sys.executable, "-m", f"bench.serving.{name}", *arguments]
+    command = [sys.executable, "-m", f"tandem.bench.serving.{name}", *arguments]
     given = environ({"TANDEM_TOKEN": secret} if secret else {})
     with (folder / f"{name}.err").open("wb") as errors:
         process = subprocess.Popen(command, stdin=reads, stdout=subprocess.PIPE, stderr=errors, env=given, start_new_session=True)

@@ -1,6 +1,6 @@
 """The same application on plain uvicorn, without what bounds connections: FOLDER of a project; prints a line when it answers.
 
-`bench.serving.limits` compares `tandem serve` with it; it is nothing to run otherwise.
+`tandem.bench.serving.limits` compares `tandem serve` with it; it is nothing to run otherwise.
 """
 
 import os
@@ -11,20 +11,20 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from bench.serving.announced import Announced
-from infra.logs import telling
-from infra.settings import load
-from serving.http import listener
-from serving.http.app import application
-from serving.http.composition import of_project
-from serving.http.connections.at_once import Prompt
-from serving.http.operations.command import Tandem
+from tandem.bench.serving.announced import Announced
+from tandem.infra.logs import telling
+from tandem.infra.settings import load
+from tandem.serving.http import listener
+from tandem.serving.http.app import application
+from tandem.serving.http.composition import of_project
+from tandem.serving.http.connections.at_once import Prompt
+from tandem.serving.http.operations.command import Tandem
 
 
 def main(folder: Path) -> None:
     """Serve until it is ended."""
     settings = load(folder, os.environ)
-    tandem = Tandem([sys.executable, "-m", "cli"], folder, os.environ)
+    tandem = Tandem([sys.executable, "-m", "tandem.cli"], folder, os.environ)
 
     def now() -> datetime:
         return datetime.now(UTC)

@@ -16,10 +16,10 @@ from urllib.request import Request, urlopen
 
 import psutil
 
-from bench.serving.published import SMALL, VIEW, page, publish
-from bench.serving.served import Client, ingesting, server
-from bench.soak.flatness import Sample
-from views.errors import TandemError
+from tandem.bench.serving.published import SMALL, VIEW, page, publish
+from tandem.bench.serving.served import Client, ingesting, server
+from tandem.bench.soak.flatness import Sample
+from tandem.views.errors import TandemError
 
 if TYPE_CHECKING:
     from subprocess import Popen

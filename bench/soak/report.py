@@ -6,8 +6,8 @@ from typing import Any, Final
 
 from rich.table import Table
 
-from bench.soak.flatness import MOST, Flatness, flatness
-from bench.soak.load import ANSWERS, Soaked
+from tandem.bench.soak.flatness import MOST, Flatness, flatness
+from tandem.bench.soak.load import ANSWERS, Soaked
 
 _MIB: Final = 2**20
 

@@ -14,11 +14,11 @@ from typing import Annotated, Any
 import typer
 from pyspark.sql import SparkSession
 
-from cli.command.call import Call, Told
-from infra.settings import Settings
-from serving.read.selection import BadSelection, parse_time
-from serving.spark_frames import Frames, frames, pinned, started
-from views.errors import TandemError
+from tandem.cli.command.call import Call, Told
+from tandem.infra.settings import Settings
+from tandem.serving.read.selection import BadSelection, parse_time
+from tandem.serving.spark_frames import Frames, frames, pinned, started
+from tandem.views.errors import TandemError
 
 
 def run(

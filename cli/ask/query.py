@@ -7,19 +7,19 @@ from typing import Annotated, Any
 import pyarrow.compute as pc
 import typer
 
-from cli.command.call import UNHEALTHY, Call, Output
-from cli.command.drift import working_tree_drift
-from cli.command.text_tables import listing
-from cli.command.uncounted import WITHIN_S, LogAsked, Within, ends_now, wait_until_counted, warning
-from ledger.delta.addresses import Tables
-from ledger.log.positions import distance
-from serving.read.outcome import Absent, Value, document, given
-from serving.read.past_publication import live_at
-from serving.read.provenance import Layer, age, written
-from serving.read.reader import Reader
-from serving.read.selection import BadSelection, last, parse_keys, parse_span, parse_time
-from views.counted import counted
-from views.exactness import MARK
+from tandem.cli.command.call import UNHEALTHY, Call, Output
+from tandem.cli.command.drift import working_tree_drift
+from tandem.cli.command.text_tables import listing
+from tandem.cli.command.uncounted import WITHIN_S, LogAsked, Within, ends_now, wait_until_counted, warning
+from tandem.ledger.delta.addresses import Tables
+from tandem.ledger.log.positions import distance
+from tandem.serving.read.outcome import Absent, Value, document, given
+from tandem.serving.read.past_publication import live_at
+from tandem.serving.read.provenance import Layer, age, written
+from tandem.serving.read.reader import Reader
+from tandem.serving.read.selection import BadSelection, last, parse_keys, parse_span, parse_time
+from tandem.views.counted import counted
+from tandem.views.exactness import MARK
 
 
 def run(

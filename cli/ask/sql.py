@@ -7,16 +7,16 @@ from typing import Annotated
 
 import typer
 
-from cli.ask.sql_output import Format, document, shown
-from cli.command.call import Call, Output
-from cli.command.uncounted import LogAsked, warning
-from ledger.delta.addresses import Tables
-from serving.memory.store import Store
-from serving.sandbox.bounds import MIB
-from serving.sql.limits import Limits
-from serving.sql.merged_views import MergedViews, ask
-from serving.sql.sandbox import Sandbox
-from views.errors import TandemError
+from tandem.cli.ask.sql_output import Format, document, shown
+from tandem.cli.command.call import Call, Output
+from tandem.cli.command.uncounted import LogAsked, warning
+from tandem.ledger.delta.addresses import Tables
+from tandem.serving.memory.store import Store
+from tandem.serving.sandbox.bounds import MIB
+from tandem.serving.sql.limits import Limits
+from tandem.serving.sql.merged_views import MergedViews, ask
+from tandem.serving.sql.sandbox import Sandbox
+from tandem.views.errors import TandemError
 
 
 def run(
@@ -46,7 +46,7 @@ def run(
     if statement is None and sys.stdin.isatty():
         if call.json:
             raise TandemError("--json needs a statement as an argument or on standard input")
-        from cli.ask.sql_prompt import converse, terminal  # noqa: PLC0415  the line editor is loaded only for a prompt
+        from tandem.cli.ask.sql_prompt import converse, terminal  # noqa: PLC0415  the line editor is loaded only for a prompt
 
         with Sandbox(limits) as sandbox:
             converse(terminal(views, settings.folder), sandbox, views, format_)

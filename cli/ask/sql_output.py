@@ -9,9 +9,9 @@ from typing import Any, Final, Literal
 
 from rich.console import RenderableType
 
-from cli.command.text_tables import listing
-from serving.sql.merged_views import Rows
-from serving.sql.result_rows import to_rows
+from tandem.cli.command.text_tables import listing
+from tandem.serving.sql.merged_views import Rows
+from tandem.serving.sql.result_rows import to_rows
 
 Format = Literal["box", "csv", "json"]
 """In columns for people, as CSV with a header, or as one JSON document."""

@@ -13,12 +13,12 @@ from prompt_toolkit.completion import WordCompleter
 from prompt_toolkit.filters import Condition
 from prompt_toolkit.history import FileHistory
 
-from cli.ask.sql_output import FORMATS, Format, shown
-from cli.command.text_tables import console
-from serving.sql.merged_views import MergedViews, ask, table_schema
-from serving.sql.sandbox import Sandbox
-from serving.sql.sketch_functions import SIGNATURES
-from views.errors import TandemError, listed
+from tandem.cli.ask.sql_output import FORMATS, Format, shown
+from tandem.cli.command.text_tables import console
+from tandem.serving.sql.merged_views import MergedViews, ask, table_schema
+from tandem.serving.sql.sandbox import Sandbox
+from tandem.serving.sql.sketch_functions import SIGNATURES
+from tandem.views.errors import TandemError, listed
 
 if TYPE_CHECKING:
     from prompt_toolkit.input import Input

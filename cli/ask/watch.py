@@ -10,13 +10,13 @@ from typing import Annotated
 
 import typer
 
-from cli.command import signals
-from cli.command.call import Call
-from ledger.delta.addresses import Tables
-from serving.changes import Changes
-from serving.connection import EVERY_S, Connection
-from serving.memory.store import Store
-from views.kernel.rows import written
+from tandem.cli.command import signals
+from tandem.cli.command.call import Call
+from tandem.ledger.delta.addresses import Tables
+from tandem.serving.changes import Changes
+from tandem.serving.connection import EVERY_S, Connection
+from tandem.serving.memory.store import Store
+from tandem.views.kernel.rows import written
 
 
 def run(

@@ -8,14 +8,14 @@ from typing import Annotated, Any, Final
 
 import typer
 
-from cli.command.call import Call, Output
-from cli.command.text_tables import listing
-from ledger.delta.addresses import Tables
-from ledger.publish import audits
-from ledger.publish.audits import Audit
-from serving.read.selection import BadSelection, parse_time
-from serving.status.audits import document_of
-from views.counted import counted
+from tandem.cli.command.call import Call, Output
+from tandem.cli.command.text_tables import listing
+from tandem.ledger.delta.addresses import Tables
+from tandem.ledger.publish import audits
+from tandem.ledger.publish.audits import Audit
+from tandem.serving.read.selection import BadSelection, parse_time
+from tandem.serving.status.audits import document_of
+from tandem.views.counted import counted
 
 _BARS: Final = "▁▂▃▄▅▆▇█"
 _RUNS: Final = 60

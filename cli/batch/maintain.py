@@ -3,10 +3,10 @@
 from dataclasses import asdict
 from datetime import UTC, datetime
 
-from batch.maintain import maintain
-from cli.command.call import Call, Output
-from cli.command.command_log import run_log
-from cli.command.text_tables import aligned
+from tandem.batch.maintain import maintain
+from tandem.cli.command.call import Call, Output
+from tandem.cli.command.command_log import run_log
+from tandem.cli.command.text_tables import aligned
 
 
 def run(call: Call) -> Output:

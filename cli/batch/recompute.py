@@ -5,20 +5,20 @@ from typing import Annotated
 
 import typer
 
-from batch.archive import archive
-from batch.recompute import recompute
-from batch.recompute.build import Done
-from batch.recompute.estimate import duration, size
-from batch.recompute.plan import BadRequest, Mode, Request
-from cli.batch.audit import summary
-from cli.command.batch_run import batch_run
-from cli.command.call import Call, Output
-from cli.command.options import AcceptGap
-from cli.log.archive import archived_document, archived_sentence
-from ledger.log.counts import Counts
-from serving.read.selection import parse_time
-from serving.status.audits import document_of
-from views.counted import counted
+from tandem.batch.archive import archive
+from tandem.batch.recompute import recompute
+from tandem.batch.recompute.build import Done
+from tandem.batch.recompute.estimate import duration, size
+from tandem.batch.recompute.plan import BadRequest, Mode, Request
+from tandem.cli.batch.audit import summary
+from tandem.cli.command.batch_run import batch_run
+from tandem.cli.command.call import Call, Output
+from tandem.cli.command.options import AcceptGap
+from tandem.cli.log.archive import archived_document, archived_sentence
+from tandem.ledger.log.counts import Counts
+from tandem.serving.read.selection import parse_time
+from tandem.serving.status.audits import document_of
+from tandem.views.counted import counted
 
 
 def run(

@@ -11,27 +11,27 @@ from typing import Annotated, Any, Final
 
 import typer
 
-from batch.runtime import scratch
-from batch.runtime.session import BatchRun
-from batch.verify import oracle_sample, replay_compare
-from batch.verify.oracle_sample import MOST_EVENTS, Sampled
-from batch.verify.replay_compare import Agreement, Compared
-from cli.command.batch_run import batch_run
-from cli.command.call import Call, Output
-from cli.command.text_tables import aligned, cell
-from ledger.log.counts import NOTHING, Counts
-from ledger.log.positions import Position
-from ledger.publish import publications, releases
-from ledger.publish.publications import Publication
-from ledger.publish.releases import Release
-from speed.source import archive_replay
-from speed.source.archive_replay import Replayed
-from views.counted import counted
-from views.errors import TandemError, listed
-from views.project import project
-from views.project.project import Project
-from views.source.source import Source
-from views.view import View
+from tandem.batch.runtime import scratch
+from tandem.batch.runtime.session import BatchRun
+from tandem.batch.verify import oracle_sample, replay_compare
+from tandem.batch.verify.oracle_sample import MOST_EVENTS, Sampled
+from tandem.batch.verify.replay_compare import Agreement, Compared
+from tandem.cli.command.batch_run import batch_run
+from tandem.cli.command.call import Call, Output
+from tandem.cli.command.text_tables import aligned, cell
+from tandem.ledger.log.counts import NOTHING, Counts
+from tandem.ledger.log.positions import Position
+from tandem.ledger.publish import publications, releases
+from tandem.ledger.publish.publications import Publication
+from tandem.ledger.publish.releases import Release
+from tandem.speed.source import archive_replay
+from tandem.speed.source.archive_replay import Replayed
+from tandem.views.counted import counted
+from tandem.views.errors import TandemError, listed
+from tandem.views.project import project
+from tandem.views.project.project import Project
+from tandem.views.source.source import Source
+from tandem.views.view import View
 
 _REPLAYED: Final = "replayed"
 

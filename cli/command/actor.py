@@ -3,7 +3,7 @@
 import getpass
 from typing import Final
 
-from cli.command.call import Call
+from tandem.cli.command.call import Call
 
 VARIABLE: Final = "TANDEM_WHO"
 """The variable that names for whom a command runs, if not for the user: `tandem serve` sets it to the token's name."""

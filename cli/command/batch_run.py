@@ -4,10 +4,10 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from datetime import UTC, datetime
 
-from batch.runtime.session import BatchRun
-from cli.command.call import Call
-from cli.command.command_log import run_log
-from cli.command.progress import progress
+from tandem.batch.runtime.session import BatchRun
+from tandem.cli.command.call import Call
+from tandem.cli.command.command_log import run_log
+from tandem.cli.command.progress import progress
 
 
 @contextmanager

@@ -11,16 +11,16 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from cli.command.revision import revision
-from infra import settings as settings_of_project
-from infra.folders import EXAMPLES
-from infra.settings import Settings
-from views.errors import TandemError
+from tandem.cli.command.revision import revision
+from tandem.infra import settings as settings_of_project
+from tandem.infra.folders import EXAMPLES
+from tandem.infra.settings import Settings
+from tandem.views.errors import TandemError
 
 if TYPE_CHECKING:
     from rich.console import Console, RenderableType
 
-    from views.project.project import Project
+    from tandem.views.project.project import Project
 
 DEFAULT_PROJECT = EXAMPLES / "web"
 UNHEALTHY = 3
@@ -60,7 +60,7 @@ class Call:
 
         A release stores the project's files, so secrets in its settings are masked.
         """
-        from views.project import project as definitions_of_project  # noqa: PLC0415 - some commands need no definitions, nor DuckDB
+        from tandem.views.project import project as definitions_of_project  # noqa: PLC0415 - some commands need no definitions, nor DuckDB
 
         found = definitions_of_project.load(self.project)
         name = definitions_of_project.SETTINGS_FILE

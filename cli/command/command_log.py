@@ -7,10 +7,10 @@ from datetime import UTC, datetime
 
 from structlog.typing import FilteringBoundLogger
 
-from cli.command.call import Call, Told
-from cli.command.error_sentence import worded
-from infra.logs import telling
-from infra.settings import Settings
+from tandem.cli.command.call import Call, Told
+from tandem.cli.command.error_sentence import worded
+from tandem.infra.logs import telling
+from tandem.infra.settings import Settings
 
 
 def _now() -> datetime:

@@ -3,14 +3,14 @@
 from dataclasses import dataclass
 from typing import Any
 
-from cli.command.call import Call
-from ledger.delta.addresses import Tables
-from ledger.publish import releases
-from ledger.publish.publications import Publication
-from serving.read.reader import Reader
-from views.errors import DefinitionError, TandemError
-from views.fingerprint.definition_diff import Changes, Fingerprints, Status, compare
-from views.project.project import Project, load_files
+from tandem.cli.command.call import Call
+from tandem.ledger.delta.addresses import Tables
+from tandem.ledger.publish import releases
+from tandem.ledger.publish.publications import Publication
+from tandem.serving.read.reader import Reader
+from tandem.views.errors import DefinitionError, TandemError
+from tandem.views.fingerprint.definition_diff import Changes, Fingerprints, Status, compare
+from tandem.views.project.project import Project, load_files
 
 
 @dataclass(frozen=True)

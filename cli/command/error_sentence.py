@@ -4,7 +4,7 @@ import errno
 import sys
 from typing import Final
 
-from views.errors import TandemError
+from tandem.views.errors import TandemError
 
 _NO_ROOM: Final = (errno.ENOSPC, errno.EDQUOT)
 """The disk or the quota is full, which any write may find."""
@@ -15,7 +15,7 @@ def foreseen(error: Exception) -> TandemError | None:
     if isinstance(error, TandemError):
         return error
     if "pyspark" in sys.modules:
-        from infra.spark import errors  # noqa: PLC0415 - a command without Spark must not import it to fail
+        from tandem.infra.spark import errors  # noqa: PLC0415 - a command without Spark must not import it to fail
 
         if errors.java_ended(error):
             told = errors.worded(error, "Spark failed")
@@ -31,7 +31,7 @@ def worded(error: BaseException) -> str:
     if isinstance(error, TandemError):
         return str(error)
     if "pyspark" in sys.modules:
-        from infra.spark import errors  # noqa: PLC0415 - a command without Spark must not import it to fail
+        from tandem.infra.spark import errors  # noqa: PLC0415 - a command without Spark must not import it to fail
 
         if isinstance(error, Exception) and (told := errors.worded(error, "Spark failed")):
             return str(told)

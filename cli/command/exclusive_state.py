@@ -5,9 +5,9 @@ from collections.abc import Callable, Iterator, Mapping
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
 
-from infra import folders
-from infra.files import file_lock
-from views.errors import TandemError
+from tandem.infra import folders
+from tandem.infra.files import file_lock
+from tandem.views.errors import TandemError
 
 
 def own_state(environ: Mapping[str, str], command: str, name: str) -> Path:

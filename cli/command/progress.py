@@ -11,8 +11,8 @@ from pyspark import StatusTracker
 from pyspark.sql import SparkSession
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
 
-from cli.command.call import Call
-from infra.spark.errors import SPARK_ERRORS
+from tandem.cli.command.call import Call
+from tandem.infra.spark.errors import SPARK_ERRORS
 
 _LOOK_S: Final = 0.3
 _LINE_S: Final = 15.0

@@ -1,12 +1,12 @@
 """The definitions that the platform uses: those of the published release, or the working tree's before the first publication."""
 
-from cli.command.call import Call
-from ledger.delta.addresses import Tables
-from ledger.publish import publications, releases
-from views.errors import TandemError, listed
-from views.project.project import Project, load_files
-from views.source.record_filter import ByHeader
-from views.source.source import Source
+from tandem.cli.command.call import Call
+from tandem.ledger.delta.addresses import Tables
+from tandem.ledger.publish import publications, releases
+from tandem.views.errors import TandemError, listed
+from tandem.views.project.project import Project, load_files
+from tandem.views.source.record_filter import ByHeader
+from tandem.views.source.source import Source
 
 
 def definitions(call: Call, tables: Tables) -> Project:

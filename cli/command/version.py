@@ -1,6 +1,6 @@
 """The version of Tandem, which `tandem --version` prints."""
 
-from infra.folders import CHECKOUT, ROOT
+from tandem.infra.folders import CHECKOUT, ROOT
 
 
 def version() -> str:

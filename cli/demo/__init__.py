@@ -7,15 +7,15 @@ from typing import Annotated, Any, Literal
 
 import typer
 
-from cli.command.call import Call, Output
-from cli.command.signals import interrupted
-from cli.demo import live, scheduler
-from cli.demo.once import AIRFLOW_S, UP_S, Play, Record, base, figures, play
-from cli.demo.scheduler import Scheduler
-from cli.demo.stage import Stage, staged
-from cli.demo.watcher import Watcher
-from cli.log import generate
-from views.errors import TandemError
+from tandem.cli.command.call import Call, Output
+from tandem.cli.command.signals import interrupted
+from tandem.cli.demo import live, scheduler
+from tandem.cli.demo.once import AIRFLOW_S, UP_S, Play, Record, base, figures, play
+from tandem.cli.demo.scheduler import Scheduler
+from tandem.cli.demo.stage import Stage, staged
+from tandem.cli.demo.watcher import Watcher
+from tandem.cli.log import generate
+from tandem.views.errors import TandemError
 
 
 def run(

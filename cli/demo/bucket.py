@@ -11,8 +11,8 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import Final
 
-from infra import folders
-from views.errors import TandemError
+from tandem.infra import folders
+from tandem.views.errors import TandemError
 
 _PACKAGES: Final = ("moto", "flask", "flask_cors")
 _END_S: Final = 15
@@ -33,7 +33,7 @@ def own_bucket(environ: Mapping[str, str], log: Path) -> Iterator[Mapping[str, s
     log.parent.mkdir(parents=True, exist_ok=True)
     with log.open("wb") as said:
         server = subprocess.Popen(
-            [sys.executable, "-m", "cli.demo.s3_server"],
+            [sys.executable, "-m", "tandem.cli.demo.s3_server"],
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             stderr=said,

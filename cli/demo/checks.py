@@ -5,10 +5,10 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from views.errors import TandemError
-from views.exactness import MARK
-from views.view import View, approximations
-from views.windows.placement import WINDOW_STATE
+from tandem.views.errors import TandemError
+from tandem.views.exactness import MARK
+from tandem.views.view import View, approximations
+from tandem.views.windows.placement import WINDOW_STATE
 
 Row = Mapping[str, Any]
 _SHOWN = 5

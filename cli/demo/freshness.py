@@ -5,7 +5,7 @@ from dataclasses import dataclass, field
 from statistics import quantiles
 from typing import Any
 
-from ledger.log.positions import LOG_START, Position
+from tandem.ledger.log.positions import LOG_START, Position
 
 
 @dataclass

@@ -10,10 +10,10 @@ from rich.live import Live
 from rich.table import Table
 from rich.text import Text
 
-from cli.demo.scheduler import Scheduler
-from cli.demo.stage import Child, Stage
-from cli.demo.watcher import Look, Watcher
-from serving.read.provenance import Layer
+from tandem.cli.demo.scheduler import Scheduler
+from tandem.cli.demo.stage import Child, Stage
+from tandem.cli.demo.watcher import Look, Watcher
+from tandem.serving.read.provenance import Layer
 
 _TICK_S = 0.5
 _PAUSE_S = 20.0

@@ -13,15 +13,15 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
-from cli.demo import scheduler
-from cli.demo.checks import Check, compare
-from cli.demo.freshness import Freshness
-from cli.demo.scheduler import Scheduler
-from cli.demo.stage import Child, Stage
-from cli.demo.wait_for import wait_for
-from cli.demo.watcher import Look, Watcher
-from cli.records import expected_answers
-from views.errors import TandemError
+from tandem.cli.demo import scheduler
+from tandem.cli.demo.checks import Check, compare
+from tandem.cli.demo.freshness import Freshness
+from tandem.cli.demo.scheduler import Scheduler
+from tandem.cli.demo.stage import Child, Stage
+from tandem.cli.demo.wait_for import wait_for
+from tandem.cli.demo.watcher import Look, Watcher
+from tandem.cli.records import expected_answers
+from tandem.views.errors import TandemError
 
 SPEED = "speed"
 # The share of the events at which each part ends, and the duration of the parts during which something must happen.

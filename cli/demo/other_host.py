@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Final, Literal
 
-from infra import folders
+from tandem.infra import folders
 
 Apart = Literal["mount namespace and user", "mount namespace", "environment"]
 

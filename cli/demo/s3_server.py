@@ -1,6 +1,6 @@
 """An S3 server on loopback with one empty bucket, for the demo and for tests: moto's, in memory.
 
-python -m cli.demo.s3_server    print the bucket's address and options as JSON, and serve until standard input ends
+python -m tandem.cli.demo.s3_server    print the bucket's address and options as JSON, and serve until standard input ends
 
 This server tells at COUNTS how many requests of each kind it has had: a method, or `LIST` for a listing.
 """

@@ -4,9 +4,9 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Any, Final
 
-from infra.airflow import local_airflow, rest_api
-from infra.settings import Settings
-from views.errors import TandemError
+from tandem.infra.airflow import local_airflow, rest_api
+from tandem.infra.settings import Settings
+from tandem.views.errors import TandemError
 
 DAG: Final = "recompute"
 ENVIRON: Final = {

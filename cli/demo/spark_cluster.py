@@ -13,13 +13,13 @@ from typing import Final
 import psutil
 import pyspark
 
-from cli.demo import other_host
-from cli.demo.other_host import OtherHost
-from cli.demo.wait_for import wait_for
-from infra.java import java_home
-from infra.process import background, pdeathsig
-from infra.process.ports import HOST, unused
-from views.errors import TandemError
+from tandem.cli.demo import other_host
+from tandem.cli.demo.other_host import OtherHost
+from tandem.cli.demo.wait_for import wait_for
+from tandem.infra.java import java_home
+from tandem.infra.process import background, pdeathsig
+from tandem.infra.process.ports import HOST, unused
+from tandem.views.errors import TandemError
 
 _MASTER: Final = "org.apache.spark.deploy.master.Master"
 _WORKER: Final = "org.apache.spark.deploy.worker.Worker"

@@ -12,19 +12,19 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
-from cli.command.call import Call
-from cli.command.exclusive_state import emptied, own_state
-from cli.command.signals import undisturbed
-from cli.demo import traces
-from cli.demo.bucket import own_bucket
-from cli.demo.spark_cluster import Cluster, own_cluster
-from cli.demo.wait_for import wait_for
-from cli.run import down
-from infra import folders
-from infra.process import background
-from infra.process.background import Process
-from infra.settings.spark_master import ON_THIS_HOST, kind
-from views.errors import TandemError
+from tandem.cli.command.call import Call
+from tandem.cli.command.exclusive_state import emptied, own_state
+from tandem.cli.command.signals import undisturbed
+from tandem.cli.demo import traces
+from tandem.cli.demo.bucket import own_bucket
+from tandem.cli.demo.spark_cluster import Cluster, own_cluster
+from tandem.cli.demo.wait_for import wait_for
+from tandem.cli.run import down
+from tandem.infra import folders
+from tandem.infra.process import background
+from tandem.infra.process.background import Process
+from tandem.infra.settings.spark_master import ON_THIS_HOST, kind
+from tandem.views.errors import TandemError
 
 _STOP_S = 15
 _CREDENTIALS = ("AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY")
@@ -85,7 +85,7 @@ class Stage:
         log = self.state / "logs" / f"demo-{number}-{name}.log"
         for file in (output, log):
             file.parent.mkdir(parents=True, exist_ok=True)
-        command = [sys.executable, "-m", "cli", *arguments, "--project", str(self.call.project), "--json"]
+        command = [sys.executable, "-m", "tandem.cli", *arguments, "--project", str(self.call.project), "--json"]
         with output.open("wb") as out, log.open("wb") as err:
             popen = subprocess.Popen(  # noqa: S603 - our own command
                 command, stdin=subprocess.DEVNULL, stdout=out, stderr=err, env=dict(self.call.environ), start_new_session=True

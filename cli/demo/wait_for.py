@@ -4,7 +4,7 @@ import time
 from collections.abc import Callable
 from typing import TypeVar
 
-from views.errors import TandemError
+from tandem.views.errors import TandemError
 
 _TICK_S = 0.2
 _T = TypeVar("_T")

@@ -4,18 +4,18 @@ from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from typing import Any
 
-from infra import kafka
-from infra.kafka import broker
-from infra.settings import Settings
-from ledger.delta.addresses import Tables
-from ledger.log import archive_runs
-from ledger.log.positions import Position, distance
-from serving.read.outcome import Absent, Value, given
-from serving.read.provenance import Layer, age
-from serving.read.reader import Reader
-from serving.read.snapshot import Snapshot, Tail
-from views.fingerprint.fingerprint import decoder_fingerprint
-from views.project.project import Project
+from tandem.infra import kafka
+from tandem.infra.kafka import broker
+from tandem.infra.settings import Settings
+from tandem.ledger.delta.addresses import Tables
+from tandem.ledger.log import archive_runs
+from tandem.ledger.log.positions import Position, distance
+from tandem.serving.read.outcome import Absent, Value, given
+from tandem.serving.read.provenance import Layer, age
+from tandem.serving.read.reader import Reader
+from tandem.serving.read.snapshot import Snapshot, Tail
+from tandem.views.fingerprint.fingerprint import decoder_fingerprint
+from tandem.views.project.project import Project
 
 
 @dataclass(frozen=True)

@@ -11,38 +11,38 @@ from typing import Annotated, Literal
 import typer
 from rich.console import Group
 
-from bench import duplicates
-from bench.commands import Place, cores
-from bench.evolve import applying, recomputing
-from bench.evolve import report as evolved
-from bench.growth import measuring as growing_history
-from bench.growth import report as grown
-from bench.peers import report as compared
-from bench.peers import rounds as peers
-from bench.peers.contestant import Resources
-from bench.peers.contestants.archive import ARCHIVE
-from bench.peers.contestants.batch import BATCH
-from bench.peers.contestants.registry import FRESH
-from bench.peers.provided import provide
-from bench.scale import executors, micro_batch_keys
-from bench.scale import measuring as scaling
-from bench.scale import report as scaled
-from bench.scale.ground import machine
-from bench.serving import growing, limits, questions, rates
-from bench.serving import measuring as asking
-from bench.serving import report as asked
-from bench.soak import load as soaking
-from bench.soak import report as soaked
-from bench.soak.load import Soak
-from cli.command.call import Call, Output
-from cli.command.exclusive_state import emptied, own_state
-from cli.command.signals import interrupted
-from cli.dev.bench_cluster import on_cluster
-from infra import kafka
-from infra.kafka import broker
-from infra.process import background
-from infra.settings import Settings
-from views.errors import TandemError
+from tandem.bench import duplicates
+from tandem.bench.commands import Place, cores
+from tandem.bench.evolve import applying, recomputing
+from tandem.bench.evolve import report as evolved
+from tandem.bench.growth import measuring as growing_history
+from tandem.bench.growth import report as grown
+from tandem.bench.peers import report as compared
+from tandem.bench.peers import rounds as peers
+from tandem.bench.peers.contestant import Resources
+from tandem.bench.peers.contestants.archive import ARCHIVE
+from tandem.bench.peers.contestants.batch import BATCH
+from tandem.bench.peers.contestants.registry import FRESH
+from tandem.bench.peers.provided import provide
+from tandem.bench.scale import executors, micro_batch_keys
+from tandem.bench.scale import measuring as scaling
+from tandem.bench.scale import report as scaled
+from tandem.bench.scale.ground import machine
+from tandem.bench.serving import growing, limits, questions, rates
+from tandem.bench.serving import measuring as asking
+from tandem.bench.serving import report as asked
+from tandem.bench.soak import load as soaking
+from tandem.bench.soak import report as soaked
+from tandem.bench.soak.load import Soak
+from tandem.cli.command.call import Call, Output
+from tandem.cli.command.exclusive_state import emptied, own_state
+from tandem.cli.command.signals import interrupted
+from tandem.cli.dev.bench_cluster import on_cluster
+from tandem.infra import kafka
+from tandem.infra.kafka import broker
+from tandem.infra.process import background
+from tandem.infra.settings import Settings
+from tandem.views.errors import TandemError
 
 _MEMORY = "2g"
 

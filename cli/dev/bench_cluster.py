@@ -8,14 +8,14 @@ from contextlib import ExitStack, contextmanager
 import httpx
 import psutil
 
-from bench.commands import Place
-from bench.scale.cpu_quota import quotas
-from bench.scale.ground import Ground
-from cli.demo.bucket import own_bucket
-from cli.demo.s3_server import COUNTS
-from cli.demo.spark_cluster import own_cluster
+from tandem.bench.commands import Place
+from tandem.bench.scale.cpu_quota import quotas
+from tandem.bench.scale.ground import Ground
+from tandem.cli.demo.bucket import own_bucket
+from tandem.cli.demo.s3_server import COUNTS
+from tandem.cli.demo.spark_cluster import own_cluster
 
-_SERVER = "cli.demo.s3_server"
+_SERVER = "tandem.cli.demo.s3_server"
 _CREDENTIALS = ("AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY")
 
 

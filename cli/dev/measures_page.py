@@ -1,4 +1,4 @@
-"""docs/measures.md: the states and costs of measures, generated from their code. `python -m cli.dev.measures_page` prints it."""
+"""docs/measures.md: the states and costs of measures, generated from their code. `python -m tandem.cli.dev.measures_page` prints it."""
 
 import inspect
 import sys
@@ -8,13 +8,13 @@ from typing import Final
 
 import pyarrow as pa
 
-from cli.project.measure_costs import facts_of, said, size
-from views.errors import DefinitionError
-from views.measures import registry
-from views.measures.custom import CustomMeasure
-from views.measures.facts import Facts
-from views.measures.measure import EVENT_TIME, LOG_ORDER, POSITION, Aggregate, Measure
-from views.source.value_types import BOOLEAN, FLOAT, INTEGER, TEXT, TIME, ValueType
+from tandem.cli.project.measure_costs import facts_of, said, size
+from tandem.views.errors import DefinitionError
+from tandem.views.measures import registry
+from tandem.views.measures.custom import CustomMeasure
+from tandem.views.measures.facts import Facts
+from tandem.views.measures.measure import EVENT_TIME, LOG_ORDER, POSITION, Aggregate, Measure
+from tandem.views.source.value_types import BOOLEAN, FLOAT, INTEGER, TEXT, TIME, ValueType
 
 _DECIMAL: Final = ValueType("decimal", "DECIMAL(38,2)", pa.decimal128(38, 2))
 _KNOWN: Final = {
@@ -37,7 +37,7 @@ _COLUMNS: Final = ("measure", "of", "state columns", "bytes", "answer", "subtrac
 _HEAD: Final = """\
 # Measures
 
-Written by `python -m cli.dev.measures_page > docs/measures.md` from the measures' code, one file a family in `views/measures/`.
+Written by `python -m tandem.cli.dev.measures_page > docs/measures.md` from the measures' code, one file a family in `views/measures/`.
 
 A measure stores *states*, one row for each key and window. The columns of the tables:
 

@@ -7,10 +7,10 @@ from typing import Annotated, Final
 
 import typer
 
-from cli.command.call import Call, Output
-from infra import folders
-from infra.locks.environment import Environment
-from views.errors import TandemError
+from tandem.cli.command.call import Call, Output
+from tandem.infra import folders
+from tandem.infra.locks.environment import Environment
+from tandem.views.errors import TandemError
 
 _LOCK: Final = folders.ROOT / "infra" / "locks" / "build.lock"
 

@@ -1,4 +1,4 @@
-"""docs/reference.md, generated from signatures and docstrings: `python -m cli.dev.reference > docs/reference.md`."""
+"""docs/reference.md, generated from signatures and docstrings: `python -m tandem.cli.dev.reference > docs/reference.md`."""
 
 import inspect
 from collections.abc import Callable, Iterator, Sequence
@@ -6,16 +6,15 @@ from dataclasses import dataclass
 from importlib import import_module
 from typing import Any, Final, get_args, get_origin
 
-import serving
-import views
-from cli.command import exit_codes
-from cli.command.call import Call
-from cli.registry import COMMANDS
-from serving.spark import dataframe
-from serving.spark_frames import Frames, session, snapshot
-from views.source.format import Format
-from views.testing import answer, events_table, rejected
-from views.verify.every_cut import at_every_cut, checked_answer
+from tandem import serving, views
+from tandem.cli.command import exit_codes
+from tandem.cli.command.call import Call
+from tandem.cli.registry import COMMANDS
+from tandem.serving.spark import dataframe
+from tandem.serving.spark_frames import Frames, session, snapshot
+from tandem.views.source.format import Format
+from tandem.views.testing import answer, events_table, rejected
+from tandem.views.verify.every_cut import at_every_cut, checked_answer
 
 _OF_SPARK: Final = (snapshot, session, Frames, dataframe)
 _OF_TESTS: Final = (answer, at_every_cut, checked_answer, events_table, rejected)
@@ -25,7 +24,7 @@ def lines() -> Iterator[str]:
     """The page, line by line."""
     yield "# Reference"
     yield ""
-    yield "Generated from signatures and docstrings by `python -m cli.dev.reference`; a test holds it to them."
+    yield "Generated from signatures and docstrings by `python -m tandem.cli.dev.reference`; a test holds it to them."
     offered = {name: getattr(views, name) for name in views.__all__}
     kinds = {name: _kind(thing) for name, thing in offered.items()}
     for title in ("Definitions", "Measures", "Windows", "Decoders and the like"):

@@ -8,11 +8,11 @@ from typing import Annotated
 
 import typer
 
-from cli.command import exit_codes
-from cli.command.call import Call, Output
-from infra import folders
-from infra.airflow import packages
-from views.errors import TandemError
+from tandem.cli.command import exit_codes
+from tandem.cli.command.call import Call, Output
+from tandem.infra import folders
+from tandem.infra.airflow import packages
+from tandem.views.errors import TandemError
 
 _SLOW = "not slow"
 # Two at a time: most of the time goes by waiting for Java to start. A file's tests stay together, so that they share a session;

@@ -7,11 +7,11 @@ from typing import Any, Final
 from rich.table import Table
 from rich.text import Text
 
-from cli.command.call import Call, Output
-from cli.doctor import disk, leases, log, machine, polling, state, tables
-from cli.doctor.check import Check, Finding, unknown
-from cli.doctor.subject import Subject
-from views.errors import TandemError
+from tandem.cli.command.call import Call, Output
+from tandem.cli.doctor import disk, leases, log, machine, polling, state, tables
+from tandem.cli.doctor.check import Check, Finding, unknown
+from tandem.cli.doctor.subject import Subject
+from tandem.views.errors import TandemError
 
 CHECKS: Final[tuple[Check, ...]] = (
     *machine.CHECKS,

@@ -5,7 +5,7 @@ from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from typing import Literal
 
-from cli.doctor.subject import Subject
+from tandem.cli.doctor.subject import Subject
 
 Outcome = Literal["ok", "warn", "fail", "unknown"]
 

@@ -8,12 +8,12 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Final
 
-from cli.doctor.check import Check, Finding, Problem, ok
-from cli.doctor.subject import Subject
-from ledger.delta.addresses import Tables
-from ledger.log import archive_runs
-from ledger.log.positions import ranges
-from views.errors import TandemError
+from tandem.cli.doctor.check import Check, Finding, Problem, ok
+from tandem.cli.doctor.subject import Subject
+from tandem.ledger.delta.addresses import Tables
+from tandem.ledger.log import archive_runs
+from tandem.ledger.log.positions import ranges
+from tandem.views.errors import TandemError
 
 _LEAST: Final = 2_000_000_000
 _MEND: Final = "free disk space; or stop everything, move the folder to a larger disk and set `state` or `storage.root`"

@@ -4,9 +4,9 @@ from collections.abc import Iterator
 from datetime import timedelta
 from typing import Final
 
-from cli.doctor.check import Check, Finding, Problem, ok
-from cli.doctor.subject import Subject
-from ledger.delta import leases
+from tandem.cli.doctor.check import Check, Finding, Problem, ok
+from tandem.cli.doctor.subject import Subject
+from tandem.ledger.delta import leases
 
 UNREADABLE: Final = Problem("fail", "a lease of tables on an object store cannot be read", "see `tables`")
 

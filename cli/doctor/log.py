@@ -4,17 +4,17 @@ from collections.abc import Iterator, Mapping
 from datetime import UTC, datetime, timedelta
 from typing import Final
 
-from cli.doctor.check import Check, Finding, Problem, ok, unknown, unless
-from cli.doctor.subject import Subject
-from infra import kafka
-from infra.kafka import broker
-from ledger.publish import publications
-from ledger.publish.standing import Followed
-from ledger.realtime.commit_files import newest_at
-from serving.status.retention import unarchived
-from views.counted import counted
-from views.instant import nearest_time
-from views.source.source import APPEND_TIME, Source
+from tandem.cli.doctor.check import Check, Finding, Problem, ok, unknown, unless
+from tandem.cli.doctor.subject import Subject
+from tandem.infra import kafka
+from tandem.infra.kafka import broker
+from tandem.ledger.publish import publications
+from tandem.ledger.publish.standing import Followed
+from tandem.ledger.realtime.commit_files import newest_at
+from tandem.serving.status.retention import unarchived
+from tandem.views.counted import counted
+from tandem.views.instant import nearest_time
+from tandem.views.source.source import APPEND_TIME, Source
 
 SKEW: Final = timedelta(seconds=5)
 """Tolerated difference between clocks."""

@@ -8,17 +8,17 @@ from collections.abc import Iterator
 from contextlib import closing
 from typing import Final
 
-from cli.doctor.check import Check, Finding, Problem, ok, unknown
-from cli.doctor.subject import Subject
-from cli.run import part_processes
-from infra import kafka
-from infra.folders import CHECKOUT
-from infra.java import jars, java_home
-from infra.kafka import broker
-from infra.process import background
-from infra.settings import FILE, keys
-from views.counted import counted
-from views.errors import TandemError
+from tandem.cli.doctor.check import Check, Finding, Problem, ok, unknown
+from tandem.cli.doctor.subject import Subject
+from tandem.cli.run import part_processes
+from tandem.infra import kafka
+from tandem.infra.folders import CHECKOUT
+from tandem.infra.java import jars, java_home
+from tandem.infra.kafka import broker
+from tandem.infra.process import background
+from tandem.infra.settings import FILE, keys
+from tandem.views.counted import counted
+from tandem.views.errors import TandemError
 
 _ANEW: Final = (
     "remove `.venv/ready` and run `./tandem`"

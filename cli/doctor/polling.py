@@ -4,12 +4,12 @@ from bisect import bisect_left
 from collections.abc import Iterator
 from typing import Final
 
-from cli.doctor.check import Check, Finding, Problem, ok
-from cli.doctor.subject import Subject
-from ledger.delta.watched_table import POLL_REQUESTS, SELDOM_S
-from ledger.publish import publications
-from ledger.realtime.hot_chain import LOOK_S
-from serving.status import hot_tails
+from tandem.cli.doctor.check import Check, Finding, Problem, ok
+from tandem.cli.doctor.subject import Subject
+from tandem.ledger.delta.watched_table import POLL_REQUESTS, SELDOM_S
+from tandem.ledger.publish import publications
+from tandem.ledger.realtime.hot_chain import LOOK_S
+from tandem.serving.status import hot_tails
 
 _DAY_MS: Final = 86_400_000
 _MANY: Final = 5_000_000

@@ -5,18 +5,18 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Final
 
-from batch.runtime.scratch import FOLDER
-from cli.doctor.check import Check, Finding, Problem, ok, unless
-from cli.doctor.subject import Subject
-from infra.process import background
-from ledger.delta import locks
-from ledger.log import archive_runs, gaps
-from ledger.publish import diffs, publications, releases, standing
-from ledger.publish.publications import Publication
-from ledger.publish.standing import Followed
-from serving.status.part_signs import part_states
-from speed.process import checkpoints
-from views.counted import counted
+from tandem.batch.runtime.scratch import FOLDER
+from tandem.cli.doctor.check import Check, Finding, Problem, ok, unless
+from tandem.cli.doctor.subject import Subject
+from tandem.infra.process import background
+from tandem.ledger.delta import locks
+from tandem.ledger.log import archive_runs, gaps
+from tandem.ledger.publish import diffs, publications, releases, standing
+from tandem.ledger.publish.publications import Publication
+from tandem.ledger.publish.standing import Followed
+from tandem.serving.status.part_signs import part_states
+from tandem.speed.process import checkpoints
+from tandem.views.counted import counted
 
 _SPARK_AGE: Final = timedelta(hours=1)
 """A younger folder may belong to a run that has started Spark but does not hold its lock yet."""

@@ -5,13 +5,13 @@ from dataclasses import dataclass
 from datetime import datetime
 from functools import cached_property
 
-from cli.command.call import Call
-from cli.command.published_definitions import definitions
-from infra import kafka
-from infra.kafka import broker
-from infra.settings import Settings
-from ledger.delta.addresses import Tables
-from views.source.source import Source
+from tandem.cli.command.call import Call
+from tandem.cli.command.published_definitions import definitions
+from tandem.infra import kafka
+from tandem.infra.kafka import broker
+from tandem.infra.settings import Settings
+from tandem.ledger.delta.addresses import Tables
+from tandem.views.source.source import Source
 
 
 @dataclass(frozen=True)

@@ -6,15 +6,15 @@ from typing import Final
 
 from deltalake import DeltaTable
 
-from cli.doctor.check import Check, Finding, Problem, ok, unless
-from cli.doctor.subject import Subject
-from ledger.delta import delta_tables
-from ledger.delta.addresses import Tables
-from ledger.delta.errors import Unreadable
-from ledger.log import archive_runs
-from ledger.publish import batch_parts, publications
-from ledger.publish.batch_parts import damage
-from views.counted import counted
+from tandem.cli.doctor.check import Check, Finding, Problem, ok, unless
+from tandem.cli.doctor.subject import Subject
+from tandem.ledger.delta import delta_tables
+from tandem.ledger.delta.addresses import Tables
+from tandem.ledger.delta.errors import Unreadable
+from tandem.ledger.log import archive_runs
+from tandem.ledger.publish import batch_parts, publications
+from tandem.ledger.publish.batch_parts import damage
+from tandem.views.counted import counted
 
 _KINDS: Final = ("control", "log", "views", "realtime")
 

@@ -5,10 +5,10 @@ from typing import Annotated, Any
 
 import typer
 
-from batch.archive import archive
-from cli.command.batch_run import batch_run
-from cli.command.call import Call, Output
-from views.counted import counted
+from tandem.batch.archive import archive
+from tandem.cli.command.batch_run import batch_run
+from tandem.cli.command.call import Call, Output
+from tandem.views.counted import counted
 
 
 def run(

@@ -5,11 +5,11 @@ from typing import Annotated
 
 import typer
 
-from batch.transfer import export_archive
-from cli.command.call import Call, Output
-from cli.command.published_definitions import definitions, source
-from ledger.delta.addresses import Tables
-from ledger.log import archive_runs
+from tandem.batch.transfer import export_archive
+from tandem.cli.command.call import Call, Output
+from tandem.cli.command.published_definitions import definitions, source
+from tandem.ledger.delta.addresses import Tables
+from tandem.ledger.log import archive_runs
 
 
 def run(

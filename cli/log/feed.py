@@ -10,23 +10,23 @@ from typing import Annotated, Any
 import typer
 from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn, TimeRemainingColumn
 
-from cli.command.call import Call, Output
-from cli.command.published_definitions import definitions
-from cli.command.published_definitions import source as source_of
-from cli.command.published_definitions import topic as topic_of
-from cli.command.signals import stopping
-from cli.command.uncounted import WITHIN_S, Wait, Within, counted_output, wait_until_counted
-from cli.records.bundles import Bundles, Value
-from cli.records.lines import lines
-from cli.records.record_keys import PIECE
-from cli.records.tail import followed
-from infra import kafka
-from infra.kafka import broker
-from ledger.delta.addresses import Tables
-from ledger.log.positions import Position
-from views.errors import TandemError
-from views.project.partition_key import record_keys
-from views.source.source import Source
+from tandem.cli.command.call import Call, Output
+from tandem.cli.command.published_definitions import definitions
+from tandem.cli.command.published_definitions import source as source_of
+from tandem.cli.command.published_definitions import topic as topic_of
+from tandem.cli.command.signals import stopping
+from tandem.cli.command.uncounted import WITHIN_S, Wait, Within, counted_output, wait_until_counted
+from tandem.cli.records.bundles import Bundles, Value
+from tandem.cli.records.lines import lines
+from tandem.cli.records.record_keys import PIECE
+from tandem.cli.records.tail import followed
+from tandem.infra import kafka
+from tandem.infra.kafka import broker
+from tandem.ledger.delta.addresses import Tables
+from tandem.ledger.log.positions import Position
+from tandem.views.errors import TandemError
+from tandem.views.project.partition_key import record_keys
+from tandem.views.source.source import Source
 
 _SHOWN_EVERY = 1000
 

@@ -27,18 +27,18 @@ from typing import Annotated, Any, Protocol
 
 import typer
 
-from cli.command.call import Call, Output
-from cli.command.published_definitions import topic as topic_of
-from cli.command.signals import stopping
-from cli.command.uncounted import WITHIN_S, Wait, Within, counted_output, wait_until_counted
-from cli.records import expected_answers
-from cli.records.record_keys import Sample, keyed
-from infra import folders, kafka
-from infra.kafka import broker
-from ledger.log.positions import Position
-from views.errors import TandemError, listed, said_by
-from views.instant import utc_text
-from views.project import python_code
+from tandem.cli.command.call import Call, Output
+from tandem.cli.command.published_definitions import topic as topic_of
+from tandem.cli.command.signals import stopping
+from tandem.cli.command.uncounted import WITHIN_S, Wait, Within, counted_output, wait_until_counted
+from tandem.cli.records import expected_answers
+from tandem.cli.records.record_keys import Sample, keyed
+from tandem.infra import folders, kafka
+from tandem.infra.kafka import broker
+from tandem.ledger.log.positions import Position
+from tandem.views.errors import TandemError, listed, said_by
+from tandem.views.instant import utc_text
+from tandem.views.project import python_code
 
 FILE = "generator.py"
 

@@ -6,10 +6,10 @@ from typing import Annotated
 
 import typer
 
-from batch.transfer import import_archive
-from cli.command.call import Call, Output
-from cli.command.published_definitions import definitions
-from ledger.delta.addresses import Tables
+from tandem.batch.transfer import import_archive
+from tandem.cli.command.call import Call, Output
+from tandem.cli.command.published_definitions import definitions
+from tandem.ledger.delta.addresses import Tables
 
 
 def run(

@@ -6,16 +6,16 @@ from typing import Annotated, Any, Final
 
 import typer
 
-from cli.command.call import Call, Output
-from cli.command.text_tables import cell, listing
-from cli.records.redecode import At, Retry, decode_again
-from ledger.delta.addresses import Tables
-from ledger.log import archive_runs
-from ledger.publish import publications, releases
-from serving.status.quarantine import rejects
-from views.errors import TandemError, listed
-from views.fingerprint.fingerprint import decoder_fingerprint
-from views.instant import utc_text
+from tandem.cli.command.call import Call, Output
+from tandem.cli.command.text_tables import cell, listing
+from tandem.cli.records.redecode import At, Retry, decode_again
+from tandem.ledger.delta.addresses import Tables
+from tandem.ledger.log import archive_runs
+from tandem.ledger.publish import publications, releases
+from tandem.serving.status.quarantine import rejects
+from tandem.views.errors import TandemError, listed
+from tandem.views.fingerprint.fingerprint import decoder_fingerprint
+from tandem.views.instant import utc_text
 
 _RETRIED: Final = 100
 _MOST: Final = 1000

@@ -5,13 +5,13 @@ from typing import Annotated
 
 import typer
 
-from batch.transfer import replay
-from cli.command.call import Call, Output
-from cli.command.published_definitions import definitions
-from cli.command.published_definitions import source as source_of
-from ledger.delta.addresses import Tables
-from ledger.log.positions import Position
-from views.errors import TandemError
+from tandem.batch.transfer import replay
+from tandem.cli.command.call import Call, Output
+from tandem.cli.command.published_definitions import definitions
+from tandem.cli.command.published_definitions import source as source_of
+from tandem.ledger.delta.addresses import Tables
+from tandem.ledger.log.positions import Position
+from tandem.views.errors import TandemError
 
 
 def run(

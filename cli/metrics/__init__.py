@@ -11,12 +11,12 @@ from prometheus_client.core import Metric
 from prometheus_client.registry import Collector
 from structlog.typing import FilteringBoundLogger
 
-from cli.command import signals
-from cli.command.call import Call, Output
-from cli.command.command_log import part_log
-from cli.metrics import project_state
-from cli.metrics.families import FAMILIES, SCRAPE_SUCCESS
-from views.errors import TandemError
+from tandem.cli.command import signals
+from tandem.cli.command.call import Call, Output
+from tandem.cli.command.command_log import part_log
+from tandem.cli.metrics import project_state
+from tandem.cli.metrics.families import FAMILIES, SCRAPE_SUCCESS
+from tandem.views.errors import TandemError
 
 _HOST = "127.0.0.1"
 

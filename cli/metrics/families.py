@@ -9,9 +9,9 @@ from typing import Final, Literal
 
 from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, Metric
 
-from cli.metrics import samples
-from cli.metrics.project_state import Seen
-from cli.metrics.samples import Sample
+from tandem.cli.metrics import samples
+from tandem.cli.metrics.project_state import Seen
+from tandem.cli.metrics.samples import Sample
 
 
 @dataclass(frozen=True)

@@ -5,19 +5,19 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 
-from cli.command.call import Call
-from cli.run import part_processes, status
-from infra.kafka import broker
-from infra.settings import Settings
-from ledger.delta import delta_tables
-from ledger.delta.addresses import Tables
-from ledger.publish import audits, publications, rates, releases
-from ledger.publish.audits import Audit
-from ledger.publish.publications import Publication
-from ledger.publish.rates import Rate
-from serving.read.reader import Reader
-from speed.report import progress
-from speed.report.progress import MicroBatches
+from tandem.cli.command.call import Call
+from tandem.cli.run import part_processes, status
+from tandem.infra.kafka import broker
+from tandem.infra.settings import Settings
+from tandem.ledger.delta import delta_tables
+from tandem.ledger.delta.addresses import Tables
+from tandem.ledger.publish import audits, publications, rates, releases
+from tandem.ledger.publish.audits import Audit
+from tandem.ledger.publish.publications import Publication
+from tandem.ledger.publish.rates import Rate
+from tandem.serving.read.reader import Reader
+from tandem.speed.report import progress
+from tandem.speed.report.progress import MicroBatches
 
 
 @dataclass(frozen=True)

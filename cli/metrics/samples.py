@@ -4,10 +4,10 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from datetime import datetime
 from typing import Any
 
-from cli.metrics.project_state import Seen
-from ledger.publish import rates
-from serving.read.provenance import age
-from serving.status.part_state import STATES
+from tandem.cli.metrics.project_state import Seen
+from tandem.ledger.publish import rates
+from tandem.serving.read.provenance import age
+from tandem.serving.status.part_state import STATES
 
 Sample = tuple[tuple[str, ...], float]
 """The values of the labels, in the order of the labels, and the number."""

@@ -1,14 +1,14 @@
-"""docs/metrics.md: every metric with its help, generated from the code. `python -m cli.metrics.table` prints it."""
+"""docs/metrics.md: every metric with its help, generated from the code. `python -m tandem.cli.metrics.table` prints it."""
 
 import sys
 from typing import Final
 
-from cli.metrics.families import FAMILIES, Family
+from tandem.cli.metrics.families import FAMILIES, Family
 
 _HEAD: Final = """\
 # Metrics
 
-Written by `python -m cli.metrics.table > docs/metrics.md` from cli/metrics/families.py.
+Written by `python -m tandem.cli.metrics.table > docs/metrics.md` from cli/metrics/families.py.
 
 `tandem metrics` prints these metrics once, in the format of Prometheus: for a person, or for a cron job that writes a file for
 the node exporter. `tandem metrics --port 9464` serves them at http://127.0.0.1:9464/metrics until it is stopped, on loopback

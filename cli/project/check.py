@@ -5,24 +5,24 @@ from typing import Annotated, Any
 
 import typer
 
-from cli.command.call import Call, Output
-from cli.command.published_definitions import published
-from infra.settings import effective
-from ledger.delta.addresses import Tables
-from views.errors import TandemError
-from views.exactness import of_measures
-from views.fingerprint.fingerprint import fingerprint
-from views.fingerprint.schema_evolution import refuse_breaks
-from views.measures import CustomMeasure
-from views.measures.filtered import Filtered
-from views.project.partition_key import spread
-from views.project.project import Project
-from views.source.decoder import decoder_name
-from views.source.event import event_fields
-from views.source.prepare import prepared_schema
-from views.source.record_filter import record_filter_name
-from views.source.source import Prepare, Source, position_schema
-from views.view import BoundMeasure, View, bind, described
+from tandem.cli.command.call import Call, Output
+from tandem.cli.command.published_definitions import published
+from tandem.infra.settings import effective
+from tandem.ledger.delta.addresses import Tables
+from tandem.views.errors import TandemError
+from tandem.views.exactness import of_measures
+from tandem.views.fingerprint.fingerprint import fingerprint
+from tandem.views.fingerprint.schema_evolution import refuse_breaks
+from tandem.views.measures import CustomMeasure
+from tandem.views.measures.filtered import Filtered
+from tandem.views.project.partition_key import spread
+from tandem.views.project.project import Project
+from tandem.views.source.decoder import decoder_name
+from tandem.views.source.event import event_fields
+from tandem.views.source.prepare import prepared_schema
+from tandem.views.source.record_filter import record_filter_name
+from tandem.views.source.source import Prepare, Source, position_schema
+from tandem.views.view import BoundMeasure, View, bind, described
 
 
 def run(
@@ -171,7 +171,7 @@ def _laws(project: Project) -> tuple[dict[str, dict[str, str | None]], dict[str,
     Also, by source with `prepare`, the events that it does not treat independently.
     """
     try:
-        from views.verify.laws import counterexample, dependent_rows  # noqa: PLC0415  only this needs Hypothesis, which is optional
+        from tandem.views.verify.laws import counterexample, dependent_rows  # noqa: PLC0415  only this needs Hypothesis, which is optional
     except ModuleNotFoundError as error:
         if error.name != "hypothesis":
             raise

@@ -7,17 +7,17 @@ from itertools import islice
 
 import pyarrow as pa
 
-from cli.records.bundles import Bundles, Value
-from ledger.log.counts import add
-from views.decode.sample_records import as_records
-from views.kernel.deduplicate import identity_columns
-from views.kernel.kernel import Partial, decode, deduplicate, merge, partial, prepare
-from views.source.event_maxima import maxima_of
-from views.source.offset_ranges import Ranges
-from views.source.record_filter import ByHeader
-from views.source.source import REJECTS_SCHEMA
-from views.source.watermark import newest, watermark
-from views.view import View
+from tandem.cli.records.bundles import Bundles, Value
+from tandem.ledger.log.counts import add
+from tandem.views.decode.sample_records import as_records
+from tandem.views.kernel.deduplicate import identity_columns
+from tandem.views.kernel.kernel import Partial, decode, deduplicate, merge, partial, prepare
+from tandem.views.source.event_maxima import maxima_of
+from tandem.views.source.offset_ranges import Ranges
+from tandem.views.source.record_filter import ByHeader
+from tandem.views.source.source import REJECTS_SCHEMA
+from tandem.views.source.watermark import newest, watermark
+from tandem.views.view import View
 
 TOPIC = "file"
 SHOWN_REJECTS = 20

@@ -8,33 +8,33 @@ from typing import Annotated, Any
 import pyarrow as pa
 import typer
 
-from batch.fold.columns import columns
-from batch.runtime.parallelism import buckets, in_log_order, slices
-from cli.command.call import Call, Output
-from cli.command.drift import working_tree_drift
-from cli.project.measure_costs import facts_of, said, size
-from infra.settings import Settings
-from ledger.delta import delta_tables
-from ledger.delta.addresses import Tables
-from ledger.files.file_ranges import EVENTS, file_ranges
-from ledger.log import archive_runs
-from ledger.log.positions import LOG_START, distance, ranges
-from ledger.publish import publications as published
-from ledger.publish import releases
-from ledger.publish.batch_parts import BatchView, files_of
-from ledger.publish.publications import Publication
-from serving.read.batch_states import HELD_BYTES
-from serving.read.reader import Reader
-from serving.read.snapshot import Tail, provenance_of
-from views.arrow.ipc import from_ipc
-from views.errors import TandemError, listed
-from views.exactness import Exactness
-from views.fingerprint.fingerprint import decoder_fingerprint, fingerprint
-from views.kernel.deduplicate import identity_columns
-from views.measures.filtered import Filtered
-from views.project.project import Project
-from views.source.decoder import decoder_name
-from views.view import BoundMeasure, View, answer_schema, bind, shared_columns, state_schema
+from tandem.batch.fold.columns import columns
+from tandem.batch.runtime.parallelism import buckets, in_log_order, slices
+from tandem.cli.command.call import Call, Output
+from tandem.cli.command.drift import working_tree_drift
+from tandem.cli.project.measure_costs import facts_of, said, size
+from tandem.infra.settings import Settings
+from tandem.ledger.delta import delta_tables
+from tandem.ledger.delta.addresses import Tables
+from tandem.ledger.files.file_ranges import EVENTS, file_ranges
+from tandem.ledger.log import archive_runs
+from tandem.ledger.log.positions import LOG_START, distance, ranges
+from tandem.ledger.publish import publications as published
+from tandem.ledger.publish import releases
+from tandem.ledger.publish.batch_parts import BatchView, files_of
+from tandem.ledger.publish.publications import Publication
+from tandem.serving.read.batch_states import HELD_BYTES
+from tandem.serving.read.reader import Reader
+from tandem.serving.read.snapshot import Tail, provenance_of
+from tandem.views.arrow.ipc import from_ipc
+from tandem.views.errors import TandemError, listed
+from tandem.views.exactness import Exactness
+from tandem.views.fingerprint.fingerprint import decoder_fingerprint, fingerprint
+from tandem.views.kernel.deduplicate import identity_columns
+from tandem.views.measures.filtered import Filtered
+from tandem.views.project.project import Project
+from tandem.views.source.decoder import decoder_name
+from tandem.views.view import BoundMeasure, View, answer_schema, bind, shared_columns, state_schema
 
 
 @dataclass(frozen=True)

@@ -7,9 +7,9 @@ from typing import Annotated, Final
 
 import typer
 
-from cli.command.call import Call, Output
-from infra.folders import TYPED
-from views.errors import TandemError
+from tandem.cli.command.call import Call, Output
+from tandem.infra.folders import TYPED
+from tandem.views.errors import TandemError
 
 TEMPLATE: Final = Path(__file__).parent / "template"
 

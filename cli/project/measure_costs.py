@@ -4,9 +4,9 @@ from typing import Any
 
 import pyarrow as pa
 
-from views.exactness import of_approximation
-from views.measures.facts import Facts
-from views.measures.measure import Aggregate, Approximation
+from tandem.views.exactness import of_approximation
+from tandem.views.measures.facts import Facts
+from tandem.views.measures.measure import Aggregate, Approximation
 
 
 def size(aggregate: Aggregate, facts: Facts) -> str:

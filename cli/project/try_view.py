@@ -7,14 +7,14 @@ from typing import Annotated, Any
 
 import typer
 
-from cli.command.call import Call, Output
-from cli.command.text_tables import cell, listing
-from cli.project.dry_run import SHOWN_REJECTS, Trial, trial
-from cli.records.lines import lines
-from views.errors import TandemError, listed
-from views.exactness import Exactness, of_measures
-from views.kernel.kernel import present
-from views.kernel.rows import to_rows
+from tandem.cli.command.call import Call, Output
+from tandem.cli.command.text_tables import cell, listing
+from tandem.cli.project.dry_run import SHOWN_REJECTS, Trial, trial
+from tandem.cli.records.lines import lines
+from tandem.views.errors import TandemError, listed
+from tandem.views.exactness import Exactness, of_measures
+from tandem.views.kernel.kernel import present
+from tandem.views.kernel.rows import to_rows
 
 
 def run(

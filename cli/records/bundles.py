@@ -4,8 +4,8 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from typing import Final
 
-from views.decode.file import Layout, layout
-from views.source.source import Source
+from tandem.views.decode.file import Layout, layout
+from tandem.views.source.source import Source
 
 _MOST_BYTES: Final = 500_000
 """The most bytes of a value of several lines: by default a broker accepts one megabyte."""

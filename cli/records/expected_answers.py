@@ -7,7 +7,7 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
-from views.errors import TandemError
+from tandem.views.errors import TandemError
 
 Row = dict[str, Any]
 

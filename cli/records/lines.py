@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import BinaryIO
 
-from views.errors import TandemError
+from tandem.views.errors import TandemError
 
 
 def lines(file: Path) -> Iterator[bytes]:

@@ -4,8 +4,8 @@ from collections.abc import Iterable, Iterator
 from itertools import islice
 from typing import Any, Final
 
-from views.project.partition_key import record_keys
-from views.source.source import Source
+from tandem.views.project.partition_key import record_keys
+from tandem.views.source.source import Source
 
 PIECE: Final = 1000
 """The number of keys that are computed at once: fewer would cost as much."""

@@ -10,16 +10,16 @@ from typing import Any, Final
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from ledger.delta.addresses import Tables
-from ledger.delta.delta_tables import open_table
-from ledger.delta.location import Location
-from ledger.delta.stored_file import opened
-from ledger.files.file_ranges import RECORDS, file_ranges
-from views.kernel.kernel import decode
-from views.kernel.rows import written
-from views.source.event import event_schema
-from views.source.offset_ranges import Partition
-from views.source.source import Source, record_columns
+from tandem.ledger.delta.addresses import Tables
+from tandem.ledger.delta.delta_tables import open_table
+from tandem.ledger.delta.location import Location
+from tandem.ledger.delta.stored_file import opened
+from tandem.ledger.files.file_ranges import RECORDS, file_ranges
+from tandem.views.kernel.kernel import decode
+from tandem.views.kernel.rows import written
+from tandem.views.source.event import event_schema
+from tandem.views.source.offset_ranges import Partition
+from tandem.views.source.source import Source, record_columns
 
 _PIECE: Final = 100
 _EVENTS: Final = 3

@@ -6,7 +6,7 @@ from pathlib import Path
 from threading import Event
 from typing import BinaryIO
 
-from cli.records.lines import without_end
+from tandem.cli.records.lines import without_end
 
 _PAUSE_S = 0.2
 _CHUNK = 1 << 20

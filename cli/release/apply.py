@@ -6,16 +6,16 @@ from typing import Annotated, Any, Final
 
 import typer
 
-from batch.recompute.estimate import size
-from batch.release import apply, gates
-from batch.release.apply import Applied
-from batch.release.build_release import Terms
-from cli.command.actor import who
-from cli.command.batch_run import batch_run
-from cli.command.call import Call, Output
-from cli.command.options import AcceptGap, AcceptShorterHistory
-from cli.release.promote import Gate, MaxLag, Why, promoted
-from views.counted import counted
+from tandem.batch.recompute.estimate import size
+from tandem.batch.release import apply, gates
+from tandem.batch.release.apply import Applied
+from tandem.batch.release.build_release import Terms
+from tandem.cli.command.actor import who
+from tandem.cli.command.batch_run import batch_run
+from tandem.cli.command.call import Call, Output
+from tandem.cli.command.options import AcceptGap, AcceptShorterHistory
+from tandem.cli.release.promote import Gate, MaxLag, Why, promoted
+from tandem.views.counted import counted
 
 EXAMPLES: Final = 3
 _NICENESS: Final = 10

@@ -5,11 +5,11 @@ from typing import Annotated, Any
 
 import typer
 
-from cli.command.call import Call, Output
-from cli.command.text_tables import listing
-from ledger.delta.addresses import Tables
-from serving.status.history import documents
-from views.counted import counted
+from tandem.cli.command.call import Call, Output
+from tandem.cli.command.text_tables import listing
+from tandem.ledger.delta.addresses import Tables
+from tandem.serving.status.history import documents
+from tandem.views.counted import counted
 
 
 def run(

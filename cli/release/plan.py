@@ -4,19 +4,19 @@ from collections import Counter
 from collections.abc import Iterator, Mapping
 from typing import Any, Final
 
-from batch.recompute.estimate import RAW, Expected, duration, expected, size
-from cli.command.call import Call, Output
-from cli.command.drift import since_published
-from cli.command.options import AcceptGap, AcceptShorterHistory
-from ledger.delta.addresses import Tables
-from ledger.log import archive_runs
-from ledger.publish import publications, releases
-from ledger.publish.completeness import accepted_gaps, shorter_histories
-from ledger.publish.publications import Publication
-from views.counted import counted
-from views.fingerprint.definition_diff import Change, Changes, SourceChanges, ViewChanges
-from views.fingerprint.schema_evolution import refuse_breaks
-from views.project.project import Project, load_files
+from tandem.batch.recompute.estimate import RAW, Expected, duration, expected, size
+from tandem.cli.command.call import Call, Output
+from tandem.cli.command.drift import since_published
+from tandem.cli.command.options import AcceptGap, AcceptShorterHistory
+from tandem.ledger.delta.addresses import Tables
+from tandem.ledger.log import archive_runs
+from tandem.ledger.publish import publications, releases
+from tandem.ledger.publish.completeness import accepted_gaps, shorter_histories
+from tandem.ledger.publish.publications import Publication
+from tandem.views.counted import counted
+from tandem.views.fingerprint.definition_diff import Change, Changes, SourceChanges, ViewChanges
+from tandem.views.fingerprint.schema_evolution import refuse_breaks
+from tandem.views.project.project import Project, load_files
 
 CHANGES: Final = 3
 """The exit code if there are differences."""

@@ -5,14 +5,14 @@ from typing import Annotated, Any, Final
 
 import typer
 
-from batch.release import gates
-from batch.release.gates import Condition
-from cli.command.actor import who
-from cli.command.call import Call, Output
-from ledger.delta.addresses import Tables
-from ledger.publish import diffs, promotion
-from ledger.publish.diffs import ReleaseDiff
-from ledger.publish.publications import Publication
+from tandem.batch.release import gates
+from tandem.batch.release.gates import Condition
+from tandem.cli.command.actor import who
+from tandem.cli.command.call import Call, Output
+from tandem.ledger.delta.addresses import Tables
+from tandem.ledger.publish import diffs, promotion
+from tandem.ledger.publish.diffs import ReleaseDiff
+from tandem.ledger.publish.publications import Publication
 
 SHUT: Final = 3
 """The exit code of `--check` if the gate is closed."""

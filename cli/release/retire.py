@@ -5,11 +5,11 @@ from typing import Annotated
 
 import typer
 
-from cli.command.actor import who
-from cli.command.call import Call, Output
-from cli.release.promote import Why
-from ledger.delta.addresses import Tables
-from ledger.publish import promotion
+from tandem.cli.command.actor import who
+from tandem.cli.command.call import Call, Output
+from tandem.cli.release.promote import Why
+from tandem.ledger.delta.addresses import Tables
+from tandem.ledger.publish import promotion
 
 
 def run(

@@ -5,9 +5,9 @@ from typing import Annotated
 
 import typer
 
-from cli.command.call import Call
-from infra.airflow import local_airflow, packages
-from views.errors import TandemError
+from tandem.cli.command.call import Call
+from tandem.infra.airflow import local_airflow, packages
+from tandem.views.errors import TandemError
 
 
 def run(

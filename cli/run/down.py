@@ -1,8 +1,8 @@
 """`tandem down`: stop everything that `tandem up` has started for this project, and nothing else."""
 
-from cli.command.call import Call, Output
-from cli.run import part_processes, supervisor_client
-from infra.process import background
+from tandem.cli.command.call import Call, Output
+from tandem.cli.run import part_processes, supervisor_client
+from tandem.infra.process import background
 
 _SECONDS = 20
 

@@ -11,14 +11,14 @@ from typing import Annotated, Any, Final
 
 import typer
 
-from cli.command import signals
-from cli.command.call import Call, Output
-from infra.logs.lines import LEVELS, Level, Line, shown
-from infra.logs.reading import Following, merged, parts
-from infra.logs.telling import without
-from infra.settings import secrets
-from serving.read.selection import parse_time
-from views.errors import TandemError, listed
+from tandem.cli.command import signals
+from tandem.cli.command.call import Call, Output
+from tandem.infra.logs.lines import LEVELS, Level, Line, shown
+from tandem.infra.logs.reading import Following, merged, parts
+from tandem.infra.logs.telling import without
+from tandem.infra.settings import secrets
+from tandem.serving.read.selection import parse_time
+from tandem.views.errors import TandemError, listed
 
 _LOOK_S: Final = 0.2
 _AGO: Final = re.compile(r"(\d+)\s*([smhd])")

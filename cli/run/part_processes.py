@@ -7,14 +7,14 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any, Final
 
-from infra import kafka
-from infra.airflow import local_airflow
-from infra.files import atomic_files
-from infra.kafka import broker, broker_login
-from infra.process import background
-from infra.process.background import Process
-from infra.settings import Settings
-from infra.supervision import record
+from tandem.infra import kafka
+from tandem.infra.airflow import local_airflow
+from tandem.infra.files import atomic_files
+from tandem.infra.kafka import broker, broker_login
+from tandem.infra.process import background
+from tandem.infra.process.background import Process
+from tandem.infra.settings import Settings
+from tandem.infra.supervision import record
 
 SPEED: Final = "speed"
 SERVER: Final = "serve"

@@ -14,30 +14,30 @@ from typing import Annotated
 import typer
 from structlog.typing import FilteringBoundLogger
 
-from cli.command import signals
-from cli.command.call import Call
-from cli.command.command_log import part_log
-from cli.run import part_processes
-from infra import folders, kafka
-from infra.files import private_files
-from infra.kafka import broker
-from infra.logs import telling
-from infra.process import background
-from infra.settings import Settings
-from ledger.delta.addresses import Tables
-from ledger.publish import publications, releases
-from serving.access import earlier_tokens, tokens
-from serving.access.oidc import provider
-from serving.access.rights import VERBS, Rights
-from serving.http import listener
-from serving.http.app import application
-from serving.http.composition import of_project
-from serving.http.listener import CannotServe, Tls
-from serving.http.operations.command import Tandem
-from serving.http.requests.server import Server
-from serving.memory.hot_feed import HotFeed
-from serving.memory.hot_process import HotProcess
-from serving.status import hot_tails
+from tandem.cli.command import signals
+from tandem.cli.command.call import Call
+from tandem.cli.command.command_log import part_log
+from tandem.cli.run import part_processes
+from tandem.infra import folders, kafka
+from tandem.infra.files import private_files
+from tandem.infra.kafka import broker
+from tandem.infra.logs import telling
+from tandem.infra.process import background
+from tandem.infra.settings import Settings
+from tandem.ledger.delta.addresses import Tables
+from tandem.ledger.publish import publications, releases
+from tandem.serving.access import earlier_tokens, tokens
+from tandem.serving.access.oidc import provider
+from tandem.serving.access.rights import VERBS, Rights
+from tandem.serving.http import listener
+from tandem.serving.http.app import application
+from tandem.serving.http.composition import of_project
+from tandem.serving.http.listener import CannotServe, Tls
+from tandem.serving.http.operations.command import Tandem
+from tandem.serving.http.requests.server import Server
+from tandem.serving.memory.hot_feed import HotFeed
+from tandem.serving.memory.hot_process import HotProcess
+from tandem.serving.status import hot_tails
 
 _FIRST = "first"
 _FIRST_DAYS = 365
@@ -125,7 +125,7 @@ def _hot_tails(call: Call, feed: HotFeed | None, log: FilteringBoundLogger) -> I
 
 def _tandem_of(call: Call) -> Tandem:
     """The command that runs for operators: the same interpreter and copy, whatever the PATH and the working folder are."""
-    return Tandem([sys.executable, "-u", "-m", "cli"], call.project, folders.child_environment(call.environ))
+    return Tandem([sys.executable, "-u", "-m", "tandem.cli"], call.project, folders.child_environment(call.environ))
 
 
 def _refuse_crc32(settings: Settings, server: Server) -> None:

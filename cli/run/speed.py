@@ -2,14 +2,14 @@
 
 from datetime import UTC, datetime
 
-from cli.command import signals
-from cli.command.call import Call
-from cli.command.command_log import part_log
-from cli.run import part_processes
-from infra.process.returned_memory import of_executors, return_freed_memory
-from infra.spark.session import get_or_create_session
-from speed.process import speed_layer
-from speed.source.query import CONF
+from tandem.cli.command import signals
+from tandem.cli.command.call import Call
+from tandem.cli.command.command_log import part_log
+from tandem.cli.run import part_processes
+from tandem.infra.process.returned_memory import of_executors, return_freed_memory
+from tandem.infra.spark.session import get_or_create_session
+from tandem.speed.process import speed_layer
+from tandem.speed.source.query import CONF
 
 
 def run(call: Call) -> None:

@@ -6,32 +6,32 @@ from typing import Any, Final
 
 import msgspec
 
-from cli.command.call import UNHEALTHY, Call, Output
-from cli.command.drift import working_tree_drift
-from cli.command.text_tables import aligned
-from cli.run import part_processes
-from infra.settings import Settings
-from ledger.delta.addresses import Tables
-from ledger.log.counts import NOTHING, Counts, plus
-from ledger.log.positions import LOG_START
-from ledger.publish import publications, releases
-from serving.read.provenance import age, written
-from serving.read.reader import Reader
-from serving.read.snapshot import Snapshot, Tail, provenance_of
-from serving.read.snapshot_follower import UNPUBLISHED
-from serving.status.gaps import gap_document
-from serving.status.hot_tails import HotTailState, hot_tails
-from serving.status.log_ends import LogEnd, log_ends
-from serving.status.part_signs import part_states
-from serving.status.part_state import BROKER, PartState
-from serving.status.positions import Archived, archived, standing
-from serving.status.retention import unarchived
-from serving.status.standing_releases import standing_releases
-from speed.report import progress
-from views.counted import counted
-from views.instant import utc_text
-from views.source.source import Source
-from views.view import View
+from tandem.cli.command.call import UNHEALTHY, Call, Output
+from tandem.cli.command.drift import working_tree_drift
+from tandem.cli.command.text_tables import aligned
+from tandem.cli.run import part_processes
+from tandem.infra.settings import Settings
+from tandem.ledger.delta.addresses import Tables
+from tandem.ledger.log.counts import NOTHING, Counts, plus
+from tandem.ledger.log.positions import LOG_START
+from tandem.ledger.publish import publications, releases
+from tandem.serving.read.provenance import age, written
+from tandem.serving.read.reader import Reader
+from tandem.serving.read.snapshot import Snapshot, Tail, provenance_of
+from tandem.serving.read.snapshot_follower import UNPUBLISHED
+from tandem.serving.status.gaps import gap_document
+from tandem.serving.status.hot_tails import HotTailState, hot_tails
+from tandem.serving.status.log_ends import LogEnd, log_ends
+from tandem.serving.status.part_signs import part_states
+from tandem.serving.status.part_state import BROKER, PartState
+from tandem.serving.status.positions import Archived, archived, standing
+from tandem.serving.status.retention import unarchived
+from tandem.serving.status.standing_releases import standing_releases
+from tandem.speed.report import progress
+from tandem.views.counted import counted
+from tandem.views.instant import utc_text
+from tandem.views.source.source import Source
+from tandem.views.view import View
 
 _MOMENT_S: Final = 2
 

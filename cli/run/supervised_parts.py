@@ -8,16 +8,16 @@ from collections.abc import Callable, Sequence
 from datetime import UTC, datetime
 from typing import Final
 
-from cli.command.call import Call
-from cli.run import part_processes
-from infra import folders
-from infra.airflow import local_airflow
-from infra.kafka import broker
-from infra.logs.files import bounds
-from infra.process import background, pulse
-from infra.process.background import Child, Process
-from infra.settings import Settings
-from infra.supervision.part import Part, Sign, answered
+from tandem.cli.command.call import Call
+from tandem.cli.run import part_processes
+from tandem.infra import folders
+from tandem.infra.airflow import local_airflow
+from tandem.infra.kafka import broker
+from tandem.infra.logs.files import bounds
+from tandem.infra.process import background, pulse
+from tandem.infra.process.background import Child, Process
+from tandem.infra.settings import Settings
+from tandem.infra.supervision.part import Part, Sign, answered
 
 _ANSWER_S: Final = 5.0
 _EVERY_S: Final = 2.0

@@ -1,4 +1,4 @@
-"""The supervisor, which `up` starts and which keeps a project's parts running: `python -m cli.run.supervisor --project DIR`.
+"""The supervisor, which `up` starts and which keeps a project's parts running: `python -m tandem.cli.run.supervisor --project DIR`.
 
 It runs until no part is wanted any more, or until a signal ends it. All parts end with it, whatever ends it. It ignores SIGHUP.
 """
@@ -10,12 +10,12 @@ import sys
 from datetime import UTC, datetime
 from pathlib import Path
 
-from cli.command import signals
-from cli.command.call import Call
-from cli.command.command_log import part_log
-from cli.run.supervised_parts import supervised
-from infra.supervision import record, restarts
-from infra.supervision.loop import Supervisor
+from tandem.cli.command import signals
+from tandem.cli.command.call import Call
+from tandem.cli.command.command_log import part_log
+from tandem.cli.run.supervised_parts import supervised
+from tandem.infra.supervision import record, restarts
+from tandem.infra.supervision.loop import Supervisor
 
 
 def run(call: Call) -> None:
@@ -35,7 +35,7 @@ def run(call: Call) -> None:
 
 
 def _call(arguments: list[str]) -> Call:
-    parser = argparse.ArgumentParser(prog="cli.run.supervisor")
+    parser = argparse.ArgumentParser(prog="tandem.cli.run.supervisor")
     parser.add_argument("--project", type=Path, required=True)
     parser.add_argument("--debug", action="store_true")
     given = parser.parse_args(arguments)

@@ -7,16 +7,16 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
-from cli.command.call import Call
-from infra import folders
-from infra.logs.files import bounds
-from infra.process import background
-from infra.process.background import Crashed, Process
-from infra.settings import Settings
-from infra.supervision import record
-from infra.supervision.loop import GRACE_S
-from infra.supervision.record import Part, Supervision, Wanted
-from views.errors import TandemError
+from tandem.cli.command.call import Call
+from tandem.infra import folders
+from tandem.infra.logs.files import bounds
+from tandem.infra.process import background
+from tandem.infra.process.background import Crashed, Process
+from tandem.infra.settings import Settings
+from tandem.infra.supervision import record
+from tandem.infra.supervision.loop import GRACE_S
+from tandem.infra.supervision.record import Part, Supervision, Wanted
+from tandem.views.errors import TandemError
 
 _LOOK_S: Final = 0.1
 _SILENT_S: Final = 2.0 * GRACE_S + 5.0
@@ -85,7 +85,7 @@ class Supervised:
         return True
 
     def _start(self) -> Process:
-        command = [sys.executable, "-m", "cli.run.supervisor", "--project", str(self.call.project)]
+        command = [sys.executable, "-m", "tandem.cli.run.supervisor", "--project", str(self.call.project)]
         child = background.spawn(
             self.settings.folder,
             record.NAME,

@@ -6,15 +6,15 @@ from typing import Annotated, Any, Literal
 
 import typer
 
-from cli.command.call import Call, Output
-from cli.command.text_tables import listing
-from ledger.delta.addresses import Tables
-from ledger.publish import publications
-from serving.access import tokens
-from serving.access.earlier_tokens import adopt
-from serving.access.rights import Rights
-from serving.access.tokens import Token
-from views.errors import TandemError, listed
+from tandem.cli.command.call import Call, Output
+from tandem.cli.command.text_tables import listing
+from tandem.ledger.delta.addresses import Tables
+from tandem.ledger.publish import publications
+from tandem.serving.access import tokens
+from tandem.serving.access.earlier_tokens import adopt
+from tandem.serving.access.rights import Rights
+from tandem.serving.access.tokens import Token
+from tandem.views.errors import TandemError, listed
 
 
 def run(

@@ -6,18 +6,18 @@ from typing import Annotated
 
 import typer
 
-from cli.command.call import Call, Output
-from cli.command.published_definitions import definitions
-from cli.run import part_processes
-from cli.run.supervisor_client import Supervised
-from infra import kafka
-from infra.airflow import local_airflow
-from infra.files import private_files
-from infra.kafka import broker, broker_login
-from infra.process import background
-from infra.settings import Settings
-from ledger.delta.addresses import Tables
-from views.source.source import APPEND_TIME, Source
+from tandem.cli.command.call import Call, Output
+from tandem.cli.command.published_definitions import definitions
+from tandem.cli.run import part_processes
+from tandem.cli.run.supervisor_client import Supervised
+from tandem.infra import kafka
+from tandem.infra.airflow import local_airflow
+from tandem.infra.files import private_files
+from tandem.infra.kafka import broker, broker_login
+from tandem.infra.process import background
+from tandem.infra.settings import Settings
+from tandem.ledger.delta.addresses import Tables
+from tandem.views.source.source import APPEND_TIME, Source
 
 
 def run(

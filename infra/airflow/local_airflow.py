@@ -18,15 +18,15 @@ from typing import Any, Final
 
 import msgspec
 
-from infra import folders
-from infra.airflow import packages, rest_api
-from infra.files import private_files
-from infra.locks.environment import Environment
-from infra.process import background
-from infra.process.background import Child
-from infra.process.ports import HOST, free, unused
-from infra.settings import Settings
-from views.errors import TandemError
+from tandem.infra import folders
+from tandem.infra.airflow import packages, rest_api
+from tandem.infra.files import private_files
+from tandem.infra.locks.environment import Environment
+from tandem.infra.process import background
+from tandem.infra.process.background import Child
+from tandem.infra.process.ports import HOST, free, unused
+from tandem.infra.settings import Settings
+from tandem.views.errors import TandemError
 
 API: Final = "airflow-api"
 DAGS: Final = "airflow-dags"

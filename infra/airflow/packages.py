@@ -7,9 +7,9 @@ Airflow.
 from collections.abc import Mapping
 from typing import Final
 
-from infra import folders
-from infra.folders import ROOT
-from infra.locks.environment import Environment
+from tandem.infra import folders
+from tandem.infra.folders import ROOT
+from tandem.infra.locks.environment import Environment
 
 LOCK: Final = ROOT / "infra" / "locks" / "airflow.lock"
 

@@ -5,8 +5,8 @@ import stat
 from pathlib import Path
 from typing import TextIO
 
-from infra.files import atomic_files
-from views.errors import TandemError
+from tandem.infra.files import atomic_files
+from tandem.views.errors import TandemError
 
 _MODE = 0o700
 

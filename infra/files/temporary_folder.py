@@ -8,7 +8,7 @@ from shutil import rmtree
 from tempfile import TemporaryDirectory, gettempdir
 from typing import Final
 
-from infra.files import file_lock
+from tandem.infra.files import file_lock
 
 _LOCK: Final = "lock"
 """The file in a folder that its process locks. It has this name only once it is locked."""

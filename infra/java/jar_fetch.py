@@ -1,7 +1,7 @@
 """The pinned jars, fetched through the Ivy inside PySpark and verified against infra/locks/jars.lock.
 
 Set-up runs this while most packages are being installed, so it imports only the standard library and its neighbours:
-`python -m infra.java.jar_fetch FOLDER SCRATCH JAVA [TRUST_STORE]`. An installed copy calls `fetch` at first use (`jars.py`).
+`python -m tandem.infra.java.jar_fetch FOLDER SCRATCH JAVA [TRUST_STORE]`. An installed copy calls `fetch` at first use (`jars.py`).
 """
 
 import hashlib
@@ -15,7 +15,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Final
 
-from infra.files import file_lock
+from tandem.infra.files import file_lock
 
 LISTS: Final = Path(__file__).resolve().parent.parent / "locks"
 _WRONG: Final = re.compile(r"exception|error|not found", re.IGNORECASE)
@@ -71,7 +71,7 @@ def fetch(
 
 
 def _retrieve(ivy: Path, new: Path, scratch: Path, *, java: str, trust_store: Path | None, environ: Mapping[str, str]) -> None:
-    from infra.java import network  # noqa: PLC0415 - only a fetch needs urllib
+    from tandem.infra.java import network  # noqa: PLC0415 - only a fetch needs urllib
 
     options = network.proxy_options() + (network.trust_options(trust_store) if trust_store else [])
     settings = environ.get("TANDEM_IVY_SETTINGS") or LISTS / "ivysettings.xml"

@@ -10,10 +10,10 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Final, Literal
 
-from infra import folders
-from infra.java import jar_fetch, java_home
-from infra.java.jar_fetch import FetchFailed, differing, pinned
-from views.errors import TandemError
+from tandem.infra import folders
+from tandem.infra.java import jar_fetch, java_home
+from tandem.infra.java.jar_fetch import FetchFailed, differing, pinned
+from tandem.views.errors import TandemError
 
 __all__ = ["Group", "MissingJar", "differing", "folder", "paths", "pinned"]
 
@@ -56,7 +56,7 @@ def _fetch(here: Path, environ: Mapping[str, str]) -> None:
     if not folders.CHECKOUT:
         # It reports itself what failed; Spark starts without an archive too.
         subprocess.run(
-            [sys.executable, "-m", "infra.spark.cds_archive"],
+            [sys.executable, "-m", "tandem.infra.spark.cds_archive"],
             env=folders.child_environment(environ),
             check=False,
             stdin=subprocess.DEVNULL,

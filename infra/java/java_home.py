@@ -10,9 +10,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Final, Literal
 
-from infra import folders
-from infra.java import packaged_java
-from views.errors import TandemError
+from tandem.infra import folders
+from tandem.infra.java import packaged_java
+from tandem.views.errors import TandemError
 
 SUPPORTED = (17, 21)
 CLASS_ARCHIVES = "spark-*.jsa"
@@ -60,7 +60,7 @@ def packaged_home(environ: Mapping[str, str]) -> Path:
 
 
 def class_archive(found: Java, environ: Mapping[str, str]) -> Path:
-    """Where set-up puts the archive of Spark's classes for this Java (infra.spark.cds_archive)."""
+    """Where set-up puts the archive of Spark's classes for this Java (tandem.infra.spark.cds_archive)."""
     return folders.cache(environ) / "jars" / CLASS_ARCHIVES.replace("*", found.version)
 
 

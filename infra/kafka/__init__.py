@@ -7,15 +7,15 @@ so if librdkafka is not installed. Callers use only the names of this package.
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
-from infra.kafka.address import Address, jaas, java_options, login, outside
-from infra.kafka.described_topic import Topic
-from infra.kafka.errors import BrokerRefused, NoBroker, NoTopic, NotSent
-from infra.kafka.outcome import Appended, NotAppended, Outcome, Told
-from infra.kafka.record import Record
-from infra.kafka.sending import MOST_BYTES, SLOWER, Appender, Sender, appender, bulk_installed, sender
+from tandem.infra.kafka.address import Address, jaas, java_options, login, outside
+from tandem.infra.kafka.described_topic import Topic
+from tandem.infra.kafka.errors import BrokerRefused, NoBroker, NoTopic, NotSent
+from tandem.infra.kafka.outcome import Appended, NotAppended, Outcome, Told
+from tandem.infra.kafka.record import Record
+from tandem.infra.kafka.sending import MOST_BYTES, SLOWER, Appender, Sender, appender, bulk_installed, sender
 
 if TYPE_CHECKING:
-    from infra.kafka.requests import (
+    from tandem.infra.kafka.requests import (
         Connection,
         OtherPartitioner,
         configurations,
@@ -80,4 +80,4 @@ def __getattr__(name: str) -> Any:
     """Import what makes requests when it is first used: that takes time, and a command without a broker does not use it."""
     if name not in __all__:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    return getattr(import_module("infra.kafka.requests"), name)
+    return getattr(import_module("tandem.infra.kafka.requests"), name)

@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-from infra.settings import Settings
+from tandem.infra.settings import Settings
 
 
 @dataclass(frozen=True)

@@ -16,17 +16,17 @@ from typing import Final
 
 import msgspec
 
-from infra import kafka
-from infra.files import private_files
-from infra.java import jars, java_home
-from infra.kafka import broker_login
-from infra.logs import log4j
-from infra.logs.files import bounds, log_of
-from infra.process import background
-from infra.process.background import Child, Process
-from infra.process.ports import HOST, free, unused
-from infra.settings import Settings
-from views.errors import TandemError
+from tandem.infra import kafka
+from tandem.infra.files import private_files
+from tandem.infra.java import jars, java_home
+from tandem.infra.kafka import broker_login
+from tandem.infra.logs import log4j
+from tandem.infra.logs.files import bounds, log_of
+from tandem.infra.process import background
+from tandem.infra.process.background import Child, Process
+from tandem.infra.process.ports import HOST, free, unused
+from tandem.infra.settings import Settings
+from tandem.views.errors import TandemError
 
 NAME = "broker"
 READY_S: Final = 180

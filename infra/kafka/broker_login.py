@@ -10,9 +10,9 @@ import secrets
 from pathlib import Path
 from typing import Final
 
-from infra import kafka
-from infra.files import private_files
-from infra.settings import Settings
+from tandem.infra import kafka
+from tandem.infra.files import private_files
+from tandem.infra.settings import Settings
 
 USER: Final = "tandem"
 MECHANISM: Final = "SCRAM-SHA-512"

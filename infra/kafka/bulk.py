@@ -1,7 +1,7 @@
 """The bulk sender, for many records: librdkafka. No other module imports `confluent_kafka`.
 
 It needs a fraction of kafka-python's CPU per record (docs/design/kafka-clients.md has the figures). Nothing else depends on it:
-if it is not installed, `infra.kafka.sending` uses kafka-python.
+if it is not installed, `tandem.infra.kafka.sending` uses kafka-python.
 """
 
 import contextlib
@@ -14,10 +14,10 @@ from typing import Any, Final, Self
 
 from confluent_kafka import KafkaError, KafkaException, Message, Producer
 
-from infra.kafka.address import Address
-from infra.kafka.errors import NotSent
-from infra.kafka.outcome import Appended, NotAppended, Outcome, Told
-from infra.kafka.record import Record
+from tandem.infra.kafka.address import Address
+from tandem.infra.kafka.errors import NotSent
+from tandem.infra.kafka.outcome import Appended, NotAppended, Outcome, Told
+from tandem.infra.kafka.record import Record
 
 # A record that no broker has acknowledged for this long is given up: the sender reports it instead of retrying for minutes.
 _DELIVERY_S: Final = 30

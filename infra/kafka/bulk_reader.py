@@ -8,11 +8,11 @@ from typing import Any, Final
 import pyarrow as pa
 from confluent_kafka import TIMESTAMP_LOG_APPEND_TIME, Consumer, KafkaError, KafkaException, Message, TopicPartition
 
-from infra.kafka.address import Address
-from infra.kafka.described_topic import Topic
-from infra.kafka.errors import BrokerRefused, NoBroker
-from views.source.offset_ranges import Offsets, Partition
-from views.source.source import RECORDS_SCHEMA
+from tandem.infra.kafka.address import Address
+from tandem.infra.kafka.described_topic import Topic
+from tandem.infra.kafka.errors import BrokerRefused, NoBroker
+from tandem.views.source.offset_ranges import Offsets, Partition
+from tandem.views.source.source import RECORDS_SCHEMA
 
 _END: Final = KafkaError._PARTITION_EOF  # noqa: SLF001 - its name
 _REFUSED: Final = frozenset({KafkaError.TOPIC_AUTHORIZATION_FAILED, KafkaError.GROUP_AUTHORIZATION_FAILED})

@@ -1,6 +1,6 @@
 """Errors between this program and Kafka."""
 
-from views.errors import TandemError
+from tandem.views.errors import TandemError
 
 
 class NoBroker(TandemError):

@@ -8,12 +8,12 @@ from collections.abc import Iterable, Mapping
 from typing import Final
 from zlib import crc32
 
-from infra.kafka.kafka_python.client import Connection
-from infra.kafka.kafka_python.offsets import ends, starts
-from infra.kafka.kafka_python.records import records
-from infra.kafka.kafka_python.topics import describe
-from infra.kafka.partitioner import partition_of
-from views.errors import TandemError
+from tandem.infra.kafka.kafka_python.client import Connection
+from tandem.infra.kafka.kafka_python.offsets import ends, starts
+from tandem.infra.kafka.kafka_python.records import records
+from tandem.infra.kafka.kafka_python.topics import describe
+from tandem.infra.kafka.partitioner import partition_of
+from tandem.views.errors import TandemError
 
 _SAMPLE: Final = 100
 """The number of newest offsets of each partition that are checked."""

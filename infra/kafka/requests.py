@@ -1,12 +1,12 @@
-"""What `infra.kafka` offers that needs kafka-python; it is imported when one of these names is first used."""
+"""What `tandem.infra.kafka` offers that needs kafka-python; it is imported when one of these names is first used."""
 
-from infra.kafka.kafka_python.client import Connection, connect
-from infra.kafka.kafka_python.logins import record_login
-from infra.kafka.kafka_python.new_topics import create
-from infra.kafka.kafka_python.offsets import delete_before, ends, newest_timestamps, starts
-from infra.kafka.kafka_python.records import records
-from infra.kafka.kafka_python.topics import configurations, describe, replicas, topic, topics
-from infra.kafka.partitioner_check import OtherPartitioner, refuse_crc32
+from tandem.infra.kafka.kafka_python.client import Connection, connect
+from tandem.infra.kafka.kafka_python.logins import record_login
+from tandem.infra.kafka.kafka_python.new_topics import create
+from tandem.infra.kafka.kafka_python.offsets import delete_before, ends, newest_timestamps, starts
+from tandem.infra.kafka.kafka_python.records import records
+from tandem.infra.kafka.kafka_python.topics import configurations, describe, replicas, topic, topics
+from tandem.infra.kafka.partitioner_check import OtherPartitioner, refuse_crc32
 
 __all__ = [
     "Connection",

@@ -4,9 +4,9 @@ from collections.abc import Sequence
 from importlib.util import find_spec
 from typing import Final, Protocol, Self
 
-from infra.kafka.address import Address
-from infra.kafka.outcome import Told
-from infra.kafka.record import Record
+from tandem.infra.kafka.address import Address
+from tandem.infra.kafka.outcome import Told
+from tandem.infra.kafka.record import Record
 
 MOST_BYTES: Final = 1_000_000
 """The most bytes of a record that Kafka's brokers accept by default, less those that Kafka adds."""
@@ -74,10 +74,10 @@ def bulk_installed() -> bool:
 def sender(address: Address, *, most_bytes: int = MOST_BYTES) -> Sender:
     """A sender to this address. Raises NoBroker if it has to connect first and cannot."""
     if not bulk_installed():
-        from infra.kafka.kafka_python.sender import PythonSender  # noqa: PLC0415 - its package takes time to import
+        from tandem.infra.kafka.kafka_python.sender import PythonSender  # noqa: PLC0415 - its package takes time to import
 
         return PythonSender(address, most_bytes=most_bytes)
-    from infra.kafka.bulk import BulkSender  # noqa: PLC0415 - of a package that need not be installed
+    from tandem.infra.kafka.bulk import BulkSender  # noqa: PLC0415 - of a package that need not be installed
 
     return BulkSender(address, most_bytes=most_bytes)
 
@@ -85,9 +85,9 @@ def sender(address: Address, *, most_bytes: int = MOST_BYTES) -> Sender:
 def appender(address: Address, *, seconds: float) -> Appender:
     """An appender to this address."""
     if not bulk_installed():
-        from infra.kafka.kafka_python.appender import PythonAppender  # noqa: PLC0415 - see above
+        from tandem.infra.kafka.kafka_python.appender import PythonAppender  # noqa: PLC0415 - see above
 
         return PythonAppender(address, seconds=seconds)
-    from infra.kafka.bulk import BulkAppender  # noqa: PLC0415 - of a package that need not be installed
+    from tandem.infra.kafka.bulk import BulkAppender  # noqa: PLC0415 - of a package that need not be installed
 
     return BulkAppender(address, seconds=seconds, most_bytes=MOST_BYTES)

@@ -6,8 +6,8 @@ from urllib.parse import urlparse
 
 import pyarrow as pa
 
-from views.project.column_lineage import Lineage
-from views.source.offset_ranges import Ranges
+from tandem.views.project.column_lineage import Lineage
+from tandem.views.source.offset_ranges import Ranges
 
 
 @dataclass(frozen=True)

@@ -11,8 +11,8 @@ from openlineage.client.event_v2 import InputDataset, Job, OutputDataset, Run, R
 from openlineage.client.facet_v2 import column_lineage_dataset as columns
 from openlineage.client.facet_v2 import dataset_version_dataset, error_message_run, job_type_job, schema_dataset
 
-from infra.lineage.data_set import DataSet, DataSets, Made
-from views.project.column_lineage import How
+from tandem.infra.lineage.data_set import DataSet, DataSets, Made
+from tandem.views.project.column_lineage import How
 
 State = Literal["START", "RUNNING", "COMPLETE", "FAIL"]
 Kind = Literal["BATCH", "STREAMING"]

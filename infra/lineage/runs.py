@@ -8,13 +8,13 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from typing import TYPE_CHECKING, Final
 
-from infra.lineage.data_set import DataSets
-from infra.logs.telling import without
-from infra.settings import Settings, secrets
+from tandem.infra.lineage.data_set import DataSets
+from tandem.infra.logs.telling import without
+from tandem.infra.settings import Settings, secrets
 
 if TYPE_CHECKING:
-    from infra.lineage.events import Kind, Named, State
-    from infra.lineage.sending import Sending
+    from tandem.infra.lineage.events import Kind, Named, State
+    from tandem.infra.lineage.sending import Sending
 
 NOTHING: Final = DataSets()
 Look = Callable[[], DataSets]
@@ -39,7 +39,7 @@ class Told:
 
     def tell(self, state: "State", error: str | None = None) -> None:
         """Send an event with the run's current data sets."""
-        from infra.lineage.events import event  # noqa: PLC0415 - what is off need not be loaded
+        from tandem.infra.lineage.events import event  # noqa: PLC0415 - what is off need not be loaded
 
         reporter = self.reporter
         try:
@@ -68,7 +68,7 @@ class Reporter:
             return
         from openlineage.client.uuid import generate_new_uuid  # noqa: PLC0415 - what is off need not be loaded
 
-        from infra.lineage.events import Named  # noqa: PLC0415 - likewise
+        from tandem.infra.lineage.events import Named  # noqa: PLC0415 - likewise
 
         lineage = self.settings.lineage
         told = Told(self, Named(str(generate_new_uuid()), lineage.namespace, job, kind, release, os.getpid()), look)
@@ -87,7 +87,7 @@ def reporting(settings: Settings, *, now: Callable[[], datetime], warn: Callable
     if not (settings.lineage.url or settings.lineage.file):
         yield Reporter(settings, now, warn)
         return
-    from infra.lineage.sending import Sending  # noqa: PLC0415 - what is off need not be loaded
+    from tandem.infra.lineage.sending import Sending  # noqa: PLC0415 - what is off need not be loaded
 
     sending = Sending(settings, warn)
     try:

@@ -10,8 +10,8 @@ from openlineage.client.event_v2 import RunEvent
 from openlineage.client.serde import Serde
 from openlineage.client.transport.http import ApiKeyTokenProvider, HttpConfig, HttpTransport, TokenProvider
 
-from infra.logs.files import LogFile, bounds
-from infra.settings import Settings
+from tandem.infra.logs.files import LogFile, bounds
+from tandem.infra.settings import Settings
 
 _WAITING: Final = 200
 

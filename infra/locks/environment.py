@@ -9,8 +9,8 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
-from infra.files import atomic_files, file_lock
-from views.errors import TandemError
+from tandem.infra.files import atomic_files, file_lock
+from tandem.views.errors import TandemError
 
 
 class NotInstalled(TandemError):

@@ -1,4 +1,4 @@
-"""Writes the inputs of the locks from pyproject.toml, which alone lists the dependencies: `python -m infra.locks.write_inputs`.
+"""Writes the inputs of the locks from pyproject.toml, which alone lists the dependencies: `python -m tandem.infra.locks.write_inputs`.
 
 A lock is compiled from its input by the command in the input's first lines, and keeps its versions as far as the input allows.
 """
@@ -11,7 +11,7 @@ from typing import Any, Final
 
 FOLDER: Final = Path(__file__).resolve().parent
 _HEAD: Final = """\
-# Written from pyproject.toml by `python -m infra.locks.write_inputs`. The lock is compiled by
+# Written from pyproject.toml by `python -m tandem.infra.locks.write_inputs`. The lock is compiled by
 #   uv pip compile --universal --python-version 3.11 --generate-hashes --no-header --no-emit-index-url \\
 #     infra/locks/{name}.in -o infra/locks/{name}.lock
 """

@@ -5,7 +5,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Final, Generic, TypeVar
 
-from infra.logs.files import LogFile
+from tandem.infra.logs.files import LogFile
 
 T = TypeVar("T")
 WAIT_S: Final = 0.2

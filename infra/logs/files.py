@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Final
 
-from infra.settings import Logs
+from tandem.infra.settings import Logs
 
 LOG: Final = ".log"
 OUT: Final = ".out"

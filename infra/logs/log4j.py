@@ -3,7 +3,7 @@
 from pathlib import Path
 from typing import Final
 
-from infra.logs.files import Bounds
+from tandem.infra.logs.files import Bounds
 
 # The stack is part of the event, so that a line is an event; without the last setting it would follow the line, too.
 _LAYOUT: Final = """\
@@ -32,5 +32,5 @@ def layout(name: str) -> str:
 
 
 def rolling(path: Path, bounds: Bounds) -> str:
-    """An appender named `file`: the part's log, with the earlier ones numbered as infra.logs.files does."""
+    """An appender named `file`: the part's log, with the earlier ones numbered as tandem.infra.logs.files does."""
     return _ROLLING.format(path=path, bytes=bounds.bytes, kept=bounds.kept) + layout("file")

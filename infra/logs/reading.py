@@ -8,8 +8,8 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import BinaryIO, Final
 
-from infra.logs.files import LOG, OUT, earlier
-from infra.logs.lines import Line, parse
+from tandem.infra.logs.files import LOG, OUT, earlier
+from tandem.infra.logs.lines import Line, parse
 
 _CHUNK: Final = 1 << 20
 

@@ -14,9 +14,9 @@ import msgspec
 import structlog
 from structlog.typing import FilteringBoundLogger, Processor
 
-from infra.logs.batch import Batch
-from infra.logs.files import LogFile, bounds, log_of
-from infra.settings import MASK, Settings, secrets
+from tandem.infra.logs.batch import Batch
+from tandem.infra.logs.files import LogFile, bounds, log_of
+from tandem.infra.settings import MASK, Settings, secrets
 
 
 @dataclass(frozen=True)

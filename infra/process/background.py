@@ -17,11 +17,11 @@ from typing import TypeVar
 
 import msgspec
 
-from infra.files import atomic_files, file_lock, private_files
-from infra.logs.files import OUT, Bounds, begin_anew, log_of
-from infra.logs.lines import spoken
-from infra.process import pdeathsig
-from views.errors import TandemError
+from tandem.infra.files import atomic_files, file_lock, private_files
+from tandem.infra.logs.files import OUT, Bounds, begin_anew, log_of
+from tandem.infra.logs.lines import spoken
+from tandem.infra.process import pdeathsig
+from tandem.views.errors import TandemError
 
 _BOUNDS = Bounds(bytes=8 << 20, kept=3)
 _SHOWN_LINES = 15

@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import IO, Final
 
-from infra.process import pdeathsig
+from tandem.infra.process import pdeathsig
 
 _GRACE_S: Final = 10.0
 _LINE: Final = 4096

@@ -14,8 +14,8 @@ from typing import Final
 
 import msgspec
 
-from infra.files import atomic_files
-from infra.process import background
+from tandem.infra.files import atomic_files
+from tandem.infra.process import background
 
 _EVERY_S: Final = 0.5
 

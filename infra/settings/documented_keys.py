@@ -5,7 +5,7 @@ from typing import Final, NamedTuple
 
 import msgspec
 
-from infra.settings.settings import Settings
+from tandem.infra.settings.settings import Settings
 
 PREFIX: Final = "TANDEM_"
 

@@ -12,13 +12,13 @@ from typing import Any, Final
 
 import msgspec
 
-from infra import folders
-from infra.settings.documented_keys import PREFIX, Key, keys
-from infra.settings.masking import masked
-from infra.settings.settings import Settings
-from infra.settings.spark_master import cluster_fault
-from infra.settings.tables.storage import OBJECT_STORES, Storage
-from views.errors import TandemError, listed
+from tandem.infra import folders
+from tandem.infra.settings.documented_keys import PREFIX, Key, keys
+from tandem.infra.settings.masking import masked
+from tandem.infra.settings.settings import Settings
+from tandem.infra.settings.spark_master import cluster_fault
+from tandem.infra.settings.tables.storage import OBJECT_STORES, Storage
+from tandem.views.errors import TandemError, listed
 
 FILE: Final = "tandem.toml"
 # Variables that are not settings of a project: the project to use, the cache folder, set-up's Python and Ivy configuration, the

@@ -9,7 +9,7 @@ from typing import Any, Final, cast
 
 import msgspec
 
-from infra.settings.settings import Settings
+from tandem.infra.settings.settings import Settings
 
 MASK: Final = "********"
 _SECRET = re.compile(

@@ -6,17 +6,17 @@ from typing import Annotated
 import msgspec
 from msgspec import Meta
 
-from infra.settings.tables.airflow import Airflow
-from infra.settings.tables.batch import Batch
-from infra.settings.tables.kafka import Kafka
-from infra.settings.tables.keep import Keep
-from infra.settings.tables.lineage import Lineage
-from infra.settings.tables.logs import Logs
-from infra.settings.tables.serving import Serving
-from infra.settings.tables.spark import Spark
-from infra.settings.tables.speed import Speed
-from infra.settings.tables.storage import Storage
-from infra.settings.tables.supervisor import Supervisor
+from tandem.infra.settings.tables.airflow import Airflow
+from tandem.infra.settings.tables.batch import Batch
+from tandem.infra.settings.tables.kafka import Kafka
+from tandem.infra.settings.tables.keep import Keep
+from tandem.infra.settings.tables.lineage import Lineage
+from tandem.infra.settings.tables.logs import Logs
+from tandem.infra.settings.tables.serving import Serving
+from tandem.infra.settings.tables.spark import Spark
+from tandem.infra.settings.tables.speed import Speed
+from tandem.infra.settings.tables.storage import Storage
+from tandem.infra.settings.tables.supervisor import Supervisor
 
 
 class Settings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):

@@ -3,8 +3,8 @@
 import re
 from typing import Final, Literal
 
-from infra.settings.settings import Settings
-from infra.settings.tables.storage import OBJECT_STORES
+from tandem.infra.settings.settings import Settings
+from tandem.infra.settings.tables.storage import OBJECT_STORES
 
 Kind = Literal["local", "local-cluster", "standalone", "yarn", "kubernetes"]
 

@@ -14,11 +14,11 @@ from typing import Any
 import pyarrow as pa
 from pyspark.sql import DataFrame, SparkSession
 
-from infra import settings
-from infra.java import java_home
-from infra.spark import errors
-from infra.spark.session import get_or_create_session
-from views.errors import TandemError
+from tandem.infra import settings
+from tandem.infra.java import java_home
+from tandem.infra.spark import errors
+from tandem.infra.spark.session import get_or_create_session
+from tandem.views.errors import TandemError
 
 # Classes that only a job with a broker would load.
 _OF_KAFKA = (

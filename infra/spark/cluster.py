@@ -7,11 +7,11 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Final
 
-from infra import folders
-from infra.files import atomic_files
-from infra.settings import Settings
-from infra.settings.spark_master import kind
-from views.errors import TandemError
+from tandem.infra import folders
+from tandem.infra.files import atomic_files
+from tandem.infra.settings import Settings
+from tandem.infra.settings.spark_master import kind
+from tandem.views.errors import TandemError
 
 SHIPPED: Final = ("views", "ledger", "infra", "batch", "speed", "serving", "tandem")
 """The packages that a task may import."""

@@ -6,8 +6,8 @@ from typing import Final
 from py4j.protocol import Py4JError, Py4JJavaError, Py4JNetworkError
 from pyspark.errors import PySparkException
 
-from infra.kafka import java_errors
-from views.errors import TandemError
+from tandem.infra.kafka import java_errors
+from tandem.views.errors import TandemError
 
 _PYTHON = "Traceback (most recent call last):"
 _CAUSE = re.compile(r"^\s*Caused by: (.*)$", re.MULTILINE)

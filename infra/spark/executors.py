@@ -12,15 +12,15 @@ from typing import Any, Final
 from py4j.protocol import Py4JError
 from pyspark import SparkContext
 
-from infra.logs import lines
-from infra.logs.lines import Line
-from infra.settings import Settings
-from infra.settings.spark_master import kind
-from infra.spark import versions, yarn
-from infra.spark.errors import SPARK_ERRORS, sentence
-from infra.spark.launch import forget
-from views.counted import counted
-from views.errors import TandemError
+from tandem.infra.logs import lines
+from tandem.infra.logs.lines import Line
+from tandem.infra.settings import Settings
+from tandem.infra.settings.spark_master import kind
+from tandem.infra.spark import versions, yarn
+from tandem.infra.spark.errors import SPARK_ERRORS, sentence
+from tandem.infra.spark.launch import forget
+from tandem.views.counted import counted
+from tandem.views.errors import TandemError
 
 _LOOK_S: Final = 0.2
 _TOGETHER_S: Final = 1.0

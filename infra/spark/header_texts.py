@@ -10,8 +10,8 @@ from typing import Any, Final, TypedDict
 import msgspec
 import pyarrow as pa
 
-from views.arrow.python_values import array
-from views.source.source import RECORDS_SCHEMA
+from tandem.views.arrow.python_values import array
+from tandem.views.source.source import RECORDS_SCHEMA
 
 _HEADERS: Final = "headers"
 

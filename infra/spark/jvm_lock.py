@@ -7,8 +7,8 @@ from typing import Any, Final
 from py4j.protocol import Py4JJavaError
 from pyspark.sql import SparkSession
 
-from infra.spark.errors import sentence
-from views.errors import TandemError
+from tandem.infra.spark.errors import sentence
+from tandem.views.errors import TandemError
 
 _PREFIX: Final = "tandem.lock."
 
@@ -39,5 +39,5 @@ def try_lock(spark: SparkSession, path: Path) -> bool:
 
 
 def locker(spark: SparkSession) -> "partial[bool]":
-    """`try_lock` of this session, for ledger.delta.locks."""
+    """`try_lock` of this session, for tandem.ledger.delta.locks."""
     return partial(try_lock, spark)

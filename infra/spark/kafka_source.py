@@ -5,8 +5,8 @@ from collections.abc import Iterable
 
 from pyspark.sql import Column, functions
 
-from infra.kafka import Address, Topic, java_options
-from views.source.offset_ranges import Offsets
+from tandem.infra.kafka import Address, Topic, java_options
+from tandem.views.source.offset_ranges import Offsets
 
 
 def topic_ids(topics: Iterable[Topic]) -> Column:

@@ -12,7 +12,7 @@ from pyspark import SparkContext
 from pyspark.java_gateway import launch_gateway
 from pyspark.sql import SparkSession
 
-from infra.files import private_files
+from tandem.infra.files import private_files
 
 _SUBMIT: Final = "PYSPARK_SUBMIT_ARGS"
 _JAVA_OPTIONS: Final = ("spark.driver.defaultJavaOptions", "spark.driver.extraJavaOptions")

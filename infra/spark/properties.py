@@ -4,10 +4,10 @@ import os
 from collections.abc import Mapping
 from typing import Final
 
-from infra.java import jars
-from infra.settings import Settings
-from infra.settings.spark_master import kind
-from infra.spark import cluster
+from tandem.infra.java import jars
+from tandem.infra.settings import Settings
+from tandem.infra.settings.spark_master import kind
+from tandem.infra.spark import cluster
 
 _CHECKPOINTS: Final = "org.apache.spark.sql.execution.streaming.checkpointing.FileSystemBasedCheckpointFileManager"
 _UNCHECKED: Final = "org.apache.hadoop.fs.RawLocalFileSystem"
@@ -38,7 +38,7 @@ def _defaults(settings: Settings, environ: Mapping[str, str], cores: int) -> dic
         # Loopback only, and no look-up of this machine's name, which may not resolve.
         **({} if remote else {"spark.driver.host": "127.0.0.1", "spark.driver.bindAddress": "127.0.0.1"}),
         # Executors import the platform from an archive that their daemon does not have.
-        **({} if remote else {"spark.python.daemon.module": "infra.spark.worker_daemon"}),
+        **({} if remote else {"spark.python.daemon.module": "tandem.infra.spark.worker_daemon"}),
         "spark.local.dir": str(scratch),
         "spark.sql.warehouse.dir": str(scratch / "warehouse"),
         "spark.sql.extensions": "io.delta.sql.DeltaSparkSessionExtension",

@@ -18,19 +18,19 @@ from pyspark.logger import PySparkLogger
 from pyspark.sql import SparkSession
 from pyspark.sql.pandas import functions, utils
 
-from infra import folders
-from infra.files import private_files
-from infra.java import java_home
-from infra.logs import files, log4j
-from infra.logs.files import Bounds, bounds, log_of
-from infra.logs.lines import spoken
-from infra.process.returned_memory import ARENAS
-from infra.settings import Settings
-from infra.spark import cluster, executors, versions, worker_sockets
-from infra.spark.errors import SPARK_ERRORS, java_ended, sentence
-from infra.spark.launch import launch
-from infra.spark.properties import properties
-from views.errors import TandemError
+from tandem.infra import folders
+from tandem.infra.files import private_files
+from tandem.infra.java import java_home
+from tandem.infra.logs import files, log4j
+from tandem.infra.logs.files import Bounds, bounds, log_of
+from tandem.infra.logs.lines import spoken
+from tandem.infra.process.returned_memory import ARENAS
+from tandem.infra.settings import Settings
+from tandem.infra.spark import cluster, executors, versions, worker_sockets
+from tandem.infra.spark.errors import SPARK_ERRORS, java_ended, sentence
+from tandem.infra.spark.launch import launch
+from tandem.infra.spark.properties import properties
+from tandem.views.errors import TandemError
 
 # The REPL's logger is named because Spark otherwise announces the level that it gives it.
 _LOG4J: Final = """\

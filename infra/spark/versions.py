@@ -16,7 +16,7 @@ from importlib import metadata
 from pathlib import Path
 from typing import Final, TypeVar
 
-import infra
+from tandem import infra
 
 COMPUTING: Final = (
     *("pyspark", "pyarrow", "numpy", "duckdb", "datasketches", "msgspec"),

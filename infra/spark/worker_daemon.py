@@ -14,7 +14,12 @@ from typing import Final
 
 from pyspark import daemon
 
-_IMPORTED: Final = ("pyspark.worker", "pyspark.sql.pandas.serializers", "views.kernel.kernel", "views.project.project")
+_IMPORTED: Final = (
+    "pyspark.worker",
+    "pyspark.sql.pandas.serializers",
+    "tandem.views.kernel.kernel",
+    "tandem.views.project.project",
+)
 
 
 def main() -> None:

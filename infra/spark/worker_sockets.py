@@ -19,7 +19,7 @@ from typing import Final
 
 from pyspark import SparkContext
 
-from infra.files import temporary_folder
+from tandem.infra.files import temporary_folder
 
 ENABLED: Final = "spark.python.unix.domain.socket.enabled"
 FOLDER: Final = "spark.python.unix.domain.socket.dir"

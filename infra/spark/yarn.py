@@ -4,7 +4,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
 
-from views.counted import counted
+from tandem.views.counted import counted
 
 
 def room(jvm: Any, new_array: Any) -> str:

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from datetime import timedelta
 from typing import Any, Final
 
-from views.errors import TandemError
+from tandem.views.errors import TandemError
 
 _CLIENT: Final = frozenset(
     {

@@ -10,7 +10,7 @@ from uuid import uuid4
 
 import pyarrow as pa
 
-from infra.storage.storage import Head, Upload, checked
+from tandem.infra.storage.storage import Head, Upload, checked
 
 
 @dataclass

@@ -18,10 +18,10 @@ import pyarrow as pa
 from obstore.exceptions import AlreadyExistsError, BaseError
 from obstore.store import from_url
 
-from infra.storage.client_options import client_options
-from infra.storage.refused import ADVICE, refused
-from infra.storage.storage import Head, Upload, checked
-from views.errors import TandemError
+from tandem.infra.storage.client_options import client_options
+from tandem.infra.storage.refused import ADVICE, refused
+from tandem.infra.storage.storage import Head, Upload, checked
+from tandem.views.errors import TandemError
 
 _PART_BYTES: Final = 8 << 20
 """Bytes of one part of an upload. A smaller file is put by one request."""

@@ -6,8 +6,8 @@ from functools import lru_cache
 from typing import Final
 from urllib.parse import unquote, urlparse
 
-from infra.storage.local import Local
-from infra.storage.storage import Storage
+from tandem.infra.storage.local import Local
+from tandem.infra.storage.storage import Storage
 
 VARIABLES: Final = ("AWS_", "AZURE_", "GOOGLE_")
 """How the variables begin from which the clients of object stores take credentials."""
@@ -33,6 +33,6 @@ def _object_store(address: str, options: frozenset[tuple[str, str]], _: frozense
 
     The client itself takes credentials from the environment, so another environment is another client.
     """
-    from infra.storage.object_store import ObjectStore  # noqa: PLC0415 - most projects have no object store
+    from tandem.infra.storage.object_store import ObjectStore  # noqa: PLC0415 - most projects have no object store
 
     return ObjectStore(address, dict(options))

@@ -11,7 +11,7 @@ from typing import Final, Protocol, Self
 
 import pyarrow as pa
 
-from views.errors import TandemError
+from tandem.views.errors import TandemError
 
 _BLANK: Final = 32
 

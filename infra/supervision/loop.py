@@ -14,15 +14,15 @@ from datetime import datetime, timedelta
 from pathlib import Path
 from typing import Final
 
-from infra.process import background
-from infra.process.background import Child
-from infra.supervision import record, restarts
-from infra.supervision.guard import Guard
-from infra.supervision.part import Part, Watch, stuck
-from infra.supervision.pauses import Pauses
-from infra.supervision.record import Supervision, Wanted
-from infra.supervision.restarts import Standing, Terms
-from views.errors import TandemError
+from tandem.infra.process import background
+from tandem.infra.process.background import Child
+from tandem.infra.supervision import record, restarts
+from tandem.infra.supervision.guard import Guard
+from tandem.infra.supervision.part import Part, Watch, stuck
+from tandem.infra.supervision.pauses import Pauses
+from tandem.infra.supervision.record import Supervision, Wanted
+from tandem.infra.supervision.restarts import Standing, Terms
+from tandem.views.errors import TandemError
 
 _ROUND_S: Final = 0.2
 GRACE_S: Final = 20.0

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
-from infra.process.background import Child, Process
+from tandem.infra.process.background import Child, Process
 
 
 class Sign(NamedTuple):

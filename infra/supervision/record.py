@@ -7,8 +7,8 @@ from typing import Final, Literal, TypeVar
 
 import msgspec
 
-from infra.files import atomic_files
-from infra.process import background
+from tandem.infra.files import atomic_files
+from tandem.infra.process import background
 
 NAME: Final = "supervisor"
 _T = TypeVar("_T")

@@ -11,8 +11,8 @@ A failure stays "in a row" until the part has run for `settled_s` without one. T
 from dataclasses import dataclass, replace
 from typing import Final
 
-from infra.settings import Supervisor
-from infra.supervision.record import State
+from tandem.infra.settings import Supervisor
+from tandem.infra.supervision.record import State
 
 _DOUBLINGS: Final = 30
 """A larger power of two changes nothing, and may be no float."""

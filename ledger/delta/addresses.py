@@ -5,13 +5,13 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Final
 
-from infra.files import private_files
-from infra.settings import Settings
-from infra.storage.mounts import network_file_system
-from infra.storage.resolve import is_local, storage_at
-from infra.storage.storage import Storage
-from ledger.delta.fence import Held, Unclaimed
-from views.errors import TandemError
+from tandem.infra.files import private_files
+from tandem.infra.settings import Settings
+from tandem.infra.storage.mounts import network_file_system
+from tandem.infra.storage.resolve import is_local, storage_at
+from tandem.infra.storage.storage import Storage
+from tandem.ledger.delta.fence import Held, Unclaimed
+from tandem.views.errors import TandemError
 
 _FOLDER: Final = "tables"
 _CONTROL: Final = "control"

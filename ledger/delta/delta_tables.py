@@ -20,13 +20,13 @@ from deltalake.exceptions import CommitFailedError, DeltaError, TableNotFoundErr
 from deltalake.transaction import AddAction
 from deltalake.writer.properties import ColumnProperties
 
-from infra.storage.resolve import storage_at
-from infra.storage.storage import Storage
-from ledger.delta import fence, state_format
-from ledger.delta.addresses import Tables
-from ledger.delta.errors import FAILURES, Conflict, Unreadable, Unwritable, Vanished, reason, unreadable
-from ledger.delta.fence import Held
-from views.arrow.python_values import do_without_pandas
+from tandem.infra.storage.resolve import storage_at
+from tandem.infra.storage.storage import Storage
+from tandem.ledger.delta import fence, state_format
+from tandem.ledger.delta.addresses import Tables
+from tandem.ledger.delta.errors import FAILURES, Conflict, Unreadable, Unwritable, Vanished, reason, unreadable
+from tandem.ledger.delta.fence import Held
+from tandem.views.arrow.python_values import do_without_pandas
 
 T = TypeVar("T")
 PLAIN: Final = {

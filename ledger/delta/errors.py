@@ -13,9 +13,9 @@ from typing import Final, NoReturn
 import pyarrow as pa
 from deltalake.exceptions import DeltaError
 
-from infra.storage.refused import ADVICE, refused
-from infra.storage.resolve import is_local
-from views.errors import TandemError
+from tandem.infra.storage.refused import ADVICE, refused
+from tandem.infra.storage.resolve import is_local
+from tandem.views.errors import TandemError
 
 FAILURES: Final = (DeltaError, OSError, ValueError, pa.ArrowException)
 """The errors of delta-rs and Arrow for damaged logs and files, absent servers and full disks."""

@@ -13,7 +13,7 @@ table.
 
 from typing import Final, Protocol
 
-from views.errors import TandemError
+from tandem.views.errors import TandemError
 
 APPLICATION: Final = "tandem.lease"
 """The Delta application id of tokens."""

@@ -16,10 +16,10 @@ from uuid import uuid4
 import pyarrow as pa
 from deltalake import DeltaTable
 
-from ledger.delta import delta_tables
-from ledger.delta.addresses import Tables
-from ledger.delta.errors import Conflict, Unwritable
-from ledger.delta.watched_table import Watched
+from tandem.ledger.delta import delta_tables
+from tandem.ledger.delta.addresses import Tables
+from tandem.ledger.delta.errors import Conflict, Unwritable
+from tandem.ledger.delta.watched_table import Watched
 
 T = TypeVar("T")
 

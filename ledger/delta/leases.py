@@ -23,12 +23,12 @@ from uuid import uuid4
 import pyarrow as pa
 from deltalake import DeltaTable
 
-from ledger.delta import delta_tables
-from ledger.delta.addresses import Tables
-from ledger.delta.errors import Conflict, Unwritable, Vanished
-from ledger.delta.fence import LeaseLost
-from ledger.delta.locks import LockTimeout
-from views.errors import TandemError
+from tandem.ledger.delta import delta_tables
+from tandem.ledger.delta.addresses import Tables
+from tandem.ledger.delta.errors import Conflict, Unwritable, Vanished
+from tandem.ledger.delta.fence import LeaseLost
+from tandem.ledger.delta.locks import LockTimeout
+from tandem.views.errors import TandemError
 
 DURATION_S: Final = 30.0
 """How long a lease lasts that is not renewed: what a killed holder delays another machine."""

@@ -3,9 +3,9 @@
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-from infra.storage.resolve import storage_at
-from infra.storage.storage import Storage
-from ledger.delta.addresses import Tables
+from tandem.infra.storage.resolve import storage_at
+from tandem.infra.storage.storage import Storage
+from tandem.ledger.delta.addresses import Tables
 
 
 @dataclass(frozen=True)

@@ -18,7 +18,7 @@ from datetime import datetime
 from pathlib import Path
 from typing import Final
 
-from views.errors import TandemError
+from tandem.views.errors import TandemError
 
 # C's struct flock: its layout, and the indexes of the lock's kind and its holder.
 _FLOCK: Final = ("qqihh", 3, 2) if sys.platform == "darwin" else ("hhqqi4x", 0, 4)

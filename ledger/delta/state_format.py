@@ -7,7 +7,7 @@ no command reads or writes a state of another format. The records of the log out
 import re
 from typing import Final
 
-from views.errors import TandemError
+from tandem.views.errors import TandemError
 
 FORMAT: Final = 3
 """The format that this version reads and writes. States of before the first marker have none."""

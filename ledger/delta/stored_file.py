@@ -3,8 +3,8 @@
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from ledger.delta.errors import unreadable
-from ledger.delta.location import Location
+from tandem.ledger.delta.errors import unreadable
+from tandem.ledger.delta.location import Location
 
 
 def opened(place: Location, path: str, *, verified: bool = False) -> pq.ParquetFile:

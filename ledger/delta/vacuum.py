@@ -27,9 +27,9 @@ from dataclasses import dataclass
 
 from deltalake import DeltaTable
 
-from ledger.delta import delta_tables
-from ledger.delta.errors import FAILURES, Conflict, Unwritable, reason
-from ledger.delta.fence import Held
+from tandem.ledger.delta import delta_tables
+from tandem.ledger.delta.errors import FAILURES, Conflict, Unwritable, reason
+from tandem.ledger.delta.fence import Held
 
 
 @dataclass(frozen=True)

@@ -6,10 +6,10 @@ from typing import Final, Generic, TypeVar
 
 from deltalake import DeltaTable
 
-from infra.storage.resolve import storage_at
-from infra.storage.storage import Head, Storage
-from ledger.delta import delta_tables
-from ledger.delta.addresses import Tables
+from tandem.infra.storage.resolve import storage_at
+from tandem.infra.storage.storage import Head, Storage
+from tandem.ledger.delta import delta_tables
+from tandem.ledger.delta.addresses import Tables
 
 T = TypeVar("T")
 POLL_REQUESTS: Final = 2

@@ -8,11 +8,11 @@ from typing import Any, Final
 import pyarrow as pa
 from deltalake import DeltaTable
 
-from ledger.delta import delta_tables
-from ledger.delta.addresses import Tables
-from ledger.delta.location import Location
-from views.source.offset_ranges import Interval, Partition, Ranges
-from views.source.source import INDEX
+from tandem.ledger.delta import delta_tables
+from tandem.ledger.delta.addresses import Tables
+from tandem.ledger.delta.location import Location
+from tandem.views.source.offset_ranges import Interval, Partition, Ranges
+from tandem.views.source.source import INDEX
 
 
 @dataclass(frozen=True)

@@ -15,13 +15,13 @@ import duckdb
 import msgspec
 import pyarrow as pa
 
-from ledger.delta.location import Location
-from ledger.delta.stored_file import opened
-from ledger.files.scan import stored
-from ledger.files.splits import Slice
-from views.kernel.deduplicate import identity_columns
-from views.source.source import Source
-from views.sql.engine import query, quoted
+from tandem.ledger.delta.location import Location
+from tandem.ledger.delta.stored_file import opened
+from tandem.ledger.files.scan import stored
+from tandem.ledger.files.splits import Slice
+from tandem.views.kernel.deduplicate import identity_columns
+from tandem.views.source.source import Source
+from tandem.views.sql.engine import query, quoted
 
 _PREFIX: Final = "_identity_hash_"
 _EVENTS: Final = "hashed_events"
@@ -29,7 +29,7 @@ _EVENTS: Final = "hashed_events"
 
 @dataclass(frozen=True)
 class IdentityHash:
-    """The column with the hash of these columns: a `ledger.files.scan.Made`."""
+    """The column with the hash of these columns: a `tandem.ledger.files.scan.Made`."""
 
     columns: tuple[str, ...]
 

@@ -8,12 +8,12 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
-from ledger.delta.errors import unreadable
-from ledger.delta.location import Location
-from ledger.delta.stored_file import opened
-from ledger.files.file_ranges import Columns, FileRange
-from ledger.files.splits import Slice
-from views.source.offset_ranges import Ranges
+from tandem.ledger.delta.errors import unreadable
+from tandem.ledger.delta.location import Location
+from tandem.ledger.delta.stored_file import opened
+from tandem.ledger.files.file_ranges import Columns, FileRange
+from tandem.ledger.files.splits import Slice
+from tandem.views.source.offset_ranges import Ranges
 
 _MOST_BYTES: Final = 64 << 20
 

@@ -9,8 +9,8 @@ from dataclasses import dataclass
 from itertools import pairwise
 from math import ceil
 
-from ledger.files.file_ranges import FileRange
-from views.source.offset_ranges import EMPTY, Interval, Partition, Ranges
+from tandem.ledger.files.file_ranges import FileRange
+from tandem.views.source.offset_ranges import EMPTY, Interval, Partition, Ranges
 
 
 @dataclass(frozen=True)

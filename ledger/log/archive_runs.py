@@ -14,13 +14,13 @@ from typing import Any, Final
 
 import pyarrow as pa
 
-from ledger.delta import delta_tables
-from ledger.delta.addresses import Tables
-from ledger.delta.journal import Journal, Row, Snapshot
-from ledger.log.counts import Counts
-from ledger.log.positions import LOG_START, Position
-from views.errors import TandemError
-from views.source.offset_ranges import Offsets, Partition
+from tandem.ledger.delta import delta_tables
+from tandem.ledger.delta.addresses import Tables
+from tandem.ledger.delta.journal import Journal, Row, Snapshot
+from tandem.ledger.log.counts import Counts
+from tandem.ledger.log.positions import LOG_START, Position
+from tandem.views.errors import TandemError
+from tandem.views.source.offset_ranges import Offsets, Partition
 
 APP_ID: Final = "tandem.archive"
 """The Delta application id of every write to archive, events and quarantine."""

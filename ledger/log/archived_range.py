@@ -3,10 +3,10 @@
 from dataclasses import dataclass, field
 from datetime import datetime
 
-from ledger.delta.addresses import Tables
-from ledger.log import archive_runs
-from ledger.log.positions import LOG_START, Position, ranges
-from views.source.offset_ranges import Offsets, Ranges
+from tandem.ledger.delta.addresses import Tables
+from tandem.ledger.log import archive_runs
+from tandem.ledger.log.positions import LOG_START, Position, ranges
+from tandem.views.source.offset_ranges import Offsets, Ranges
 
 
 @dataclass(frozen=True)

@@ -7,9 +7,9 @@ TandemError
 
 from collections.abc import Iterable, Mapping
 
-from ledger.log.counts import Counts
-from views.errors import TandemError
-from views.source.offset_ranges import Offsets, Partition, Ranges
+from tandem.ledger.log.counts import Counts
+from tandem.views.errors import TandemError
+from tandem.views.source.offset_ranges import Offsets, Partition, Ranges
 
 
 class Unclosed(TandemError):

@@ -8,12 +8,12 @@ from typing import Final
 
 import pyarrow as pa
 
-from ledger.delta.addresses import Tables
-from ledger.delta.journal import Journal, Row, Snapshot
-from ledger.delta.watched_table import Watched
-from ledger.log.positions import Position
-from views.errors import TandemError
-from views.source.offset_ranges import Ranges
+from tandem.ledger.delta.addresses import Tables
+from tandem.ledger.delta.journal import Journal, Row, Snapshot
+from tandem.ledger.delta.watched_table import Watched
+from tandem.ledger.log.positions import Position
+from tandem.views.errors import TandemError
+from tandem.views.source.offset_ranges import Ranges
 
 
 class UnknownGap(TandemError):

@@ -14,8 +14,8 @@ from typing import Annotated, Final, Literal
 import msgspec
 from msgspec import Meta
 
-from views.errors import TandemError
-from views.source.offset_ranges import Interval, Overlap, Partition, Ranges
+from tandem.views.errors import TandemError
+from tandem.views.source.offset_ranges import Interval, Overlap, Partition, Ranges
 
 FILE: Final = "manifest.json"
 FORMAT: Final = 1
@@ -65,7 +65,7 @@ class Stretch(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class Gap(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """Offsets that the log had lost when they were archived, as views.source.offset_ranges.Ranges.to_json writes them."""
+    """Offsets that the log had lost when they were archived, as tandem.views.source.offset_ranges.Ranges.to_json writes them."""
 
     reason: str
     ranges: dict[str, dict[str, list[tuple[int, int]]]]

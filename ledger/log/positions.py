@@ -11,8 +11,8 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import Final, Self
 
-from views.errors import TandemError
-from views.source.offset_ranges import Offsets, Partition, Ranges
+from tandem.views.errors import TandemError
+from tandem.views.source.offset_ranges import Offsets, Partition, Ranges
 
 
 @dataclass(frozen=True)

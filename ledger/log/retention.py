@@ -5,7 +5,7 @@ from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from typing import Any, Self
 
-from views.instant import utc_text
+from tandem.views.instant import utc_text
 
 _DELETE = "delete"
 # An upper bound of what Kafka adds to a record in a batch of its own: a partition is never full sooner than estimated.

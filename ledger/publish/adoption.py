@@ -3,12 +3,12 @@
 from collections.abc import Container
 from datetime import datetime
 
-from ledger.delta.addresses import Tables
-from ledger.publish import documents, releases
-from ledger.publish.releases import Release
-from views.document.document import document_of
-from views.fingerprint.fingerprint import decoder_fingerprint, fingerprint
-from views.project.project import Project
+from tandem.ledger.delta.addresses import Tables
+from tandem.ledger.publish import documents, releases
+from tandem.ledger.publish.releases import Release
+from tandem.views.document.document import document_of
+from tandem.views.fingerprint.fingerprint import decoder_fingerprint, fingerprint
+from tandem.views.project.project import Project
 
 
 def adopt(tables: Tables, project: Project, *, by: str, at: datetime, over: Container[int] = ()) -> Release:

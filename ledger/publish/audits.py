@@ -16,9 +16,9 @@ from typing import Any, Final, Literal
 
 import pyarrow as pa
 
-from ledger.delta.addresses import Tables
-from ledger.delta.journal import Journal, Row
-from ledger.log.positions import Position
+from tandem.ledger.delta.addresses import Tables
+from tandem.ledger.delta.journal import Journal, Row
+from tandem.ledger.log.positions import Position
 
 Obstacle = Literal["bridge", "damage", "gap"]
 
@@ -36,7 +36,7 @@ class Figures:
         smape: the symmetric mean absolute percentage error, from 0 to 2.
         tolerance: a fraction of the larger answer; for quantiles a distance of ranks as a fraction of all values, unless the view
             declares one.
-        cause: what explains the differences (views.verify.cause).
+        cause: what explains the differences (tandem.views.verify.cause).
         examples: JSON objects of `row`, `served`, `found` and `only`, the one side that has the row.
     """
 

@@ -8,10 +8,10 @@ from typing import Any
 import pyarrow as pa
 from deltalake import DeltaTable
 
-from ledger.delta.addresses import Tables
-from ledger.delta.delta_tables import damaged, open_table
-from ledger.delta.errors import Unreadable
-from ledger.log.positions import Position
+from tandem.ledger.delta.addresses import Tables
+from tandem.ledger.delta.delta_tables import damaged, open_table
+from tandem.ledger.delta.errors import Unreadable
+from tandem.ledger.log.positions import Position
 
 Windows = tuple[datetime, datetime]
 """Half-open bounds of window starts."""

@@ -2,12 +2,12 @@
 
 from collections.abc import Iterable
 
-from ledger.delta.addresses import Tables
-from ledger.log import archive_runs, gaps
-from ledger.log.gaps import Gap
-from ledger.log.positions import LOG_START, ranges
-from ledger.publish.publications import Publication
-from views.errors import TandemError
+from tandem.ledger.delta.addresses import Tables
+from tandem.ledger.log import archive_runs, gaps
+from tandem.ledger.log.gaps import Gap
+from tandem.ledger.log.positions import LOG_START, ranges
+from tandem.ledger.publish.publications import Publication
+from tandem.views.errors import TandemError
 
 
 class ShorterHistory(TandemError):

@@ -8,8 +8,8 @@ from typing import Any, Final
 
 import pyarrow as pa
 
-from ledger.delta.addresses import Tables
-from ledger.delta.journal import Journal, Row
+from tandem.ledger.delta.addresses import Tables
+from tandem.ledger.delta.journal import Journal, Row
 
 SCHEMA: Final = pa.schema(
     [("at", pa.timestamp("us", "UTC")), ("release", pa.int64()), ("against", pa.int64()), ("views", pa.string())]

@@ -1,11 +1,11 @@
-"""The documents of releases: their definitions as data, for readers that import no code of a project (views.document)."""
+"""The documents of releases: their definitions as data, for readers that import no code of a project (tandem.views.document)."""
 
 from typing import Final
 
 import pyarrow as pa
 
-from ledger.delta.addresses import Tables
-from ledger.delta.journal import Journal, Row, Snapshot
+from tandem.ledger.delta.addresses import Tables
+from tandem.ledger.delta.journal import Journal, Row, Snapshot
 
 SCHEMA: Final = pa.schema([("release", pa.int64()), ("document", pa.binary())])
 

@@ -3,10 +3,10 @@
 from collections.abc import Callable
 from datetime import datetime
 
-from ledger.delta.addresses import Tables
-from ledger.publish import adoption, publications
-from ledger.publish.publications import Publication
-from views.project.project import Project
+from tandem.ledger.delta.addresses import Tables
+from tandem.ledger.publish import adoption, publications
+from tandem.ledger.publish.publications import Publication
+from tandem.views.project.project import Project
 
 
 def live(tables: Tables, working_tree: Callable[[], Project], *, by: str, at: datetime) -> Publication:

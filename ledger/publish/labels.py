@@ -8,13 +8,13 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from datetime import timedelta
 
-from ledger.delta.addresses import Tables
-from ledger.log.counts import add
-from ledger.log.positions import Position
-from ledger.publish.publications import Publication
-from ledger.realtime.follower import Follower
-from ledger.realtime.tiling import chain
-from views.source.watermark import Maxima, later, watermark
+from tandem.ledger.delta.addresses import Tables
+from tandem.ledger.log.counts import add
+from tandem.ledger.log.positions import Position
+from tandem.ledger.publish.publications import Publication
+from tandem.ledger.realtime.follower import Follower
+from tandem.ledger.realtime.tiling import chain
+from tandem.views.source.watermark import Maxima, later, watermark
 
 
 @dataclass(frozen=True)

@@ -6,9 +6,9 @@ from datetime import datetime
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from ledger.publish.batch_parts import Part, Windows
-from views.source.event import TIMESTAMP
-from views.windows import WINDOW_COLUMNS
+from tandem.ledger.publish.batch_parts import Part, Windows
+from tandem.views.source.event import TIMESTAMP
+from tandem.views.windows import WINDOW_COLUMNS
 
 
 def still_live(states: pa.Table, later: Sequence[Part]) -> pa.Table:

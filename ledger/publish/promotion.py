@@ -8,14 +8,14 @@ from collections.abc import Callable
 from dataclasses import replace
 from datetime import datetime
 
-from ledger.delta.addresses import Tables
-from ledger.log.positions import Position, distance
-from ledger.publish import publications, standing
-from ledger.publish.publications import Kind, Publication
-from ledger.publish.standing import Followed, Record
-from ledger.realtime.commit_files import spans_of
-from ledger.realtime.tiling import chain
-from views.errors import TandemError
+from tandem.ledger.delta.addresses import Tables
+from tandem.ledger.log.positions import Position, distance
+from tandem.ledger.publish import publications, standing
+from tandem.ledger.publish.publications import Kind, Publication
+from tandem.ledger.publish.standing import Followed, Record
+from tandem.ledger.realtime.commit_files import spans_of
+from tandem.ledger.realtime.tiling import chain
+from tandem.views.errors import TandemError
 
 
 class NotReady(TandemError):

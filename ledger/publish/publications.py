@@ -14,19 +14,19 @@ from typing import Any, Final, Literal
 
 import pyarrow as pa
 
-from ledger.delta.addresses import Tables
-from ledger.delta.journal import Journal, Row, Snapshot
-from ledger.delta.watched_table import Watched
-from ledger.log.counts import Counts
-from ledger.log.positions import LOG_START, Position
-from ledger.publish.batch_parts import BatchView, versions
-from ledger.realtime.commit_files import spans_of
-from ledger.realtime.tiling import boundary, chain
-from views.errors import TandemError
-from views.source.watermark import Maxima, maxima_from_json, maxima_to_json
+from tandem.ledger.delta.addresses import Tables
+from tandem.ledger.delta.journal import Journal, Row, Snapshot
+from tandem.ledger.delta.watched_table import Watched
+from tandem.ledger.log.counts import Counts
+from tandem.ledger.log.positions import LOG_START, Position
+from tandem.ledger.publish.batch_parts import BatchView, versions
+from tandem.ledger.realtime.commit_files import spans_of
+from tandem.ledger.realtime.tiling import boundary, chain
+from tandem.views.errors import TandemError
+from tandem.views.source.watermark import Maxima, maxima_from_json, maxima_to_json
 
 Kind = Literal["initial", "recompute", "apply", "promote", "rollback", "resume"]
-"""apply: a state that is not live yet (ledger.publish.standing). After a rollback no recompute publishes before a resume."""
+"""apply: a state that is not live yet (tandem.ledger.publish.standing). After a rollback no recompute publishes before a resume."""
 
 
 class NotPublishable(TandemError):
@@ -48,7 +48,7 @@ class Publication:
         watermarks: at the cut, by source, in microseconds since 1970.
         after_final: by view name, how many events arrived for windows that answers of this fingerprint had labelled final.
         repaired: by source, how many duplicates the speed layer had counted as events since the cut before; without a source
-            for which this cannot be computed (ledger.publish.repaired).
+            for which this cannot be computed (tandem.ledger.publish.repaired).
         gaps: the names of the gaps that the batch views were built without.
         why: the reason that the operator gave.
     """

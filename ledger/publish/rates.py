@@ -8,8 +8,8 @@ from typing import Final
 
 import pyarrow as pa
 
-from ledger.delta.addresses import Tables
-from ledger.delta.journal import Journal
+from tandem.ledger.delta.addresses import Tables
+from tandem.ledger.delta.journal import Journal
 
 _LAST: Final = 5
 

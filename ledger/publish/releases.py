@@ -11,9 +11,9 @@ from typing import Final
 
 import pyarrow as pa
 
-from ledger.delta.addresses import Tables
-from ledger.delta.journal import Journal, Row, Snapshot
-from views.errors import TandemError
+from tandem.ledger.delta.addresses import Tables
+from tandem.ledger.delta.journal import Journal, Row, Snapshot
+from tandem.views.errors import TandemError
 
 
 class NoRelease(TandemError):

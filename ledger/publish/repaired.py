@@ -1,11 +1,11 @@
 """How many duplicates the speed layer counted as events, because they arrived beyond the source's dedup window."""
 
-from ledger.delta.addresses import Tables
-from ledger.log.counts import NOTHING, Counts, plus
-from ledger.log.positions import Position
-from ledger.publish.publications import Publication
-from ledger.realtime.follower import Follower
-from ledger.realtime.tiling import chain
+from tandem.ledger.delta.addresses import Tables
+from tandem.ledger.log.counts import NOTHING, Counts, plus
+from tandem.ledger.log.positions import Position
+from tandem.ledger.publish.publications import Publication
+from tandem.ledger.realtime.follower import Follower
+from tandem.ledger.realtime.tiling import chain
 
 
 def repaired(

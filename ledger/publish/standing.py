@@ -12,11 +12,11 @@ from typing import Final, Literal
 
 import pyarrow as pa
 
-from ledger.delta.addresses import Tables
-from ledger.delta.journal import Journal, Row, Snapshot
-from ledger.log.positions import LOG_START, Position
-from ledger.publish import publications
-from ledger.publish.publications import NotPublishable, Publication, retained
+from tandem.ledger.delta.addresses import Tables
+from tandem.ledger.delta.journal import Journal, Row, Snapshot
+from tandem.ledger.log.positions import LOG_START, Position
+from tandem.ledger.publish import publications
+from tandem.ledger.publish.publications import NotPublishable, Publication, retained
 
 Stage = Literal["applied", "built", "failed", "retired"]
 """applied: its realtime tables are updated, its batch views are being built. built: both exist. failed: it can no longer be

@@ -11,13 +11,13 @@ from typing import Any, Final
 import pyarrow as pa
 from deltalake import DeltaTable
 
-from ledger.delta import delta_tables
-from ledger.delta.addresses import Tables
-from ledger.delta.errors import unreadable
-from ledger.log.counts import Counts
-from ledger.log.positions import Position
-from ledger.realtime.commits import Commit, Span
-from views.source.watermark import maxima_from_json, maxima_to_json
+from tandem.ledger.delta import delta_tables
+from tandem.ledger.delta.addresses import Tables
+from tandem.ledger.delta.errors import unreadable
+from tandem.ledger.log.counts import Counts
+from tandem.ledger.log.positions import Position
+from tandem.ledger.realtime.commits import Commit, Span
+from tandem.views.source.watermark import maxima_from_json, maxima_to_json
 
 SCHEMA: Final = pa.schema(
     [

@@ -5,10 +5,10 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Literal
 
-from ledger.log.counts import NOTHING, Counts
-from ledger.log.positions import Position
-from views.errors import TandemError
-from views.source.watermark import Maxima
+from tandem.ledger.log.counts import NOTHING, Counts
+from tandem.ledger.log.positions import Position
+from tandem.views.errors import TandemError
+from tandem.views.source.watermark import Maxima
 
 Kind = Literal["fold", "bridge", "epoch", "cut"]
 """fold: the partials of a range. bridge: a range without contributions, which readers cross once a batch view covers it.

@@ -8,11 +8,11 @@ grows between two cuts.
 from collections.abc import Callable, Iterable, Sequence
 from typing import Final, TypeVar
 
-from ledger.log.counts import add, plus
-from ledger.log.positions import Position, distance
-from ledger.realtime.commits import Commit, Span
-from views.errors import TandemError
-from views.source.watermark import later, newest
+from tandem.ledger.log.counts import add, plus
+from tandem.ledger.log.positions import Position, distance
+from tandem.ledger.realtime.commits import Commit, Span
+from tandem.views.errors import TandemError
+from tandem.views.source.watermark import later, newest
 
 Merge = Callable[[str, Sequence[bytes]], bytes]
 """A view's fingerprint and partials of disjoint ranges as Arrow IPC bytes, to one partial's bytes."""

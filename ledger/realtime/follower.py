@@ -5,13 +5,13 @@ from dataclasses import dataclass, field
 
 from deltalake import DeltaTable
 
-from ledger.delta import delta_tables
-from ledger.delta.addresses import Tables
-from ledger.delta.errors import Vanished
-from ledger.delta.watched_table import Watched
-from ledger.realtime.commit_files import read_commit
-from ledger.realtime.commits import Commit
-from ledger.realtime.compaction import in_order
+from tandem.ledger.delta import delta_tables
+from tandem.ledger.delta.addresses import Tables
+from tandem.ledger.delta.errors import Vanished
+from tandem.ledger.delta.watched_table import Watched
+from tandem.ledger.realtime.commit_files import read_commit
+from tandem.ledger.realtime.commits import Commit
+from tandem.ledger.realtime.compaction import in_order
 
 _LOOKS = 3
 

@@ -9,10 +9,10 @@ from typing import Any, Final
 
 import msgspec
 
-from ledger.log.positions import Position
-from ledger.realtime.commit_files import from_rows, row_values
-from ledger.realtime.commits import Commit
-from views.errors import TandemError
+from tandem.ledger.log.positions import Position
+from tandem.ledger.realtime.commit_files import from_rows, row_values
+from tandem.ledger.realtime.commits import Commit
+from tandem.views.errors import TandemError
 
 LOOK_S: Final = 0.25
 """Seconds between two polls of the tables by a hot tail, at least: no answer waits for the hand-over."""

@@ -7,9 +7,9 @@ from typing import BinaryIO, Final
 
 import msgspec
 
-from ledger.log.positions import Position
-from ledger.realtime.hot_chain import HotChange, decoded, encoded
-from views.errors import TandemError
+from tandem.ledger.log.positions import Position
+from tandem.ledger.realtime.hot_chain import HotChange, decoded, encoded
+from tandem.views.errors import TandemError
 
 _HEAD: Final = struct.Struct(">I")
 _MOST: Final = 1 << 30

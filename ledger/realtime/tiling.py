@@ -7,8 +7,8 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Generic, TypeVar
 
-from ledger.log.positions import Position
-from ledger.realtime.commits import Span
+from tandem.ledger.log.positions import Position
+from tandem.ledger.realtime.commits import Span
 
 SpanT = TypeVar("SpanT", bound=Span)
 

@@ -5,9 +5,9 @@ from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from datetime import datetime
 
-from serving.access.oidc import Oidc
-from serving.access.rights import Principal
-from serving.access.tokens import PREFIX, Tokens
+from tandem.serving.access.oidc import Oidc
+from tandem.serving.access.rights import Principal
+from tandem.serving.access.tokens import PREFIX, Tokens
 
 
 @dataclass(frozen=True)

@@ -6,11 +6,11 @@ from pathlib import Path
 
 import msgspec
 
-from ledger.delta.addresses import Tables
-from serving.access import tokens
-from serving.access.rights import Rights
-from serving.access.tokens import Token, TokenError
-from views.errors import TandemError
+from tandem.ledger.delta.addresses import Tables
+from tandem.serving.access import tokens
+from tandem.serving.access.rights import Rights
+from tandem.serving.access.tokens import Token, TokenError
+from tandem.views.errors import TandemError
 
 
 class _Stored(msgspec.Struct, forbid_unknown_fields=True):

@@ -7,7 +7,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Any, TypeVar
 
-from serving.access.fair_queue import FairQueue
+from tandem.serving.access.fair_queue import FairQueue
 
 T = TypeVar("T")
 

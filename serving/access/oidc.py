@@ -15,10 +15,10 @@ from urllib.parse import urlsplit
 from joserfc import jws, jwt
 from joserfc.errors import JoseError
 
-from infra import settings
-from serving.access.oidc_keys import Fetch, KeySet, OidcError, fetch
-from serving.access.rights import Principal, Rights, parse_rights
-from views.errors import TandemError
+from tandem.infra import settings
+from tandem.serving.access.oidc_keys import Fetch, KeySet, OidcError, fetch
+from tandem.serving.access.rights import Principal, Rights, parse_rights
+from tandem.views.errors import TandemError
 
 NO_TYPE: Final = "none"
 """How settings write the type of a token whose header has no `typ`."""

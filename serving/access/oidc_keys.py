@@ -22,7 +22,7 @@ import msgspec
 from joserfc import jwk
 from joserfc.errors import JoseError
 
-from views.errors import TandemError, said_by
+from tandem.views.errors import TandemError, said_by
 
 START_S: Final = 3.0
 FETCH_S: Final = 10.0

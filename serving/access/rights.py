@@ -7,9 +7,9 @@ from typing import Any, Final, Literal, Self, cast, get_args
 
 import pyarrow as pa
 
-from serving.read.selection import BadSelection, parse_keys
-from views.errors import TandemError, listed
-from views.view import View
+from tandem.serving.read.selection import BadSelection, parse_keys
+from tandem.views.errors import TandemError, listed
+from tandem.views.view import View
 
 Verb = Literal["read", "sql", "ingest", "admin"]
 """read: rows of views. sql: SQL statements. ingest: writing events. admin: runs of commands. None implies another."""

@@ -18,12 +18,12 @@ from typing import Final, TypeAlias
 
 import pyarrow as pa
 
-from ledger.delta.addresses import Tables
-from ledger.delta.errors import Unreadable
-from ledger.delta.journal import Journal, Row, Snapshot
-from ledger.delta.watched_table import Watched
-from serving.access.rights import Principal, Rights
-from views.errors import TandemError, listed
+from tandem.ledger.delta.addresses import Tables
+from tandem.ledger.delta.errors import Unreadable
+from tandem.ledger.delta.journal import Journal, Row, Snapshot
+from tandem.ledger.delta.watched_table import Watched
+from tandem.serving.access.rights import Principal, Rights
+from tandem.views.errors import TandemError, listed
 
 PREFIX: Final = "tandem_"
 FRESH_S: Final = 0.05

@@ -7,16 +7,30 @@ from typing import Final
 
 import msgspec
 
-from serving.code.messages import FILES, TO_CHILD, VALUES, Denied, Done, Limits, Load, Read, Run, column_of, encode, pack, written
-from serving.ingest.trial_decode import read
-from serving.sandbox import frames
-from serving.sandbox.bounds import bound_files, bound_memory
-from serving.sandbox.confine import CannotConfine, confine
-from views.document.document import document_of
-from views.errors import TandemError, said_by
-from views.project.project import Project, load_files
-from views.remote_code import grouped, merged, presented
-from views.sql import engine
+from tandem.serving.code.messages import (
+    FILES,
+    TO_CHILD,
+    VALUES,
+    Denied,
+    Done,
+    Limits,
+    Load,
+    Read,
+    Run,
+    column_of,
+    encode,
+    pack,
+    written,
+)
+from tandem.serving.ingest.trial_decode import read
+from tandem.serving.sandbox import frames
+from tandem.serving.sandbox.bounds import bound_files, bound_memory
+from tandem.serving.sandbox.confine import CannotConfine, confine
+from tandem.views.document.document import document_of
+from tandem.views.errors import TandemError, said_by
+from tandem.views.project.project import Project, load_files
+from tandem.views.remote_code import grouped, merged, presented
+from tandem.views.sql import engine
 
 _METHODS: Final = {"merge": merged, "present": presented, "group": grouped}
 _MOST: Final = 1 << 40

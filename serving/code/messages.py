@@ -11,9 +11,9 @@ from datetime import datetime
 import msgspec
 import pyarrow as pa
 
-from serving.sandbox.bounds import MIB
-from views.errors import TandemError
-from views.remote_code import Call
+from tandem.serving.sandbox.bounds import MIB
+from tandem.views.errors import TandemError
+from tandem.views.remote_code import Call
 
 
 class Limits(msgspec.Struct, frozen=True, kw_only=True):

@@ -11,15 +11,15 @@ from typing import Final
 import msgspec
 import pyarrow as pa
 
-from serving.code.messages import OF_CHILD, Denied, Limits, Load, Read, Run, column_of, encode, pack, written
-from serving.code.zygote import Nursery
-from serving.ingest.trial_decode import Reading
-from serving.read.outcome import ReadFailed
-from serving.sandbox import frames
-from serving.sandbox.bounds import MIB
-from serving.sandbox.child_processes import Child, Within
-from views.remote_code import Call
-from views.source.source import Source
+from tandem.serving.code.messages import OF_CHILD, Denied, Limits, Load, Read, Run, column_of, encode, pack, written
+from tandem.serving.code.zygote import Nursery
+from tandem.serving.ingest.trial_decode import Reading
+from tandem.serving.read.outcome import ReadFailed
+from tandem.serving.sandbox import frames
+from tandem.serving.sandbox.bounds import MIB
+from tandem.serving.sandbox.child_processes import Child, Within
+from tandem.views.remote_code import Call
+from tandem.views.source.source import Source
 
 AGAIN_S: Final = 30.0
 """How long a request that ended the process is not repeated: every other caller would have to wait for each try."""
@@ -57,7 +57,7 @@ class ReleaseCode:
             return self._started()
 
     def run(self, call: Call, column: pa.Array, expected: pa.DataType) -> pa.Array:
-        """See views.remote_code.Run. Raises CodeFailed."""
+        """See tandem.views.remote_code.Run. Raises CodeFailed."""
         part = f"window: {call.part}" if call.method == "group" else f"measure {call.part!r}: {call.method}"
         what = f"view {call.view!r}, {part}"
         body = encode(Run(call))

@@ -9,18 +9,18 @@ from datetime import datetime
 from pathlib import Path
 from typing import Final
 
-from infra.folders import IMPORTED
-from ledger.delta.addresses import Tables
-from ledger.publish import documents
-from ledger.publish.releases import Release
-from serving.code.messages import Limits
-from serving.code.release import CodeFailed, ReleaseCode
-from serving.code.zygote import Nursery
-from serving.ingest.trial_decode import Reading, read
-from views.document.described_definitions import decoded_elsewhere
-from views.document.project_from_document import from_document, is_current
-from views.project.project import Project
-from views.source.source import Source
+from tandem.infra.folders import IMPORTED
+from tandem.ledger.delta.addresses import Tables
+from tandem.ledger.publish import documents
+from tandem.ledger.publish.releases import Release
+from tandem.serving.code.messages import Limits
+from tandem.serving.code.release import CodeFailed, ReleaseCode
+from tandem.serving.code.zygote import Nursery
+from tandem.serving.ingest.trial_decode import Reading, read
+from tandem.views.document.described_definitions import decoded_elsewhere
+from tandem.views.document.project_from_document import from_document, is_current
+from tandem.views.project.project import Project
+from tandem.views.source.source import Source
 
 IDLE_S: Final = 10.0
 """How long the process of a release that is not live may wait for the next request."""

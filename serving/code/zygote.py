@@ -5,12 +5,12 @@ from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import Final
 
-from serving.code.messages import Limits, encode
-from serving.read.outcome import ReadFailed
-from serving.sandbox import frames
-from serving.sandbox.child_processes import CannotStart, Child, Zygote
+from tandem.serving.code.messages import Limits, encode
+from tandem.serving.read.outcome import ReadFailed
+from tandem.serving.sandbox import frames
+from tandem.serving.sandbox.child_processes import CannotStart, Child, Zygote
 
-_TRADE: Final = "serving.code.child"
+_TRADE: Final = "tandem.serving.code.child"
 
 
 @dataclass

@@ -11,19 +11,19 @@ from starlette.middleware.gzip import GZipMiddleware
 from starlette.responses import Response
 from starlette.types import Receive, Scope, Send
 
-from serving.http.answers.cache import Gone
-from serving.http.models import openapi as documented
-from serving.http.protocol import problem
-from serving.http.queries import fast_path
-from serving.http.requests.direct import COMPRESSED, LEVEL, Direct
-from serving.http.requests.gate import Gated, gated
-from serving.http.requests.middleware import Wire
-from serving.http.requests.pieces import Pieces
-from serving.http.requests.server import Server
-from serving.http.routes import ROUTERS
-from serving.http.routes import rows as rows_of_views
-from serving.read.selection import BadSelection
-from views.errors import TandemError
+from tandem.serving.http.answers.cache import Gone
+from tandem.serving.http.models import openapi as documented
+from tandem.serving.http.protocol import problem
+from tandem.serving.http.queries import fast_path
+from tandem.serving.http.requests.direct import COMPRESSED, LEVEL, Direct
+from tandem.serving.http.requests.gate import Gated, gated
+from tandem.serving.http.requests.middleware import Wire
+from tandem.serving.http.requests.pieces import Pieces
+from tandem.serving.http.requests.server import Server
+from tandem.serving.http.routes import ROUTERS
+from tandem.serving.http.routes import rows as rows_of_views
+from tandem.serving.read.selection import BadSelection
+from tandem.views.errors import TandemError
 
 _ABOUT: Final = """Exact answers from a log: batch, speed, and one merged view of both.
 

@@ -8,38 +8,38 @@ from typing import Final
 
 from structlog.typing import FilteringBoundLogger
 
-from infra.logs.telling import Lines
-from infra.settings import Settings
-from infra.settings import secrets as secrets_of
-from ledger.delta.addresses import Tables
-from serving.access.authentication import Identities
-from serving.access.fair_pool import FairPool
-from serving.access.invalid_tokens import Failures
-from serving.access.limits import Limits
-from serving.access.oidc import Oidc, provider
-from serving.access.sealed_text import Seal
-from serving.access.shares import Shares
-from serving.access.tokens import Tokens
-from serving.code.messages import Limits as CodeLimits
-from serving.code.server_definitions import DescribedDefinitions, readable
-from serving.http.answers.cache import AnswerCache
-from serving.http.answers.code_lane import CodeLane
-from serving.http.answers.lane import Lane
-from serving.http.answers.sql_statements import Statements
-from serving.http.answers.whole_log import WholeLog
-from serving.http.metrics import Metrics
-from serving.http.operations.command import Tandem
-from serving.http.operations.part_states import LOG_S, Parts
-from serving.http.operations.pipeline import Pipeline
-from serving.http.operations.poll_metrics import PollMetrics
-from serving.http.operations.redecode import Redecode
-from serving.http.operations.runs import Runs
-from serving.http.requests.server import Server
-from serving.ingest.gateway import Gateway
-from serving.memory.hot_feed import HotFeed
-from serving.memory.store import Store
-from serving.sql.limits import Limits as Bounds
-from serving.status.ttl_cache import TtlCache
+from tandem.infra.logs.telling import Lines
+from tandem.infra.settings import Settings
+from tandem.infra.settings import secrets as secrets_of
+from tandem.ledger.delta.addresses import Tables
+from tandem.serving.access.authentication import Identities
+from tandem.serving.access.fair_pool import FairPool
+from tandem.serving.access.invalid_tokens import Failures
+from tandem.serving.access.limits import Limits
+from tandem.serving.access.oidc import Oidc, provider
+from tandem.serving.access.sealed_text import Seal
+from tandem.serving.access.shares import Shares
+from tandem.serving.access.tokens import Tokens
+from tandem.serving.code.messages import Limits as CodeLimits
+from tandem.serving.code.server_definitions import DescribedDefinitions, readable
+from tandem.serving.http.answers.cache import AnswerCache
+from tandem.serving.http.answers.code_lane import CodeLane
+from tandem.serving.http.answers.lane import Lane
+from tandem.serving.http.answers.sql_statements import Statements
+from tandem.serving.http.answers.whole_log import WholeLog
+from tandem.serving.http.metrics import Metrics
+from tandem.serving.http.operations.command import Tandem
+from tandem.serving.http.operations.part_states import LOG_S, Parts
+from tandem.serving.http.operations.pipeline import Pipeline
+from tandem.serving.http.operations.poll_metrics import PollMetrics
+from tandem.serving.http.operations.redecode import Redecode
+from tandem.serving.http.operations.runs import Runs
+from tandem.serving.http.requests.server import Server
+from tandem.serving.ingest.gateway import Gateway
+from tandem.serving.memory.hot_feed import HotFeed
+from tandem.serving.memory.store import Store
+from tandem.serving.sql.limits import Limits as Bounds
+from tandem.serving.status.ttl_cache import TtlCache
 
 _SECONDS: Final = 10
 """The longest time of a statement; a request may take longer."""

@@ -16,15 +16,15 @@ import uvicorn
 from fastapi import FastAPI
 from starlette.types import ASGIApp
 
-from serving.access.oidc import is_loopback
-from serving.http.connections.accept import Accepting
-from serving.http.connections.bounded_protocol import Bounded
-from serving.http.connections.open_connections import SPARE, Door
-from views.errors import TandemError
+from tandem.serving.access.oidc import is_loopback
+from tandem.serving.http.connections.accept import Accepting
+from tandem.serving.http.connections.bounded_protocol import Bounded
+from tandem.serving.http.connections.open_connections import SPARE, Door
+from tandem.views.errors import TandemError
 
 if TYPE_CHECKING:
-    from serving.http.requests.direct import Direct
-    from serving.http.requests.server import Server
+    from tandem.serving.http.requests.direct import Direct
+    from tandem.serving.http.requests.server import Server
 
 _GRACE_S: Final = 10
 _FILES: Final = 512 + SPARE

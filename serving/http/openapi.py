@@ -1,8 +1,8 @@
-"""docs/openapi.json, generated from the routes and models: `python -m serving.http.openapi > docs/openapi.json`."""
+"""docs/openapi.json, generated from the routes and models: `python -m tandem.serving.http.openapi > docs/openapi.json`."""
 
 import json
 
-from serving.http.app import document
+from tandem.serving.http.app import document
 
 
 def page() -> str:

@@ -5,7 +5,7 @@ from typing import Final, Literal
 
 from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram
 
-from infra.kafka import Appended, Outcome, Record
+from tandem.infra.kafka import Appended, Outcome, Record
 
 Refusal = Literal["undecodable", "too_large", "no_room", "no_broker", "other_partitioner"]
 """Why nothing of a request was written."""

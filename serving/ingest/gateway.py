@@ -8,13 +8,13 @@ from functools import partial
 from math import ceil
 from typing import Final, TypeVar
 
-from infra import kafka
-from infra.kafka import Appender, Outcome, Record, broker
-from infra.settings import Settings
-from serving.access.fair_pool import FairPool
-from serving.access.shares import Shares
-from serving.ingest.figures import Figures
-from serving.status.ttl_cache import TtlCache
+from tandem.infra import kafka
+from tandem.infra.kafka import Appender, Outcome, Record, broker
+from tandem.infra.settings import Settings
+from tandem.serving.access.fair_pool import FairPool
+from tandem.serving.access.shares import Shares
+from tandem.serving.ingest.figures import Figures
+from tandem.serving.status.ttl_cache import TtlCache
 
 T = TypeVar("T")
 

@@ -5,13 +5,13 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Final
 
-from infra.kafka import MOST_BYTES, Record
-from serving.ingest.trial_decode import Fault, Reading
-from views.decode.idempotency import is_key
-from views.errors import TandemError, listed
-from views.source.event import event_fields
-from views.source.record_filter import ByHeader
-from views.source.source import IDEMPOTENCY_HEADER, IDEMPOTENCY_KEY, Source
+from tandem.infra.kafka import MOST_BYTES, Record
+from tandem.serving.ingest.trial_decode import Fault, Reading
+from tandem.views.decode.idempotency import is_key
+from tandem.views.errors import TandemError, listed
+from tandem.views.source.event import event_fields
+from tandem.views.source.record_filter import ByHeader
+from tandem.views.source.source import IDEMPOTENCY_HEADER, IDEMPOTENCY_KEY, Source
 
 _MOST: Final = MOST_BYTES - 1_000
 """Bytes of key, value and headers of a record: a broker counts a few around them."""

@@ -5,11 +5,11 @@ from datetime import datetime
 
 import msgspec
 
-from views.decode import decode
-from views.decode.sample_records import as_records
-from views.project.partition_key import record_keys
-from views.source.record_filter import record_filter_name
-from views.source.source import Source
+from tandem.views.decode import decode
+from tandem.views.decode.sample_records import as_records
+from tandem.views.project.partition_key import record_keys
+from tandem.views.source.record_filter import record_filter_name
+from tandem.views.source.source import Source
 
 
 class Fault(msgspec.Struct, frozen=True):

@@ -14,20 +14,20 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from serving.memory.cached_view import CachedView
-from serving.memory.index import Numbers, spread
-from serving.memory.layer import Layer, Rows, whole
-from serving.memory.stack import all_visible, live_states, visible
-from serving.read.selection import Selection
-from serving.read.touched_rows import TOUCHED
-from views.arrow import arrays, python_values
-from views.exactness import MARK, Name
-from views.kernel.present import arrange, present_arranged
-from views.kernel.rows import ordered, time_text, writer
-from views.kernel.window_states import window_state, window_states
-from views.source.watermark import final_until
-from views.view import bind
-from views.windows.placement import COMPLETE, WINDOW_COLUMNS, WINDOW_STATE
+from tandem.serving.memory.cached_view import CachedView
+from tandem.serving.memory.index import Numbers, spread
+from tandem.serving.memory.layer import Layer, Rows, whole
+from tandem.serving.memory.stack import all_visible, live_states, visible
+from tandem.serving.read.selection import Selection
+from tandem.serving.read.touched_rows import TOUCHED
+from tandem.views.arrow import arrays, python_values
+from tandem.views.exactness import MARK, Name
+from tandem.views.kernel.present import arrange, present_arranged
+from tandem.views.kernel.rows import ordered, time_text, writer
+from tandem.views.kernel.window_states import window_state, window_states
+from tandem.views.source.watermark import final_until
+from tandem.views.view import bind
+from tandem.views.windows.placement import COMPLETE, WINDOW_COLUMNS, WINDOW_STATE
 
 Row = dict[str, Any]
 Key = tuple[Any, ...]

@@ -7,18 +7,18 @@ from typing import Final
 
 import pyarrow as pa
 
-from ledger.delta.addresses import Tables
-from ledger.delta.errors import unreadable
-from ledger.log.positions import Position
-from ledger.publish.batch_parts import BatchView, Part, files_of
-from ledger.publish.live_states import still_live
-from ledger.realtime.commits import Commit
-from ledger.realtime.hot_chain import HotCommits, continued
-from serving.memory.layout import Layout
-from serving.memory.stack import Stack, extended
-from serving.read.batch_states import row_groups
-from serving.read.snapshot import Tail
-from serving.read.tail_states import states_of
+from tandem.ledger.delta.addresses import Tables
+from tandem.ledger.delta.errors import unreadable
+from tandem.ledger.log.positions import Position
+from tandem.ledger.publish.batch_parts import BatchView, Part, files_of
+from tandem.ledger.publish.live_states import still_live
+from tandem.ledger.realtime.commits import Commit
+from tandem.ledger.realtime.hot_chain import HotCommits, continued
+from tandem.serving.memory.layout import Layout
+from tandem.serving.memory.stack import Stack, extended
+from tandem.serving.read.batch_states import row_groups
+from tandem.serving.read.snapshot import Tail
+from tandem.serving.read.tail_states import states_of
 
 _MOST: Final = 2**31 - 1
 """The most rows of a view, and bytes of texts in a column, that Arrow's offsets and the index reach."""

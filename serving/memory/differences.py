@@ -12,18 +12,18 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from serving.memory.answers import rows_at
-from serving.memory.cached_view import CachedView
-from serving.memory.index import spread
-from serving.memory.key_hash import Hashes
-from serving.memory.layer import Layer, whole
-from serving.memory.layout import Layout
-from serving.memory.stack import visible
-from serving.read.touched_rows import TOUCHED
-from views.verify.compare import pairs
-from views.view import bind
-from views.windows import WINDOW_COLUMNS
-from views.windows.placement import BOUNDS
+from tandem.serving.memory.answers import rows_at
+from tandem.serving.memory.cached_view import CachedView
+from tandem.serving.memory.index import spread
+from tandem.serving.memory.key_hash import Hashes
+from tandem.serving.memory.layer import Layer, whole
+from tandem.serving.memory.layout import Layout
+from tandem.serving.memory.stack import visible
+from tandem.serving.read.touched_rows import TOUCHED
+from tandem.views.verify.compare import pairs
+from tandem.views.view import bind
+from tandem.views.windows import WINDOW_COLUMNS
+from tandem.views.windows.placement import BOUNDS
 
 PIECE: Final = 1 << 16
 """Keys whose rows are compared at once."""

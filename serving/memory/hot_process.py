@@ -10,10 +10,10 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import IO, BinaryIO, Final, cast
 
-from infra.process import pdeathsig
-from ledger.realtime.hot_messages import read
-from serving.memory.hot_feed import HotFeed
-from views.errors import TandemError, said_by
+from tandem.infra.process import pdeathsig
+from tandem.ledger.realtime.hot_messages import read
+from tandem.serving.memory.hot_feed import HotFeed
+from tandem.views.errors import TandemError, said_by
 
 _AGAIN_S: Final = 1.0
 _GRACE_S: Final = 5.0
@@ -70,7 +70,7 @@ class HotProcess:
             self._stopped.wait(_AGAIN_S)
 
     def _once(self) -> None:
-        words = [sys.executable, "-u", "-m", "speed.hot", str(self.project)]
+        words = [sys.executable, "-u", "-m", "tandem.speed.hot", str(self.project)]
         with self._lock:
             if self._stopped.is_set():
                 return

@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 import numpy as np
 import numpy.typing as npt
 
-from serving.memory.key_hash import Hashes
+from tandem.serving.memory.key_hash import Hashes
 
 Numbers = npt.NDArray[np.int64]
 Ranges = tuple[Numbers, Numbers]

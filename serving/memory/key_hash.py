@@ -20,8 +20,8 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from views.arrow import arrays
-from views.instant import microseconds
+from tandem.views.arrow import arrays
+from tandem.views.instant import microseconds
 
 Hashes = npt.NDArray[np.uint64]
 

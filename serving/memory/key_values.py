@@ -9,9 +9,9 @@ from typing import Any, Final
 
 import pyarrow as pa
 
-from serving.read.selection import ALWAYS, BadSelection, select
-from views.errors import listed
-from views.view import View
+from tandem.serving.read.selection import ALWAYS, BadSelection, select
+from tandem.views.errors import listed
+from tandem.views.view import View
 
 _FITS: Final[dict[int, Callable[[Any], bool]]] = {
     pa.string().id: lambda value: type(value) is str and value.isascii(),

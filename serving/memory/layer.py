@@ -8,12 +8,12 @@ from typing import NamedTuple
 import numpy as np
 import pyarrow as pa
 
-from serving.memory.index import Index, Numbers, spread
-from serving.memory.key_hash import Hashes
-from serving.memory.layout import Layout
-from views.arrow import arrays
-from views.kernel.kernel import arrange, present_arranged
-from views.windows.placement import BOUNDS, COMPLETE
+from tandem.serving.memory.index import Index, Numbers, spread
+from tandem.serving.memory.key_hash import Hashes
+from tandem.serving.memory.layout import Layout
+from tandem.views.arrow import arrays
+from tandem.views.kernel.kernel import arrange, present_arranged
+from tandem.views.windows.placement import BOUNDS, COMPLETE
 
 
 @dataclass(frozen=True, eq=False)

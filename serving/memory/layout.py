@@ -12,13 +12,13 @@ from functools import cached_property
 import numpy as np
 import pyarrow as pa
 
-from serving.memory.index import Numbers
-from serving.memory.key_hash import Hashes, KeyHash
-from views.arrow import arrays
-from views.measures.measure import only
-from views.view import View, answer_schema, bind, state_schema
-from views.windows import WINDOW_COLUMNS
-from views.windows.placement import COMPLETE, WINDOW_STATE
+from tandem.serving.memory.index import Numbers
+from tandem.serving.memory.key_hash import Hashes, KeyHash
+from tandem.views.arrow import arrays
+from tandem.views.measures.measure import only
+from tandem.views.view import View, answer_schema, bind, state_schema
+from tandem.views.windows import WINDOW_COLUMNS
+from tandem.views.windows.placement import COMPLETE, WINDOW_STATE
 
 
 @dataclass(frozen=True)

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Final
 
-from serving.memory.cached_view import CachedView
+from tandem.serving.memory.cached_view import CachedView
 
 SECONDS: Final = 30.0
 _MOST: Final = 4_096

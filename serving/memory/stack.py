@@ -10,12 +10,12 @@ from typing import Final
 import numpy as np
 import pyarrow as pa
 
-from serving.memory.index import Numbers, spread
-from serving.memory.key_hash import Hashes
-from serving.memory.layer import Layer, Rows, joined, layer_of, over, shadowed, whole
-from serving.memory.layout import Layout
-from views.arrow import arrays
-from views.kernel.kernel import merge_states
+from tandem.serving.memory.index import Numbers, spread
+from tandem.serving.memory.key_hash import Hashes
+from tandem.serving.memory.layer import Layer, Rows, joined, layer_of, over, shadowed, whole
+from tandem.serving.memory.layout import Layout
+from tandem.views.arrow import arrays
+from tandem.views.kernel.kernel import merge_states
 
 PIECE: Final = 1 << 17
 """States that are merged and presented at once, of whole units: the peak of memory does not grow with the view."""

@@ -11,23 +11,23 @@ from dataclasses import dataclass, field, replace
 from itertools import count
 from typing import Final
 
-from ledger.delta.addresses import Tables
-from ledger.delta.errors import Unreadable
-from ledger.publish.batch_parts import BatchView
-from serving.memory.answers import Answers
-from serving.memory.cached_view import CachedView, Origin, OutgrowsMemory, followed, loaded
-from serving.memory.layout import Layout
-from serving.memory.recent import Recent
-from serving.read.definitions import IN_PROCESS, Definitions
-from serving.read.outcome import Failed, Outcome, ReadFailed
-from serving.read.provenance import Layer, Provenance
-from serving.read.reader import Arranged, Reader, UnknownView, refusal
-from serving.read.selection import Selection
-from serving.read.snapshot import Snapshot, provenance_of, rejected
-from serving.read.snapshot_follower import Hot
-from views.errors import listed
-from views.project.project import Project
-from views.view import View
+from tandem.ledger.delta.addresses import Tables
+from tandem.ledger.delta.errors import Unreadable
+from tandem.ledger.publish.batch_parts import BatchView
+from tandem.serving.memory.answers import Answers
+from tandem.serving.memory.cached_view import CachedView, Origin, OutgrowsMemory, followed, loaded
+from tandem.serving.memory.layout import Layout
+from tandem.serving.memory.recent import Recent
+from tandem.serving.read.definitions import IN_PROCESS, Definitions
+from tandem.serving.read.outcome import Failed, Outcome, ReadFailed
+from tandem.serving.read.provenance import Layer, Provenance
+from tandem.serving.read.reader import Arranged, Reader, UnknownView, refusal
+from tandem.serving.read.selection import Selection
+from tandem.serving.read.snapshot import Snapshot, provenance_of, rejected
+from tandem.serving.read.snapshot_follower import Hot
+from tandem.views.errors import listed
+from tandem.views.project.project import Project
+from tandem.views.view import View
 
 MEMORY: Final = 2**30
 """The default limit of cached bytes."""

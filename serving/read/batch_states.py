@@ -10,12 +10,12 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 from deltalake import DeltaTable
 
-from ledger.delta.addresses import Tables
-from ledger.delta.delta_tables import storage
-from ledger.delta.errors import unreadable
-from ledger.publish.batch_parts import Part, files_of
-from ledger.publish.live_states import still_live
-from serving.read.selection import Selection
+from tandem.ledger.delta.addresses import Tables
+from tandem.ledger.delta.delta_tables import storage
+from tandem.ledger.delta.errors import unreadable
+from tandem.ledger.publish.batch_parts import Part, files_of
+from tandem.ledger.publish.live_states import still_live
+from tandem.serving.read.selection import Selection
 
 HELD_BYTES = 64 * 2**20
 """A part of at most this many bytes is read once and cached; a larger one is filtered as it is read, each time."""

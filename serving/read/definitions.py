@@ -3,8 +3,8 @@
 from dataclasses import dataclass
 from typing import Final, Protocol
 
-from ledger.publish.releases import Release
-from views.project.project import Project, load_files
+from tandem.ledger.publish.releases import Release
+from tandem.views.project.project import Project, load_files
 
 
 class Definitions(Protocol):

@@ -13,12 +13,12 @@ from typing import TYPE_CHECKING, Any, Protocol
 
 import pyarrow as pa
 
-from serving.read.decimals import narrowed
-from serving.read.provenance import Provenance
-from serving.read.touched_rows import TOUCHED, any_touched, marked
-from views.errors import TandemError
-from views.kernel.rows import to_rows
-from views.view import View, answer_schema
+from tandem.serving.read.decimals import narrowed
+from tandem.serving.read.provenance import Provenance
+from tandem.serving.read.touched_rows import TOUCHED, any_touched, marked
+from tandem.views.errors import TandemError
+from tandem.views.kernel.rows import to_rows
+from tandem.views.view import View, answer_schema
 
 if TYPE_CHECKING:
     import pandas as pd  # type: ignore[import-untyped]  # it ships no types
@@ -68,7 +68,7 @@ class Value(_Tabular):
         return marked(to_rows(self.view, self.table), self.touched, self.provenance.exactness.marks)
 
     def with_touched(self) -> pa.Table:
-        """The rows, and the column that says which are touched (serving.read.touched_rows) where that makes a difference."""
+        """The rows, and the column that says which are touched (tandem.serving.read.touched_rows) where that makes a difference."""
         return self.table if self.touched is None else self.table.append_column(TOUCHED, self.touched)
 
 

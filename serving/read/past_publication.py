@@ -3,13 +3,13 @@
 from dataclasses import dataclass
 from datetime import datetime
 
-from ledger.delta.addresses import Tables
-from ledger.log.gaps import gaps
-from ledger.publish import publications
-from serving.read.outcome import Failed
-from serving.read.selection import BadSelection
-from serving.read.snapshot import Snapshot, Tail
-from views.errors import TandemError
+from tandem.ledger.delta.addresses import Tables
+from tandem.ledger.log.gaps import gaps
+from tandem.ledger.publish import publications
+from tandem.serving.read.outcome import Failed
+from tandem.serving.read.selection import BadSelection
+from tandem.serving.read.snapshot import Snapshot, Tail
+from tandem.views.errors import TandemError
 
 
 @dataclass(frozen=True)

@@ -3,11 +3,11 @@
 import time
 from collections.abc import Callable, Mapping
 
-from ledger.delta.addresses import Tables
-from ledger.log.positions import Position, distance
-from serving.read.outcome import Failed
-from serving.read.snapshot import Snapshot
-from serving.read.snapshot_follower import SnapshotFollower
+from tandem.ledger.delta.addresses import Tables
+from tandem.ledger.log.positions import Position, distance
+from tandem.serving.read.outcome import Failed
+from tandem.serving.read.snapshot import Snapshot
+from tandem.serving.read.snapshot_follower import SnapshotFollower
 
 _LOOK_S = 0.05
 

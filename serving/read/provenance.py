@@ -5,10 +5,10 @@ from dataclasses import dataclass, field, replace
 from datetime import datetime
 from typing import Any, Literal
 
-from ledger.log.gaps import Gap
-from ledger.log.positions import Position
-from views.exactness import Exactness
-from views.kernel.rows import time_text
+from tandem.ledger.log.gaps import Gap
+from tandem.ledger.log.positions import Position
+from tandem.views.exactness import Exactness
+from tandem.views.kernel.rows import time_text
 
 Layer = Literal["batch", "speed", "merged"]
 """What is counted: the log below the cut, the log from the cut on, or both."""
@@ -25,7 +25,7 @@ class Provenance:
     | `newest` | the append time of the newest counted event; None without events |
     | `watermark` | the watermark there, in microseconds since 1970 |
     | `after_final` | how many of the view's events arrived in windows labelled final before, over all rows |
-    | `ahead` | how many of the source's events were ahead of their records' timestamps (views.source.ahead) |
+    | `ahead` | how many of the source's events were ahead of their records' timestamps (tandem.views.source.ahead) |
     | `rejected` | by reason, the events that this view alone could not evaluate, over all rows |
     | `gaps` | the offsets in the counted range that the log lost |
     | `accepted` | the names of the gaps that the publication was built without |

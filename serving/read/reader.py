@@ -9,30 +9,30 @@ from dataclasses import dataclass, field
 
 import pyarrow as pa
 
-from ledger.delta.addresses import Tables
-from ledger.delta.errors import Unreadable
-from ledger.log.positions import LOG_START, ranges
-from ledger.publish import releases
-from ledger.publish.publications import Publication
-from ledger.publish.releases import NoRelease
-from ledger.realtime.commits import Commit
-from serving.read.batch_states import BatchStates
-from serving.read.definitions import IN_PROCESS, Definitions
-from serving.read.outcome import Failed, Outcome, ReadFailed, answered
-from serving.read.past_publication import PastPublication
-from serving.read.provenance import Layer, Provenance
-from serving.read.selection import ALWAYS, BadSelection, Between, Selection, select
-from serving.read.snapshot import Snapshot, Tail, provenance_of
-from serving.read.snapshot_follower import Hot, SnapshotFollower
-from serving.read.tail_merge import Runs, follow
-from serving.read.tail_states import states_of
-from serving.read.touched_rows import split, with_touched
-from views.document.described_definitions import meaning_of
-from views.errors import DefinitionError, TandemError, listed
-from views.kernel.kernel import Partial, arrange, arrange_as_one, merge, merge_states, present_arranged
-from views.kernel.rows import ordered
-from views.project.project import Project
-from views.view import View, state_schema
+from tandem.ledger.delta.addresses import Tables
+from tandem.ledger.delta.errors import Unreadable
+from tandem.ledger.log.positions import LOG_START, ranges
+from tandem.ledger.publish import releases
+from tandem.ledger.publish.publications import Publication
+from tandem.ledger.publish.releases import NoRelease
+from tandem.ledger.realtime.commits import Commit
+from tandem.serving.read.batch_states import BatchStates
+from tandem.serving.read.definitions import IN_PROCESS, Definitions
+from tandem.serving.read.outcome import Failed, Outcome, ReadFailed, answered
+from tandem.serving.read.past_publication import PastPublication
+from tandem.serving.read.provenance import Layer, Provenance
+from tandem.serving.read.selection import ALWAYS, BadSelection, Between, Selection, select
+from tandem.serving.read.snapshot import Snapshot, Tail, provenance_of
+from tandem.serving.read.snapshot_follower import Hot, SnapshotFollower
+from tandem.serving.read.tail_merge import Runs, follow
+from tandem.serving.read.tail_states import states_of
+from tandem.serving.read.touched_rows import split, with_touched
+from tandem.views.document.described_definitions import meaning_of
+from tandem.views.errors import DefinitionError, TandemError, listed
+from tandem.views.kernel.kernel import Partial, arrange, arrange_as_one, merge, merge_states, present_arranged
+from tandem.views.kernel.rows import ordered
+from tandem.views.project.project import Project
+from tandem.views.view import View, state_schema
 
 
 class UnknownView(TandemError):
@@ -43,7 +43,7 @@ class UnknownView(TandemError):
 class Arranged:
     """The rows of an answer as merged states, as arranged_schema(view) says, in the order of answers, before presentation.
 
-    They also say which rows are touched (serving.read.touched_rows), where that makes a difference.
+    They also say which rows are touched (tandem.serving.read.touched_rows), where that makes a difference.
     """
 
     view: View

@@ -17,14 +17,14 @@ import msgspec
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from ledger.log.positions import Position
-from views.arrow import python_values
-from views.arrow.python_values import exact_decimal
-from views.errors import TandemError, listed
-from views.instant import EPOCH
-from views.source.event import TIMESTAMP
-from views.view import View, bind, state_schema
-from views.windows import WINDOW_COLUMNS
+from tandem.ledger.log.positions import Position
+from tandem.views.arrow import python_values
+from tandem.views.arrow.python_values import exact_decimal
+from tandem.views.errors import TandemError, listed
+from tandem.views.instant import EPOCH
+from tandem.views.source.event import TIMESTAMP
+from tandem.views.view import View, bind, state_schema
+from tandem.views.windows import WINDOW_COLUMNS
 
 Between = tuple[datetime | None, datetime | None]
 """Half-open bounds of window starts, `[from, to)`; None is open."""

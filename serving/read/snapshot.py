@@ -6,19 +6,19 @@ from dataclasses import dataclass, field, replace
 from datetime import datetime
 from itertools import takewhile
 
-from ledger.log.counts import NOTHING, Counts, plus
-from ledger.log.gaps import Gap, touching
-from ledger.log.positions import LOG_START, Position
-from ledger.publish.publications import Publication
-from ledger.realtime.commits import Commit
-from ledger.realtime.hot_chain import HotCommits, continuing
-from ledger.realtime.tiling import boundary, chain
-from serving.read.provenance import Layer, Provenance
-from views import exactness
-from views.exactness import Exactness, Reason
-from views.source.watermark import later
-from views.sql.expressions import REASONS
-from views.view import View, bind
+from tandem.ledger.log.counts import NOTHING, Counts, plus
+from tandem.ledger.log.gaps import Gap, touching
+from tandem.ledger.log.positions import LOG_START, Position
+from tandem.ledger.publish.publications import Publication
+from tandem.ledger.realtime.commits import Commit
+from tandem.ledger.realtime.hot_chain import HotCommits, continuing
+from tandem.ledger.realtime.tiling import boundary, chain
+from tandem.serving.read.provenance import Layer, Provenance
+from tandem.views import exactness
+from tandem.views.exactness import Exactness, Reason
+from tandem.views.source.watermark import later
+from tandem.views.sql.expressions import REASONS
+from tandem.views.view import View, bind
 
 
 @dataclass(frozen=True)

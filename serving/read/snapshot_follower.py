@@ -4,17 +4,17 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from typing import Final, Protocol
 
-from ledger.delta.addresses import Tables
-from ledger.log import gaps
-from ledger.log.positions import LOG_START, Position, upper
-from ledger.publish import publications
-from ledger.publish.publications import Publication
-from ledger.realtime.commits import Commit
-from ledger.realtime.follower import Follower
-from ledger.realtime.hot_chain import HotCommits
-from serving.read.outcome import Failed
-from serving.read.snapshot import Snapshot, Tail, tail
-from views.errors import TandemError
+from tandem.ledger.delta.addresses import Tables
+from tandem.ledger.log import gaps
+from tandem.ledger.log.positions import LOG_START, Position, upper
+from tandem.ledger.publish import publications
+from tandem.ledger.publish.publications import Publication
+from tandem.ledger.realtime.commits import Commit
+from tandem.ledger.realtime.follower import Follower
+from tandem.ledger.realtime.hot_chain import HotCommits
+from tandem.serving.read.outcome import Failed
+from tandem.serving.read.snapshot import Snapshot, Tail, tail
+from tandem.views.errors import TandemError
 
 UNPUBLISHED: Final = "nothing is published yet; `tandem up`, or the first `tandem speed`, creates the first publication"
 

@@ -8,10 +8,10 @@ ends where a commit ends, is folded again from the commits.
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
-from ledger.log.positions import Position
-from ledger.realtime.commits import Commit
-from views.kernel.kernel import Partial, merge
-from views.view import View
+from tandem.ledger.log.positions import Position
+from tandem.ledger.realtime.commits import Commit
+from tandem.views.kernel.kernel import Partial, merge
+from tandem.views.view import View
 
 
 @dataclass(frozen=True)

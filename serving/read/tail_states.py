@@ -2,11 +2,11 @@
 
 import pyarrow as pa
 
-from ledger.delta.addresses import Tables
-from ledger.delta.errors import unreadable
-from ledger.realtime.commits import Commit
-from views.arrow.ipc import from_ipc
-from views.view import View
+from tandem.ledger.delta.addresses import Tables
+from tandem.ledger.delta.errors import unreadable
+from tandem.ledger.realtime.commits import Commit
+from tandem.views.arrow.ipc import from_ipc
+from tandem.views.view import View
 
 
 def states_of(tables: Tables, release: int, view: View, fingerprint: str, commit: Commit) -> pa.Table:

@@ -11,12 +11,12 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from views.arrow import arrays
-from views.exactness import MARK, Name
-from views.sql import engine
-from views.sql.engine import quoted
-from views.view import View, bind
-from views.windows.placement import WINDOW_COLUMNS
+from tandem.views.arrow import arrays
+from tandem.views.exactness import MARK, Name
+from tandem.views.sql import engine
+from tandem.views.sql.engine import quoted
+from tandem.views.view import View, bind
+from tandem.views.windows.placement import WINDOW_COLUMNS
 
 TOUCHED: Final = pa.field("_touched", pa.bool_())
 """The column that marks touched rows inside the reader; no answer has it."""

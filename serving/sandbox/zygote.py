@@ -16,8 +16,8 @@ from collections.abc import Callable, Sequence
 from importlib import import_module
 from typing import NoReturn
 
-from serving.sandbox import frames
-from serving.sandbox.messages import TO_ZYGOTE, Ready, Start, encode
+from tandem.serving.sandbox import frames
+from tandem.serving.sandbox.messages import TO_ZYGOTE, Ready, Start, encode
 
 
 def main(arguments: Sequence[str]) -> NoReturn:

@@ -16,7 +16,7 @@ from typing import Any, Final
 import duckdb
 from duckdb.sqltypes import DuckDBPyType
 
-from views.sql.engine import quoted
+from tandem.views.sql.engine import quoted
 
 _INSTEAD: Final = {
     **dict.fromkeys(("hugeint", "uhugeint"), "DECIMAL(38,0)"),

@@ -9,13 +9,13 @@ import duckdb
 import msgspec
 import pyarrow as pa
 
-from serving.sandbox import frames
-from serving.sql.database import connect, run
-from serving.sql.limits import Limits, arm, close_off, make_room, start_clock, stop_clock
-from serving.sql.messages import TO_CHILD, Denied, Given, Named, Result, Statement, encode
-from serving.sql.refusal import Refused
-from serving.sql.shared_tables import mapped
-from serving.sql.statement import views_named
+from tandem.serving.sandbox import frames
+from tandem.serving.sql.database import connect, run
+from tandem.serving.sql.limits import Limits, arm, close_off, make_room, start_clock, stop_clock
+from tandem.serving.sql.messages import TO_CHILD, Denied, Given, Named, Result, Statement, encode
+from tandem.serving.sql.refusal import Refused
+from tandem.serving.sql.shared_tables import mapped
+from tandem.serving.sql.statement import views_named
 
 _STAGE: Final = "_rehearsed"
 _REHEARSED: Final = f"SELECT a, sum(a) AS b FROM {_STAGE} WHERE a > 0 GROUP BY a ORDER BY b LIMIT 1"

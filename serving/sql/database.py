@@ -6,12 +6,12 @@ from typing import Final
 import duckdb
 import pyarrow as pa
 
-from serving.sandbox.bounds import MIB
-from serving.sql.arrow_casts import representable
-from serving.sql.limits import Limits
-from serving.sql.refusal import Refused
-from serving.sql.sketch_functions import register
-from serving.sql.statement import worded
+from tandem.serving.sandbox.bounds import MIB
+from tandem.serving.sql.arrow_casts import representable
+from tandem.serving.sql.limits import Limits
+from tandem.serving.sql.refusal import Refused
+from tandem.serving.sql.sketch_functions import register
+from tandem.serving.sql.statement import worded
 
 _CLOSED: Final[dict[str, str | bool | int | float | list[str]]] = {
     # Only the process's own thread: a fork of a process with several threads may deadlock.

@@ -6,7 +6,7 @@ from typing import Final
 
 import msgspec
 
-from serving.sandbox.bounds import MIB, bound_files, bound_memory
+from tandem.serving.sandbox.bounds import MIB, bound_files, bound_memory
 
 _BEYOND_DUCKDB: Final = 128 * MIB
 """Memory of a process that DuckDB does not count against its limit: lists and sketches in Python, and rows being sent."""

@@ -8,22 +8,22 @@ from typing import Any
 
 import pyarrow as pa
 
-from ledger.delta.errors import Unreadable
-from serving.memory.cached_view import CachedView
-from serving.memory.store import Pinned, Store
-from serving.read.decimals import narrowed
-from serving.read.outcome import Failed, ReadFailed
-from serving.read.provenance import Provenance
-from serving.read.reader import UnknownView
-from serving.read.snapshot import Snapshot
-from serving.sql.refusal import Refused
-from serving.sql.sandbox import Sandbox
-from serving.sql.shared_tables import Shared, share
-from views.arrow import arrays
-from views.document.described_definitions import runs_code
-from views.exactness import together
-from views.kernel.present import present_arranged
-from views.view import View, answer_schema, bind
+from tandem.ledger.delta.errors import Unreadable
+from tandem.serving.memory.cached_view import CachedView
+from tandem.serving.memory.store import Pinned, Store
+from tandem.serving.read.decimals import narrowed
+from tandem.serving.read.outcome import Failed, ReadFailed
+from tandem.serving.read.provenance import Provenance
+from tandem.serving.read.reader import UnknownView
+from tandem.serving.read.snapshot import Snapshot
+from tandem.serving.sql.refusal import Refused
+from tandem.serving.sql.sandbox import Sandbox
+from tandem.serving.sql.shared_tables import Shared, share
+from tandem.views.arrow import arrays
+from tandem.views.document.described_definitions import runs_code
+from tandem.views.exactness import together
+from tandem.views.kernel.present import present_arranged
+from tandem.views.view import View, answer_schema, bind
 
 SKETCHES = frozenset({"hll", "kll", "theta"})
 """Sketch states that functions of statements accept."""

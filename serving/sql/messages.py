@@ -6,7 +6,7 @@ child  -> parent   Named or Denied, then Result (with the rows as an Arrow strea
 
 import msgspec
 
-from serving.sql.refusal import Reason
+from tandem.serving.sql.refusal import Reason
 
 
 class Statement(msgspec.Struct, frozen=True, tag="statement"):

@@ -2,7 +2,7 @@
 
 from typing import Literal
 
-from views.errors import TandemError
+from tandem.views.errors import TandemError
 
 Reason = Literal["statement", "view", "limit", "failed"]
 """The kind of a refusal.

@@ -1,4 +1,4 @@
-"""The result of a statement in types that every JSON reader has, each as answers have it (views.kernel.rows).
+"""The result of a statement in types that every JSON reader has, each as answers have it (tandem.views.kernel.rows).
 
 | Arrow                           | in a row                                                                                 |
 | ------------------------------- | ---------------------------------------------------------------------------------------- |
@@ -24,7 +24,7 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from views.arrow import arrays
+from tandem.views.arrow import arrays
 
 Values = list[Any]
 

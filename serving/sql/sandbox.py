@@ -13,17 +13,17 @@ from typing import Final, Protocol, Self
 import msgspec
 import pyarrow as pa
 
-from infra import folders
-from serving.sandbox import frames
-from serving.sandbox.bounds import MIB
-from serving.sandbox.child_processes import CannotStart, Child, Within, Zygote
-from serving.sql.limits import Limits
-from serving.sql.messages import OF_CHILD, Denied, Given, Named, Result, Statement, encode
-from serving.sql.refusal import Refused
-from serving.sql.shared_tables import Shared
-from views.errors import listed
+from tandem.infra import folders
+from tandem.serving.sandbox import frames
+from tandem.serving.sandbox.bounds import MIB
+from tandem.serving.sandbox.child_processes import CannotStart, Child, Within, Zygote
+from tandem.serving.sql.limits import Limits
+from tandem.serving.sql.messages import OF_CHILD, Denied, Given, Named, Result, Statement, encode
+from tandem.serving.sql.refusal import Refused
+from tandem.serving.sql.shared_tables import Shared
+from tandem.views.errors import listed
 
-_TRADE: Final = "serving.sql.child"
+_TRADE: Final = "tandem.serving.sql.child"
 
 
 class Views(Protocol):

@@ -12,12 +12,12 @@ import duckdb
 import pyarrow as pa
 from duckdb.func import ARROW, SPECIAL
 
-from views.arrow import arrays
-from views.errors import TandemError
-from views.measures.approx_count_distinct import ApproxCountDistinct
-from views.measures.approx_quantiles import ApproxQuantiles
-from views.measures.theta_sketch import ThetaSketch, theta_difference, theta_intersection
-from views.source.value_types import FLOAT, TEXT
+from tandem.views.arrow import arrays
+from tandem.views.errors import TandemError
+from tandem.views.measures.approx_count_distinct import ApproxCountDistinct
+from tandem.views.measures.approx_quantiles import ApproxQuantiles
+from tandem.views.measures.theta_sketch import ThetaSketch, theta_difference, theta_intersection
+from tandem.views.source.value_types import FLOAT, TEXT
 
 Sketch = Literal["hll", "kll", "theta"]
 

@@ -12,8 +12,8 @@ from typing import Any, Final
 
 import duckdb
 
-from serving.sql.refusal import Refused
-from views.sql.engine import quoted
+from tandem.serving.sql.refusal import Refused
+from tandem.views.sql.engine import quoted
 
 TABLE_FUNCTIONS: Final = ("generate_series", "json_each", "json_tree", "range", "repeat", "repeat_row", "unnest")
 """The functions that are allowed in FROM: they return rows of their arguments alone."""

@@ -2,8 +2,8 @@
 
 from typing import Any
 
-from ledger.publish.audits import Audit
-from views.instant import utc_text
+from tandem.ledger.publish.audits import Audit
+from tandem.views.instant import utc_text
 
 
 def document_of(audit: Audit) -> dict[str, Any]:

@@ -4,8 +4,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 
-from ledger.log.positions import LOG_START, Position
-from serving.read.snapshot import Snapshot
+from tandem.ledger.log.positions import LOG_START, Position
+from tandem.serving.read.snapshot import Snapshot
 
 
 @dataclass

@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from ledger.log.gaps import Gap
+from tandem.ledger.log.gaps import Gap
 
 
 def gap_document(gap: Gap, *, accepted: bool) -> dict[str, Any]:

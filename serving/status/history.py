@@ -3,12 +3,12 @@
 from collections.abc import Mapping
 from typing import Any
 
-from ledger.delta.addresses import Tables
-from ledger.publish import diffs, publications, releases
-from ledger.publish.diffs import ReleaseDiff
-from ledger.publish.publications import Publication
-from ledger.publish.releases import Release
-from views.instant import utc_text
+from tandem.ledger.delta.addresses import Tables
+from tandem.ledger.publish import diffs, publications, releases
+from tandem.ledger.publish.diffs import ReleaseDiff
+from tandem.ledger.publish.publications import Publication
+from tandem.ledger.publish.releases import Release
+from tandem.views.instant import utc_text
 
 
 def documents(tables: Tables, limit: int | None = None) -> tuple[list[dict[str, Any]], int]:

@@ -5,11 +5,11 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Final
 
-from infra import kafka
-from infra.process import hot_report, pulse
-from infra.process.hot_report import HotSource
-from infra.settings import Settings
-from serving.status.part_state import SPEED
+from tandem.infra import kafka
+from tandem.infra.process import hot_report, pulse
+from tandem.infra.process.hot_report import HotSource
+from tandem.infra.settings import Settings
+from tandem.serving.status.part_state import SPEED
 
 _SILENT_S: Final = 10.0
 """Seconds without a report after which a hot tail counts as standing aside; while it loads identities it reports nothing."""

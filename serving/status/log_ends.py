@@ -3,11 +3,11 @@
 from collections.abc import Iterable
 from dataclasses import dataclass
 
-from infra import kafka
-from infra.kafka import broker
-from infra.settings import Settings
-from ledger.log.positions import Position, distance
-from views.source.source import Source
+from tandem.infra import kafka
+from tandem.infra.kafka import broker
+from tandem.infra.settings import Settings
+from tandem.ledger.log.positions import Position, distance
+from tandem.views.source.source import Source
 
 
 @dataclass(frozen=True)

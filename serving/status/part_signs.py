@@ -5,14 +5,14 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Final, NamedTuple
 
-from infra.process import background, pulse
-from infra.process.background import Process
-from infra.settings import Settings
-from infra.supervision import record as supervision
-from infra.supervision.record import Part, Supervision
-from serving.read.snapshot import Snapshot
-from serving.status.backlog_age import behind_since
-from serving.status.part_state import BEHIND, BROKER, SPEED, Beat, Bounds, Failure, Loop, PartState, Signs, state_of
+from tandem.infra.process import background, pulse
+from tandem.infra.process.background import Process
+from tandem.infra.settings import Settings
+from tandem.infra.supervision import record as supervision
+from tandem.infra.supervision.record import Part, Supervision
+from tandem.serving.read.snapshot import Snapshot
+from tandem.serving.status.backlog_age import behind_since
+from tandem.serving.status.part_state import BEHIND, BROKER, SPEED, Beat, Bounds, Failure, Loop, PartState, Signs, state_of
 
 
 class Counting(NamedTuple):

@@ -16,7 +16,7 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Any, Final, Literal, NamedTuple, get_args
 
-from views.instant import utc_text
+from tandem.views.instant import utc_text
 
 State = Literal["running", "behind", "starting", "stuck", "dead", "given_up", "not_started"]
 STATES: Final[tuple[State, ...]] = get_args(State)

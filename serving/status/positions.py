@@ -3,11 +3,11 @@
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 
-from ledger.delta.addresses import Tables
-from ledger.log import archive_runs
-from ledger.log.counts import NOTHING, Counts, plus
-from ledger.log.positions import LOG_START, Position
-from serving.read.snapshot import Tail
+from tandem.ledger.delta.addresses import Tables
+from tandem.ledger.log import archive_runs
+from tandem.ledger.log.counts import NOTHING, Counts, plus
+from tandem.ledger.log.positions import LOG_START, Position
+from tandem.serving.read.snapshot import Tail
 
 
 @dataclass(frozen=True)

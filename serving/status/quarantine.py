@@ -7,13 +7,13 @@ from typing import Final, Self
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from ledger.delta.addresses import Tables
-from ledger.delta.delta_tables import files as files_of
-from ledger.delta.delta_tables import open_table
-from ledger.delta.location import Location
-from ledger.delta.stored_file import opened
-from serving.read.selection import BadSelection
-from views.source.source import REJECTS_SCHEMA
+from tandem.ledger.delta.addresses import Tables
+from tandem.ledger.delta.delta_tables import files as files_of
+from tandem.ledger.delta.delta_tables import open_table
+from tandem.ledger.delta.location import Location
+from tandem.ledger.delta.stored_file import opened
+from tandem.serving.read.selection import BadSelection
+from tandem.views.source.source import REJECTS_SCHEMA
 
 _ORDER: Final = [("timestamp", "descending"), ("topic_id", "ascending"), ("partition", "ascending"), ("offset", "descending")]
 _HELD: Final = 4

@@ -5,17 +5,17 @@ from contextlib import suppress
 from datetime import datetime, timedelta
 from statistics import fmean
 
-from infra import kafka
-from infra.kafka import Record, broker
-from infra.settings import Settings
-from ledger import losses
-from ledger.delta.addresses import Tables
-from ledger.log import archive_runs
-from ledger.log.retention import Retention, UntilLoss, Waiting, until_loss
-from ledger.publish.standing import Followed
-from views.instant import nearest_time
-from views.source.offset_ranges import Partition
-from views.source.source import Source
+from tandem.infra import kafka
+from tandem.infra.kafka import Record, broker
+from tandem.infra.settings import Settings
+from tandem.ledger import losses
+from tandem.ledger.delta.addresses import Tables
+from tandem.ledger.log import archive_runs
+from tandem.ledger.log.retention import Retention, UntilLoss, Waiting, until_loss
+from tandem.ledger.publish.standing import Followed
+from tandem.views.instant import nearest_time
+from tandem.views.source.offset_ranges import Partition
+from tandem.views.source.source import Source
 
 # The mean size of this many records stands for all records.
 _SAMPLE = 20

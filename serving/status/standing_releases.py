@@ -5,10 +5,10 @@ from dataclasses import asdict, dataclass, field
 from datetime import datetime, timedelta
 from typing import Any, Literal
 
-from ledger.delta.addresses import Tables
-from ledger.publish import promotion, publications, standing
-from ledger.publish.publications import Publication
-from ledger.publish.standing import Followed
+from tandem.ledger.delta.addresses import Tables
+from tandem.ledger.publish import promotion, publications, standing
+from tandem.ledger.publish.publications import Publication
+from tandem.ledger.publish.standing import Followed
 
 Stage = Literal["being built", "ready", "was live", "failed"]
 

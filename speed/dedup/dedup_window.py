@@ -13,10 +13,10 @@ from typing import Final
 
 import numpy as np
 
-from speed.dedup.identities import Identities, Times
-from speed.dedup.identity_runs import SECOND, IdentityRun, Numbers, merged, run_of
-from speed.dedup.keys import Keys, Mask
-from speed.dedup.known_words import KnownWords
+from tandem.speed.dedup.identities import Identities, Times
+from tandem.speed.dedup.identity_runs import SECOND, IdentityRun, Numbers, merged, run_of
+from tandem.speed.dedup.keys import Keys, Mask
+from tandem.speed.dedup.known_words import KnownWords
 
 BYTES: Final = 96
 """The most bytes of an identity, while runs are filtered and merged."""

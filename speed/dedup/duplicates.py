@@ -6,10 +6,10 @@ from dataclasses import dataclass
 import numpy as np
 import pyarrow as pa
 
-from speed.dedup.dedup_window import DedupWindow
-from speed.dedup.identities import Drops, Identities, joined, values
-from speed.dedup.keys import IDENTITY, KEY, by_word, firsts
-from views.source.log_order import log_order, places
+from tandem.speed.dedup.dedup_window import DedupWindow
+from tandem.speed.dedup.identities import Drops, Identities, joined, values
+from tandem.speed.dedup.keys import IDENTITY, KEY, by_word, firsts
+from tandem.views.source.log_order import log_order, places
 
 
 @dataclass(frozen=True)

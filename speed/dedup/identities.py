@@ -13,19 +13,19 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from speed.dedup.keys import KEY, WORD_BYTES, Keys, Mask, Rows, by_word, firsts
-from speed.dedup.known_words import KnownWords
-from speed.dedup.row_hash import row_hashes
-from views.kernel.deduplicate import content_columns, deduplicate, identity_columns
-from views.source.event import TIMESTAMP
-from views.source.log_order import Places, log_order, places
-from views.source.offset_ranges import Partition
-from views.source.source import INDEX, Source
-from views.sql.engine import query, quoted
+from tandem.speed.dedup.keys import KEY, WORD_BYTES, Keys, Mask, Rows, by_word, firsts
+from tandem.speed.dedup.known_words import KnownWords
+from tandem.speed.dedup.row_hash import row_hashes
+from tandem.views.kernel.deduplicate import content_columns, deduplicate, identity_columns
+from tandem.views.source.event import TIMESTAMP
+from tandem.views.source.log_order import Places, log_order, places
+from tandem.views.source.offset_ranges import Partition
+from tandem.views.source.source import INDEX, Source
+from tandem.views.sql.engine import query, quoted
 
 Times = npt.NDArray[np.int64]
 Drops = dict[Partition, Places]
-"""Positions of duplicates by partition: `views.source.log_order.places`."""
+"""Positions of duplicates by partition: `tandem.views.source.log_order.places`."""
 
 NO_SECRET: Final = bytes(16)
 """The key of digests where no producer could search for two identities with one digest."""

@@ -5,7 +5,7 @@ from typing import Protocol
 
 import numpy as np
 
-from speed.dedup.keys import Mask, Words
+from tandem.speed.dedup.keys import Mask, Words
 
 
 class Sent(Protocol):

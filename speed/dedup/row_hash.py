@@ -13,8 +13,8 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from speed.dedup.siphash import SipHash, Words
-from views.arrow.arrays import decimal_words, validity, whole
+from tandem.speed.dedup.siphash import SipHash, Words
+from tandem.views.arrow.arrays import decimal_words, validity, whole
 
 _ROWS: Final = 16_384
 """Rows that are hashed at once: their states stay in the processor's cache."""

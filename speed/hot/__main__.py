@@ -1,4 +1,4 @@
-"""The process of hot tails: `python -m speed.hot PROJECT`, which `tandem serve` starts, and which ends with it.
+"""The process of hot tails: `python -m tandem.speed.hot PROJECT`, which `tandem serve` starts, and which ends with it.
 
 It writes messages (ledger/realtime/hot_messages.py) to its standard output, and sentences about its work to standard error.
 """
@@ -19,20 +19,20 @@ from typing import Final
 
 import msgspec
 
-from infra import kafka, settings
-from infra.kafka import broker
-from infra.kafka.bulk_reader import LogMoved
-from infra.process.hot_report import HotReporter, HotSource
-from infra.settings import Settings
-from ledger.delta.addresses import Tables
-from ledger.log.positions import distance
-from ledger.publish import publications, releases
-from ledger.publish.releases import Release
-from ledger.realtime.hot_messages import HotMessage, HotStatus, aside, message_of, write
-from speed.hot.demand import Demand
-from speed.hot.follow import Ended, HotFollower, OtherRelease, RecordsLost
-from views.errors import TandemError
-from views.project.project import load_files
+from tandem.infra import kafka, settings
+from tandem.infra.kafka import broker
+from tandem.infra.kafka.bulk_reader import LogMoved
+from tandem.infra.process.hot_report import HotReporter, HotSource
+from tandem.infra.settings import Settings
+from tandem.ledger.delta.addresses import Tables
+from tandem.ledger.log.positions import distance
+from tandem.ledger.publish import publications, releases
+from tandem.ledger.publish.releases import Release
+from tandem.ledger.realtime.hot_messages import HotMessage, HotStatus, aside, message_of, write
+from tandem.speed.hot.demand import Demand
+from tandem.speed.hot.follow import Ended, HotFollower, OtherRelease, RecordsLost
+from tandem.views.errors import TandemError
+from tandem.views.project.project import load_files
 
 _WAIT_S: Final = 0.2
 _AGAIN_S: Final = 1.0

@@ -5,11 +5,11 @@ from collections.abc import Sequence
 
 import pyarrow as pa
 
-from ledger.log.counts import Counts
-from views.exactness import of_measures
-from views.kernel.kernel import arrange, merge_states, present_arranged
-from views.view import View, answer_schema, bind
-from views.windows.placement import WINDOW_STATE
+from tandem.ledger.log.counts import Counts
+from tandem.views.exactness import of_measures
+from tandem.views.kernel.kernel import arrange, merge_states, present_arranged
+from tandem.views.view import View, answer_schema, bind
+from tandem.views.windows.placement import WINDOW_STATE
 
 
 def alike(view: View, hot: Counts, committed: Counts, *, partitions: int) -> bool:

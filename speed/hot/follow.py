@@ -10,40 +10,40 @@ from typing import Final
 import msgspec
 import pyarrow as pa
 
-from infra import kafka
-from infra.kafka.bulk_reader import BulkReader
-from infra.settings import Settings
-from ledger.delta.addresses import Tables
-from ledger.delta.errors import Unreadable
-from ledger.delta.watched_table import SELDOM_S
-from ledger.log import archive_runs
-from ledger.log.counts import plus
-from ledger.log.positions import Position, upper
-from ledger.publish import publications
-from ledger.publish.publications import Publication
-from ledger.publish.releases import Release
-from ledger.realtime.commits import Commit
-from ledger.realtime.follower import Follower
-from ledger.realtime.hot_chain import LOOK_S, HotChange
-from ledger.realtime.hot_messages import HotMessage, HotStatus, message_of
-from ledger.realtime.tiling import chain
-from speed.dedup.dedup_window import DedupWindow
-from speed.dedup.identities import identified, identities, values
-from speed.dedup.siphash import SECRET_BYTES
-from speed.hot.comparison import alike, differing
-from speed.hot.heavy_views import HeavyViews
-from speed.hot.hot_tail import Covered, HotTail, split, states
-from speed.micro_batch.follower_state import FollowerState
-from speed.micro_batch.task import Task
-from speed.source.counted_at import Stretch, counted, divided
-from speed.source.restore_identities import begun, numbered, unseen
-from views.arrow.ipc import from_ipc
-from views.errors import TandemError
-from views.kernel.kernel import decode
-from views.source.offset_ranges import Offsets, Partition
-from views.source.source import Source, record_columns
-from views.source.watermark import later, newest
-from views.view import View
+from tandem.infra import kafka
+from tandem.infra.kafka.bulk_reader import BulkReader
+from tandem.infra.settings import Settings
+from tandem.ledger.delta.addresses import Tables
+from tandem.ledger.delta.errors import Unreadable
+from tandem.ledger.delta.watched_table import SELDOM_S
+from tandem.ledger.log import archive_runs
+from tandem.ledger.log.counts import plus
+from tandem.ledger.log.positions import Position, upper
+from tandem.ledger.publish import publications
+from tandem.ledger.publish.publications import Publication
+from tandem.ledger.publish.releases import Release
+from tandem.ledger.realtime.commits import Commit
+from tandem.ledger.realtime.follower import Follower
+from tandem.ledger.realtime.hot_chain import LOOK_S, HotChange
+from tandem.ledger.realtime.hot_messages import HotMessage, HotStatus, message_of
+from tandem.ledger.realtime.tiling import chain
+from tandem.speed.dedup.dedup_window import DedupWindow
+from tandem.speed.dedup.identities import identified, identities, values
+from tandem.speed.dedup.siphash import SECRET_BYTES
+from tandem.speed.hot.comparison import alike, differing
+from tandem.speed.hot.heavy_views import HeavyViews
+from tandem.speed.hot.hot_tail import Covered, HotTail, split, states
+from tandem.speed.micro_batch.follower_state import FollowerState
+from tandem.speed.micro_batch.task import Task
+from tandem.speed.source.counted_at import Stretch, counted, divided
+from tandem.speed.source.restore_identities import begun, numbered, unseen
+from tandem.views.arrow.ipc import from_ipc
+from tandem.views.errors import TandemError
+from tandem.views.kernel.kernel import decode
+from tandem.views.source.offset_ranges import Offsets, Partition
+from tandem.views.source.source import Source, record_columns
+from tandem.views.source.watermark import later, newest
+from tandem.views.view import View
 
 _AT_ONCE: Final = 5_000
 _RESTORED_AT_ONCE: Final = 20_000

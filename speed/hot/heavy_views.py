@@ -4,9 +4,9 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Final
 
-from speed.hot.hot_tail import HotTail
-from views.kernel.kernel import decode, partial, prepare
-from views.source.offset_ranges import EMPTY
+from tandem.speed.hot.hot_tail import HotTail
+from tandem.views.kernel.kernel import decode, partial, prepare
+from tandem.views.source.offset_ranges import EMPTY
 
 LATE_S: Final = 10.0
 """Seconds for which folds may come too late before a view stands aside: a tail that starts may have much to read."""

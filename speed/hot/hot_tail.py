@@ -18,22 +18,22 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from ledger.log.counts import Counts, plus
-from ledger.log.positions import Position
-from ledger.realtime.commits import Commit
-from ledger.realtime.compaction import FANOUT, merged, plan
-from speed.dedup.identities import Identities
-from speed.micro_batch.fold import fold_shares
-from speed.micro_batch.follower_state import FollowerState, step
-from speed.micro_batch.maintenance import merging
-from speed.micro_batch.task import Share, Task, share_of
-from views.arrow.ipc import from_ipc
-from views.source.source import Source
-from views.source.watermark import later
-from views.view import View
+from tandem.ledger.log.counts import Counts, plus
+from tandem.ledger.log.positions import Position
+from tandem.ledger.realtime.commits import Commit
+from tandem.ledger.realtime.compaction import FANOUT, merged, plan
+from tandem.speed.dedup.identities import Identities
+from tandem.speed.micro_batch.fold import fold_shares
+from tandem.speed.micro_batch.follower_state import FollowerState, step
+from tandem.speed.micro_batch.maintenance import merging
+from tandem.speed.micro_batch.task import Share, Task, share_of
+from tandem.views.arrow.ipc import from_ipc
+from tandem.views.source.source import Source
+from tandem.views.source.watermark import later
+from tandem.views.view import View
 
 if TYPE_CHECKING:
-    from views.source.offset_ranges import Partition
+    from tandem.views.source.offset_ranges import Partition
 
 _OWN_BYTES: Final = 4096
 """About the bytes of a segment besides its records, partials and identities."""

@@ -6,20 +6,20 @@ from datetime import datetime
 from functools import partial
 from typing import TYPE_CHECKING, Final
 
-from infra.spark.versions import compared
-from ledger.log.counts import Counts, add
-from speed.dedup.dedup_window import DedupWindow
-from speed.dedup.duplicates import find_duplicates
-from speed.dedup.identities import Identities
-from speed.micro_batch.task import SCHEMA, Share, Task, fold, partial_of, shares, without
-from speed.micro_batch.workers import Workers
-from views.arrow.ipc import from_ipc, to_ipc
-from views.errors import TandemError
-from views.instant import nearest_time
-from views.kernel.kernel import merge
-from views.source.offset_ranges import Ranges
-from views.source.watermark import Maxima, newest
-from views.view import View
+from tandem.infra.spark.versions import compared
+from tandem.ledger.log.counts import Counts, add
+from tandem.speed.dedup.dedup_window import DedupWindow
+from tandem.speed.dedup.duplicates import find_duplicates
+from tandem.speed.dedup.identities import Identities
+from tandem.speed.micro_batch.task import SCHEMA, Share, Task, fold, partial_of, shares, without
+from tandem.speed.micro_batch.workers import Workers
+from tandem.views.arrow.ipc import from_ipc, to_ipc
+from tandem.views.errors import TandemError
+from tandem.views.instant import nearest_time
+from tandem.views.kernel.kernel import merge
+from tandem.views.source.offset_ranges import Ranges
+from tandem.views.source.watermark import Maxima, newest
+from tandem.views.view import View
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame

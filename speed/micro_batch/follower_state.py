@@ -6,15 +6,15 @@ The speed layer and the hot tail both follow by it. Pure: no I/O and no clock.
 from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
 
-from ledger.log.positions import LOG_START, Position, ranges
-from ledger.realtime.commits import Commit
-from speed.dedup.dedup_window import DedupWindow
-from speed.dedup.identities import Identities
-from speed.micro_batch.fold import Folded
-from speed.micro_batch.task import Task
-from views.instant import microseconds, time_of
-from views.source.offset_ranges import Offsets, Ranges
-from views.source.watermark import Maxima, later, newest, watermark
+from tandem.ledger.log.positions import LOG_START, Position, ranges
+from tandem.ledger.realtime.commits import Commit
+from tandem.speed.dedup.dedup_window import DedupWindow
+from tandem.speed.dedup.identities import Identities
+from tandem.speed.micro_batch.fold import Folded
+from tandem.speed.micro_batch.task import Task
+from tandem.views.instant import microseconds, time_of
+from tandem.views.source.offset_ranges import Offsets, Ranges
+from tandem.views.source.watermark import Maxima, later, newest, watermark
 
 
 @dataclass(frozen=True)

@@ -6,18 +6,18 @@ from datetime import datetime
 
 from pyspark.sql import DataFrame
 
-from ledger.log.positions import Position
-from ledger.publish.publications import Publication
-from ledger.realtime.commits import Commit
-from ledger.realtime_writer import Writer
-from speed.micro_batch.fold import fold_records
-from speed.micro_batch.follower_state import FollowerState, step
-from speed.micro_batch.polled_ends import PolledEnd, PolledEnds
-from speed.micro_batch.task import Task
-from speed.micro_batch.workers import Workers
-from views.source.source import Source
-from views.source.watermark import later, newest
-from views.view import View
+from tandem.ledger.log.positions import Position
+from tandem.ledger.publish.publications import Publication
+from tandem.ledger.realtime.commits import Commit
+from tandem.ledger.realtime_writer import Writer
+from tandem.speed.micro_batch.fold import fold_records
+from tandem.speed.micro_batch.follower_state import FollowerState, step
+from tandem.speed.micro_batch.polled_ends import PolledEnd, PolledEnds
+from tandem.speed.micro_batch.task import Task
+from tandem.speed.micro_batch.workers import Workers
+from tandem.views.source.source import Source
+from tandem.views.source.watermark import later, newest
+from tandem.views.view import View
 
 
 @dataclass

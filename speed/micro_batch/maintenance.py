@@ -3,16 +3,16 @@
 from collections.abc import Mapping, Sequence
 from datetime import datetime, timedelta
 
-from infra.settings import Keep
-from ledger.delta.addresses import Tables
-from ledger.log import archive_runs
-from ledger.publish.releases import Release
-from ledger.publish.standing import Followed, cut_of
-from ledger.realtime.compaction import RECENT, Merge
-from ledger.realtime_writer import Writer
-from views.arrow.ipc import from_ipc, to_ipc
-from views.kernel.kernel import merge_states
-from views.view import View
+from tandem.infra.settings import Keep
+from tandem.ledger.delta.addresses import Tables
+from tandem.ledger.log import archive_runs
+from tandem.ledger.publish.releases import Release
+from tandem.ledger.publish.standing import Followed, cut_of
+from tandem.ledger.realtime.compaction import RECENT, Merge
+from tandem.ledger.realtime_writer import Writer
+from tandem.views.arrow.ipc import from_ipc, to_ipc
+from tandem.views.kernel.kernel import merge_states
+from tandem.views.view import View
 
 
 def tend(
@@ -40,7 +40,7 @@ def tend(
 
 
 def merging(views: Mapping[str, View]) -> Merge:
-    """The merge of partials of the views, for ledger.realtime.compaction."""
+    """The merge of partials of the views, for tandem.ledger.realtime.compaction."""
 
     def merge(fingerprint: str, partials: Sequence[bytes]) -> bytes:
         return to_ipc(merge_states(views[fingerprint], [from_ipc(partial) for partial in partials]))

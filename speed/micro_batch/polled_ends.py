@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from typing import Final, NamedTuple
 
-from ledger.log.positions import Position
+from tandem.ledger.log.positions import Position
 
 _EVERY: Final = timedelta(seconds=5)
 """Least time between two ends that are remembered while the layer is behind."""

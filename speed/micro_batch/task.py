@@ -12,18 +12,18 @@ from typing import Any, Final
 import msgspec
 import pyarrow as pa
 
-from infra.spark.header_texts import with_headers
-from speed.dedup.identities import NO_SECRET, NOTHING_KNOWN, Drops, identified, identities, is_at
-from speed.dedup.known_words import KnownWords
-from views.arrow.ipc import from_ipc, to_ipc
-from views.kernel.kernel import Partial, after_final, ahead, decode, late, partial, prepare
-from views.project.project import load_files
-from views.source.event_maxima import maxima_of, newest_append
-from views.source.log_order import further
-from views.source.offset_ranges import EMPTY, Partition
-from views.source.source import Source
-from views.source.watermark import Maxima, Newest, event_times
-from views.view import View
+from tandem.infra.spark.header_texts import with_headers
+from tandem.speed.dedup.identities import NO_SECRET, NOTHING_KNOWN, Drops, identified, identities, is_at
+from tandem.speed.dedup.known_words import KnownWords
+from tandem.views.arrow.ipc import from_ipc, to_ipc
+from tandem.views.kernel.kernel import Partial, after_final, ahead, decode, late, partial, prepare
+from tandem.views.project.project import load_files
+from tandem.views.source.event_maxima import maxima_of, newest_append
+from tandem.views.source.log_order import further
+from tandem.views.source.offset_ranges import EMPTY, Partition
+from tandem.views.source.source import Source
+from tandem.views.source.watermark import Maxima, Newest, event_times
+from tandem.views.view import View
 
 SCHEMA: Final = "share binary"
 """What a task's rows are to Spark: one `Share` each."""

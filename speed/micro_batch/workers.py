@@ -6,13 +6,13 @@ from typing import TYPE_CHECKING, Final
 
 import numpy as np
 
-from speed.dedup.known_words import KnownWords
+from tandem.speed.dedup.known_words import KnownWords
 
 if TYPE_CHECKING:
     from pyspark.core.broadcast import Broadcast
     from pyspark.sql import DataFrame
 
-    from speed.dedup.keys import Words
+    from tandem.speed.dedup.keys import Words
 
 _WITH_TASKS: Final = 8192
 """Words of a run that travels with the tasks: it is too small for a broadcast of its own."""

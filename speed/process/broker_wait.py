@@ -6,11 +6,11 @@ from dataclasses import dataclass
 from threading import Event
 from typing import Final, TypeVar
 
-from infra import kafka
-from infra.kafka import broker
-from speed.report.progress import Waiting
-from speed.source.follow import Surroundings
-from views.source.source import Source
+from tandem.infra import kafka
+from tandem.infra.kafka import broker
+from tandem.speed.report.progress import Waiting
+from tandem.speed.source.follow import Surroundings
+from tandem.views.source.source import Source
 
 _T = TypeVar("_T")
 

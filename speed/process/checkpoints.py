@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Final
 
-from infra.process import background
+from tandem.infra.process import background
 
 _FOLDER: Final = "speed"
 

@@ -4,14 +4,14 @@ from dataclasses import dataclass, field, replace
 from threading import Event, Thread
 from typing import Final
 
-from infra.kafka import NoBroker
-from infra.logs.telling import bound
-from ledger.publish.publications import Publication
-from ledger.publish.releases import Release
-from speed.process.broker_wait import Wait
-from speed.process.speed_lineage import following
-from speed.source.follow import Follow, Surroundings, follow
-from views.project.project import load_files
+from tandem.infra.kafka import NoBroker
+from tandem.infra.logs.telling import bound
+from tandem.ledger.publish.publications import Publication
+from tandem.ledger.publish.releases import Release
+from tandem.speed.process.broker_wait import Wait
+from tandem.speed.process.speed_lineage import following
+from tandem.speed.source.follow import Follow, Surroundings, follow
+from tandem.views.project.project import load_files
 
 _LOOK_S: Final = 0.2
 _POOL: Final = "spark.scheduler.pool"

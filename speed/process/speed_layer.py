@@ -16,25 +16,25 @@ from typing import Any
 
 from pyspark.sql import SparkSession
 
-from infra import kafka
-from infra.kafka import broker
-from infra.lineage.runs import reporting
-from infra.logs.telling import bound
-from infra.settings import Settings
-from infra.spark.errors import worded
-from ledger.delta.addresses import Tables
-from ledger.delta.errors import Unwritable
-from ledger.publish import first_publication, publications, releases, standing
-from ledger.publish.publications import NotPublishable, Publication
-from ledger.publish.standing import Followed
-from ledger.realtime_writer import Fenced
-from speed.process.checkpoints import own_folder
-from speed.process.source_thread import Worker
-from speed.report.listener import listen
-from speed.report.log_summary import Telling
-from speed.report.progress import Recorder
-from speed.source.follow import Surroundings
-from views.project.project import Project
+from tandem.infra import kafka
+from tandem.infra.kafka import broker
+from tandem.infra.lineage.runs import reporting
+from tandem.infra.logs.telling import bound
+from tandem.infra.settings import Settings
+from tandem.infra.spark.errors import worded
+from tandem.ledger.delta.addresses import Tables
+from tandem.ledger.delta.errors import Unwritable
+from tandem.ledger.publish import first_publication, publications, releases, standing
+from tandem.ledger.publish.publications import NotPublishable, Publication
+from tandem.ledger.publish.standing import Followed
+from tandem.ledger.realtime_writer import Fenced
+from tandem.speed.process.checkpoints import own_folder
+from tandem.speed.process.source_thread import Worker
+from tandem.speed.report.listener import listen
+from tandem.speed.report.log_summary import Telling
+from tandem.speed.report.progress import Recorder
+from tandem.speed.source.follow import Surroundings
+from tandem.views.project.project import Project
 
 _ENDED = "the speed layer has ended; its commits stay, and the next run continues from there"
 _LOOK_S = 0.2
@@ -60,7 +60,7 @@ def run(
 
     Args:
         project: called only if nothing is published yet: its definitions become publication 1.
-        session: called once there is a log to read; its session needs speed.source.query.CONF.
+        session: called once there is a log to read; its session needs tandem.speed.source.query.CONF.
         ready: called when every table is claimed and every query runs, and again after a change of the release.
         say: reports progress.
         warn: reports what an operator should check.

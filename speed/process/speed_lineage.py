@@ -2,22 +2,22 @@
 
 from typing import TYPE_CHECKING
 
-from infra.kafka import broker
-from infra.lineage import data_set
-from infra.lineage.data_set import DataSets, Made
-from ledger.delta import delta_tables
-from ledger.log import archive_runs
-from ledger.log.positions import ranges
-from ledger.realtime.commit_files import SCHEMA
-from views.project.column_lineage import lineage
-from views.source.event import event_schema
-from views.source.offset_ranges import Ranges
+from tandem.infra.kafka import broker
+from tandem.infra.lineage import data_set
+from tandem.infra.lineage.data_set import DataSets, Made
+from tandem.ledger.delta import delta_tables
+from tandem.ledger.log import archive_runs
+from tandem.ledger.log.positions import ranges
+from tandem.ledger.realtime.commit_files import SCHEMA
+from tandem.views.project.column_lineage import lineage
+from tandem.views.source.event import event_schema
+from tandem.views.source.offset_ranges import Ranges
 
 if TYPE_CHECKING:
     from contextlib import AbstractContextManager
 
-    from infra.lineage.runs import Told
-    from speed.source.follow import Follow
+    from tandem.infra.lineage.runs import Told
+    from tandem.speed.source.follow import Follow
 
 
 def following(follow: "Follow") -> "AbstractContextManager[Told | None]":

@@ -6,7 +6,7 @@ from typing import Any
 from pyspark.java_gateway import ensure_callback_server_started
 from pyspark.sql import SparkSession
 
-from speed.report.progress import Recorder
+from tandem.speed.report.progress import Recorder
 
 
 @dataclass

@@ -3,8 +3,8 @@
 from collections.abc import Callable
 from dataclasses import dataclass, field
 
-from infra.logs.telling import bound
-from speed.report.progress import Folded
+from tandem.infra.logs.telling import bound
+from tandem.speed.report.progress import Folded
 
 
 @dataclass

@@ -9,9 +9,9 @@ from typing import Final, NamedTuple
 
 import msgspec
 
-from infra.files import atomic_files
-from infra.process import background
-from infra.process.pulse import Heart
+from tandem.infra.files import atomic_files
+from tandem.infra.process import background
+from tandem.infra.process.pulse import Heart
 
 PART: Final = "speed"
 NAME: Final = "speed.progress"

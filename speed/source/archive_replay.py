@@ -8,22 +8,22 @@ from functools import partial
 
 from pyspark.sql import SparkSession
 
-from ledger.delta.addresses import Tables
-from ledger.log import archive_runs
-from ledger.log.counts import NOTHING, Counts, add, plus
-from ledger.log.positions import Position, ranges
-from ledger.publish.publications import Publication
-from ledger.publish.releases import Release
-from ledger.realtime_writer import Writer
-from speed.dedup.siphash import SECRET_BYTES
-from speed.micro_batch.follower_state import FollowerState
-from speed.micro_batch.log_tail import Tail
-from speed.micro_batch.task import Task
-from speed.source import record_frames
-from speed.source.counted_at import Stretch, counted, divided, together
-from speed.source.restore_identities import unseen
-from views.source.source import Source
-from views.view import View
+from tandem.ledger.delta.addresses import Tables
+from tandem.ledger.log import archive_runs
+from tandem.ledger.log.counts import NOTHING, Counts, add, plus
+from tandem.ledger.log.positions import Position, ranges
+from tandem.ledger.publish.publications import Publication
+from tandem.ledger.publish.releases import Release
+from tandem.ledger.realtime_writer import Writer
+from tandem.speed.dedup.siphash import SECRET_BYTES
+from tandem.speed.micro_batch.follower_state import FollowerState
+from tandem.speed.micro_batch.log_tail import Tail
+from tandem.speed.micro_batch.task import Task
+from tandem.speed.source import record_frames
+from tandem.speed.source.counted_at import Stretch, counted, divided, together
+from tandem.speed.source.restore_identities import unseen
+from tandem.views.source.source import Source
+from tandem.views.view import View
 
 
 @dataclass(frozen=True)

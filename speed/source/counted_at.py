@@ -6,16 +6,16 @@ from datetime import datetime, timedelta
 from itertools import accumulate
 from typing import Final
 
-from ledger.delta.addresses import Tables
-from ledger.log import archive_runs
-from ledger.log.archive_runs import ArchiveRun
-from ledger.log.positions import LOG_START, Position, lower, ranges
-from ledger.publish import publications
-from ledger.publish.releases import Release
-from ledger.realtime.commits import Commit
-from ledger.realtime.compaction import in_order
-from ledger.realtime.follower import Follower
-from views.source.offset_ranges import Offsets
+from tandem.ledger.delta.addresses import Tables
+from tandem.ledger.log import archive_runs
+from tandem.ledger.log.archive_runs import ArchiveRun
+from tandem.ledger.log.positions import LOG_START, Position, lower, ranges
+from tandem.ledger.publish import publications
+from tandem.ledger.publish.releases import Release
+from tandem.ledger.realtime.commits import Commit
+from tandem.ledger.realtime.compaction import in_order
+from tandem.ledger.realtime.follower import Follower
+from tandem.views.source.offset_ranges import Offsets
 
 _ASKED: Final = timedelta(minutes=1)
 """The longest time between an archive run's poll of the log's end and the record of that run."""
@@ -40,7 +40,7 @@ class Stretch:
 class Counted:
     """The log below a position as stretches in order, whose times never descend.
 
-    `caught_up` and `newest` are those of the last commit below it; see `speed.dedup.dedup_window.DedupWindow`.
+    `caught_up` and `newest` are those of the last commit below it; see `tandem.speed.dedup.dedup_window.DedupWindow`.
     """
 
     stretches: tuple[Stretch, ...] = ()

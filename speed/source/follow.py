@@ -12,38 +12,38 @@ from uuid import uuid4
 from pyspark.sql import SparkSession
 from pyspark.sql.streaming.query import StreamingQuery
 
-from infra import kafka
-from infra.lineage.runs import Reporter
-from infra.process import hot_report
-from infra.settings import Settings
-from infra.spark.errors import broker_away, sentence, worded
-from infra.spark.kafka_source import kafka_options
-from ledger.delta.addresses import Tables
-from ledger.log import archive_runs
-from ledger.log.fetch_checks import LogChanged
-from ledger.log.positions import Position, distance, ranges
-from ledger.publish.publications import Publication
-from ledger.publish.releases import Release
-from ledger.publish.standing import Followed
-from ledger.realtime.follower import Follower
-from ledger.realtime_writer import NotContiguous, Writer
-from speed.dedup.siphash import SECRET_BYTES
-from speed.micro_batch.follower_state import FollowerState
-from speed.micro_batch.log_tail import Tail
-from speed.micro_batch.maintenance import tend
-from speed.micro_batch.task import Task
-from speed.report import progress
-from speed.source import record_frames
-from speed.source.counted_at import counted
-from speed.source.hot_pause import pause
-from speed.source.kafka_log import Log
-from speed.source.query import Query
-from speed.source.restore_identities import seen, unseen
-from speed.source.start_position import Beginning, beginning, steps
-from views.errors import TandemError
-from views.source.source import Source
-from views.source.watermark import later, newest
-from views.view import View
+from tandem.infra import kafka
+from tandem.infra.lineage.runs import Reporter
+from tandem.infra.process import hot_report
+from tandem.infra.settings import Settings
+from tandem.infra.spark.errors import broker_away, sentence, worded
+from tandem.infra.spark.kafka_source import kafka_options
+from tandem.ledger.delta.addresses import Tables
+from tandem.ledger.log import archive_runs
+from tandem.ledger.log.fetch_checks import LogChanged
+from tandem.ledger.log.positions import Position, distance, ranges
+from tandem.ledger.publish.publications import Publication
+from tandem.ledger.publish.releases import Release
+from tandem.ledger.publish.standing import Followed
+from tandem.ledger.realtime.follower import Follower
+from tandem.ledger.realtime_writer import NotContiguous, Writer
+from tandem.speed.dedup.siphash import SECRET_BYTES
+from tandem.speed.micro_batch.follower_state import FollowerState
+from tandem.speed.micro_batch.log_tail import Tail
+from tandem.speed.micro_batch.maintenance import tend
+from tandem.speed.micro_batch.task import Task
+from tandem.speed.report import progress
+from tandem.speed.source import record_frames
+from tandem.speed.source.counted_at import counted
+from tandem.speed.source.hot_pause import pause
+from tandem.speed.source.kafka_log import Log
+from tandem.speed.source.query import Query
+from tandem.speed.source.restore_identities import seen, unseen
+from tandem.speed.source.start_position import Beginning, beginning, steps
+from tandem.views.errors import TandemError
+from tandem.views.source.source import Source
+from tandem.views.source.watermark import later, newest
+from tandem.views.view import View
 
 
 @dataclass(frozen=True)

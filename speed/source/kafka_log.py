@@ -2,10 +2,10 @@
 
 from dataclasses import dataclass
 
-from infra import kafka
-from ledger.log.fetch_checks import refuse_changed_log
-from ledger.log.positions import Position
-from views.source.offset_ranges import Offsets, Partition
+from tandem.infra import kafka
+from tandem.ledger.log.fetch_checks import refuse_changed_log
+from tandem.ledger.log.positions import Position
+from tandem.views.source.offset_ranges import Offsets, Partition
 
 
 @dataclass(frozen=True)

@@ -9,13 +9,13 @@ from typing import Final
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.streaming.query import StreamingQuery
 
-from infra.spark.kafka_source import topic_offsets
-from ledger.log.positions import Position, upper
-from speed.micro_batch.log_tail import Tail
-from speed.source import record_frames
-from speed.source.kafka_log import Log
-from views.source.offset_ranges import Offsets
-from views.source.source import Source
+from tandem.infra.spark.kafka_source import topic_offsets
+from tandem.ledger.log.positions import Position, upper
+from tandem.speed.micro_batch.log_tail import Tail
+from tandem.speed.source import record_frames
+from tandem.speed.source.kafka_log import Log
+from tandem.views.source.offset_ranges import Offsets
+from tandem.views.source.source import Source
 
 CONF: Final = {
     # A micro-batch is one stage of a few tasks: there is nothing to adapt.

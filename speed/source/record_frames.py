@@ -8,17 +8,17 @@ import pyarrow as pa
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.pandas.types import from_arrow_schema
 
-from infra.kafka import Topic
-from infra.spark import header_texts, kafka_source
-from infra.spark.kafka_source import topic_ids, topic_offsets
-from infra.spark.versions import compared
-from ledger.delta.addresses import Tables
-from ledger.delta.location import Location
-from ledger.files import scan
-from ledger.files.file_ranges import RECORDS, log_table, rows_within
-from ledger.files.splits import Slice, cut, even_rows
-from views.source.offset_ranges import Offsets, Ranges
-from views.source.source import RECORDS_SCHEMA, Source, record_columns
+from tandem.infra.kafka import Topic
+from tandem.infra.spark import header_texts, kafka_source
+from tandem.infra.spark.kafka_source import topic_ids, topic_offsets
+from tandem.infra.spark.versions import compared
+from tandem.ledger.delta.addresses import Tables
+from tandem.ledger.delta.location import Location
+from tandem.ledger.files import scan
+from tandem.ledger.files.file_ranges import RECORDS, log_table, rows_within
+from tandem.ledger.files.splits import Slice, cut, even_rows
+from tandem.views.source.offset_ranges import Offsets, Ranges
+from tandem.views.source.source import RECORDS_SCHEMA, Source, record_columns
 
 _FEWEST_ROWS: Final = 1 << 14
 _MOST_ROWS: Final = 1 << 17

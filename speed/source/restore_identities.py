@@ -9,21 +9,21 @@ import numpy as np
 import pyarrow as pa
 from pyspark.sql import DataFrame, SparkSession
 
-from infra import kafka
-from infra.spark.versions import compared
-from ledger.delta.addresses import Tables
-from ledger.log.positions import Position, ranges
-from speed.dedup.dedup_window import BYTES, DedupWindow, recalled
-from speed.dedup.identities import joined, values
-from speed.dedup.identity_runs import Numbers
-from speed.micro_batch.task import SCHEMA, Task, identify
-from speed.source import record_frames
-from speed.source.counted_at import Counted, Stretch, divided, together
-from speed.source.start_position import Beginning
-from views.arrow.ipc import from_ipc
-from views.instant import MICROSECOND, microseconds
-from views.source.offset_ranges import EMPTY, Offsets
-from views.source.source import Source
+from tandem.infra import kafka
+from tandem.infra.spark.versions import compared
+from tandem.ledger.delta.addresses import Tables
+from tandem.ledger.log.positions import Position, ranges
+from tandem.speed.dedup.dedup_window import BYTES, DedupWindow, recalled
+from tandem.speed.dedup.identities import joined, values
+from tandem.speed.dedup.identity_runs import Numbers
+from tandem.speed.micro_batch.task import SCHEMA, Task, identify
+from tandem.speed.source import record_frames
+from tandem.speed.source.counted_at import Counted, Stretch, divided, together
+from tandem.speed.source.start_position import Beginning
+from tandem.views.arrow.ipc import from_ipc
+from tandem.views.instant import MICROSECOND, microseconds
+from tandem.views.source.offset_ranges import EMPTY, Offsets
+from tandem.views.source.source import Source
 
 _AT_ONCE: Final = 1_000_000
 """Offsets whose identities are loaded at once."""

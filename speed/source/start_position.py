@@ -4,16 +4,16 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from datetime import datetime
 
-from infra import kafka
-from ledger.delta.addresses import Tables
-from ledger.log import archive_runs
-from ledger.log.fetch_checks import refuse_changed_log, refuse_new_topic
-from ledger.log.positions import Position, upper
-from ledger.losses import first_offsets
-from speed.source.kafka_log import Log
-from views.errors import TandemError
-from views.source.offset_ranges import Offsets, Partition
-from views.source.source import Source
+from tandem.infra import kafka
+from tandem.ledger.delta.addresses import Tables
+from tandem.ledger.log import archive_runs
+from tandem.ledger.log.fetch_checks import refuse_changed_log, refuse_new_topic
+from tandem.ledger.log.positions import Position, upper
+from tandem.ledger.losses import first_offsets
+from tandem.speed.source.kafka_log import Log
+from tandem.views.errors import TandemError
+from tandem.views.source.offset_ranges import Offsets, Partition
+from tandem.views.source.source import Source
 
 
 class Gap(TandemError):

@@ -5,8 +5,8 @@
 `tandem.client` answers in a program, `tandem.testing` in a project's tests.
 """
 
-from views import public
-from views.public import *
+from tandem.views import public
+from tandem.views.public import *
 
 # Type checkers read the imports above; they do not read this.
 vars()["__all__"] = sorted(name for name in vars(public) if not name.startswith("_"))

@@ -3,11 +3,11 @@
 `connect` opens the tables of a project where the program runs; `client` asks a `tandem serve`.
 """
 
-from serving.changes import Changes, TokenGone
-from serving.client import client
-from serving.connection import AtOneSnapshot, Connection, PublishedView, connect
-from serving.read.outcome import Absent, Failed, ReadFailed, Value
-from serving.view_at import ViewAt
+from tandem.serving.changes import Changes, TokenGone
+from tandem.serving.client import client
+from tandem.serving.connection import AtOneSnapshot, Connection, PublishedView, connect
+from tandem.serving.read.outcome import Absent, Failed, ReadFailed, Value
+from tandem.serving.view_at import ViewAt
 
 __all__ = [
     "Absent",

@@ -9,7 +9,7 @@
 `tandem pyspark` opens a shell that has session and snapshot.
 """
 
-from serving.spark import dataframe
-from serving.spark_frames import Frames, session, snapshot
+from tandem.serving.spark import dataframe
+from tandem.serving.spark_frames import Frames, session, snapshot
 
 __all__ = ["Frames", "dataframe", "session", "snapshot"]

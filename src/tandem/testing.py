@@ -3,7 +3,7 @@
 `tandem.pytest_plugin` has the same as fixtures.
 """
 
-from views.testing import answer, events_table, rejected
-from views.verify.every_cut import Answer, AnswerAtCuts, at_every_cut, checked_answer
+from tandem.views.testing import answer, events_table, rejected
+from tandem.views.verify.every_cut import Answer, AnswerAtCuts, at_every_cut, checked_answer
 
 __all__ = ["Answer", "AnswerAtCuts", "answer", "at_every_cut", "checked_answer", "events_table", "rejected"]

@@ -8,12 +8,12 @@ from typing import Any, Final
 from hypothesis import note
 from hypothesis import strategies as st
 
+from tandem.views.measures.filtered import Filtered
+from tandem.views.source.source import Source
+from tandem.views.view import View
 from tests.agreement.oracle import FILTERS, KEYS, MEASURES, Asked, Said, oracle
 from tests.agreement.windows import WINDOWS, Cut
 from tests.samples import COPIED, SAMPLES, placed, rows
-from views.measures.filtered import Filtered
-from views.source.source import Source
-from views.view import View
 
 PARTITIONS = (("topic", 0), ("topic", 1), ("anew", 0))
 

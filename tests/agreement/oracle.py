@@ -13,8 +13,7 @@ from fractions import Fraction
 from hashlib import md5
 from typing import Any
 
-from tests.samples import GENERATIONS
-from views.measures import (
+from tandem.views.measures import (
     Measure,
     approx_count_distinct,
     approx_quantiles,
@@ -44,6 +43,7 @@ from views.measures import (
     total,
     variance,
 )
+from tests.samples import GENERATIONS
 
 Event = Mapping[str, Any]
 Value = Callable[[Event], Any]

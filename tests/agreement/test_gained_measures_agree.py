@@ -7,15 +7,15 @@ import pytest
 from hypothesis import event, given
 from hypothesis import strategies as st
 
+from tandem.views.fingerprint.additive import Apart, joined, same_events, with_measures
+from tandem.views.kernel.kernel import Partial, merge, partial, settle
+from tandem.views.measures import count, derived, maximum, total
+from tandem.views.source.offset_ranges import Ranges
+from tandem.views.view import View
 from tests.agreement.drawn import drawn, logs
 from tests.agreement.test_layers_agree import answered, folds, vector
 from tests.agreement.windows import WINDOWS
 from tests.samples import EPOCH, SAMPLES, share, table
-from views.fingerprint.additive import Apart, joined, same_events, with_measures
-from views.kernel.kernel import Partial, merge, partial, settle
-from views.measures import count, derived, maximum, total
-from views.source.offset_ranges import Ranges
-from views.view import View
 
 LABELLED = View(
     SAMPLES,

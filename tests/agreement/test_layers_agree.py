@@ -10,15 +10,15 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from tandem.views.arrow.ipc import from_ipc, to_ipc
+from tandem.views.kernel.kernel import Partial, deduplicate, merge, partial, present, settle
+from tandem.views.source.offset_ranges import Ranges
+from tandem.views.source.source import Source
+from tandem.views.view import View, group_columns
 from tests.agreement.drawn import EVERY, FEW, Log, Vector, counting, drawn, logs
 from tests.agreement.oracle import plain
 from tests.agreement.windows import WINDOWS
 from tests.samples import COPIED, GENERATIONS, SAMPLES, just, table
-from views.arrow.ipc import from_ipc, to_ipc
-from views.kernel.kernel import Partial, deduplicate, merge, partial, present, settle
-from views.source.offset_ranges import Ranges
-from views.source.source import Source
-from views.view import View, group_columns
 
 
 @pytest.mark.parametrize("kind", WINDOWS)

@@ -18,19 +18,19 @@ import pyarrow.compute as pc
 from hypothesis import given
 from hypothesis import strategies as st
 
-from batch.fold.dropped_positions import DroppedPositions
-from speed.dedup.dedup_window import DedupWindow
-from speed.dedup.duplicates import Duplicates, find_duplicates
-from speed.dedup.identities import Identified, identified, identities, is_at, values
+from tandem import Event, Source, View, count, count_window, first, last, last_k, max_by, sample, sliding_count_window, total
+from tandem.batch.fold.dropped_positions import DroppedPositions
+from tandem.speed.dedup.dedup_window import DedupWindow
+from tandem.speed.dedup.duplicates import Duplicates, find_duplicates
+from tandem.speed.dedup.identities import Identified, identified, identities, is_at, values
+from tandem.views.arrow.ipc import from_ipc, to_ipc
+from tandem.views.kernel.kernel import Partial, decode, deduplicate, merge, partial, prepare, present, settle
+from tandem.views.source.log_order import further, places
+from tandem.views.source.offset_ranges import EMPTY, Ranges
+from tandem.views.source.source import events_schema, position_columns
+from tandem.views.windows import Window, delta, punctuation
 from tests.samples import share
 from tests.views.logged import records
-from views import Event, Source, View, count, count_window, first, last, last_k, max_by, sample, sliding_count_window, total
-from views.arrow.ipc import from_ipc, to_ipc
-from views.kernel.kernel import Partial, decode, deduplicate, merge, partial, prepare, present, settle
-from views.source.log_order import further, places
-from views.source.offset_ranges import EMPTY, Ranges
-from views.source.source import events_schema, position_columns
-from views.windows import Window, delta, punctuation
 
 START = datetime(2026, 11, 1, tzinfo=UTC)
 MOST = 3

@@ -1,4 +1,4 @@
-"""The plain oracle of `views.oracle` agrees with the kernel and with the tests' own oracle, and shares no code with them."""
+"""The plain oracle of `tandem.views.oracle` agrees with the kernel and with the tests' own oracle, and shares no code with them."""
 
 import inspect
 import random
@@ -14,15 +14,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from cli.dev.measures_page import _ARGUMENTS as ARGUMENTS
-from tests.agreement.drawn import Log, drawn, logs
-from tests.agreement.oracle import plain
-from tests.agreement.windows import WINDOWS
-from tests.samples import EPOCH, SAMPLES, share, table
-from tests.views.measures.test_custom import Range
-from views import oracle as said_plainly
-from views.kernel.kernel import Partial, merge, partial, prepare, present
-from views.measures import (
+from tandem.cli.dev.measures_page import _ARGUMENTS as ARGUMENTS
+from tandem.views import oracle as said_plainly
+from tandem.views.kernel.kernel import Partial, merge, partial, prepare, present
+from tandem.views.measures import (
     Measure,
     approx_count_distinct,
     approx_quantiles,
@@ -44,11 +39,16 @@ from views.measures import (
     total,
     variance,
 )
-from views.source.event import Event
-from views.source.offset_ranges import EMPTY
-from views.source.source import Source, events_schema
-from views.view import View
-from views.windows import all_time, count_window, delta, hopping, punctuation, session, sliding_count_window, tumbling
+from tandem.views.source.event import Event
+from tandem.views.source.offset_ranges import EMPTY
+from tandem.views.source.source import Source, events_schema
+from tandem.views.view import View
+from tandem.views.windows import all_time, count_window, delta, hopping, punctuation, session, sliding_count_window, tumbling
+from tests.agreement.drawn import Log, drawn, logs
+from tests.agreement.oracle import plain
+from tests.agreement.windows import WINDOWS
+from tests.samples import EPOCH, SAMPLES, share, table
+from tests.views.measures.test_custom import Range
 
 
 @pytest.mark.parametrize("kind", WINDOWS)

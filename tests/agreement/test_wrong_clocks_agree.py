@@ -15,33 +15,33 @@ import pyarrow.parquet as pq
 from hypothesis import given
 from hypothesis import strategies as st
 
-from batch.fold import fold
-from ledger.delta.addresses import Tables
-from ledger.delta.location import Location
-from ledger.files.file_ranges import EVENTS
-from ledger.files.splits import Slice
-from ledger.log.counts import Counts, plus
-from ledger.log.positions import LOG_START, Position, ranges
-from ledger.publish import first_publication
-from ledger.publish.labels import labels_below
-from ledger.realtime.commits import Commit
-from ledger.realtime.follower import Follower
-from ledger.realtime_writer import Writer
-from speed.dedup.dedup_window import DedupWindow
-from speed.micro_batch import log_tail
-from speed.micro_batch.fold import Folded, fold_shares
-from speed.micro_batch.follower_state import FollowerState
-from speed.micro_batch.log_tail import Tail
-from speed.micro_batch.task import Share, Task, share_of
+from tandem.batch.fold import fold
+from tandem.ledger.delta.addresses import Tables
+from tandem.ledger.delta.location import Location
+from tandem.ledger.files.file_ranges import EVENTS
+from tandem.ledger.files.splits import Slice
+from tandem.ledger.log.counts import Counts, plus
+from tandem.ledger.log.positions import LOG_START, Position, ranges
+from tandem.ledger.publish import first_publication
+from tandem.ledger.publish.labels import labels_below
+from tandem.ledger.realtime.commits import Commit
+from tandem.ledger.realtime.follower import Follower
+from tandem.ledger.realtime_writer import Writer
+from tandem.speed.dedup.dedup_window import DedupWindow
+from tandem.speed.micro_batch import log_tail
+from tandem.speed.micro_batch.fold import Folded, fold_shares
+from tandem.speed.micro_batch.follower_state import FollowerState
+from tandem.speed.micro_batch.log_tail import Tail
+from tandem.speed.micro_batch.task import Share, Task, share_of
+from tandem.views.arrow.ipc import from_ipc, to_ipc
+from tandem.views.kernel.kernel import decode, deduplicate, merge, merge_states, present
+from tandem.views.kernel.partial import Partial
+from tandem.views.project.project import load_files
+from tandem.views.source.offset_ranges import Ranges
+from tandem.views.source.source import RECORDS_SCHEMA, record_columns
+from tandem.views.source.watermark import later, newest, watermark
+from tandem.views.view import View
 from tests.samples import share
-from views.arrow.ipc import from_ipc, to_ipc
-from views.kernel.kernel import decode, deduplicate, merge, merge_states, present
-from views.kernel.partial import Partial
-from views.project.project import load_files
-from views.source.offset_ranges import Ranges
-from views.source.source import RECORDS_SCHEMA, record_columns
-from views.source.watermark import later, newest, watermark
-from views.view import View
 
 NOW = datetime(2026, 11, 1, 12, tzinfo=UTC)
 EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
@@ -51,7 +51,7 @@ FILES = {
     "tandem.toml": b"",
     "definitions.py": b"""
 from datetime import datetime, timedelta
-from views import Event, Source, View, count, tumbling
+from tandem import Event, Source, View, count, tumbling
 
 class Tick(Event):
     id: int

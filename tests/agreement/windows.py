@@ -13,8 +13,7 @@ from zoneinfo import ZoneInfo
 
 from hypothesis import strategies as st
 
-from tests.agreement.oracle import Placed, Split
-from views.windows import (
+from tandem.views.windows import (
     Hopping,
     Session,
     Tumbling,
@@ -26,6 +25,7 @@ from views.windows import (
     punctuation,
     sliding_count_window,
 )
+from tests.agreement.oracle import Placed, Split
 
 EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 SIZES = (

@@ -3,7 +3,7 @@ from pathlib import Path
 import pytest
 from pyspark.sql import SparkSession
 
-from infra import kafka
+from tandem.infra import kafka
 from tests.batch.shop import Shop
 from tests.stack import new_topic
 

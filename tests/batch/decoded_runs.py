@@ -6,11 +6,11 @@ from datetime import UTC, datetime
 import pyarrow as pa
 from deltalake import CommitProperties, Transaction, write_deltalake
 
-from ledger.delta.addresses import Tables
-from ledger.log import archive_runs
-from ledger.log.archive_runs import APP_ID
-from ledger.log.counts import Counts
-from ledger.log.positions import LOG_START, Position
+from tandem.ledger.delta.addresses import Tables
+from tandem.ledger.log import archive_runs
+from tandem.ledger.log.archive_runs import APP_ID
+from tandem.ledger.log.counts import Counts
+from tandem.ledger.log.positions import LOG_START, Position
 
 AT = datetime(2026, 11, 1, tzinfo=UTC)
 

@@ -9,16 +9,16 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from batch.runtime import delta_commits
-from batch.runtime.parquet_writer import TableFile
-from ledger.delta import delta_tables
-from ledger.delta.addresses import Tables
-from ledger.delta.location import Location
-from ledger.log import archive_runs, gaps
-from ledger.log.counts import Counts
-from ledger.log.positions import LOG_START, Position, upper
-from views.source.offset_ranges import Partition, Ranges
-from views.source.source import RECORDS_SCHEMA
+from tandem.batch.runtime import delta_commits
+from tandem.batch.runtime.parquet_writer import TableFile
+from tandem.ledger.delta import delta_tables
+from tandem.ledger.delta.addresses import Tables
+from tandem.ledger.delta.location import Location
+from tandem.ledger.log import archive_runs, gaps
+from tandem.ledger.log.counts import Counts
+from tandem.ledger.log.positions import LOG_START, Position, upper
+from tandem.views.source.offset_ranges import Partition, Ranges
+from tandem.views.source.source import RECORDS_SCHEMA
 
 AT = datetime(2026, 11, 1, 12, tzinfo=UTC)
 SOURCE = "sales"
@@ -26,7 +26,7 @@ BOUNDED = ("topic_id", "partition", "offset", "timestamp")
 
 DEFINITIONS = b"""
 from datetime import datetime
-from views import Event, Source
+from tandem import Event, Source
 
 class Sale(Event):
     at: datetime

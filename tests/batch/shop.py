@@ -11,29 +11,29 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from batch.release import apply
-from batch.release.build_release import Terms
-from batch.runtime.session import BatchRun
-from infra import kafka
-from infra.settings import Settings
-from ledger.delta import delta_tables
-from ledger.delta.addresses import Tables
-from ledger.publish import promotion, releases
-from ledger.publish.batch_parts import files_of
-from ledger.publish.live_states import still_live
-from ledger.publish.publications import Publication
-from serving.read.outcome import given
-from serving.read.reader import Reader
+from tandem.batch.release import apply
+from tandem.batch.release.build_release import Terms
+from tandem.batch.runtime.session import BatchRun
+from tandem.infra import kafka
+from tandem.infra.settings import Settings
+from tandem.ledger.delta import delta_tables
+from tandem.ledger.delta.addresses import Tables
+from tandem.ledger.publish import promotion, releases
+from tandem.ledger.publish.batch_parts import files_of
+from tandem.ledger.publish.live_states import still_live
+from tandem.ledger.publish.publications import Publication
+from tandem.serving.read.outcome import given
+from tandem.serving.read.reader import Reader
+from tandem.views.kernel import kernel
+from tandem.views.kernel.rows import to_rows
+from tandem.views.project import project
+from tandem.views.project.project import Project
 from tests.stack import environ, kafka_toml, produce, stack_settings
-from views.kernel import kernel
-from views.kernel.rows import to_rows
-from views.project import project
-from views.project.project import Project
 
 DEFINITIONS = """
 from datetime import datetime
 
-from views import Event, Source, View, count, approx_count_distinct, maximum, mean, total, tumbling
+from tandem import Event, Source, View, count, approx_count_distinct, maximum, mean, total, tumbling
 
 
 class Sale(Event):

@@ -22,17 +22,19 @@ from typing import Any, Final, TypeVar
 
 import pytest
 
-from batch.archive import archive
-from batch.maintain import maintain
-from batch.recompute import recompute
-from batch.release import apply
-from batch.release.build_release import Terms
-from batch.runtime.session import BatchRun
-from cli.demo import s3_server
-from infra import kafka
-from infra.settings import Keep, Settings, Storage
-from ledger.log import archive_runs as archived
-from ledger.publish import promotion, publications
+from tandem.batch.archive import archive
+from tandem.batch.maintain import maintain
+from tandem.batch.recompute import recompute
+from tandem.batch.release import apply
+from tandem.batch.release.build_release import Terms
+from tandem.batch.runtime.session import BatchRun
+from tandem.cli.demo import s3_server
+from tandem.infra import kafka
+from tandem.infra.settings import Keep, Settings, Storage
+from tandem.ledger.log import archive_runs as archived
+from tandem.ledger.publish import promotion, publications
+from tandem.views.errors import TandemError
+from tandem.views.project.project import Project
 from tests import one_process
 from tests.batch.release.test_apply import CHANGED
 from tests.batch.shop import DEFINITIONS, answers, assert_true, records, rows_of, together, truth
@@ -40,8 +42,6 @@ from tests.batch.test_in_one_process import MemoryShop
 from tests.infra.storage.go_s3 import go_bucket_behind
 from tests.infra.storage.quick_s3 import quick_bucket
 from tests.infra.storage.s3 import FAULTS, READS, WRITES, Faults, Killed, a_bucket
-from views.errors import TandemError
-from views.project.project import Project
 
 T = TypeVar("T")
 Place = tuple[str, int]

@@ -13,17 +13,17 @@ from typing import Any
 import msgspec
 import pytest
 
-from batch.archive import archive
-from batch.recompute import recompute
-from batch.recompute.build import build_all
-from batch.recompute.plan import Request, Step
-from batch.runtime import scratch
-from batch.runtime.session import BatchRun
-from infra import kafka
-from infra.settings import Lineage, Settings
-from ledger.log import archive_runs as archived
-from ledger.log import gaps
-from ledger.publish import releases
+from tandem.batch.archive import archive
+from tandem.batch.recompute import recompute
+from tandem.batch.recompute.build import build_all
+from tandem.batch.recompute.plan import Request, Step
+from tandem.batch.runtime import scratch
+from tandem.batch.runtime.session import BatchRun
+from tandem.infra import kafka
+from tandem.infra.settings import Lineage, Settings
+from tandem.ledger.log import archive_runs as archived
+from tandem.ledger.log import gaps
+from tandem.ledger.publish import releases
 from tests import one_process
 from tests.batch.recompute import test_audits as audits
 from tests.batch.recompute import test_incremental_equals_full as incremental

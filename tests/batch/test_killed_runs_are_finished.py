@@ -10,10 +10,10 @@ from pathlib import Path
 
 import pytest
 
-from batch.archive import archive
-from batch.recompute import recompute
-from ledger.delta.locks import owner
-from ledger.publish import publications
+from tandem.batch.archive import archive
+from tandem.batch.recompute import recompute
+from tandem.ledger.delta.locks import owner
+from tandem.ledger.publish import publications
 from tests.batch.shop import Shop, assert_true, records, rows_of, together
 from tests.stack import PYTHONPATH, environ
 
@@ -25,7 +25,7 @@ _PATIENCE_S = 400
 def start(shop: Shop, command: str) -> subprocess.Popen[bytes]:
     """A process group of its own: its Python, its JVM and its workers."""
     return subprocess.Popen(
-        [sys.executable, "-m", "cli", command, "--project", str(shop.folder), "--json"],
+        [sys.executable, "-m", "tandem.cli", command, "--project", str(shop.folder), "--json"],
         env=environ() | {"PYTHONPATH": PYTHONPATH},
         stdout=subprocess.DEVNULL,
         stderr=subprocess.PIPE,

@@ -16,13 +16,13 @@ from typing import Any
 
 import pytest
 
-from infra import kafka
-from ledger.delta.addresses import Tables
-from ledger.log.positions import Position
-from ledger.publish import first_publication, promotion, publications, releases
-from ledger.publish.publications import NotPublishable
-from serving.read.outcome import Failed
-from serving.read.reader import Reader
+from tandem.infra import kafka
+from tandem.ledger.delta.addresses import Tables
+from tandem.ledger.log.positions import Position
+from tandem.ledger.publish import first_publication, promotion, publications, releases
+from tandem.ledger.publish.publications import NotPublishable
+from tandem.serving.read.outcome import Failed
+from tandem.serving.read.reader import Reader
 from tests.batch.shop import DEFINITIONS, Log, Shop, records, together, truth
 from tests.speed.sales import wait_for
 from tests.stack import PYTHONPATH, environ
@@ -127,7 +127,7 @@ class Schedule:
 
     def start(self, *arguments: str, stderr: int = subprocess.DEVNULL) -> "subprocess.Popen[bytes]":
         return subprocess.Popen(
-            [sys.executable, "-m", "cli", *arguments, "--project", str(self.shop.folder), "--json"],
+            [sys.executable, "-m", "tandem.cli", *arguments, "--project", str(self.shop.folder), "--json"],
             env=environ() | {"PYTHONPATH": PYTHONPATH},
             stdout=subprocess.DEVNULL,
             stderr=stderr,

@@ -9,16 +9,16 @@ from typing import Any
 import pytest
 from pyspark.sql import SparkSession
 
-from batch.archive import archive
-from batch.recompute import recompute
-from batch.recompute.plan import Request
-from cli.__main__ import main
-from cli.command.call import UNHEALTHY
-from infra import kafka
-from ledger.publish import publications
-from ledger.realtime.follower import Follower
-from serving.read.outcome import given
-from serving.read.reader import Reader
+from tandem.batch.archive import archive
+from tandem.batch.recompute import recompute
+from tandem.batch.recompute.plan import Request
+from tandem.cli.__main__ import main
+from tandem.cli.command.call import UNHEALTHY
+from tandem.infra import kafka
+from tandem.ledger.publish import publications
+from tandem.ledger.realtime.follower import Follower
+from tandem.serving.read.outcome import given
+from tandem.serving.read.reader import Reader
 from tests.batch.shop import Shop
 from tests.speed.sales import Running, wait_until_folded
 from tests.stack import consumed, create_as, new_topic
@@ -28,7 +28,7 @@ pytestmark = pytest.mark.broker
 DEFINITIONS = """
 from datetime import datetime
 
-from views import Event, Source, View, count, maximum, total, tumbling
+from tandem import Event, Source, View, count, maximum, total, tumbling
 
 
 class Sale(Event):

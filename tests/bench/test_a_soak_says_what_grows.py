@@ -5,9 +5,9 @@ from pathlib import Path
 
 import pytest
 
-from bench.soak import report
-from bench.soak.flatness import Sample, flatness
-from bench.soak.load import Soak, Soaked, soak
+from tandem.bench.soak import report
+from tandem.bench.soak.flatness import Sample, flatness
+from tandem.bench.soak.load import Soak, Soaked, soak
 
 MIB = 2**20
 

@@ -5,8 +5,8 @@ from pathlib import Path
 
 import pytest
 
-from bench.growth import report
-from bench.growth.measuring import Grown, Scale, Size, measure, scale
+from tandem.bench.growth import report
+from tandem.bench.growth.measuring import Grown, Scale, Size, measure, scale
 
 
 @pytest.mark.slow

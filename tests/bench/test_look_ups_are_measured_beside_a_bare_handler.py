@@ -4,13 +4,13 @@ from pathlib import Path
 
 import pytest
 
-from bench.serving import rates
-from bench.serving.keep_busy import Load, keep_busy, requests
-from bench.serving.limits import Scale
-from bench.serving.published import VIEW, page, publish
-from bench.serving.rates import Rates, Turn
-from bench.serving.served import server
-from views.errors import TandemError
+from tandem.bench.serving import rates
+from tandem.bench.serving.keep_busy import Load, keep_busy, requests
+from tandem.bench.serving.limits import Scale
+from tandem.bench.serving.published import VIEW, page, publish
+from tandem.bench.serving.rates import Rates, Turn
+from tandem.bench.serving.served import server
+from tandem.views.errors import TandemError
 
 
 @pytest.mark.slow

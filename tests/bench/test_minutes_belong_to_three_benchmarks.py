@@ -2,7 +2,7 @@
 
 import pytest
 
-from cli.command_line import run
+from tandem.cli.command_line import run
 
 
 @pytest.mark.parametrize("words", [["evolve", "--minutes", "3"], ["soak", "--quick", "--minutes", "3"]])

@@ -5,7 +5,7 @@ import sys
 
 import pytest
 
-from bench.process_tree import Sample, cpu_seconds, interpolated, pss_bytes, tree
+from tandem.bench.process_tree import Sample, cpu_seconds, interpolated, pss_bytes, tree
 
 MIB = 2**20
 

@@ -9,12 +9,12 @@ from pathlib import Path
 
 import pytest
 
-from bench.peers.provided import script
-from infra.folders import ROOT, child_environment
+from tandem.bench.peers.provided import script
+from tandem.infra.folders import ROOT, child_environment
 
 PROGRAM = """
 import sys
-from bench.input_end import watched
+from tandem.bench.input_end import watched
 print(watched().wait(float(sys.argv[1])), flush=True)
 """
 

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from bench.evolve import recomputing
+from tandem.bench.evolve import recomputing
 
 
 @pytest.mark.slow

@@ -12,21 +12,21 @@ from typing import Any
 
 import pytest
 
-from bench.commands import Place
-from bench.scale import executors, micro_batch_keys, report
-from bench.scale.cpu_quota import quotas
-from bench.scale.executors import Case, Plan, Run, cases, gains
-from bench.scale.ground import PARTS, Ground, Watch, machine, since
-from bench.scale.micro_batch_keys import Held
-from cli.demo.wait_for import wait_for
-from cli.dev.bench_cluster import on_cluster
-from infra import kafka
-from infra.folders import child_environment
-from infra.kafka import broker as embedded
-from infra.process import background
-from infra.settings import Settings
-from ledger.log.positions import Position
-from ledger.realtime.commits import Commit
+from tandem.bench.commands import Place
+from tandem.bench.scale import executors, micro_batch_keys, report
+from tandem.bench.scale.cpu_quota import quotas
+from tandem.bench.scale.executors import Case, Plan, Run, cases, gains
+from tandem.bench.scale.ground import PARTS, Ground, Watch, machine, since
+from tandem.bench.scale.micro_batch_keys import Held
+from tandem.cli.demo.wait_for import wait_for
+from tandem.cli.dev.bench_cluster import on_cluster
+from tandem.infra import kafka
+from tandem.infra.folders import child_environment
+from tandem.infra.kafka import broker as embedded
+from tandem.infra.process import background
+from tandem.infra.settings import Settings
+from tandem.ledger.log.positions import Position
+from tandem.ledger.realtime.commits import Commit
 from tests.stack import environ
 
 

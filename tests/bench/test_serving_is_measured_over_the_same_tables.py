@@ -5,13 +5,13 @@ from pathlib import Path
 
 import pytest
 
-from bench.serving import growing, measuring, report
-from bench.serving.keep_busy import Load
-from bench.serving.measuring import ByDuckDB, InProcess
-from bench.serving.over_http import OverHTTP
-from bench.serving.questions import Scale
-from bench.serving.rates import Rates, Turn
-from bench.serving.report import Goal
+from tandem.bench.serving import growing, measuring, report
+from tandem.bench.serving.keep_busy import Load
+from tandem.bench.serving.measuring import ByDuckDB, InProcess
+from tandem.bench.serving.over_http import OverHTTP
+from tandem.bench.serving.questions import Scale
+from tandem.bench.serving.rates import Rates, Turn
+from tandem.bench.serving.report import Goal
 
 
 @pytest.mark.slow

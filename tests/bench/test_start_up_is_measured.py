@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from bench import start_up
+from tandem.bench import start_up
 
 
 @pytest.mark.slow

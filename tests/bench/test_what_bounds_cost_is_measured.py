@@ -2,8 +2,8 @@
 
 from pathlib import Path
 
-from bench.serving import limits
-from bench.serving.limits import Rates, Scale
+from tandem.bench.serving import limits
+from tandem.bench.serving.limits import Rates, Scale
 
 
 def test_both_servers_get_requests_over_one_connection_and_over_several(tmp_path: Path) -> None:

@@ -2,7 +2,7 @@
 
 import pytest
 
-from bench import duplicates
+from tandem.bench import duplicates
 
 
 def test_a_dedup_window_takes_32_bytes_for_each_key() -> None:

@@ -17,7 +17,7 @@ from typing import Any, Final
 
 import psutil
 
-from infra import folders
+from tandem.infra import folders
 from tests.campaign import project
 from tests.campaign.answers import oracle
 from tests.campaign.answers.comparer import WAYS, Comparer

@@ -65,7 +65,7 @@ class Tandem:
 
     def start(self, *words: str, given: bytes | None = None) -> Running:
         """Start a command with `--json`; `given` is its standard input."""
-        command = [sys.executable, "-m", "cli", *words, "--project", str(self.project), "--json"]
+        command = [sys.executable, "-m", "tandem.cli", *words, "--project", str(self.project), "--json"]
         files = self.tally.evidence.parent / "output"
         files.mkdir(exist_ok=True)
         # Files and no pipes: what a killed command started may live on with its pipes for a moment.

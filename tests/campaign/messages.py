@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
-from cli.command import exit_codes
+from tandem.cli.command import exit_codes
 
 _STACKS: Final = re.compile(r"Traceback \(most recent call last\)|^\s+at [\w.$/]+\([\w.]*(:\d+)?\)", re.MULTILINE)
 _UNTIL_STOPPED: Final = ("speed", "serve")

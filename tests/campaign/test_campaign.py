@@ -17,8 +17,8 @@ from typing import Any
 import psutil
 import pytest
 
-from cli.__main__ import main
-from infra.folders import ROOT
+from tandem.cli.__main__ import main
+from tandem.infra.folders import ROOT
 from tests.campaign import project
 from tests.campaign.answers import oracle
 from tests.campaign.answers.comparer import Comparer

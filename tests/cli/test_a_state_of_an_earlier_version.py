@@ -7,11 +7,11 @@ from pathlib import Path
 import pyarrow as pa
 import pytest
 
-from cli.__main__ import main
-from cli.command.exit_codes import FAILED
-from ledger.delta import delta_tables, journal, state_format
-from ledger.delta.addresses import Tables
-from ledger.log import archive_runs
+from tandem.cli.__main__ import main
+from tandem.cli.command.exit_codes import FAILED
+from tandem.ledger.delta import delta_tables, journal, state_format
+from tandem.ledger.delta.addresses import Tables
+from tandem.ledger.log import archive_runs
 from tests.serving.world import World, hit
 
 OLD = Path(__file__).with_name("state_of_60b41f2")

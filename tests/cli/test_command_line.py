@@ -12,12 +12,12 @@ from typing import Any
 import pytest
 from py4j.protocol import Py4JNetworkError
 
-from bench.serving import published
-from cli import registry
-from cli.__main__ import main
-from cli.command.call import DEFAULT_PROJECT, Call, Output, resolve_project
-from infra.folders import ROOT
-from views.errors import TandemError
+from tandem.bench.serving import published
+from tandem.cli import registry
+from tandem.cli.__main__ import main
+from tandem.cli.command.call import DEFAULT_PROJECT, Call, Output, resolve_project
+from tandem.infra.folders import ROOT
+from tandem.views.errors import TandemError
 
 
 @pytest.fixture
@@ -25,7 +25,7 @@ def command(monkeypatch: pytest.MonkeyPatch):
     """Put a function in the place of `status`."""
 
     def put(run) -> None:
-        module = ModuleType("cli.run.status")
+        module = ModuleType("tandem.cli.run.status")
         module.run = run  # type: ignore[attr-defined]
         monkeypatch.setitem(sys.modules, module.__name__, module)
 
@@ -155,7 +155,7 @@ def run_python(script: str) -> "subprocess.CompletedProcess[str]":
 
 def test_a_closed_pipe_is_not_reported_as_an_error() -> None:
     done = run_python(
-        "import os, sys; from cli.__main__ import main\n"
+        "import os, sys; from tandem.cli.__main__ import main\n"
         "read, write = os.pipe(); os.close(read); os.dup2(write, 1); sys.exit(main(['check', '--json']))"
     )
     assert (done.returncode, done.stderr) == (1, "")
@@ -163,7 +163,7 @@ def test_a_closed_pipe_is_not_reported_as_an_error() -> None:
 
 def test_only_what_a_command_needs_is_imported() -> None:
     done = run_python(
-        "import sys; from cli.__main__ import main; assert main(['check', '--json']) == 0\n"
+        "import sys; from tandem.cli.__main__ import main; assert main(['check', '--json']) == 0\n"
         "print({'pyspark', 'confluent_kafka', 'kafka', 'batch', 'speed'} & set(sys.modules), file=sys.stderr)"
     )
     assert done.stderr == "set()\n"
@@ -190,7 +190,7 @@ def small(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def test_commands_that_read_import_few_packages(command: list[str], beside: set[str], small: Path) -> None:
     """Start-up is mostly imports: Kafka's clients wait for a known broker, rich for a terminal, decoders for values."""
     done = run_python(
-        "import sys; from cli.__main__ import main\n"
+        "import sys; from tandem.cli.__main__ import main\n"
         f"assert main([*{command!r}, '--project', {str(small)!r}]) in (0, 1)\n"
         "heavy = {'confluent_kafka', 'duckdb', 'fastapi', 'fastavro', 'google', 'kafka', 'pandas', 'pyarrow.compute', 'pyspark',"
         " 'rich', 'xml'}\n"
@@ -199,10 +199,12 @@ def test_commands_that_read_import_few_packages(command: list[str], beside: set[
     assert done.stderr.splitlines()[-1] == f"{sorted(beside)}"
 
 
-@pytest.mark.parametrize("command", ["cli.ask.query", "cli.project.check", "cli.release.history", "cli.run.status"])
+@pytest.mark.parametrize(
+    "command", ["tandem.cli.ask.query", "tandem.cli.project.check", "tandem.cli.release.history", "tandem.cli.run.status"]
+)
 def test_a_command_imports_no_pydantic_itself(command: str) -> None:
     """typer imports it when it reads arguments."""
-    done = run_python(f"import sys, cli.command_line, {command}; print('pydantic' in sys.modules, file=sys.stderr)")
+    done = run_python(f"import sys, tandem.cli.command_line, {command}; print('pydantic' in sys.modules, file=sys.stderr)")
     assert done.stderr == "False\n"
 
 
@@ -211,7 +213,7 @@ def test_help_and_version_start_at_once(option: str) -> None:
     """They import a few modules of this checkout, and no package that is installed."""
     done = run_python(
         "import sys; began = set(sys.modules)\n"
-        f"from cli.__main__ import main; assert main([{option!r}]) == 0\n"
+        f"from tandem.cli.__main__ import main; assert main([{option!r}]) == 0\n"
         "named = {name.partition('.')[0] for name in set(sys.modules) - began}\n"
         "print(sorted(named - sys.stdlib_module_names), file=sys.stderr)"
     )

@@ -4,13 +4,13 @@ import subprocess
 import sys
 from pathlib import Path
 
-from infra.folders import child_environment
+from tandem.infra.folders import child_environment
 from tests.stack import environ
 
 _COMMAND = """
 import atexit, io, sys, threading, time
 import pyarrow as pa, pyarrow.parquet as pq
-from cli import __main__ as entry
+from tandem.cli import __main__ as entry
 
 class Slow(io.BytesIO):
     def read(self, size=-1):

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from cli.__main__ import main
+from tandem.cli.__main__ import main
 from tests.documented import DOCS
 
 CODE = "\n".join(re.findall(r"^```python\n(.*?)^```$", (DOCS / "how-to.md").read_text("utf-8"), re.MULTILINE | re.DOTALL))

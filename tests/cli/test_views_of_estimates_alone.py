@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from cli.__main__ import main
+from tandem.cli.__main__ import main
 from tests.serving.world import DEFINITIONS, World, hit
 
 ALONE = DEFINITIONS.replace(

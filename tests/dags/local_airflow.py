@@ -17,8 +17,8 @@ from urllib.parse import quote
 
 import pytest
 
-from infra.airflow import packages
-from infra.folders import ROOT
+from tandem.infra.airflow import packages
+from tandem.infra.folders import ROOT
 from tests.stack import PYTHONPATH, environ
 
 PATIENCE_S = 600
@@ -37,14 +37,14 @@ class Local:
 
     def tandem(self, *arguments: str) -> dict[str, Any]:
         """What a command that succeeds prints."""
-        done = self.run([sys.executable, "-m", "cli", *arguments, "--project", str(self.project), "--json"])
+        done = self.run([sys.executable, "-m", "tandem.cli", *arguments, "--project", str(self.project), "--json"])
         assert done.returncode == 0, done.stdout + done.stderr
         document: dict[str, Any] = json.loads(done.stdout)
         return document
 
     def airflow(self, *arguments: str) -> str:
         """What Airflow's command line prints."""
-        done = self.run([sys.executable, "-m", "cli", "airflow", "--project", str(self.project), "--", *arguments])
+        done = self.run([sys.executable, "-m", "tandem.cli", "airflow", "--project", str(self.project), "--", *arguments])
         assert done.returncode == 0, done.stdout + done.stderr
         return done.stdout
 

@@ -11,7 +11,7 @@ from pathlib import Path
 import psutil
 import pytest
 
-from infra.folders import ROOT
+from tandem.infra.folders import ROOT
 from tandem_dags import dying_with
 from tandem_dags.command import Command, Orphaned, masked, secrets_of
 

@@ -17,7 +17,7 @@ from urllib.parse import quote
 import psutil
 import pytest
 
-from infra.folders import ROOT
+from tandem.infra.folders import ROOT
 from tests.dags.local_airflow import Local, made, needs_airflow, wait_for, yesterday
 
 pytestmark = [pytest.mark.slow, pytest.mark.broker, pytest.mark.timeout(1800), needs_airflow]

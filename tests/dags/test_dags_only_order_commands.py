@@ -9,8 +9,8 @@ from pathlib import Path
 import msgspec
 import pytest
 
-from infra.folders import ROOT
-from infra.settings import Airflow
+from tandem.infra.folders import ROOT
+from tandem.infra.settings import Airflow
 from tandem_dags.configuration import VARIABLE, Configuration, load
 
 DAGS = ROOT / "dags"

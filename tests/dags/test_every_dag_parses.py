@@ -6,8 +6,8 @@ import subprocess
 
 import pytest
 
-from infra.airflow import local_airflow, packages
-from infra.folders import ROOT
+from tandem.infra.airflow import local_airflow, packages
+from tandem.infra.folders import ROOT
 from tests.dags.local_airflow import needs_airflow
 
 # What a DAG processor does with a folder of files, in a process of its own, without the platform's packages.

@@ -6,8 +6,8 @@ from typing import Any
 
 import pytest
 
-from cli.demo.bucket import own_bucket
-from infra.folders import ROOT
+from tandem.cli.demo.bucket import own_bucket
+from tandem.infra.folders import ROOT
 from tests.documented import Command, steps
 from tests.end_to_end.test_readme import typed
 from tests.end_to_end.test_recover import answered

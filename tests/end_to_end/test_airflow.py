@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from infra.folders import ROOT
+from tandem.infra.folders import ROOT
 from tests.dags.local_airflow import Local, needs_airflow, wait_for
 from tests.documented import Command, File, steps
 from tests.end_to_end.test_demo import assert_nothing_is_left, demo

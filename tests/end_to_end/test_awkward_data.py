@@ -24,11 +24,11 @@ from zoneinfo import ZoneInfo
 
 import pytest
 
-from infra import kafka
-from infra.folders import ROOT
-from infra.kafka import broker
-from infra.process import background
-from infra.settings import Settings
+from tandem.infra import kafka
+from tandem.infra.folders import ROOT
+from tandem.infra.kafka import broker
+from tandem.infra.process import background
+from tandem.infra.settings import Settings
 from tests.end_to_end.test_readme import typed
 
 pytestmark = [pytest.mark.broker, pytest.mark.slow, pytest.mark.timeout(3000)]
@@ -253,7 +253,7 @@ class Drill:
 
     def killed(self, command: str, *, when: str) -> None:
         """Kill a command once it has printed `when`."""
-        words = [sys.executable, "-m", "cli", *command.split(), "--project", str(self.folder)]
+        words = [sys.executable, "-m", "tandem.cli", *command.split(), "--project", str(self.folder)]
         child = subprocess.Popen(words, cwd=ROOT, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True)
         assert child.stderr is not None
         for line in child.stderr:

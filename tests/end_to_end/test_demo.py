@@ -22,7 +22,7 @@ PATIENCE_S = 240
 
 
 def command(*options: str, project: str = "web") -> list[str]:
-    return [sys.executable, "-m", "cli", "demo", "--project", str(ROOT / "examples" / project), *options]
+    return [sys.executable, "-m", "tandem.cli", "demo", "--project", str(ROOT / "examples" / project), *options]
 
 
 @contextmanager

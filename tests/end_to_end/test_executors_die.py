@@ -15,11 +15,11 @@ from typing import Any
 import psutil
 import pytest
 
-from cli.demo import other_host, spark_cluster
-from cli.demo.other_host import OtherHost
-from cli.demo.spark_cluster import Cluster
-from infra import kafka
-from infra.folders import child_environment
+from tandem.cli.demo import other_host, spark_cluster
+from tandem.cli.demo.other_host import OtherHost
+from tandem.cli.demo.spark_cluster import Cluster
+from tandem.infra import kafka
+from tandem.infra.folders import child_environment
 from tests.stack import environ, kafka_toml, new_topic, produce
 
 pytestmark = [pytest.mark.slow, pytest.mark.broker, pytest.mark.spark, pytest.mark.timeout(900)]
@@ -35,7 +35,7 @@ from pathlib import Path
 
 import pyarrow as pa
 
-from views import Event, Source, View, count, maximum, total
+from tandem import Event, Source, View, count, maximum, total
 
 
 class Sale(Event):
@@ -86,7 +86,7 @@ class Shop:
             produce(self.connection, self.topic, [json.dumps(sale).encode()], partition=number % 2)
 
     def start(self, *words: str, **more: str) -> "subprocess.Popen[str]":
-        command = [sys.executable, "-m", "cli", *words, "--project", str(self.folder), "--json"]
+        command = [sys.executable, "-m", "tandem.cli", *words, "--project", str(self.folder), "--json"]
         return subprocess.Popen(
             command,
             env=child_environment(environ()) | self.cluster.settings | more,

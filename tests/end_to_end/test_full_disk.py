@@ -9,13 +9,13 @@ from pathlib import Path
 
 import pytest
 
-from infra import kafka
+from tandem.infra import kafka
 from tests.stack import PYTHONPATH, environ, kafka_toml, new_topic, produce
 
 DEFINITIONS = """
 from datetime import datetime
 
-from views import Event, Source, View, count, total, tumbling
+from tandem import Event, Source, View, count, total, tumbling
 
 
 class Reading(Event):
@@ -39,7 +39,7 @@ VIEWS = (per_meter,)
 SCRIPT = """
 mount -t tmpfs -o size=1m tmpfs "$1" || exit 77
 step() {{ echo "$1 exit $2" >&3; }}
-tandem() {{ command=$1; shift; "{python}" -m cli "$command" --project project "$@" 3>&-; step "$command" $?; }}
+tandem() {{ command=$1; shift; "{python}" -m tandem.cli "$command" --project project "$@" 3>&-; step "$command" $?; }}
 grow() {{ mount -o remount,size="$1" "$state"; }}
 state=$1
 exec 3>>steps

@@ -11,10 +11,10 @@ from typing import Any
 
 import pytest
 
-from cli.records import expected_answers
 from examples.web.generator import Truth, generate
-from infra import kafka
-from infra.settings import Settings
+from tandem.cli.records import expected_answers
+from tandem.infra import kafka
+from tandem.infra.settings import Settings
 from tests.stack import consumed, environ, kafka_toml
 
 pytestmark = pytest.mark.broker
@@ -36,7 +36,7 @@ def project(broker: kafka.Connection, tmp_path: Path) -> Path:
 
 
 def command(project: Path, *options: str) -> list[str]:
-    return [sys.executable, "-m", "cli", "generate", "--project", str(project), "--json", f"--base={BASE}", *options]
+    return [sys.executable, "-m", "tandem.cli", "generate", "--project", str(project), "--json", f"--base={BASE}", *options]
 
 
 def records(broker: kafka.Connection, project: Path) -> list[Any]:

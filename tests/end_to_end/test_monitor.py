@@ -7,7 +7,7 @@ from typing import Any
 import fastjsonschema
 import pytest
 
-from infra.folders import ROOT
+from tandem.infra.folders import ROOT
 from tests.documented import File, steps
 from tests.end_to_end.test_readme import typed
 

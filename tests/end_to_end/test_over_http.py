@@ -10,15 +10,15 @@ from typing import Any
 
 import pytest
 
-from infra.folders import ROOT
-from serving.client import Client, Refused, client
+from tandem.infra.folders import ROOT
+from tandem.serving.client import Client, Refused, client
 from tests.end_to_end.test_readme import typed
 from tests.stack import environ
 
 DEFINITIONS = """
 from datetime import datetime
 
-from views import Event, Source, View, count, total, tumbling
+from tandem import Event, Source, View, count, total, tumbling
 
 
 class Order(Event):
@@ -49,7 +49,7 @@ def project(tmp_path: Path) -> Iterator[Path]:
 def asked(project: Path) -> Iterator[Client]:
     """A client of a server beside the platform, which may do everything."""
     _tandem(project, "up")
-    command = [sys.executable, "-m", "cli", "serve", "--project", str(project), "--port", "0", "--json"]
+    command = [sys.executable, "-m", "tandem.cli", "serve", "--project", str(project), "--port", "0", "--json"]
     process = subprocess.Popen(command, cwd=ROOT, env=environ(), stdout=subprocess.PIPE, text=True)
     try:
         assert process.stdout is not None

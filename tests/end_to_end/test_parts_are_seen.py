@@ -14,11 +14,11 @@ import httpx
 import pytest
 from prometheus_client.parser import text_string_to_metric_families
 
-from cli.__main__ import main
-from cli.command.call import UNHEALTHY
-from infra import kafka
-from infra.folders import ROOT
-from ledger.log.positions import Position
+from tandem.cli.__main__ import main
+from tandem.cli.command.call import UNHEALTHY
+from tandem.infra import kafka
+from tandem.infra.folders import ROOT
+from tandem.ledger.log.positions import Position
 from tests.speed.process.test_killed import layer
 from tests.speed.sales import folded, log_end, project_files, settings_for, some, wait_for
 from tests.stack import environ, kafka_toml, new_topic, produce
@@ -45,7 +45,7 @@ def project(broker: kafka.Connection, topic: kafka.Topic, tmp_path: Path) -> Pat
 @pytest.fixture
 def client(project: Path) -> Iterator[httpx.Client]:
     """A client of `tandem serve`, as a process of its own."""
-    command = [sys.executable, "-m", "cli", "serve", "--project", str(project), "--port", "0", "--json"]
+    command = [sys.executable, "-m", "tandem.cli", "serve", "--project", str(project), "--port", "0", "--json"]
     with subprocess.Popen(command, cwd=ROOT, env=environ(), stdout=subprocess.PIPE, text=True) as process:
         try:
             assert process.stdout is not None

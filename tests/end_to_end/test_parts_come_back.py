@@ -20,12 +20,12 @@ from typing import Any, Final
 import psutil
 import pytest
 
-from cli.__main__ import main
-from cli.command.call import UNHEALTHY
-from infra.airflow import local_airflow
-from infra.settings import Settings
-from infra.supervision import record
-from serving.status.part_signs import part_states
+from tandem.cli.__main__ import main
+from tandem.cli.command.call import UNHEALTHY
+from tandem.infra.airflow import local_airflow
+from tandem.infra.settings import Settings
+from tandem.infra.supervision import record
+from tandem.serving.status.part_signs import part_states
 from tests.dags.local_airflow import needs_airflow
 from tests.speed.sales import per_minute, project_files, some
 from tests.stack import PYTHONPATH, environ
@@ -66,7 +66,7 @@ class Stack:
 
     def run(self, *words: str, given: bytes = b"") -> tuple[int, dict[str, Any]]:
         done = subprocess.run(
-            [sys.executable, "-m", "cli", *words, "--project", str(self.project), "--json"],
+            [sys.executable, "-m", "tandem.cli", *words, "--project", str(self.project), "--json"],
             env={**environ(), "PYTHONPATH": PYTHONPATH},
             input=given,
             capture_output=True,
@@ -179,7 +179,7 @@ def test_up_returns_once_the_speed_layer_has_polled_a_restarted_broker(stack: St
 def test_two_ups_at_once_and_the_end_of_the_supervisor_work(stack: Stack) -> None:
     ups = [
         subprocess.Popen(
-            [sys.executable, "-m", "cli", "up", "--serve", "--project", str(stack.project), "--json"],
+            [sys.executable, "-m", "tandem.cli", "up", "--serve", "--project", str(stack.project), "--json"],
             env={**environ(), "PYTHONPATH": PYTHONPATH},
             stdout=subprocess.PIPE,
         )

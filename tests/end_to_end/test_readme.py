@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from infra.folders import ROOT
+from tandem.infra.folders import ROOT
 from tests.stack import environ
 
 README = (ROOT / "README.md").read_text("utf-8")

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from infra.folders import ROOT
+from tandem.infra.folders import ROOT
 from tests.documented import Command, File, steps
 from tests.end_to_end.test_readme import typed
 

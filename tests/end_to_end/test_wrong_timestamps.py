@@ -8,17 +8,17 @@ from pathlib import Path
 import pytest
 from pyspark.sql import SparkSession
 
-from batch.archive import archive
-from batch.recompute import recompute
-from batch.runtime.session import BatchRun
-from cli.__main__ import main
-from infra import kafka
-from ledger.delta.addresses import Tables
-from serving.read.outcome import given
-from serving.read.reader import Reader
+from tandem.batch.archive import archive
+from tandem.batch.recompute import recompute
+from tandem.batch.runtime.session import BatchRun
+from tandem.cli.__main__ import main
+from tandem.infra import kafka
+from tandem.ledger.delta.addresses import Tables
+from tandem.serving.read.outcome import given
+from tandem.serving.read.reader import Reader
+from tandem.views.project.project import Project, load_files
 from tests.speed.sales import Running, settings_for, wait_for
 from tests.stack import create_as, environ, kafka_toml, produce
-from views.project.project import Project, load_files
 
 pytestmark = [pytest.mark.slow, pytest.mark.broker, pytest.mark.timeout(1800)]
 

@@ -11,18 +11,18 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
-from cli.log.generate import empty_truth
-from cli.log.generate import load as load_generator
 from examples.traffic import BURST_EVERY, BURST_FROM, BURST_LENGTH, DAY, MINUTE, SECOND, event_times, zipf
 from examples.truth import place_of
-from views import oracle
-from views.decode import decode
-from views.kernel.kernel import deduplicate, merge, partial, prepare, present
-from views.kernel.rows import to_rows
-from views.project.project import Project, load
-from views.source.offset_ranges import EMPTY, Ranges
-from views.source.source import RECORDS_SCHEMA
-from views.view import approximations
+from tandem.cli.log.generate import empty_truth
+from tandem.cli.log.generate import load as load_generator
+from tandem.views import oracle
+from tandem.views.decode import decode
+from tandem.views.kernel.kernel import deduplicate, merge, partial, prepare, present
+from tandem.views.kernel.rows import to_rows
+from tandem.views.project.project import Project, load
+from tandem.views.source.offset_ranges import EMPTY, Ranges
+from tandem.views.source.source import RECORDS_SCHEMA
+from tandem.views.view import approximations
 
 EXAMPLES = Path(__file__).parents[2] / "examples"
 BASE = datetime(2026, 11, 1, 8, tzinfo=UTC)

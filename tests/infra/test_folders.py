@@ -4,10 +4,10 @@ from pathlib import Path
 
 import pytest
 
-from cli.command.exclusive_state import own_state
-from infra import folders, settings
-from infra.airflow.packages import environment
-from infra.java import java_home
+from tandem.cli.command.exclusive_state import own_state
+from tandem.infra import folders, settings
+from tandem.infra.airflow.packages import environment
+from tandem.infra.java import java_home
 
 HOME = {"HOME": "/home/ann"}
 

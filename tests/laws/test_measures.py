@@ -12,11 +12,9 @@ from deltalake import DeltaTable, write_deltalake
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tests.samples import SAMPLES, placed, rows, share, table
-from tests.views.measures.test_custom import Range
-from views.arrow.ipc import from_ipc, to_ipc
-from views.kernel.kernel import Partial, merge, partial, present
-from views.measures import (
+from tandem.views.arrow.ipc import from_ipc, to_ipc
+from tandem.views.kernel.kernel import Partial, merge, partial, present
+from tandem.views.measures import (
     Measure,
     approx_count_distinct,
     approx_quantiles,
@@ -45,9 +43,11 @@ from views.measures import (
     total,
     variance,
 )
-from views.source.offset_ranges import EMPTY, Ranges
-from views.view import View, bind, group_columns, state_schema
-from views.windows import tumbling
+from tandem.views.source.offset_ranges import EMPTY, Ranges
+from tandem.views.view import View, bind, group_columns, state_schema
+from tandem.views.windows import tumbling
+from tests.samples import SAMPLES, placed, rows, share, table
+from tests.views.measures.test_custom import Range
 
 NUMBERS = {"i": "i", "f": "f", "d": "d", "huge": "i::HUGEINT * i", "small": "CAST(i % 1000 AS DECIMAL(9, 3))"}
 EXACT = {name: sql for name, sql in NUMBERS.items() if name != "f"}

@@ -2,7 +2,7 @@ from pathlib import Path
 
 import pytest
 
-from ledger.delta.addresses import Tables
+from tandem.ledger.delta.addresses import Tables
 
 
 @pytest.fixture

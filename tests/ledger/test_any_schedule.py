@@ -17,17 +17,17 @@ from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule, run_state_machine_as_test
 
-from ledger.cuts import take
-from ledger.delta import delta_tables
-from ledger.delta.addresses import Tables
-from ledger.delta.errors import Unwritable
-from ledger.log.positions import LOG_START, Position, distance, upper
-from ledger.publish.publications import NotPublishable, history, latest, retained
-from ledger.publish.standing import cut_of
-from ledger.realtime.commits import Commit
-from ledger.realtime.follower import Follower
-from ledger.realtime.tiling import chain, end
-from ledger.realtime_writer import Fenced, NotContiguous, Writer
+from tandem.ledger.cuts import take
+from tandem.ledger.delta import delta_tables
+from tandem.ledger.delta.addresses import Tables
+from tandem.ledger.delta.errors import Unwritable
+from tandem.ledger.log.positions import LOG_START, Position, distance, upper
+from tandem.ledger.publish.publications import NotPublishable, history, latest, retained
+from tandem.ledger.publish.standing import cut_of
+from tandem.ledger.realtime.commits import Commit
+from tandem.ledger.realtime.follower import Follower
+from tandem.ledger.realtime.tiling import chain, end
+from tandem.ledger.realtime_writer import Fenced, NotContiguous, Writer
 from tests.ledger.tiny import AT, SOURCE, added, at, claim, decode, first, fold, merge, partial, publish_cut
 
 FAULTS = ["none"] * 6 + ["before", "after", "crash before", "crash after"]

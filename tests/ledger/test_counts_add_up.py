@@ -6,7 +6,7 @@ from dataclasses import fields
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ledger.log.counts import NOTHING, Counts, add, plus
+from tandem.ledger.log.counts import NOTHING, Counts, add, plus
 
 numbers = st.dictionaries(st.sampled_from("abc"), st.integers(0, 5))
 COUNTED = [each.name for each in fields(Counts) if each.name != "quarantined"]

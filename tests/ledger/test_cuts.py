@@ -5,18 +5,18 @@ from deltalake import DeltaTable
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ledger import cuts
-from ledger.cuts import Choice, NotABoundary, OutOfReach, Passed, choose
-from ledger.delta import delta_tables
-from ledger.delta.addresses import Tables
-from ledger.log import archive_runs
-from ledger.log.positions import LOG_START, Position, distance, upper
-from ledger.realtime.commit_files import spans_of
-from ledger.realtime.commits import Kind, Span
-from ledger.realtime.tiling import boundary, chain
-from ledger.realtime_writer import Fenced, NotContiguous
+from tandem.ledger import cuts
+from tandem.ledger.cuts import Choice, NotABoundary, OutOfReach, Passed, choose
+from tandem.ledger.delta import delta_tables
+from tandem.ledger.delta.addresses import Tables
+from tandem.ledger.log import archive_runs
+from tandem.ledger.log.positions import LOG_START, Position, distance, upper
+from tandem.ledger.realtime.commit_files import spans_of
+from tandem.ledger.realtime.commits import Kind, Span
+from tandem.ledger.realtime.tiling import boundary, chain
+from tandem.ledger.realtime_writer import Fenced, NotContiguous
+from tandem.views.errors import TandemError
 from tests.ledger.tiny import AT, SOURCE, at, claim, commit_each, first, fold, merge, publish_cut
-from views.errors import TandemError
 
 A = Span(at(0, 0), at(2, 1), 1, "fold")
 B = Span(at(2, 1), at(2, 4), 1, "fold")

@@ -11,14 +11,14 @@ import time
 from dataclasses import replace
 from pathlib import Path
 
-from ledger.cuts import take
-from ledger.delta.addresses import Tables
-from ledger.log.positions import LOG_START, Position, upper
-from ledger.publish.publications import NotPublishable, history, publish, retained
-from ledger.publish.standing import cut_of
-from ledger.realtime.follower import Follower
-from ledger.realtime.tiling import chain, end
-from ledger.realtime_writer import Fenced, NotContiguous
+from tandem.ledger.cuts import take
+from tandem.ledger.delta.addresses import Tables
+from tandem.ledger.log.positions import LOG_START, Position, upper
+from tandem.ledger.publish.publications import NotPublishable, history, publish, retained
+from tandem.ledger.publish.standing import cut_of
+from tandem.ledger.realtime.follower import Follower
+from tandem.ledger.realtime.tiling import chain, end
+from tandem.ledger.realtime_writer import Fenced, NotContiguous
 from tests.ledger.tiny import AT, LOG, SOURCE, at, claim, commit_each, decode, first, fold, merge, partial
 
 SCHEDULES = 200

@@ -6,10 +6,10 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from ledger.log.gaps import Gap, GapNotAccepted, UnknownGap, refuse_unaccepted, touching
-from ledger.log.positions import Position
-from ledger.losses import first_offsets, lost
-from views.source.offset_ranges import Ranges
+from tandem.ledger.log.gaps import Gap, GapNotAccepted, UnknownGap, refuse_unaccepted, touching
+from tandem.ledger.log.positions import Position
+from tandem.ledger.losses import first_offsets, lost
+from tandem.views.source.offset_ranges import Ranges
 
 AT = datetime(2026, 11, 1, tzinfo=UTC)
 PARTITIONS = [("T", 0), ("T", 1), ("U", 0)]

@@ -7,16 +7,16 @@ import pyarrow as pa
 import pytest
 from deltalake import DeltaTable
 
-from ledger.delta.addresses import Tables
-from ledger.delta.delta_tables import files, read_file
-from ledger.log.counts import Counts
-from ledger.log.positions import Position
-from ledger.realtime.commit_files import read_commit, to_rows
-from ledger.realtime.commits import Commit, Span
-from ledger.realtime_writer import NotContiguous
+from tandem.ledger.delta.addresses import Tables
+from tandem.ledger.delta.delta_tables import files, read_file
+from tandem.ledger.log.counts import Counts
+from tandem.ledger.log.positions import Position
+from tandem.ledger.realtime.commit_files import read_commit, to_rows
+from tandem.ledger.realtime.commits import Commit, Span
+from tandem.ledger.realtime_writer import NotContiguous
+from tandem.views.errors import TandemError
+from tandem.views.source.watermark import Newest
 from tests.ledger.tiny import AT, SOURCE, at, claim, fold
-from views.errors import TandemError
-from views.source.watermark import Newest
 
 FULL = Commit(
     at(0, 0),

@@ -7,12 +7,12 @@ from pathlib import Path
 
 import pytest
 
-from ledger import realtime_writer
-from ledger.delta.addresses import Tables
-from ledger.delta.delta_tables import files, open_table
-from ledger.realtime import commit_files
-from ledger.realtime.commit_files import read_commit, spans_of
-from ledger.realtime.tiling import chain
+from tandem.ledger import realtime_writer
+from tandem.ledger.delta.addresses import Tables
+from tandem.ledger.delta.delta_tables import files, open_table
+from tandem.ledger.realtime import commit_files
+from tandem.ledger.realtime.commit_files import read_commit, spans_of
+from tandem.ledger.realtime.tiling import chain
 from tests.ledger.tiny import AT, SOURCE, at, claim, commit_each, decode, merge, partial
 
 NINE = [at(n, n) for n in range(1, 10)]

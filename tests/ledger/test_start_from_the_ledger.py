@@ -2,9 +2,9 @@
 
 from shutil import rmtree
 
-from ledger.cuts import bridge
-from ledger.delta.addresses import Tables
-from ledger.log.positions import LOG_START
+from tandem.ledger.cuts import bridge
+from tandem.ledger.delta.addresses import Tables
+from tandem.ledger.log.positions import LOG_START
 from tests.ledger.tiny import AT, SOURCE, at, claim, commit_each, first, publish_cut
 
 

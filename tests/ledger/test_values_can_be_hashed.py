@@ -8,9 +8,9 @@ from typing import Any, get_args, get_origin, get_type_hints
 
 import pytest
 
-import ledger
-from ledger.log.positions import Position
-from ledger.realtime.commits import Commit
+from tandem import ledger
+from tandem.ledger.log.positions import Position
+from tandem.ledger.realtime.commits import Commit
 
 
 def _values() -> Iterator[type]:

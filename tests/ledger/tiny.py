@@ -4,13 +4,13 @@ import json
 from collections.abc import Sequence
 from datetime import UTC, datetime
 
-from ledger.delta.addresses import Tables
-from ledger.log.counts import Counts
-from ledger.log.positions import Position, distance
-from ledger.publish.publications import Kind, Publication, initial, latest, publish
-from ledger.realtime import tiling
-from ledger.realtime.commits import Commit
-from ledger.realtime_writer import Writer
+from tandem.ledger.delta.addresses import Tables
+from tandem.ledger.log.counts import Counts
+from tandem.ledger.log.positions import Position, distance
+from tandem.ledger.publish.publications import Kind, Publication, initial, latest, publish
+from tandem.ledger.realtime import tiling
+from tandem.ledger.realtime.commits import Commit
+from tandem.ledger.realtime_writer import Writer
 
 AT = datetime(2026, 11, 1, 12, tzinfo=UTC)
 SOURCE = "numbers"

@@ -17,7 +17,7 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
 
-from infra import folders
+from tandem.infra import folders
 from tests.mutation import equivalents
 from tests.mutation.changes import Change, changes, differs
 from tests.mutation.reach import Reach, read

@@ -26,7 +26,7 @@ _MOST_S: Final = 1.5
 _AGAIN_S: Final = 1.0
 """A library may swallow what a signal raises, so it is raised again."""
 _SOON_S: Final = 0.01
-_NOT_IN: Final = ("coverage.", "views.sql.engine.")
+_NOT_IN: Final = ("coverage.", "tandem.views.sql.engine.")
 """Where no test is stopped. Coverage would keep the lock that it holds, and block at its next call. DuckDB, which our engine
 calls, makes an error of its own of what a signal raises, for which hypothesis then looks for a smaller example, for minutes."""
 _HANGING_S: Final = 180.0

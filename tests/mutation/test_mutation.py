@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from infra.folders import ROOT
+from tandem.infra.folders import ROOT
 from tests.mutation import command, equivalents
 from tests.mutation.changes import changes, differs
 
@@ -133,7 +133,7 @@ def test_every_equivalent_fits_the_code_once() -> None:
 _TRIALS = """
 import sys
 from pathlib import Path
-from infra.folders import ROOT
+from tandem.infra.folders import ROOT
 from tests.mutation.changes import changes
 from tests.mutation.command import Mutant, tried
 from tests.mutation.reach import Reach

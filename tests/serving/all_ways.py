@@ -11,17 +11,17 @@ from typing import Any
 
 import pyarrow as pa
 
-from ledger.log.positions import Position
-from serving.read.provenance import Layer
+from tandem.ledger.log.positions import Position
+from tandem.serving.read.provenance import Layer
+from tandem.views import oracle
+from tandem.views.arrow import python_values
+from tandem.views.kernel.kernel import decode, prepare
+from tandem.views.kernel.rows import written
+from tandem.views.oracle.answers import seen
+from tandem.views.oracle.measures import meaning
+from tandem.views.sql.engine import quoted
+from tandem.views.view import View, answer_schema, approximations, bind, group_columns
 from tests.serving.world import NOON, SOURCE, World
-from views import oracle
-from views.arrow import python_values
-from views.kernel.kernel import decode, prepare
-from views.kernel.rows import written
-from views.oracle.answers import seen
-from views.oracle.measures import meaning
-from views.sql.engine import quoted
-from views.view import View, answer_schema, approximations, bind, group_columns
 
 Row = dict[str, Any]
 
@@ -30,7 +30,7 @@ from datetime import datetime, timedelta
 from decimal import Decimal
 from typing import Annotated
 
-from views import (
+from tandem import (
     Event, Scale, Source, View, approx_count_distinct, approx_quantiles, bool_or, calendar, collect_set, count, count_window,
     first, hopping, max_by, maximum, mean, minimum, session, theta_sketch, total, tumbling, variance,
 )

@@ -10,13 +10,13 @@ import pyarrow as pa
 import pytest
 from pyarrow import feather
 
-from cli.__main__ import main
-from serving.read.reader import Reader
+from tandem.cli.__main__ import main
+from tandem.serving.read.reader import Reader
+from tandem.views.fingerprint.fingerprint import decoder_fingerprint
+from tandem.views.kernel.rows import to_rows
 from tests.serving.test_a_project_in_spark import by_delta_rs, fed
 from tests.serving.world import SOURCE, World, position
 from tests.stack import PYTHONPATH, environ
-from views.fingerprint.fingerprint import decoder_fingerprint
-from views.kernel.rows import to_rows
 
 CELLS = """
 import sys

@@ -8,15 +8,15 @@ import pytest
 from deltalake import DeltaTable
 from pyspark.sql import DataFrame, SparkSession
 
-from ledger.log.positions import Position
-from serving import ReadFailed, Value
-from serving.read.past_publication import live_at
-from serving.read.reader import Reader, UnknownView
-from serving.read.selection import BadSelection
-from serving.spark_frames import Frames, UnknownSource, snapshot
+from tandem.ledger.log.positions import Position
+from tandem.serving import ReadFailed, Value
+from tandem.serving.read.past_publication import live_at
+from tandem.serving.read.reader import Reader, UnknownView
+from tandem.serving.read.selection import BadSelection
+from tandem.serving.spark_frames import Frames, UnknownSource, snapshot
+from tandem.views.fingerprint.fingerprint import decoder_fingerprint
+from tandem.views.kernel.rows import to_rows
 from tests.serving.world import NOON, SOURCE, World, forty_hits, hit, position
-from views.fingerprint.fingerprint import decoder_fingerprint
-from views.kernel.rows import to_rows
 
 pytestmark = pytest.mark.spark
 

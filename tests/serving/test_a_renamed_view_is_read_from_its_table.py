@@ -3,14 +3,14 @@
 from dataclasses import replace
 from pathlib import Path
 
-from batch.maintain.drop_tables import drop_unneeded
-from batch.maintain.expire_versions import expire_versions
-from ledger.publish import publications, releases
-from ledger.publish.publications import Publication
-from serving.connection import Connection
-from serving.memory.store import Store
-from serving.read.outcome import given
-from serving.read.reader import Reader
+from tandem.batch.maintain.drop_tables import drop_unneeded
+from tandem.batch.maintain.expire_versions import expire_versions
+from tandem.ledger.publish import publications, releases
+from tandem.ledger.publish.publications import Publication
+from tandem.serving.connection import Connection
+from tandem.serving.memory.store import Store
+from tandem.serving.read.outcome import given
+from tandem.serving.read.reader import Reader
 from tests.serving.world import NOON, World, hit
 
 

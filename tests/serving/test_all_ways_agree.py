@@ -21,25 +21,25 @@ from hypothesis import settings
 from pyspark.sql import SparkSession
 from pyspark.sql.functions import lit
 
-from ledger.log.positions import LOG_START, Position
-from serving import AtOneSnapshot
-from serving.connection import Connection
-from serving.http.protocol.formats import rows_of
-from serving.http.protocol.media_types import CSV, JSON, MEDIA, NDJSON
-from serving.memory.store import MEMORY, Store
-from serving.read.provenance import Layer
-from serving.spark import dataframe
-from serving.sql.limits import Limits
-from serving.sql.merged_views import MergedViews, ask
-from serving.sql.result_rows import to_rows
-from serving.sql.sandbox import Sandbox
+from tandem.ledger.log.positions import LOG_START, Position
+from tandem.serving import AtOneSnapshot
+from tandem.serving.connection import Connection
+from tandem.serving.http.protocol.formats import rows_of
+from tandem.serving.http.protocol.media_types import CSV, JSON, MEDIA, NDJSON
+from tandem.serving.memory.store import MEMORY, Store
+from tandem.serving.read.provenance import Layer
+from tandem.serving.spark import dataframe
+from tandem.serving.sql.limits import Limits
+from tandem.serving.sql.merged_views import MergedViews, ask
+from tandem.serving.sql.result_rows import to_rows
+from tandem.serving.sql.sandbox import Sandbox
+from tandem.views.kernel import rows as views_rows
+from tandem.views.view import group_columns
 from tests.samples import LONGER
 from tests.serving.all_ways import DEFINITIONS, Expected, Question, Row, Truth, event, in_order
 from tests.serving.http.served import Asker, Served
 from tests.serving.memory.test_memory_equals_the_reader import Played
 from tests.serving.world import SOURCE, World
-from views.kernel import rows as views_rows
-from views.view import group_columns
 
 STEPS = 167 if LONGER else 21
 """At each of which every view is asked: a thousand questions in the long run."""

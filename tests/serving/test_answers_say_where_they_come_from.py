@@ -8,19 +8,19 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from cli.__main__ import main
-from ledger.log import gaps
-from ledger.log.gaps import Gap
-from ledger.log.positions import LOG_START
-from ledger.realtime.commits import Commit
-from serving import connect
-from serving.read import batch_states
-from serving.read.outcome import Absent, Value, document
-from serving.read.reader import Reader
-from serving.read.snapshot import Tail, exactness_of
+from tandem.cli.__main__ import main
+from tandem.ledger.log import gaps
+from tandem.ledger.log.gaps import Gap
+from tandem.ledger.log.positions import LOG_START
+from tandem.ledger.realtime.commits import Commit
+from tandem.serving import connect
+from tandem.serving.read import batch_states
+from tandem.serving.read.outcome import Absent, Value, document
+from tandem.serving.read.reader import Reader
+from tandem.serving.read.snapshot import Tail, exactness_of
+from tandem.views.source.offset_ranges import Ranges
 from tests.serving import oracle
 from tests.serving.world import APPENDED, DEFINITIONS, NOON, SOURCE, World, hit, position
-from views.source.offset_ranges import Ranges
 
 
 @pytest.fixture(scope="module")

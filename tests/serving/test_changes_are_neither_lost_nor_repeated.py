@@ -9,16 +9,16 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from serving.changes import Changes, Token, TokenGone
-from serving.connection import Connection
-from serving.memory.differences import identity
-from serving.memory.layout import Layout
-from serving.memory.store import MEMORY, Store
-from serving.read.outcome import ReadFailed
+from tandem.serving.changes import Changes, Token, TokenGone
+from tandem.serving.connection import Connection
+from tandem.serving.memory.differences import identity
+from tandem.serving.memory.layout import Layout
+from tandem.serving.memory.store import MEMORY, Store
+from tandem.serving.read.outcome import ReadFailed
+from tandem.views.errors import TandemError
+from tandem.views.view import View
 from tests.serving.memory.test_memory_equals_the_reader import MORE, VIEWS, Played, steps
 from tests.serving.world import World, hit
-from views.errors import TandemError
-from views.view import View
 
 Known = dict[tuple[Any, ...], dict[str, Any]]
 

@@ -3,12 +3,12 @@
 from collections.abc import Mapping
 from dataclasses import replace
 
-from ledger.log.archive_runs import ArchiveRun, Summary
-from ledger.log.counts import NOTHING, Counts
-from ledger.log.positions import LOG_START, Position
-from ledger.realtime.commits import Commit
-from serving.read.snapshot import Tail, tail
-from serving.status.positions import Archived, Standing, archived_by, standing
+from tandem.ledger.log.archive_runs import ArchiveRun, Summary
+from tandem.ledger.log.counts import NOTHING, Counts
+from tandem.ledger.log.positions import LOG_START, Position
+from tandem.ledger.realtime.commits import Commit
+from tandem.serving.read.snapshot import Tail, tail
+from tandem.serving.status.positions import Archived, Standing, archived_by, standing
 from tests.serving.world import NOON, position
 
 BAD: Mapping[str, int] = {"json": 1}

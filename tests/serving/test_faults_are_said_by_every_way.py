@@ -10,21 +10,21 @@ from typing import Any
 
 import pytest
 
-from ledger.delta import delta_tables
-from ledger.log import gaps
-from serving import connect
-from serving.memory.store import Store
-from serving.read.outcome import Failed, ReadFailed
-from serving.read.reader import Reader
-from serving.sql.limits import Limits
-from serving.sql.merged_views import MergedViews, ask
-from serving.sql.refusal import Refused
-from serving.sql.result_rows import to_rows
-from serving.sql.sandbox import Sandbox
+from tandem.ledger.delta import delta_tables
+from tandem.ledger.log import gaps
+from tandem.serving import connect
+from tandem.serving.memory.store import Store
+from tandem.serving.read.outcome import Failed, ReadFailed
+from tandem.serving.read.reader import Reader
+from tandem.serving.sql.limits import Limits
+from tandem.serving.sql.merged_views import MergedViews, ask
+from tandem.serving.sql.refusal import Refused
+from tandem.serving.sql.result_rows import to_rows
+from tandem.serving.sql.sandbox import Sandbox
+from tandem.views.source.offset_ranges import Ranges
 from tests.serving.http.served import Served
 from tests.serving.read.test_failed_is_not_absent import handle_and_paths
 from tests.serving.world import NOON, SOURCE, World, nine_hits, position
-from views.source.offset_ranges import Ranges
 
 WINDOW = "window=2026-11-01T12:00"
 SUM = "SELECT sum(n) AS n FROM per_page"

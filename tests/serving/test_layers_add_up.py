@@ -6,12 +6,12 @@ from tempfile import TemporaryDirectory
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from ledger.log.positions import LOG_START, Position
-from serving.read.outcome import Absent, Value
-from serving.read.reader import Reader
+from tandem.ledger.log.positions import LOG_START, Position
+from tandem.serving.read.outcome import Absent, Value
+from tandem.serving.read.reader import Reader
+from tandem.views.source.offset_ranges import Partition
 from tests.serving import oracle
 from tests.serving.world import ONE_TOPIC, TWO_TOPICS, World, hit, position
-from views.source.offset_ranges import Partition
 
 values = st.one_of(
     st.builds(

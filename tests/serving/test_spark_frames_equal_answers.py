@@ -6,12 +6,12 @@ from typing import Any
 import pytest
 from pyspark.sql import SparkSession
 
-from serving import AtOneSnapshot, Value, connect
-from serving.read.provenance import Layer
-from serving.read.reader import Reader, UnknownView
-from serving.spark import dataframe
+from tandem.serving import AtOneSnapshot, Value, connect
+from tandem.serving.read.provenance import Layer
+from tandem.serving.read.reader import Reader, UnknownView
+from tandem.serving.spark import dataframe
+from tandem.views.kernel.rows import to_rows
 from tests.serving.world import DEFINITIONS, World, forty_hits, hit, position
-from views.kernel.rows import to_rows
 
 pytestmark = pytest.mark.spark
 

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 from pyspark.sql import SparkSession
 
-from infra.folders import ROOT
+from tandem.infra.folders import ROOT
 from tests.serving.world import forty_hits, hit
 
 BLOCK = re.compile(r"^```python(?: session)?\n(.*?)^```$", re.MULTILINE | re.DOTALL)

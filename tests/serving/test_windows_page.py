@@ -9,15 +9,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-import views
-from serving.read.selection import BadSelection, last, select
-from tests.samples import EPOCH, SAMPLES, Sample, share
-from views.kernel.kernel import arrange_as_one, merge, partial, present_arranged
-from views.measures import approx_count_distinct, count, total
-from views.source.offset_ranges import EMPTY
-from views.testing import answer, events_table
-from views.view import View, bind
-from views.windows import (
+from tandem import views
+from tandem.serving.read.selection import BadSelection, last, select
+from tandem.views.kernel.kernel import arrange_as_one, merge, partial, present_arranged
+from tandem.views.measures import approx_count_distinct, count, total
+from tandem.views.source.offset_ranges import EMPTY
+from tandem.views.testing import answer, events_table
+from tandem.views.view import View, bind
+from tandem.views.windows import (
     Window,
     all_time,
     calendar,
@@ -30,6 +29,7 @@ from views.windows import (
     sliding_count_window,
     tumbling,
 )
+from tests.samples import EPOCH, SAMPLES, Sample, share
 
 TESTS = Path(__file__).parents[1]
 PAGE = (TESTS.parent / "docs" / "windows.md").read_text("utf-8")

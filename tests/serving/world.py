@@ -11,28 +11,28 @@ from pathlib import Path
 import pyarrow as pa
 from deltalake import CommitProperties, DeltaTable, Transaction, write_deltalake
 
-from infra.settings import Settings
-from ledger import cuts
-from ledger.delta.addresses import Tables
-from ledger.log import archive_runs
-from ledger.log.counts import Counts
-from ledger.log.positions import LOG_START, Position, ranges
-from ledger.publish import diffs, first_publication, publications, releases, standing
-from ledger.publish.batch_parts import BatchView, Part
-from ledger.publish.diffs import ReleaseDiff
-from ledger.publish.labels import labels_below
-from ledger.publish.publications import Publication
-from ledger.realtime.commits import Commit
-from ledger.realtime_writer import Writer
+from tandem.infra.settings import Settings
+from tandem.ledger import cuts
+from tandem.ledger.delta.addresses import Tables
+from tandem.ledger.log import archive_runs
+from tandem.ledger.log.counts import Counts
+from tandem.ledger.log.positions import LOG_START, Position, ranges
+from tandem.ledger.publish import diffs, first_publication, publications, releases, standing
+from tandem.ledger.publish.batch_parts import BatchView, Part
+from tandem.ledger.publish.diffs import ReleaseDiff
+from tandem.ledger.publish.labels import labels_below
+from tandem.ledger.publish.publications import Publication
+from tandem.ledger.realtime.commits import Commit
+from tandem.ledger.realtime_writer import Writer
+from tandem.views.arrow.ipc import from_ipc, to_ipc
+from tandem.views.fingerprint.fingerprint import decoder_fingerprint
+from tandem.views.kernel.kernel import after_final, ahead, decode, merge_states, partial, prepare
+from tandem.views.project import project
+from tandem.views.source import watermark
+from tandem.views.source.event_maxima import maxima_of
+from tandem.views.source.offset_ranges import Partition
+from tandem.views.source.watermark import Maxima
 from tests.views.logged import records
-from views.arrow.ipc import from_ipc, to_ipc
-from views.fingerprint.fingerprint import decoder_fingerprint
-from views.kernel.kernel import after_final, ahead, decode, merge_states, partial, prepare
-from views.project import project
-from views.source import watermark
-from views.source.event_maxima import maxima_of
-from views.source.offset_ranges import Partition
-from views.source.watermark import Maxima
 
 NOON = datetime(2026, 11, 1, 12, tzinfo=UTC)
 APPENDED = NOON - timedelta(minutes=10)
@@ -46,7 +46,7 @@ from datetime import datetime
 from decimal import Decimal
 from typing import Annotated
 
-from views import Event, Scale, Source, View, count, approx_count_distinct, maximum, mean, total, tumbling
+from tandem import Event, Scale, Source, View, count, approx_count_distinct, maximum, mean, total, tumbling
 
 
 class Hit(Event):

@@ -13,31 +13,31 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
-import speed.hot.follow
-import speed.hot.hot_tail
-from infra import kafka
-from infra.kafka.bulk_reader import LogMoved, Read
-from infra.settings import Serving, Speed
-from ledger.delta.errors import Unreadable
-from ledger.log.positions import LOG_START, Position
-from ledger.publish import publications, releases
-from ledger.realtime.hot_messages import HotStatus, aside
-from serving.memory.hot_feed import HotFeed
-from serving.read.snapshot import Snapshot, Tail
-from serving.read.snapshot_follower import HOLD_S, UNPUBLISHED, SnapshotFollower
-from speed.dedup.dedup_window import DedupWindow
-from speed.hot.follow import HotFollower, OtherRelease, RecordsLost
-from speed.micro_batch.fold import Folded
-from speed.source import restore_identities
+import tandem.speed.hot.follow
+import tandem.speed.hot.hot_tail
+from tandem.infra import kafka
+from tandem.infra.kafka.bulk_reader import LogMoved, Read
+from tandem.infra.settings import Serving, Speed
+from tandem.ledger.delta.errors import Unreadable
+from tandem.ledger.log.positions import LOG_START, Position
+from tandem.ledger.publish import publications, releases
+from tandem.ledger.realtime.hot_messages import HotStatus, aside
+from tandem.serving.memory.hot_feed import HotFeed
+from tandem.serving.read.snapshot import Snapshot, Tail
+from tandem.serving.read.snapshot_follower import HOLD_S, UNPUBLISHED, SnapshotFollower
+from tandem.speed.dedup.dedup_window import DedupWindow
+from tandem.speed.hot.follow import HotFollower, OtherRelease, RecordsLost
+from tandem.speed.micro_batch.fold import Folded
+from tandem.speed.source import restore_identities
+from tandem.views.errors import TandemError
+from tandem.views.project import project
+from tandem.views.source.offset_ranges import Offsets, Partition, Ranges
 from tests.simulation import numbers, programs
 from tests.simulation.draws import roll
 from tests.simulation.numbers import SOURCE, Event, Found, States, decode, united
 from tests.simulation.programs import Reader
 from tests.simulation.simulation import Simulation
 from tests.simulation.world import BROKER, fold_records, merge_partials, settings, sleep, surroundings, world
-from views.errors import TandemError
-from views.project import project
-from views.source.offset_ranges import Offsets, Partition, Ranges
 
 _VALUES = ("minute", "value", "appended", "id")
 RECORDS = pa.schema(
@@ -115,21 +115,23 @@ def hot_surroundings() -> Iterator[None]:
         return Fetching(topics, dict(starts))
 
     with surroundings(), pytest.MonkeyPatch.context() as patch:
-        for module in (speed.hot.follow, speed.hot.hot_tail):
+        for module in (tandem.speed.hot.follow, tandem.speed.hot.hot_tail):
             patch.setattr(module, "from_ipc", decode)
-        patch.setattr(speed.hot.hot_tail, "fold_shares", _fold)
-        patch.setattr(speed.hot.hot_tail, "share_of", lambda _, records: records)
-        patch.setattr(speed.hot.hot_tail, "merging", lambda _: merge_partials)
-        patch.setattr(speed.hot.follow, "kafka", broker)
-        patch.setattr(speed.hot.follow, "BulkReader", reader)
-        patch.setattr(speed.hot.follow, "_OFFSETS", 3)
-        patch.setattr(speed.hot.follow, "decode", lambda _, records: SimpleNamespace(events=records))
-        patch.setattr(speed.hot.follow, "identified", lambda _, events, *__, **___: events)
-        patch.setattr(speed.hot.follow, "identities", lambda _, found: found)
-        patch.setattr(speed.hot.follow, "values", lambda found: numbers.identities([event for _, _, event in _events(found)]))
-        patch.setattr(speed.hot.follow, "numbered", _numbered)
-        patch.setattr(speed.hot.follow, "message_of", _message)
-        patch.setattr(speed.hot.follow, "differing", lambda _, one, other: int(united(one) != united(other)))
+        patch.setattr(tandem.speed.hot.hot_tail, "fold_shares", _fold)
+        patch.setattr(tandem.speed.hot.hot_tail, "share_of", lambda _, records: records)
+        patch.setattr(tandem.speed.hot.hot_tail, "merging", lambda _: merge_partials)
+        patch.setattr(tandem.speed.hot.follow, "kafka", broker)
+        patch.setattr(tandem.speed.hot.follow, "BulkReader", reader)
+        patch.setattr(tandem.speed.hot.follow, "_OFFSETS", 3)
+        patch.setattr(tandem.speed.hot.follow, "decode", lambda _, records: SimpleNamespace(events=records))
+        patch.setattr(tandem.speed.hot.follow, "identified", lambda _, events, *__, **___: events)
+        patch.setattr(tandem.speed.hot.follow, "identities", lambda _, found: found)
+        patch.setattr(
+            tandem.speed.hot.follow, "values", lambda found: numbers.identities([event for _, _, event in _events(found)])
+        )
+        patch.setattr(tandem.speed.hot.follow, "numbered", _numbered)
+        patch.setattr(tandem.speed.hot.follow, "message_of", _message)
+        patch.setattr(tandem.speed.hot.follow, "differing", lambda _, one, other: int(united(one) != united(other)))
         yield
 
 

@@ -2,11 +2,11 @@
 
 from random import Random
 
-from ledger.log.positions import upper
+from tandem.ledger.log.positions import upper
+from tandem.views.source.offset_ranges import Partition
 from tests.simulation import programs
 from tests.simulation.numbers import SOURCE, TOPIC
 from tests.simulation.world import World
-from views.source.offset_ranges import Partition
 
 Place = tuple[Partition, int]
 """A partition and an offset in it."""

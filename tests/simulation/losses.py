@@ -7,24 +7,24 @@ from typing import Any
 
 import pytest
 
-import serving.status.retention
-from batch.recompute.plan import Request
-from cli.doctor import state as doctor
-from ledger.cuts import OutOfReach
-from ledger.log import archive_runs, gaps
-from ledger.log.fetch_checks import LogChanged
-from ledger.log.gaps import GapNotAccepted
-from ledger.log.positions import Position, upper
-from ledger.log.retention import UntilLoss
-from ledger.publish import publications
-from serving.read.snapshot import Snapshot, provenance_of
-from serving.read.snapshot_follower import SnapshotFollower
-from serving.status.gaps import gap_document
-from speed.source.start_position import Gap
+import tandem.serving.status.retention
+from tandem.batch.recompute.plan import Request
+from tandem.cli.doctor import state as doctor
+from tandem.ledger.cuts import OutOfReach
+from tandem.ledger.log import archive_runs, gaps
+from tandem.ledger.log.fetch_checks import LogChanged
+from tandem.ledger.log.gaps import GapNotAccepted
+from tandem.ledger.log.positions import Position, upper
+from tandem.ledger.log.retention import UntilLoss
+from tandem.ledger.publish import publications
+from tandem.serving.read.snapshot import Snapshot, provenance_of
+from tandem.serving.read.snapshot_follower import SnapshotFollower
+from tandem.serving.status.gaps import gap_document
+from tandem.speed.source.start_position import Gap
+from tandem.views.source.offset_ranges import Partition
 from tests.simulation import moving, programs
 from tests.simulation.numbers import MINUTES, SOURCE, TOPIC, Event, Log, decode, least_by_fingerprint, states, united
 from tests.simulation.world import BROKER, Present, World, found_in, of_parts, settings, stored
-from views.source.offset_ranges import Partition
 
 Place = tuple[Partition, int]
 """A partition and an offset in it."""
@@ -163,12 +163,12 @@ class Losses:
     def told(self) -> UntilLoss:
         """What `status`, `doctor` and the server tell of losses that no gap names yet."""
         with pytest.MonkeyPatch.context() as patch:
-            patch.setattr(serving.status.retention, "kafka", SimpleNamespace(**vars(BROKER), **_TELLING))
-            patch.setattr(serving.status.retention, "broker", SimpleNamespace(address=lambda _: None))
+            patch.setattr(tandem.serving.status.retention, "kafka", SimpleNamespace(**vars(BROKER), **_TELLING))
+            patch.setattr(tandem.serving.status.retention, "broker", SimpleNamespace(address=lambda _: None))
             chosen = settings(self.world)
             chosen.kafka = SimpleNamespace(warn_hours=1)
             source = self.world.working_tree().sources[SOURCE]
-            return serving.status.retention.unarchived(chosen, self.world.tables, [source], now=self.world.now())[SOURCE]
+            return tandem.serving.status.retention.unarchived(chosen, self.world.tables, [source], now=self.world.now())[SOURCE]
 
     def snapshot(self) -> Snapshot:
         found = SnapshotFollower(self.world.tables).refresh()

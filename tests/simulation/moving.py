@@ -8,22 +8,22 @@ from typing import Any
 
 import pytest
 
-import batch.transfer.export_archive
-import batch.transfer.import_archive
-from batch.runtime.parquet_writer import Written
-from ledger.delta.addresses import Tables
-from ledger.log import archive_runs
-from ledger.log.manifest import File, Stretch
+import tandem.batch.transfer.export_archive
+import tandem.batch.transfer.import_archive
+from tandem.batch.runtime.parquet_writer import Written
+from tandem.ledger.delta.addresses import Tables
+from tandem.ledger.log import archive_runs
+from tandem.ledger.log.manifest import File, Stretch
+from tandem.views.source.offset_ranges import Interval, Partition, Ranges
 from tests.simulation.numbers import SOURCE
 from tests.simulation.world import World, inside, stored, written
-from views.source.offset_ranges import Interval, Partition, Ranges
 
 Row = Mapping[str, Any]
 
 
 @dataclass(frozen=True)
 class Records:
-    """In place of batch.transfer.archived_records.Records: the rows of an archive, or of an export of it."""
+    """In place of tandem.batch.transfer.archived_records.Records: the rows of an archive, or of an export of it."""
 
     rows: Sequence[Row]
 
@@ -51,28 +51,30 @@ def export(world: World) -> Moved | None:
     end = archive_runs.accounted(world.tables, SOURCE)
     if not end:
         return None
-    exported = batch.transfer.export_archive._export(world.tables, SOURCE, end, Path(), world.say)
+    exported = tandem.batch.transfer.export_archive._export(world.tables, SOURCE, end, Path(), world.say)
     return Moved(exported, Records(stored(world.tables.archive(SOURCE))))
 
 
 def take(world: World, moved: Moved) -> None:
     """What `tandem import` does with it."""
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(batch.transfer.import_archive, "_exported", lambda *_: moved.records)
-        new = batch.transfer.import_archive._new(world.tables, Path(), SOURCE, moved.exported)
-        batch.transfer.import_archive._import(world.tables, new, world.now)
+        patch.setattr(tandem.batch.transfer.import_archive, "_exported", lambda *_: moved.records)
+        new = tandem.batch.transfer.import_archive._new(world.tables, Path(), SOURCE, moved.exported)
+        tandem.batch.transfer.import_archive._import(world.tables, new, world.now)
 
 
 @contextmanager
 def without_files() -> Iterator[None]:
     """Replace what reads and writes the files of exports."""
     with pytest.MonkeyPatch.context() as patch:
-        for module in (batch.transfer.export_archive, batch.transfer.import_archive):
+        for module in (tandem.batch.transfer.export_archive, tandem.batch.transfer.import_archive):
             patch.setattr(module, "Records", Records)
-        patch.setattr(batch.transfer.export_archive, "_intervals", lambda _, __, whole: [whole])
-        patch.setattr(batch.transfer.export_archive, "_write", _stretch)
-        patch.setattr(batch.transfer.import_archive, "_write", _file)
-        patch.setattr(batch.transfer.import_archive, "first_difference", lambda mine, theirs: None if mine == theirs else 0)
+        patch.setattr(tandem.batch.transfer.export_archive, "_intervals", lambda _, __, whole: [whole])
+        patch.setattr(tandem.batch.transfer.export_archive, "_write", _stretch)
+        patch.setattr(tandem.batch.transfer.import_archive, "_write", _file)
+        patch.setattr(
+            tandem.batch.transfer.import_archive, "first_difference", lambda mine, theirs: None if mine == theirs else 0
+        )
         yield
 
 

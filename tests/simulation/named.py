@@ -5,10 +5,10 @@ from dataclasses import dataclass, field
 from datetime import timedelta
 from itertools import pairwise
 
-from ledger.delta.errors import Unreadable
-from ledger.publish import publications, releases, standing
-from ledger.publish.batch_parts import files_of
-from ledger.publish.publications import Publication
+from tandem.ledger.delta.errors import Unreadable
+from tandem.ledger.publish import publications, releases, standing
+from tandem.ledger.publish.batch_parts import files_of
+from tandem.ledger.publish.publications import Publication
 from tests.simulation.world import World
 
 

@@ -9,14 +9,14 @@ from typing import Any
 
 import numpy as np
 
-from ledger.log.positions import Position
-from speed.dedup.identities import Identities
-from speed.dedup.keys import KEY, Keys
-from views.fingerprint.fingerprint import decoder_fingerprint, fingerprint
-from views.project import project
-from views.project.project import Project
-from views.source.offset_ranges import Partition, Ranges
-from views.source.watermark import Newest
+from tandem.ledger.log.positions import Position
+from tandem.speed.dedup.identities import Identities
+from tandem.speed.dedup.keys import KEY, Keys
+from tandem.views.fingerprint.fingerprint import decoder_fingerprint, fingerprint
+from tandem.views.project import project
+from tandem.views.project.project import Project
+from tandem.views.source.offset_ranges import Partition, Ranges
+from tandem.views.source.watermark import Newest
 
 SOURCE = "numbers"
 TOPIC = "T"
@@ -24,7 +24,7 @@ DEFINITIONS = """
 from datetime import datetime
 
 import msgspec
-from views import Event, Source, View, count, total, tumbling
+from tandem import Event, Source, View, count, total, tumbling
 
 
 class Number(Event):

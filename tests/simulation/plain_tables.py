@@ -155,4 +155,4 @@ ARROW = SimpleNamespace(
 )
 """For `pa` in the ledger's modules."""
 PARQUET = SimpleNamespace(ParquetFile=ParquetFile, write_table=_write_table)
-"""For `pq` in ledger.delta.delta_tables."""
+"""For `pq` in tandem.ledger.delta.delta_tables."""

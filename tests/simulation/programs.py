@@ -7,54 +7,54 @@ from pathlib import Path
 from types import SimpleNamespace
 from typing import Any, cast
 
-import batch.archive.archive
-import batch.maintain.maintain
-import batch.recompute.recompute
-import batch.release.apply
-from batch.recompute.plan import Request
-from batch.release.build_release import Terms
-from infra.settings import Speed
-from ledger.delta.errors import Unreadable
-from ledger.log.positions import LOG_START, Position, ranges, upper
-from ledger.publish import first_publication, promotion, publications, releases
-from ledger.publish.publications import Publication
-from ledger.publish.standing import Followed
-from ledger.realtime.commits import Commit
-from ledger.realtime.follower import Follower
-from ledger.realtime_writer import Writer
-from serving.read import snapshot
-from serving.read.outcome import Failed
-from serving.read.past_publication import PastPublication
-from serving.read.snapshot import Snapshot, Tail
-from serving.read.snapshot_follower import SnapshotFollower
-from speed.dedup.dedup_window import DedupWindow
-from speed.micro_batch.follower_state import FollowerState
-from speed.micro_batch.log_tail import Tail as Writing
-from speed.source import follow as speed_follow
-from speed.source.follow import Surroundings
-from speed.source.start_position import beginning, steps
+import tandem.batch.archive.archive
+import tandem.batch.maintain.maintain
+import tandem.batch.recompute.recompute
+import tandem.batch.release.apply
+from tandem.batch.recompute.plan import Request
+from tandem.batch.release.build_release import Terms
+from tandem.infra.settings import Speed
+from tandem.ledger.delta.errors import Unreadable
+from tandem.ledger.log.positions import LOG_START, Position, ranges, upper
+from tandem.ledger.publish import first_publication, promotion, publications, releases
+from tandem.ledger.publish.publications import Publication
+from tandem.ledger.publish.standing import Followed
+from tandem.ledger.realtime.commits import Commit
+from tandem.ledger.realtime.follower import Follower
+from tandem.ledger.realtime_writer import Writer
+from tandem.serving.read import snapshot
+from tandem.serving.read.outcome import Failed
+from tandem.serving.read.past_publication import PastPublication
+from tandem.serving.read.snapshot import Snapshot, Tail
+from tandem.serving.read.snapshot_follower import SnapshotFollower
+from tandem.speed.dedup.dedup_window import DedupWindow
+from tandem.speed.micro_batch.follower_state import FollowerState
+from tandem.speed.micro_batch.log_tail import Tail as Writing
+from tandem.speed.source import follow as speed_follow
+from tandem.speed.source.follow import Surroundings
+from tandem.speed.source.start_position import beginning, steps
+from tandem.views.errors import TandemError
+from tandem.views.project import project
+from tandem.views.source.offset_ranges import Ranges
+from tandem.views.source.watermark import later
 from tests.simulation.numbers import SOURCE, Found, States, decode, least_by_fingerprint, states, united
 from tests.simulation.world import BROKER, Copied, Fetched, Run, World, of_parts, settings, sleep
-from views.errors import TandemError
-from views.project import project
-from views.source.offset_ranges import Ranges
-from views.source.watermark import later
 
 
 def archive(world: World, *, new_topic: bool = False) -> None:
     with Run(world, "archive").releasing() as run:
-        batch.archive.archive.run(run, world.working_tree, new_topic=new_topic)
+        tandem.batch.archive.archive.run(run, world.working_tree, new_topic=new_topic)
 
 
 def recompute(world: World, request: Request) -> None:
     with Run(world, "recompute").releasing() as run:
-        done = batch.recompute.recompute.run(run, world.working_tree, request)
+        done = tandem.batch.recompute.recompute.run(run, world.working_tree, request)
     world.say(f"publication {done.publication.number}: {[f'{one.kind} [{one.start}, {one.cut})' for one in done.done]}")
 
 
 def apply(world: World, max_lag: int) -> None:
     with Run(world, "apply").releasing() as run:
-        done = batch.release.apply.run(run, world.working_tree, Terms(max_lag=max_lag), sleep=sleep)
+        done = tandem.batch.release.apply.run(run, world.working_tree, Terms(max_lag=max_lag), sleep=sleep)
     world.say(f"release {done.release} is ready")
 
 
@@ -87,7 +87,7 @@ def _told(world: World, live: Publication) -> None:
 
 
 def maintain(world: World) -> None:
-    kept = batch.maintain.maintain.run(settings(world), now=world.now, say=world.say)
+    kept = tandem.batch.maintain.maintain.run(settings(world), now=world.now, say=world.say)
     world.say(f"keeps {kept.retained}, discards {kept.discarded}")
 
 
@@ -198,7 +198,7 @@ def follow(world: World, ends: Iterable[Ahead], *, meanwhile: Callable[[], objec
 
 @dataclass(frozen=True)
 class _Task:
-    """In place of `speed.micro_batch.task.Task`: the micro-batch is folded without one."""
+    """In place of `tandem.speed.micro_batch.task.Task`: the micro-batch is folded without one."""
 
     maxima: object = None
     watermark: int | None = None

@@ -8,24 +8,25 @@ from functools import cache
 from random import Random
 from typing import Any, ClassVar, Literal, cast
 
-from batch.recompute.plan import BadRequest, Request
-from batch.release.apply import CannotApply
-from infra.kafka import NoTopic
-from infra.settings import Keep
-from ledger.cuts import OutOfReach
-from ledger.delta.errors import Conflict, Unwritable, Vanished
-from ledger.log.fetch_checks import LogChanged, Unclosed
-from ledger.log.gaps import GapNotAccepted, UnknownGap
-from ledger.log.positions import Position
-from ledger.publish import publications, standing
-from ledger.publish.promotion import NotReady
-from ledger.publish.publications import NotPublishable, Publication
-from ledger.publish.releases import NoRelease
-from ledger.publish.standing import Followed
-from ledger.realtime_writer import Fenced
-from serving.read.snapshot import Snapshot
-from serving.read.snapshot_follower import UNPUBLISHED
-from speed.source.start_position import Gap
+from tandem.batch.recompute.plan import BadRequest, Request
+from tandem.batch.release.apply import CannotApply
+from tandem.infra.kafka import NoTopic
+from tandem.infra.settings import Keep
+from tandem.ledger.cuts import OutOfReach
+from tandem.ledger.delta.errors import Conflict, Unwritable, Vanished
+from tandem.ledger.log.fetch_checks import LogChanged, Unclosed
+from tandem.ledger.log.gaps import GapNotAccepted, UnknownGap
+from tandem.ledger.log.positions import Position
+from tandem.ledger.publish import publications, standing
+from tandem.ledger.publish.promotion import NotReady
+from tandem.ledger.publish.publications import NotPublishable, Publication
+from tandem.ledger.publish.releases import NoRelease
+from tandem.ledger.publish.standing import Followed
+from tandem.ledger.realtime_writer import Fenced
+from tandem.serving.read.snapshot import Snapshot
+from tandem.serving.read.snapshot_follower import UNPUBLISHED
+from tandem.speed.source.start_position import Gap
+from tandem.views.errors import DefinitionError, TandemError
 from tests.simulation import log_changes, programs
 from tests.simulation.draws import PAST, Site, fraction, roll
 from tests.simulation.numbers import BEGIN, FIELDS, LEAST, MINUTES, NAMES, SOURCE, Choice, Event
@@ -34,7 +35,6 @@ from tests.simulation.processes import Killed, Process
 from tests.simulation.programs import Reader
 from tests.simulation.store import Fate, Io
 from tests.simulation.world import LOG_CALLS, ROOT, Addresses, Present, World
-from views.errors import DefinitionError, TandemError
 
 STEPS = 14
 _WRONG = (0, 0, 0, 0, -600, -3600, 3600, 50 * 60, -40 * 86_400, 40 * 86_400)

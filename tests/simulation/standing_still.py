@@ -5,13 +5,13 @@ from dataclasses import dataclass
 from datetime import timedelta
 from functools import cache
 
-from batch.recompute.plan import BadRequest, Request
-from batch.release.apply import CannotApply
-from infra.settings import Keep
-from ledger.log.positions import Position
-from ledger.publish.promotion import NotReady
-from ledger.publish.publications import NotPublishable, Publication
-from ledger.realtime_writer import Fenced
+from tandem.batch.recompute.plan import BadRequest, Request
+from tandem.batch.release.apply import CannotApply
+from tandem.infra.settings import Keep
+from tandem.ledger.log.positions import Position
+from tandem.ledger.publish.promotion import NotReady
+from tandem.ledger.publish.publications import NotPublishable, Publication
+from tandem.ledger.realtime_writer import Fenced
 from tests.simulation import log_changes, programs
 from tests.simulation.numbers import MINUTES, Choice, Event
 from tests.simulation.processes import Process

@@ -16,7 +16,7 @@ from deltalake._internal import RemoveAction
 from deltalake.exceptions import CommitFailedError, DeltaError, TableNotFoundError
 from deltalake.transaction import AddAction
 
-from infra.storage.storage import Head
+from tandem.infra.storage.storage import Head
 from tests.simulation.plain_tables import Rows, Stream, Upload
 
 Fate = Literal["lands", "fails", "unacknowledged", "seems to conflict"]
@@ -112,7 +112,7 @@ class Store:
 
 
 class Handles:
-    """The store that handles are opened in now: what ledger.delta.delta_tables calls DeltaTable takes an address only."""
+    """The store that handles are opened in now: what tandem.ledger.delta.delta_tables calls DeltaTable takes an address only."""
 
     store = Store()
 
@@ -256,7 +256,7 @@ def write_deltalake(
 
 @dataclass(frozen=True)
 class Files:
-    """The files beside one table: what the ledger asks of `infra.storage`."""
+    """The files beside one table: what the ledger asks of `tandem.infra.storage`."""
 
     store: Store
     address: str

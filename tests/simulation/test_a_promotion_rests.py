@@ -5,10 +5,10 @@ from dataclasses import dataclass
 
 import pytest
 
-from batch.recompute.plan import Request
-from infra.settings import Keep
-from ledger.publish import publications, standing
-from ledger.publish.publications import Publication
+from tandem.batch.recompute.plan import Request
+from tandem.infra.settings import Keep
+from tandem.ledger.publish import publications, standing
+from tandem.ledger.publish.publications import Publication
 from tests.simulation import programs
 from tests.simulation.numbers import MINUTES, SOURCE, Choice, Event
 from tests.simulation.programs import Reader

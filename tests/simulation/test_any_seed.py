@@ -12,7 +12,7 @@ from datetime import UTC, datetime
 
 import pytest
 
-from infra.folders import ROOT
+from tandem.infra.folders import ROOT
 from tests.samples import LONGER
 from tests.simulation.running import repeated_by
 from tests.simulation.shrinking import shrink

@@ -7,22 +7,22 @@ from pathlib import Path
 
 import pytest
 
-from infra.kafka import Topic
-from ledger.log.fetch_checks import LogChanged
-from ledger.log.positions import Position
-from ledger.publish import first_publication, publications, releases
-from ledger.realtime_writer import Writer
-from speed.dedup.dedup_window import DedupWindow
-from speed.micro_batch.follower_state import FollowerState
-from speed.micro_batch.log_tail import Tail
-from speed.source import record_frames
-from speed.source.kafka_log import Log as Asked
-from speed.source.query import Query
+from tandem.infra.kafka import Topic
+from tandem.ledger.log.fetch_checks import LogChanged
+from tandem.ledger.log.positions import Position
+from tandem.ledger.publish import first_publication, publications, releases
+from tandem.ledger.realtime_writer import Writer
+from tandem.speed.dedup.dedup_window import DedupWindow
+from tandem.speed.micro_batch.follower_state import FollowerState
+from tandem.speed.micro_batch.log_tail import Tail
+from tandem.speed.source import record_frames
+from tandem.speed.source.kafka_log import Log as Asked
+from tandem.speed.source.query import Query
+from tandem.views.project.project import load_files
+from tandem.views.source.offset_ranges import Ranges
 from tests.simulation import programs
 from tests.simulation.numbers import SOURCE, TOPIC, Event, Found, Log
 from tests.simulation.world import Present, World, surroundings
-from views.project.project import load_files
-from views.source.offset_ranges import Ranges
 
 BEFORE, PLANNED = 2, 5
 

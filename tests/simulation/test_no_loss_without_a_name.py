@@ -11,15 +11,15 @@ from typing import Any
 
 import pytest
 
-from batch.archive import copy
-from batch.archive.copied import Copied
-from batch.archive.decode_runs import decode_archived
-from infra.kafka import NoTopic
-from ledger.log import archive_runs, gaps
-from ledger.log.fetch_checks import LogChanged
-from ledger.log.positions import LOG_START
-from ledger.publish import releases
-from speed.source.start_position import Gap
+from tandem.batch.archive import copy
+from tandem.batch.archive.copied import Copied
+from tandem.batch.archive.decode_runs import decode_archived
+from tandem.infra.kafka import NoTopic
+from tandem.ledger.log import archive_runs, gaps
+from tandem.ledger.log.fetch_checks import LogChanged
+from tandem.ledger.log.positions import LOG_START
+from tandem.ledger.publish import releases
+from tandem.speed.source.start_position import Gap
 from tests.samples import LONGER
 from tests.simulation import programs
 from tests.simulation.losses import Losses

@@ -10,7 +10,7 @@ from datetime import timedelta
 
 import pytest
 
-from infra.settings import Keep
+from tandem.infra.settings import Keep
 from tests.samples import LONGER
 from tests.simulation import programs
 from tests.simulation.named import Named

@@ -7,20 +7,20 @@ from datetime import timedelta
 
 import pytest
 
-from batch.recompute.plan import Request
-from infra.settings import Keep
-from ledger.log.positions import Position
-from ledger.publish import publications, releases
-from ledger.publish.standing import Followed
-from ledger.realtime.follower import Follower
-from ledger.realtime_writer import Writer
-from serving.read import snapshot
-from speed.micro_batch.maintenance import tend
+from tandem.batch.recompute.plan import Request
+from tandem.infra.settings import Keep
+from tandem.ledger.log.positions import Position
+from tandem.ledger.publish import publications, releases
+from tandem.ledger.publish.standing import Followed
+from tandem.ledger.realtime.follower import Follower
+from tandem.ledger.realtime_writer import Writer
+from tandem.serving.read import snapshot
+from tandem.speed.micro_batch.maintenance import tend
+from tandem.views.project.project import load_files
 from tests.simulation import programs
 from tests.simulation.numbers import SOURCE, Event
 from tests.simulation.simulation import Simulation, Weather
 from tests.simulation.world import Present, World, surroundings
-from views.project.project import load_files
 
 _MICRO_BATCHES = 9
 _MOST_STEPS = 200

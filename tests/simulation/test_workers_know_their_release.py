@@ -9,15 +9,15 @@ from typing import Any
 
 import pytest
 
-from batch.recompute.plan import Request
-from infra.lineage.runs import Reporter
-from infra.settings import Keep
-from ledger.publish import publications, standing
-from ledger.publish.standing import Followed
-from speed.process import speed_layer
-from speed.process.speed_layer import _LOOKS_PER_PUBLICATION, _follow_all, _Team
-from speed.report.progress import Recorder
-from speed.source.follow import Follow, Surroundings
+from tandem.batch.recompute.plan import Request
+from tandem.infra.lineage.runs import Reporter
+from tandem.infra.settings import Keep
+from tandem.ledger.publish import publications, standing
+from tandem.ledger.publish.standing import Followed
+from tandem.speed.process import speed_layer
+from tandem.speed.process.speed_layer import _LOOKS_PER_PUBLICATION, _follow_all, _Team
+from tandem.speed.report.progress import Recorder
+from tandem.speed.source.follow import Follow, Surroundings
 from tests.simulation import programs
 from tests.simulation.numbers import SOURCE, Choice, Event
 from tests.simulation.world import Present, World, settings, surroundings

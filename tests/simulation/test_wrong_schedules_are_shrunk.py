@@ -4,7 +4,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from ledger.realtime_writer import Writer
+from tandem.ledger.realtime_writer import Writer
 from tests.simulation import test_any_seed
 from tests.simulation.pairs import Coverage, step_name
 from tests.simulation.running import many, ran, repeated_by

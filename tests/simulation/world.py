@@ -19,69 +19,69 @@ from typing import Any
 import numpy as np
 import pytest
 
-import batch.archive.archive
-import batch.archive.copy
-import batch.archive.decode
-import batch.archive.decode_runs
-import batch.maintain.maintain
-import batch.recompute.build
-import batch.recompute.cut
-import batch.recompute.recompute
-import batch.release.apply
-import batch.runtime.exclusive
-import batch.runtime.scratch
-import ledger.delta.delta_tables
-import ledger.delta.journal
-import ledger.delta.leases
-import ledger.files.file_ranges
-import ledger.publish.adoption
-import ledger.publish.live_states
-import ledger.publish.publications
-import ledger.realtime.commit_files
-import ledger.realtime_writer
-import speed.micro_batch.log_tail
-import speed.micro_batch.maintenance
-import speed.source.follow
-import speed.source.kafka_log
-import speed.source.query
-import speed.source.start_position
-from batch.archive.copied import Copied as CopiedFiles
-from batch.archive.decode import Decoded, Decoding
-from batch.fold.fold import VERSION, ViewFile
-from batch.rebuild.account import BatchViews, refuse_unexplained
-from batch.rebuild.inputs import SERVED, Comparison, EarlierStates, LogRange, Target
-from batch.recompute.estimate import Expected
-from batch.runtime import delta_commits
-from batch.runtime.parquet_writer import Written
-from batch.runtime.spark_jobs import TaskFailed
-from infra.kafka import Address, NoTopic, Topic
-from infra.settings import Batch, Keep, Lineage, Speed, Storage
-from ledger.delta import delta_tables, leases
-from ledger.delta.addresses import Tables
-from ledger.delta.leases import Lease, Owner
-from ledger.delta.location import Location
-from ledger.delta.vacuum import Freed
-from ledger.files.file_ranges import RECORDS, FileRange
-from ledger.log.archived_range import archived_range
-from ledger.log.counts import Counts
-from ledger.log.positions import Position, ranges
-from ledger.publish.batch_parts import files_of
-from ledger.publish.live_states import starting_within, still_live
-from speed.dedup.dedup_window import DedupWindow
-from speed.micro_batch.fold import Folded
-from speed.micro_batch.maintenance import tend
-from speed.source.counted_at import Counted, divided
-from speed.source.restore_identities import begun
-from speed.source.start_position import Beginning
+import tandem.batch.archive.archive
+import tandem.batch.archive.copy
+import tandem.batch.archive.decode
+import tandem.batch.archive.decode_runs
+import tandem.batch.maintain.maintain
+import tandem.batch.recompute.build
+import tandem.batch.recompute.cut
+import tandem.batch.recompute.recompute
+import tandem.batch.release.apply
+import tandem.batch.runtime.exclusive
+import tandem.batch.runtime.scratch
+import tandem.ledger.delta.delta_tables
+import tandem.ledger.delta.journal
+import tandem.ledger.delta.leases
+import tandem.ledger.files.file_ranges
+import tandem.ledger.publish.adoption
+import tandem.ledger.publish.live_states
+import tandem.ledger.publish.publications
+import tandem.ledger.realtime.commit_files
+import tandem.ledger.realtime_writer
+import tandem.speed.micro_batch.log_tail
+import tandem.speed.micro_batch.maintenance
+import tandem.speed.source.follow
+import tandem.speed.source.kafka_log
+import tandem.speed.source.query
+import tandem.speed.source.start_position
+from tandem.batch.archive.copied import Copied as CopiedFiles
+from tandem.batch.archive.decode import Decoded, Decoding
+from tandem.batch.fold.fold import VERSION, ViewFile
+from tandem.batch.rebuild.account import BatchViews, refuse_unexplained
+from tandem.batch.rebuild.inputs import SERVED, Comparison, EarlierStates, LogRange, Target
+from tandem.batch.recompute.estimate import Expected
+from tandem.batch.runtime import delta_commits
+from tandem.batch.runtime.parquet_writer import Written
+from tandem.batch.runtime.spark_jobs import TaskFailed
+from tandem.infra.kafka import Address, NoTopic, Topic
+from tandem.infra.settings import Batch, Keep, Lineage, Speed, Storage
+from tandem.ledger.delta import delta_tables, leases
+from tandem.ledger.delta.addresses import Tables
+from tandem.ledger.delta.leases import Lease, Owner
+from tandem.ledger.delta.location import Location
+from tandem.ledger.delta.vacuum import Freed
+from tandem.ledger.files.file_ranges import RECORDS, FileRange
+from tandem.ledger.log.archived_range import archived_range
+from tandem.ledger.log.counts import Counts
+from tandem.ledger.log.positions import Position, ranges
+from tandem.ledger.publish.batch_parts import files_of
+from tandem.ledger.publish.live_states import starting_within, still_live
+from tandem.speed.dedup.dedup_window import DedupWindow
+from tandem.speed.micro_batch.fold import Folded
+from tandem.speed.micro_batch.maintenance import tend
+from tandem.speed.source.counted_at import Counted, divided
+from tandem.speed.source.restore_identities import begun
+from tandem.speed.source.start_position import Beginning
+from tandem.views.errors import TandemError
+from tandem.views.project.project import Project
+from tandem.views.source.offset_ranges import Interval, Partition, Ranges
+from tandem.views.source.source import Source
 from tests.simulation import numbers
 from tests.simulation.numbers import SOURCE, Event, Found, Log, States, decode, encode, from_rows, states, to_rows, united
 from tests.simulation.plain_tables import ARROW, PARQUET, Rows, Within
 from tests.simulation.processes import Process, Schedule
 from tests.simulation.store import DeltaTable, Files, Handles, Store, write_deltalake
-from views.errors import TandemError
-from views.project.project import Project
-from views.source.offset_ranges import Interval, Partition, Ranges
-from views.source.source import Source
 
 ROOT = "/simulated"
 
@@ -226,7 +226,7 @@ class _Stopped:
 
 @dataclass(frozen=True)
 class Run:
-    """In place of batch.runtime.session.Run."""
+    """In place of tandem.batch.runtime.session.Run."""
 
     world: World
     by: str
@@ -297,69 +297,73 @@ def surroundings() -> Iterator[None]:
     """Replace what lies below the waist and beside the decisions, in favour of the world that is entered then."""
     with pytest.MonkeyPatch.context() as patch:
         for module in (
-            *(ledger.delta.delta_tables, ledger.delta.journal, ledger.delta.leases),
-            *(ledger.realtime.commit_files, ledger.publish.batch_parts),
+            *(tandem.ledger.delta.delta_tables, tandem.ledger.delta.journal, tandem.ledger.delta.leases),
+            *(tandem.ledger.realtime.commit_files, tandem.ledger.publish.batch_parts),
         ):
             patch.setattr(module, "pa", ARROW)
-        patch.setattr(ledger.delta.delta_tables, "pq", PARQUET)
-        patch.setattr(ledger.delta.delta_tables, "DeltaTable", DeltaTable)
-        patch.setattr(ledger.delta.delta_tables, "write_deltalake", write_deltalake)
-        patch.setattr(ledger.delta.delta_tables, "storage", Files.of)
-        patch.setattr(ledger.delta.delta_tables, "do_without_pandas", lambda: None)
+        patch.setattr(tandem.ledger.delta.delta_tables, "pq", PARQUET)
+        patch.setattr(tandem.ledger.delta.delta_tables, "DeltaTable", DeltaTable)
+        patch.setattr(tandem.ledger.delta.delta_tables, "write_deltalake", write_deltalake)
+        patch.setattr(tandem.ledger.delta.delta_tables, "storage", Files.of)
+        patch.setattr(tandem.ledger.delta.delta_tables, "do_without_pandas", lambda: None)
         patch.setattr(Tables, "make_root", lambda _: None)
-        patch.setattr(ledger.delta.journal, "time", SimpleNamespace(sleep=sleep))
-        patch.setattr(ledger.delta.journal, "_FILES", 2)
-        patch.setattr(ledger.publish.live_states, "_starting_within", Within)
-        for module in (ledger.realtime.commit_files, ledger.publish.publications):
+        patch.setattr(tandem.ledger.delta.journal, "time", SimpleNamespace(sleep=sleep))
+        patch.setattr(tandem.ledger.delta.journal, "_FILES", 2)
+        patch.setattr(tandem.ledger.publish.live_states, "_starting_within", Within)
+        for module in (tandem.ledger.realtime.commit_files, tandem.ledger.publish.publications):
             patch.setattr(module, "json", SimpleNamespace(loads=_parsed, dumps=json.dumps))
-        patch.setattr(ledger.publish.publications, "from_row", _remembered(ledger.publish.publications.from_row))
-        span_columns = ledger.realtime.commit_files._SPAN_COLUMNS
+        patch.setattr(tandem.ledger.publish.publications, "from_row", _remembered(tandem.ledger.publish.publications.from_row))
+        span_columns = tandem.ledger.realtime.commit_files._SPAN_COLUMNS
         patch.setattr(
-            ledger.realtime.commit_files, "_span_values", _remembered(ledger.realtime.commit_files._span_values, *span_columns)
+            tandem.ledger.realtime.commit_files,
+            "_span_values",
+            _remembered(tandem.ledger.realtime.commit_files._span_values, *span_columns),
         )
-        for module in (ledger.delta.delta_tables, ledger.delta.journal, ledger.delta.leases):
+        for module in (tandem.ledger.delta.delta_tables, tandem.ledger.delta.journal, tandem.ledger.delta.leases):
             patch.setattr(module, "uuid4", lambda: _Name(f"{world().number():032x}"))
-        patch.setattr(batch.recompute.build, "secrets", SimpleNamespace(randbits=lambda _: world().number()))
-        patch.setitem(ledger.realtime_writer.Writer.compact.__kwdefaults__, "fanout", 2)
-        patch.setattr(ledger.realtime_writer.Writer, "compact", _as("compaction", ledger.realtime_writer.Writer.compact))
-        patch.setattr(ledger.realtime_writer, "_CHECKPOINT_EVERY", 8)
-        patch.setattr(ledger.publish.adoption, "fingerprint", numbers.known_fingerprint)
-        patch.setattr(ledger.publish.adoption, "decoder_fingerprint", numbers.known_fingerprint)
+        patch.setattr(tandem.batch.recompute.build, "secrets", SimpleNamespace(randbits=lambda _: world().number()))
+        patch.setitem(tandem.ledger.realtime_writer.Writer.compact.__kwdefaults__, "fanout", 2)
+        patch.setattr(
+            tandem.ledger.realtime_writer.Writer, "compact", _as("compaction", tandem.ledger.realtime_writer.Writer.compact)
+        )
+        patch.setattr(tandem.ledger.realtime_writer, "_CHECKPOINT_EVERY", 8)
+        patch.setattr(tandem.ledger.publish.adoption, "fingerprint", numbers.known_fingerprint)
+        patch.setattr(tandem.ledger.publish.adoption, "decoder_fingerprint", numbers.known_fingerprint)
 
-        patch.setattr(batch.archive.archive, "kafka", BROKER)
-        patch.setattr(batch.archive.archive, "broker", SimpleNamespace(address=lambda _: Address("simulated", {}, 1)))
-        patch.setattr(batch.archive.archive, "kafka_options", lambda *_: {})
-        patch.setattr(batch.archive.copy, "copy", _copy)
-        patch.setattr(batch.archive.copy, "_absent", _absent)
-        patch.setattr(speed.source.start_position, "kafka", BROKER)
-        patch.setattr(speed.source.kafka_log, "kafka", BROKER)
-        patch.setattr(speed.source.follow, "kafka_options", lambda _: {})
-        patch.setattr(speed.source.follow, "record_frames", SimpleNamespace(of_archive=_copied))
-        patch.setattr(speed.source.follow, "seen", _seen)
-        patch.setattr(speed.source.query, "record_frames", SimpleNamespace(of_kafka=lambda fetched, *_: fetched))
-        patch.setattr(speed.source.query, "planned_end", partial(_planned_end, speed.source.query.planned_end))
-        patch.setattr(speed.source.query.Query, "start", _started)
-        patch.setattr(speed.source.follow, "tend", _as("upkeep", tend))
-        patch.setattr(batch.archive.decode, "decode", _decode)
-        patch.setattr(batch.archive.archive, "file_ranges", _spans)
-        patch.setattr(ledger.files.file_ranges, "file_ranges", _spans)
-        patch.setattr(batch.archive.decode_runs, "cut", lambda _, covered, rows: covered)
-        patch.setattr(batch.recompute.cut, "_STILL_S", 0.2)
-        patch.setattr(batch.recompute.recompute, "with_cuts", partial(batch.recompute.cut.with_cuts, sleep=sleep))
-        patch.setattr(batch.recompute.build, "rebuild", _rebuild)
+        patch.setattr(tandem.batch.archive.archive, "kafka", BROKER)
+        patch.setattr(tandem.batch.archive.archive, "broker", SimpleNamespace(address=lambda _: Address("simulated", {}, 1)))
+        patch.setattr(tandem.batch.archive.archive, "kafka_options", lambda *_: {})
+        patch.setattr(tandem.batch.archive.copy, "copy", _copy)
+        patch.setattr(tandem.batch.archive.copy, "_absent", _absent)
+        patch.setattr(tandem.speed.source.start_position, "kafka", BROKER)
+        patch.setattr(tandem.speed.source.kafka_log, "kafka", BROKER)
+        patch.setattr(tandem.speed.source.follow, "kafka_options", lambda _: {})
+        patch.setattr(tandem.speed.source.follow, "record_frames", SimpleNamespace(of_archive=_copied))
+        patch.setattr(tandem.speed.source.follow, "seen", _seen)
+        patch.setattr(tandem.speed.source.query, "record_frames", SimpleNamespace(of_kafka=lambda fetched, *_: fetched))
+        patch.setattr(tandem.speed.source.query, "planned_end", partial(_planned_end, tandem.speed.source.query.planned_end))
+        patch.setattr(tandem.speed.source.query.Query, "start", _started)
+        patch.setattr(tandem.speed.source.follow, "tend", _as("upkeep", tend))
+        patch.setattr(tandem.batch.archive.decode, "decode", _decode)
+        patch.setattr(tandem.batch.archive.archive, "file_ranges", _spans)
+        patch.setattr(tandem.ledger.files.file_ranges, "file_ranges", _spans)
+        patch.setattr(tandem.batch.archive.decode_runs, "cut", lambda _, covered, rows: covered)
+        patch.setattr(tandem.batch.recompute.cut, "_STILL_S", 0.2)
+        patch.setattr(tandem.batch.recompute.recompute, "with_cuts", partial(tandem.batch.recompute.cut.with_cuts, sleep=sleep))
+        patch.setattr(tandem.batch.recompute.build, "rebuild", _rebuild)
         # How long runs take is no part of a schedule.
-        patch.setattr(batch.recompute.build, "estimate", SimpleNamespace(RAW=None, expected=_expected))
-        patch.setattr(batch.recompute.build, "rates", SimpleNamespace(record=lambda *_: None))
-        patch.setattr(batch.release.apply, "diffs", lambda *_: {})
-        patch.setattr(batch.release.apply, "_STILL_S", 1.0)
-        patch.setattr(batch.runtime.scratch, "clear", lambda _: Freed())
-        patch.setattr(batch.runtime.scratch, "drop", _drop)
-        patch.setattr(batch.runtime.exclusive, "locks", SimpleNamespace(own=_own))
-        patch.setattr(batch.runtime.exclusive, "table_locks", SimpleNamespace(hold=_hold))
-        patch.setattr(batch.runtime.exclusive, "Tables", SimpleNamespace(of=lambda _: world().tables))
-        patch.setattr(batch.maintain.maintain, "compact", SimpleNamespace(compact=lambda *_, **__: (0, 0)))
-        patch.setattr(speed.micro_batch.log_tail, "fold_records", fold_records)
-        patch.setattr(speed.micro_batch.maintenance, "merging", lambda _: merge_partials)
+        patch.setattr(tandem.batch.recompute.build, "estimate", SimpleNamespace(RAW=None, expected=_expected))
+        patch.setattr(tandem.batch.recompute.build, "rates", SimpleNamespace(record=lambda *_: None))
+        patch.setattr(tandem.batch.release.apply, "diffs", lambda *_: {})
+        patch.setattr(tandem.batch.release.apply, "_STILL_S", 1.0)
+        patch.setattr(tandem.batch.runtime.scratch, "clear", lambda _: Freed())
+        patch.setattr(tandem.batch.runtime.scratch, "drop", _drop)
+        patch.setattr(tandem.batch.runtime.exclusive, "locks", SimpleNamespace(own=_own))
+        patch.setattr(tandem.batch.runtime.exclusive, "table_locks", SimpleNamespace(hold=_hold))
+        patch.setattr(tandem.batch.runtime.exclusive, "Tables", SimpleNamespace(of=lambda _: world().tables))
+        patch.setattr(tandem.batch.maintain.maintain, "compact", SimpleNamespace(compact=lambda *_, **__: (0, 0)))
+        patch.setattr(tandem.speed.micro_batch.log_tail, "fold_records", fold_records)
+        patch.setattr(tandem.speed.micro_batch.maintenance, "merging", lambda _: merge_partials)
         yield
 
 
@@ -599,7 +603,7 @@ def _rebuild(
     return BatchViews(tuple(files), counts, rejected, numbers.maxima(found), appended, same)
 
 
-def of_parts(tables: Tables, address: str, parts: Sequence[ledger.publish.batch_parts.Part]) -> States:
+def of_parts(tables: Tables, address: str, parts: Sequence[tandem.ledger.publish.batch_parts.Part]) -> States:
     """What the states of parts come to, each without what later ones stand in for."""
     found = []
     for number, part in enumerate(parts):
@@ -616,7 +620,9 @@ def _refuse_difference(run: Run, log: LogRange, served: EarlierStates, written: 
     tables, (view, address) = run.tables, written
     fingerprint = log.release.views[view]
     handle = delta_tables.open_table(tables, tables.realtime(log.release.number, log.source.name))
-    tail = [decode(ledger.realtime.commit_files.read_commit(handle, path).partials[fingerprint]) for path in served.commits]
+    tail = [
+        decode(tandem.ledger.realtime.commit_files.read_commit(handle, path).partials[fingerprint]) for path in served.commits
+    ]
     told = united([of_parts(tables, address, served.parts.get(view, ())), *tail])
     events = (event for partition, offset, event in found if offset < served.end.get(partition, 0))
     folded = states(events, numbers.least_by_fingerprint()[fingerprint])
@@ -635,7 +641,7 @@ def _drop(tables: Tables, folder: str) -> bool:
     if tables.local or folder.startswith(f"{ROOT}/realtime/"):
         return store.discard(folder)
     inside = {address: len(stored.content) for address, stored in store.tables.items() if f"{address}/".startswith(f"{folder}/")}
-    return any([batch.runtime.scratch.empty(tables, address, files) for address, files in inside.items()])  # noqa: C419  # all
+    return any([tandem.batch.runtime.scratch.empty(tables, address, files) for address, files in inside.items()])  # noqa: C419  # all
 
 
 @contextmanager

@@ -11,24 +11,24 @@ from time import monotonic, sleep
 
 from pyspark.sql import SparkSession
 
-from infra import kafka
-from infra.settings import Settings, Speed
-from ledger.delta.addresses import Tables
-from ledger.log.positions import LOG_START, Position
-from ledger.realtime.commits import Commit
-from ledger.realtime.follower import Follower
-from ledger.realtime.tiling import end
-from serving.read.outcome import given
-from serving.read.reader import Reader
-from speed.process import speed_layer
+from tandem.infra import kafka
+from tandem.infra.settings import Settings, Speed
+from tandem.ledger.delta.addresses import Tables
+from tandem.ledger.log.positions import LOG_START, Position
+from tandem.ledger.realtime.commits import Commit
+from tandem.ledger.realtime.follower import Follower
+from tandem.ledger.realtime.tiling import end
+from tandem.serving.read.outcome import given
+from tandem.serving.read.reader import Reader
+from tandem.speed.process import speed_layer
+from tandem.views.project.project import Project, load_files
 from tests.stack import stack_settings
-from views.project.project import Project, load_files
 
 START = datetime(2026, 11, 1, tzinfo=UTC)
 
 DEFINITIONS = """
 from datetime import datetime, timedelta
-from views import Event, Source, View, count, maximum, total, tumbling
+from tandem import Event, Source, View, count, maximum, total, tumbling
 
 class Sale(Event):
     id: int

@@ -11,18 +11,18 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-import speed.dedup.identities as hashing
-from speed.dedup.dedup_window import DedupWindow
-from speed.dedup.identities import identified, identities, values
-from speed.dedup.row_hash import row_hashes
-from speed.micro_batch.fold import fold_shares
-from speed.micro_batch.task import Share, Task, share_of
+import tandem.speed.dedup.identities as hashing
+from tandem.speed.dedup.dedup_window import DedupWindow
+from tandem.speed.dedup.identities import identified, identities, values
+from tandem.speed.dedup.row_hash import row_hashes
+from tandem.speed.micro_batch.fold import fold_shares
+from tandem.speed.micro_batch.task import Share, Task, share_of
+from tandem.views.arrow.ipc import from_ipc
+from tandem.views.kernel.kernel import Partial, decode, deduplicate, merge, present
+from tandem.views.project.project import load_files
+from tandem.views.source.offset_ranges import EMPTY, Ranges
+from tandem.views.source.source import RECORDS_SCHEMA
 from tests.speed.sales import START, project_files, sale
-from views.arrow.ipc import from_ipc
-from views.kernel.kernel import Partial, decode, deduplicate, merge, present
-from views.project.project import load_files
-from views.source.offset_ranges import EMPTY, Ranges
-from views.source.source import RECORDS_SCHEMA
 
 FILES = project_files()
 PROJECT = load_files(FILES)

@@ -13,23 +13,23 @@ import pyarrow as pa
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ledger.log.counts import plus
-from ledger.log.positions import LOG_START, Position
-from ledger.realtime.commits import Commit
-from speed.dedup.dedup_window import DedupWindow
-from speed.hot.comparison import differing
-from speed.hot.hot_tail import HotTail
-from speed.micro_batch import log_tail
-from speed.micro_batch.fold import Folded, fold_shares
-from speed.micro_batch.follower_state import FollowerState
-from speed.micro_batch.log_tail import Tail
-from speed.micro_batch.task import Task, share_of
+from tandem.ledger.log.counts import plus
+from tandem.ledger.log.positions import LOG_START, Position
+from tandem.ledger.realtime.commits import Commit
+from tandem.speed.dedup.dedup_window import DedupWindow
+from tandem.speed.hot.comparison import differing
+from tandem.speed.hot.hot_tail import HotTail
+from tandem.speed.micro_batch import log_tail
+from tandem.speed.micro_batch.fold import Folded, fold_shares
+from tandem.speed.micro_batch.follower_state import FollowerState
+from tandem.speed.micro_batch.log_tail import Tail
+from tandem.speed.micro_batch.task import Task, share_of
+from tandem.views.arrow.ipc import from_ipc
+from tandem.views.source.offset_ranges import Ranges
+from tandem.views.source.watermark import newest
+from tandem.views.view import View
 from tests.samples import share
 from tests.speed.hot.test_hot_equals_cold import MINUTES, PARTITIONS, PROJECT, Played
-from views.arrow.ipc import from_ipc
-from views.source.offset_ranges import Ranges
-from views.source.watermark import newest
-from views.view import View
 
 NOON = datetime(2026, 11, 1, 12, tzinfo=UTC)
 SALES = PROJECT.sources["sales"]

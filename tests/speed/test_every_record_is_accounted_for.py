@@ -7,10 +7,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ledger.log.counts import Counts
-from speed.micro_batch.fold import Torn, _counts
-from speed.micro_batch.task import Share
-from views.source.offset_ranges import Ranges
+from tandem.ledger.log.counts import Counts
+from tandem.speed.micro_batch.fold import Torn, _counts
+from tandem.speed.micro_batch.task import Share
+from tandem.views.source.offset_ranges import Ranges
 
 PLANNED = Ranges.of({("T", 0): (3, 7), ("T", 1): (0, 2), ("U", 0): (5, 6)})
 Place = tuple[tuple[str, int], int]

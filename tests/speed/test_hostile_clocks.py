@@ -14,16 +14,16 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from ledger.log.archive_runs import ArchiveRun
-from ledger.log.positions import LOG_START, Position, ranges
-from ledger.realtime.commits import Commit
-from ledger.realtime.compaction import expired, merged, plan
-from speed.dedup.dedup_window import DedupWindow, recalled
-from speed.dedup.identities import Identities
-from speed.dedup.keys import KEY, Keys
-from speed.micro_batch.polled_ends import PolledEnd, PolledEnds
-from speed.source.counted_at import Counted, Stretch, divided, of_ledger, together
-from views.instant import microseconds
+from tandem.ledger.log.archive_runs import ArchiveRun
+from tandem.ledger.log.positions import LOG_START, Position, ranges
+from tandem.ledger.realtime.commits import Commit
+from tandem.ledger.realtime.compaction import expired, merged, plan
+from tandem.speed.dedup.dedup_window import DedupWindow, recalled
+from tandem.speed.dedup.identities import Identities
+from tandem.speed.dedup.keys import KEY, Keys
+from tandem.speed.micro_batch.polled_ends import PolledEnd, PolledEnds
+from tandem.speed.source.counted_at import Counted, Stretch, divided, of_ledger, together
+from tandem.views.instant import microseconds
 
 SECOND = 1_000_000
 SPAN = 600 * SECOND
@@ -116,7 +116,7 @@ def compact(commits: list[Commit]) -> None:
 
 
 def dedup_window_of(known: Counted, stretches: Sequence[Stretch]) -> DedupWindow:
-    """What `speed.source.restore_identities` begins with."""
+    """What `tandem.speed.source.restore_identities` begins with."""
     return recalled(
         SPAN,
         None,
@@ -328,7 +328,7 @@ class Ledger:
         self.commits = [one for one in self.commits if one not in gone]
 
     def recalled(self, now: int, most: int) -> DedupWindow:
-        """What a layer loads that starts now: `speed.source.restore_identities` without Spark."""
+        """What a layer loads that starts now: `tandem.speed.source.restore_identities` without Spark."""
         known = of_ledger(self.commits, self.runs, self.newest, self.end, now=moment(now))
         stretches = list(divided(known.within(timedelta(microseconds=SPAN)), {}, most=most))
         found = dedup_window_of(known, stretches)

@@ -14,28 +14,28 @@ from typing import Any
 import pytest
 from pyspark.errors import PySparkException
 
-from batch.archive import archive as archiving
-from batch.recompute import recompute as recomputing
-from batch.recompute.plan import Request
-from infra import kafka
-from infra.settings import Settings, Speed
-from ledger import cuts
-from ledger.delta.addresses import Tables
-from ledger.log.fetch_checks import LogChanged
-from ledger.log.positions import LOG_START, Position
-from ledger.publish import first_publication, publications, releases
-from ledger.publish.publications import Publication
-from ledger.publish.releases import Release
-from ledger.realtime.commit_files import spans_of
-from ledger.realtime.tiling import chain
-from speed.source import archive_replay, restore_identities
-from speed.source.follow import Follow, Surroundings, follow
-from speed.source.start_position import Gap
+from tandem.batch.archive import archive as archiving
+from tandem.batch.recompute import recompute as recomputing
+from tandem.batch.recompute.plan import Request
+from tandem.infra import kafka
+from tandem.infra.settings import Settings, Speed
+from tandem.ledger import cuts
+from tandem.ledger.delta.addresses import Tables
+from tandem.ledger.log.fetch_checks import LogChanged
+from tandem.ledger.log.positions import LOG_START, Position
+from tandem.ledger.publish import first_publication, publications, releases
+from tandem.ledger.publish.publications import Publication
+from tandem.ledger.publish.releases import Release
+from tandem.ledger.realtime.commit_files import spans_of
+from tandem.ledger.realtime.tiling import chain
+from tandem.speed.source import archive_replay, restore_identities
+from tandem.speed.source.follow import Follow, Surroundings, follow
+from tandem.speed.source.start_position import Gap
+from tandem.views.errors import TandemError
+from tandem.views.project.project import Project, load_files
 from tests import one_process
 from tests.one_process import MemoryBroker, MemoryTopic, Streaming
 from tests.speed.sales import answered, commits, folded, per_minute, project_files, sale, some, total
-from views.errors import TandemError
-from views.project.project import Project, load_files
 
 
 @dataclass

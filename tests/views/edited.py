@@ -2,7 +2,7 @@
 
 from pathlib import Path
 
-from views.project.project import Project, load
+from tandem.views.project.project import Project, load
 
 DEFINITIONS = '''
 """A shop."""
@@ -23,7 +23,7 @@ import rules
 from lines import as_it_is, by_word, read_line, Line
 from rules import cap as capped
 from spread import Spread
-from views import Event, Scale, Source, Unit, View, count, csv, derived, maximum, mean, approx_quantiles, total, tumbling
+from tandem import Event, Scale, Source, Unit, View, count, csv, derived, maximum, mean, approx_quantiles, total, tumbling
 
 UNUSED = 1
 PATTERN = re.compile("a+")
@@ -109,7 +109,7 @@ from datetime import datetime
 import pyarrow.compute as pc
 
 from tables.shifts import fields_of
-from views import Event
+from tandem import Event
 
 LONGEST = 80
 
@@ -144,7 +144,7 @@ from dataclasses import dataclass
 import pyarrow as pa
 
 from rules import widest
-from views import CustomMeasure
+from tandem import CustomMeasure
 
 
 @dataclass(frozen=True)

@@ -9,10 +9,10 @@ import sys
 from pathlib import Path
 from typing import Any
 
-from infra.folders import ROOT
+from tandem.infra.folders import ROOT
+from tandem.views.fingerprint.fingerprint import decoder_fingerprint, fingerprint
+from tandem.views.project.project import load
 from tests.views.pythons import forms
-from views.fingerprint.fingerprint import decoder_fingerprint, fingerprint
-from views.project.project import load
 
 GOLDEN = Path(__file__).with_name("golden.json")
 EXAMPLES = sorted(path.parent for path in (ROOT / "examples").glob("*/tandem.toml"))

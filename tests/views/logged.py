@@ -6,9 +6,9 @@ from typing import Any
 
 import pyarrow as pa
 
-from views.decode import Decoded, decode
-from views.source.log_order import further
-from views.source.source import RECORDS_SCHEMA, Source
+from tandem.views.decode import Decoded, decode
+from tandem.views.source.log_order import further
+from tandem.views.source.source import RECORDS_SCHEMA, Source
 
 EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from functools import cache
 from pathlib import Path
 
-from infra.folders import ROOT
+from tandem.infra.folders import ROOT
 
 VERSIONS = ("3.11", "3.12", "3.13")
 

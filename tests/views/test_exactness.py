@@ -6,9 +6,8 @@ from typing import get_args
 
 import pytest
 
-from tests.samples import SAMPLES
-from views import exactness
-from views.exactness import (
+from tandem.views import exactness
+from tandem.views.exactness import (
     COMPACTION,
     COUNTS,
     Exactness,
@@ -20,8 +19,9 @@ from views.exactness import (
     of_measures,
     span,
 )
-from views.measures import approx_count_distinct, approx_quantiles, approx_top_k, count, derived, mean, theta_sketch, total
-from views.view import View
+from tandem.views.measures import approx_count_distinct, approx_quantiles, approx_top_k, count, derived, mean, theta_sketch, total
+from tandem.views.view import View
+from tests.samples import SAMPLES
 
 HOUR = timedelta(hours=1)
 ESTIMATE = Reason("estimate", "estimate", "estimate, ±1 %")

@@ -7,11 +7,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from tandem.views.decode import decode
+from tandem.views.instant import FIRST, LAST, nearest_time
+from tandem.views.source.event import Event
+from tandem.views.source.source import Source
 from tests.views.logged import EPOCH, records
-from views.decode import decode
-from views.instant import FIRST, LAST, nearest_time
-from views.source.event import Event
-from views.source.source import Source
 
 US = timedelta(microseconds=1)
 LATEST = datetime(9999, 12, 31, 23, 59, 59, 999_999, tzinfo=UTC)

@@ -7,13 +7,13 @@ READ = """
 import sys
 from datetime import datetime
 
-from views.source.event import Event
-from views.kernel.kernel import Partial, merge, present
-from views.measures import count, approx_count_distinct, maximum, mean, approx_quantiles, total
-from views.source.source import Source
-from views.view import View, state_schema
-from views.windows import tumbling
-from views.arrow.ipc import from_ipc, to_ipc
+from tandem.views.source.event import Event
+from tandem.views.kernel.kernel import Partial, merge, present
+from tandem.views.measures import count, approx_count_distinct, maximum, mean, approx_quantiles, total
+from tandem.views.source.source import Source
+from tandem.views.view import View, state_schema
+from tandem.views.windows import tumbling
+from tandem.views.arrow.ipc import from_ipc, to_ipc
 
 class Reading(Event):
     at: datetime
@@ -31,8 +31,8 @@ nothing = merge(view, [])
 states = from_ipc(to_ipc(nothing.states))
 assert "pandas" not in sys.modules, "imported by definitions, imports or the wire"
 
-from views.kernel import partial
-from views.sql import engine
+from tandem.views.kernel import partial
+from tandem.views.sql import engine
 # One row of states without pa.array: DuckDB makes the event.
 row = "SELECT TIMESTAMPTZ '2026-11-01 12:00+00' AS at, 'a' AS site, 5::BIGINT AS wh, 1.5::DOUBLE AS volts"
 event = engine.query(row, {})

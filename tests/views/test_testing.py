@@ -6,13 +6,13 @@ from typing import Annotated, Literal
 
 import pytest
 
-from views.errors import DefinitionError
-from views.measures import approx_quantiles, count, mean, total
-from views.source.event import Event, Scale
-from views.source.source import Source
-from views.testing import answer, rejected
-from views.view import View
-from views.windows import tumbling
+from tandem.views.errors import DefinitionError
+from tandem.views.measures import approx_quantiles, count, mean, total
+from tandem.views.source.event import Event, Scale
+from tandem.views.source.source import Source
+from tandem.views.testing import answer, rejected
+from tandem.views.view import View
+from tandem.views.windows import tumbling
 
 
 class Sale(Event):

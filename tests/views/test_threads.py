@@ -10,15 +10,15 @@ from threading import Barrier, Event
 
 import pytest
 
-from infra.folders import ROOT
-from views.project import project
-from views.source.formats.csv import _rows
+from tandem.infra.folders import ROOT
+from tandem.views.project import project
+from tandem.views.source.formats.csv import _rows
 
 THREADS = 8
 DEFINITIONS = """
 import builtins
 from datetime import datetime
-from views import Event, Source, View, count
+from tandem import Event, Source, View, count
 
 print("loading")
 builtins.entered.set()
@@ -84,7 +84,7 @@ def test_the_engine_leaves_the_filters_of_warnings_alone() -> None:
     code = """
 import sys, threading, warnings
 import pyarrow as pa
-from views.sql import engine
+from tandem.views.sql import engine
 
 sys.setswitchinterval(1e-5)
 began, rows = threading.Barrier(8), pa.table({"x": [1, 2]})

@@ -7,13 +7,13 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
+from tandem.views.errors import DefinitionError
+from tandem.views.measures import Approximation, approx_count_distinct, approx_quantiles, count, maximum, mean, total
+from tandem.views.source.event import Event
+from tandem.views.source.source import Source
+from tandem.views.view import View, answer_schema, approximations, bind, group_columns, state_schema
+from tandem.views.windows import tumbling
 from tests.samples import SAMPLES
-from views.errors import DefinitionError
-from views.measures import Approximation, approx_count_distinct, approx_quantiles, count, maximum, mean, total
-from views.source.event import Event
-from views.source.source import Source
-from views.view import View, answer_schema, approximations, bind, group_columns, state_schema
-from views.windows import tumbling
 
 TIME = pa.timestamp("us", "UTC")
 

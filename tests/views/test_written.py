@@ -9,13 +9,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-import views
+from tandem import views
+from tandem.views.measures import approx_quantiles, approx_top_k, count, covariance, histogram, kurtosis, registry, stddev, total
+from tandem.views.windows import all_time, delta, hopping, punctuation, session, tumbling
 from tests.agreement.windows import WINDOWS
 from tests.laws.test_measures import MEASURES
 from tests.samples import share
 from tests.views.measures.test_custom import Range
-from views.measures import approx_quantiles, approx_top_k, count, covariance, histogram, kurtosis, registry, stddev, total
-from views.windows import all_time, delta, hopping, punctuation, session, tumbling
 
 NAMES = {name: getattr(views, name) for name in views.__all__} | {"timedelta": timedelta, "Decimal": Decimal, "Range": Range}
 PARTS = {

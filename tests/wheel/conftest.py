@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from infra.java import jars
+from tandem.infra.java import jars
 from tests.stack import environ
 from tests.wheel import copy
 

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from infra.folders import ROOT
+from tandem.infra.folders import ROOT
 from tests.stack import PYTHONPATH, environ
 
 NOBODY = 65534
@@ -51,7 +51,7 @@ class Copy:
 
 def build(out: Path) -> Path:
     """The wheel of this checkout."""
-    command = [sys.executable, "-m", "cli", "package", "--out", str(out)]
+    command = [sys.executable, "-m", "tandem.cli", "package", "--out", str(out)]
     done = subprocess.run(
         command, env={**environ(), "PYTHONPATH": PYTHONPATH}, capture_output=True, text=True, check=False, timeout=300
     )

@@ -9,11 +9,11 @@ from typing import Any
 
 import pytest
 
-from infra.folders import EXAMPLES, ROOT
+from tandem.infra.folders import EXAMPLES, ROOT
+from tandem.views.fingerprint.fingerprint import fingerprint
+from tandem.views.project.project import load
 from tests.wheel import copy
 from tests.wheel.copy import Copy
-from views.fingerprint.fingerprint import fingerprint
-from views.project.project import load
 
 PATIENCE_S = 120
 

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from infra.folders import ROOT
+from tandem.infra.folders import ROOT
 
 NEEDED = (
     "infra/locks/jars.lock",

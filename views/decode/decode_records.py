@@ -10,20 +10,20 @@ import msgspec
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from views.arrow.python_values import array, scalar
-from views.decode import function
-from views.decode.idempotency import with_keys
-from views.decode.lists import bounded
-from views.decode.shared_topic import own_rows
-from views.errors import DefinitionError, said_by
-from views.instant import FIRST, LAST
-from views.source.decoder import Decoder, record_parameters
-from views.source.event import Event, Field, event_fields
-from views.source.fields.columns import column, misfits, unfit
-from views.source.fields.reasons import Reject, refusal, within
-from views.source.format import Format, Parse
-from views.source.record_filter import record_filter_parameters
-from views.source.source import (
+from tandem.views.arrow.python_values import array, scalar
+from tandem.views.decode import function
+from tandem.views.decode.idempotency import with_keys
+from tandem.views.decode.lists import bounded
+from tandem.views.decode.shared_topic import own_rows
+from tandem.views.errors import DefinitionError, said_by
+from tandem.views.instant import FIRST, LAST
+from tandem.views.source.decoder import Decoder, record_parameters
+from tandem.views.source.event import Event, Field, event_fields
+from tandem.views.source.fields.columns import column, misfits, unfit
+from tandem.views.source.fields.reasons import Reject, refusal, within
+from tandem.views.source.format import Format, Parse
+from tandem.views.source.record_filter import record_filter_parameters
+from tandem.views.source.source import (
     APPEND_TIME,
     IDEMPOTENCY_KEY,
     INDEX,

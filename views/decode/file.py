@@ -3,8 +3,8 @@
 from dataclasses import dataclass
 from typing import Any
 
-from views.source.format import LineFormat
-from views.source.source import Source
+from tandem.views.source.format import LineFormat
+from tandem.views.source.source import Source
 
 
 @dataclass(frozen=True)

@@ -11,9 +11,9 @@ from uuid import UUID
 
 import msgspec
 
-from views.source.event import Event, event_fields
-from views.source.fields.reasons import Reject, misfit
-from views.source.format import Listed, Parse
+from tandem.views.source.event import Event, event_fields
+from tandem.views.source.fields.reasons import Reject, misfit
+from tandem.views.source.format import Listed, Parse
 
 _TYPES = (bytes, date, datetime, Decimal, UUID)  # no text is converted to these, as JSON does
 

@@ -5,9 +5,9 @@ from typing import Any, Final
 
 import pyarrow as pa
 
-from views.arrow.python_values import array
-from views.source.fields.reasons import Reject
-from views.source.source import IDEMPOTENCY_HEADER, IDEMPOTENCY_KEY
+from tandem.views.arrow.python_values import array
+from tandem.views.source.fields.reasons import Reject
+from tandem.views.source.source import IDEMPOTENCY_HEADER, IDEMPOTENCY_KEY
 
 MOST_CHARACTERS: Final = 255
 

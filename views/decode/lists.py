@@ -2,8 +2,8 @@
 
 from typing import Any
 
-from views.source.fields.reasons import Reject, refusal, within
-from views.source.format import Listed, Parse
+from tandem.views.source.fields.reasons import Reject, refusal, within
+from tandem.views.source.format import Listed, Parse
 
 
 def bounded(listed: Listed, most: int) -> Parse:

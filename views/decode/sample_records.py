@@ -6,8 +6,8 @@ from typing import Any
 
 import pyarrow as pa
 
-from views.arrow.python_values import array
-from views.source.source import LOG_APPEND_TIME, RECORDS_SCHEMA, Source, record_columns
+from tandem.views.arrow.python_values import array
+from tandem.views.source.source import LOG_APPEND_TIME, RECORDS_SCHEMA, Source, record_columns
 
 
 def as_records(

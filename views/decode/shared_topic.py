@@ -6,10 +6,10 @@ from typing import Any
 
 import msgspec
 
-from views.errors import said_by
-from views.source.fields.reasons import Reject
-from views.source.formats.json import strict
-from views.source.record_filter import ByField, ByHeader, RecordFilter
+from tandem.views.errors import said_by
+from tandem.views.source.fields.reasons import Reject
+from tandem.views.source.formats.json import strict
+from tandem.views.source.record_filter import ByField, ByHeader, RecordFilter
 
 Tell = Callable[..., bool]
 """Whether a record is the source's, from its value and record_filter_parameters; raises Reject if that is undecidable."""

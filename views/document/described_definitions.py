@@ -2,9 +2,9 @@
 
 from dataclasses import dataclass, field
 
-from views.fingerprint.fingerprint import fingerprint
-from views.source.source import Source
-from views.view import View
+from tandem.views.fingerprint.fingerprint import fingerprint
+from tandem.views.source.source import Source
+from tandem.views.view import View
 
 
 @dataclass(frozen=True, eq=False)

@@ -12,7 +12,7 @@
 |                                                             | upgrades of versions                            |
 |                                                             | prepare: the columns that it gives              |
 
-`views.document.project_from_document` makes a project of the document again.
+`tandem.views.document.project_from_document` makes a project of the document again.
 """
 
 import base64
@@ -28,19 +28,19 @@ from typing import Any, Final, get_args
 import msgspec
 import pyarrow as pa
 
-from views.errors import DefinitionError
-from views.fingerprint.event_meaning import event_meaning
-from views.fingerprint.fingerprint import DECODE_VERSION, KERNEL_VERSION, fingerprint
-from views.fingerprint.packages import version_of
-from views.measures.filtered import Filtered
-from views.measures.measure import Measure
-from views.project.project import Project
-from views.remote_code import STEPS
-from views.source.decoder import Decoder, decoder_name, record_parameters
-from views.source.event import Event, Field, event_fields
-from views.source.prepare import prepared_schema
-from views.source.source import Source
-from views.view import View, bind
+from tandem.views.errors import DefinitionError
+from tandem.views.fingerprint.event_meaning import event_meaning
+from tandem.views.fingerprint.fingerprint import DECODE_VERSION, KERNEL_VERSION, fingerprint
+from tandem.views.fingerprint.packages import version_of
+from tandem.views.measures.filtered import Filtered
+from tandem.views.measures.measure import Measure
+from tandem.views.project.project import Project
+from tandem.views.remote_code import STEPS
+from tandem.views.source.decoder import Decoder, decoder_name, record_parameters
+from tandem.views.source.event import Event, Field, event_fields
+from tandem.views.source.prepare import prepared_schema
+from tandem.views.source.source import Source
+from tandem.views.view import View, bind
 
 FORMAT: Final = 4
 """Raise it whenever the document of a project could change, or is read in another way."""

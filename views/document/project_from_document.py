@@ -1,4 +1,4 @@
-"""A project made from its document (views.document.document), without its code.
+"""A project made from its document (tandem.views.document.document), without its code.
 
 The document may come from a process that ran a project's code, so nothing of it is trusted: only frozen dataclasses of the
 platform are made, by their own checks, and event types of fields alone.
@@ -20,23 +20,28 @@ from uuid import UUID
 import msgspec
 import pyarrow as pa
 
-from views.document.described_definitions import DescribedSource, DescribedView
-from views.document.document import CLASS, ELSEWHERE, FUNCTION, TIMING, meaning
-from views.errors import DefinitionError, said_by
-from views.measures.filtered import Filtered
-from views.measures.measure import Measure
-from views.project.project import Project
-from views.remote_code import STEPS, OutsideMeasure, OutsideWindow, Run
-from views.source.decoder import Decoder
-from views.source.event import Event, Scale, Unit
-from views.view import bind
-from views.windows import Window
-from views.windows.placement import Columns, EventInputs, Placement, Steps, Timing
-from views.windows.step import Step
+from tandem.views.document.described_definitions import DescribedSource, DescribedView
+from tandem.views.document.document import CLASS, ELSEWHERE, FUNCTION, TIMING, meaning
+from tandem.views.errors import DefinitionError, said_by
+from tandem.views.measures.filtered import Filtered
+from tandem.views.measures.measure import Measure
+from tandem.views.project.project import Project
+from tandem.views.remote_code import STEPS, OutsideMeasure, OutsideWindow, Run
+from tandem.views.source.decoder import Decoder
+from tandem.views.source.event import Event, Scale, Unit
+from tandem.views.view import bind
+from tandem.views.windows import Window
+from tandem.views.windows.placement import Columns, EventInputs, Placement, Steps, Timing
+from tandem.views.windows.step import Step
 
 _SCALARS: Final = {kind.__name__: kind for kind in (bool, int, float, str, bytes, date, datetime, UUID)}
 _FACTORIES: Final = {"list": list, "dict": dict}
-_OF_THE_PLATFORM: Final = ("views.source.formats.", "views.measures.", "views.windows.", "views.source.record_filter")
+_OF_THE_PLATFORM: Final = (
+    "tandem.views.source.formats.",
+    "tandem.views.measures.",
+    "tandem.views.windows.",
+    "tandem.views.source.record_filter",
+)
 
 _PLAIN: Final = (
     *("name", "topic", "event_time", "identity", "plausible", "lateness", "idle", "clock_skew", "dedup_window", "metadata"),

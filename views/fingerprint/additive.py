@@ -11,11 +11,11 @@ from typing import Final, TypeVar
 
 import pyarrow as pa
 
-from views.arrow import arrays
-from views.errors import TandemError
-from views.sql import engine
-from views.sql.engine import quoted
-from views.view import View, bind, state_schema
+from tandem.views.arrow import arrays
+from tandem.views.errors import TandemError
+from tandem.views.sql import engine
+from tandem.views.sql.engine import quoted
+from tandem.views.view import View, bind, state_schema
 
 _THERE: Final = "_there"
 _NEW: Final = "_new"

@@ -19,15 +19,15 @@ from dataclasses import dataclass
 from types import FunctionType
 from typing import Any
 
-from views.errors import DefinitionError
-from views.fingerprint.links import WHOLE, Waiting, linked
-from views.fingerprint.meaning import Meaning
-from views.fingerprint.module_trees import ImportStatement, ModuleTrees, bound, is_field, within
-from views.fingerprint.normal_form import normal_form
-from views.fingerprint.packages import counted_package, version_of
-from views.fingerprint.references import Defined, Foreign, References, Referent, Unknown, Whole
-from views.fingerprint.tree_text import text
-from views.project.isolated_import import ProjectLoader
+from tandem.views.errors import DefinitionError
+from tandem.views.fingerprint.links import WHOLE, Waiting, linked
+from tandem.views.fingerprint.meaning import Meaning
+from tandem.views.fingerprint.module_trees import ImportStatement, ModuleTrees, bound, is_field, within
+from tandem.views.fingerprint.normal_form import normal_form
+from tandem.views.fingerprint.packages import counted_package, version_of
+from tandem.views.fingerprint.references import Defined, Foreign, References, Referent, Unknown, Whole
+from tandem.views.fingerprint.tree_text import text
+from tandem.views.project.isolated_import import ProjectLoader
 
 
 def code_of_classes(types: Sequence[type], called: Iterable[str] = ("__post_init__", "_missing_")) -> dict[str, Meaning]:

@@ -17,13 +17,13 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Final, Literal, TypeVar, get_args
 
-from views.definition_text import literal
-from views.fingerprint.fingerprint import LABELS, decoder_fingerprint, fingerprint, source_meaning, view_meaning
-from views.fingerprint.meaning import Difference, differences
-from views.fingerprint.unread_fields import unread_fields
-from views.project.project import Project
-from views.source.source import Source
-from views.view import View
+from tandem.views.definition_text import literal
+from tandem.views.fingerprint.fingerprint import LABELS, decoder_fingerprint, fingerprint, source_meaning, view_meaning
+from tandem.views.fingerprint.meaning import Difference, differences
+from tandem.views.fingerprint.unread_fields import unread_fields
+from tandem.views.project.project import Project
+from tandem.views.source.source import Source
+from tandem.views.view import View
 
 Kind = Literal["none", "additive", "breaking", "source"]
 KINDS: Final[tuple[Kind, ...]] = get_args(Kind)

@@ -8,9 +8,9 @@ from typing import Any, get_args
 import msgspec
 import pyarrow as pa
 
-from views.fingerprint.code_dependencies import code_of_classes, code_of_function
-from views.fingerprint.meaning import Meaning
-from views.source.event import Field, event_fields
+from tandem.views.fingerprint.code_dependencies import code_of_classes, code_of_function
+from tandem.views.fingerprint.meaning import Meaning
+from tandem.views.source.event import Field, event_fields
 
 
 @lru_cache(maxsize=1024)

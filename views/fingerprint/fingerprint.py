@@ -13,16 +13,16 @@ from functools import lru_cache
 from types import FunctionType
 from typing import Any, Final, cast
 
-from views.errors import DefinitionError
-from views.fingerprint.code_dependencies import code_of_classes, code_of_function
-from views.fingerprint.event_meaning import event_meaning
-from views.fingerprint.meaning import Meaning, digest
-from views.fingerprint.packages import version_of
-from views.source.decoder import Decoder, decoder_name
-from views.source.record_filter import RecordFilter, record_filter_name, record_filter_value
-from views.source.schema_version import Version
-from views.source.source import Source, metadata_schema
-from views.view import View, bind
+from tandem.views.errors import DefinitionError
+from tandem.views.fingerprint.code_dependencies import code_of_classes, code_of_function
+from tandem.views.fingerprint.event_meaning import event_meaning
+from tandem.views.fingerprint.meaning import Meaning, digest
+from tandem.views.fingerprint.packages import version_of
+from tandem.views.source.decoder import Decoder, decoder_name
+from tandem.views.source.record_filter import RecordFilter, record_filter_name, record_filter_value
+from tandem.views.source.schema_version import Version
+from tandem.views.source.source import Source, metadata_schema
+from tandem.views.view import View, bind
 
 DECODE_VERSION: Final = 2
 """Increase it whenever a decoder of the platform returns another event, or another outcome, for some record."""

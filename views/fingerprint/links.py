@@ -9,7 +9,7 @@ from collections.abc import Container, Mapping
 from dataclasses import dataclass, field
 from typing import Final
 
-from views.fingerprint.references import Defined, Foreign, Reference, References, Referent, Unknown, Whole
+from tandem.views.fingerprint.references import Defined, Foreign, Reference, References, Referent, Unknown, Whole
 
 WHOLE: Final = "*"
 """The name that stands for everything in a module."""

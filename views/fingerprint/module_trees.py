@@ -6,9 +6,9 @@ import sys
 from collections.abc import Iterator
 from types import FunctionType
 
-from views.errors import DefinitionError
-from views.project.isolated_import import ProjectLoader
-from views.project.python_code import parsed
+from tandem.views.errors import DefinitionError
+from tandem.views.project.isolated_import import ProjectLoader
+from tandem.views.project.python_code import parsed
 
 Definition = ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef
 ImportStatement = ast.Import | ast.ImportFrom

@@ -2,7 +2,7 @@
 
 The normal form leaves out comments, formatting, docstrings, annotations and type parameters of functions, and numbers the names
 of parameters and local variables. Imports the standard library only, so that any interpreter can run this file alone;
-`views.fingerprint.tree_text` writes the tree.
+`tandem.views.fingerprint.tree_text` writes the tree.
 """
 
 import ast

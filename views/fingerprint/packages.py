@@ -3,8 +3,8 @@
 import sys
 from importlib.metadata import PackageNotFoundError, packages_distributions, version
 
-from views.fingerprint.meaning import Meaning
-from views.project.isolated_import import PLATFORM
+from tandem.views.fingerprint.meaning import Meaning
+from tandem.views.project.isolated_import import PLATFORM
 
 
 def counted_package(module: str) -> str | None:

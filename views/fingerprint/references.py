@@ -6,7 +6,7 @@ It follows imports to the definition of a name, so the way in which code imports
 import ast
 from dataclasses import dataclass, field
 
-from views.fingerprint.module_trees import ImportStatement, ModuleTrees, concerned, imports
+from tandem.views.fingerprint.module_trees import ImportStatement, ModuleTrees, concerned, imports
 
 
 @dataclass(frozen=True)

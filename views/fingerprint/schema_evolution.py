@@ -24,14 +24,14 @@ from typing import Any, Final, get_args
 
 import msgspec
 
-from views.errors import DefinitionError
-from views.project.project import Project
-from views.project.python_code import parsed
-from views.source.decoder import Decoder, decoder_name
-from views.source.event import Event, Field, event_fields
-from views.source.formats.avro import Avro
-from views.source.formats.protobuf import Protobuf
-from views.source.source import Source
+from tandem.views.errors import DefinitionError
+from tandem.views.project.project import Project
+from tandem.views.project.python_code import parsed
+from tandem.views.source.decoder import Decoder, decoder_name
+from tandem.views.source.event import Event, Field, event_fields
+from tandem.views.source.formats.avro import Avro
+from tandem.views.source.formats.protobuf import Protobuf
+from tandem.views.source.source import Source
 
 _WAY_OUT: Final = (
     "allowed are added fields with a default and wider types (int to float, more values to choose from, Optional); anything else "

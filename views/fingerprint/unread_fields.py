@@ -18,14 +18,14 @@ whole. Over equal events a view that does not read the field has equal states. A
 from collections.abc import Iterator
 from types import FunctionType
 
-from views.fingerprint.event_meaning import event_meaning
-from views.fingerprint.fingerprint import source_meaning, view_meaning
-from views.fingerprint.meaning import Difference, Meaning, differences
-from views.source.event import event_fields
-from views.source.formats.csv import Csv
-from views.source.formats.json import Json
-from views.source.source import Source
-from views.view import View
+from tandem.views.fingerprint.event_meaning import event_meaning
+from tandem.views.fingerprint.fingerprint import source_meaning, view_meaning
+from tandem.views.fingerprint.meaning import Difference, Meaning, differences
+from tandem.views.source.event import event_fields
+from tandem.views.source.formats.csv import Csv
+from tandem.views.source.formats.json import Json
+from tandem.views.source.source import Source
+from tandem.views.view import View
 
 _FIELDS = ("decoder", "event", "fields")
 

@@ -3,12 +3,12 @@
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from views.arrow.python_values import scalar
-from views.kernel.fold_sql import EVENTS, judged_sql
-from views.source.watermark import final_until
-from views.sql import engine
-from views.view import View, bind
-from views.windows.placement import REASON
+from tandem.views.arrow.python_values import scalar
+from tandem.views.kernel.fold_sql import EVENTS, judged_sql
+from tandem.views.source.watermark import final_until
+from tandem.views.sql import engine
+from tandem.views.view import View, bind
+from tandem.views.windows.placement import REASON
 
 _ENDS = "_ends"
 

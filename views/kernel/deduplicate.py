@@ -8,9 +8,9 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from views.source.log_order import log_order
-from views.source.source import APPEND_TIME, IDEMPOTENCY_KEY, INDEX, METADATA_SCHEMA, POSITION_SCHEMA, Source
-from views.sql.engine import query, quoted
+from tandem.views.source.log_order import log_order
+from tandem.views.source.source import APPEND_TIME, IDEMPOTENCY_KEY, INDEX, METADATA_SCHEMA, POSITION_SCHEMA, Source
+from tandem.views.sql.engine import query, quoted
 
 _AROUND = frozenset({*POSITION_SCHEMA.names, INDEX, *METADATA_SCHEMA.names})
 
@@ -58,7 +58,7 @@ def deduplicate(
     """Keep the first of each identity and event time in the order of the log, whatever the order of the rows.
 
     * The order is by topic, partition, offset and index; `generations` are the ids of topics, the oldest first (see
-      views.source.log_order).
+      tandem.views.source.log_order).
     * `known` holds the identity columns of events that were counted before: their duplicates are dropped.
     * A source without identity keeps every event.
     """

@@ -14,12 +14,12 @@ from dataclasses import dataclass, replace
 from functools import lru_cache
 from typing import Final
 
-from views.source.value_types import normalised, objections
-from views.sql.engine import quoted
-from views.sql.expressions import REASONS, Expression
-from views.sql.syntax import enclosed
-from views.view import BoundView, View, bind
-from views.windows.placement import REASON
+from tandem.views.source.value_types import normalised, objections
+from tandem.views.sql.engine import quoted
+from tandem.views.sql.expressions import REASONS, Expression
+from tandem.views.sql.syntax import enclosed
+from tandem.views.view import BoundView, View, bind
+from tandem.views.windows.placement import REASON
 
 # Names of fields, keys and states never start with an underscore, so these names are free.
 EVENTS: Final = "_events"

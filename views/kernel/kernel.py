@@ -14,15 +14,15 @@
 No engine, no I/O, no clock. Batch, speed and serving all call these functions; nothing else computes a number of an answer.
 """
 
-from views.decode import Decoded, decode
-from views.kernel.after_final import after_final
-from views.kernel.deduplicate import Deduplicated, deduplicate
-from views.kernel.late import Late, late
-from views.kernel.merge import merge, merge_states, settle
-from views.kernel.partial import Partial, partial
-from views.kernel.present import arrange, arrange_as_one, present, present_arranged
-from views.source.ahead import ahead
-from views.source.prepare import Prepared, prepare
+from tandem.views.decode import Decoded, decode
+from tandem.views.kernel.after_final import after_final
+from tandem.views.kernel.deduplicate import Deduplicated, deduplicate
+from tandem.views.kernel.late import Late, late
+from tandem.views.kernel.merge import merge, merge_states, settle
+from tandem.views.kernel.partial import Partial, partial
+from tandem.views.kernel.present import arrange, arrange_as_one, present, present_arranged
+from tandem.views.source.ahead import ahead
+from tandem.views.source.prepare import Prepared, prepare
 
 __all__ = [
     "Decoded",

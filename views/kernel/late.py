@@ -12,11 +12,11 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from views.instant import MICROSECOND
-from views.source.ahead import ahead
-from views.source.log_order import log_order
-from views.source.offset_ranges import Offsets
-from views.source.source import Source
+from tandem.views.instant import MICROSECOND
+from tandem.views.source.ahead import ahead
+from tandem.views.source.log_order import log_order
+from tandem.views.source.offset_ranges import Offsets
+from tandem.views.source.source import Source
 
 _NONE_YET = -(2**62)
 """Before every time; its difference to any time fits int64."""

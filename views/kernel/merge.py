@@ -7,14 +7,14 @@ from typing import Final
 
 import pyarrow as pa
 
-from views.arrow import arrays
-from views.kernel.partial import Partial, no_states
-from views.source.offset_ranges import EMPTY
-from views.sql import engine
-from views.sql.engine import quoted
-from views.sql.expressions import REASONS
-from views.view import View, bind, state_schema
-from views.windows import Step
+from tandem.views.arrow import arrays
+from tandem.views.kernel.partial import Partial, no_states
+from tandem.views.source.offset_ranges import EMPTY
+from tandem.views.sql import engine
+from tandem.views.sql.engine import quoted
+from tandem.views.sql.expressions import REASONS
+from tandem.views.view import View, bind, state_schema
+from tandem.views.windows import Step
 
 _STATES: Final = "_states"
 

@@ -7,13 +7,13 @@ from dataclasses import dataclass, field
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from views.arrow import arrays
-from views.kernel.fold_sql import COUNT, EVENTS, fold_sql
-from views.source.offset_ranges import EMPTY, Ranges
-from views.sql import engine
-from views.sql.expressions import REASONS, Reason
-from views.view import View, bind, state_schema
-from views.windows.placement import REASON
+from tandem.views.arrow import arrays
+from tandem.views.kernel.fold_sql import COUNT, EVENTS, fold_sql
+from tandem.views.source.offset_ranges import EMPTY, Ranges
+from tandem.views.sql import engine
+from tandem.views.sql.expressions import REASONS, Reason
+from tandem.views.view import View, bind, state_schema
+from tandem.views.windows.placement import REASON
 
 
 @dataclass(frozen=True)
@@ -21,7 +21,7 @@ class Partial:
     """The states of a view over the events of some ranges, in no order, with the columns of state_schema(view).
 
     * One row per key and window, unless the kind of window needs more.
-    * `rejected`: the number of events that the view rejects, by reason (views.sql.expressions.Reason).
+    * `rejected`: the number of events that the view rejects, by reason (tandem.views.sql.expressions.Reason).
     * `ranges`: the offsets that states and `rejected` cover.
     """
 

@@ -4,21 +4,21 @@ from datetime import datetime
 
 import pyarrow as pa
 
-from views.arrow import arrays
-from views.instant import microseconds
-from views.kernel.merge import regrouped
-from views.kernel.partial import Partial
-from views.kernel.window_states import window_states
-from views.view import View, answer_schema, arranged_schema, bind, group_columns
-from views.windows.placement import WINDOW_COLUMNS, WINDOW_STATE, timestamp
-from views.windows.step import Step
+from tandem.views.arrow import arrays
+from tandem.views.instant import microseconds
+from tandem.views.kernel.merge import regrouped
+from tandem.views.kernel.partial import Partial
+from tandem.views.kernel.window_states import window_states
+from tandem.views.view import View, answer_schema, arranged_schema, bind, group_columns
+from tandem.views.windows.placement import WINDOW_COLUMNS, WINDOW_STATE, timestamp
+from tandem.views.windows.step import Step
 
 
 def present(view: View, merged: Partial, watermark: int | None = None) -> pa.Table:
     """The answer of states: one row per key and window, in no order, with the columns of answer_schema(view).
 
     The states have to be merged, as `partial` and `merge` return them. `watermark` is the source's watermark at their end,
-    in microseconds since 1970, and labels windows (views.kernel.window_states); None is before every event.
+    in microseconds since 1970, and labels windows (tandem.views.kernel.window_states); None is before every event.
     """
     return present_arranged(view, arrange(view, merged.states), watermark)
 

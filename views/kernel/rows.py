@@ -26,11 +26,11 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from views.arrow import arrays
-from views.instant import time_of, utc_text
-from views.source.value_types import kind_of
-from views.view import View, answer_schema, group_columns
-from views.windows import WINDOW_COLUMNS
+from tandem.views.arrow import arrays
+from tandem.views.instant import time_of, utc_text
+from tandem.views.source.value_types import kind_of
+from tandem.views.view import View, answer_schema, group_columns
+from tandem.views.windows import WINDOW_COLUMNS
 
 Values = list[Any]
 

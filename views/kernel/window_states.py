@@ -4,7 +4,7 @@
     on_time   it has, and events that are at most `lateness` behind it may still arrive
     final     no such event can change the window any more
 
-A label is not a promise: an event that arrives later counts all the same, and after_final counts it (views.kernel.after_final).
+A label is not a promise: an event that arrives later counts all the same, and after_final counts it (tandem.views.kernel.after_final).
 A window in the order of the log is open until the log completes it, then final, whatever the time. A window without an end stays
 open.
 """
@@ -15,10 +15,10 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from views.arrow import arrays, python_values
-from views.source.watermark import final_until
-from views.view import View, bind
-from views.windows.placement import COMPLETE, WINDOW_COLUMNS
+from tandem.views.arrow import arrays, python_values
+from tandem.views.source.watermark import final_until
+from tandem.views.view import View, bind
+from tandem.views.windows.placement import COMPLETE, WINDOW_COLUMNS
 
 WindowState = Literal["open", "on_time", "final"]
 STATES: Final[tuple[WindowState, ...]] = get_args(WindowState)

@@ -4,8 +4,8 @@ A measure is a file here, with a frozen dataclass that satisfies `Measure`, and 
 state what it costs, its `__str__` is the call in a definition.
 """
 
-from views.measures.measure import Aggregate as Aggregate
-from views.measures.measure import Approximation as Approximation
-from views.measures.measure import Measure as Measure
-from views.measures.measure import State as State
-from views.measures.registry import *
+from tandem.views.measures.measure import Aggregate as Aggregate
+from tandem.views.measures.measure import Approximation as Approximation
+from tandem.views.measures.measure import Measure as Measure
+from tandem.views.measures.measure import State as State
+from tandem.views.measures.registry import *

@@ -8,14 +8,14 @@ import datasketches
 import numpy as np
 import pyarrow as pa
 
-from views.arrow import arrays
-from views.definition_text import call
-from views.measures.facts import Facts
-from views.measures.filtered import filtered
-from views.measures.measure import Aggregate, Approximation, Measure
-from views.measures.states.groups import sketch_state
-from views.measures.states.hashing import EMPTY, collected, one_value_hll, sketches_of
-from views.source.value_types import ValueType
+from tandem.views.arrow import arrays
+from tandem.views.definition_text import call
+from tandem.views.measures.facts import Facts
+from tandem.views.measures.filtered import filtered
+from tandem.views.measures.measure import Aggregate, Approximation, Measure
+from tandem.views.measures.states.groups import sketch_state
+from tandem.views.measures.states.hashing import EMPTY, collected, one_value_hll, sketches_of
+from tandem.views.source.value_types import ValueType
 
 LG_K: Final = 12
 """log2 of the number of registers: a standard error of 1.6 % in 4 KiB."""

@@ -9,15 +9,15 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from views.arrow import arrays
-from views.definition_text import call
-from views.errors import DefinitionError
-from views.measures.facts import Facts
-from views.measures.filtered import filtered
-from views.measures.measure import Aggregate, Approximation, Measure
-from views.measures.states.groups import sketch_state, states_of
-from views.measures.total import number
-from views.source.value_types import ValueType
+from tandem.views.arrow import arrays
+from tandem.views.definition_text import call
+from tandem.views.errors import DefinitionError
+from tandem.views.measures.facts import Facts
+from tandem.views.measures.filtered import filtered
+from tandem.views.measures.measure import Aggregate, Approximation, Measure
+from tandem.views.measures.states.groups import sketch_state, states_of
+from tandem.views.measures.total import number
+from tandem.views.source.value_types import ValueType
 
 K: Final = 200
 """Accuracy: groups of up to 200 values are exact, larger ones have a rank error of 1.33 %."""

@@ -14,15 +14,15 @@ from typing import Any, ClassVar, Final
 import datasketches
 import pyarrow as pa
 
-from views.arrow import arrays, python_values
-from views.definition_text import call
-from views.errors import DefinitionError
-from views.instant import time_of
-from views.measures.facts import Facts
-from views.measures.filtered import filtered
-from views.measures.measure import Aggregate, Approximation, Measure
-from views.measures.states.groups import sketch_state, states_of
-from views.source.value_types import ValueType, answer_field
+from tandem.views.arrow import arrays, python_values
+from tandem.views.definition_text import call
+from tandem.views.errors import DefinitionError
+from tandem.views.instant import time_of
+from tandem.views.measures.facts import Facts
+from tandem.views.measures.filtered import filtered
+from tandem.views.measures.measure import Aggregate, Approximation, Measure
+from tandem.views.measures.states.groups import sketch_state, states_of
+from tandem.views.source.value_types import ValueType, answer_field
 
 LG_ROOM: Final = 10
 """log2 of the size of the sketch's table, three quarters of which it fills."""

@@ -5,12 +5,12 @@ from dataclasses import dataclass
 
 import pyarrow as pa
 
-from views.arrow import arrays
-from views.definition_text import call
-from views.measures.filtered import filtered
-from views.measures.measure import Aggregate, Measure
-from views.measures.states.distinct_values import DistinctValues, distinct_values, within_limit
-from views.source.value_types import ValueType, answer_field
+from tandem.views.arrow import arrays
+from tandem.views.definition_text import call
+from tandem.views.measures.filtered import filtered
+from tandem.views.measures.measure import Aggregate, Measure
+from tandem.views.measures.states.distinct_values import DistinctValues, distinct_values, within_limit
+from tandem.views.source.value_types import ValueType, answer_field
 
 
 @dataclass(frozen=True)

@@ -6,12 +6,12 @@ from typing import ClassVar, Literal
 
 import pyarrow as pa
 
-from views.definition_text import call
-from views.errors import DefinitionError
-from views.measures.facts import Facts
-from views.measures.filtered import filtered
-from views.measures.measure import Aggregate, Measure, State, only
-from views.source.value_types import ValueType
+from tandem.views.definition_text import call
+from tandem.views.errors import DefinitionError
+from tandem.views.measures.facts import Facts
+from tandem.views.measures.filtered import filtered
+from tandem.views.measures.measure import Aggregate, Measure, State, only
+from tandem.views.source.value_types import ValueType
 
 
 @dataclass(frozen=True)

@@ -6,10 +6,10 @@ from typing import ClassVar
 
 import pyarrow as pa
 
-from views.measures.facts import Facts
-from views.measures.filtered import filtered
-from views.measures.measure import Aggregate, Measure, State, only
-from views.source.value_types import ValueType
+from tandem.views.measures.facts import Facts
+from tandem.views.measures.filtered import filtered
+from tandem.views.measures.measure import Aggregate, Measure, State, only
+from tandem.views.source.value_types import ValueType
 
 
 @dataclass(frozen=True)

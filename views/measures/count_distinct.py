@@ -7,13 +7,13 @@ from typing import ParamSpec
 
 import pyarrow as pa
 
-from views.arrow import arrays
-from views.definition_text import call
-from views.errors import DefinitionError
-from views.measures.filtered import filtered
-from views.measures.measure import Aggregate, Measure
-from views.measures.states.distinct_values import MOST_VALUES, DistinctValues, distinct_values, within_limit
-from views.source.value_types import ValueType
+from tandem.views.arrow import arrays
+from tandem.views.definition_text import call
+from tandem.views.errors import DefinitionError
+from tandem.views.measures.filtered import filtered
+from tandem.views.measures.measure import Aggregate, Measure
+from tandem.views.measures.states.distinct_values import MOST_VALUES, DistinctValues, distinct_values, within_limit
+from tandem.views.source.value_types import ValueType
 
 P = ParamSpec("P")
 

@@ -39,13 +39,13 @@ from typing import Any, ClassVar, Final
 import numpy as np
 import pyarrow as pa
 
-from views.arrow import arrays, python_values
-from views.definition_text import call
-from views.errors import DefinitionError, TandemError, said_by
-from views.measures.facts import Facts
-from views.measures.filtered import Filtered
-from views.measures.measure import Aggregate, Approximation, Measure, State
-from views.source.value_types import ValueType, kind_of
+from tandem.views.arrow import arrays, python_values
+from tandem.views.definition_text import call
+from tandem.views.errors import DefinitionError, TandemError, said_by
+from tandem.views.measures.facts import Facts
+from tandem.views.measures.filtered import Filtered
+from tandem.views.measures.measure import Aggregate, Approximation, Measure, State
+from tandem.views.source.value_types import ValueType, kind_of
 
 _PARAMETERS: Final = (bool, int, float, str, bytes, Decimal, date, timedelta, type(None))
 

@@ -7,16 +7,16 @@ from typing import ClassVar, Final
 import numpy as np
 import pyarrow as pa
 
-from views.arrow import arrays
-from views.definition_text import call
-from views.errors import DefinitionError
-from views.measures.facts import Facts
-from views.measures.measure import Aggregate, Approximation
-from views.source.value_types import ValueType, normalised, objections
-from views.sql import engine
-from views.sql.engine import quoted
-from views.sql.expressions import Expression, bind_expression
-from views.sql.syntax import enclosed
+from tandem.views.arrow import arrays
+from tandem.views.definition_text import call
+from tandem.views.errors import DefinitionError
+from tandem.views.measures.facts import Facts
+from tandem.views.measures.measure import Aggregate, Approximation
+from tandem.views.source.value_types import ValueType, normalised, objections
+from tandem.views.sql import engine
+from tandem.views.sql.engine import quoted
+from tandem.views.sql.expressions import Expression, bind_expression
+from tandem.views.sql.syntax import enclosed
 
 _ANSWERS: Final = "_answers"
 _ROW: Final = "_row"

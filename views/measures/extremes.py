@@ -4,11 +4,11 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import ClassVar, Literal
 
-from views.definition_text import call
-from views.measures.facts import Facts
-from views.measures.filtered import filtered
-from views.measures.measure import Aggregate, Measure, State, only
-from views.source.value_types import ValueType
+from tandem.views.definition_text import call
+from tandem.views.measures.facts import Facts
+from tandem.views.measures.filtered import filtered
+from tandem.views.measures.measure import Aggregate, Measure, State, only
+from tandem.views.source.value_types import ValueType
 
 
 @dataclass(frozen=True)

@@ -3,10 +3,10 @@
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
-from views.definition_text import literal
-from views.measures.measure import Aggregate, Measure
-from views.source.value_types import ValueType
-from views.sql.syntax import enclosed
+from tandem.views.definition_text import literal
+from tandem.views.measures.measure import Aggregate, Measure
+from tandem.views.source.value_types import ValueType
+from tandem.views.sql.syntax import enclosed
 
 
 @dataclass(frozen=True)

@@ -11,14 +11,14 @@ from typing import ClassVar, Final, Literal
 
 import pyarrow as pa
 
-from views.arrow import arrays
-from views.definition_text import call
-from views.errors import DefinitionError
-from views.measures.facts import Facts
-from views.measures.filtered import filtered
-from views.measures.measure import EVENT_TIME, LOG_ORDER, Aggregate, Measure, State
-from views.source.value_types import ValueType, answer_field
-from views.sql.engine import quoted
+from tandem.views.arrow import arrays
+from tandem.views.definition_text import call
+from tandem.views.errors import DefinitionError
+from tandem.views.measures.facts import Facts
+from tandem.views.measures.filtered import filtered
+from tandem.views.measures.measure import EVENT_TIME, LOG_ORDER, Aggregate, Measure, State
+from tandem.views.source.value_types import ValueType, answer_field
+from tandem.views.sql.engine import quoted
 
 End = Literal["min", "max"]
 

@@ -10,13 +10,13 @@ from typing import ClassVar, Final
 
 import pyarrow as pa
 
-from views.definition_text import call
-from views.errors import DefinitionError
-from views.measures.facts import Facts
-from views.measures.filtered import filtered
-from views.measures.measure import Aggregate, Measure, State
-from views.measures.total import number
-from views.source.value_types import ValueType
+from tandem.views.definition_text import call
+from tandem.views.errors import DefinitionError
+from tandem.views.measures.facts import Facts
+from tandem.views.measures.filtered import filtered
+from tandem.views.measures.measure import Aggregate, Measure, State
+from tandem.views.measures.total import number
+from tandem.views.source.value_types import ValueType
 
 _TOO_LARGE: Final = 10**38
 _WIDE: Final = Context(prec=40)

@@ -7,13 +7,13 @@ from typing import ClassVar, Final
 import numpy as np
 import pyarrow as pa
 
-from views.arrow import arrays
-from views.definition_text import call
-from views.measures.filtered import filtered
-from views.measures.measure import Aggregate, Approximation, Measure, State
-from views.measures.states.sums import DOUBLE_SUMS, SUMS, exact_sums, float_sums, sum_states
-from views.measures.total import number
-from views.source.value_types import ValueType
+from tandem.views.arrow import arrays
+from tandem.views.definition_text import call
+from tandem.views.measures.filtered import filtered
+from tandem.views.measures.measure import Aggregate, Approximation, Measure, State
+from tandem.views.measures.states.sums import DOUBLE_SUMS, SUMS, exact_sums, float_sums, sum_states
+from tandem.views.measures.total import number
+from tandem.views.source.value_types import ValueType
 
 _EXACT_IN_DOUBLE: Final = 2**53
 

@@ -13,7 +13,7 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from views.source.value_types import Kind, ValueType
+from tandem.views.source.value_types import Kind, ValueType
 
 Distance = Callable[[Sequence[pa.Array], Sequence[pa.Array]], npt.NDArray[np.float64]]
 """From the state columns of one computation and of another to a number per row."""

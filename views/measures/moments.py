@@ -12,14 +12,14 @@ from typing import ClassVar, Final, Literal
 import numpy as np
 import pyarrow as pa
 
-from views.arrow import arrays
-from views.definition_text import call
-from views.measures.filtered import filtered
-from views.measures.measure import Aggregate, Approximation, Measure
-from views.measures.states.float_moments import FLOAT_MOMENTS, MOMENTS, Doubles, answers, moments_state, numbers
-from views.measures.states.power_sums import POWER_SUMS, power_sum_states, power_sums, scale_of
-from views.measures.total import number
-from views.source.value_types import ValueType
+from tandem.views.arrow import arrays
+from tandem.views.definition_text import call
+from tandem.views.measures.filtered import filtered
+from tandem.views.measures.measure import Aggregate, Approximation, Measure
+from tandem.views.measures.states.float_moments import FLOAT_MOMENTS, MOMENTS, Doubles, answers, moments_state, numbers
+from tandem.views.measures.states.power_sums import POWER_SUMS, power_sum_states, power_sums, scale_of
+from tandem.views.measures.total import number
+from tandem.views.source.value_types import ValueType
 
 Statistic = Literal["variance", "stddev", "skewness", "kurtosis"]
 

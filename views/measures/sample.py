@@ -6,13 +6,13 @@ from typing import ClassVar, Final
 
 import pyarrow as pa
 
-from views.arrow import arrays
-from views.definition_text import call
-from views.errors import DefinitionError
-from views.measures.facts import Facts
-from views.measures.filtered import filtered
-from views.measures.measure import POSITION, Aggregate, Measure, State
-from views.source.value_types import ValueType, answer_field
+from tandem.views.arrow import arrays
+from tandem.views.definition_text import call
+from tandem.views.errors import DefinitionError
+from tandem.views.measures.facts import Facts
+from tandem.views.measures.filtered import filtered
+from tandem.views.measures.measure import POSITION, Aggregate, Measure, State
+from tandem.views.source.value_types import ValueType, answer_field
 
 _MOST: Final = 10_000
 

@@ -6,13 +6,13 @@ from typing import ClassVar, Final
 
 import pyarrow as pa
 
-from views.arrow import arrays
-from views.definition_text import call
-from views.errors import DefinitionError
-from views.measures.filtered import filtered
-from views.measures.measure import Aggregate, Approximation, Measure, only
-from views.measures.states.sums import DOUBLE_SUMS, SUMS, exact_sums, float_sums, sum_states
-from views.source.value_types import ValueType
+from tandem.views.arrow import arrays
+from tandem.views.definition_text import call
+from tandem.views.errors import DefinitionError
+from tandem.views.measures.filtered import filtered
+from tandem.views.measures.measure import Aggregate, Approximation, Measure, only
+from tandem.views.measures.states.sums import DOUBLE_SUMS, SUMS, exact_sums, float_sums, sum_states
+from tandem.views.source.value_types import ValueType
 
 _WIDE_DIGITS: Final = 76
 

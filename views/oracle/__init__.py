@@ -5,9 +5,9 @@ is what the definition means by it. Windows are assigned, and measures computed,
 states, no merging, no sketches, exact arithmetic. So it is slow, holds all events that it is asked about, and is for samples.
 """
 
-from views.oracle.answers import answers, grouped, left_out
-from views.oracle.compare import compare
-from views.oracle.duplicates import Firsts, counted, first_places, identity_columns
-from views.oracle.measures import meaning
+from tandem.views.oracle.answers import answers, grouped, left_out
+from tandem.views.oracle.compare import compare
+from tandem.views.oracle.duplicates import Firsts, counted, first_places, identity_columns
+from tandem.views.oracle.measures import meaning
 
 __all__ = ["Firsts", "answers", "compare", "counted", "first_places", "grouped", "identity_columns", "left_out", "meaning"]

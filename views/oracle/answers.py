@@ -6,17 +6,17 @@ from typing import Any
 
 import pyarrow as pa
 
-from views.arrow import python_values
-from views.measures.derived import Derived
-from views.oracle.counted_events import Row, counted_rows
-from views.oracle.expressions import Rejected, evaluated
-from views.oracle.measures import Seen, meaning
-from views.oracle.windows import leaves_calendar, windows
-from views.sql.expressions import Reason
-from views.view import View, bind
+from tandem.views.arrow import python_values
+from tandem.views.measures.derived import Derived
+from tandem.views.oracle.counted_events import Row, counted_rows
+from tandem.views.oracle.expressions import Rejected, evaluated
+from tandem.views.oracle.measures import Seen, meaning
+from tandem.views.oracle.windows import leaves_calendar, windows
+from tandem.views.sql.expressions import Reason
+from tandem.views.view import View, bind
 
 Group = tuple[Any, ...]
-"""The values of an answer's keys and then of what tells its window from others, as `views.view.group_columns` names them."""
+"""The values of an answer's keys and then of what tells its window from others, as `tandem.views.view.group_columns` names them."""
 
 Answers = dict[Group, dict[str, Any]]
 

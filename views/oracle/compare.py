@@ -8,18 +8,18 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from views.arrow import arrays, python_values
-from views.oracle.answers import Answers, Group, answers, derived, left_out, seen
-from views.oracle.counted_events import Row
-from views.oracle.measures import meaning
-from views.verify.compare import Far, MeasureDifference, difference, pairs
-from views.view import View, answer_schema, approximations, group_columns
+from tandem.views.arrow import arrays, python_values
+from tandem.views.oracle.answers import Answers, Group, answers, derived, left_out, seen
+from tandem.views.oracle.counted_events import Row
+from tandem.views.oracle.measures import meaning
+from tandem.views.verify.compare import Far, MeasureDifference, difference, pairs
+from tandem.views.view import View, answer_schema, approximations, group_columns
 
 _GROUP: Final = "_group"
 
 
 def compare(view: View, published: pa.Table, groups: Mapping[Group, Sequence[Row]]) -> tuple[MeasureDifference, ...]:
-    """How published answers differ from what the rows of their keys and windows say, measure by measure (views.verify.compare).
+    """How published answers differ from what the rows of their keys and windows say, measure by measure (tandem.views.verify.compare).
 
     `published` has the columns of answer_schema(view). An estimate may be off by three times the error that it states, doubles
     by what rounding explains, and a measure for which the view declares a tolerance by that. A derived measure has to be what

@@ -10,17 +10,17 @@ from typing import Any, Final
 import numpy as np
 import pyarrow as pa
 
-from views.arrow import arrays
-from views.measures import Measure
-from views.measures.derived import Derived
-from views.measures.filtered import Filtered
-from views.measures.measure import EVENT_TIME, LOG_ORDER, POSITION
-from views.oracle.expressions import Rejected, evaluated
-from views.source.log_order import GENERATION
-from views.source.source import INDEX
-from views.sql.engine import quoted
-from views.sql.expressions import REASONS, Reason
-from views.view import View
+from tandem.views.arrow import arrays
+from tandem.views.measures import Measure
+from tandem.views.measures.derived import Derived
+from tandem.views.measures.filtered import Filtered
+from tandem.views.measures.measure import EVENT_TIME, LOG_ORDER, POSITION
+from tandem.views.oracle.expressions import Rejected, evaluated
+from tandem.views.source.log_order import GENERATION
+from tandem.views.source.source import INDEX
+from tandem.views.sql.engine import quoted
+from tandem.views.sql.expressions import REASONS, Reason
+from tandem.views.view import View
 
 Place = tuple[str, int, int, int]
 """Topic id, partition, offset and index: the index is 0 where a value holds one event."""

@@ -6,9 +6,9 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from views.arrow import arrays
-from views.oracle.counted_events import Place, places
-from views.source.source import APPEND_TIME, IDEMPOTENCY_KEY, INDEX, Source
+from tandem.views.arrow import arrays
+from tandem.views.oracle.counted_events import Place, places
+from tandem.views.source.source import APPEND_TIME, IDEMPOTENCY_KEY, INDEX, Source
 
 Identity = tuple[Any, ...]
 Firsts = dict[Identity, tuple[int, Place]]

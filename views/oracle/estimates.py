@@ -9,8 +9,8 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
-from views.measures.approx_quantiles import K
-from views.measures.approx_top_k import ROOM
+from tandem.views.measures.approx_quantiles import K
+from tandem.views.measures.approx_top_k import ROOM
 
 _BY_CHANCE: Final = 3
 _WRITTEN: Final = 1e-12

@@ -10,11 +10,11 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from views.arrow import arrays
-from views.source.value_types import ValueType
-from views.sql import engine
-from views.sql.expressions import Reason, bind_expression
-from views.sql.syntax import enclosed
+from tandem.views.arrow import arrays
+from tandem.views.source.value_types import ValueType
+from tandem.views.sql import engine
+from tandem.views.sql.expressions import Reason, bind_expression
+from tandem.views.sql.syntax import enclosed
 
 _ROWS: Final = "_oracle_rows"
 _ROW: Final = "_row"

@@ -7,26 +7,26 @@ from fractions import Fraction
 from hashlib import md5
 from typing import Any, NamedTuple
 
-from views.measures import Measure
-from views.measures.approx_count_distinct import ApproxCountDistinct
-from views.measures.approx_quantiles import ApproxQuantiles
-from views.measures.approx_top_k import ApproxTopK
-from views.measures.collect_set import CollectSet
-from views.measures.comoments import Comoment
-from views.measures.conditions import Condition
-from views.measures.count import Count
-from views.measures.count_distinct import CountDistinct
-from views.measures.extremes import Extreme
-from views.measures.filtered import Filtered
-from views.measures.first_last import One, Several
-from views.measures.histogram import Histogram
-from views.measures.mean import Mean
-from views.measures.moments import Moment
-from views.measures.sample import Sample
-from views.measures.theta_sketch import ThetaSketch
-from views.measures.total import Total
-from views.oracle import estimates, numbers
-from views.oracle.counted_events import Row
+from tandem.views.measures import Measure
+from tandem.views.measures.approx_count_distinct import ApproxCountDistinct
+from tandem.views.measures.approx_quantiles import ApproxQuantiles
+from tandem.views.measures.approx_top_k import ApproxTopK
+from tandem.views.measures.collect_set import CollectSet
+from tandem.views.measures.comoments import Comoment
+from tandem.views.measures.conditions import Condition
+from tandem.views.measures.count import Count
+from tandem.views.measures.count_distinct import CountDistinct
+from tandem.views.measures.extremes import Extreme
+from tandem.views.measures.filtered import Filtered
+from tandem.views.measures.first_last import One, Several
+from tandem.views.measures.histogram import Histogram
+from tandem.views.measures.mean import Mean
+from tandem.views.measures.moments import Moment
+from tandem.views.measures.sample import Sample
+from tandem.views.measures.theta_sketch import ThetaSketch
+from tandem.views.measures.total import Total
+from tandem.views.oracle import estimates, numbers
+from tandem.views.oracle.counted_events import Row
 
 _INDEXES = 2**31
 """A place in a partition as a number: offset times this, plus the index, where a value holds several events."""

@@ -10,8 +10,8 @@ from itertools import pairwise
 from typing import Any, Final
 from zoneinfo import ZoneInfo
 
-from views.oracle.counted_events import Row
-from views.windows import (
+from tandem.views.oracle.counted_events import Row
+from tandem.views.windows import (
     AllTime,
     Calendar,
     CountWindow,

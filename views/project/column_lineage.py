@@ -3,13 +3,13 @@
 from dataclasses import dataclass
 from typing import Final, Literal
 
-from views.measures.filtered import Filtered
-from views.measures.measure import EVENT_TIME, LOG_ORDER, POSITION
-from views.source.event import event_schema
-from views.source.prepare import prepared_schema
-from views.source.source import Source, events_schema
-from views.sql.expressions import Expression, bind_expression
-from views.view import BoundMeasure, View, answer_schema, bind
+from tandem.views.measures.filtered import Filtered
+from tandem.views.measures.measure import EVENT_TIME, LOG_ORDER, POSITION
+from tandem.views.source.event import event_schema
+from tandem.views.source.prepare import prepared_schema
+from tandem.views.source.source import Source, events_schema
+from tandem.views.sql.expressions import Expression, bind_expression
+from tandem.views.view import BoundMeasure, View, answer_schema, bind
 
 How = Literal["identity", "transformation", "aggregation", "condition"]
 """A field as it is; a value made of it; many of its values made one; or a field that only decides which events count."""

@@ -17,8 +17,8 @@ from importlib.machinery import ModuleSpec
 from types import ModuleType
 from typing import IO, Any, Final, cast
 
-from views.errors import DefinitionError
-from views.project.python_code import run
+from tandem.views.errors import DefinitionError
+from tandem.views.project.python_code import run
 
 DEFINITIONS = "definitions"
 

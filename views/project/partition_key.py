@@ -9,16 +9,16 @@ from datetime import UTC, datetime
 from functools import lru_cache
 from typing import Final
 
-from views.decode import decode
-from views.decode.sample_records import as_records
-from views.errors import DefinitionError
-from views.source.event import event_schema
-from views.source.source import Source
-from views.sql import engine
-from views.sql.expressions import Expression, bind_expression
-from views.sql.syntax import enclosed
-from views.view import View, bind
-from views.windows.in_order import PARTITION
+from tandem.views.decode import decode
+from tandem.views.decode.sample_records import as_records
+from tandem.views.errors import DefinitionError
+from tandem.views.source.event import event_schema
+from tandem.views.source.source import Source
+from tandem.views.sql import engine
+from tandem.views.sql.expressions import Expression, bind_expression
+from tandem.views.sql.syntax import enclosed
+from tandem.views.view import View, bind
+from tandem.views.windows.in_order import PARTITION
 
 _EVENTS: Final = "_keyed"
 _UNLOGGED: Final = datetime(2000, 1, 1, tzinfo=UTC)

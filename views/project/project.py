@@ -17,12 +17,12 @@ from functools import lru_cache
 from pathlib import Path
 from typing import Final
 
-from views.errors import TandemError
-from views.project.isolated_import import DEFINITIONS, ProjectLoader, import_definitions
-from views.project.resolve import named_definitions
-from views.project.source_location import check_imports, explained
-from views.source.source import Source
-from views.view import View
+from tandem.views.errors import TandemError
+from tandem.views.project.isolated_import import DEFINITIONS, ProjectLoader, import_definitions
+from tandem.views.project.resolve import named_definitions
+from tandem.views.project.source_location import check_imports, explained
+from tandem.views.source.source import Source
+from tandem.views.view import View
 
 SETTINGS_FILE = "tandem.toml"
 DEFINITIONS_FILE = f"{DEFINITIONS}.py"

@@ -7,14 +7,14 @@ from dataclasses import replace
 from types import ModuleType
 from typing import Any, Final, TypeVar
 
-from views.decode import parser
-from views.errors import DefinitionError, listed, said_by
-from views.project.isolated_import import DEFINITIONS, ProjectLoader
-from views.project.partition_key import bind_key
-from views.project.source_location import place_of_variable
-from views.source.prepare import prepared_schema
-from views.source.source import Source
-from views.view import View, bind
+from tandem.views.decode import parser
+from tandem.views.errors import DefinitionError, listed, said_by
+from tandem.views.project.isolated_import import DEFINITIONS, ProjectLoader
+from tandem.views.project.partition_key import bind_key
+from tandem.views.project.source_location import place_of_variable
+from tandem.views.source.prepare import prepared_schema
+from tandem.views.source.source import Source
+from tandem.views.view import View, bind
 
 Definition = TypeVar("Definition", Source, View)
 Place = Callable[[Source | View], str]

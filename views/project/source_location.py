@@ -6,10 +6,10 @@ from collections.abc import Iterator
 from inspect import signature
 from traceback import walk_tb
 
-import views
-from views.errors import DefinitionError, listed
-from views.project.isolated_import import DEFINITIONS, ProjectLoader
-from views.project.python_code import parsed
+from tandem import views
+from tandem.views.errors import DefinitionError, listed
+from tandem.views.project.isolated_import import DEFINITIONS, ProjectLoader
+from tandem.views.project.python_code import parsed
 
 _WRONG_ARGUMENT = re.compile(r"(?:(\w+)\.__init__|(\w+))\(\) got an unexpected keyword argument '(\w+)'")
 _WRONG_IMPORT = re.compile(r"cannot import name '(\w+)' from '(views|tandem)'")

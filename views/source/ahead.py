@@ -10,8 +10,8 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from views.instant import MICROSECOND
-from views.source.source import APPEND_TIME, Source
+from tandem.views.instant import MICROSECOND
+from tandem.views.source.source import APPEND_TIME, Source
 
 _MOST: Final = 2**63 - 1
 

@@ -7,10 +7,10 @@ from inspect import Parameter, signature
 from types import FunctionType
 from typing import Any, Final
 
-from views.errors import DefinitionError, nearest_first
-from views.source.event import Event
-from views.source.format import Format
-from views.source.formats import registry
+from tandem.views.errors import DefinitionError, nearest_first
+from tandem.views.source.event import Event
+from tandem.views.source.format import Format
+from tandem.views.source.formats import registry
 
 DECODERS: Final = {name: made for name, made in vars(registry).items() if isinstance(made, FunctionType)}
 """The functions that make the platform's decoders, by name."""

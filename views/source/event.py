@@ -29,7 +29,7 @@ from uuid import UUID
 import msgspec
 import pyarrow as pa
 
-from views.errors import DefinitionError
+from tandem.views.errors import DefinitionError
 
 TIMESTAMP = pa.timestamp("us", tz="UTC")
 DECIMAL_DIGITS = 38

@@ -3,10 +3,10 @@
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from views.source.ahead import not_ahead
-from views.source.offset_ranges import Partition
-from views.source.source import APPEND_TIME, Source
-from views.source.watermark import Newest, maxima_from_json
+from tandem.views.source.ahead import not_ahead
+from tandem.views.source.offset_ranges import Partition
+from tandem.views.source.source import APPEND_TIME, Source
+from tandem.views.source.watermark import Newest, maxima_from_json
 
 
 def maxima_of(source: Source, events: pa.Table) -> dict[Partition, Newest]:

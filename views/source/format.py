@@ -4,7 +4,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any, Protocol, runtime_checkable
 
-from views.source.event import Event
+from tandem.views.source.event import Event
 
 Parse = Callable[..., Any]
 """From one non-empty value, and the record's parts that a function takes, to one struct of the event type; raises Reject."""

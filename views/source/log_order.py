@@ -10,9 +10,9 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from views.arrow.python_values import array
-from views.source.source import INDEX, Source
-from views.source.value_types import HUGE_INTEGER, INTEGER
+from tandem.views.arrow.python_values import array
+from tandem.views.source.source import INDEX, Source
+from tandem.views.source.value_types import HUGE_INTEGER, INTEGER
 
 Rows = npt.NDArray[np.int64]
 Places = npt.NDArray[np.generic]

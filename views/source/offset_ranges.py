@@ -8,7 +8,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Final, Self
 
-from views.errors import TandemError
+from tandem.views.errors import TandemError
 
 Partition = tuple[str, int]
 """Topic id and partition number. The id, not the name: a topic created again under an old name is another log."""

@@ -21,13 +21,13 @@ from typing import Final
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from views.arrow.bisect import halved
-from views.arrow.python_values import do_without_pandas, scalar
-from views.errors import DefinitionError, said_by
-from views.source.event import TIMESTAMP
-from views.source.log_order import with_generation
-from views.source.source import Prepare, Source, events_schema, position_schema
-from views.source.value_types import kind_of
+from tandem.views.arrow.bisect import halved
+from tandem.views.arrow.python_values import do_without_pandas, scalar
+from tandem.views.errors import DefinitionError, said_by
+from tandem.views.source.event import TIMESTAMP
+from tandem.views.source.log_order import with_generation
+from tandem.views.source.source import Prepare, Source, events_schema, position_schema
+from tandem.views.source.value_types import kind_of
 
 _TYPES: Final = "bool, int64, float64, string, binary, date32, timestamp('us', 'UTC'), decimal128, and lists and structs of them"
 _CALENDAR: Final = {
@@ -47,7 +47,7 @@ class Prepared:
 def prepare(source: Source, events: pa.Table, generations: Sequence[str] = ()) -> Prepared:
     """The rows that views read, made of events that `deduplicate` has kept; the events themselves if the source has no `prepare`.
 
-    Each with its generation (see views.source.log_order.with_generation).
+    Each with its generation (see tandem.views.source.log_order.with_generation).
 
     An event for which the function raises, or returns rows that prepared_schema(source) does not allow, fails alone. The split of
     the events makes no difference if the function treats each by itself.

@@ -6,8 +6,8 @@ from inspect import signature
 from types import FunctionType
 from typing import Any
 
-from views.errors import DefinitionError
-from views.source.decoder import check_function
+from tandem.views.errors import DefinitionError
+from tandem.views.source.decoder import check_function
 
 Value = str | int | bool
 

@@ -5,10 +5,10 @@ from dataclasses import dataclass
 from inspect import signature
 from typing import Any
 
-from views.errors import DefinitionError
-from views.source.decoder import Decoder, check_decoder, defined_by_name
-from views.source.event import Event, event_fields
-from views.source.formats.json import JSON
+from tandem.views.errors import DefinitionError
+from tandem.views.source.decoder import Decoder, check_decoder, defined_by_name
+from tandem.views.source.event import Event, event_fields
+from tandem.views.source.formats.json import JSON
 
 Upgrade = Callable[[Any], Event]
 """From an event of the earlier type to one of the source's."""

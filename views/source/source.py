@@ -9,12 +9,12 @@ from typing import Final
 
 import pyarrow as pa
 
-from views.errors import DefinitionError, listed
-from views.source.decoder import Decoder, check_decoder, defined_by_name, record_parameters
-from views.source.event import TIMESTAMP, Event, event_fields, event_schema
-from views.source.formats.json import JSON
-from views.source.record_filter import RecordFilter, check_record_filter, record_filter_parameters
-from views.source.schema_version import Version
+from tandem.views.errors import DefinitionError, listed
+from tandem.views.source.decoder import Decoder, check_decoder, defined_by_name, record_parameters
+from tandem.views.source.event import TIMESTAMP, Event, event_fields, event_schema
+from tandem.views.source.formats.json import JSON
+from tandem.views.source.record_filter import RecordFilter, check_record_filter, record_filter_parameters
+from tandem.views.source.schema_version import Version
 
 APPEND_TIME: Final = "_append_time"
 LOG_APPEND_TIME: Final = 1
@@ -71,7 +71,7 @@ REJECTS_SCHEMA = pa.schema(
 )
 
 Prepare = Callable[[pa.Table], pa.Table]
-"""From events to the rows that views read; see views.source.prepare."""
+"""From events to the rows that views read; see tandem.views.source.prepare."""
 
 _MOST_EVENTS = 1_000_000
 _TOPIC = re.compile(r"[A-Za-z0-9._-]{1,249}", re.ASCII)

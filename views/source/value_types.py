@@ -21,8 +21,8 @@ from typing import Final, Literal
 import pyarrow as pa
 from duckdb.sqltypes import DuckDBPyType
 
-from views.errors import DefinitionError
-from views.source.event import TIMESTAMP
+from tandem.views.errors import DefinitionError
+from tandem.views.source.event import TIMESTAMP
 
 Kind = Literal["boolean", "integer", "decimal", "float", "text", "binary", "date", "time"]
 

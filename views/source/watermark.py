@@ -8,11 +8,11 @@ from collections.abc import Iterable, Mapping, Sequence
 from datetime import timedelta
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from views.instant import MICROSECOND
-from views.source.offset_ranges import Offsets, Partition
+from tandem.views.instant import MICROSECOND
+from tandem.views.source.offset_ranges import Offsets, Partition
 
 if TYPE_CHECKING:
-    from views.source.source import Source
+    from tandem.views.source.source import Source
 
 _LEAST = -(2**63)
 

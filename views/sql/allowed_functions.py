@@ -6,9 +6,9 @@ from dataclasses import dataclass, field
 from functools import cache
 from typing import Final
 
-from views.errors import DefinitionError, nearest_first
-from views.sql import engine
-from views.sql.syntax import Node, nodes, parse
+from tandem.views.errors import DefinitionError, nearest_first
+from tandem.views.sql import engine
+from tandem.views.sql.syntax import Node, nodes, parse
 
 SESSION_WORDS: Final = frozenset(
     (

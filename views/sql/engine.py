@@ -14,7 +14,7 @@ from typing import Final
 import duckdb
 import pyarrow as pa
 
-from views.arrow import bisect
+from tandem.views.arrow import bisect
 
 _LOCKED_DOWN: Final[dict[str, str | bool | int | float | list[str]]] = {
     "threads": 1,  # Spark runs one task per core; a second thread here would take the core of another task.

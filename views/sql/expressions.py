@@ -14,11 +14,11 @@ from typing import Any, Final, Literal, get_args
 import duckdb
 import pyarrow as pa
 
-from views.errors import DefinitionError, listed
-from views.source.value_types import ValueType, value_type
-from views.sql import engine
-from views.sql.allowed_functions import SESSION_WORDS, why_refused
-from views.sql.syntax import Node, canonical, enclosed, nodes, parse
+from tandem.views.errors import DefinitionError, listed
+from tandem.views.source.value_types import ValueType, value_type
+from tandem.views.sql import engine
+from tandem.views.sql.allowed_functions import SESSION_WORDS, why_refused
+from tandem.views.sql.syntax import Node, canonical, enclosed, nodes, parse
 
 Reason = Literal["expression", "not_finite", "out_of_range", "prepare"]
 """Why a view rejects an event: an expression failed or overflowed; was NaN or infinite; was a time outside years 1 to 9999; or

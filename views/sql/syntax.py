@@ -5,8 +5,8 @@ from collections.abc import Iterator, Mapping
 from functools import lru_cache
 from typing import Any, Final
 
-from views.errors import DefinitionError
-from views.sql import engine
+from tandem.views.errors import DefinitionError
+from tandem.views.sql import engine
 
 Node = Mapping[str, Any]
 """A node of DuckDB's parse tree; `class` says what it is."""

@@ -17,11 +17,11 @@ quantiles are. A tolerance that a view declares is a promise: only duplicates an
 
 from typing import Final, Literal
 
-from views.measures.count import Count
-from views.measures.filtered import Filtered
-from views.measures.measure import Approximation
-from views.verify.compare import MeasureDifference
-from views.view import View, approximations, bind
+from tandem.views.measures.count import Count
+from tandem.views.measures.filtered import Filtered
+from tandem.views.measures.measure import Approximation
+from tandem.views.verify.compare import MeasureDifference
+from tandem.views.view import View, approximations, bind
 
 Cause = Literal["none", "sketch", "float order", "duplicate", "compaction", "unexplained"]
 

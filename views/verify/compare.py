@@ -26,12 +26,12 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from views.arrow import arrays, python_values
-from views.kernel.present import arrange, present_arranged
-from views.kernel.rows import written
-from views.sql import engine
-from views.sql.engine import quoted
-from views.view import BoundMeasure, View, answer_schema, approximations, bind, group_columns
+from tandem.views.arrow import arrays, python_values
+from tandem.views.kernel.present import arrange, present_arranged
+from tandem.views.kernel.rows import written
+from tandem.views.sql import engine
+from tandem.views.sql.engine import quoted
+from tandem.views.view import BoundMeasure, View, answer_schema, approximations, bind, group_columns
 
 EXAMPLES: Final = 5
 FLOAT_TOLERANCE: Final = 1e-9
@@ -48,7 +48,7 @@ Far = Callable[[pa.Table, pa.Table], npt.NDArray[np.bool_]]
 
 @dataclass(frozen=True)
 class Example:
-    """An answer that differs: `row` has its keys and window, both values are as in JSON (views.kernel.rows).
+    """An answer that differs: `row` has its keys and window, both values are as in JSON (tandem.views.kernel.rows).
 
     `only` names the side that has the row, if the other does not; the other value is then None.
     """

@@ -9,16 +9,16 @@ from typing import Any
 
 import pyarrow as pa
 
-from views import oracle
-from views.arrow.ipc import from_ipc, to_ipc
-from views.kernel.deduplicate import identity_columns
-from views.kernel.kernel import Partial, deduplicate, merge, partial, prepare, present
-from views.source.event import Event
-from views.source.offset_ranges import EMPTY
-from views.testing import answer, events_table, rows_of
-from views.verify import compare
-from views.verify.compare import MeasureDifference
-from views.view import View
+from tandem.views import oracle
+from tandem.views.arrow.ipc import from_ipc, to_ipc
+from tandem.views.kernel.deduplicate import identity_columns
+from tandem.views.kernel.kernel import Partial, deduplicate, merge, partial, prepare, present
+from tandem.views.source.event import Event
+from tandem.views.source.offset_ranges import EMPTY
+from tandem.views.testing import answer, events_table, rows_of
+from tandem.views.verify import compare
+from tandem.views.verify.compare import MeasureDifference
+from tandem.views.view import View
 
 Answer = Callable[[View, Iterable[Event]], list[dict[str, Any]]]
 """Takes a view and events, in the order of the log, and returns the rows of the view's answer."""

@@ -17,16 +17,16 @@ from hypothesis import HealthCheck, Phase, given, settings
 from hypothesis import errors as hypothesis_errors
 from hypothesis import strategies as st
 
-from views.arrow import arrays, python_values
-from views.arrow.ipc import from_ipc, to_ipc
-from views.errors import TandemError, said_by
-from views.kernel.kernel import prepare
-from views.measures.custom import CustomMeasure, MethodFailed
-from views.source.event import Event
-from views.source.source import METADATA_SCHEMA, Source
-from views.source.value_types import ValueType
-from views.testing import events_table
-from views.verify import random_events
+from tandem.views.arrow import arrays, python_values
+from tandem.views.arrow.ipc import from_ipc, to_ipc
+from tandem.views.errors import TandemError, said_by
+from tandem.views.kernel.kernel import prepare
+from tandem.views.measures.custom import CustomMeasure, MethodFailed
+from tandem.views.source.event import Event
+from tandem.views.source.source import METADATA_SCHEMA, Source
+from tandem.views.source.value_types import ValueType
+from tandem.views.testing import events_table
+from tandem.views.verify import random_events
 
 _TOLERANCE: Final = 1e-9
 _LONGEST: Final = 8

@@ -12,9 +12,9 @@ from uuid import UUID
 import msgspec
 from hypothesis import strategies as st
 
-from views.errors import TandemError
-from views.source.event import Event, Field, event_fields
-from views.source.source import Source
+from tandem.views.errors import TandemError
+from tandem.views.source.event import Event, Field, event_fields
+from tandem.views.source.source import Source
 
 _LONGEST: Final = 20
 _DIGITS: Final = 12

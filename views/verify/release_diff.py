@@ -8,8 +8,8 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from views.verify.compare import Far, MeasureDifference, answers, beyond, difference, far_apart, pairs, plus, tolerance
-from views.view import View, answer_schema, bind, group_columns
+from tandem.views.verify.compare import Far, MeasureDifference, answers, beyond, difference, far_apart, pairs, plus, tolerance
+from tandem.views.view import View, answer_schema, bind, group_columns
 
 
 @dataclass(frozen=True)

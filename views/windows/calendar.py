@@ -12,14 +12,14 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from views.arrow import arrays
-from views.definition_text import call
-from views.errors import DefinitionError, listed
-from views.instant import microseconds
-from views.source.source import Source
-from views.source.value_types import ValueType
-from views.windows.placement import BOUNDS, WINDOW_COLUMNS, EventInputs, Placement, Steps, Timing, timestamp
-from views.windows.step import Step, same
+from tandem.views.arrow import arrays
+from tandem.views.definition_text import call
+from tandem.views.errors import DefinitionError, listed
+from tandem.views.instant import microseconds
+from tandem.views.source.source import Source
+from tandem.views.source.value_types import ValueType
+from tandem.views.windows.placement import BOUNDS, WINDOW_COLUMNS, EventInputs, Placement, Steps, Timing, timestamp
+from tandem.views.windows.step import Step, same
 
 Unit = Literal["day", "week", "month"]
 UNITS: Final[tuple[Unit, ...]] = get_args(Unit)

@@ -20,16 +20,16 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from views.arrow import arrays
-from views.definition_text import call
-from views.errors import DefinitionError
-from views.source.log_order import place_sql, place_type
-from views.source.source import Source, position_columns
-from views.source.value_types import ValueType
-from views.sql import engine
-from views.sql.engine import quoted
-from views.windows.placement import BOUNDS, COMPLETE, REASON, WINDOW_COLUMNS, Columns, EventInputs, Placement, Steps
-from views.windows.step import Layer, Step
+from tandem.views.arrow import arrays
+from tandem.views.definition_text import call
+from tandem.views.errors import DefinitionError
+from tandem.views.source.log_order import place_sql, place_type
+from tandem.views.source.source import Source, position_columns
+from tandem.views.source.value_types import ValueType
+from tandem.views.sql import engine
+from tandem.views.sql.engine import quoted
+from tandem.views.windows.placement import BOUNDS, COMPLETE, REASON, WINDOW_COLUMNS, Columns, EventInputs, Placement, Steps
+from tandem.views.windows.step import Layer, Step
 
 PARTITION: Final = (pa.field("topic_id", pa.string()), pa.field("partition", pa.int64()))
 NUMBER: Final = pa.field("window_number", pa.int64())

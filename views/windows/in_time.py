@@ -6,12 +6,12 @@ from datetime import timedelta
 from math import gcd
 from typing import Final
 
-from views.definition_text import call, span
-from views.errors import DefinitionError
-from views.instant import FIRST, LAST, MICROSECOND, microseconds
-from views.source.source import Source
-from views.source.value_types import ValueType
-from views.windows.placement import (
+from tandem.views.definition_text import call, span
+from tandem.views.errors import DefinitionError
+from tandem.views.instant import FIRST, LAST, MICROSECOND, microseconds
+from tandem.views.source.source import Source
+from tandem.views.source.value_types import ValueType
+from tandem.views.windows.placement import (
     BOUNDS,
     WINDOW_COLUMNS,
     EventInputs,
@@ -22,7 +22,7 @@ from views.windows.placement import (
     length,
     timestamp,
 )
-from views.windows.step import Step, same
+from tandem.views.windows.step import Step, same
 
 _NUMBER: Final = "_window"
 _SHORTEST: Final = timedelta(seconds=1)

@@ -17,18 +17,18 @@ from typing import Final, Protocol
 
 import pyarrow as pa
 
-from views.errors import DefinitionError
-from views.source.event import TIMESTAMP
-from views.source.source import Source
-from views.source.value_types import ValueType
-from views.sql.engine import quoted
-from views.sql.expressions import Reason
-from views.windows.step import Step
+from tandem.views.errors import DefinitionError
+from tandem.views.source.event import TIMESTAMP
+from tandem.views.source.source import Source
+from tandem.views.source.value_types import ValueType
+from tandem.views.sql.engine import quoted
+from tandem.views.sql.expressions import Reason
+from tandem.views.windows.step import Step
 
 WINDOW_COLUMNS: Final = ("window_start", "window_end")
 BOUNDS: Final = tuple(pa.field(name, TIMESTAMP) for name in WINDOW_COLUMNS)
 WINDOW_STATE: Final = pa.field("window_state", pa.string())
-"""The label of an answer's row; see views.kernel.window_states."""
+"""The label of an answer's row; see tandem.views.kernel.window_states."""
 COMPLETE: Final = pa.field("_complete", pa.bool_())
 """The column of arranged states of windows in log order: whether no further event can be in the window."""
 

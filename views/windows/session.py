@@ -5,13 +5,13 @@ from dataclasses import dataclass
 from datetime import timedelta
 from typing import Final
 
-from views.definition_text import call, span
-from views.errors import DefinitionError
-from views.instant import LAST, MICROSECOND, microseconds
-from views.source.source import Source
-from views.source.value_types import ValueType
-from views.sql.engine import quoted
-from views.windows.placement import (
+from tandem.views.definition_text import call, span
+from tandem.views.errors import DefinitionError
+from tandem.views.instant import LAST, MICROSECOND, microseconds
+from tandem.views.source.source import Source
+from tandem.views.source.value_types import ValueType
+from tandem.views.sql.engine import quoted
+from tandem.views.windows.placement import (
     WINDOW_COLUMNS,
     EventInputs,
     Placement,
@@ -21,7 +21,7 @@ from views.windows.placement import (
     length,
     timestamp,
 )
-from views.windows.step import Layer, Step
+from tandem.views.windows.step import Layer, Step
 
 _AT: Final = "_at"
 _SESSION: Final = "_session"

@@ -5,7 +5,7 @@ from dataclasses import dataclass, field
 
 import pyarrow as pa
 
-from views.sql.engine import quoted
+from tandem.views.sql.engine import quoted
 
 Layer = Callable[[str, str], str]
 """From SQL for rows, and SQL for the columns to partition them by, to SQL for rows with more columns."""

@@ -12,12 +12,12 @@ from typing import Final
 import pyspark
 from deltalake import DeltaTable
 
-from bench.peers.contestant import Command, Resources
-from bench.peers.contestants import spark_settings, tandem
-from bench.peers.contestants.batch import BatchContestant, Job, events_table
-from bench.peers.events import Answers, truth
-from bench.peers.provided import script
-from infra import kafka
+from tandem.bench.peers.contestant import Command, Resources
+from tandem.bench.peers.contestants import spark_settings, tandem
+from tandem.bench.peers.contestants.batch import BatchContestant, Job, events_table
+from tandem.bench.peers.events import Answers, truth
+from tandem.bench.peers.provided import script
+from tandem.infra import kafka
 
 _COLUMNS: Final = ["id", "at", "path", "bytes", "ms"]
 

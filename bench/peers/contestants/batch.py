@@ -16,15 +16,15 @@ import pyarrow.parquet as pq
 import pyspark
 from deltalake import DeltaTable
 
-from bench.peers.contestant import Command, Resources, Setting
-from bench.peers.contestants import spark_settings, tandem
-from bench.peers.events import Answers
-from bench.peers.outputs import Served, answers
-from bench.peers.provided import package, script
-from infra.settings import Settings
-from ledger.delta.addresses import Tables
-from views.fingerprint.fingerprint import decoder_fingerprint
-from views.project.project import load
+from tandem.bench.peers.contestant import Command, Resources, Setting
+from tandem.bench.peers.contestants import spark_settings, tandem
+from tandem.bench.peers.events import Answers
+from tandem.bench.peers.outputs import Served, answers
+from tandem.bench.peers.provided import package, script
+from tandem.infra.settings import Settings
+from tandem.ledger.delta.addresses import Tables
+from tandem.views.fingerprint.fingerprint import decoder_fingerprint
+from tandem.views.project.project import load
 
 SOURCE: Final = "requests"
 

@@ -7,11 +7,11 @@ checkpoints, mini-batches against updates of single events, and object reuse.
 from collections.abc import Mapping
 from typing import Final
 
-from bench.peers.contestant import Command, Contestant, Resources, Setting
-from bench.peers.jvm import jvm, properties, version
-from bench.peers.outputs import LastValues, follow_topic
-from bench.peers.provided import program
-from infra import kafka
+from tandem.bench.peers.contestant import Command, Contestant, Resources, Setting
+from tandem.bench.peers.jvm import jvm, properties, version
+from tandem.bench.peers.outputs import LastValues, follow_topic
+from tandem.bench.peers.provided import program
+from tandem.infra import kafka
 
 _GROUP: Final = "flink"
 # Java 17 hides what Flink's serializers look into; these are of Flink's own config.yaml.

@@ -10,11 +10,11 @@ from collections.abc import Mapping
 from functools import partial
 from typing import Final, Literal
 
-from bench.peers.contestant import DEDUP_MINUTES, Command, Contestant, Resources, Setting
-from bench.peers.jvm import jvm, properties, version
-from bench.peers.outputs import LastValues, follow_topic
-from bench.peers.provided import program
-from infra import kafka
+from tandem.bench.peers.contestant import DEDUP_MINUTES, Command, Contestant, Resources, Setting
+from tandem.bench.peers.jvm import jvm, properties, version
+from tandem.bench.peers.outputs import LastValues, follow_topic
+from tandem.bench.peers.provided import program
+from tandem.infra import kafka
 
 Guarantee = Literal["at_least_once", "exactly_once_v2"]
 _GROUP: Final = "kafka-streams"

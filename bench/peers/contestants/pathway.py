@@ -6,9 +6,9 @@ tutorials; so after a crash it would read the topic again.
 
 from collections.abc import Mapping
 
-from bench.peers.contestant import Command, Contestant, Resources, Setting
-from bench.peers.outputs import LastValues, follow_topic
-from bench.peers.provided import package, script
+from tandem.bench.peers.contestant import Command, Contestant, Resources, Setting
+from tandem.bench.peers.outputs import LastValues, follow_topic
+from tandem.bench.peers.provided import package, script
 
 COMMIT_MS = 100
 

@@ -2,13 +2,13 @@
 
 from typing import Final
 
-from bench.peers.contestant import Contestant
-from bench.peers.contestants.flink import FLINK
-from bench.peers.contestants.kafka_streams import AT_LEAST_ONCE, EXACTLY_ONCE
-from bench.peers.contestants.pathway import PATHWAY
-from bench.peers.contestants.spark import SPARK
-from bench.peers.contestants.tandem import TANDEM
-from bench.peers.contestants.tandem_served import SERVED
+from tandem.bench.peers.contestant import Contestant
+from tandem.bench.peers.contestants.flink import FLINK
+from tandem.bench.peers.contestants.kafka_streams import AT_LEAST_ONCE, EXACTLY_ONCE
+from tandem.bench.peers.contestants.pathway import PATHWAY
+from tandem.bench.peers.contestants.spark import SPARK
+from tandem.bench.peers.contestants.tandem import TANDEM
+from tandem.bench.peers.contestants.tandem_served import SERVED
 
 STREAMING: Final[tuple[Contestant, ...]] = (TANDEM, AT_LEAST_ONCE, EXACTLY_ONCE, FLINK, PATHWAY, SPARK)
 FRESH: Final[tuple[Contestant, ...]] = (*STREAMING, *SERVED)

@@ -11,11 +11,11 @@ from pathlib import Path
 
 import pyspark
 
-from bench.peers.contestant import DEDUP_MINUTES, MARKED, Command, Contestant, Resources, Setting
-from bench.peers.contestants import spark_settings
-from bench.peers.outputs import PartialRows
-from bench.peers.provided import script
-from infra import kafka
+from tandem.bench.peers.contestant import DEDUP_MINUTES, MARKED, Command, Contestant, Resources, Setting
+from tandem.bench.peers.contestants import spark_settings
+from tandem.bench.peers.outputs import PartialRows
+from tandem.bench.peers.provided import script
+from tandem.infra import kafka
 
 _PROVIDERS = "org.apache.spark.sql.execution.streaming"
 

@@ -3,8 +3,8 @@
 import os
 from collections.abc import Mapping
 
-from bench.peers.contestant import Resources
-from infra.java import jars, java_home
+from tandem.bench.peers.contestant import Resources
+from tandem.infra.java import jars, java_home
 
 
 def common(given: Resources) -> Mapping[str, str]:

@@ -6,11 +6,11 @@ from importlib.metadata import PackageNotFoundError
 from importlib.metadata import version as installed
 from pathlib import Path
 
-from bench.commands import reached
-from bench.peers.contestant import DEDUP_MINUTES, MARKED, Command, Contestant, Resources, Setting
-from bench.peers.events import DECLARED
-from bench.peers.outputs import CLAIMED, VIEW, Served, realtime_commits
-from bench.peers.provided import script
+from tandem.bench.commands import reached
+from tandem.bench.peers.contestant import DEDUP_MINUTES, MARKED, Command, Contestant, Resources, Setting
+from tandem.bench.peers.events import DECLARED
+from tandem.bench.peers.outputs import CLAIMED, VIEW, Served, realtime_commits
+from tandem.bench.peers.provided import script
 
 _DEFINITIONS = """\
 from datetime import datetime, timedelta
@@ -71,7 +71,7 @@ def settings(given: Resources) -> Mapping[str, str]:
 
 def command(setting: Setting) -> Command:
     """The speed layer of a project with the view."""
-    return Command((sys.executable, "-m", "cli", "speed", "--project", str(project(setting))), environment(setting))
+    return Command((sys.executable, "-m", "tandem.cli", "speed", "--project", str(project(setting))), environment(setting))
 
 
 def ready(setting: Setting) -> float | None:

@@ -5,10 +5,10 @@ from collections.abc import Mapping
 from functools import partial
 from typing import Final
 
-from bench.peers.contestant import MARKED, Command, Contestant, Resources, Setting
-from bench.peers.contestants import tandem
-from bench.peers.outputs import VIEW, Served
-from bench.peers.provided import script
+from tandem.bench.peers.contestant import MARKED, Command, Contestant, Resources, Setting
+from tandem.bench.peers.contestants import tandem
+from tandem.bench.peers.outputs import VIEW, Served
+from tandem.bench.peers.provided import script
 
 _UNLIMITED: Final = {"serving.rate": "1000000", "serving.burst": "1000000"}
 """A client that looks every 10 ms asks more often than a token may by default."""

@@ -11,7 +11,7 @@ from pathlib import Path
 
 from pyspark.sql import functions as sf
 
-from bench.peers import spark_session
+from tandem.bench.peers import spark_session
 
 SCHEMA = "id string, at timestamp, user string, path string, bytes long, ms double"
 

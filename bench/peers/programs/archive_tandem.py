@@ -7,9 +7,9 @@ import sys
 import time
 from pathlib import Path
 
-from batch.archive import archive
-from bench.peers import tandem_run
-from views.project import project
+from tandem.batch.archive import archive
+from tandem.bench.peers import tandem_run
+from tandem.views.project import project
 
 
 def main(folder: Path) -> None:

@@ -10,7 +10,7 @@ from pathlib import Path
 
 from pyspark.sql import functions as sf
 
-from bench.peers import spark_session
+from tandem.bench.peers import spark_session
 
 
 def main() -> None:

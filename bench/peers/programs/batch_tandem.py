@@ -7,10 +7,10 @@ import sys
 import time
 from pathlib import Path
 
-from batch.recompute import recompute
-from batch.recompute.plan import Request
-from bench.peers import tandem_run
-from views.project import project
+from tandem.batch.recompute import recompute
+from tandem.batch.recompute.plan import Request
+from tandem.bench.peers import tandem_run
+from tandem.views.project import project
 
 
 def main(folder: Path, repeat: int) -> None:

@@ -10,7 +10,7 @@ from http.client import HTTPConnection, HTTPException
 from pathlib import Path
 from urllib.parse import urlsplit
 
-from bench.input_end import watched
+from tandem.bench.input_end import watched
 
 LOOK_S = 0.01
 # Partitions are read apart, so that a marker may be counted before an earlier one.

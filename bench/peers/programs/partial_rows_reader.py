@@ -12,7 +12,7 @@ from urllib.parse import unquote
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
-from bench.input_end import watched
+from tandem.bench.input_end import watched
 
 LOOK_S = 0.01
 

@@ -7,12 +7,12 @@ input.
 import sys
 import time
 
-from bench.input_end import watched
-from infra.settings import Settings
-from ledger.delta.addresses import Tables
-from serving.read.outcome import Value
-from serving.read.reader import Reader
-from serving.read.snapshot import Snapshot
+from tandem.bench.input_end import watched
+from tandem.infra.settings import Settings
+from tandem.ledger.delta.addresses import Tables
+from tandem.serving.read.outcome import Value
+from tandem.serving.read.reader import Reader
+from tandem.serving.read.snapshot import Snapshot
 
 LOOK_S = 0.01
 # Partitions are read apart, so that a marker may be counted before an earlier one.

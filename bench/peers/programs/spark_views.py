@@ -17,7 +17,7 @@ from deltalake.exceptions import CommitFailedError
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as sf
 
-from bench.peers import spark_session
+from tandem.bench.peers import spark_session
 
 SCHEMA = "id string, at timestamp, user string, path string, bytes long, ms double"
 COMPACT_EVERY = 50

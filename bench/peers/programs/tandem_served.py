@@ -8,7 +8,7 @@ from pathlib import Path
 
 def main(project: str, address: str) -> int:
     """Start both, write the server's address, and wait. Whoever starts this ends all of its processes."""
-    words = [sys.executable, "-m", "cli"]
+    words = [sys.executable, "-m", "tandem.cli"]
     speed = subprocess.Popen([*words, "speed", "--project", project])
     server = subprocess.Popen([*words, "serve", "--project", project, "--port", "0", "--json"], stdout=subprocess.PIPE)
     assert server.stdout is not None

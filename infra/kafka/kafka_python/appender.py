@@ -6,12 +6,12 @@ import threading
 from collections.abc import Sequence
 from typing import Final
 
-from infra.kafka.address import Address
-from infra.kafka.errors import NoBroker, NoTopic
-from infra.kafka.kafka_python.client import connect
-from infra.kafka.kafka_python.produce import Log
-from infra.kafka.outcome import NotAppended, Outcome, Told
-from infra.kafka.record import Record
+from tandem.infra.kafka.address import Address
+from tandem.infra.kafka.errors import NoBroker, NoTopic
+from tandem.infra.kafka.kafka_python.client import connect
+from tandem.infra.kafka.kafka_python.produce import Log
+from tandem.infra.kafka.outcome import NotAppended, Outcome, Told
+from tandem.infra.kafka.record import Record
 
 _CHUNK_BYTES: Final = 800_000
 _Batch = tuple[str, Sequence[Record], Told]

@@ -25,9 +25,9 @@ from kafka.net.compat import KafkaNetClient
 from kafka.net.manager import KafkaConnectionManager
 from kafka.net.selector import NetworkSelector
 
-from infra.kafka.address import Address
-from infra.kafka.errors import BrokerRefused, NoBroker
-from infra.kafka.kafka_python.retriable import heals, reason
+from tandem.infra.kafka.address import Address
+from tandem.infra.kafka.errors import BrokerRefused, NoBroker
+from tandem.infra.kafka.kafka_python.retriable import heals, reason
 
 _T = TypeVar("_T")
 

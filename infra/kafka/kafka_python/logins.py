@@ -4,8 +4,8 @@ from typing import Final
 
 from kafka.admin import ScramMechanism, UserScramCredentialUpsertion
 
-from infra.kafka.errors import BrokerRefused
-from infra.kafka.kafka_python.client import Connection, ask
+from tandem.infra.kafka.errors import BrokerRefused
+from tandem.infra.kafka.kafka_python.client import Connection, ask
 
 _ITERATIONS: Final = 4096
 """The least that Kafka accepts: more would only protect a password that a person can remember."""

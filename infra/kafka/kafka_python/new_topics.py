@@ -9,12 +9,12 @@ from typing import Final
 from kafka.admin import NewTopic
 from kafka.errors import KafkaError, TopicAlreadyExistsError
 
-from infra.kafka.described_topic import Topic
-from infra.kafka.errors import NoBroker
-from infra.kafka.kafka_python.client import Connection, refusal
-from infra.kafka.kafka_python.offsets import starts
-from infra.kafka.kafka_python.topics import describe
-from infra.settings import Settings
+from tandem.infra.kafka.described_topic import Topic
+from tandem.infra.kafka.errors import NoBroker
+from tandem.infra.kafka.kafka_python.client import Connection, refusal
+from tandem.infra.kafka.kafka_python.offsets import starts
+from tandem.infra.kafka.kafka_python.topics import describe
+from tandem.infra.settings import Settings
 
 _ANY: Final = 2**63 - 1
 _OWN_TIME: Final = {"message.timestamp.type": "LogAppendTime"}

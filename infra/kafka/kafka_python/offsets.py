@@ -5,11 +5,11 @@ from collections.abc import Iterable
 from kafka import IsolationLevel, TopicPartition
 from kafka.admin import OffsetSpec
 
-from infra.kafka.described_topic import Topic
-from infra.kafka.errors import NoTopic
-from infra.kafka.kafka_python.client import Connection, ask
-from infra.kafka.kafka_python.topics import describe
-from views.source.offset_ranges import Offsets
+from tandem.infra.kafka.described_topic import Topic
+from tandem.infra.kafka.errors import NoTopic
+from tandem.infra.kafka.kafka_python.client import Connection, ask
+from tandem.infra.kafka.kafka_python.topics import describe
+from tandem.views.source.offset_ranges import Offsets
 
 
 def starts(connection: Connection, topics: Iterable[Topic]) -> Offsets:

@@ -29,12 +29,12 @@ from kafka.errors import (
 from kafka.protocol.producer import ProduceRequest
 from kafka.record import MemoryRecordsBuilder
 
-from infra.kafka.kafka_python.client import Connection
-from infra.kafka.kafka_python.retriable import heals, reason
-from infra.kafka.kafka_python.topics import topic
-from infra.kafka.outcome import Appended, NotAppended, Outcome
-from infra.kafka.partitioner import partition_of
-from infra.kafka.record import Record
+from tandem.infra.kafka.kafka_python.client import Connection
+from tandem.infra.kafka.kafka_python.retriable import heals, reason
+from tandem.infra.kafka.kafka_python.topics import topic
+from tandem.infra.kafka.outcome import Appended, NotAppended, Outcome
+from tandem.infra.kafka.partitioner import partition_of
+from tandem.infra.kafka.record import Record
 
 _MAGIC: Final = 2
 _ANY_SIZE: Final = 1 << 31

@@ -7,14 +7,14 @@ from typing import Any, Final
 from kafka import KafkaConsumer, TopicPartition
 from kafka.errors import KafkaError
 
-from infra.kafka.described_topic import Topic
-from infra.kafka.errors import NoBroker
-from infra.kafka.kafka_python import codecs
-from infra.kafka.kafka_python.client import Connection, opening, refusal
-from infra.kafka.kafka_python.offsets import ends
-from infra.kafka.kafka_python.retriable import heals
-from infra.kafka.record import Record
-from views.source.offset_ranges import Offsets, Partition
+from tandem.infra.kafka.described_topic import Topic
+from tandem.infra.kafka.errors import NoBroker
+from tandem.infra.kafka.kafka_python import codecs
+from tandem.infra.kafka.kafka_python.client import Connection, opening, refusal
+from tandem.infra.kafka.kafka_python.offsets import ends
+from tandem.infra.kafka.kafka_python.retriable import heals
+from tandem.infra.kafka.record import Record
+from tandem.views.source.offset_ranges import Offsets, Partition
 
 _POLL_MS: Final = 100
 

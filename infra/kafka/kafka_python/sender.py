@@ -3,12 +3,12 @@
 import time
 from typing import Final, Self
 
-from infra.kafka.address import Address
-from infra.kafka.errors import NotSent
-from infra.kafka.kafka_python.client import connect
-from infra.kafka.kafka_python.produce import Log
-from infra.kafka.outcome import Appended, Outcome
-from infra.kafka.record import Record
+from tandem.infra.kafka.address import Address
+from tandem.infra.kafka.errors import NotSent
+from tandem.infra.kafka.kafka_python.client import connect
+from tandem.infra.kafka.kafka_python.produce import Log
+from tandem.infra.kafka.outcome import Appended, Outcome
+from tandem.infra.kafka.record import Record
 
 DELIVERY_S: Final = 30
 """Seconds after which a record without an acknowledgement is given up."""

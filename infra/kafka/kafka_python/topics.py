@@ -8,9 +8,9 @@ from typing import Any
 from kafka.admin import ConfigResource, ConfigResourceType
 from kafka.errors import UnknownTopicOrPartitionError, for_code
 
-from infra.kafka.described_topic import Topic
-from infra.kafka.errors import NoTopic
-from infra.kafka.kafka_python.client import Connection, ask
+from tandem.infra.kafka.described_topic import Topic
+from tandem.infra.kafka.errors import NoTopic
+from tandem.infra.kafka.kafka_python.client import Connection, ask
 
 
 def describe(connection: Connection, names: Iterable[str]) -> dict[str, Topic]:

@@ -3,8 +3,8 @@ from typing import Annotated, Literal
 import msgspec
 from msgspec import Meta
 
-from infra.settings.tables.oidc import Oidc
-from infra.settings.tables.values import Count, Port, Positive
+from tandem.infra.settings.tables.oidc import Oidc
+from tandem.infra.settings.tables.values import Count, Port, Positive
 
 
 class Serving(msgspec.Struct, frozen=True, forbid_unknown_fields=True):

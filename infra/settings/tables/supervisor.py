@@ -3,7 +3,7 @@ from typing import Annotated
 import msgspec
 from msgspec import Meta
 
-from infra.settings.tables.values import Positive
+from tandem.infra.settings.tables.values import Positive
 
 
 class Supervisor(msgspec.Struct, frozen=True, forbid_unknown_fields=True):

@@ -18,21 +18,21 @@ import msgspec
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from ledger.delta.errors import Unreadable
-from ledger.log.gaps import touching
-from ledger.log.positions import LOG_START
-from serving.connection import AtOneSnapshot
-from serving.http.answers.question import Question
-from serving.http.protocol import formats
-from serving.memory.store import InMemory, Pinned, Store
-from serving.read.outcome import Failed, Outcome, ReadFailed
-from serving.read.provenance import Provenance
-from serving.read.reader import Reader
-from serving.read.snapshot import Snapshot
-from serving.read.touched_rows import any_touched, split
-from serving.view_at import ViewAt, selected
-from views.document.described_definitions import runs_code
-from views.view import View, approximations
+from tandem.ledger.delta.errors import Unreadable
+from tandem.ledger.log.gaps import touching
+from tandem.ledger.log.positions import LOG_START
+from tandem.serving.connection import AtOneSnapshot
+from tandem.serving.http.answers.question import Question
+from tandem.serving.http.protocol import formats
+from tandem.serving.memory.store import InMemory, Pinned, Store
+from tandem.serving.read.outcome import Failed, Outcome, ReadFailed
+from tandem.serving.read.provenance import Provenance
+from tandem.serving.read.reader import Reader
+from tandem.serving.read.snapshot import Snapshot
+from tandem.serving.read.touched_rows import any_touched, split
+from tandem.serving.view_at import ViewAt, selected
+from tandem.views.document.described_definitions import runs_code
+from tandem.views.view import View, approximations
 
 _PAST: Final = 4
 """Past publications that keep a reader."""

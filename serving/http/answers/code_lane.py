@@ -8,9 +8,9 @@ from collections.abc import AsyncIterator
 from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass, field
 
-from serving.http.answers.lane import Lane
-from views.document.described_definitions import runs_code
-from views.project.project import Project
+from tandem.serving.http.answers.lane import Lane
+from tandem.views.document.described_definitions import runs_code
+from tandem.views.project.project import Project
 
 
 @dataclass

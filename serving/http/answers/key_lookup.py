@@ -7,14 +7,14 @@ from typing import Any, Final
 import numpy as np
 import pyarrow as pa
 
-from serving.http.answers.question import outside
-from serving.memory.index import Numbers
-from serving.memory.key_values import fits
-from serving.read.selection import BadSelection, parse_keys
-from views.arrow import arrays, python_values
-from views.sql import engine
-from views.sql.engine import quoted
-from views.view import View, state_schema
+from tandem.serving.http.answers.question import outside
+from tandem.serving.memory.index import Numbers
+from tandem.serving.memory.key_values import fits
+from tandem.serving.read.selection import BadSelection, parse_keys
+from tandem.views.arrow import arrays, python_values
+from tandem.views.sql import engine
+from tandem.views.sql.engine import quoted
+from tandem.views.view import View, state_schema
 
 Scalar = str | int | float | bool | None
 

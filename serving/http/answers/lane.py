@@ -7,14 +7,14 @@ from contextlib import asynccontextmanager, contextmanager, suppress
 from dataclasses import dataclass, field
 from typing import Final, TypeVar
 
-from ledger.delta.watched_table import SELDOM_S
-from ledger.realtime.hot_chain import LOOK_S
-from serving.access.fair_pool import FairPool
-from serving.http.answers.cache import AnswerCache
-from serving.memory.store import Pinned
-from serving.read.outcome import Failed, ReadFailed
-from serving.read.snapshot import Snapshot
-from views.errors import said_by
+from tandem.ledger.delta.watched_table import SELDOM_S
+from tandem.ledger.realtime.hot_chain import LOOK_S
+from tandem.serving.access.fair_pool import FairPool
+from tandem.serving.http.answers.cache import AnswerCache
+from tandem.serving.memory.store import Pinned
+from tandem.serving.read.outcome import Failed, ReadFailed
+from tandem.serving.read.snapshot import Snapshot
+from tandem.views.errors import said_by
 
 T = TypeVar("T")
 Polled = Callable[[Snapshot | Failed, float], None]

@@ -9,9 +9,9 @@ from typing import Any
 import msgspec
 import pyarrow as pa
 
-from serving.read.provenance import Layer
-from serving.read.selection import ALWAYS, Selection, select
-from views.view import View
+from tandem.serving.read.provenance import Layer
+from tandem.serving.read.selection import ALWAYS, Selection, select
+from tandem.views.view import View
 
 Order = tuple[tuple[str, bool], ...]
 """Columns of an answer, each with whether it ascends."""

@@ -5,11 +5,11 @@ from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from functools import partial
 
-from serving.access.fair_pool import FairPool
-from serving.memory.store import Store
-from serving.sql.limits import Limits
-from serving.sql.merged_views import MergedViews, Rows, ask
-from serving.sql.sandbox import Sandbox
+from tandem.serving.access.fair_pool import FairPool
+from tandem.serving.memory.store import Store
+from tandem.serving.sql.limits import Limits
+from tandem.serving.sql.merged_views import MergedViews, Rows, ask
+from tandem.serving.sql.sandbox import Sandbox
 
 
 @dataclass

@@ -7,11 +7,11 @@ from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from typing import Final
 
-from infra import kafka
-from infra.kafka import broker
-from infra.settings import Settings
-from ledger.log.positions import Position
-from serving.memory.store import Pinned
+from tandem.infra import kafka
+from tandem.infra.kafka import broker
+from tandem.infra.settings import Settings
+from tandem.ledger.log.positions import Position
+from tandem.serving.memory.store import Pinned
 
 _PATIENCE_S: Final = 1
 """Seconds for which polls of the tables may wait for a broker."""

@@ -10,8 +10,8 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Final
 
-from serving.access.invalid_tokens import network_of
-from serving.http.connections.bounded_protocol import Bounded
+from tandem.serving.access.invalid_tokens import network_of
+from tandem.serving.http.connections.bounded_protocol import Bounded
 
 _EACH_TURN: Final = 64
 _HANDSHAKE_S: Final = 5.0

@@ -9,10 +9,10 @@ import msgspec
 from starlette.types import Scope
 from uvicorn.protocols.http.httptools_impl import STATUS_LINE, RequestResponseCycle
 
-from serving.http.connections.at_once import Prompt
-from serving.http.connections.open_connections import Door
-from serving.http.connections.transport import Link
-from serving.http.protocol.problem import MEDIA, document
+from tandem.serving.http.connections.at_once import Prompt
+from tandem.serving.http.connections.open_connections import Door
+from tandem.serving.http.connections.transport import Link
+from tandem.serving.http.protocol.problem import MEDIA, document
 
 HEAD_BYTES: Final = 64 << 10
 HEADERS: Final = 100

@@ -4,12 +4,12 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Final, Protocol
 
-from infra.logs.telling import Lines
-from infra.settings import Serving
-from serving.http.connections.admission import Admission
-from serving.http.connections.pace import Pace
-from serving.http.connections.request_turns import Starts
-from serving.http.metrics import Metrics
+from tandem.infra.logs.telling import Lines
+from tandem.infra.settings import Serving
+from tandem.serving.http.connections.admission import Admission
+from tandem.serving.http.connections.pace import Pace
+from tandem.serving.http.connections.request_turns import Starts
+from tandem.serving.http.metrics import Metrics
 
 SPARE: Final = 1024
 """Connections beyond the bounds that wait for a refusal: a client that is refused at once comes back at once."""

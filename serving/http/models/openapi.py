@@ -2,10 +2,10 @@
 
 from typing import Any, Final
 
-from serving.http.models.problem import Problem
-from serving.http.operations.part_states import HEADER
-from serving.http.protocol import problem
-from serving.http.protocol.media_types import ARROW, CSV, NDJSON
+from tandem.serving.http.models.problem import Problem
+from tandem.serving.http.operations.part_states import HEADER
+from tandem.serving.http.protocol import problem
+from tandem.serving.http.protocol.media_types import ARROW, CSV, NDJSON
 
 _WHY: Final = {
     400: "The request is invalid; `detail` explains what is expected.",

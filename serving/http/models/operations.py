@@ -4,7 +4,7 @@ from typing import Any
 
 from pydantic import BaseModel, ConfigDict, Field, StrictInt
 
-from serving.http.models.values import Line, Place
+from tandem.serving.http.models.values import Line, Place
 
 
 class ViewDiff(BaseModel):

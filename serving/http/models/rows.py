@@ -4,10 +4,10 @@ from typing import Any
 
 from pydantic import BaseModel, ConfigDict, Field, StrictBool, StrictFloat, StrictInt, StrictStr
 
-from serving.http.answers.key_lookup import Scalar
-from serving.http.models.values import Place, Row
-from serving.read.provenance import Layer
-from views import exactness
+from tandem.serving.http.answers.key_lookup import Scalar
+from tandem.serving.http.models.values import Place, Row
+from tandem.serving.read.provenance import Layer
+from tandem.views import exactness
 
 
 class Reason(BaseModel):

@@ -4,8 +4,8 @@ from typing import Annotated, Any
 
 from pydantic import BaseModel, ConfigDict, Field, StrictBool, StrictInt
 
-from serving.http.models.values import Line
-from serving.http.operations.runs import Command, Run, State
+from tandem.serving.http.models.values import Line
+from tandem.serving.http.operations.runs import Command, Run, State
 
 Number = Annotated[StrictInt, Field(ge=1, lt=2**31)]
 Gate = Annotated[

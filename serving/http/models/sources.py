@@ -2,7 +2,7 @@
 
 from pydantic import BaseModel, Field
 
-from serving.http.models.values import Place
+from tandem.serving.http.models.values import Place
 
 
 class LogState(BaseModel):

@@ -2,9 +2,9 @@
 
 from pydantic import BaseModel, Field
 
-from serving.http.models.sources import SourceState
-from serving.http.models.views import ViewState
-from serving.status.part_state import STATES
+from tandem.serving.http.models.sources import SourceState
+from tandem.serving.http.models.views import ViewState
+from tandem.serving.status.part_state import STATES
 
 
 class StandingRelease(BaseModel):

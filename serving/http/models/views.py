@@ -2,8 +2,8 @@
 
 from pydantic import BaseModel, Field
 
-from serving.http.models.rows import Reason
-from serving.http.models.values import Place
+from tandem.serving.http.models.rows import Reason
+from tandem.serving.http.models.values import Place
 
 
 class Column(BaseModel):

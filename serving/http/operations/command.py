@@ -6,9 +6,9 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Final
 
-from infra.process.bounded_child import Child
-from infra.storage.resolve import VARIABLES
-from serving.access.rights import Principal
+from tandem.infra.process.bounded_child import Child
+from tandem.infra.storage.resolve import VARIABLES
+from tandem.serving.access.rights import Principal
 
 MOST_BYTES: Final = 1 << 20
 """Larger documents are refused."""

@@ -10,14 +10,14 @@ from typing import Final
 
 from structlog.typing import FilteringBoundLogger
 
-from infra.settings import Settings
-from serving.http.answers.lane import Lane
-from serving.read.snapshot import Snapshot
-from serving.status.backlog_age import BacklogAge
-from serving.status.log_ends import LogEnd, log_ends
-from serving.status.part_signs import part_states
-from serving.status.part_state import NEEDED, SPEED, PartState, unknown
-from serving.status.ttl_cache import TtlCache
+from tandem.infra.settings import Settings
+from tandem.serving.http.answers.lane import Lane
+from tandem.serving.read.snapshot import Snapshot
+from tandem.serving.status.backlog_age import BacklogAge
+from tandem.serving.status.log_ends import LogEnd, log_ends
+from tandem.serving.status.part_signs import part_states
+from tandem.serving.status.part_state import NEEDED, SPEED, PartState, unknown
+from tandem.serving.status.ttl_cache import TtlCache
 
 HEADER: Final = "Tandem-Parts"
 """The header that every answer has: a dictionary of parts, each with its state and since when (RFC 9651)."""

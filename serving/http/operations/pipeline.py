@@ -5,19 +5,19 @@ from dataclasses import dataclass, field, replace
 from datetime import datetime
 from typing import Final
 
-from infra.settings import Settings
-from ledger.delta.addresses import Tables
-from ledger.log.retention import UntilLoss
-from ledger.publish import releases
-from ledger.publish.publications import Publication
-from serving.status.hot_tails import HotTailState, hot_tails
-from serving.status.log_ends import LogEnd, log_ends
-from serving.status.positions import Archived, archived
-from serving.status.retention import unarchived
-from serving.status.standing_releases import StandingRelease, standing_releases
-from serving.status.ttl_cache import TtlCache
-from views.errors import said_by
-from views.source.source import Source
+from tandem.infra.settings import Settings
+from tandem.ledger.delta.addresses import Tables
+from tandem.ledger.log.retention import UntilLoss
+from tandem.ledger.publish import releases
+from tandem.ledger.publish.publications import Publication
+from tandem.serving.status.hot_tails import HotTailState, hot_tails
+from tandem.serving.status.log_ends import LogEnd, log_ends
+from tandem.serving.status.positions import Archived, archived
+from tandem.serving.status.retention import unarchived
+from tandem.serving.status.standing_releases import StandingRelease, standing_releases
+from tandem.serving.status.ttl_cache import TtlCache
+from tandem.views.errors import said_by
+from tandem.views.source.source import Source
 
 _KEPT_S: Final = 3.0
 _PATIENCE_S: Final = 0.8

@@ -4,9 +4,9 @@ from dataclasses import dataclass, field
 
 from structlog.typing import FilteringBoundLogger
 
-from serving.http.metrics import Metrics
-from serving.read.outcome import Failed
-from serving.read.snapshot import Snapshot
+from tandem.serving.http.metrics import Metrics
+from tandem.serving.read.outcome import Failed
+from tandem.serving.read.snapshot import Snapshot
 
 
 @dataclass

@@ -6,10 +6,10 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from infra.logs.telling import without
-from serving.access.rights import Principal
-from serving.http.operations.command import Tandem, document_of
-from serving.http.protocol.problem import Problem
+from tandem.infra.logs.telling import without
+from tandem.serving.access.rights import Principal
+from tandem.serving.http.operations.command import Tandem, document_of
+from tandem.serving.http.protocol.problem import Problem
 
 _LINES = 20
 

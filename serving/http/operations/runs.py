@@ -12,11 +12,11 @@ from uuid import uuid4
 
 from structlog.typing import FilteringBoundLogger
 
-from infra.logs.telling import without
-from infra.process.bounded_child import Child
-from serving.access.rights import Principal
-from serving.http.operations.command import MOST_BYTES, Tandem, document_of
-from views.errors import TandemError
+from tandem.infra.logs.telling import without
+from tandem.infra.process.bounded_child import Child
+from tandem.serving.access.rights import Principal
+from tandem.serving.http.operations.command import MOST_BYTES, Tandem, document_of
+from tandem.views.errors import TandemError
 
 Command = Literal["plan", "apply", "promote", "rollback", "retire", "resume"]
 

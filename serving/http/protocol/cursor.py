@@ -9,7 +9,7 @@ from typing import Annotated, Final
 import msgspec
 from msgspec import Meta
 
-from serving.read.selection import BadSelection
+from tandem.serving.read.selection import BadSelection
 
 _LONGEST: Final = 400
 

@@ -2,7 +2,7 @@
 
 | format       | rows                                              | provenance                          |
 | ------------ | ------------------------------------------------- | ----------------------------------- |
-| JSON         | as views.kernel.rows writes them, in one document | in the document                     |
+| JSON         | as tandem.views.kernel.rows writes them, in one document | in the document                     |
 | NDJSON       | the same, one per line                            | headers                             |
 | CSV          | the same; texts in quotes, NULL as nothing        | headers                             |
 | Arrow stream | typed, with kind, unit and doc of each column     | headers, and the schema's metadata  |
@@ -23,13 +23,13 @@ from typing import Any, Final
 import msgspec
 import pyarrow as pa
 
-from serving.http.protocol.media_types import ARROW, CSV, JSON, MEDIA, NDJSON
-from serving.http.protocol.problem import Problem
-from serving.read.provenance import Provenance
-from serving.read.touched_rows import marked
-from views.exactness import Name
-from views.instant import utc_text
-from views.kernel.rows import written
+from tandem.serving.http.protocol.media_types import ARROW, CSV, JSON, MEDIA, NDJSON
+from tandem.serving.http.protocol.problem import Problem
+from tandem.serving.read.provenance import Provenance
+from tandem.serving.read.touched_rows import marked
+from tandem.views.exactness import Name
+from tandem.views.instant import utc_text
+from tandem.views.kernel.rows import written
 
 FORMULAS: Final = ("=", "+", "-", "@", "\t", "\r", "\n", "\uff1d", "\uff0b", "\uff0d", "\uff20")
 """Beginnings that spreadsheets take for a formula's; the last four are full-width forms, which some treat alike."""

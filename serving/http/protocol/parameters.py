@@ -6,7 +6,7 @@ from typing import Annotated, Any, Final
 from fastapi import Path, Query
 from pydantic import BaseModel, ConfigDict
 
-from serving.read.provenance import Layer
+from tandem.serving.read.provenance import Layer
 
 KEYS: Final = "key."
 """The prefix of parameters that are values of a view's keys."""

@@ -27,10 +27,10 @@ from fastapi.exceptions import RequestValidationError
 from starlette.exceptions import HTTPException
 from starlette.responses import Response
 
-from views.errors import TandemError
+from tandem.views.errors import TandemError
 
 if TYPE_CHECKING:
-    from serving.access.rights import Principal
+    from tandem.serving.access.rights import Principal
 
 MEDIA = "application/problem+json"
 WITHHELD = "the server cannot answer now; `/status` shows the reason to a token that is not restricted to rows"

@@ -7,7 +7,7 @@ from typing import Any, Final
 
 from fastapi import Request
 
-from serving.http.protocol.problem import Problem
+from tandem.serving.http.protocol.problem import Problem
 
 _DIGITS: Final = 400
 """More digits than any number of JSON needs; Python's time for longer ones grows with the square of their length."""

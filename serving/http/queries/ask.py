@@ -4,17 +4,17 @@ from dataclasses import dataclass
 
 from fastapi import Request
 
-from serving.access.rights import Principal
-from serving.http.answers.cache import Answer, AnswerCache, NeedsCode
-from serving.http.answers.lane import Lane
-from serving.http.protocol import cursor as cursors
-from serving.http.protocol.parameters import RowParameters, RowsParameters
-from serving.http.queries.parse import parse_measures, question_of
-from serving.http.queries.permitted_views import view_for
-from serving.http.requests.freshness import ask_fresh
-from serving.http.requests.server import lane_of, principal_of, server_of
-from serving.read.past_publication import live_at
-from serving.read.selection import BadSelection, parse_time
+from tandem.serving.access.rights import Principal
+from tandem.serving.http.answers.cache import Answer, AnswerCache, NeedsCode
+from tandem.serving.http.answers.lane import Lane
+from tandem.serving.http.protocol import cursor as cursors
+from tandem.serving.http.protocol.parameters import RowParameters, RowsParameters
+from tandem.serving.http.queries.parse import parse_measures, question_of
+from tandem.serving.http.queries.permitted_views import view_for
+from tandem.serving.http.requests.freshness import ask_fresh
+from tandem.serving.http.requests.server import lane_of, principal_of, server_of
+from tandem.serving.read.past_publication import live_at
+from tandem.serving.read.selection import BadSelection, parse_time
 
 
 @dataclass(frozen=True)

@@ -5,9 +5,9 @@ from dataclasses import replace
 
 import pyarrow as pa
 
-from serving.access.rights import Principal
-from serving.http.models.rows import Reason
-from serving.http.models.sources import (
+from tandem.serving.access.rights import Principal
+from tandem.serving.http.models.rows import Reason
+from tandem.serving.http.models.sources import (
     ArchiveState,
     EventField,
     GapState,
@@ -17,28 +17,28 @@ from serving.http.models.sources import (
     SourceState,
     UntilLossState,
 )
-from serving.http.models.status import Part, StandingRelease
-from serving.http.models.views import Column, ViewDescribed, ViewState, ViewSummary
-from serving.http.operations.pipeline import Log, Stored
-from serving.http.protocol.problem import WITHHELD
-from serving.http.queries.permitted_sources import open_to, read_of
-from serving.read.provenance import written
-from serving.read.snapshot import Snapshot
-from serving.status.gaps import gap_document
-from serving.status.part_state import PartState
-from views.exactness import of_measures
-from views.instant import utc_text
-from views.measures.count import Count
-from views.measures.filtered import Filtered
-from views.measures.measure import Measure
-from views.measures.total import Total
-from views.project.project import Project
-from views.source.decoder import decoder_name
-from views.source.event import Field, event_fields
-from views.source.record_filter import ByHeader
-from views.source.source import IDEMPOTENCY_KEY, Source
-from views.source.value_types import kind_of
-from views.view import View, answer_schema
+from tandem.serving.http.models.status import Part, StandingRelease
+from tandem.serving.http.models.views import Column, ViewDescribed, ViewState, ViewSummary
+from tandem.serving.http.operations.pipeline import Log, Stored
+from tandem.serving.http.protocol.problem import WITHHELD
+from tandem.serving.http.queries.permitted_sources import open_to, read_of
+from tandem.serving.read.provenance import written
+from tandem.serving.read.snapshot import Snapshot
+from tandem.serving.status.gaps import gap_document
+from tandem.serving.status.part_state import PartState
+from tandem.views.exactness import of_measures
+from tandem.views.instant import utc_text
+from tandem.views.measures.count import Count
+from tandem.views.measures.filtered import Filtered
+from tandem.views.measures.measure import Measure
+from tandem.views.measures.total import Total
+from tandem.views.project.project import Project
+from tandem.views.source.decoder import decoder_name
+from tandem.views.source.event import Field, event_fields
+from tandem.views.source.record_filter import ByHeader
+from tandem.views.source.source import IDEMPOTENCY_KEY, Source
+from tandem.views.source.value_types import kind_of
+from tandem.views.view import View, answer_schema
 
 
 def summary(view: View) -> ViewSummary:

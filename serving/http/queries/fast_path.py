@@ -7,16 +7,16 @@ from typing import Final
 
 import msgspec
 
-from serving.http.answers.code_lane import needs_code
-from serving.http.protocol.etags import has
-from serving.http.protocol.media_types import JSON
-from serving.http.protocol.parameters import KEYS, key_texts
-from serving.http.queries.parse import columns, one_row, parse_measures
-from serving.http.queries.respond import entity_of
-from serving.http.requests.direct import LookUp, Row
-from serving.http.requests.server import Server
-from views.exactness import MARK
-from views.instant import microseconds
+from tandem.serving.http.answers.code_lane import needs_code
+from tandem.serving.http.protocol.etags import has
+from tandem.serving.http.protocol.media_types import JSON
+from tandem.serving.http.protocol.parameters import KEYS, key_texts
+from tandem.serving.http.queries.parse import columns, one_row, parse_measures
+from tandem.serving.http.queries.respond import entity_of
+from tandem.serving.http.requests.direct import LookUp, Row
+from tandem.serving.http.requests.server import Server
+from tandem.views.exactness import MARK
+from tandem.views.instant import microseconds
 
 _ONCE: Final = frozenset({"window", "measures"})
 

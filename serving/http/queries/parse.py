@@ -7,15 +7,15 @@ from typing import Any, NamedTuple
 
 import pyarrow as pa
 
-from serving.access.rights import Principal
-from serving.http.answers.question import Order, Question, digest_of, outside
-from serving.http.models.rows import Lookup
-from serving.http.protocol.parameters import RowParameters, RowsParameters
-from serving.http.protocol.problem import Problem
-from serving.read.provenance import Layer
-from serving.read.selection import BadSelection, parse_between, parse_keys, parse_window, select
-from views.errors import listed
-from views.view import View, answer_schema, state_schema
+from tandem.serving.access.rights import Principal
+from tandem.serving.http.answers.question import Order, Question, digest_of, outside
+from tandem.serving.http.models.rows import Lookup
+from tandem.serving.http.protocol.parameters import RowParameters, RowsParameters
+from tandem.serving.http.protocol.problem import Problem
+from tandem.serving.read.provenance import Layer
+from tandem.serving.read.selection import BadSelection, parse_between, parse_keys, parse_window, select
+from tandem.views.errors import listed
+from tandem.views.view import View, answer_schema, state_schema
 
 
 def question_of(

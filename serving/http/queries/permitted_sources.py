@@ -2,13 +2,13 @@
 
 from collections.abc import Mapping
 
-from serving.access.rights import Principal
-from serving.http.protocol.problem import Problem
-from serving.http.queries.permitted_views import readable
-from views.errors import listed
-from views.project.project import Project
-from views.source.source import Source
-from views.view import View
+from tandem.serving.access.rights import Principal
+from tandem.serving.http.protocol.problem import Problem
+from tandem.serving.http.queries.permitted_views import readable
+from tandem.views.errors import listed
+from tandem.views.project.project import Project
+from tandem.views.source.source import Source
+from tandem.views.view import View
 
 
 def known(project: Project, principal: Principal) -> dict[str, Source]:

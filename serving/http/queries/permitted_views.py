@@ -2,10 +2,10 @@
 
 from collections.abc import Mapping
 
-from serving.access.rights import Principal
-from serving.http.protocol.problem import Problem
-from views.errors import listed
-from views.view import View
+from tandem.serving.access.rights import Principal
+from tandem.serving.http.protocol.problem import Problem
+from tandem.views.errors import listed
+from tandem.views.view import View
 
 
 def readable(views: Mapping[str, View], principal: Principal) -> dict[str, View]:

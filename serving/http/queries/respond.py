@@ -6,17 +6,17 @@ from typing import Any, Final
 
 from fastapi import Request, Response
 
-from serving.http.protocol import cursor as cursors
-from serving.http.protocol.cursor import Cursor
-from serving.http.protocol.etags import has
-from serving.http.protocol.formats import Page, accepted, headers_of, provenance, refuse_other, rendered
-from serving.http.protocol.media_types import JSON
-from serving.http.protocol.problem import Problem
-from serving.http.queries.ask import Found
-from serving.http.queries.parse import columns
-from serving.http.requests import audit_log
-from serving.http.requests.server import principal_of, server_of
-from serving.read.touched_rows import split
+from tandem.serving.http.protocol import cursor as cursors
+from tandem.serving.http.protocol.cursor import Cursor
+from tandem.serving.http.protocol.etags import has
+from tandem.serving.http.protocol.formats import Page, accepted, headers_of, provenance, refuse_other, rendered
+from tandem.serving.http.protocol.media_types import JSON
+from tandem.serving.http.protocol.problem import Problem
+from tandem.serving.http.queries.ask import Found
+from tandem.serving.http.queries.parse import columns
+from tandem.serving.http.requests import audit_log
+from tandem.serving.http.requests.server import principal_of, server_of
+from tandem.serving.read.touched_rows import split
 
 _RENDERED_HERE: Final = 100
 """Up to this many rows are rendered in the event loop's own thread: handing them to another thread takes longer."""

@@ -13,7 +13,7 @@ from typing import Final
 from fastapi import Request
 from starlette.requests import ClientDisconnect
 
-from serving.access.sealed_text import Seal
+from tandem.serving.access.sealed_text import Seal
 
 _LONGEST_NAME: Final = 200
 _REFUSED: Final = 400

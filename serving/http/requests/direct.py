@@ -15,16 +15,16 @@ from urllib.parse import parse_qsl
 
 from starlette.types import Scope
 
-from serving.access.rights import Principal
-from serving.http.connections.at_once import Answer
-from serving.http.protocol.media_types import JSON
-from serving.http.protocol.problem import Problem
-from serving.http.requests import audit_log
-from serving.http.requests.gate import Gated, bearer
-from serving.http.requests.proper import improper
-from serving.http.requests.records import PARTS, record
-from serving.http.requests.server import LARGE, Server
-from views.errors import TandemError
+from tandem.serving.access.rights import Principal
+from tandem.serving.http.connections.at_once import Answer
+from tandem.serving.http.protocol.media_types import JSON
+from tandem.serving.http.protocol.problem import Problem
+from tandem.serving.http.requests import audit_log
+from tandem.serving.http.requests.gate import Gated, bearer
+from tandem.serving.http.requests.proper import improper
+from tandem.serving.http.requests.records import PARTS, record
+from tandem.serving.http.requests.server import LARGE, Server
+from tandem.views.errors import TandemError
 
 Pairs = list[tuple[str, str]]
 

@@ -6,15 +6,15 @@ from collections.abc import Awaitable, Callable, Collection
 from datetime import datetime
 from typing import Final, TypeVar
 
-from ledger.log.positions import Position, distance
-from serving.http.answers.cache import AnswerCache
-from serving.http.answers.lane import Lane
-from serving.http.protocol.problem import Problem
-from serving.http.requests.server import Server
-from serving.read.selection import parse_position, parse_span
-from serving.read.snapshot import Snapshot
-from serving.status.part_state import NEEDED
-from views.view import View
+from tandem.ledger.log.positions import Position, distance
+from tandem.serving.http.answers.cache import AnswerCache
+from tandem.serving.http.answers.lane import Lane
+from tandem.serving.http.protocol.problem import Problem
+from tandem.serving.http.requests.server import Server
+from tandem.serving.read.selection import parse_position, parse_span
+from tandem.serving.read.snapshot import Snapshot
+from tandem.serving.status.part_state import NEEDED
+from tandem.views.view import View
 
 T = TypeVar("T")
 Holds = Callable[[Snapshot, datetime], bool]

@@ -14,13 +14,13 @@ from fastapi.dependencies.utils import get_flat_params
 from fastapi.params import Header, Path
 from fastapi.routing import APIRoute, iter_route_contexts
 
-from serving.access.rights import VERBS, Principal, Verb
-from serving.http.protocol.parameters import KEYS
-from serving.http.protocol.problem import Problem
-from serving.http.protocol.strict_json import StrictRequest
-from serving.http.requests import audit_log
-from serving.http.requests.server import LARGE, Server, held_by, principal_of, server_of
-from views.errors import TandemError, listed
+from tandem.serving.access.rights import VERBS, Principal, Verb
+from tandem.serving.http.protocol.parameters import KEYS
+from tandem.serving.http.protocol.problem import Problem
+from tandem.serving.http.protocol.strict_json import StrictRequest
+from tandem.serving.http.requests import audit_log
+from tandem.serving.http.requests.server import LARGE, Server, held_by, principal_of, server_of
+from tandem.views.errors import TandemError, listed
 
 Needs = Verb | Literal["known", "open"]
 NEEDS: Final = (*VERBS, "known", "open")

@@ -5,12 +5,12 @@ from typing import Final
 
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from serving.http.connections.bounded_protocol import connection_of
-from serving.http.protocol.problem import Problem, defect, response
-from serving.http.requests.direct import Direct
-from serving.http.requests.proper import improper
-from serving.http.requests.records import PARTS, record
-from serving.http.requests.server import Server
+from tandem.serving.http.connections.bounded_protocol import connection_of
+from tandem.serving.http.protocol.problem import Problem, defect, response
+from tandem.serving.http.requests.direct import Direct
+from tandem.serving.http.requests.proper import improper
+from tandem.serving.http.requests.records import PARTS, record
+from tandem.serving.http.requests.server import Server
 
 _NO_SNIFF: Final = (b"x-content-type-options", b"nosniff")
 _CACHING: Final = (b"cache-control", b"private, no-cache")

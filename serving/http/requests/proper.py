@@ -6,7 +6,7 @@ from urllib.parse import unquote_to_bytes
 
 from starlette.types import Scope
 
-from serving.http.protocol.problem import Problem
+from tandem.serving.http.protocol.problem import Problem
 
 _URL: Final = 16 << 10
 _HEADERS: Final = 32 << 10

@@ -7,9 +7,9 @@ from typing import Final
 
 from starlette.types import Scope
 
-from serving.http.operations.part_states import HEADER
-from serving.http.requests.audit_log import Inquiry, outcome
-from serving.http.requests.server import Server
+from tandem.serving.http.operations.part_states import HEADER
+from tandem.serving.http.requests.audit_log import Inquiry, outcome
+from tandem.serving.http.requests.server import Server
 
 PARTS: Final = HEADER.lower().encode()
 """The header with the states of the parts. They are in no body, which has a tag: the same snapshot has the same bytes, whatever

@@ -9,26 +9,26 @@ from typing import Final, TypeVar, cast
 from fastapi import Request
 from structlog.typing import FilteringBoundLogger
 
-from infra.logs.telling import Lines
-from infra.settings import Serving
-from ledger.delta.addresses import Tables
-from serving.access.authentication import Identities
-from serving.access.fair_pool import FairPool
-from serving.access.invalid_tokens import Failures
-from serving.access.limits import Limits
-from serving.access.rights import Principal
-from serving.access.sealed_text import Seal
-from serving.access.shares import Shares
-from serving.code.server_definitions import DescribedDefinitions
-from serving.http.answers.code_lane import CodeLane, needs_code
-from serving.http.answers.lane import Lane
-from serving.http.answers.sql_statements import Statements
-from serving.http.metrics import Metrics
-from serving.http.operations.part_states import Parts
-from serving.http.operations.pipeline import Pipeline
-from serving.http.operations.redecode import Redecode
-from serving.http.operations.runs import Runs
-from serving.ingest.gateway import Gateway
+from tandem.infra.logs.telling import Lines
+from tandem.infra.settings import Serving
+from tandem.ledger.delta.addresses import Tables
+from tandem.serving.access.authentication import Identities
+from tandem.serving.access.fair_pool import FairPool
+from tandem.serving.access.invalid_tokens import Failures
+from tandem.serving.access.limits import Limits
+from tandem.serving.access.rights import Principal
+from tandem.serving.access.sealed_text import Seal
+from tandem.serving.access.shares import Shares
+from tandem.serving.code.server_definitions import DescribedDefinitions
+from tandem.serving.http.answers.code_lane import CodeLane, needs_code
+from tandem.serving.http.answers.lane import Lane
+from tandem.serving.http.answers.sql_statements import Statements
+from tandem.serving.http.metrics import Metrics
+from tandem.serving.http.operations.part_states import Parts
+from tandem.serving.http.operations.pipeline import Pipeline
+from tandem.serving.http.operations.redecode import Redecode
+from tandem.serving.http.operations.runs import Runs
+from tandem.serving.ingest.gateway import Gateway
 
 T = TypeVar("T")
 

@@ -1,6 +1,6 @@
 """The routes, one file per resource."""
 
-from serving.http.routes import (
+from tandem.serving.http.routes import (
     audits,
     changes,
     events,

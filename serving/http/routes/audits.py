@@ -4,15 +4,15 @@ from typing import Annotated
 
 from fastapi import APIRouter, Query, Request
 
-from ledger.publish import audits as stored
-from serving.http.models.openapi import problems
-from serving.http.models.operations import Audited, Audits
-from serving.http.protocol.problem import Problem
-from serving.http.queries.permitted_views import may_see, readable
-from serving.http.requests.gate import Gated
-from serving.http.requests.server import principal_of, server_of
-from serving.status.audits import document_of
-from views.errors import listed
+from tandem.ledger.publish import audits as stored
+from tandem.serving.http.models.openapi import problems
+from tandem.serving.http.models.operations import Audited, Audits
+from tandem.serving.http.protocol.problem import Problem
+from tandem.serving.http.queries.permitted_views import may_see, readable
+from tandem.serving.http.requests.gate import Gated
+from tandem.serving.http.requests.server import principal_of, server_of
+from tandem.serving.status.audits import document_of
+from tandem.views.errors import listed
 
 Of = Annotated[str | None, Query(alias="view", description="Only audits of this view.", max_length=200)]
 Limit = Annotated[int, Query(ge=1, le=2000, description="Maximum number of audits.")]

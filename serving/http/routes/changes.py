@@ -9,23 +9,23 @@ import pyarrow as pa
 from fastapi import APIRouter, Header, Request
 from fastapi.responses import StreamingResponse
 
-from serving.access.rights import Principal
-from serving.changes import Changes, Token, TokenGone, Watch, watch
-from serving.http.answers.cache import AnswerCache
-from serving.http.answers.lane import Lane
-from serving.http.models.openapi import problems
-from serving.http.protocol.formats import provenance, rows_of
-from serving.http.protocol.parameters import Since, View
-from serving.http.protocol.problem import Problem
-from serving.http.queries.permitted_views import view_for
-from serving.http.requests import audit_log
-from serving.http.requests.audit_log import Inquiry
-from serving.http.requests.gate import UNREAD, Gated
-from serving.http.requests.server import LARGE, Server, held_by, lane_of, principal_of, server_of
-from serving.memory.store import Pinned, Store
-from serving.read.selection import ALWAYS, BadSelection, Selection
-from serving.read.touched_rows import any_touched, marked, split
-from views.errors import TandemError
+from tandem.serving.access.rights import Principal
+from tandem.serving.changes import Changes, Token, TokenGone, Watch, watch
+from tandem.serving.http.answers.cache import AnswerCache
+from tandem.serving.http.answers.lane import Lane
+from tandem.serving.http.models.openapi import problems
+from tandem.serving.http.protocol.formats import provenance, rows_of
+from tandem.serving.http.protocol.parameters import Since, View
+from tandem.serving.http.protocol.problem import Problem
+from tandem.serving.http.queries.permitted_views import view_for
+from tandem.serving.http.requests import audit_log
+from tandem.serving.http.requests.audit_log import Inquiry
+from tandem.serving.http.requests.gate import UNREAD, Gated
+from tandem.serving.http.requests.server import LARGE, Server, held_by, lane_of, principal_of, server_of
+from tandem.serving.memory.store import Pinned, Store
+from tandem.serving.read.selection import ALWAYS, BadSelection, Selection
+from tandem.serving.read.touched_rows import any_touched, marked, split
+from tandem.views.errors import TandemError
 
 _STREAM: Final = "text/event-stream"
 _EVENT: Final = 'id: TOKEN\nevent: rows\ndata: {"rows":[{"page":"/a","n":3}],"gone":[],"provenance":{}}\n\n'

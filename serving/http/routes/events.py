@@ -7,23 +7,23 @@ from typing import TYPE_CHECKING, Annotated, Any, Final
 import msgspec
 from fastapi import APIRouter, Header, Query, Request
 
-from infra.kafka import Appended, NoBroker, NoTopic, OtherPartitioner, Outcome, Topic
-from ledger.log.positions import Position
-from serving.http.models import events as documents
-from serving.http.models.openapi import problems
-from serving.http.protocol.parameters import Source as SourceName
-from serving.http.protocol.problem import Problem
-from serving.http.queries.permitted_sources import open_to, source_for
-from serving.http.requests.gate import Gated
-from serving.http.requests.server import Server, principal_of, server_of
-from serving.ingest import new_records
-from serving.ingest.gateway import NoRoom, Room
-from serving.ingest.new_records import Target
-from serving.ingest.request_body import MEDIA, values
-from views.document.described_definitions import decoded_elsewhere
+from tandem.infra.kafka import Appended, NoBroker, NoTopic, OtherPartitioner, Outcome, Topic
+from tandem.ledger.log.positions import Position
+from tandem.serving.http.models import events as documents
+from tandem.serving.http.models.openapi import problems
+from tandem.serving.http.protocol.parameters import Source as SourceName
+from tandem.serving.http.protocol.problem import Problem
+from tandem.serving.http.queries.permitted_sources import open_to, source_for
+from tandem.serving.http.requests.gate import Gated
+from tandem.serving.http.requests.server import Server, principal_of, server_of
+from tandem.serving.ingest import new_records
+from tandem.serving.ingest.gateway import NoRoom, Room
+from tandem.serving.ingest.new_records import Target
+from tandem.serving.ingest.request_body import MEDIA, values
+from tandem.views.document.described_definitions import decoded_elsewhere
 
 if TYPE_CHECKING:
-    from views.source.offset_ranges import Partition
+    from tandem.views.source.offset_ranges import Partition
 
 _EVENT: Final = '{"page":"/a","moment":"2026-11-01T12:00:00Z","bytes":512,"price":"0.10"}'
 _BODY: Final[dict[str, Any]] = {

@@ -3,13 +3,13 @@
 from fastapi import APIRouter
 from starlette.requests import Request
 
-from serving.http.models.openapi import problems
-from serving.http.models.status import Health
-from serving.http.protocol.problem import Problem
-from serving.http.requests.gate import Gated
-from serving.http.requests.server import Server, server_of
-from serving.read.outcome import Failed, ReadFailed
-from serving.read.reader import refusal
+from tandem.serving.http.models.openapi import problems
+from tandem.serving.http.models.status import Health
+from tandem.serving.http.protocol.problem import Problem
+from tandem.serving.http.requests.gate import Gated
+from tandem.serving.http.requests.server import Server, server_of
+from tandem.serving.read.outcome import Failed, ReadFailed
+from tandem.serving.read.reader import refusal
 
 router = APIRouter(route_class=Gated, tags=["health"])
 

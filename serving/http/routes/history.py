@@ -5,14 +5,14 @@ from typing import Annotated, Any
 
 from fastapi import APIRouter, Query, Request
 
-from serving.access.rights import Principal
-from serving.http.models.openapi import problems
-from serving.http.models.operations import History, Published
-from serving.http.queries.permitted_views import may_see, readable
-from serving.http.requests.gate import Gated
-from serving.http.requests.server import principal_of, server_of
-from serving.status.history import documents
-from views.view import View
+from tandem.serving.access.rights import Principal
+from tandem.serving.http.models.openapi import problems
+from tandem.serving.http.models.operations import History, Published
+from tandem.serving.http.queries.permitted_views import may_see, readable
+from tandem.serving.http.requests.gate import Gated
+from tandem.serving.http.requests.server import principal_of, server_of
+from tandem.serving.status.history import documents
+from tandem.views.view import View
 
 Limit = Annotated[int, Query(ge=1, le=1000, description="Maximum number of publications.")]
 

@@ -6,20 +6,20 @@ from hashlib import sha256
 import numpy as np
 from fastapi import APIRouter, Request, Response
 
-from serving.http.answers.cache import AnswerCache
-from serving.http.answers.key_lookup import matched, visible, wanted
-from serving.http.models.openapi import rows as documented
-from serving.http.models.rows import Looked, Lookup
-from serving.http.protocol.parameters import Escaped, MinPosition, View
-from serving.http.protocol.problem import Problem
-from serving.http.queries.ask import Found
-from serving.http.queries.parse import lookup_question, parse_measures
-from serving.http.queries.permitted_views import view_for
-from serving.http.queries.respond import respond
-from serving.http.requests.freshness import ask_fresh
-from serving.http.requests.gate import Gated
-from serving.http.requests.server import lane_of, principal_of, server_of
-from serving.read.touched_rows import any_touched, split
+from tandem.serving.http.answers.cache import AnswerCache
+from tandem.serving.http.answers.key_lookup import matched, visible, wanted
+from tandem.serving.http.models.openapi import rows as documented
+from tandem.serving.http.models.rows import Looked, Lookup
+from tandem.serving.http.protocol.parameters import Escaped, MinPosition, View
+from tandem.serving.http.protocol.problem import Problem
+from tandem.serving.http.queries.ask import Found
+from tandem.serving.http.queries.parse import lookup_question, parse_measures
+from tandem.serving.http.queries.permitted_views import view_for
+from tandem.serving.http.queries.respond import respond
+from tandem.serving.http.requests.freshness import ask_fresh
+from tandem.serving.http.requests.gate import Gated
+from tandem.serving.http.requests.server import lane_of, principal_of, server_of
+from tandem.serving.read.touched_rows import any_touched, split
 
 router = APIRouter(route_class=Gated, tags=["rows"])
 

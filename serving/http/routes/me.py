@@ -2,11 +2,11 @@
 
 from fastapi import APIRouter, Request
 
-from serving.http.models.me import Me
-from serving.http.models.openapi import problems
-from serving.http.requests.gate import Gated
-from serving.http.requests.server import principal_of, server_of
-from views.instant import utc_text
+from tandem.serving.http.models.me import Me
+from tandem.serving.http.models.openapi import problems
+from tandem.serving.http.requests.gate import Gated
+from tandem.serving.http.requests.server import principal_of, server_of
+from tandem.views.instant import utc_text
 
 router = APIRouter(route_class=Gated, tags=["health"])
 

@@ -2,11 +2,11 @@
 
 from fastapi import APIRouter, Request, Response
 
-from serving.http import metrics as figures
-from serving.http.models.openapi import problems
-from serving.http.protocol.problem import Problem
-from serving.http.requests.gate import Gated
-from serving.http.requests.server import principal_of, server_of
+from tandem.serving.http import metrics as figures
+from tandem.serving.http.models.openapi import problems
+from tandem.serving.http.protocol.problem import Problem
+from tandem.serving.http.requests.gate import Gated
+from tandem.serving.http.requests.server import principal_of, server_of
 
 router = APIRouter(route_class=Gated, tags=["health"])
 

@@ -4,10 +4,10 @@ from typing import Annotated
 
 from fastapi import APIRouter, Path, Request, Response
 
-from serving.http.protocol.etags import has
-from serving.http.protocol.problem import Problem
-from serving.http.protocol.static_files import INDEX, POLICY, page_file
-from serving.http.requests.gate import Gated
+from tandem.serving.http.protocol.etags import has
+from tandem.serving.http.protocol.problem import Problem
+from tandem.serving.http.protocol.static_files import INDEX, POLICY, page_file
+from tandem.serving.http.requests.gate import Gated
 
 router = APIRouter(route_class=Gated)
 

@@ -4,19 +4,19 @@ from typing import Annotated, Any, Final
 
 from fastapi import APIRouter, Path, Query, Request
 
-from ledger.delta.addresses import Tables
-from ledger.log import archive_runs
-from ledger.publish import publications, releases
-from serving.http.models.openapi import problems
-from serving.http.models.operations import Quarantine, Quarantined, Retried, Retry
-from serving.http.protocol.problem import Problem
-from serving.http.requests.gate import Gated
-from serving.http.requests.server import principal_of, server_of
-from serving.read.outcome import ReadFailed
-from serving.status.positions import archived
-from serving.status.quarantine import After, rejects
-from views.errors import listed
-from views.instant import utc_text
+from tandem.ledger.delta.addresses import Tables
+from tandem.ledger.log import archive_runs
+from tandem.ledger.publish import publications, releases
+from tandem.serving.http.models.openapi import problems
+from tandem.serving.http.models.operations import Quarantine, Quarantined, Retried, Retry
+from tandem.serving.http.protocol.problem import Problem
+from tandem.serving.http.requests.gate import Gated
+from tandem.serving.http.requests.server import principal_of, server_of
+from tandem.serving.read.outcome import ReadFailed
+from tandem.serving.status.positions import archived
+from tandem.serving.status.quarantine import After, rejects
+from tandem.views.errors import listed
+from tandem.views.instant import utc_text
 
 _ADMIN: Final[dict[str, Any]] = {"x-verb": "admin"}
 

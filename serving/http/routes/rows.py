@@ -4,14 +4,14 @@ from typing import Annotated, Any, Final
 
 from fastapi import APIRouter, Query, Request, Response
 
-from serving.http.models.openapi import rows as documented
-from serving.http.models.rows import OneRow, Rows
-from serving.http.protocol.parameters import KEY_VALUES, RowParameters, RowsParameters, View
-from serving.http.protocol.problem import Problem
-from serving.http.queries.ask import ask
-from serving.http.queries.respond import respond
-from serving.http.requests.gate import Gated
-from serving.http.requests.server import server_of
+from tandem.serving.http.models.openapi import rows as documented
+from tandem.serving.http.models.rows import OneRow, Rows
+from tandem.serving.http.protocol.parameters import KEY_VALUES, RowParameters, RowsParameters, View
+from tandem.serving.http.protocol.problem import Problem
+from tandem.serving.http.queries.ask import ask
+from tandem.serving.http.queries.respond import respond
+from tandem.serving.http.requests.gate import Gated
+from tandem.serving.http.requests.server import server_of
 
 _READ: Final[dict[str, Any]] = {"x-verb": "read", **KEY_VALUES}
 

@@ -6,14 +6,14 @@ from uuid import UUID
 
 from fastapi import APIRouter, Path, Request, Response
 
-from serving.http.models.openapi import problems
-from serving.http.models.runs import Apply, Plan, Promote, Resume, Retire, Rollback, RunState, Started, shown
-from serving.http.models.runs import Runs as Shown
-from serving.http.operations.runs import KEPT, Busy, Command, Run
-from serving.http.protocol.problem import Problem
-from serving.http.requests.gate import Gated
-from serving.http.requests.server import principal_of, server_of
-from views.errors import listed
+from tandem.serving.http.models.openapi import problems
+from tandem.serving.http.models.runs import Apply, Plan, Promote, Resume, Retire, Rollback, RunState, Started, shown
+from tandem.serving.http.models.runs import Runs as Shown
+from tandem.serving.http.operations.runs import KEPT, Busy, Command, Run
+from tandem.serving.http.protocol.problem import Problem
+from tandem.serving.http.requests.gate import Gated
+from tandem.serving.http.requests.server import principal_of, server_of
+from tandem.views.errors import listed
 
 _ADMIN: Final[dict[str, Any]] = {"x-verb": "admin"}
 _STARTED: Final[dict[int | str, dict[str, Any]]] = {

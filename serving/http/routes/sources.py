@@ -2,13 +2,13 @@
 
 from fastapi import APIRouter, Request
 
-from serving.http.models.openapi import problems
-from serving.http.models.sources import SourceDescribed, Sources
-from serving.http.protocol.parameters import Source
-from serving.http.queries import describe
-from serving.http.queries.permitted_sources import known, source_for
-from serving.http.requests.gate import Gated
-from serving.http.requests.server import principal_of, server_of
+from tandem.serving.http.models.openapi import problems
+from tandem.serving.http.models.sources import SourceDescribed, Sources
+from tandem.serving.http.protocol.parameters import Source
+from tandem.serving.http.queries import describe
+from tandem.serving.http.queries.permitted_sources import known, source_for
+from tandem.serving.http.requests.gate import Gated
+from tandem.serving.http.requests.server import principal_of, server_of
 
 router = APIRouter(route_class=Gated, tags=["sources"])
 

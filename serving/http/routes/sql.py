@@ -4,21 +4,21 @@ from typing import Final
 
 from fastapi import APIRouter, Request, Response
 
-from serving.http.models.openapi import rows as documented
-from serving.http.models.rows import Selected, Statement
-from serving.http.protocol.formats import Page, accepted, headers_of, provenance, refuse_other, rendered
-from serving.http.protocol.media_types import JSON
-from serving.http.protocol.parameters import Escaped, MinPosition
-from serving.http.protocol.problem import Problem
-from serving.http.queries.permitted_views import readable
-from serving.http.requests import audit_log
-from serving.http.requests.freshness import ask_all_fresh
-from serving.http.requests.gate import Gated
-from serving.http.requests.server import principal_of, server_of
-from serving.read.snapshot import Snapshot
-from serving.sql.merged_views import Rows
-from serving.sql.refusal import Reason, Refused
-from serving.sql.result_rows import to_rows
+from tandem.serving.http.models.openapi import rows as documented
+from tandem.serving.http.models.rows import Selected, Statement
+from tandem.serving.http.protocol.formats import Page, accepted, headers_of, provenance, refuse_other, rendered
+from tandem.serving.http.protocol.media_types import JSON
+from tandem.serving.http.protocol.parameters import Escaped, MinPosition
+from tandem.serving.http.protocol.problem import Problem
+from tandem.serving.http.queries.permitted_views import readable
+from tandem.serving.http.requests import audit_log
+from tandem.serving.http.requests.freshness import ask_all_fresh
+from tandem.serving.http.requests.gate import Gated
+from tandem.serving.http.requests.server import principal_of, server_of
+from tandem.serving.read.snapshot import Snapshot
+from tandem.serving.sql.merged_views import Rows
+from tandem.serving.sql.refusal import Reason, Refused
+from tandem.serving.sql.result_rows import to_rows
 
 _STATUS: Final[dict[Reason, int]] = {"statement": 400, "limit": 400, "view": 404, "failed": 503}
 

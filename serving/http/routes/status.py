@@ -4,17 +4,17 @@ import asyncio
 
 from fastapi import APIRouter, Request
 
-from serving.http.answers.cache import AnswerCache
-from serving.http.models.openapi import problems
-from serving.http.models.status import Status
-from serving.http.queries import describe
-from serving.http.queries.permitted_views import readable
-from serving.http.requests.gate import Gated
-from serving.http.requests.server import principal_of, server_of
-from serving.read.snapshot import Snapshot
-from views.instant import utc_text
-from views.source.source import Source
-from views.view import View
+from tandem.serving.http.answers.cache import AnswerCache
+from tandem.serving.http.models.openapi import problems
+from tandem.serving.http.models.status import Status
+from tandem.serving.http.queries import describe
+from tandem.serving.http.queries.permitted_views import readable
+from tandem.serving.http.requests.gate import Gated
+from tandem.serving.http.requests.server import principal_of, server_of
+from tandem.serving.read.snapshot import Snapshot
+from tandem.views.instant import utc_text
+from tandem.views.source.source import Source
+from tandem.views.view import View
 
 router = APIRouter(route_class=Gated, tags=["health"])
 

@@ -2,13 +2,13 @@
 
 from fastapi import APIRouter, Request
 
-from serving.http.models.openapi import problems
-from serving.http.models.views import ViewDescribed, Views
-from serving.http.protocol.parameters import View
-from serving.http.queries import describe
-from serving.http.queries.permitted_views import readable, view_for
-from serving.http.requests.gate import Gated
-from serving.http.requests.server import principal_of, server_of
+from tandem.serving.http.models.openapi import problems
+from tandem.serving.http.models.views import ViewDescribed, Views
+from tandem.serving.http.protocol.parameters import View
+from tandem.serving.http.queries import describe
+from tandem.serving.http.queries.permitted_views import readable, view_for
+from tandem.serving.http.requests.gate import Gated
+from tandem.serving.http.requests.server import principal_of, server_of
 
 router = APIRouter(route_class=Gated, tags=["views"])
 

@@ -8,17 +8,17 @@ from typing import NoReturn
 import pytest
 from confluent_kafka import Producer
 
-from batch.archive import archive, decode
-from batch.runtime.spark_jobs import TaskFailed
-from infra import kafka
-from ledger.log import archive_runs as ledger
-from ledger.log import gaps
-from ledger.log.fetch_checks import LogChanged
-from ledger.publish import publications, releases
+from tandem.batch.archive import archive, decode
+from tandem.batch.runtime.spark_jobs import TaskFailed
+from tandem.infra import kafka
+from tandem.ledger.log import archive_runs as ledger
+from tandem.ledger.log import gaps
+from tandem.ledger.log.fetch_checks import LogChanged
+from tandem.ledger.publish import publications, releases
+from tandem.views.errors import TandemError
+from tandem.views.project.project import Project
 from tests.batch.shop import DEFINITIONS, MALFORMED, Shop, records, rows_of, together
 from tests.stack import delete_below, delete_topic, librdkafka, stack_settings
-from views.errors import TandemError
-from views.project.project import Project
 
 pytestmark = pytest.mark.broker
 

@@ -8,8 +8,8 @@ from threading import Timer
 
 import pytest
 
-from batch.archive import archive
-from infra.spark.kafka_source import kafka_options
+from tandem.batch.archive import archive
+from tandem.infra.spark.kafka_source import kafka_options
 from tests.batch.shop import Shop, records, rows_of
 from tests.frozen import frozen, own_broker
 from tests.stack import new_topic

@@ -4,10 +4,10 @@ from collections.abc import Iterable
 
 import pytest
 
-from batch.archive.copied import Copied, Torn, refuse_torn
-from batch.archive.decode import Decoded
-from batch.runtime.parquet_writer import Written
-from views.source.offset_ranges import Ranges
+from tandem.batch.archive.copied import Copied, Torn, refuse_torn
+from tandem.batch.archive.decode import Decoded
+from tandem.batch.runtime.parquet_writer import Written
+from tandem.views.source.offset_ranges import Ranges
 
 PLANNED = Ranges.of({("T", 0): (10, 30), ("T", 1): (0, 5)})
 

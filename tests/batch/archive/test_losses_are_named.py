@@ -9,16 +9,16 @@ from typing import Any
 import pytest
 from pyspark.sql import SparkSession
 
-from batch.archive import archive
-from batch.recompute import recompute
-from batch.recompute.plan import Request
-from cli.__main__ import main
-from infra import kafka
-from ledger.log import gaps
-from ledger.log.gaps import GapNotAccepted
-from ledger.publish.publications import Publication
-from serving.read.outcome import given
-from serving.read.reader import Reader
+from tandem.batch.archive import archive
+from tandem.batch.recompute import recompute
+from tandem.batch.recompute.plan import Request
+from tandem.cli.__main__ import main
+from tandem.infra import kafka
+from tandem.ledger.log import gaps
+from tandem.ledger.log.gaps import GapNotAccepted
+from tandem.ledger.publish.publications import Publication
+from tandem.serving.read.outcome import given
+from tandem.serving.read.reader import Reader
 from tests.batch.shop import Shop
 from tests.speed.sales import Running, folded, wait_for
 from tests.stack import new_topic

@@ -8,18 +8,18 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from batch.archive import copy_task
-from batch.archive.copied import Copied, refuse_torn
-from batch.archive.copy_task import SCHEMA, copy_records, total
-from batch.archive.decode import Decoding
-from batch.runtime.parquet_writer import Written
-from infra.spark.header_texts import with_texts
-from ledger.delta.location import Location
+from tandem.batch.archive import copy_task
+from tandem.batch.archive.copied import Copied, refuse_torn
+from tandem.batch.archive.copy_task import SCHEMA, copy_records, total
+from tandem.batch.archive.decode import Decoding
+from tandem.batch.runtime.parquet_writer import Written
+from tandem.infra.spark.header_texts import with_texts
+from tandem.ledger.delta.location import Location
+from tandem.views.kernel import kernel
+from tandem.views.project import project
+from tandem.views.source.offset_ranges import Ranges
+from tandem.views.source.source import RECORDS_SCHEMA
 from tests.batch.filed import AT, DEFINITIONS, SOURCE
-from views.kernel import kernel
-from views.project import project
-from views.source.offset_ranges import Ranges
-from views.source.source import RECORDS_SCHEMA
 
 FILES = {"tandem.toml": b"", "definitions.py": DEFINITIONS}
 GOOD, BAD = b'{"at": "2026-11-01T12:00:00Z"}', b"{"

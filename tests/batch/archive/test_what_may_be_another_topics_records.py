@@ -1,8 +1,8 @@
 """If a topic was deleted while it was copied, exactly its files of the run are removed from the archive."""
 
-from batch.archive.copy import doubtful
-from ledger.files.file_ranges import EVERY_OFFSET, FileRange
-from views.source.offset_ranges import Ranges
+from tandem.batch.archive.copy import doubtful
+from tandem.ledger.files.file_ranges import EVERY_OFFSET, FileRange
+from tandem.views.source.offset_ranges import Ranges
 
 RUN = Ranges.of({("gone", 0): (10, 20), ("gone", 1): (5, 8), ("there", 0): (0, 30)})
 LOG = {("there", 0): 0}

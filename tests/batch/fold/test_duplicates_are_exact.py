@@ -12,19 +12,19 @@ import pyarrow.parquet as pq
 import pytest
 from pyspark.sql import SparkSession
 
-from batch.fold import duplicates
-from batch.fold.dropped_positions import read_dropped_positions
-from batch.runtime.parquet_writer import TableFile
-from ledger.delta.location import Location
-from ledger.files.file_ranges import EVENTS, FileRange
-from ledger.files.identity_hashes import IdentityHash
-from ledger.files.splits import cut
+from tandem.batch.fold import duplicates
+from tandem.batch.fold.dropped_positions import read_dropped_positions
+from tandem.batch.runtime.parquet_writer import TableFile
+from tandem.ledger.delta.location import Location
+from tandem.ledger.files.file_ranges import EVENTS, FileRange
+from tandem.ledger.files.identity_hashes import IdentityHash
+from tandem.ledger.files.splits import cut
+from tandem.views.arrow.ipc import to_ipc
+from tandem.views.kernel import kernel
+from tandem.views.project import project
+from tandem.views.source.offset_ranges import Ranges
+from tandem.views.source.source import events_schema
 from tests.batch.shop import DEFINITIONS
-from views.arrow.ipc import to_ipc
-from views.kernel import kernel
-from views.project import project
-from views.source.offset_ranges import Ranges
-from views.source.source import events_schema
 
 FILES = {"tandem.toml": b"", "definitions.py": DEFINITIONS.encode()}
 SOURCE = project.load_files(FILES).sources["sales"]

@@ -12,21 +12,21 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from batch.fold import duplicates, fold
-from batch.runtime import spark_jobs
-from ledger.delta.location import Location
-from ledger.files.identity_hashes import IdentityHash
-from ledger.files.splits import Slice, cut
-from ledger.stored_states import stored
+from tandem.batch.fold import duplicates, fold
+from tandem.batch.runtime import spark_jobs
+from tandem.ledger.delta.location import Location
+from tandem.ledger.files.identity_hashes import IdentityHash
+from tandem.ledger.files.splits import Slice, cut
+from tandem.ledger.stored_states import stored
+from tandem.views.kernel import kernel
+from tandem.views.project import project
+from tandem.views.source.event_maxima import maxima_of
+from tandem.views.source.offset_ranges import EMPTY, Ranges
+from tandem.views.source.source import events_schema
+from tandem.views.source.watermark import newest
 from tests.batch.fold.test_duplicates_are_exact import FILES, SOURCE
 from tests.batch.fold.test_duplicates_are_exact import stored as written
 from tests.one_process import Tasks
-from views.kernel import kernel
-from views.project import project
-from views.source.event_maxima import maxima_of
-from views.source.offset_ranges import EMPTY, Ranges
-from views.source.source import events_schema
-from views.source.watermark import newest
 
 VIEW = project.load_files(FILES).views["per_hour"]
 START = datetime(2026, 1, 1, tzinfo=UTC)

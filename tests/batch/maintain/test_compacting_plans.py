@@ -3,10 +3,10 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
-from batch.maintain.compact import plan
-from ledger.files.file_ranges import FileRange
-from ledger.log.positions import Position
-from views.source.offset_ranges import EMPTY
+from tandem.batch.maintain.compact import plan
+from tandem.ledger.files.file_ranges import FileRange
+from tandem.ledger.log.positions import Position
+from tandem.views.source.offset_ranges import EMPTY
 
 SIZES = st.sampled_from([1, 10, 49, 50, 100])
 PLACES = (("A", 0), ("A", 1))

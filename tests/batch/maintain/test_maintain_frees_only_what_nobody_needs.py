@@ -16,28 +16,28 @@ from deltalake import CommitProperties, Transaction, write_deltalake
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from batch.maintain import maintain
-from batch.maintain.drop_tables import drop_unneeded
-from batch.maintain.maintain import Maintained
-from batch.runtime import delta_commits, scratch
-from batch.runtime.parquet_writer import TableFile
-from infra.settings import Batch, Keep, Settings
-from ledger import cuts
-from ledger.delta import delta_tables
-from ledger.delta.locks import LockTimeout
-from ledger.files.file_ranges import EVENTS, RECORDS, Columns, file_ranges
-from ledger.log import archive_runs
-from ledger.log.counts import Counts
-from ledger.log.positions import LOG_START
-from ledger.publish import promotion, publications, releases, standing
-from ledger.publish.publications import history
-from serving.read.outcome import Absent, Failed, Value
-from serving.read.reader import Reader
+from tandem.batch.maintain import maintain
+from tandem.batch.maintain.drop_tables import drop_unneeded
+from tandem.batch.maintain.maintain import Maintained
+from tandem.batch.runtime import delta_commits, scratch
+from tandem.batch.runtime.parquet_writer import TableFile
+from tandem.infra.settings import Batch, Keep, Settings
+from tandem.ledger import cuts
+from tandem.ledger.delta import delta_tables
+from tandem.ledger.delta.locks import LockTimeout
+from tandem.ledger.files.file_ranges import EVENTS, RECORDS, Columns, file_ranges
+from tandem.ledger.log import archive_runs
+from tandem.ledger.log.counts import Counts
+from tandem.ledger.log.positions import LOG_START
+from tandem.ledger.publish import promotion, publications, releases, standing
+from tandem.ledger.publish.publications import history
+from tandem.serving.read.outcome import Absent, Failed, Value
+from tandem.serving.read.reader import Reader
+from tandem.views.fingerprint.fingerprint import decoder_fingerprint
+from tandem.views.kernel.kernel import decode
+from tandem.views.source.source import RECORDS_SCHEMA, REJECTS_SCHEMA, events_schema
 from tests.serving import oracle
 from tests.serving.world import NOON, SOURCE, World, hit
-from views.fingerprint.fingerprint import decoder_fingerprint
-from views.kernel.kernel import decode
-from views.source.source import RECORDS_SCHEMA, REJECTS_SCHEMA, events_schema
 
 LONG_AGO = datetime(2020, 1, 1, tzinfo=UTC)
 """A clock at which every file that is taken out may be deleted at once."""

@@ -7,10 +7,10 @@ import pyarrow as pa
 import pytest
 from deltalake import DeltaTable, write_deltalake
 
-from batch.maintain.compact import compact
-from ledger.delta.addresses import Tables
-from ledger.files.file_ranges import RECORDS, file_ranges
-from ledger.log.positions import Position
+from tandem.batch.maintain.compact import compact
+from tandem.ledger.delta.addresses import Tables
+from tandem.ledger.files.file_ranges import RECORDS, file_ranges
+from tandem.ledger.log.positions import Position
 
 AT = datetime(2026, 11, 1, tzinfo=UTC)
 END = Position.of({("T", 0): 40, ("T", 1): 40})

@@ -5,11 +5,11 @@ from pathlib import Path
 import pyarrow as pa
 from deltalake import write_deltalake
 
-from batch.rebuild.events import records_within
-from ledger.delta.addresses import Tables
-from ledger.files.file_ranges import RECORDS, log_table
+from tandem.batch.rebuild.events import records_within
+from tandem.ledger.delta.addresses import Tables
+from tandem.ledger.files.file_ranges import RECORDS, log_table
+from tandem.views.source.offset_ranges import Ranges
 from tests.views.logged import records
-from views.source.offset_ranges import Ranges
 
 
 def test_records_are_counted_by_position(tmp_path: Path) -> None:

@@ -8,31 +8,31 @@ from typing import Any
 import pyarrow.parquet as pq
 import pytest
 
-from batch.fold import fold
-from batch.rebuild.account import differences as summed
-from batch.rebuild.gather_states import gather_states
-from batch.rebuild.inputs import REPLAYED, SERVED, SERVED_AND_REPLAYED, Comparison, EarlierStates, LogRange, Target
-from batch.recompute.audit import Unexplained, audits, counted_by_one, refuse_unexplained
-from batch.recompute.plan import Step
-from batch.recompute.served_state import served
-from batch.verify.replay_compare import _archived, replayed_states
-from ledger import cuts
-from ledger.delta.location import Location
-from ledger.files.splits import Slice
-from ledger.log.counts import Counts
-from ledger.log.fetch_checks import Unclosed
-from ledger.log.gaps import Gap
-from ledger.log.positions import LOG_START, Position, ranges
-from ledger.publish import publications, releases
-from ledger.publish.audits import Audit
-from ledger.publish.batch_parts import BatchView, Part
-from ledger.publish.publications import Publication
+from tandem.batch.fold import fold
+from tandem.batch.rebuild.account import differences as summed
+from tandem.batch.rebuild.gather_states import gather_states
+from tandem.batch.rebuild.inputs import REPLAYED, SERVED, SERVED_AND_REPLAYED, Comparison, EarlierStates, LogRange, Target
+from tandem.batch.recompute.audit import Unexplained, audits, counted_by_one, refuse_unexplained
+from tandem.batch.recompute.plan import Step
+from tandem.batch.recompute.served_state import served
+from tandem.batch.verify.replay_compare import _archived, replayed_states
+from tandem.ledger import cuts
+from tandem.ledger.delta.location import Location
+from tandem.ledger.files.splits import Slice
+from tandem.ledger.log.counts import Counts
+from tandem.ledger.log.fetch_checks import Unclosed
+from tandem.ledger.log.gaps import Gap
+from tandem.ledger.log.positions import LOG_START, Position, ranges
+from tandem.ledger.publish import publications, releases
+from tandem.ledger.publish.audits import Audit
+from tandem.ledger.publish.batch_parts import BatchView, Part
+from tandem.ledger.publish.publications import Publication
+from tandem.views.kernel.kernel import decode
+from tandem.views.source.offset_ranges import Ranges
+from tandem.views.verify.cause import cause
+from tandem.views.verify.compare import MeasureDifference
+from tandem.views.windows import count_window
 from tests.serving.world import NOON, SOURCE, World, hit, position
-from views.kernel.kernel import decode
-from views.source.offset_ranges import Ranges
-from views.verify.cause import cause
-from views.verify.compare import MeasureDifference
-from views.windows import count_window
 
 _FILE = count()
 

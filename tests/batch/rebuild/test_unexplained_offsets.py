@@ -6,15 +6,15 @@ from typing import Any
 
 import pytest
 
-from batch.rebuild.account import _newest, refuse_unexplained
-from ledger.delta.addresses import Tables
-from ledger.log import archive_runs
-from ledger.log.archived_range import archived_range
-from ledger.log.counts import Counts
-from ledger.log.fetch_checks import Unclosed
-from ledger.log.positions import LOG_START
+from tandem.batch.rebuild.account import _newest, refuse_unexplained
+from tandem.ledger.delta.addresses import Tables
+from tandem.ledger.log import archive_runs
+from tandem.ledger.log.archived_range import archived_range
+from tandem.ledger.log.counts import Counts
+from tandem.ledger.log.fetch_checks import Unclosed
+from tandem.ledger.log.positions import LOG_START
+from tandem.views.instant import microseconds, time_of
 from tests.batch.decoded_runs import archived, at, decoded
-from views.instant import microseconds, time_of
 
 HOLES, OTHERS = (1, 2, 4), (8, 16, 32)
 """Of three runs, whose ends are 10, 20 and 30."""

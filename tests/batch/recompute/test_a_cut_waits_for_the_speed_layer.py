@@ -4,12 +4,12 @@ from pathlib import Path
 
 import pytest
 
-from batch.recompute.cut import take_cut
-from infra.settings import Settings
-from ledger.delta.addresses import Tables
-from ledger.log.positions import LOG_START, Position
-from ledger.realtime.commit_files import spans_of
-from ledger.realtime_writer import Writer
+from tandem.batch.recompute.cut import take_cut
+from tandem.infra.settings import Settings
+from tandem.ledger.delta.addresses import Tables
+from tandem.ledger.log.positions import LOG_START, Position
+from tandem.ledger.realtime.commit_files import spans_of
+from tandem.ledger.realtime_writer import Writer
 from tests import one_process
 from tests.ledger.tiny import SOURCE, at, claim, commit_each, first
 
@@ -64,7 +64,7 @@ def test_a_speed_layer_that_does_not_advance_is_bridged_after_three_seconds(tabl
 def test_a_speed_layer_that_is_too_slow_is_bridged_after_half_a_minute(
     tables: Tables, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("batch.recompute.cut._PATIENCE_S", 1.0)
+    monkeypatch.setattr("tandem.batch.recompute.cut._PATIENCE_S", 1.0)
     writer = claim(tables)
     commit_each(writer, at(1, 5))
     waits = Waits(writer, 400)

@@ -7,21 +7,21 @@ from datetime import UTC, datetime, timedelta
 import pyarrow as pa
 import pytest
 
-from batch.archive import archive
-from batch.recompute import recompute
-from batch.recompute.audit import Unexplained
-from batch.recompute.plan import Request
-from ledger.log import archive_runs as archived
-from ledger.log.counts import Counts
-from ledger.log.positions import LOG_START, Position, ranges
-from ledger.publish import audits, first_publication, publications, releases
-from ledger.publish.audits import Audit
-from ledger.realtime.commits import Commit
-from ledger.realtime_writer import Writer
+from tandem.batch.archive import archive
+from tandem.batch.recompute import recompute
+from tandem.batch.recompute.audit import Unexplained
+from tandem.batch.recompute.plan import Request
+from tandem.ledger.log import archive_runs as archived
+from tandem.ledger.log.counts import Counts
+from tandem.ledger.log.positions import LOG_START, Position, ranges
+from tandem.ledger.publish import audits, first_publication, publications, releases
+from tandem.ledger.publish.audits import Audit
+from tandem.ledger.realtime.commits import Commit
+from tandem.ledger.realtime_writer import Writer
+from tandem.views.arrow.ipc import to_ipc
+from tandem.views.kernel.kernel import partial
 from tests.batch.shop import DEFINITIONS as SHOP
 from tests.batch.shop import Shop, rows_of
-from views.arrow.ipc import to_ipc
-from views.kernel.kernel import partial
 
 pytestmark = pytest.mark.broker
 

@@ -7,18 +7,18 @@ from typing import Any
 
 import pytest
 
-from batch.archive import archive
-from batch.recompute import recompute
-from batch.recompute.plan import BadRequest, Request
-from ledger.publish.publications import Publication
-from serving.read.outcome import Failed
-from serving.read.reader import Reader
+from tandem.batch.archive import archive
+from tandem.batch.recompute import recompute
+from tandem.batch.recompute.plan import BadRequest, Request
+from tandem.ledger.publish.publications import Publication
+from tandem.serving.read.outcome import Failed
+from tandem.serving.read.reader import Reader
 from tests.batch.shop import Log, Shop, records
 
 VIEWS = """
 from datetime import datetime, timedelta
 
-from views import (
+from tandem import (
     Event, Source, View, calendar, count, count_distinct, count_window, first, hopping, maximum, mean, session,
     sliding_count_window, total, tumbling,
 )

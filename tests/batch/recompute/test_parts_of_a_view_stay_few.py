@@ -6,15 +6,15 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from batch.rebuild.inputs import Target
-from batch.recompute import plan
-from batch.recompute.plan import _MOST_PARTS
-from ledger.log.positions import Position
-from ledger.publish.batch_parts import BatchView, Part, Windows
+from tandem.batch.rebuild.inputs import Target
+from tandem.batch.recompute import plan
+from tandem.batch.recompute.plan import _MOST_PARTS
+from tandem.ledger.log.positions import Position
+from tandem.ledger.publish.batch_parts import BatchView, Part, Windows
+from tandem.views.measures import count
+from tandem.views.view import View
+from tandem.views.windows import Window, count_window, delta, tumbling
 from tests.samples import SAMPLES
-from views.measures import count
-from views.view import View
-from views.windows import Window, count_window, delta, tumbling
 
 DAY: Windows = (datetime(2026, 11, 1, tzinfo=UTC), datetime(2026, 11, 2, tzinfo=UTC))
 

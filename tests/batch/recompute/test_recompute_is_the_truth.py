@@ -7,19 +7,23 @@ from pathlib import Path
 import pyarrow.parquet as pq
 import pytest
 
-from batch.archive import archive
-from batch.recompute import recompute
-from batch.recompute.plan import Request
-from ledger import realtime_writer
-from ledger.delta import delta_tables
-from ledger.delta.errors import Unreadable
-from ledger.log import archive_runs as archived
-from ledger.log.counts import Counts
-from ledger.log.fetch_checks import Unclosed
-from ledger.publish import publications
-from ledger.realtime.commit_files import spans_of
-from ledger.realtime.commits import Commit
-from ledger.realtime.tiling import chain
+from tandem.batch.archive import archive
+from tandem.batch.recompute import recompute
+from tandem.batch.recompute.plan import Request
+from tandem.ledger import realtime_writer
+from tandem.ledger.delta import delta_tables
+from tandem.ledger.delta.errors import Unreadable
+from tandem.ledger.log import archive_runs as archived
+from tandem.ledger.log.counts import Counts
+from tandem.ledger.log.fetch_checks import Unclosed
+from tandem.ledger.publish import publications
+from tandem.ledger.realtime.commit_files import spans_of
+from tandem.ledger.realtime.commits import Commit
+from tandem.ledger.realtime.tiling import chain
+from tandem.views.arrow.ipc import to_ipc
+from tandem.views.errors import TandemError
+from tandem.views.fingerprint.fingerprint import fingerprint
+from tandem.views.view import state_schema
 from tests.batch.shop import (
     DEFINITIONS,
     MALFORMED,
@@ -33,10 +37,6 @@ from tests.batch.shop import (
     watermark,
 )
 from tests.stack import delete_below, new_topic, produce
-from views.arrow.ipc import to_ipc
-from views.errors import TandemError
-from views.fingerprint.fingerprint import fingerprint
-from views.view import state_schema
 
 pytestmark = pytest.mark.broker
 

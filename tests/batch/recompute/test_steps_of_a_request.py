@@ -5,9 +5,9 @@ from pathlib import Path
 
 import pytest
 
-from batch.recompute.plan import Request, Step, steps
-from ledger.log.positions import LOG_START
-from ledger.publish import publications
+from tandem.batch.recompute.plan import Request, Step, steps
+from tandem.ledger.log.positions import LOG_START
+from tandem.ledger.publish import publications
 from tests.serving.world import SOURCE, World, hit
 
 

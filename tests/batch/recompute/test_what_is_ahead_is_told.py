@@ -6,15 +6,15 @@ from pathlib import Path
 import pytest
 from deltalake import DeltaTable, write_deltalake
 
-from batch.recompute.estimate import RAW, Expected, duration, estimate_text, expected, size
-from ledger.files.file_ranges import EVENTS, file_ranges
-from ledger.files.splits import cut
-from ledger.log.positions import LOG_START, Position, ranges
-from ledger.publish import rates, releases
-from ledger.publish.batch_parts import Windows
-from ledger.publish.rates import Estimate
+from tandem.batch.recompute.estimate import RAW, Expected, duration, estimate_text, expected, size
+from tandem.ledger.files.file_ranges import EVENTS, file_ranges
+from tandem.ledger.files.splits import cut
+from tandem.ledger.log.positions import LOG_START, Position, ranges
+from tandem.ledger.publish import rates, releases
+from tandem.ledger.publish.batch_parts import Windows
+from tandem.ledger.publish.rates import Estimate
+from tandem.views.kernel.kernel import decode
 from tests.serving.world import DEFINITIONS, NOON, SOURCE, World, hit, position
-from views.kernel.kernel import decode
 
 
 @pytest.fixture

@@ -7,22 +7,22 @@ from pathlib import Path
 
 import pytest
 
-from batch.archive import archive
-from batch.maintain.drop_tables import drop_unneeded
-from batch.recompute import recompute
-from batch.recompute.plan import Request
-from batch.release import apply, build_release
-from batch.release.apply import Applied
-from batch.release.build_release import Terms
-from ledger.publish import diffs as kept
-from ledger.publish import promotion, publications, releases, standing
-from ledger.publish.completeness import ShorterHistory
-from ledger.publish.publications import Publication
-from serving.read.outcome import given
-from serving.read.reader import Reader
+from tandem.batch.archive import archive
+from tandem.batch.maintain.drop_tables import drop_unneeded
+from tandem.batch.recompute import recompute
+from tandem.batch.recompute.plan import Request
+from tandem.batch.release import apply, build_release
+from tandem.batch.release.apply import Applied
+from tandem.batch.release.build_release import Terms
+from tandem.ledger.publish import diffs as kept
+from tandem.ledger.publish import promotion, publications, releases, standing
+from tandem.ledger.publish.completeness import ShorterHistory
+from tandem.ledger.publish.publications import Publication
+from tandem.serving.read.outcome import given
+from tandem.serving.read.reader import Reader
+from tandem.views.errors import DefinitionError
 from tests.batch.shop import DEFINITIONS, Log, Shop, answers, assert_true, records, together, truth
 from tests.stack import produce
-from views.errors import DefinitionError
 
 pytestmark = pytest.mark.broker
 

@@ -2,8 +2,8 @@
 
 import pytest
 
-from batch.release.gates import BadGate, Condition, Shut, parse, refuse_shut
-from ledger.publish.diffs import ReleaseDiff
+from tandem.batch.release.gates import BadGate, Condition, Shut, parse, refuse_shut
+from tandem.ledger.publish.diffs import ReleaseDiff
 from tests.ledger.tiny import AT
 
 VIEW = {

@@ -5,18 +5,18 @@ from dataclasses import replace
 from hypothesis import given
 from hypothesis import strategies as st
 
-from batch.recompute.plan import Step
-from batch.release.change import Change, missing_steps
-from ledger.log.positions import LOG_START
-from ledger.publish.batch_parts import BatchView, Part
-from ledger.publish.publications import Publication
-from ledger.publish.releases import Release
+from tandem.batch.recompute.plan import Step
+from tandem.batch.release.change import Change, missing_steps
+from tandem.ledger.log.positions import LOG_START
+from tandem.ledger.publish.batch_parts import BatchView, Part
+from tandem.ledger.publish.publications import Publication
+from tandem.ledger.publish.releases import Release
 from tests.ledger.tiny import AT, at
 
 DEFINITIONS = b"""
 from datetime import datetime
 
-from views import Event, Source, View, count
+from tandem import Event, Source, View, count
 
 
 class Sale(Event):

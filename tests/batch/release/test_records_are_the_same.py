@@ -5,9 +5,9 @@ from pathlib import Path
 
 import pytest
 
-from batch.release.unread_fields import same_records
-from ledger.delta.addresses import Tables
-from ledger.log.counts import Counts
+from tandem.batch.release.unread_fields import same_records
+from tandem.ledger.delta.addresses import Tables
+from tandem.ledger.log.counts import Counts
 from tests.batch.decoded_runs import archived, at, decoded
 
 FOUND = Counts(events=5, quarantined={"json": 1, "empty": 1}, holes=2, others=1, duplicates=2, further=1)

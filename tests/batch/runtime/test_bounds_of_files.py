@@ -7,10 +7,10 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from batch.runtime.parquet_writer import TableFile
-from ledger.delta.location import Location
-from views.instant import FIRST, LAST
-from views.source.event import TIMESTAMP
+from tandem.batch.runtime.parquet_writer import TableFile
+from tandem.ledger.delta.location import Location
+from tandem.views.instant import FIRST, LAST
+from tandem.views.source.event import TIMESTAMP
 
 SCHEMA = pa.schema([("offset", pa.int64()), ("timestamp", TIMESTAMP)])
 NOON = int(datetime(2026, 11, 1, 12, tzinfo=UTC).timestamp()) * 1_000_000

@@ -9,13 +9,13 @@ import pytest
 from deltalake import DeltaTable
 from deltalake.exceptions import CommitFailedError
 
-from batch.runtime.delta_commits import add_files, make_table
-from batch.runtime.parquet_writer import TableFile, Written
-from ledger.delta import delta_tables
-from ledger.delta.addresses import Tables
-from ledger.delta.errors import Conflict, Unwritable, Vanished
-from ledger.delta.fence import Fenced, Unclaimed
-from ledger.delta.location import Location
+from tandem.batch.runtime.delta_commits import add_files, make_table
+from tandem.batch.runtime.parquet_writer import TableFile, Written
+from tandem.ledger.delta import delta_tables
+from tandem.ledger.delta.addresses import Tables
+from tandem.ledger.delta.errors import Conflict, Unwritable, Vanished
+from tandem.ledger.delta.fence import Fenced, Unclaimed
+from tandem.ledger.delta.location import Location
 
 SCHEMA = pa.schema([("n", pa.int64())])
 TOLD = {"a conflict": CommitFailedError("newer version"), "an error": OSError("connection reset")}

@@ -8,15 +8,15 @@ import pyarrow as pa
 import pytest
 from deltalake import write_deltalake
 
-from batch.runtime import delta_commits, scratch
-from batch.runtime.parquet_writer import TableFile
-from infra.storage.object_store import ObjectStore
-from ledger.delta import delta_tables
-from ledger.delta.addresses import Tables
-from ledger.delta.delta_tables import open_table
-from ledger.delta.errors import Unreadable
-from ledger.delta.fence import Fenced
-from ledger.delta.location import Location
+from tandem.batch.runtime import delta_commits, scratch
+from tandem.batch.runtime.parquet_writer import TableFile
+from tandem.infra.storage.object_store import ObjectStore
+from tandem.ledger.delta import delta_tables
+from tandem.ledger.delta.addresses import Tables
+from tandem.ledger.delta.delta_tables import open_table
+from tandem.ledger.delta.errors import Unreadable
+from tandem.ledger.delta.fence import Fenced
+from tandem.ledger.delta.location import Location
 from tests.infra.storage.s3 import a_bucket
 from tests.ledger.delta.held import held
 

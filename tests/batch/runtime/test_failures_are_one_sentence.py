@@ -5,10 +5,10 @@ from pathlib import Path
 import pytest
 from pyspark.sql import SparkSession
 
-from batch.runtime import spark_jobs
-from ledger.delta.errors import Unreadable
-from ledger.delta.location import Location
-from ledger.delta.stored_file import opened
+from tandem.batch.runtime import spark_jobs
+from tandem.ledger.delta.errors import Unreadable
+from tandem.ledger.delta.location import Location
+from tandem.ledger.delta.stored_file import opened
 
 _FULL = "No space left on device"
 

@@ -7,13 +7,13 @@ from pathlib import Path
 
 import pytest
 
-from batch.runtime.exclusive import locked
-from batch.runtime.table_locks import hold
-from infra.settings import Batch, Settings, Storage
-from ledger.delta import leases, locks
-from ledger.delta.addresses import Tables
-from ledger.delta.fence import Unclaimed
-from ledger.delta.locks import LockTimeout
+from tandem.batch.runtime.exclusive import locked
+from tandem.batch.runtime.table_locks import hold
+from tandem.infra.settings import Batch, Settings, Storage
+from tandem.ledger.delta import leases, locks
+from tandem.ledger.delta.addresses import Tables
+from tandem.ledger.delta.fence import Unclaimed
+from tandem.ledger.delta.locks import LockTimeout
 from tests.infra.storage.s3 import a_bucket
 from tests.ledger.tiny import AT
 

@@ -13,22 +13,22 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from batch.runtime import delta_commits
-from batch.runtime.parquet_writer import TableFile
-from batch.transfer import export_archive, import_archive
-from batch.transfer.export_archive import NotExported
-from batch.transfer.import_archive import Imported, NotImported
-from infra.settings import Batch, Settings, Storage
-from ledger.delta.addresses import Tables
-from ledger.log import archive_runs, gaps, manifest
-from ledger.log.manifest import BadManifest
-from ledger.log.positions import LOG_START, Position
-from ledger.publish import publications, releases
+from tandem.batch.runtime import delta_commits
+from tandem.batch.runtime.parquet_writer import TableFile
+from tandem.batch.transfer import export_archive, import_archive
+from tandem.batch.transfer.export_archive import NotExported
+from tandem.batch.transfer.import_archive import Imported, NotImported
+from tandem.infra.settings import Batch, Settings, Storage
+from tandem.ledger.delta.addresses import Tables
+from tandem.ledger.log import archive_runs, gaps, manifest
+from tandem.ledger.log.manifest import BadManifest
+from tandem.ledger.log.positions import LOG_START, Position
+from tandem.ledger.publish import publications, releases
+from tandem.views.errors import TandemError
+from tandem.views.project import project
+from tandem.views.source.offset_ranges import Ranges
 from tests.batch.filed import AT, DEFINITIONS, SOURCE, Filed, in_order, row, rows_in
 from tests.infra.storage.s3 import a_bucket
-from views.errors import TandemError
-from views.project import project
-from views.source.offset_ranges import Ranges
 
 DECODER = "d"
 

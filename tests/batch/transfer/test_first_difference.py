@@ -6,9 +6,9 @@ import pyarrow as pa
 from hypothesis import given
 from hypothesis import strategies as st
 
-from batch.transfer.archived_records import first_difference
+from tandem.batch.transfer.archived_records import first_difference
+from tandem.views.source.source import RECORDS_SCHEMA
 from tests.batch.filed import row
-from views.source.source import RECORDS_SCHEMA
 
 ROWS = [row("T", 0, 3 * n) for n in range(9)]
 OTHERS = [row("T", 0, 3 * n + n % 2, seed=1) for n in range(9)]

@@ -7,18 +7,18 @@ from typing import Any
 
 import pytest
 
-from batch.transfer import replay as replaying
-from batch.transfer.replay import NotReplayed, Replayed
-from cli.__main__ import main
-from infra import kafka
-from infra.kafka import Record
-from infra.kafka.bulk import BulkSender
-from ledger.delta.addresses import Tables
-from ledger.log.positions import LOG_START, Position
+from tandem.batch.transfer import replay as replaying
+from tandem.batch.transfer.replay import NotReplayed, Replayed
+from tandem.cli.__main__ import main
+from tandem.infra import kafka
+from tandem.infra.kafka import Record
+from tandem.infra.kafka.bulk import BulkSender
+from tandem.ledger.delta.addresses import Tables
+from tandem.ledger.log.positions import LOG_START, Position
+from tandem.views.project.project import load_files
+from tandem.views.source.source import Source
 from tests.batch.filed import DEFINITIONS, SOURCE, Filed, Row, row
 from tests.stack import create_as, kafka_toml, new_topic, produce, stack_settings
-from views.project.project import load_files
-from views.source.source import Source
 
 pytestmark = pytest.mark.broker
 

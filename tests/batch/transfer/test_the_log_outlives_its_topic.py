@@ -8,15 +8,15 @@ from typing import Any
 import pytest
 from confluent_kafka import Producer
 
-from batch.archive import archive
-from batch.recompute import recompute
-from batch.recompute.plan import Request
-from batch.transfer import export_archive, import_archive, replay
-from infra import kafka
-from ledger.log import archive_runs as ledger
-from ledger.log.positions import LOG_START
-from ledger.publish.publications import Publication
-from speed.source.start_position import beginning
+from tandem.batch.archive import archive
+from tandem.batch.recompute import recompute
+from tandem.batch.recompute.plan import Request
+from tandem.batch.transfer import export_archive, import_archive, replay
+from tandem.infra import kafka
+from tandem.ledger.log import archive_runs as ledger
+from tandem.ledger.log.positions import LOG_START
+from tandem.ledger.publish.publications import Publication
+from tandem.speed.source.start_position import beginning
 from tests.batch.filed import rows_in
 from tests.batch.shop import Shop, answers, assert_true, records
 from tests.speed.sales import wait_for

@@ -10,29 +10,29 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pytest
 
-from batch.fold.fold import VERSION
-from batch.runtime import delta_commits
-from batch.runtime.parquet_writer import TableFile
-from batch.verify import oracle_sample
-from batch.verify.oracle_sample import Sampled, draw, sampled
-from ledger.delta.addresses import Tables
-from ledger.delta.location import Location
-from ledger.files.file_ranges import EVENTS
-from ledger.log import archive_runs
-from ledger.log.positions import LOG_START, Position
-from ledger.publish.batch_parts import BatchView, Part, files_of
-from ledger.publish.publications import Publication
-from ledger.publish.releases import Release
-from ledger.stored_states import stored
-from views.fingerprint.fingerprint import decoder_fingerprint, fingerprint
-from views.kernel import kernel
-from views.measures import count, mean
-from views.project import project
-from views.source.offset_ranges import EMPTY
-from views.source.source import events_schema
-from views.verify.compare import MeasureDifference
-from views.view import View, state_schema
-from views.windows import WINDOW_COLUMNS
+from tandem.batch.fold.fold import VERSION
+from tandem.batch.runtime import delta_commits
+from tandem.batch.runtime.parquet_writer import TableFile
+from tandem.batch.verify import oracle_sample
+from tandem.batch.verify.oracle_sample import Sampled, draw, sampled
+from tandem.ledger.delta.addresses import Tables
+from tandem.ledger.delta.location import Location
+from tandem.ledger.files.file_ranges import EVENTS
+from tandem.ledger.log import archive_runs
+from tandem.ledger.log.positions import LOG_START, Position
+from tandem.ledger.publish.batch_parts import BatchView, Part, files_of
+from tandem.ledger.publish.publications import Publication
+from tandem.ledger.publish.releases import Release
+from tandem.ledger.stored_states import stored
+from tandem.views.fingerprint.fingerprint import decoder_fingerprint, fingerprint
+from tandem.views.kernel import kernel
+from tandem.views.measures import count, mean
+from tandem.views.project import project
+from tandem.views.source.offset_ranges import EMPTY
+from tandem.views.source.source import events_schema
+from tandem.views.verify.compare import MeasureDifference
+from tandem.views.view import View, state_schema
+from tandem.views.windows import WINDOW_COLUMNS
 
 AT = datetime(2026, 11, 1, 12, tzinfo=UTC)
 DEFINITIONS = """
@@ -43,7 +43,7 @@ from typing import Annotated
 
 import pyarrow as pa
 import pyarrow.compute as pc
-from views import (CustomMeasure, Event, Scale, Source, View, approx_count_distinct, collect_set, count, count_window, first,
+from tandem import (CustomMeasure, Event, Scale, Source, View, approx_count_distinct, collect_set, count, count_window, first,
     hopping, last, mean, session, total, tumbling)
 
 

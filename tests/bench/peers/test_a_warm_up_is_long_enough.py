@@ -6,8 +6,8 @@ from typing import Any
 
 import pytest
 
-from bench.peers import freshness
-from bench.peers.rounds import FULL
+from tandem.bench.peers import freshness
+from tandem.bench.peers.rounds import FULL
 
 
 @pytest.mark.parametrize(

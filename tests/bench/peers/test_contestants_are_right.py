@@ -7,20 +7,20 @@ from pathlib import Path
 
 import pytest
 
-from bench.peers import topics
-from bench.peers.catch_up import catch_up
-from bench.peers.contestant import Contestant, Setting
-from bench.peers.contestants.archive import ARCHIVE
-from bench.peers.contestants.batch import BATCH, BatchContestant, Job
-from bench.peers.contestants.registry import FRESH, STREAMING
-from bench.peers.events import Shape, generate, values
-from bench.peers.freshness import Plan, measure
-from bench.peers.provided import Provided, provide
-from bench.peers.recompute import archive, recompute
-from infra import kafka
-from infra.kafka import broker
-from infra.process import background
-from infra.settings import Settings
+from tandem.bench.peers import topics
+from tandem.bench.peers.catch_up import catch_up
+from tandem.bench.peers.contestant import Contestant, Setting
+from tandem.bench.peers.contestants.archive import ARCHIVE
+from tandem.bench.peers.contestants.batch import BATCH, BatchContestant, Job
+from tandem.bench.peers.contestants.registry import FRESH, STREAMING
+from tandem.bench.peers.events import Shape, generate, values
+from tandem.bench.peers.freshness import Plan, measure
+from tandem.bench.peers.provided import Provided, provide
+from tandem.bench.peers.recompute import archive, recompute
+from tandem.infra import kafka
+from tandem.infra.kafka import broker
+from tandem.infra.process import background
+from tandem.infra.settings import Settings
 from tests.bench.peers import oracle
 
 pytestmark = pytest.mark.slow

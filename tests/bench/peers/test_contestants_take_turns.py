@@ -6,10 +6,10 @@ from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
-from bench.peers import rounds
-from bench.peers.contestants.batch import Job
-from bench.peers.contestants.registry import STREAMING
-from bench.peers.order import turns
+from tandem.bench.peers import rounds
+from tandem.bench.peers.contestants.batch import Job
+from tandem.bench.peers.contestants.registry import STREAMING
+from tandem.bench.peers.order import turns
 
 NAMES = ["a", "b", "c", "d", "e", "f"]
 

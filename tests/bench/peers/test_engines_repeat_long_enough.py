@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from bench.peers.programs import batch_engines
-from bench.peers.recompute import spans
+from tandem.bench.peers.programs import batch_engines
+from tandem.bench.peers.recompute import spans
 
 
 def test_an_engine_repeats_for_a_while(

@@ -4,7 +4,7 @@ import random
 
 import pytest
 
-from bench.peers.estimates import middle, quantile
+from tandem.bench.peers.estimates import middle, quantile
 
 
 def test_the_bounds_hold_the_median_as_often_as_they_say() -> None:

@@ -5,7 +5,7 @@ from datetime import UTC, datetime
 
 import pytest
 
-from bench.peers.events import Shape, differing, generate, truth, values
+from tandem.bench.peers.events import Shape, differing, generate, truth, values
 from tests.bench.peers import oracle
 
 SHAPE = Shape(events=20_000, pages=50, base=datetime(2026, 11, 1, 8, tzinfo=UTC))

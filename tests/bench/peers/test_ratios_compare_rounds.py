@@ -5,10 +5,10 @@ from typing import Any
 import pytest
 from rich.table import Table
 
-from bench.peers import report
-from bench.peers.catch_up import CaughtUp
-from bench.peers.freshness import Fresh
-from bench.peers.running import Quiet
+from tandem.bench.peers import report
+from tandem.bench.peers.catch_up import CaughtUp
+from tandem.bench.peers.freshness import Fresh
+from tandem.bench.peers.running import Quiet
 
 
 def run(contestant: str, number: int, seconds: float | None, **more: Any) -> CaughtUp:

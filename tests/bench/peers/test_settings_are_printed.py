@@ -6,10 +6,10 @@ from typing import Any
 
 import pytest
 
-from bench.peers.contestant import Resources, Setting
-from bench.peers.contestants import tandem
-from bench.peers.contestants.kafka_streams import AT_LEAST_ONCE, EXACTLY_ONCE
-from bench.peers.contestants.tandem_served import SERVED
+from tandem.bench.peers.contestant import Resources, Setting
+from tandem.bench.peers.contestants import tandem
+from tandem.bench.peers.contestants.kafka_streams import AT_LEAST_ONCE, EXACTLY_ONCE
+from tandem.bench.peers.contestants.tandem_served import SERVED
 
 
 def test_every_variable_of_a_server_is_printed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

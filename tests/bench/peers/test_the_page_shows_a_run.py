@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from bench.peers.page import page
+from tandem.bench.peers.page import page
 
 
 def estimate(figure: str, contestant: str, value: float, ratio: float | None = None) -> dict[str, Any]:

@@ -3,9 +3,9 @@
 import re
 import xml.etree.ElementTree as ET
 
-from bench.peers.contestants.registry import FRESH
-from bench.peers.provided import LOCKS
-from infra.java import jar_fetch
+from tandem.bench.peers.contestants.registry import FRESH
+from tandem.bench.peers.provided import LOCKS
+from tandem.infra.java import jar_fetch
 
 
 def test_every_jar_has_its_hash() -> None:

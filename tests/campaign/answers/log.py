@@ -9,9 +9,9 @@ from typing import Any
 
 from kafka import KafkaConsumer, TopicPartition
 
-from infra.kafka import broker
-from infra.kafka.kafka_python import client, codecs
-from infra.settings import Settings
+from tandem.infra.kafka import broker
+from tandem.infra.kafka.kafka_python import client, codecs
+from tandem.infra.settings import Settings
 from tests.campaign.answers.oracle import Position, Record
 
 PARTITIONS = (0, 1)

@@ -9,8 +9,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
-from infra.java import java_home
-from views.errors import TandemError
+from tandem.infra.java import java_home
+from tandem.views.errors import TandemError
 
 _LIBRARY: Final = Path(__file__).with_name("clock.c")
 _STEP: Final = struct.Struct("=q")

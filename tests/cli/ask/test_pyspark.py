@@ -8,9 +8,9 @@ from typing import Any
 
 import pytest
 
-from cli.__main__ import main
-from serving import Value
-from serving.read.reader import Reader
+from tandem.cli.__main__ import main
+from tandem.serving import Value
+from tandem.serving.read.reader import Reader
 from tests.serving.world import NOON, World, forty_hits
 from tests.stack import PYTHONPATH, environ
 
@@ -35,7 +35,7 @@ def world(tmp_path_factory: pytest.TempPathFactory) -> World:
 
 
 def tandem(world: World, *arguments: str, typed: str = "") -> "subprocess.CompletedProcess[str]":
-    command = [sys.executable, "-m", "cli", "pyspark", *arguments]
+    command = [sys.executable, "-m", "tandem.cli", "pyspark", *arguments]
     variables = {**environ(), "PYTHONPATH": PYTHONPATH, "TANDEM_SPARK_MASTER": "local[1]", "TANDEM_PROJECT": str(world.folder)}
     return subprocess.run(
         command, input=typed, env=variables, cwd=world.folder, capture_output=True, text=True, check=False, timeout=300

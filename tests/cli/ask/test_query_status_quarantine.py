@@ -13,10 +13,10 @@ from typing import Any
 import msgspec
 import pytest
 
-from cli.__main__ import main
-from infra.process.background import Process
-from infra.settings import Settings
-from ledger.log.positions import LOG_START
+from tandem.cli.__main__ import main
+from tandem.infra.process.background import Process
+from tandem.infra.settings import Settings
+from tandem.ledger.log.positions import LOG_START
 from tests.infra.kafka.begun import begun
 from tests.serving import oracle
 from tests.serving.world import DEFINITIONS, World, forty_hits, hit, position

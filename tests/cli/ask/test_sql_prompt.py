@@ -15,12 +15,12 @@ from prompt_toolkit.document import Document
 from prompt_toolkit.input import create_pipe_input
 from prompt_toolkit.output import DummyOutput
 
-from cli.__main__ import main
-from cli.ask.sql_prompt import converse, terminal, words
-from serving.memory.store import Store
-from serving.sql.limits import Limits
-from serving.sql.merged_views import MergedViews
-from serving.sql.sandbox import Sandbox
+from tandem.cli.__main__ import main
+from tandem.cli.ask.sql_prompt import converse, terminal, words
+from tandem.serving.memory.store import Store
+from tandem.serving.sql.limits import Limits
+from tandem.serving.sql.merged_views import MergedViews
+from tandem.serving.sql.sandbox import Sandbox
 from tests.serving.world import World, forty_hits, hit
 
 

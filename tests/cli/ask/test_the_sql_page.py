@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from cli.__main__ import main
+from tandem.cli.__main__ import main
 from tests.documented import Command, File, steps
 from tests.serving.world import World
 

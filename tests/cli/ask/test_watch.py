@@ -11,16 +11,16 @@ from typing import Any
 
 import pytest
 
-from cli.__main__ import main
-from infra.folders import ROOT
-from serving import connect
+from tandem.cli.__main__ import main
+from tandem.infra.folders import ROOT
+from tandem.serving import connect
 from tests.serving.world import World, forty_hits, hit
 
 
 @contextmanager
 def watching(world: World, *options: str) -> Iterator["subprocess.Popen[str]"]:
     """A `watch` of per_page, which a plain kill ends in order."""
-    command = [sys.executable, "-m", "cli", "watch", "per_page", "--project", str(world.folder), *options]
+    command = [sys.executable, "-m", "tandem.cli", "watch", "per_page", "--project", str(world.folder), *options]
     process = subprocess.Popen(command, cwd=ROOT, stdout=subprocess.PIPE, text=True)
     try:
         yield process

@@ -8,9 +8,9 @@ from pathlib import Path
 
 import pytest
 
-from cli.__main__ import main
-from ledger.delta.addresses import Tables
-from ledger.publish import audits
+from tandem.cli.__main__ import main
+from tandem.ledger.delta.addresses import Tables
+from tandem.ledger.publish import audits
 from tests.ledger.publish.test_audits import FIGURES, ONE
 
 

@@ -8,13 +8,13 @@ from pathlib import Path
 
 import pytest
 
-from cli.__main__ import main
-from infra.folders import ROOT
+from tandem.cli.__main__ import main
+from tandem.infra.folders import ROOT
 from tests.serving.world import World, hit
 
 ASK = """
 import sys
-from cli.__main__ import main
+from tandem.cli.__main__ import main
 code = main(["maintain", "--project", sys.argv[1]])
 print({"pyspark", "pandas", "confluent_kafka", "kafka"} & set(sys.modules))
 sys.exit(code)

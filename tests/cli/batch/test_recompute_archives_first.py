@@ -7,9 +7,9 @@ from typing import Any
 import pytest
 from pyspark.sql import SparkSession
 
-from cli.__main__ import main
-from infra import kafka
-from ledger.delta import locks
+from tandem.cli.__main__ import main
+from tandem.infra import kafka
+from tandem.ledger.delta import locks
 from tests.batch.shop import Shop, records, together, truth
 from tests.stack import new_topic
 

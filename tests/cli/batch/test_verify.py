@@ -7,13 +7,13 @@ import pytest
 from deltalake import DeltaTable
 from pyspark.sql import SparkSession
 
-from batch.archive import archive
-from batch.recompute import recompute
-from batch.verify.oracle_sample import Sampled
-from cli.__main__ import main
-from cli.batch import verify
-from infra import kafka
-from ledger.publish import publications
+from tandem.batch.archive import archive
+from tandem.batch.recompute import recompute
+from tandem.batch.verify.oracle_sample import Sampled
+from tandem.cli.__main__ import main
+from tandem.cli.batch import verify
+from tandem.infra import kafka
+from tandem.ledger.publish import publications
 from tests.batch.shop import Shop, records, together, truth
 from tests.stack import new_topic
 

@@ -7,10 +7,10 @@ from pathlib import Path
 import pytest
 from pyspark.sql import SparkSession
 
-from cli.__main__ import main
-from infra import kafka
+from tandem.cli.__main__ import main
+from tandem.infra import kafka
+from tandem.views.project import project
 from tests.stack import kafka_toml, new_topic
-from views.project import project
 
 ROOT = Path(__file__).parents[3]
 EXAMPLES = sorted(file.parent for file in (ROOT / "examples").glob("*/definitions.py"))

@@ -4,9 +4,9 @@ from pathlib import Path
 
 import pytest
 
-from cli.command.drift import Drift, drift, since_published
+from tandem.cli.command.drift import Drift, drift, since_published
+from tandem.views.project import project
 from tests.serving.world import DEFINITIONS, World
-from views.project import project
 
 
 def compared(world: World, definitions: str) -> Drift:

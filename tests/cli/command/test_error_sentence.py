@@ -5,7 +5,7 @@ import os
 
 import pytest
 
-from cli.command.error_sentence import foreseen
+from tandem.cli.command.error_sentence import foreseen
 
 
 @pytest.mark.parametrize("number", [errno.ENOSPC, errno.EDQUOT])

@@ -11,11 +11,11 @@ from types import ModuleType
 
 import pytest
 
-from cli.__main__ import main
-from cli.command import exit_codes
-from cli.command.call import Output
-from cli.registry import COMMANDS
-from infra.folders import ROOT
+from tandem.cli.__main__ import main
+from tandem.cli.command import exit_codes
+from tandem.cli.command.call import Output
+from tandem.cli.registry import COMMANDS
+from tandem.infra.folders import ROOT
 from tests.stack import PYTHONPATH, environ
 
 
@@ -42,7 +42,7 @@ def numbers(argument: ast.expr, module: ModuleType) -> set[int]:
 
 
 def test_an_unlisted_code_is_an_internal_error(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
-    module = ModuleType("cli.release.history")
+    module = ModuleType("tandem.cli.release.history")
     module.run = lambda _call: Output({}, "", 77)  # type: ignore[attr-defined]
     monkeypatch.setitem(sys.modules, module.__name__, module)
     assert main(["history"]) == exit_codes.FAILED
@@ -51,7 +51,7 @@ def test_an_unlisted_code_is_an_internal_error(monkeypatch: pytest.MonkeyPatch, 
 
 def run(*words: str, project: Path) -> "subprocess.Popen[bytes]":
     return subprocess.Popen(
-        [sys.executable, "-m", "cli", *words, "--project", str(project)],
+        [sys.executable, "-m", "tandem.cli", *words, "--project", str(project)],
         env={**environ(), "PYTHONPATH": PYTHONPATH},
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,

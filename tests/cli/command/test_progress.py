@@ -8,10 +8,10 @@ from threading import Event, Thread
 import pytest
 from pyspark.sql import SparkSession
 
-from cli.command import progress
-from cli.command.call import Call
-from cli.command.progress import Tasks, tasks
-from infra.folders import ROOT
+from tandem.cli.command import progress
+from tandem.cli.command.call import Call
+from tandem.cli.command.progress import Tasks, tasks
+from tandem.infra.folders import ROOT
 from tests.speed.sales import wait_for
 
 CALL = Call(Path(), json=True, debug=False, environ={})

@@ -4,11 +4,11 @@ from datetime import datetime
 
 import pytest
 
-from cli.command.published_definitions import topic
-from views.errors import TandemError
-from views.source.event import Event
-from views.source.record_filter import by_field, by_header
-from views.source.source import Source
+from tandem.cli.command.published_definitions import topic
+from tandem.views.errors import TandemError
+from tandem.views.source.event import Event
+from tandem.views.source.record_filter import by_field, by_header
+from tandem.views.source.source import Source
 
 
 class Order(Event):

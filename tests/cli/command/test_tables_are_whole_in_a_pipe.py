@@ -4,7 +4,7 @@ import pytest
 from rich.console import Group
 from rich.table import Table
 
-from cli.command.text_tables import console
+from tandem.cli.command.text_tables import console
 
 VALUES = [f"{number},000,000" for number in range(40)]
 

@@ -5,8 +5,8 @@ from typing import Any
 
 import pytest
 
-from cli.demo.checks import NoTruth, compare
-from views.project.project import load
+from tandem.cli.demo.checks import NoTruth, compare
+from tandem.views.project.project import load
 
 VIEWS = load(Path(__file__).parents[3] / "examples" / "web").views
 STATUS = {"status_counts": VIEWS["status_counts"]}

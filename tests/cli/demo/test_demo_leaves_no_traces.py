@@ -6,7 +6,7 @@ from pathlib import Path
 
 import psutil
 
-from cli.demo import traces
+from tandem.cli.demo import traces
 
 SECRET = "0123456789abcdef0123456789abcdef"
 

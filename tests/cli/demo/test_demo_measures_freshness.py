@@ -1,7 +1,7 @@
 """Freshness is the time from the log to the answer; an idle log changes nothing."""
 
-from cli.demo.freshness import Freshness
-from ledger.log.positions import LOG_START, Position
+from tandem.cli.demo.freshness import Freshness
+from tandem.ledger.log.positions import LOG_START, Position
 
 
 def at(*offsets: int) -> Position:

@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from cli.demo import other_host
-from cli.demo.other_host import FOLDER, OtherHost
+from tandem.cli.demo import other_host
+from tandem.cli.demo.other_host import FOLDER, OtherHost
 
 PROBE = """
 import json, os, pathlib, sys

@@ -10,11 +10,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-import views
-from cli.dev.measures_page import markdown
-from tests.samples import SAMPLES, WIDE, rows, share, table
-from views.kernel.kernel import Partial, merge, partial, present
-from views.measures import (
+from tandem import views
+from tandem.cli.dev.measures_page import markdown
+from tandem.views.kernel.kernel import Partial, merge, partial, present
+from tandem.views.measures import (
     approx_count_distinct,
     approx_quantiles,
     approx_top_k,
@@ -28,19 +27,20 @@ from views.measures import (
     theta_sketch,
     total,
 )
-from views.measures.approx_count_distinct import MOST_BYTES as HLL_BYTES
-from views.measures.approx_quantiles import MOST_BYTES as KLL_BYTES
-from views.measures.approx_top_k import ROOM, VALUE_BYTES
-from views.measures.measure import Measure
-from views.measures.theta_sketch import MOST_BYTES as THETA_BYTES
-from views.source.offset_ranges import EMPTY, Ranges
-from views.view import View, bind
+from tandem.views.measures.approx_count_distinct import MOST_BYTES as HLL_BYTES
+from tandem.views.measures.approx_quantiles import MOST_BYTES as KLL_BYTES
+from tandem.views.measures.approx_top_k import ROOM, VALUE_BYTES
+from tandem.views.measures.measure import Measure
+from tandem.views.measures.theta_sketch import MOST_BYTES as THETA_BYTES
+from tandem.views.source.offset_ranges import EMPTY, Ranges
+from tandem.views.view import View, bind
+from tests.samples import SAMPLES, WIDE, rows, share, table
 
 PAGE = Path(__file__).parents[3] / "docs" / "measures.md"
 
 
 def test_the_page_is_generated_from_the_code() -> None:
-    assert PAGE.read_text("utf-8") == markdown(), "python -m cli.dev.measures_page > docs/measures.md"
+    assert PAGE.read_text("utf-8") == markdown(), "python -m tandem.cli.dev.measures_page > docs/measures.md"
 
 
 @pytest.mark.parametrize("name", sorted(name for name in vars(registry) if not name.startswith("_")))

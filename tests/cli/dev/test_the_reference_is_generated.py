@@ -5,15 +5,15 @@ from pathlib import Path
 
 import tandem.spark
 import tandem.testing
-import views
-from cli.dev import reference
-from cli.registry import COMMANDS
+from tandem import views
+from tandem.cli.dev import reference
+from tandem.cli.registry import COMMANDS
 
 PAGE = Path(__file__).parents[3] / "docs" / "reference.md"
 
 
 def test_the_page_equals_the_generated_one() -> None:
-    assert PAGE.read_text("utf-8") == reference.page(), "run `python -m cli.dev.reference > docs/reference.md`"
+    assert PAGE.read_text("utf-8") == reference.page(), "run `python -m tandem.cli.dev.reference > docs/reference.md`"
 
 
 def test_every_public_name_is_in_the_page_with_a_text() -> None:

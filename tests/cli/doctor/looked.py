@@ -6,10 +6,10 @@ from collections.abc import Mapping
 from datetime import timedelta
 from pathlib import Path
 
-from cli.command.call import Call
-from cli.doctor import CHECKS, look
-from cli.doctor.check import Finding, Problem
-from cli.doctor.subject import Subject
+from tandem.cli.command.call import Call
+from tandem.cli.doctor import CHECKS, look
+from tandem.cli.doctor.check import Finding, Problem
+from tandem.cli.doctor.subject import Subject
 from tests.serving.world import NOON
 
 LATER = NOON + timedelta(days=1)

@@ -5,10 +5,10 @@ from pathlib import Path
 
 import pytest
 
-from cli.doctor.disk import FULL, SHORT
-from ledger.delta.addresses import Tables
-from ledger.log import archive_runs
-from ledger.log.positions import LOG_START
+from tandem.cli.doctor.disk import FULL, SHORT
+from tandem.ledger.delta.addresses import Tables
+from tandem.ledger.log import archive_runs
+from tandem.ledger.log.positions import LOG_START
 from tests.cli.doctor.looked import fine, wrong
 from tests.ledger.tiny import AT, at
 

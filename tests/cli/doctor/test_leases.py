@@ -8,11 +8,11 @@ from pathlib import Path
 
 import pytest
 
-from cli.doctor.leases import UNREADABLE
-from infra.folders import ROOT
-from ledger.delta import leases
-from ledger.delta.addresses import Tables
-from ledger.delta.leases import Lease, Owner
+from tandem.cli.doctor.leases import UNREADABLE
+from tandem.infra.folders import ROOT
+from tandem.ledger.delta import leases
+from tandem.ledger.delta.addresses import Tables
+from tandem.ledger.delta.leases import Lease, Owner
 from tests.cli.doctor.looked import fine, looked
 from tests.infra.storage.s3 import a_bucket
 

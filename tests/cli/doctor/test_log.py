@@ -8,21 +8,21 @@ from pathlib import Path
 
 import pytest
 
-from cli.doctor import log as looks
-from cli.doctor.check import Problem
-from infra import kafka
-from ledger.delta.addresses import Tables
-from ledger.publish import publications
+from tandem.cli.doctor import log as looks
+from tandem.cli.doctor.check import Problem
+from tandem.infra import kafka
+from tandem.ledger.delta.addresses import Tables
+from tandem.ledger.publish import publications
+from tandem.views.source.event import Event
+from tandem.views.source.source import Source
 from tests.batch.filed import Filed, row
 from tests.cli.doctor.looked import LATER, fine, looked, wrong
 from tests.serving.world import NOON, World, hit, position
 from tests.stack import create_as, delete_below, kafka_toml, new_topic, produce
-from views.source.event import Event
-from views.source.source import Source
 
 DEFINITIONS = """
 from datetime import datetime
-from views import Event, Source
+from tandem import Event, Source
 
 class Sale(Event):
     at: datetime

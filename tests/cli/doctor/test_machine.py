@@ -10,9 +10,9 @@ from pathlib import Path
 import msgspec
 import pytest
 
-from cli.doctor.machine import NO_ARCHIVE, OTHER_PORT
-from infra.java import jars
-from infra.process import background
+from tandem.cli.doctor.machine import NO_ARCHIVE, OTHER_PORT
+from tandem.infra.java import jars
+from tandem.infra.process import background
 from tests.cli.doctor.looked import fine, looked, wrong
 from tests.stack import environ
 

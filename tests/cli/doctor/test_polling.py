@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from cli.doctor.polling import MANY
-from infra.folders import ROOT
+from tandem.cli.doctor.polling import MANY
+from tandem.infra.folders import ROOT
 from tests.cli.doctor.looked import fine, wrong
 from tests.infra.storage.s3 import a_bucket
 

@@ -12,23 +12,23 @@ from pathlib import Path
 
 import pytest
 
-from cli.__main__ import main
-from cli.doctor import state as looks
-from infra.process import background
-from ledger.delta.addresses import Tables
-from ledger.delta.locks import Owner
-from ledger.log import archive_runs, gaps
-from ledger.log.positions import LOG_START
-from ledger.publish import adoption, diffs, publications, standing
-from ledger.publish.diffs import ReleaseDiff
-from ledger.publish.standing import Stage
-from speed.process import checkpoints
+from tandem.cli.__main__ import main
+from tandem.cli.doctor import state as looks
+from tandem.infra.process import background
+from tandem.ledger.delta.addresses import Tables
+from tandem.ledger.delta.locks import Owner
+from tandem.ledger.log import archive_runs, gaps
+from tandem.ledger.log.positions import LOG_START
+from tandem.ledger.publish import adoption, diffs, publications, standing
+from tandem.ledger.publish.diffs import ReleaseDiff
+from tandem.ledger.publish.standing import Stage
+from tandem.speed.process import checkpoints
+from tandem.views.project import project
+from tandem.views.source.offset_ranges import Ranges
 from tests.batch.filed import Filed, row
 from tests.cli.doctor.looked import LATER, fine, wrong
 from tests.ledger.tiny import AT, at
 from tests.serving.world import NOON, SOURCE, World, hit, position
-from views.project import project
-from views.source.offset_ranges import Ranges
 
 _HOLDER = """
 import fcntl, sys

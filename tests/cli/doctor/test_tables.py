@@ -9,18 +9,18 @@ from pathlib import Path
 import pytest
 from deltalake import DeltaTable
 
-from cli.__main__ import main
-from cli.doctor import tables as looks
-from ledger.delta import delta_tables
-from ledger.log import archive_runs
-from ledger.log.positions import LOG_START
-from ledger.publish import publications
-from ledger.publish.batch_parts import Part
-from ledger.publish.publications import Publication
-from ledger.realtime_writer import Writer
+from tandem.cli.__main__ import main
+from tandem.cli.doctor import tables as looks
+from tandem.ledger.delta import delta_tables
+from tandem.ledger.log import archive_runs
+from tandem.ledger.log.positions import LOG_START
+from tandem.ledger.publish import publications
+from tandem.ledger.publish.batch_parts import Part
+from tandem.ledger.publish.publications import Publication
+from tandem.ledger.realtime_writer import Writer
+from tandem.views.fingerprint.fingerprint import decoder_fingerprint
 from tests.cli.doctor.looked import fine, wrong
 from tests.serving.world import NOON, SOURCE, World, hit, position
-from views.fingerprint.fingerprint import decoder_fingerprint
 
 
 @pytest.fixture(scope="module")

@@ -10,12 +10,12 @@ from typing import Any, get_args
 
 import pytest
 
-from cli.__main__ import main
-from cli.doctor import CHECKS
-from cli.doctor.check import Outcome
-from cli.registry import COMMANDS
-from infra.folders import ROOT
-from infra.settings import keys
+from tandem.cli.__main__ import main
+from tandem.cli.doctor import CHECKS
+from tandem.cli.doctor.check import Outcome
+from tandem.cli.registry import COMMANDS
+from tandem.infra.folders import ROOT
+from tandem.infra.settings import keys
 from tests.documented import DOCS
 
 PAGE = (DOCS / "doctor.md").read_text("utf-8")
@@ -79,7 +79,7 @@ def test_warnings_are_not_failures_and_checks_after_a_failure_are_skipped(
 
 
 def test_doctor_needs_no_spark() -> None:
-    script = "import sys; from cli import doctor; print('pyspark' in sys.modules)"
+    script = "import sys; from tandem.cli import doctor; print('pyspark' in sys.modules)"
     done = subprocess.run(
         [sys.executable, "-c", script], cwd=ROOT, env=dict(os.environ), capture_output=True, text=True, check=True
     )

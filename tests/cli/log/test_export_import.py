@@ -7,15 +7,15 @@ from pathlib import Path
 
 import pytest
 
-from cli.__main__ import main
-from infra.folders import ROOT
+from tandem.cli.__main__ import main
+from tandem.infra.folders import ROOT
+from tandem.views.fingerprint.fingerprint import decoder_fingerprint
 from tests.batch.filed import Filed, row
 from tests.serving.world import SOURCE, World
-from views.fingerprint.fingerprint import decoder_fingerprint
 
 ASK = """
 import sys
-from cli.__main__ import main
+from tandem.cli.__main__ import main
 here, there, folder = sys.argv[1:]
 codes = [main(["export", "--all", folder, "--project", here]), *(main(["import", folder, "--project", there]) for _ in range(2))]
 print(codes, {"pyspark", "pandas", "confluent_kafka", "kafka"} & set(sys.modules))

@@ -15,16 +15,16 @@ from typing import Any
 
 import pytest
 
-from cli.__main__ import main
-from infra import kafka
-from infra.settings import Settings
+from tandem.cli.__main__ import main
+from tandem.infra import kafka
+from tandem.infra.settings import Settings
 from tests.stack import PYTHONPATH, consumed, delete_topic, environ, kafka_toml
 
 pytestmark = pytest.mark.broker
 
 DEFINITIONS = """
 from datetime import datetime
-from views import Event, Source, View, count
+from tandem import Event, Source, View, count
 
 class Line(Event):
     at: datetime

@@ -11,12 +11,12 @@ from threading import Event, Timer
 
 import pytest
 
-from cli.log.generate import Driven, Generator, NoGenerator, drive, empty_truth, load, samples
-from cli.records import expected_answers
-from cli.records.record_keys import Sample, keyed
-from views.errors import TandemError
-from views.source.event import Event as Record
-from views.source.source import Source
+from tandem.cli.log.generate import Driven, Generator, NoGenerator, drive, empty_truth, load, samples
+from tandem.cli.records import expected_answers
+from tandem.cli.records.record_keys import Sample, keyed
+from tandem.views.errors import TandemError
+from tandem.views.source.event import Event as Record
+from tandem.views.source.source import Source
 
 WEB = Path(__file__).parents[3] / "examples" / "web"
 BASE = datetime(2026, 11, 1, tzinfo=UTC)

@@ -2,7 +2,7 @@
 
 from prometheus_client.parser import text_string_to_metric_families
 
-from cli.metrics.families import FAMILIES
+from tandem.cli.metrics.families import FAMILIES
 
 Samples = dict[tuple[str, ...], float]
 

@@ -14,16 +14,16 @@ from typing import Any
 
 import pytest
 
-from cli.__main__ import main
-from cli.metrics.families import FAMILIES
-from cli.metrics.table import markdown
-from infra.folders import ROOT
-from ledger.delta import delta_tables
-from ledger.log.positions import LOG_START
-from ledger.publish import audits, rates
-from ledger.publish.audits import Audit, Figures
-from ledger.publish.rates import Rate
-from serving.status.part_state import STATES
+from tandem.cli.__main__ import main
+from tandem.cli.metrics.families import FAMILIES
+from tandem.cli.metrics.table import markdown
+from tandem.infra.folders import ROOT
+from tandem.ledger.delta import delta_tables
+from tandem.ledger.log.positions import LOG_START
+from tandem.ledger.publish import audits, rates
+from tandem.ledger.publish.audits import Audit, Figures
+from tandem.ledger.publish.rates import Rate
+from tandem.serving.status.part_state import STATES
 from tests.cli.metrics.figures import Samples, parsed
 from tests.serving.world import NOON, World, forty_hits, hit, position
 from tests.stack import PYTHONPATH, environ
@@ -147,7 +147,7 @@ def test_metrics_are_served_only_on_loopback_until_stopped(world: World) -> None
 
 
 def test_the_page_is_generated_from_the_code() -> None:
-    assert (ROOT / "docs" / "metrics.md").read_text("utf-8") == markdown(), "python -m cli.metrics.table > docs/metrics.md"
+    assert (ROOT / "docs" / "metrics.md").read_text("utf-8") == markdown(), "python -m tandem.cli.metrics.table > docs/metrics.md"
 
 
 def test_names_follow_the_convention() -> None:
@@ -161,7 +161,7 @@ def test_names_follow_the_convention() -> None:
 
 def started(folder: Path, port: int) -> "subprocess.Popen[str]":
     return subprocess.Popen(
-        [sys.executable, "-m", "cli", "metrics", "--port", str(port), "--project", str(folder)],
+        [sys.executable, "-m", "tandem.cli", "metrics", "--port", str(port), "--project", str(folder)],
         env={**environ(), "PYTHONPATH": PYTHONPATH},
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,

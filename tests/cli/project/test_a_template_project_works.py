@@ -10,9 +10,9 @@ from typing import Any
 
 import pytest
 
-from cli.__main__ import main
+from tandem.cli.__main__ import main
+from tandem.views.project.isolated_import import PLATFORM
 from tests.stack import PYTHONPATH
-from views.project.isolated_import import PLATFORM
 
 ROOT = Path(__file__).resolve().parents[3]
 README = (ROOT / "README.md").read_text("utf-8")
@@ -104,7 +104,7 @@ def test_its_own_tests_pass_by_the_readmes_command(shop: Path) -> None:
 
 
 def test_pytest_imports_the_platform_only_when_a_test_uses_a_fixture() -> None:
-    code = "import sys, cli.pytest_plugin; print(sorted({'views', 'pyarrow', 'duckdb', 'infra'} & set(sys.modules)))"
+    code = "import sys, tandem.cli.pytest_plugin; print(sorted({'views', 'pyarrow', 'duckdb', 'infra'} & set(sys.modules)))"
     command = [sys.executable, "-c", code]
     outcome = subprocess.run(command, env={"PYTHONPATH": PYTHONPATH}, capture_output=True, text=True, check=True)
     assert outcome.stdout == "[]\n"

@@ -6,15 +6,15 @@ from pathlib import Path
 
 import pytest
 
-from cli.__main__ import main
-from ledger.delta.addresses import Tables
-from ledger.publish import first_publication
-from views.project.project import load
+from tandem.cli.__main__ import main
+from tandem.ledger.delta.addresses import Tables
+from tandem.ledger.publish import first_publication
+from tandem.views.project.project import load
 
 DEFINITIONS = """
 from datetime import datetime
 
-from views import Event, Source, Version, View, count
+from tandem import Event, Source, Version, View, count
 
 
 class Order(Event):

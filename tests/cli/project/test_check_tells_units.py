@@ -5,14 +5,14 @@ from pathlib import Path
 
 import pytest
 
-from cli.__main__ import main
+from tandem.cli.__main__ import main
 
 DEFINITIONS = """
 from datetime import datetime
 from typing import Annotated
 
 import msgspec
-from views import Event, Source, Unit, View, count, mean
+from tandem import Event, Source, Unit, View, count, mean
 
 
 class Request(Event):

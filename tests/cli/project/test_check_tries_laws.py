@@ -7,14 +7,14 @@ from typing import Any
 
 import pytest
 
-from cli.__main__ import main
+from tandem.cli.__main__ import main
 
 DEFINITIONS = """
 from dataclasses import dataclass
 from datetime import datetime
 
 import pyarrow as pa
-from views import CustomMeasure, Event, Source, View, count
+from tandem import CustomMeasure, Event, Source, View, count
 
 
 class Reading(Event):
@@ -120,7 +120,7 @@ PREPARED = """
 from datetime import datetime
 
 import pyarrow as pa
-from views import Event, Source, View, count
+from tandem import Event, Source, View, count
 
 
 class Line(Event):
@@ -185,6 +185,6 @@ def test_without_hypothesis_it_is_one_sentence(
     tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setitem(sys.modules, "hypothesis", None)
-    monkeypatch.delitem(sys.modules, "views.verify.laws", raising=False)
+    monkeypatch.delitem(sys.modules, "tandem.views.verify.laws", raising=False)
     code, found = run(capsys, "check", "--laws", "--project", project(tmp_path, LAWFUL))
     assert (code, found["error"]) == (1, "--laws needs the Python package 'hypothesis', which is not installed")

@@ -5,13 +5,13 @@ from pathlib import Path
 
 import pytest
 
-from cli.__main__ import main
+from tandem.cli.__main__ import main
 
 DEFINITIONS = """
 from datetime import datetime
 
-from views import Event, Source, View, count
-from views.windows import sliding_count_window
+from tandem import Event, Source, View, count
+from tandem.views.windows import sliding_count_window
 
 
 class Reading(Event):

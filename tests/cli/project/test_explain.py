@@ -8,15 +8,15 @@ from typing import Any
 
 import pytest
 
-from cli.__main__ import main
-from infra.folders import ROOT
+from tandem.cli.__main__ import main
+from tandem.infra.folders import ROOT
+from tandem.views.view import bind, state_schema
 from tests.serving.world import World, hit, position
-from views.view import bind, state_schema
 
 ORDERED = """
 from datetime import datetime, timedelta
 
-from views import Event, Source, View, count, derived, approx_count_distinct, count_window, hopping, total
+from tandem import Event, Source, View, count, derived, approx_count_distinct, count_window, hopping, total
 
 
 class Hit(Event):
@@ -156,7 +156,7 @@ def test_an_unknown_view_is_one_sentence(world: World, capsys: pytest.CaptureFix
 
 def test_explain_imports_no_spark(world: World) -> None:
     script = (
-        f"import sys; from cli.__main__ import main; assert main(['explain', 'ever', '--project', {str(world.folder)!r}]) == 0; "
+        f"import sys; from tandem.cli.__main__ import main; assert main(['explain', 'ever', '--project', {str(world.folder)!r}]) == 0; "
         "assert not {'pyspark', 'pandas'} & set(sys.modules)"
     )
     done = subprocess.run([sys.executable, "-c", script], cwd=ROOT, capture_output=True, text=True, check=False, timeout=60)

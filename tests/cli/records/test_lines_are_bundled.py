@@ -6,10 +6,10 @@ from typing import Any
 
 import pytest
 
-from cli.project.dry_run import trial
-from cli.records.bundles import Bundles
-from views import Event, Source, View, count, csv, nginx_json
-from views.decode.file import Layout, layout
+from tandem import Event, Source, View, count, csv, nginx_json
+from tandem.cli.project.dry_run import trial
+from tandem.cli.records.bundles import Bundles
+from tandem.views.decode.file import Layout, layout
 
 
 class Row(Event):

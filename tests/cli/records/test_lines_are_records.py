@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from cli.records.lines import lines
-from views.errors import TandemError
+from tandem.cli.records.lines import lines
+from tandem.views.errors import TandemError
 
 CONTENT = b"one\n\n two \r\n\xff\x00\nlast"
 LINES = [b"one", b"", b" two ", b"\xff\x00", b"last"]

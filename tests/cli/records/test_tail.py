@@ -5,8 +5,8 @@ from threading import Event
 
 import pytest
 
-from cli.records.lines import lines
-from cli.records.tail import followed
+from tandem.cli.records.lines import lines
+from tandem.cli.records.tail import followed
 
 
 class Feed:

@@ -7,9 +7,9 @@ from typing import Any
 
 import pytest
 
-from cli.__main__ import main
-from ledger.publish import publications, rates, releases
-from ledger.publish.rates import Rate
+from tandem.cli.__main__ import main
+from tandem.ledger.publish import publications, rates, releases
+from tandem.ledger.publish.rates import Rate
 from tests.serving.world import DEFINITIONS, NOON, World, hit
 
 PRICE = "    price: Annotated[Decimal, Scale(2)]\n"

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from infra.folders import ROOT
+from tandem.infra.folders import ROOT
 from tests.serving.world import DEFINITIONS
 from tests.stack import PYTHONPATH, environ
 from tests.views.golden import EXAMPLES
@@ -21,9 +21,9 @@ APPLY = """
 import sys
 from datetime import UTC, datetime
 from pathlib import Path
-from ledger.delta.addresses import Tables
-from ledger.publish import first_publication
-from views.project.project import load
+from tandem.ledger.delta.addresses import Tables
+from tandem.ledger.publish import first_publication
+from tandem.views.project.project import load
 
 for folder in map(Path, sys.argv[1:]):
     tables = Tables(str(folder / ".tandem" / "tables"))
@@ -31,7 +31,7 @@ for folder in map(Path, sys.argv[1:]):
 """
 PLAN = """
 import contextlib, io, json, sys
-from cli.__main__ import main
+from tandem.cli.__main__ import main
 
 codes = {}
 for folder in sys.argv[1:]:

@@ -6,9 +6,9 @@ from typing import Any
 
 import pytest
 
-from cli.__main__ import main
-from cli.release import history
-from ledger.realtime_writer import Writer
+from tandem.cli.__main__ import main
+from tandem.cli.release import history
+from tandem.ledger.realtime_writer import Writer
 from tests.serving.world import CHANGED, NOON, SOURCE, World, one_ready, position
 
 

@@ -11,9 +11,9 @@ from typing import Any
 
 import pytest
 
-from cli.__main__ import main
-from cli.command.call import Call, Told
-from cli.command.command_log import part_log, run_log
+from tandem.cli.__main__ import main
+from tandem.cli.command.call import Call, Told
+from tandem.cli.command.command_log import part_log, run_log
 from tests.stack import PYTHONPATH, environ
 
 Show = Callable[..., tuple[int, str, str]]
@@ -73,7 +73,7 @@ def test_a_part_without_a_log_is_refused_with_the_valid_ones(show: Show) -> None
 
 
 def test_following_shows_existing_and_new_lines(folder: Path) -> None:
-    command = [sys.executable, "-m", "cli", "logs", "speed", "--follow", "--json", "--project", str(folder)]
+    command = [sys.executable, "-m", "tandem.cli", "logs", "speed", "--follow", "--json", "--project", str(folder)]
     with subprocess.Popen(command, env={**environ(), "PYTHONPATH": PYTHONPATH}, stdout=subprocess.PIPE, text=True) as process:
         assert process.stdout
         try:

@@ -7,9 +7,9 @@ from typing import Any
 
 import pytest
 
-from cli.__main__ import main
-from infra import kafka
-from ledger.delta.addresses import Tables
+from tandem.cli.__main__ import main
+from tandem.infra import kafka
+from tandem.ledger.delta.addresses import Tables
 from tests.batch.filed import Filed, row
 from tests.stack import create_as, delete_below, kafka_toml, new_topic, produce
 
@@ -17,7 +17,7 @@ pytestmark = pytest.mark.broker
 
 DEFINITIONS = """
 from datetime import datetime
-from views import Event, Source
+from tandem import Event, Source
 
 class Sale(Event):
     at: datetime

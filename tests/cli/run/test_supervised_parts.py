@@ -4,10 +4,10 @@ from pathlib import Path
 
 import pytest
 
-from cli.command.call import Call
-from cli.run.part_processes import SPEED
-from cli.run.supervised_parts import supervised
-from infra.settings import Settings, Speed, Supervisor
+from tandem.cli.command.call import Call
+from tandem.cli.run.part_processes import SPEED
+from tandem.cli.run.supervised_parts import supervised
+from tandem.infra.settings import Settings, Speed, Supervisor
 
 
 @pytest.mark.parametrize(

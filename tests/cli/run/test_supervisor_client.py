@@ -13,14 +13,14 @@ from pathlib import Path
 import pytest
 from msgspec.structs import replace
 
-from cli.command.call import Call
-from cli.run import supervisor_client
-from cli.run.supervisor_client import NotUp, Supervised
-from infra.process import background
-from infra.process.background import Crashed, Process
-from infra.settings import Settings, Speed
-from infra.supervision import record
-from infra.supervision.record import Part, Supervision, Wanted
+from tandem.cli.command.call import Call
+from tandem.cli.run import supervisor_client
+from tandem.cli.run.supervisor_client import NotUp, Supervised
+from tandem.infra.process import background
+from tandem.infra.process.background import Crashed, Process
+from tandem.infra.settings import Settings, Speed
+from tandem.infra.supervision import record
+from tandem.infra.supervision.record import Part, Supervision, Wanted
 
 pytestmark = pytest.mark.timeout(60)
 

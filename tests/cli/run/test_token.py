@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from cli.__main__ import main
+from tandem.cli.__main__ import main
 from tests.serving.world import World
 
 

@@ -14,11 +14,11 @@ from typing import Any
 import psutil
 import pytest
 
-from cli.__main__ import main
-from infra import kafka
-from infra.folders import ROOT
-from infra.kafka import broker
-from infra.settings import load
+from tandem.cli.__main__ import main
+from tandem.infra import kafka
+from tandem.infra.folders import ROOT
+from tandem.infra.kafka import broker
+from tandem.infra.settings import load
 from tests.cli.metrics.figures import Samples, parsed
 from tests.cli.run import exposure
 from tests.stack import environ, kafka_toml

@@ -9,10 +9,10 @@ from pathlib import Path
 import msgspec
 import pytest
 
-from infra.airflow import local_airflow, packages
-from infra.folders import ROOT
-from infra.process.ports import unused
-from infra.settings import Airflow, Settings
+from tandem.infra.airflow import local_airflow, packages
+from tandem.infra.folders import ROOT
+from tandem.infra.process.ports import unused
+from tandem.infra.settings import Airflow, Settings
 
 
 def configured(tmp_path: Path, **changes: object) -> tuple[Settings, ConfigParser, str | None]:

@@ -2,8 +2,8 @@
 
 import re
 
-from infra.airflow import packages
-from infra.folders import ROOT
+from tandem.infra.airflow import packages
+from tandem.infra.folders import ROOT
 from tests.dags.local_airflow import needs_airflow
 
 

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from infra.files import atomic_files
+from tandem.infra.files import atomic_files
 
 
 @pytest.mark.parametrize("durable", [False, True])

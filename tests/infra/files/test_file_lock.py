@@ -5,7 +5,7 @@ from threading import Event, Thread
 
 import pytest
 
-from infra.files import file_lock
+from tandem.infra.files import file_lock
 
 
 def test_a_second_holder_is_refused_or_waits(tmp_path: Path) -> None:

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from infra.files import private_files
+from tandem.infra.files import private_files
 
 
 def mode(path: Path) -> int:

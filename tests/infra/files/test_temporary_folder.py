@@ -7,11 +7,11 @@ from pathlib import Path
 
 import pytest
 
-from infra.files import temporary_folder
+from tandem.infra.files import temporary_folder
 
 HOLDS = """
 import sys, tempfile, time
-from infra.files import temporary_folder
+from tandem.infra.files import temporary_folder
 tempfile.tempdir = sys.argv[1]
 with temporary_folder.held("of-tests-") as folder:
     (folder / "0").touch()

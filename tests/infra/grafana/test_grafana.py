@@ -10,8 +10,8 @@ from typing import Any
 
 import pytest
 
-from cli.metrics.families import FAMILIES
-from infra.folders import ROOT
+from tandem.cli.metrics.families import FAMILIES
+from tandem.infra.folders import ROOT
 
 FOLDER = ROOT / "infra" / "grafana"
 DASHBOARDS = sorted((FOLDER / "dashboards").glob("*.json"))

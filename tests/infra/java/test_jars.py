@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from infra.folders import ROOT
-from infra.java import jar_fetch, jars
+from tandem.infra.folders import ROOT
+from tandem.infra.java import jar_fetch, jars
 from tests.stack import environ
 
 

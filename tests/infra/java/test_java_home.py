@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from infra.java import java_home
+from tandem.infra.java import java_home
 
 
 def home(folder: Path, version: str, *, release: bool = True) -> Path:

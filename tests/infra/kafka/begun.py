@@ -2,11 +2,11 @@
 
 import msgspec
 
-from infra import kafka
-from infra.kafka import broker, broker_login
-from infra.process import background
-from infra.process.background import Process
-from infra.settings import Settings
+from tandem.infra import kafka
+from tandem.infra.kafka import broker, broker_login
+from tandem.infra.process import background
+from tandem.infra.process.background import Process
+from tandem.infra.settings import Settings
 
 
 def begun(settings: Settings, *, port: int, pid: int) -> kafka.Address:

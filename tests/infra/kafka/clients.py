@@ -3,10 +3,10 @@
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from infra import kafka
-from infra.kafka.bulk import BulkAppender, BulkSender
-from infra.kafka.kafka_python.appender import PythonAppender
-from infra.kafka.kafka_python.sender import PythonSender
+from tandem.infra import kafka
+from tandem.infra.kafka.bulk import BulkAppender, BulkSender
+from tandem.infra.kafka.kafka_python.appender import PythonAppender
+from tandem.infra.kafka.kafka_python.sender import PythonSender
 
 
 @dataclass(frozen=True)

@@ -2,8 +2,8 @@
 
 import pytest
 
-from infra import kafka
-from infra.kafka import Appended, NotAppended, Outcome, Record
+from tandem.infra import kafka
+from tandem.infra.kafka import Appended, NotAppended, Outcome, Record
 from tests.infra.kafka.clients import Client
 from tests.stack import new_topic
 

@@ -8,9 +8,9 @@ from typing import Final
 
 import pytest
 
-from infra import kafka
-from infra.kafka import broker_login
-from infra.settings import Settings
+from tandem.infra import kafka
+from tandem.infra.kafka import broker_login
+from tandem.infra.settings import Settings
 from tests.infra.kafka.begun import begun
 
 AT: Final = "127.0.0.1:9092"

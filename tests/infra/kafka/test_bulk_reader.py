@@ -8,12 +8,12 @@ import pyarrow as pa
 import pytest
 from confluent_kafka import Producer
 
-from infra import kafka
-from infra.kafka.bulk_reader import BulkReader, LogMoved
+from tandem.infra import kafka
+from tandem.infra.kafka.bulk_reader import BulkReader, LogMoved
+from tandem.views.source.offset_ranges import Offsets, Partition
+from tandem.views.source.source import RECORDS_SCHEMA
 from tests.infra.kafka.test_contract import BASE, HARD
 from tests.stack import create_as, delete_below, librdkafka, new_topic, produce
-from views.source.offset_ranges import Offsets, Partition
-from views.source.source import RECORDS_SCHEMA
 
 pytestmark = pytest.mark.broker
 

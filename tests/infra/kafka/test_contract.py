@@ -15,10 +15,10 @@ from confluent_kafka import Producer
 from kafka import KafkaProducer
 from kafka.admin import ConfigResource, ConfigResourceType
 
-from infra import kafka
-from infra.kafka import Appended, NotAppended, Outcome, Record
-from infra.kafka.kafka_python.client import configuration
-from infra.settings import Kafka, Settings
+from tandem.infra import kafka
+from tandem.infra.kafka import Appended, NotAppended, Outcome, Record
+from tandem.infra.kafka.kafka_python.client import configuration
+from tandem.infra.settings import Kafka, Settings
 from tests.frozen import frozen, own_broker
 from tests.infra.kafka.clients import Client
 from tests.infra.kafka.tools import Tools

@@ -18,12 +18,12 @@ import pytest
 from confluent_kafka import KafkaException, Producer
 from confluent_kafka.admin import AdminClient
 
-from infra import kafka
-from infra.java import java_home
-from infra.kafka import broker as embedded
-from infra.logs.files import bounds
-from infra.process import background
-from infra.settings import Kafka, Settings
+from tandem.infra import kafka
+from tandem.infra.java import java_home
+from tandem.infra.kafka import broker as embedded
+from tandem.infra.logs.files import bounds
+from tandem.infra.process import background
+from tandem.infra.settings import Kafka, Settings
 from tests.infra.kafka.clients import Client
 from tests.stack import consumed, environ, librdkafka, new_topic
 

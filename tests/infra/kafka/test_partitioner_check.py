@@ -11,19 +11,19 @@ from hypothesis import given
 from hypothesis import strategies as st
 from pyspark.sql import SparkSession
 
-from cli.__main__ import main
 from examples.truth import murmur2
-from infra import kafka
-from infra.kafka.partitioner import partition_of
-from infra.kafka.partitioner_check import placed_by_crc32
-from infra.spark.kafka_source import kafka_options
-from ledger.delta.addresses import Tables
-from ledger.publish import first_publication
+from tandem.cli.__main__ import main
+from tandem.infra import kafka
+from tandem.infra.kafka.partitioner import partition_of
+from tandem.infra.kafka.partitioner_check import placed_by_crc32
+from tandem.infra.spark.kafka_source import kafka_options
+from tandem.ledger.delta.addresses import Tables
+from tandem.ledger.publish import first_publication
+from tandem.views.project.project import load
 from tests.infra.kafka.clients import CLIENTS
 from tests.infra.kafka.keyed import DEFINITIONS
 from tests.infra.kafka.tools import Tools
 from tests.stack import consumed, kafka_toml, librdkafka, new_topic, stack_settings
-from views.project.project import load
 
 GENERATOR = """
 SOURCE = "lines"

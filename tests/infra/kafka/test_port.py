@@ -13,12 +13,12 @@ import pytest
 from confluent_kafka import Producer
 
 from examples.truth import murmur2
-from infra import kafka
-from infra.folders import ROOT
-from infra.settings import Kafka, Settings
+from tandem.infra import kafka
+from tandem.infra.folders import ROOT
+from tandem.infra.settings import Kafka, Settings
+from tandem.views.source.offset_ranges import Offsets
 from tests.infra.kafka.clients import Client
 from tests.stack import consumed, delete_topic, librdkafka, new_topic
-from views.source.offset_ranges import Offsets
 
 pytestmark = pytest.mark.broker
 
@@ -154,7 +154,7 @@ def test_an_absent_broker_is_reported_at_once_in_one_sentence(broker: kafka.Conn
 def test_a_port_that_does_not_answer_times_out_without_log_noise() -> None:
     with closing(socket.create_server(("127.0.0.1", 0))) as silent:
         script = (
-            "from infra import kafka; import sys; address = kafka.Address(sys.argv[1], {}, 1)\n"
+            "from tandem.infra import kafka; import sys; address = kafka.Address(sys.argv[1], {}, 1)\n"
             "try: kafka.describe(kafka.connect(address), ['x'])\n"
             "except kafka.NoBroker as error: print(error)"
         )

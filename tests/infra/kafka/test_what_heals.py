@@ -5,9 +5,9 @@ from dataclasses import replace
 import pytest
 from kafka import errors
 
-from infra import kafka
-from infra.kafka.kafka_python.client import ask
-from infra.kafka.kafka_python.retriable import heals, reason
+from tandem.infra import kafka
+from tandem.infra.kafka.kafka_python.client import ask
+from tandem.infra.kafka.kafka_python.retriable import heals, reason
 
 KINDS = sorted(
     (kind for kind in vars(errors).values() if isinstance(kind, type) and issubclass(kind, errors.KafkaError)),

@@ -11,9 +11,9 @@ from typing import Any
 import httpx
 import pytest
 
-from cli.__main__ import main
-from infra import kafka
-from infra.folders import ROOT
+from tandem.cli.__main__ import main
+from tandem.infra import kafka
+from tandem.infra.folders import ROOT
 from tests.infra.kafka.keyed import DEFINITIONS
 from tests.stack import PYTHONPATH, consumed, environ, kafka_toml, new_topic
 
@@ -22,7 +22,7 @@ PATIENCE_S = 120
 # Every command in one process, as a script of a user's would call them.
 COMMANDS = """
 import json, sys
-from cli.__main__ import main
+from tandem.cli.__main__ import main
 codes = [main([*command, "--project", sys.argv[1]]) for command in json.loads(sys.argv[2])]
 print("codes", codes, "confluent_kafka" in sys.modules)
 """
@@ -46,7 +46,7 @@ def counted(project: Path, capsys: pytest.CaptureFixture[str]) -> int:
 
 def posted(project: Path, value: bytes) -> httpx.Response:
     """The answer of `tandem serve`, in a process of its own, to one event."""
-    command = [sys.executable, "-m", "cli", "serve", "--project", str(project), "--port", "0", "--json"]
+    command = [sys.executable, "-m", "tandem.cli", "serve", "--project", str(project), "--port", "0", "--json"]
     process = subprocess.Popen(command, cwd=ROOT, env=without(), stdout=subprocess.PIPE, text=True)
     try:
         assert process.stdout is not None

@@ -11,8 +11,8 @@ from typing import Final
 
 import pytest
 
-from infra import folders, kafka
-from infra.java import jar_fetch, jars, java_home
+from tandem.infra import folders, kafka
+from tandem.infra.java import jar_fetch, jars, java_home
 from tests.stack import environ
 
 _JVM: Final = ("-XX:TieredStopAtLevel=1", "-XX:+UseSerialGC", "-XX:-UsePerfData")

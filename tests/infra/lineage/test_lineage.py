@@ -14,15 +14,15 @@ from typing import Any
 import fastjsonschema
 import pytest
 
-from infra.folders import ROOT
-from infra.lineage import data_set
-from infra.lineage.data_set import DataSets, Made
-from infra.lineage.runs import reporting
-from infra.settings import Lineage, Settings
-from views.project import project
-from views.project.column_lineage import lineage
-from views.source.event import event_schema
-from views.source.offset_ranges import Ranges
+from tandem.infra.folders import ROOT
+from tandem.infra.lineage import data_set
+from tandem.infra.lineage.data_set import DataSets, Made
+from tandem.infra.lineage.runs import reporting
+from tandem.infra.settings import Lineage, Settings
+from tandem.views.project import project
+from tandem.views.project.column_lineage import lineage
+from tandem.views.source.event import event_schema
+from tandem.views.source.offset_ranges import Ranges
 
 NOON = datetime(2026, 11, 1, 12, tzinfo=UTC)
 VALID = fastjsonschema.compile(json.loads((Path(__file__).parent / "openlineage.json").read_text("utf-8")))

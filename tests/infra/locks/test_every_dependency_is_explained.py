@@ -7,7 +7,7 @@ from importlib.metadata import metadata
 import pytest
 from packaging.requirements import Requirement
 
-from infra.folders import ROOT
+from tandem.infra.folders import ROOT
 
 DOCUMENT = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))
 PAGE = (ROOT / "docs" / "dependencies.md").read_text("utf-8")

@@ -7,8 +7,8 @@ import pytest
 from packaging.requirements import Requirement
 from packaging.version import Version
 
-from infra.folders import ROOT
-from infra.locks import write_inputs
+from tandem.infra.folders import ROOT
+from tandem.infra.locks import write_inputs
 
 DOCUMENT = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))
 INPUTS = write_inputs.inputs(DOCUMENT)
@@ -28,7 +28,7 @@ def locked(name: str) -> dict[str, list[Version]]:
 @pytest.mark.parametrize("name", INPUTS)
 def test_the_inputs_are_generated_from_pyproject(name: str) -> None:
     written = (ROOT / "infra" / "locks" / f"{name}.in").read_text("utf-8")
-    assert written == write_inputs.text(name, INPUTS[name]), "run `python -m infra.locks.write_inputs`"
+    assert written == write_inputs.text(name, INPUTS[name]), "run `python -m tandem.infra.locks.write_inputs`"
 
 
 @pytest.mark.parametrize("name", INPUTS)

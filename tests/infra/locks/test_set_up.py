@@ -14,8 +14,8 @@ from pathlib import Path
 
 import pytest
 
-from infra.folders import ROOT
-from infra.java import jars, java_home, network
+from tandem.infra.folders import ROOT
+from tandem.infra.java import jars, java_home, network
 from tests.stack import environ
 
 TOOLS = (

@@ -13,10 +13,10 @@ from pathlib import Path
 
 import pytest
 
-from infra.logs import telling
-from infra.logs.batch import WAIT_S, Batch
-from infra.logs.files import Bounds, LogFile
-from infra.settings import MASK, Kafka, Settings
+from tandem.infra.logs import telling
+from tandem.infra.logs.batch import WAIT_S, Batch
+from tandem.infra.logs.files import Bounds, LogFile
+from tandem.infra.settings import MASK, Kafka, Settings
 from tests.stack import PYTHONPATH
 
 NOON = datetime(2026, 11, 1, 12, 0, 0, 250_000, tzinfo=UTC)
@@ -81,8 +81,8 @@ def test_a_killed_process_has_written_all_but_the_last_moment(tmp_path: Path) ->
     code = """
 import sys, time
 from datetime import UTC, datetime
-from infra.logs import telling
-from infra.settings import Settings
+from tandem.infra.logs import telling
+from tandem.infra.settings import Settings
 with telling.recorded(Settings(state=sys.argv[1]), "access", now=lambda: datetime.now(UTC)) as log:
     number = 0
     while True:

@@ -10,12 +10,12 @@ from pathlib import Path
 
 import pytest
 
-from infra.logs import files, telling
-from infra.logs.files import Bounds, LogFile
-from infra.logs.lines import parse, shown
-from infra.logs.reading import Following, merged, parts
-from infra.logs.telling import Output, bound, logger
-from infra.settings import MASK, Kafka, Lineage, Settings, Spark, secrets
+from tandem.infra.logs import files, telling
+from tandem.infra.logs.files import Bounds, LogFile
+from tandem.infra.logs.lines import parse, shown
+from tandem.infra.logs.reading import Following, merged, parts
+from tandem.infra.logs.telling import Output, bound, logger
+from tandem.infra.settings import MASK, Kafka, Lineage, Settings, Spark, secrets
 from tests.stack import PYTHONPATH
 
 NOON = datetime(2026, 11, 1, 12, tzinfo=UTC)
@@ -81,7 +81,7 @@ def test_a_full_file_is_rotated_and_the_configured_number_stays(tmp_path: Path) 
 WRITERS = """
 import sys
 from pathlib import Path
-from infra.logs.files import Bounds, LogFile
+from tandem.infra.logs.files import Bounds, LogFile
 file = LogFile(Path(sys.argv[1]), Bounds(bytes=2000, kept=1000))
 for number in range(2000):
     file.write(f"{sys.argv[2]} {number}")
@@ -102,7 +102,7 @@ def test_processes_that_share_a_log_neither_lose_nor_tear_lines(tmp_path: Path) 
 OWN = """
 import os, sys
 from pathlib import Path
-from infra.logs.files import Bounds, LogFile
+from tandem.infra.logs.files import Bounds, LogFile
 file = LogFile(Path(sys.argv[1]), Bounds(bytes=300, kept=9), standard=True)
 for number in range(30):
     file.write(f"event {number:04}")

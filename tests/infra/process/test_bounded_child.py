@@ -10,9 +10,9 @@ from pathlib import Path
 
 import pytest
 
-from infra.folders import ROOT
-from infra.process import bounded_child as children
-from infra.process.bounded_child import Child, Ended
+from tandem.infra.folders import ROOT
+from tandem.infra.process import bounded_child as children
+from tandem.infra.process.bounded_child import Child, Ended
 
 WAITS = "import os, sys, threading; print(os.getpid(), file=sys.stderr, flush=True); threading.Event().wait()"
 DEAF = f"import signal; signal.signal(signal.SIGTERM, signal.SIG_IGN); {WAITS}"
@@ -116,7 +116,7 @@ def test_a_child_ends_with_a_killed_parent() -> None:
     code = f"""
 import sys
 from pathlib import Path
-from infra.process.bounded_child import Child
+from tandem.infra.process.bounded_child import Child
 Child([sys.executable, "-c", {WAITS!r}], {{}}, Path("/"), 1).run(lambda line: print(line, flush=True))
 """
     parent = subprocess.Popen([sys.executable, "-c", code], cwd=ROOT, stdout=subprocess.PIPE, text=True)

@@ -9,7 +9,7 @@ import pytest
 BLOCKS = """
 import gc, os, sys
 import pyarrow as pa
-from infra.process.returned_memory import of_executors, return_freed_memory
+from tandem.infra.process.returned_memory import of_executors, return_freed_memory
 
 def used():
     return next(int(line.split()[1]) for line in open("/proc/self/status") if line.startswith("RssAnon:")) >> 10

@@ -7,9 +7,9 @@ from pathlib import Path
 
 import pytest
 
-from infra.folders import ROOT
-from infra.process import pulse
-from infra.process.pulse import Heart, Loop
+from tandem.infra.folders import ROOT
+from tandem.infra.process import pulse
+from tandem.infra.process.pulse import Heart, Loop
 
 
 @pytest.fixture
@@ -71,7 +71,9 @@ def test_a_report_after_the_end_of_a_source_is_ignored(tmp_path: Path, heart: He
 
 
 def test_the_pulse_of_a_dead_process_stays_and_shows_that_it_ended(tmp_path: Path) -> None:
-    script = f"from pathlib import Path; from infra.process.pulse import Heart; Heart(Path({str(tmp_path)!r}), 'speed').beat()"
+    script = (
+        f"from pathlib import Path; from tandem.infra.process.pulse import Heart; Heart(Path({str(tmp_path)!r}), 'speed').beat()"
+    )
     subprocess.run([sys.executable, "-c", script], check=True, env={**os.environ, "PYTHONPATH": str(ROOT)})
     found = pulse.read(tmp_path, "speed")
     assert found is not None

@@ -6,10 +6,10 @@ import subprocess
 
 import pytest
 
-from cli.metrics.families import FAMILIES
-from cli.registry import COMMANDS
-from infra.folders import ROOT
-from infra.settings import keys
+from tandem.cli.metrics.families import FAMILIES
+from tandem.cli.registry import COMMANDS
+from tandem.infra.folders import ROOT
+from tandem.infra.settings import keys
 
 FOLDER = ROOT / "infra" / "prometheus"
 RULES = (FOLDER / "alerts.yml").read_text("utf-8")

@@ -4,8 +4,8 @@ from pathlib import Path
 
 import pytest
 
-from infra.settings import SettingsError, load
-from infra.settings.spark_master import kind
+from tandem.infra.settings import SettingsError, load
+from tandem.infra.settings.spark_master import kind
 
 MASTERS = {
     "local": "local",

@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from infra.folders import ROOT
-from infra.settings import SettingsError, effective, keys, load, secrets, without_secrets
+from tandem.infra.folders import ROOT
+from tandem.infra.settings import SettingsError, effective, keys, load, secrets, without_secrets
 
 CREDENTIALS = (
     *("aws_secret_access_key", "AWS_ACCESS_KEY_ID", "aws_session_token", "secret_access_key", "token"),

@@ -10,11 +10,11 @@ from typing import Any
 
 import pytest
 
-from cli.demo import traces
-from cli.demo.bucket import own_bucket
-from cli.demo.spark_cluster import own_cluster
-from infra import kafka
-from infra.folders import child_environment
+from tandem.cli.demo import traces
+from tandem.cli.demo.bucket import own_bucket
+from tandem.cli.demo.spark_cluster import own_cluster
+from tandem.infra import kafka
+from tandem.infra.folders import child_environment
 from tests.stack import environ, kafka_toml, new_topic, produce
 
 pytestmark = [pytest.mark.slow, pytest.mark.broker, pytest.mark.spark, pytest.mark.timeout(1200)]
@@ -24,7 +24,7 @@ CREDENTIALS = ("AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY")
 DEFINITIONS = """
 from datetime import datetime
 
-from views import Event, Source, View, count, maximum, total
+from tandem import Event, Source, View, count, maximum, total
 
 
 class Sale(Event):
@@ -60,7 +60,7 @@ def run(broker: kafka.Connection, tmp_path: Path, monkeypatch: pytest.MonkeyPatc
             variables = {**child_environment(environ()), **bucket, **cluster.settings}
 
             def command(*words: str) -> Any:
-                line = [sys.executable, "-m", "cli", *words, "--project", str(project), "--json"]
+                line = [sys.executable, "-m", "tandem.cli", *words, "--project", str(project), "--json"]
                 done = subprocess.run(line, env=variables, capture_output=True, text=True, check=False, timeout=900)
                 assert done.returncode == 0, f"{words}\n{done.stderr}"
                 assert not any(secret in done.stdout + done.stderr for secret in credentials.values())

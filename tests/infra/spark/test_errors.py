@@ -8,11 +8,11 @@ import pytest
 from py4j.protocol import Py4JNetworkError
 from pyspark.sql import SparkSession
 
-from infra.java import jars
-from infra.kafka import java_errors
-from infra.spark.errors import broker_away, java_ended, sentence, worded
+from tandem.infra.java import jars
+from tandem.infra.kafka import java_errors
+from tandem.infra.spark.errors import broker_away, java_ended, sentence, worded
+from tandem.views.errors import TandemError
 from tests.stack import environ
-from views.errors import TandemError
 
 
 @pytest.mark.spark

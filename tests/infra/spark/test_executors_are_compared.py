@@ -10,13 +10,13 @@ from typing import Final
 
 import pytest
 
-from infra.folders import ROOT, child_environment
-from infra.settings import Settings, Spark
-from infra.spark import cluster, versions
-from infra.spark.properties import properties as every_property
-from infra.spark.versions import Report
+from tandem.infra.folders import ROOT, child_environment
+from tandem.infra.settings import Settings, Spark
+from tandem.infra.spark import cluster, versions
+from tandem.infra.spark.properties import properties as every_property
+from tandem.infra.spark.versions import Report
+from tandem.views.errors import TandemError
 from tests.stack import environ
-from views.errors import TandemError
 
 HERE = Report("driver", "/venv/bin/python", "3.11.7", {"duckdb": "2.0.0", "numpy": "2.4.1"}, "/opt/tandem")
 THERE = replace(HERE, host="w1", tandem="tandem-1.zip")
@@ -48,7 +48,7 @@ def test_each_difference_is_named_once(there: Report, said: str) -> None:
 
 def test_a_report_needs_no_package() -> None:
     """An executor's Python may lack any of them: the report must name it, not fail to import."""
-    command = "import sys; sys.path.insert(0, sys.argv[1]); from infra.spark import versions; print(versions.report())"
+    command = "import sys; sys.path.insert(0, sys.argv[1]); from tandem.infra.spark import versions; print(versions.report())"
     found = subprocess.run([sys.executable, "-I", "-S", "-c", command, str(ROOT)], capture_output=True, text=True, check=True)
     assert "'duckdb': None" in found.stdout
 
@@ -86,9 +86,9 @@ def test_an_executor_that_comes_after_the_versions_is_compared_too(tmp_path: Pat
     code = """
 import os, sys
 from dataclasses import replace
-from batch.runtime import spark_jobs
-from infra.settings import Settings, Spark
-from infra.spark import versions, session
+from tandem.batch.runtime import spark_jobs
+from tandem.infra.settings import Settings, Spark
+from tandem.infra.spark import versions, session
 described, report = versions.described, versions.report
 
 def altered(sent):

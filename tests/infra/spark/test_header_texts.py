@@ -6,9 +6,9 @@ import pyarrow as pa
 import pytest
 from pyspark.sql import SparkSession
 
-from infra.spark.header_texts import with_headers, with_texts
-from infra.spark.kafka_source import header_texts
-from views.source.source import RECORDS_SCHEMA
+from tandem.infra.spark.header_texts import with_headers, with_texts
+from tandem.infra.spark.kafka_source import header_texts
+from tandem.views.source.source import RECORDS_SCHEMA
 
 KIND = RECORDS_SCHEMA.field("headers").type
 ODD = [

@@ -7,9 +7,9 @@ from pathlib import Path
 
 import pytest
 
-from infra.folders import ROOT
-from infra.java import java_home
-from infra.spark.session import _culprit
+from tandem.infra.folders import ROOT
+from tandem.infra.java import java_home
+from tandem.infra.spark.session import _culprit
 from tests.stack import environ
 
 WARNING = "WARNING: Using incubator modules: jdk.incubator.vector"
@@ -31,8 +31,8 @@ echo '{warning}' >&2
 """
 DRIVER = """
 import sys, os
-from infra.spark.session import NoSession, get_or_create_session
-from infra.settings import Settings, Spark
+from tandem.infra.spark.session import NoSession, get_or_create_session
+from tandem.infra.settings import Settings, Spark
 conf = {"spark.driver.extraJavaOptions": sys.argv[2]} if sys.argv[2] else {}
 try:
     get_or_create_session(Settings(state=sys.argv[1], spark=Spark(master="local[1]", conf=conf)), "driver", environ=os.environ)

@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from infra.java import java_home
-from infra.spark import launch
+from tandem.infra.java import java_home
+from tandem.infra.spark import launch
 from tests.stack import environ
 
 AWKWARD = {

@@ -12,9 +12,9 @@ from py4j.protocol import Py4JNetworkError
 from pyspark import SparkContext
 from pyspark.sql import SparkSession
 
-from infra.settings import Settings, Spark
-from infra.spark import executors
-from infra.spark.errors import sentence
+from tandem.infra.settings import Settings, Spark
+from tandem.infra.spark import executors
+from tandem.infra.spark.errors import sentence
 
 CLIENT = "StandaloneAppClient$ClientEndpoint"
 SUBMITTED = "Submitting application application_1_0004 to ResourceManager"

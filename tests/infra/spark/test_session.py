@@ -13,14 +13,14 @@ from pathlib import Path
 import pytest
 from pyspark.sql import SparkSession
 
-from infra.folders import ROOT, child_environment
-from infra.java import jars, java_home
-from infra.kafka import Address, outside
-from infra.process import background
-from infra.settings import Kafka, Settings
-from infra.spark.jvm_lock import try_lock
-from infra.spark.kafka_source import kafka_options
-from ledger.delta import locks
+from tandem.infra.folders import ROOT, child_environment
+from tandem.infra.java import jars, java_home
+from tandem.infra.kafka import Address, outside
+from tandem.infra.process import background
+from tandem.infra.settings import Kafka, Settings
+from tandem.infra.spark.jvm_lock import try_lock
+from tandem.infra.spark.kafka_source import kafka_options
+from tandem.ledger.delta import locks
 from tests.stack import PYTHONPATH, environ
 
 pytestmark = pytest.mark.spark
@@ -29,9 +29,9 @@ pytestmark = pytest.mark.spark
 DRIVER = """
 import sys, os, time
 from pathlib import Path
-from infra.spark.jvm_lock import try_lock
-from infra.spark.session import get_or_create_session
-from infra.settings import Settings, Spark
+from tandem.infra.spark.jvm_lock import try_lock
+from tandem.infra.spark.session import get_or_create_session
+from tandem.infra.settings import Settings, Spark
 settings = Settings(state=sys.argv[1], spark=Spark(master="local[1]", driver_memory="512m"))
 session = get_or_create_session(settings, "driver", environ=os.environ)
 got = try_lock(session, Path(sys.argv[2]))
@@ -47,8 +47,8 @@ time.sleep(600)
 # A driver of its own: says the options of its JVM.
 OPTIONS = """
 import sys, os
-from infra.spark.session import get_or_create_session
-from infra.settings import Settings, Spark
+from tandem.infra.spark.session import get_or_create_session
+from tandem.infra.settings import Settings, Spark
 conf = {"spark.driver.extraJavaOptions": sys.argv[2]} if sys.argv[2] else {}
 settings = Settings(state=sys.argv[1], spark=Spark(master="local[1]", conf=conf))
 session = get_or_create_session(settings, "driver", environ=os.environ, optimized=sys.argv[3] == "True")
@@ -58,8 +58,8 @@ print(*session._jvm.java.lang.management.ManagementFactory.getRuntimeMXBean().ge
 # A driver of its own: prints what a worker had imported before its first task, and whether the driver has imported pandas.
 IMPORTS = """
 import sys, os
-from infra.spark.session import get_or_create_session
-from infra.settings import Settings, Spark
+from tandem.infra.spark.session import get_or_create_session
+from tandem.infra.settings import Settings, Spark
 session = get_or_create_session(Settings(state=sys.argv[1], spark=Spark(master="local[1]")), "driver", environ=os.environ)
 print(*session.sparkContext.parallelize([0], 1).flatMap(lambda _: __import__("sys").modules).collect())
 session.range(1).mapInArrow(lambda batches: batches, "id long").toArrow()
@@ -88,7 +88,7 @@ def test_tasks_see_the_platform(spark: SparkSession) -> None:
     def where(batches):
         import pyarrow as pa  # noqa: PLC0415 - runs in a worker
 
-        import views  # noqa: PLC0415
+        from tandem import views  # noqa: PLC0415
 
         yield from (pa.RecordBatch.from_pylist([{"file": views.__file__, "python": sys.executable}]) for _ in batches)
 
@@ -133,7 +133,7 @@ def test_workers_share_their_imports_and_nobody_imports_pandas(tmp_path: Path) -
     surroundings = {**environ(), "PYTHONPATH": PYTHONPATH}
     done = subprocess.run(command, env=surroundings, capture_output=True, text=True, check=True, timeout=120)
     modules, driver_has_pandas, spares_imports = done.stdout.splitlines()
-    assert {"pyspark.worker", "pyarrow", "views.kernel.kernel"} <= set(modules.split())
+    assert {"pyspark.worker", "pyarrow", "tandem.views.kernel.kernel"} <= set(modules.split())
     assert "pandas" not in modules.split()
     assert driver_has_pandas == "False"
     assert spares_imports == "True"
@@ -149,7 +149,7 @@ def test_an_archive_replaces_those_of_other_jars_and_javas(tmp_path: Path) -> No
         stale.write_bytes(b"of other jars")
     (folder / "classes.new").mkdir()
     subprocess.run(
-        [sys.executable, "-m", "infra.spark.cds_archive"],
+        [sys.executable, "-m", "tandem.infra.spark.cds_archive"],
         env={**child_environment(environ()), "TANDEM_CACHE": str(tmp_path)},
         check=True,
     )

@@ -9,7 +9,7 @@ from types import ModuleType
 
 import pytest
 
-from infra.spark.worker_daemon import sparing_imports
+from tandem.infra.spark.worker_daemon import sparing_imports
 
 NAME = "imported_by_a_task"
 

@@ -11,18 +11,18 @@ from pathlib import Path
 
 import pytest
 
-from infra.folders import child_environment
-from infra.spark import worker_sockets
+from tandem.infra.folders import child_environment
+from tandem.infra.spark import worker_sockets
 
 PROGRAM = """
-from infra.spark import worker_sockets
+from tandem.infra.spark import worker_sockets
 print(worker_sockets.properties({})[worker_sockets.FOLDER])
 """
 
 SESSION = """
 import os, sys
-from infra.settings import Settings, Spark
-from infra.spark.session import get_or_create_session
+from tandem.infra.settings import Settings, Spark
+from tandem.infra.spark.session import get_or_create_session
 
 def families(_):
     import psutil, socket

@@ -9,7 +9,7 @@ from typing import Any
 import httpx
 from werkzeug.wrappers import Request
 
-from cli.demo.s3_server import Application, served
+from tandem.cli.demo.s3_server import Application, served
 from tests.infra.storage.go_build import built
 
 _BUCKET = "go"

@@ -18,7 +18,7 @@ from urllib.parse import parse_qs, unquote
 from xml.etree import ElementTree as ET
 from xml.sax.saxutils import escape
 
-from cli.demo.s3_server import Application
+from tandem.cli.demo.s3_server import Application
 
 _BUCKET: Final = "quick"
 _PAGE: Final = 1000

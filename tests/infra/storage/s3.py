@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from threading import Lock, get_ident
 from typing import Any, Final
 
-from cli.demo.s3_server import Application, bucket
+from tandem.cli.demo.s3_server import Application, bucket
 
 _ERROR: Final = '<?xml version="1.0" encoding="UTF-8"?><Error><Code>{code}</Code><Message>a planned fault</Message></Error>'
 _CONFLICT: Final = ("409 Conflict", "ConditionalRequestConflict")

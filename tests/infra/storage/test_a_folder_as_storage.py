@@ -4,8 +4,8 @@ from pathlib import Path
 
 import pytest
 
-from infra.storage.local import Local
-from infra.storage.resolve import storage_at
+from tandem.infra.storage.local import Local
+from tandem.infra.storage.resolve import storage_at
 
 
 def test_a_folder_is_moved_whole_or_not_at_all(tmp_path: Path) -> None:

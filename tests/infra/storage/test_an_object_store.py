@@ -10,17 +10,17 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from cli.demo.s3_server import bucket
-from infra.folders import child_environment
-from infra.storage.object_store import ObjectStore, StoreFailed
-from infra.storage.resolve import is_local, storage_at
+from tandem.cli.demo.s3_server import bucket
+from tandem.infra.folders import child_environment
+from tandem.infra.storage.object_store import ObjectStore, StoreFailed
+from tandem.infra.storage.resolve import is_local, storage_at
+from tandem.views.errors import TandemError
 from tests.infra.storage.azure import azure_container
 from tests.infra.storage.go_s3 import go_bucket
 from tests.infra.storage.google import google_bucket
 from tests.infra.storage.quick_s3 import quick_bucket
 from tests.infra.storage.s3 import Refusing, a_bucket
 from tests.stack import environ
-from views.errors import TandemError
 
 CREDENTIALS = ("aws_access_key_id", "aws_secret_access_key")
 
@@ -69,7 +69,7 @@ def test_no_thread_of_arrow_is_left_with_the_last_reference_to_a_file() -> None:
     """Not even when the interpreter ends: there the thread would abort the process."""
     code = """
 import gc
-from infra.storage import object_store
+from tandem.infra.storage import object_store
 object_store._Reader.__del__ = lambda self: print(self._name, "is released")
 storage = object_store.ObjectStore("memory:///")
 for number in range(2 + object_store._opened_last.maxlen):

@@ -6,12 +6,12 @@ from typing import Final
 
 import pytest
 
-from infra.storage.client_options import client_options
-from infra.storage.object_store import ObjectStore, StoreFailed
-from infra.storage.resolve import storage_at
+from tandem.infra.storage.client_options import client_options
+from tandem.infra.storage.object_store import ObjectStore, StoreFailed
+from tandem.infra.storage.resolve import storage_at
+from tandem.views.errors import TandemError
 from tests.infra.storage.quick_s3 import quick_bucket
 from tests.infra.storage.s3 import Refusing, a_bucket
-from views.errors import TandemError
 
 ONCE: Final = {"max_retries": "0"}
 SOON: Final = {"backoff_config.init_backoff": "1ms", "backoff_config.max_backoff": "2ms"}

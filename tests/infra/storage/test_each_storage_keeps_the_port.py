@@ -1,4 +1,4 @@
-"""One suite for each implementation of the port of `infra.storage`: names, writes that end or are abandoned, races, listings."""
+"""One suite for each implementation of the port of `tandem.infra.storage`: names, writes that end or are abandoned, races, listings."""
 
 import time
 from collections.abc import Callable, Iterator
@@ -14,10 +14,10 @@ import pyarrow.parquet as pq
 import pytest
 from hypothesis import HealthCheck, given, settings, strategies
 
-from cli.demo.s3_server import bucket as bucket_of_moto
-from infra.storage.local import Local
-from infra.storage.object_store import ObjectStore
-from infra.storage.storage import InvalidName, Storage
+from tandem.cli.demo.s3_server import bucket as bucket_of_moto
+from tandem.infra.storage.local import Local
+from tandem.infra.storage.object_store import ObjectStore
+from tandem.infra.storage.storage import InvalidName, Storage
 from tests.infra.storage.azure import azure_container
 from tests.infra.storage.go_s3 import go_bucket
 from tests.infra.storage.google import google_bucket

@@ -10,8 +10,8 @@ from typing import Any
 
 import pytest
 
-from cli.demo.s3_server import bucket
-from infra.storage.object_store import ObjectStore
+from tandem.cli.demo.s3_server import bucket
+from tandem.infra.storage.object_store import ObjectStore
 from tests.infra.storage.azure import azure_container
 from tests.infra.storage.go_s3 import go_bucket
 from tests.infra.storage.google import google_bucket

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from infra.storage.mounts import network_file_system
+from tandem.infra.storage.mounts import network_file_system
 
 MOUNTED = r"""22 1 8:1 / / rw,relatime shared:1 - ext4 /dev/sda1 rw
 30 22 0:40 / /srv/data rw,relatime - nfs4 server:/data rw,vers=4.2

@@ -14,10 +14,10 @@ from typing import Any
 
 import pytest
 
-from infra.folders import ROOT
-from infra.process import background
-from infra.supervision import record
-from infra.supervision.record import Wanted
+from tandem.infra.folders import ROOT
+from tandem.infra.process import background
+from tandem.infra.supervision import record
+from tandem.infra.supervision.record import Wanted
 
 # A supervisor whose parts beat by touching a file; each has a child in a process group of its own, as Spark's workers have.
 SUPERVISOR = """
@@ -25,10 +25,10 @@ import json, os, signal, sys, threading, time
 from datetime import UTC, datetime
 from pathlib import Path
 
-from infra.process import background
-from infra.supervision.loop import Supervisor
-from infra.supervision.part import Part, Sign, answered
-from infra.supervision.restarts import Terms
+from tandem.infra.process import background
+from tandem.infra.supervision.loop import Supervisor
+from tandem.infra.supervision.part import Part, Sign, answered
+from tandem.infra.supervision.restarts import Terms
 
 state, scripts, bounds = Path(sys.argv[1]), json.loads(sys.argv[2]), json.loads(sys.argv[3])
 

@@ -5,9 +5,9 @@ from itertools import pairwise
 from hypothesis import given
 from hypothesis import strategies as st
 
-from infra.settings import Supervisor
-from infra.supervision import restarts
-from infra.supervision.restarts import Standing, Terms
+from tandem.infra.settings import Supervisor
+from tandem.infra.supervision import restarts
+from tandem.infra.supervision.restarts import Standing, Terms
 
 TERMS = st.builds(
     Terms,

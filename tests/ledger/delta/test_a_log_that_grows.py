@@ -7,9 +7,9 @@ import pyarrow as pa
 import pytest
 from deltalake import DeltaTable, write_deltalake
 
-from ledger.delta import delta_tables
-from ledger.delta.addresses import Tables
-from ledger.delta.errors import Unreadable
+from tandem.ledger.delta import delta_tables
+from tandem.ledger.delta.addresses import Tables
+from tandem.ledger.delta.errors import Unreadable
 
 
 @pytest.fixture

@@ -7,12 +7,12 @@ import pyarrow as pa
 import pytest
 from deltalake import DeltaTable
 
-from ledger.cuts import bridge, reserve
-from ledger.delta import delta_tables
-from ledger.delta.addresses import Tables
-from ledger.delta.errors import Conflict, Unwritable
-from ledger.realtime.commit_files import spans_of, to_rows
-from ledger.realtime_writer import Fenced, NotContiguous
+from tandem.ledger.cuts import bridge, reserve
+from tandem.ledger.delta import delta_tables
+from tandem.ledger.delta.addresses import Tables
+from tandem.ledger.delta.errors import Conflict, Unwritable
+from tandem.ledger.realtime.commit_files import spans_of, to_rows
+from tandem.ledger.realtime_writer import Fenced, NotContiguous
 from tests.ledger.tiny import AT, SOURCE, at, claim, commit_each, fold
 
 Append = Callable[[DeltaTable, pa.Table], None]

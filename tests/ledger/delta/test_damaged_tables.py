@@ -10,20 +10,20 @@ import pyarrow as pa
 import pytest
 from msgspec import structs
 
-from infra.settings import Settings, Storage
-from infra.storage.object_store import StoreFailed
-from ledger.delta import addresses, delta_tables
-from ledger.delta.addresses import Tables
-from ledger.delta.errors import Unreadable, Unwritable, unreadable
-from ledger.delta.journal import Journal
-from ledger.publish import releases
-from ledger.publish.publications import history, latest
-from ledger.realtime.commit_files import spans_of
-from ledger.realtime.follower import Follower
+from tandem.infra.settings import Settings, Storage
+from tandem.infra.storage.object_store import StoreFailed
+from tandem.ledger.delta import addresses, delta_tables
+from tandem.ledger.delta.addresses import Tables
+from tandem.ledger.delta.errors import Unreadable, Unwritable, unreadable
+from tandem.ledger.delta.journal import Journal
+from tandem.ledger.publish import releases
+from tandem.ledger.publish.publications import history, latest
+from tandem.ledger.realtime.commit_files import spans_of
+from tandem.ledger.realtime.follower import Follower
+from tandem.views.errors import TandemError
 from tests.infra.storage.quick_s3 import quick_bucket
 from tests.infra.storage.s3 import Refusing, a_bucket
 from tests.ledger.tiny import AT, SOURCE, at, claim, commit_each, first, publish_cut
-from views.errors import TandemError
 
 
 def _garbage_entry(table: Path) -> None:

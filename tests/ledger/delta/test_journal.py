@@ -5,9 +5,9 @@ import threading
 import pyarrow as pa
 import pytest
 
-from ledger.delta import delta_tables, journal
-from ledger.delta.addresses import Tables
-from ledger.delta.journal import Journal, Snapshot
+from tandem.ledger.delta import delta_tables, journal
+from tandem.ledger.delta.addresses import Tables
+from tandem.ledger.delta.journal import Journal, Snapshot
 
 SCHEMA = pa.schema([("text", pa.string()), ("seen", pa.list_(pa.int64()))])
 

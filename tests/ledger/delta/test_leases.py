@@ -12,16 +12,16 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
-from ledger.delta import delta_tables, fence, leases
-from ledger.delta.addresses import Tables
-from ledger.delta.errors import Conflict, Unwritable, Vanished
-from ledger.delta.fence import Fenced, LeaseLost, Unclaimed
-from ledger.delta.journal import Journal
-from ledger.delta.leases import Lease, Owner
-from ledger.delta.locks import LockTimeout
+from tandem.ledger.delta import delta_tables, fence, leases
+from tandem.ledger.delta.addresses import Tables
+from tandem.ledger.delta.errors import Conflict, Unwritable, Vanished
+from tandem.ledger.delta.fence import Fenced, LeaseLost, Unclaimed
+from tandem.ledger.delta.journal import Journal
+from tandem.ledger.delta.leases import Lease, Owner
+from tandem.ledger.delta.locks import LockTimeout
+from tandem.views.errors import TandemError
 from tests.infra.storage.s3 import a_bucket
 from tests.ledger.tiny import AT
-from views.errors import TandemError
 
 SCHEMA = pa.schema([("x", pa.int64())])
 

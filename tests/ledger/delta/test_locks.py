@@ -9,9 +9,9 @@ from pathlib import Path
 
 import pytest
 
-from ledger.delta.locks import LockTimeout, hold, owner
+from tandem.ledger.delta.locks import LockTimeout, hold, owner
+from tandem.views.errors import TandemError
 from tests.ledger.tiny import AT
-from views.errors import TandemError
 
 _HOLDER = """
 import fcntl, sys, time

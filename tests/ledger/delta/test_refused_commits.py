@@ -11,10 +11,10 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
-from ledger.delta import delta_tables
-from ledger.delta.addresses import Tables
-from ledger.delta.errors import Conflict, Unwritable
-from ledger.delta.journal import Journal
+from tandem.ledger.delta import delta_tables
+from tandem.ledger.delta.addresses import Tables
+from tandem.ledger.delta.errors import Conflict, Unwritable
+from tandem.ledger.delta.journal import Journal
 from tests.infra.storage.azure import azure_container
 from tests.infra.storage.go_s3 import go_bucket
 from tests.infra.storage.google import google_bucket

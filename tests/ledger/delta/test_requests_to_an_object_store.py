@@ -7,12 +7,12 @@ from itertools import takewhile
 
 import pyarrow as pa
 
-from infra.folders import ROOT
-from ledger.delta import delta_tables, leases
-from ledger.delta.addresses import Tables
-from ledger.delta.journal import Journal
-from ledger.delta.leases import Owner
-from ledger.delta.watched_table import POLL_REQUESTS, Watched
+from tandem.infra.folders import ROOT
+from tandem.ledger.delta import delta_tables, leases
+from tandem.ledger.delta.addresses import Tables
+from tandem.ledger.delta.journal import Journal
+from tandem.ledger.delta.leases import Owner
+from tandem.ledger.delta.watched_table import POLL_REQUESTS, Watched
 from tests.infra.storage.s3 import Faults, a_bucket
 from tests.ledger.tiny import AT
 

@@ -3,12 +3,12 @@
 import pytest
 from pyspark.sql import SparkSession
 
-from ledger.delta import delta_tables
-from ledger.delta.addresses import Tables
-from ledger.delta.vacuum import checkpoint
-from ledger.log import archive_runs
-from ledger.log.archive_runs import APP_ID, Progress
-from ledger.log.positions import LOG_START
+from tandem.ledger.delta import delta_tables
+from tandem.ledger.delta.addresses import Tables
+from tandem.ledger.delta.vacuum import checkpoint
+from tandem.ledger.log import archive_runs
+from tandem.ledger.log.archive_runs import APP_ID, Progress
+from tandem.ledger.log.positions import LOG_START
 from tests.ledger.tiny import AT, SOURCE, at, claim, commit_each, first, merge
 
 pytestmark = pytest.mark.spark

@@ -9,15 +9,15 @@ import pyarrow as pa
 import pytest
 from deltalake import DeltaTable, write_deltalake
 
-from ledger.delta import delta_tables
-from ledger.delta.addresses import Tables
-from ledger.delta.errors import Unreadable, Vanished
-from ledger.delta.journal import Journal, Snapshot
-from ledger.delta.watched_table import Watched
-from ledger.log import gaps
-from ledger.publish import publications
+from tandem.ledger.delta import delta_tables
+from tandem.ledger.delta.addresses import Tables
+from tandem.ledger.delta.errors import Unreadable, Vanished
+from tandem.ledger.delta.journal import Journal, Snapshot
+from tandem.ledger.delta.watched_table import Watched
+from tandem.ledger.log import gaps
+from tandem.ledger.publish import publications
+from tandem.views.source.offset_ranges import Ranges
 from tests.ledger.tiny import AT, SOURCE, at, publish_cut
-from views.source.offset_ranges import Ranges
 
 
 @pytest.fixture

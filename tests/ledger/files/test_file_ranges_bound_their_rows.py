@@ -10,10 +10,10 @@ from deltalake import DeltaTable, write_deltalake
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from ledger.files.file_ranges import EVENTS, EVERY_OFFSET, FileRange, file_ranges, rows_within, within_times
-from ledger.files.scan import inside
-from views.source.offset_ranges import Ranges
-from views.source.source import INDEX
+from tandem.ledger.files.file_ranges import EVENTS, EVERY_OFFSET, FileRange, file_ranges, rows_within, within_times
+from tandem.ledger.files.scan import inside
+from tandem.views.source.offset_ranges import Ranges
+from tandem.views.source.source import INDEX
 
 BEGIN = datetime(2026, 11, 1, tzinfo=UTC)
 Row = tuple[tuple[str, int], int]

@@ -3,9 +3,9 @@
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from ledger.files.file_ranges import FileRange
-from ledger.files.scan import inside
-from views.source.offset_ranges import Ranges
+from tandem.ledger.files.file_ranges import FileRange
+from tandem.ledger.files.scan import inside
+from tandem.views.source.offset_ranges import Ranges
 
 Place = tuple[str, int, int]
 

@@ -6,11 +6,11 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from ledger.delta.location import Location
-from ledger.files.file_ranges import RECORDS
-from ledger.files.scan import scan
-from ledger.files.splits import Slice
-from views.source.offset_ranges import Ranges
+from tandem.ledger.delta.location import Location
+from tandem.ledger.files.file_ranges import RECORDS
+from tandem.ledger.files.scan import scan
+from tandem.ledger.files.splits import Slice
+from tandem.views.source.offset_ranges import Ranges
 
 
 @pytest.mark.parametrize("statistics", [True, False])

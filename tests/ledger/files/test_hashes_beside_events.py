@@ -13,22 +13,22 @@ from deltalake import DeltaTable
 from hypothesis import given
 from hypothesis import strategies as st
 
-from batch.archive import decode
-from batch.archive.decode import Decoding
-from batch.maintain.compact import compact
-from batch.runtime import delta_commits
-from batch.runtime.parquet_writer import TableFile, Written
-from ledger.delta.addresses import Tables
-from ledger.delta.location import Location
-from ledger.files.file_ranges import EVENTS, file_ranges
-from ledger.files.identity_hashes import IdentityHash
-from ledger.files.scan import scan
-from ledger.files.splits import Slice
-from ledger.log.positions import Position
+from tandem.batch.archive import decode
+from tandem.batch.archive.decode import Decoding
+from tandem.batch.maintain.compact import compact
+from tandem.batch.runtime import delta_commits
+from tandem.batch.runtime.parquet_writer import TableFile, Written
+from tandem.ledger.delta.addresses import Tables
+from tandem.ledger.delta.location import Location
+from tandem.ledger.files.file_ranges import EVENTS, file_ranges
+from tandem.ledger.files.identity_hashes import IdentityHash
+from tandem.ledger.files.scan import scan
+from tandem.ledger.files.splits import Slice
+from tandem.ledger.log.positions import Position
+from tandem.views.project import project
+from tandem.views.source.offset_ranges import Ranges
+from tandem.views.source.source import RECORDS_SCHEMA, events_schema, record_columns
 from tests.batch.shop import DEFINITIONS
-from views.project import project
-from views.source.offset_ranges import Ranges
-from views.source.source import RECORDS_SCHEMA, events_schema, record_columns
 
 FILES = {"tandem.toml": b"", "definitions.py": DEFINITIONS.encode()}
 SOURCE = project.load_files(FILES).sources["sales"]

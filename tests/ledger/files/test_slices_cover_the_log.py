@@ -5,9 +5,9 @@ from datetime import UTC, datetime, timedelta
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ledger.files.file_ranges import FileRange, within_times
-from ledger.files.splits import cut, even_rows
-from views.source.offset_ranges import EMPTY, Ranges
+from tandem.ledger.files.file_ranges import FileRange, within_times
+from tandem.ledger.files.splits import cut, even_rows
+from tandem.views.source.offset_ranges import EMPTY, Ranges
 
 OFFSETS = st.tuples(st.integers(0, 60), st.integers(1, 40)).map(lambda pair: (pair[0], pair[0] + pair[1]))
 PARTITIONS = st.tuples(st.sampled_from(["A", "B"]), st.integers(0, 1))

@@ -6,17 +6,17 @@ import pyarrow as pa
 import pytest
 from deltalake import CommitProperties, Transaction, write_deltalake
 
-from ledger.delta.addresses import Tables
-from ledger.log import archive_runs
-from ledger.log.archive_runs import APP_ID, ArchiveRun, NotNext, Progress
-from ledger.log.counts import Counts
-from ledger.log.gaps import GapNotAccepted, UnknownGap, gaps, record, refuse_unaccepted
-from ledger.log.positions import LOG_START, Position
-from ledger.publish.completeness import accepted_gaps
-from ledger.publish.publications import Publication
+from tandem.ledger.delta.addresses import Tables
+from tandem.ledger.log import archive_runs
+from tandem.ledger.log.archive_runs import APP_ID, ArchiveRun, NotNext, Progress
+from tandem.ledger.log.counts import Counts
+from tandem.ledger.log.gaps import GapNotAccepted, UnknownGap, gaps, record, refuse_unaccepted
+from tandem.ledger.log.positions import LOG_START, Position
+from tandem.ledger.publish.completeness import accepted_gaps
+from tandem.ledger.publish.publications import Publication
+from tandem.views.errors import TandemError
+from tandem.views.source.offset_ranges import Ranges
 from tests.ledger.tiny import AT, SOURCE, at
-from views.errors import TandemError
-from views.source.offset_ranges import Ranges
 
 DECODER = "d1"
 

@@ -6,13 +6,13 @@ import pyarrow as pa
 import pytest
 from deltalake import CommitProperties, Transaction, write_deltalake
 
-from ledger.delta.addresses import Tables
-from ledger.log import archive_runs
-from ledger.log.archived_range import archived_range
-from ledger.log.counts import Counts
-from ledger.log.positions import LOG_START, Position
+from tandem.ledger.delta.addresses import Tables
+from tandem.ledger.log import archive_runs
+from tandem.ledger.log.archived_range import archived_range
+from tandem.ledger.log.counts import Counts
+from tandem.ledger.log.positions import LOG_START, Position
+from tandem.views.source.offset_ranges import Ranges
 from tests.ledger.tiny import AT, SOURCE, at
-from views.source.offset_ranges import Ranges
 
 DECODER = "d1"
 

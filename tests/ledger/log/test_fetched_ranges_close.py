@@ -4,9 +4,9 @@ from dataclasses import replace
 
 import pytest
 
-from ledger.log.counts import Counts, plus
-from ledger.log.fetch_checks import LogChanged, Unclosed, refuse_changed_log, refuse_new_topic, refuse_unclosed
-from views.source.offset_ranges import Ranges
+from tandem.ledger.log.counts import Counts, plus
+from tandem.ledger.log.fetch_checks import LogChanged, Unclosed, refuse_changed_log, refuse_new_topic, refuse_unclosed
+from tandem.views.source.offset_ranges import Ranges
 
 P, Q = ("T", 0), ("T", 1)
 TEN = Ranges.of({P: (5, 12), Q: (0, 3)})

@@ -6,8 +6,8 @@ from typing import Any
 
 import pytest
 
-from ledger.log.manifest import BadManifest, Exported, File, Gap, Manifest, Stretch, Topic, read, write
-from views.source.offset_ranges import Ranges
+from tandem.ledger.log.manifest import BadManifest, Exported, File, Gap, Manifest, Stretch, Topic, read, write
+from tandem.views.source.offset_ranges import Ranges
 
 FILES = [File(f"sales/part-{n}.parquet", 100 + n, f"{n}" * 64) for n in range(3)]
 GOOD = Manifest(

@@ -4,10 +4,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ledger.log.positions import LOG_START, Position, distance, lower, ranges, upper
+from tandem.ledger.log.positions import LOG_START, Position, distance, lower, ranges, upper
+from tandem.views.errors import TandemError
+from tandem.views.source.offset_ranges import EMPTY, Ranges
 from tests.ledger.tiny import at
-from views.errors import TandemError
-from views.source.offset_ranges import EMPTY, Ranges
 
 partitions = st.tuples(st.sampled_from(["T", "U"]), st.integers(0, 2))
 positions = st.dictionaries(partitions, st.integers(0, 3)).map(Position.of)

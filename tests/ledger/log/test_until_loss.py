@@ -4,7 +4,7 @@ from datetime import timedelta
 
 import pytest
 
-from ledger.log.retention import Retention, UntilLoss, Waiting, until_loss
+from tandem.ledger.log.retention import Retention, UntilLoss, Waiting, until_loss
 from tests.ledger.tiny import AT
 
 DAY = timedelta(days=1)

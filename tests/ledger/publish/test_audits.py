@@ -2,9 +2,9 @@
 
 from dataclasses import replace
 
-from ledger.delta.addresses import Tables
-from ledger.publish import audits
-from ledger.publish.audits import Audit, Figures
+from tandem.ledger.delta.addresses import Tables
+from tandem.ledger.publish import audits
+from tandem.ledger.publish.audits import Audit, Figures
 from tests.ledger.tiny import AT, at
 
 FIGURES = Figures(9, 2, 1, 4.5, 0.5, 0.25, 0.0, "duplicate", ({"row": {"s": None}, "served": 1, "found": "1.50", "only": None},))

@@ -2,8 +2,8 @@
 
 from pathlib import Path
 
-from ledger.delta.addresses import Tables
-from ledger.publish import documents
+from tandem.ledger.delta.addresses import Tables
+from tandem.ledger.publish import documents
 
 
 def test_each_release_has_its_newest_document(tmp_path: Path) -> None:

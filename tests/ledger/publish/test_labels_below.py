@@ -3,14 +3,14 @@
 from dataclasses import replace
 from datetime import timedelta
 
-from ledger.cuts import bridge
-from ledger.delta.addresses import Tables
-from ledger.log.counts import Counts
-from ledger.log.positions import Position
-from ledger.publish.labels import Labels, labels_below
-from ledger.publish.publications import Publication
+from tandem.ledger.cuts import bridge
+from tandem.ledger.delta.addresses import Tables
+from tandem.ledger.log.counts import Counts
+from tandem.ledger.log.positions import Position
+from tandem.ledger.publish.labels import Labels, labels_below
+from tandem.ledger.publish.publications import Publication
+from tandem.views.source.watermark import Newest
 from tests.ledger.tiny import AT, SOURCE, VIEW, at, claim, commit_each, first, fold
-from views.source.watermark import Newest
 
 NAME = "numbers_total"
 

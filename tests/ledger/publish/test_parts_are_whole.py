@@ -7,10 +7,10 @@ import pyarrow as pa
 import pytest
 from deltalake import write_deltalake
 
-from ledger.delta.addresses import Tables
-from ledger.delta.errors import Unreadable
-from ledger.log.positions import Position
-from ledger.publish.batch_parts import Part, files_of
+from tandem.ledger.delta.addresses import Tables
+from tandem.ledger.delta.errors import Unreadable
+from tandem.ledger.log.positions import Position
+from tandem.ledger.publish.batch_parts import Part, files_of
 
 END = Position.of({("T", 0): 9})
 

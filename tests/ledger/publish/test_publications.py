@@ -9,14 +9,14 @@ from datetime import timedelta
 
 import pytest
 
-from ledger.cuts import bridge
-from ledger.delta.addresses import Tables
-from ledger.delta.journal import Journal, Row, Snapshot
-from ledger.log.counts import Counts
-from ledger.log.positions import LOG_START, Position
-from ledger.publish import publications
-from ledger.publish.batch_parts import BatchView, Part
-from ledger.publish.publications import (
+from tandem.ledger.cuts import bridge
+from tandem.ledger.delta.addresses import Tables
+from tandem.ledger.delta.journal import Journal, Row, Snapshot
+from tandem.ledger.log.counts import Counts
+from tandem.ledger.log.positions import LOG_START, Position
+from tandem.ledger.publish import publications
+from tandem.ledger.publish.batch_parts import BatchView, Part
+from tandem.ledger.publish.publications import (
     History,
     NotPublishable,
     Publication,
@@ -27,9 +27,9 @@ from ledger.publish.publications import (
     refuse_stale,
     retained,
 )
-from ledger.publish.standing import cut_of
+from tandem.ledger.publish.standing import cut_of
+from tandem.views.source.watermark import Newest
 from tests.ledger.tiny import AT, SOURCE, VIEW, at, claim, commit_each, first, publish_cut
-from views.source.watermark import Newest
 
 PART = Part(7, 3, LOG_START, (AT, AT))
 

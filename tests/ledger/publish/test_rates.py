@@ -8,9 +8,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ledger.delta.addresses import Tables
-from ledger.publish import rates
-from ledger.publish.rates import Estimate, Rate, estimate
+from tandem.ledger.delta.addresses import Tables
+from tandem.ledger.publish import rates
+from tandem.ledger.publish.rates import Estimate, Rate, estimate
 
 ONE = Rate(datetime(2026, 11, 1, tzinfo=UTC), "hits", "full", rows=1000, bytes=50_000, views=1, seconds=10.0)
 

@@ -2,8 +2,8 @@
 
 import pytest
 
-from ledger.delta.addresses import Tables
-from ledger.publish.releases import NoRelease, every, load, store
+from tandem.ledger.delta.addresses import Tables
+from tandem.ledger.publish.releases import NoRelease, every, load, store
 from tests.ledger.tiny import AT
 
 FILES = {"definitions.py": b"VIEWS = ()\n", "tandem.toml": b"", "data/\xc3\xa4.bin": bytes(range(256))}

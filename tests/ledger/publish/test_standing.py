@@ -9,17 +9,17 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ledger import cuts
-from ledger.delta.addresses import Tables
-from ledger.log.positions import LOG_START, Position
-from ledger.publish import promotion, publications, standing
-from ledger.publish.batch_parts import BatchView, Part
-from ledger.publish.promotion import NotReady
-from ledger.publish.publications import NotPublishable, Publication, latest
-from ledger.publish.standing import Followed, Record, Stage, cut_of, record, state_of
-from ledger.realtime.follower import Follower
-from ledger.realtime.tiling import chain
-from ledger.realtime_writer import Writer
+from tandem.ledger import cuts
+from tandem.ledger.delta.addresses import Tables
+from tandem.ledger.log.positions import LOG_START, Position
+from tandem.ledger.publish import promotion, publications, standing
+from tandem.ledger.publish.batch_parts import BatchView, Part
+from tandem.ledger.publish.promotion import NotReady
+from tandem.ledger.publish.publications import NotPublishable, Publication, latest
+from tandem.ledger.publish.standing import Followed, Record, Stage, cut_of, record, state_of
+from tandem.ledger.realtime.follower import Follower
+from tandem.ledger.realtime.tiling import chain
+from tandem.ledger.realtime_writer import Writer
 from tests.ledger.tiny import AT, SOURCE, at, claim, commit_each, first, partial, publish_cut
 
 DAYS = 7.0

@@ -8,14 +8,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ledger.log.counts import Counts
-from ledger.log.positions import LOG_START, Position
-from ledger.realtime.commits import Commit, Kind, Span
-from ledger.realtime.compaction import expired, in_order, merged, plan
-from ledger.realtime.tiling import boundary, chain, end
+from tandem.ledger.log.counts import Counts
+from tandem.ledger.log.positions import LOG_START, Position
+from tandem.ledger.realtime.commits import Commit, Kind, Span
+from tandem.ledger.realtime.compaction import expired, in_order, merged, plan
+from tandem.ledger.realtime.tiling import boundary, chain, end
+from tandem.views.errors import TandemError
+from tandem.views.source.watermark import Newest
 from tests.ledger.tiny import AT, VIEW, at, encode, fold, merge
-from views.errors import TandemError
-from views.source.watermark import Newest
 
 
 def place(number: int) -> Position:

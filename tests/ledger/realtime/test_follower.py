@@ -2,17 +2,17 @@
 
 import pytest
 
-from ledger.cuts import reserve
-from ledger.delta import delta_tables
-from ledger.delta.addresses import Tables
-from ledger.delta.errors import Vanished
-from ledger.log.positions import LOG_START, Position
-from ledger.realtime import follower
-from ledger.realtime.commit_files import read_commit
-from ledger.realtime.commits import Commit
-from ledger.realtime.compaction import RECENT
-from ledger.realtime.follower import Follower
-from ledger.realtime.tiling import chain
+from tandem.ledger.cuts import reserve
+from tandem.ledger.delta import delta_tables
+from tandem.ledger.delta.addresses import Tables
+from tandem.ledger.delta.errors import Vanished
+from tandem.ledger.log.positions import LOG_START, Position
+from tandem.ledger.realtime import follower
+from tandem.ledger.realtime.commit_files import read_commit
+from tandem.ledger.realtime.commits import Commit
+from tandem.ledger.realtime.compaction import RECENT
+from tandem.ledger.realtime.follower import Follower
+from tandem.ledger.realtime.tiling import chain
 from tests.ledger.tiny import AT, SOURCE, added, at, claim, commit_each, decode, merge, partial
 
 

@@ -8,14 +8,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ledger.realtime import hot_messages
-from ledger.realtime.commit_files import row_values
-from ledger.realtime.commits import Commit
-from ledger.realtime.hot_chain import HotChange, decoded
-from ledger.realtime.hot_messages import HotMessage, HotStatus, message_of, read, write
+from tandem.ledger.realtime import hot_messages
+from tandem.ledger.realtime.commit_files import row_values
+from tandem.ledger.realtime.commits import Commit
+from tandem.ledger.realtime.hot_chain import HotChange, decoded
+from tandem.ledger.realtime.hot_messages import HotMessage, HotStatus, message_of, read, write
+from tandem.views.errors import TandemError
 from tests.ledger.test_one_commit_per_micro_batch import FULL
 from tests.ledger.tiny import SOURCE, at, fold
-from views.errors import TandemError
 
 CHANGES = (None, HotChange(at(1, 1)), HotChange(at(1, 1), fold(at(1, 1), at(2, 3))))
 STATES = (HotStatus(), HotStatus("no broker", {"daily": "it needs 90% of the time"}, 1, 2, 3))

@@ -3,11 +3,11 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ledger.log.positions import LOG_START, Position, ranges, upper
-from ledger.realtime.commits import Span
-from ledger.realtime.tiling import boundary, chain, end
+from tandem.ledger.log.positions import LOG_START, Position, ranges, upper
+from tandem.ledger.realtime.commits import Span
+from tandem.ledger.realtime.tiling import boundary, chain, end
+from tandem.views.source.offset_ranges import EMPTY
 from tests.ledger.tiny import at
-from views.source.offset_ranges import EMPTY
 
 
 def fold(start: Position, end: Position) -> Span:

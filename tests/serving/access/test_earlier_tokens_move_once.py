@@ -7,12 +7,12 @@ from pathlib import Path
 
 import pytest
 
-from cli.run.serve import first_token
-from ledger.delta.addresses import Tables
-from serving.access import tokens
-from serving.access.earlier_tokens import adopt
-from serving.access.rights import Rights
-from serving.access.tokens import TokenError, Tokens
+from tandem.cli.run.serve import first_token
+from tandem.ledger.delta.addresses import Tables
+from tandem.serving.access import tokens
+from tandem.serving.access.earlier_tokens import adopt
+from tandem.serving.access.rights import Rights
+from tandem.serving.access.tokens import TokenError, Tokens
 from tests.serving.world import NOON
 
 SECRET = tokens.secret(os.urandom)

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from hypothesis import given
 from hypothesis import strategies as st
 
-from serving.access.invalid_tokens import MOST, Failures, network_of
+from tandem.serving.access.invalid_tokens import MOST, Failures, network_of
 
 
 @dataclass

@@ -10,9 +10,9 @@ from dataclasses import dataclass, field
 import msgspec
 import pytest
 
-from serving.access import oidc_keys
-from serving.access.oidc import Oidc, provider
-from serving.access.oidc_keys import OidcError, fetch, read_keys
+from tandem.serving.access import oidc_keys
+from tandem.serving.access.oidc import Oidc, provider
+from tandem.serving.access.oidc_keys import OidcError, fetch, read_keys
 from tests.serving.access.key_server import KeyServer, key_server
 from tests.serving.access.provider import SETTINGS, Issuing, new_key
 from tests.serving.world import NOON

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from hypothesis import given
 from hypothesis import strategies as st
 
-from serving.access.limits import Limits
+from tandem.serving.access.limits import Limits
 
 
 @dataclass

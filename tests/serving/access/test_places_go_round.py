@@ -6,8 +6,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, rule
 
-from serving.access.fair_queue import FairQueue
-from serving.access.shares import Shares
+from tandem.serving.access.fair_queue import FairQueue
+from tandem.serving.access.shares import Shares
 
 NAMES = ("a", "b", "c", "d")
 

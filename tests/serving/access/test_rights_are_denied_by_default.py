@@ -2,7 +2,7 @@
 
 import pytest
 
-from serving.access.rights import BadRights, Rights, parse_rights
+from tandem.serving.access.rights import BadRights, Rights, parse_rights
 from tests.serving.world import World
 
 

@@ -15,12 +15,12 @@ import pyarrow as pa
 import pytest
 from deltalake import DeltaTable
 
-from infra.folders import ROOT
-from ledger.delta import delta_tables
-from ledger.delta.addresses import Tables
-from serving.access import tokens
-from serving.access.rights import Rights
-from serving.access.tokens import TokenError, Tokens
+from tandem.infra.folders import ROOT
+from tandem.ledger.delta import delta_tables
+from tandem.ledger.delta.addresses import Tables
+from tandem.serving.access import tokens
+from tandem.serving.access.rights import Rights
+from tandem.serving.access.tokens import TokenError, Tokens
 from tests.serving.world import NOON
 
 READ = Rights.of(may=["read"])
@@ -230,9 +230,9 @@ def test_a_revoked_token_still_counts_as_ever_created(tables: Tables) -> None:
 MANY = """
 import os, sys
 from datetime import UTC, datetime, timedelta
-from ledger.delta.addresses import Tables
-from serving.access import tokens
-from serving.access.rights import Rights
+from tandem.ledger.delta.addresses import Tables
+from tandem.serving.access import tokens
+from tandem.serving.access.rights import Rights
 tables = Tables(sys.argv[1])
 now = datetime.now(UTC)
 until = now + timedelta(days=1)

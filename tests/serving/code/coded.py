@@ -17,7 +17,7 @@ from typing import Annotated
 import msgspec
 import pyarrow as pa
 
-from views import CustomMeasure, Event, Scale, Source, View, count, total, tumbling
+from tandem import CustomMeasure, Event, Scale, Source, View, count, total, tumbling
 
 HERE = r"@FOLDER@"
 

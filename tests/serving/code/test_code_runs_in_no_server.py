@@ -11,12 +11,12 @@ import psutil
 import pytest
 from deltalake import DeltaTable
 
-from ledger.publish import releases
-from serving.code import release as of_release
+from tandem.ledger.publish import releases
+from tandem.serving.code import release as of_release
+from tandem.views.project import isolated_import
 from tests.serving.code.coded import coded, files
 from tests.serving.http.served import Asker, Served
 from tests.serving.world import NOON, World, hit, position
-from views.project import isolated_import
 
 
 @pytest.fixture(scope="module")
@@ -34,7 +34,7 @@ def served(world: World, monkeypatch: pytest.MonkeyPatch) -> Served:
         raise AssertionError("the server imports definitions")
 
     monkeypatch.setattr(isolated_import, "import_definitions", imported)
-    monkeypatch.setattr("views.project.project.import_definitions", imported)
+    monkeypatch.setattr("tandem.views.project.project.import_definitions", imported)
     monkeypatch.setenv("SERVER_SECRET", "of the server")
     return Served(world, change={"timeout_s": 20})
 

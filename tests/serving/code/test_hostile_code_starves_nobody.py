@@ -12,7 +12,7 @@ from pathlib import Path
 import httpx
 import psutil
 
-from infra.folders import ROOT
+from tandem.infra.folders import ROOT
 from tests.serving.code.coded import coded, files
 from tests.serving.http.connections.bystander import ASKED, answered
 from tests.serving.http.served import Served
@@ -28,7 +28,7 @@ NO_EVENT = "/sources/hits/events"
 @contextmanager
 def started(project: Path) -> Iterator[tuple["subprocess.Popen[str]", str]]:
     """A server of its own, with a secret in its environment."""
-    command = [sys.executable, "-m", "cli", "serve", "--project", str(project), "--port", "0", "--json"]
+    command = [sys.executable, "-m", "tandem.cli", "serve", "--project", str(project), "--port", "0", "--json"]
     environ = {**os.environ, "PYTHONPATH": PYTHONPATH, "SERVER_SECRET": "of the server"}
     process = subprocess.Popen(command, cwd=ROOT, env=environ, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True)
     try:

@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from ledger.publish import documents
+from tandem.ledger.publish import documents
 from tests.serving.http.served import Asker, Served
 from tests.serving.world import World, hit, position
 
@@ -26,9 +26,9 @@ from datetime import datetime, timedelta
 from decimal import Decimal
 from typing import Annotated
 
-from views import Event, Scale, Source, View, calendar, count, derived, approx_count_distinct, mean, minimum, total, variance
-from views.measures.filtered import Filtered
-from views.windows import *
+from tandem import Event, Scale, Source, View, calendar, count, derived, approx_count_distinct, mean, minimum, total, variance
+from tandem.views.measures.filtered import Filtered
+from tandem.views.windows import *
 
 
 def own(part):

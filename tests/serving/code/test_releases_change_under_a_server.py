@@ -10,16 +10,16 @@ import httpx
 import psutil
 import pytest
 
-from cli.__main__ import main
-from ledger import cuts
-from ledger.publish import adoption, publications, standing
-from ledger.publish.batch_parts import BatchView, Part
-from ledger.realtime_writer import Writer
-from serving.code import server_definitions
+from tandem.cli.__main__ import main
+from tandem.ledger import cuts
+from tandem.ledger.publish import adoption, publications, standing
+from tandem.ledger.publish.batch_parts import BatchView, Part
+from tandem.ledger.realtime_writer import Writer
+from tandem.serving.code import server_definitions
+from tandem.views.project import project
 from tests.serving.code.test_hostile_code_starves_nobody import started
 from tests.serving.http.served import Served
 from tests.serving.world import NOON, SOURCE, World, hit, position
-from views.project import project
 
 PROJECT = """
 from dataclasses import dataclass
@@ -29,7 +29,7 @@ from typing import Annotated
 
 import pyarrow as pa
 
-from views import CustomMeasure, Event, Scale, Source, View, count
+from tandem import CustomMeasure, Event, Scale, Source, View, count
 
 
 @dataclass(frozen=True)

@@ -9,7 +9,7 @@ from cryptography.hazmat.primitives import hashes, serialization
 from cryptography.hazmat.primitives.asymmetric import ec
 from cryptography.x509.oid import NameOID
 
-from serving.http.listener import Tls
+from tandem.serving.http.listener import Tls
 
 
 def signed_by_itself(folder: Path) -> Tls:

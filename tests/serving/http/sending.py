@@ -7,13 +7,13 @@ from typing import Any
 
 import pyarrow as pa
 
-from infra import kafka
-from infra.settings import Kafka, Settings
+from tandem.infra import kafka
+from tandem.infra.settings import Kafka, Settings
+from tandem.views.decode import decode
+from tandem.views.kernel.deduplicate import deduplicate
+from tandem.views.source.source import RECORDS_SCHEMA, Source
 from tests.serving.http.served import Served
 from tests.serving.world import DEFINITIONS, World, hit
-from views.decode import decode
-from views.kernel.deduplicate import deduplicate
-from views.source.source import RECORDS_SCHEMA, Source
 
 _SOURCES = """
 hits = Source(topic="{hits}", event=Hit, event_time="moment", key="page")

@@ -14,15 +14,15 @@ import httpx
 import msgspec
 import structlog
 
-from infra.settings import Kafka, Serving, Settings
-from serving.access import tokens
-from serving.access.rights import VERBS, Rights
-from serving.http import listener
-from serving.http.app import application
-from serving.http.composition import of_project
-from serving.http.listener import Tls
-from serving.http.operations.command import Tandem
-from serving.memory.hot_feed import HotFeed
+from tandem.infra.settings import Kafka, Serving, Settings
+from tandem.serving.access import tokens
+from tandem.serving.access.rights import VERBS, Rights
+from tandem.serving.http import listener
+from tandem.serving.http.app import application
+from tandem.serving.http.composition import of_project
+from tandem.serving.http.listener import Tls
+from tandem.serving.http.operations.command import Tandem
+from tandem.serving.memory.hot_feed import HotFeed
 from tests.serving.world import NOON, World
 from tests.stack import PYTHONPATH
 
@@ -68,7 +68,7 @@ class Served:
         settings = Settings(state=str(self.world.state), serving=serving, kafka=self.kafka)
         self.now = NOON
         environ = {**os.environ, "PYTHONPATH": PYTHONPATH, "SERVER_SECRET": "of the server"}
-        tandem = Tandem([sys.executable, "-P", "-m", "cli"], self.world.folder, environ)
+        tandem = Tandem([sys.executable, "-P", "-m", "tandem.cli"], self.world.folder, environ)
         self.server = of_project(
             settings,
             tandem=tandem,

@@ -15,11 +15,11 @@ from typing import Any
 import httpx
 import pytest
 
-from cli.__main__ import main
-from infra.folders import ROOT
-from ledger.log.positions import LOG_START
-from serving.http import listener
-from serving.http.listener import CannotServe, Tls
+from tandem.cli.__main__ import main
+from tandem.infra.folders import ROOT
+from tandem.ledger.log.positions import LOG_START
+from tandem.serving.http import listener
+from tandem.serving.http.listener import CannotServe, Tls
 from tests.serving import oracle
 from tests.serving.http.certificate import signed_by_itself
 from tests.serving.http.served import Served, serving
@@ -39,7 +39,7 @@ def tls(tmp_path_factory: pytest.TempPathFactory) -> Tls:
 
 @contextmanager
 def started(world: World, *options: str) -> Iterator[tuple[subprocess.Popen[str], dict[str, Any]]]:
-    command = [sys.executable, "-m", "cli", "serve", "--project", str(world.folder), "--port", "0", "--json", *options]
+    command = [sys.executable, "-m", "tandem.cli", "serve", "--project", str(world.folder), "--port", "0", "--json", *options]
     process = subprocess.Popen(command, cwd=ROOT, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
     try:
         assert process.stdout is not None
@@ -166,7 +166,7 @@ def test_a_refused_start_is_one_sentence(world: World, tls: Tls, capsys: pytest.
     ("module", "heavy"),
     [
         ("serving", ("fastapi", "uvicorn", "httpx", "joserfc", "pandas", "polars")),
-        ("serving.client", ("fastapi", "uvicorn", "joserfc", "pandas", "polars")),
+        ("tandem.serving.client", ("fastapi", "uvicorn", "joserfc", "pandas", "polars")),
     ],
 )
 def test_a_reader_imports_no_server(module: str, heavy: tuple[str, ...]) -> None:

@@ -11,8 +11,8 @@ from pathlib import Path
 import httpx
 import pytest
 
-from infra.process import ports
-from serving.access.rights import VERBS
+from tandem.infra.process import ports
+from tandem.serving.access.rights import VERBS
 from tests.documented import DOCS
 from tests.serving.http.served import Served, serving
 from tests.serving.world import World, forty_hits

@@ -7,10 +7,10 @@ from datetime import timedelta, timezone
 import httpx
 import pytest
 
-from serving import client as clients
-from serving.client import Client, Refused
-from serving.read.outcome import Value
-from serving.read.reader import Reader
+from tandem.serving import client as clients
+from tandem.serving.client import Client, Refused
+from tandem.serving.read.outcome import Value
+from tandem.serving.read.reader import Reader
 from tests.serving.http.served import Served, serving
 from tests.serving.world import NOON, World, forty_hits, hit
 

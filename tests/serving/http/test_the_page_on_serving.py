@@ -13,12 +13,12 @@ from typing import Any
 import httpx
 import pytest
 
-from cli.__main__ import main
-from infra import kafka, settings
-from infra.folders import ROOT
-from serving.access.oidc import provider
-from serving.client import Refused, client
-from serving.http.requests.gate import gated
+from tandem.cli.__main__ import main
+from tandem.infra import kafka, settings
+from tandem.infra.folders import ROOT
+from tandem.serving.access.oidc import provider
+from tandem.serving.client import Refused, client
+from tandem.serving.http.requests.gate import gated
 from tests.documented import DOCS, Command, steps
 from tests.serving.http.served import Served, serving
 from tests.serving.world import DEFINITIONS, World, hit
@@ -80,7 +80,7 @@ def asked_as_curl(line: str, token: str) -> str:
 
 def test_the_requests_in_the_page_are_answered(world: World) -> None:
     shutil.rmtree(world.tables.control("tokens"), ignore_errors=True)
-    command = [sys.executable, "-m", "cli", "serve", "--project", str(world.folder), "--port", "0", "--json"]
+    command = [sys.executable, "-m", "tandem.cli", "serve", "--project", str(world.folder), "--port", "0", "--json"]
     process = subprocess.Popen(command, cwd=ROOT, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True)
     try:
         assert process.stdout is not None

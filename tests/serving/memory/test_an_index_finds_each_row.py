@@ -4,7 +4,7 @@ import numpy as np
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from serving.memory.index import Index
+from tandem.serving.memory.index import Index
 
 # The first and the last hash, neighbours, and some that differ in their highest or lowest bits alone.
 HASHES = (0, 1, 2, 2**62, 2**63 - 1, 2**63, 2**63 + 1, 2**64 - 2, 2**64 - 1)

@@ -10,28 +10,28 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ledger.log.positions import LOG_START, Position, upper
-from ledger.publish.batch_parts import BatchView
-from ledger.publish.publications import Publication
-from ledger.realtime.commits import Commit
-from ledger.realtime.hot_chain import HotChange, HotCommits, continued
-from ledger.realtime.hot_messages import HotStatus, message_of
-from serving.changes import Token, watch
-from serving.connection import Connection
-from serving.memory.cached_view import CachedView
-from serving.memory.hot_feed import HotFeed
-from serving.memory.store import Store
-from serving.read.outcome import Absent, Value
-from serving.read.selection import ALWAYS, select
-from serving.read.snapshot import Snapshot, Tail
-from serving.read.snapshot_follower import HOLD_S, SnapshotFollower
+from tandem.ledger.log.positions import LOG_START, Position, upper
+from tandem.ledger.publish.batch_parts import BatchView
+from tandem.ledger.publish.publications import Publication
+from tandem.ledger.realtime.commits import Commit
+from tandem.ledger.realtime.hot_chain import HotChange, HotCommits, continued
+from tandem.ledger.realtime.hot_messages import HotStatus, message_of
+from tandem.serving.changes import Token, watch
+from tandem.serving.connection import Connection
+from tandem.serving.memory.cached_view import CachedView
+from tandem.serving.memory.hot_feed import HotFeed
+from tandem.serving.memory.store import Store
+from tandem.serving.read.outcome import Absent, Value
+from tandem.serving.read.selection import ALWAYS, select
+from tandem.serving.read.snapshot import Snapshot, Tail
+from tandem.serving.read.snapshot_follower import HOLD_S, SnapshotFollower
+from tandem.views.arrow.ipc import from_ipc
+from tandem.views.kernel.kernel import arrange, present_arranged
+from tandem.views.kernel.rows import ordered, to_rows
+from tandem.views.view import View
 from tests.samples import just
 from tests.serving.memory.test_memory_equals_the_reader import KNOWN, MORE, adopt, events
 from tests.serving.world import NOON, SOURCE, World, hit, nine_hits, position
-from views.arrow.ipc import from_ipc
-from views.kernel.kernel import arrange, present_arranged
-from views.kernel.rows import ordered, to_rows
-from views.view import View
 
 WELL = HotStatus()
 

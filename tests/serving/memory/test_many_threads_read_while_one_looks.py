@@ -8,10 +8,10 @@ from pathlib import Path
 
 import pytest
 
-from serving import connect
-from serving.connection import Connection
-from serving.memory.store import Store
-from serving.read.outcome import ReadFailed
+from tandem.serving import connect
+from tandem.serving.connection import Connection
+from tandem.serving.memory.store import Store
+from tandem.serving.read.outcome import ReadFailed
 from tests.serving.world import NOON, World, hit
 
 THREADS, COMMITS = 4, 24
@@ -120,7 +120,7 @@ def test_an_error_of_the_thread_is_raised_at_the_next_question(tmp_path: Path, m
 READ = """
 import sys
 from pathlib import Path
-from serving import connect
+from tandem.serving import connect
 with connect(sys.argv[1]) as connection:
     view = connection.view("per_page")
     assert view.get(page="/a", window=view.scan().to_arrow()["window_start"][0].as_py()) is not None

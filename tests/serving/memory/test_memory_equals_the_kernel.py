@@ -10,25 +10,25 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ledger.log.positions import LOG_START
-from ledger.publish.batch_parts import BatchView
-from serving.memory import layout as layouts
-from serving.memory import stack as stacks
-from serving.memory.answers import Answers
-from serving.memory.cached_view import CachedView
-from serving.memory.key_hash import Hashes, KeyHash
-from serving.memory.layout import Layout
-from serving.memory.stack import Stack, extended
-from serving.read.selection import ALWAYS, select
+from tandem.ledger.log.positions import LOG_START
+from tandem.ledger.publish.batch_parts import BatchView
+from tandem.serving.memory import layout as layouts
+from tandem.serving.memory import stack as stacks
+from tandem.serving.memory.answers import Answers
+from tandem.serving.memory.cached_view import CachedView
+from tandem.serving.memory.key_hash import Hashes, KeyHash
+from tandem.serving.memory.layout import Layout
+from tandem.serving.memory.stack import Stack, extended
+from tandem.serving.read.selection import ALWAYS, select
+from tandem.views.instant import MICROSECOND
+from tandem.views.kernel.kernel import merge_states, present, settle
+from tandem.views.kernel.partial import Partial
+from tandem.views.kernel.rows import to_rows
+from tandem.views.view import View, approximations, bind
 from tests.agreement.drawn import counting, drawn, logs
 from tests.agreement.test_layers_agree import folds, splits, vector
 from tests.agreement.windows import WINDOWS
 from tests.samples import SAMPLES, share
-from views.instant import MICROSECOND
-from views.kernel.kernel import merge_states, present, settle
-from views.kernel.partial import Partial
-from views.kernel.rows import to_rows
-from views.view import View, approximations, bind
 
 
 class FewBits(KeyHash):

@@ -13,30 +13,30 @@ from deltalake import write_deltalake
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from ledger import cuts
-from ledger.delta import delta_tables
-from ledger.delta.errors import Unreadable
-from ledger.log.positions import LOG_START, Position
-from ledger.publish import publications, releases
-from ledger.publish.batch_parts import Part
-from ledger.publish.live_states import starting_within
-from ledger.publish.publications import Publication
-from ledger.realtime import commit_files
-from ledger.realtime.commits import Commit
-from ledger.realtime_writer import Writer
-from serving.connection import Connection
-from serving.memory import stack
-from serving.memory.store import MEMORY, Store
-from serving.read.outcome import Absent, ReadFailed, Value
-from serving.read.reader import Reader
-from serving.read.selection import ALWAYS, select
+from tandem.ledger import cuts
+from tandem.ledger.delta import delta_tables
+from tandem.ledger.delta.errors import Unreadable
+from tandem.ledger.log.positions import LOG_START, Position
+from tandem.ledger.publish import publications, releases
+from tandem.ledger.publish.batch_parts import Part
+from tandem.ledger.publish.live_states import starting_within
+from tandem.ledger.publish.publications import Publication
+from tandem.ledger.realtime import commit_files
+from tandem.ledger.realtime.commits import Commit
+from tandem.ledger.realtime_writer import Writer
+from tandem.serving.connection import Connection
+from tandem.serving.memory import stack
+from tandem.serving.memory.store import MEMORY, Store
+from tandem.serving.read.outcome import Absent, ReadFailed, Value
+from tandem.serving.read.reader import Reader
+from tandem.serving.read.selection import ALWAYS, select
+from tandem.views.arrow.ipc import from_ipc
+from tandem.views.fingerprint.fingerprint import fingerprint
+from tandem.views.kernel.kernel import merge_states
+from tandem.views.project.project import load_files
+from tandem.views.view import View
 from tests.serving import oracle
 from tests.serving.world import DEFINITIONS, NOON, SOURCE, World, hit, nine_hits, position
-from views.arrow.ipc import from_ipc
-from views.fingerprint.fingerprint import fingerprint
-from views.kernel.kernel import merge_states
-from views.project.project import load_files
-from views.view import View
 
 MORE = (
     DEFINITIONS.replace(

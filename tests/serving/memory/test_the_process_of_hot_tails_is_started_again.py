@@ -6,15 +6,15 @@ from threading import Event
 
 import pytest
 
-from ledger.realtime.hot_messages import HotMessage
-from serving.memory import hot_process
-from serving.memory.hot_feed import HotFeed
-from serving.memory.hot_process import HotProcess
+from tandem.ledger.realtime.hot_messages import HotMessage
+from tandem.serving.memory import hot_process
+from tandem.serving.memory.hot_feed import HotFeed
+from tandem.serving.memory.hot_process import HotProcess
 from tests.stack import PYTHONPATH
 
 SENDS = """
 import sys, threading
-from ledger.realtime.hot_messages import HotStatus, message_of, write
+from tandem.ledger.realtime.hot_messages import HotStatus, message_of, write
 write(sys.stdout.buffer, message_of(1, "hits", HotStatus(), None))
 threading.Event().wait()
 """

@@ -2,8 +2,8 @@
 
 from typing import cast
 
-from serving.memory.cached_view import CachedView
-from serving.memory.recent import Recent
+from tandem.serving.memory.cached_view import CachedView
+from tandem.serving.memory.recent import Recent
 
 
 def view(name: str) -> CachedView:

@@ -5,17 +5,17 @@ import time
 from pathlib import Path
 from threading import Event
 
-from serving.connection import Connection
-from serving.memory.hot_feed import REPORT_S, HotFeed
-from serving.memory.hot_process import HotProcess
-from serving.memory.store import Store
+from tandem.serving.connection import Connection
+from tandem.serving.memory.hot_feed import REPORT_S, HotFeed
+from tandem.serving.memory.hot_process import HotProcess
+from tandem.serving.memory.store import Store
 from tests.serving.memory.test_answers_of_hot_commits import Clock
 from tests.serving.world import nine_hits
 from tests.stack import PYTHONPATH
 
 ANSWERS = """
 import os, sys, threading
-from ledger.realtime.hot_messages import HotStatus, message_of, write
+from tandem.ledger.realtime.hot_messages import HotStatus, message_of, write
 while os.read(0, 1):
     write(sys.stdout.buffer, message_of(1, "hits", HotStatus(), None))
 """

@@ -7,7 +7,7 @@ from datetime import timedelta
 import pytest
 from playwright.sync_api import Browser, Page, expect, sync_playwright
 
-from serving.access.rights import VERBS
+from tandem.serving.access.rights import VERBS
 from tests.serving.http.served import Served, serving
 from tests.serving.page.site import hostile, site
 from tests.serving.world import NOON

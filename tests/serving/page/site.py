@@ -6,9 +6,9 @@ from datetime import timedelta
 from pathlib import Path
 from random import Random
 
-from ledger.log.positions import LOG_START
-from ledger.publish import audits
-from ledger.publish.audits import Audit, Figures
+from tandem.ledger.log.positions import LOG_START
+from tandem.ledger.publish import audits
+from tandem.ledger.publish.audits import Audit, Figures
 from tests.serving.world import NOON, World
 
 DEFINITIONS = """
@@ -16,8 +16,8 @@ from datetime import datetime
 from decimal import Decimal
 from typing import Annotated
 
-from views import Event, Scale, Source, Unit, View, approx_count_distinct, approx_quantiles, approx_top_k, count
-from views import maximum, mean, minimum, total, tumbling
+from tandem import Event, Scale, Source, Unit, View, approx_count_distinct, approx_quantiles, approx_top_k, count
+from tandem import maximum, mean, minimum, total, tumbling
 
 
 class Hit(Event):

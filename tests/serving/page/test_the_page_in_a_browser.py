@@ -14,13 +14,13 @@ import pytest
 from axe_playwright_python.sync_playwright import Axe
 from playwright.sync_api import Browser, Page, Route, expect
 
-from infra.process import pulse
-from infra.process.pulse import Heart
-from ledger.publish import audits
-from ledger.publish.publications import history
-from ledger.realtime_writer import Writer
-from serving.access import tokens
-from serving.access.rights import VERBS
+from tandem.infra.process import pulse
+from tandem.infra.process.pulse import Heart
+from tandem.ledger.publish import audits
+from tandem.ledger.publish.publications import history
+from tandem.ledger.realtime_writer import Writer
+from tandem.serving.access import tokens
+from tandem.serving.access.rights import VERBS
 from tests.serving.http.served import Served, serving
 from tests.serving.page.site import DEFINITIONS, HOSTILE, HUGE, LONG, hit
 from tests.serving.sql.test_every_type_of_sql_is_rendered import TEXTS, scalar

@@ -7,8 +7,8 @@ from pathlib import Path
 import httpx
 import pytest
 
-from infra.folders import ROOT
-from serving.http.protocol.static_files import page_file
+from tandem.infra.folders import ROOT
+from tandem.serving.http.protocol.static_files import page_file
 from tests.serving.http.served import Served
 from tests.serving.world import World
 

@@ -16,28 +16,28 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
-from cli.__main__ import main
-from ledger.log.counts import Counts
-from ledger.log.positions import LOG_START, Position
-from ledger.realtime_writer import Writer
-from serving.connection import Connection
-from serving.http.protocol.media_types import ARROW, CSV, NDJSON
-from serving.memory.store import Store
-from serving.read.outcome import Absent, Value
-from serving.read.reader import Reader
-from serving.spark_frames import Frames
+from tandem.cli.__main__ import main
+from tandem.ledger.log.counts import Counts
+from tandem.ledger.log.positions import LOG_START, Position
+from tandem.ledger.realtime_writer import Writer
+from tandem.serving.connection import Connection
+from tandem.serving.http.protocol.media_types import ARROW, CSV, NDJSON
+from tandem.serving.memory.store import Store
+from tandem.serving.read.outcome import Absent, Value
+from tandem.serving.read.reader import Reader
+from tandem.serving.spark_frames import Frames
+from tandem.views import oracle
+from tandem.views.arrow.ipc import to_ipc
+from tandem.views.exactness import MARK
+from tandem.views.kernel.deduplicate import content_columns, identity_columns
+from tandem.views.kernel.kernel import decode, deduplicate, partial, prepare
+from tandem.views.source.offset_ranges import Ranges
+from tandem.views.view import group_columns
 from tests.samples import LONGER
 from tests.serving.all_ways import DEFINITIONS, Row, Truth, event, exactly, in_order
 from tests.serving.http.served import Served
 from tests.serving.test_all_ways_agree import read
 from tests.serving.world import NOON, SOURCE, Folded, World, position
-from views import oracle
-from views.arrow.ipc import to_ipc
-from views.exactness import MARK
-from views.kernel.deduplicate import content_columns, identity_columns
-from views.kernel.kernel import decode, deduplicate, partial, prepare
-from views.source.offset_ranges import Ranges
-from views.view import group_columns
 
 HORIZON_S = 12
 """The test's log has a record a second in each partition."""

@@ -10,15 +10,15 @@ import pyarrow as pa
 import pytest
 from deltalake import DeltaTable
 
-from ledger.delta import delta_tables
-from ledger.delta.addresses import Tables
-from ledger.publish import publications, releases
-from ledger.realtime.commit_files import SCHEMA, to_rows
-from ledger.realtime.commits import Commit
-from ledger.realtime_writer import Writer
-from serving.read.outcome import Absent, Failed, ReadFailed, Value, given
-from serving.read.reader import Reader, UnknownView
-from serving.read.selection import BadSelection
+from tandem.ledger.delta import delta_tables
+from tandem.ledger.delta.addresses import Tables
+from tandem.ledger.publish import publications, releases
+from tandem.ledger.realtime.commit_files import SCHEMA, to_rows
+from tandem.ledger.realtime.commits import Commit
+from tandem.ledger.realtime_writer import Writer
+from tandem.serving.read.outcome import Absent, Failed, ReadFailed, Value, given
+from tandem.serving.read.reader import Reader, UnknownView
+from tandem.serving.read.selection import BadSelection
 from tests.serving.world import NOON, SOURCE, World, hit, nine_hits, position
 
 

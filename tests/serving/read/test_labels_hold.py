@@ -15,16 +15,16 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from ledger.log.positions import LOG_START, Position
-from serving.read.outcome import Absent, Value
-from serving.read.reader import Reader
+from tandem.ledger.log.positions import LOG_START, Position
+from tandem.serving.read.outcome import Absent, Value
+from tandem.serving.read.reader import Reader
+from tandem.views.source.watermark import Newest, later, newest, watermark
 from tests.serving.world import NOON, TOPIC_ID, World, hit, position
-from views.source.watermark import Newest, later, newest, watermark
 
 DEFINITIONS = """
 from datetime import datetime, timedelta
 
-from views import Event, Source, View, count, count_window, hopping, session, total, tumbling
+from tandem import Event, Source, View, count, count_window, hopping, session, total, tumbling
 
 
 class Hit(Event):

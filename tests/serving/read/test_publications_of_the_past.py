@@ -6,10 +6,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from ledger.log.positions import LOG_START
-from serving.read.outcome import Absent, Failed, Value
-from serving.read.reader import Reader
-from serving.read.selection import BadSelection
+from tandem.ledger.log.positions import LOG_START
+from tandem.serving.read.outcome import Absent, Failed, Value
+from tandem.serving.read.reader import Reader
+from tandem.serving.read.selection import BadSelection
 from tests.serving import oracle
 from tests.serving.world import World, hit, position
 

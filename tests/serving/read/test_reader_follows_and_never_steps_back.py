@@ -5,20 +5,20 @@ from pathlib import Path
 
 import pytest
 
-from ledger import cuts
-from ledger.delta import delta_tables
-from ledger.delta.watched_table import Watched
-from ledger.log.positions import LOG_START, Position
-from ledger.publish import publications, releases
-from ledger.publish.batch_parts import Part
-from ledger.publish.publications import Publication
-from ledger.realtime import commit_files
-from ledger.realtime.commits import Commit
-from ledger.realtime_writer import Writer
-from serving.read.outcome import Value
-from serving.read.reader import Reader
-from serving.read.snapshot import Snapshot, Tail
-from serving.read.snapshot_follower import SnapshotFollower
+from tandem.ledger import cuts
+from tandem.ledger.delta import delta_tables
+from tandem.ledger.delta.watched_table import Watched
+from tandem.ledger.log.positions import LOG_START, Position
+from tandem.ledger.publish import publications, releases
+from tandem.ledger.publish.batch_parts import Part
+from tandem.ledger.publish.publications import Publication
+from tandem.ledger.realtime import commit_files
+from tandem.ledger.realtime.commits import Commit
+from tandem.ledger.realtime_writer import Writer
+from tandem.serving.read.outcome import Value
+from tandem.serving.read.reader import Reader
+from tandem.serving.read.snapshot import Snapshot, Tail
+from tandem.serving.read.snapshot_follower import SnapshotFollower
 from tests.serving.world import NOON, SOURCE, World, hit, position
 
 
@@ -42,7 +42,9 @@ def expire(world: World, *retained: Position) -> None:
 def test_only_new_files_are_read_and_only_new_commits_decoded(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
     read: list[str] = []
     real = commit_files.read_commit
-    monkeypatch.setattr("ledger.realtime.follower.read_commit", lambda handle, path: (read.append(path), real(handle, path))[1])
+    monkeypatch.setattr(
+        "tandem.ledger.realtime.follower.read_commit", lambda handle, path: (read.append(path), real(handle, path))[1]
+    )
     reader = Reader(world.tables)
     for n, end in enumerate((5, 10, 15), start=1):
         world.trigger(position(end))
@@ -180,7 +182,9 @@ def test_a_release_that_is_waited_for_is_read_once(world: World, monkeypatch: py
     world.writer = Writer.claim(world.tables, release, SOURCE, by="test", at=NOON)
     read: list[str] = []
     real = commit_files.read_commit
-    monkeypatch.setattr("ledger.realtime.follower.read_commit", lambda handle, path: (read.append(path), real(handle, path))[1])
+    monkeypatch.setattr(
+        "tandem.ledger.realtime.follower.read_commit", lambda handle, path: (read.append(path), real(handle, path))[1]
+    )
     for end in (12, 15, 18):
         world.trigger(position(end))
         for _ in range(2):

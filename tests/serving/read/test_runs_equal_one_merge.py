@@ -9,14 +9,14 @@ import pyarrow as pa
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from ledger.log.positions import LOG_START, Position, ranges
-from ledger.realtime.commits import Commit
-from serving.read.tail_merge import Runs, follow
-from views.kernel.kernel import Partial, merge
-from views.measures.count import count
-from views.source.event import Event
-from views.source.source import Source
-from views.view import View, state_schema
+from tandem.ledger.log.positions import LOG_START, Position, ranges
+from tandem.ledger.realtime.commits import Commit
+from tandem.serving.read.tail_merge import Runs, follow
+from tandem.views.kernel.kernel import Partial, merge
+from tandem.views.measures.count import count
+from tandem.views.source.event import Event
+from tandem.views.source.source import Source
+from tandem.views.view import View, state_schema
 
 
 class Hit(Event):

@@ -10,12 +10,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from serving.read.selection import BadSelection, last, parse_keys, parse_time, parse_window, select
-from views.measures.count import count
-from views.source.event import Event, Scale
-from views.source.source import Source
-from views.view import View, state_schema
-from views.windows import tumbling
+from tandem.serving.read.selection import BadSelection, last, parse_keys, parse_time, parse_window, select
+from tandem.views.measures.count import count
+from tandem.views.source.event import Event, Scale
+from tandem.views.source.source import Source
+from tandem.views.view import View, state_schema
+from tandem.views.windows import tumbling
 
 
 class Reading(Event):

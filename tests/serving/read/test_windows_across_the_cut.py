@@ -6,15 +6,15 @@ from typing import Any
 
 import pytest
 
-from serving.read.outcome import Absent, Value
-from serving.read.reader import Reader
-from serving.read.selection import BadSelection, last, parse_span
+from tandem.serving.read.outcome import Absent, Value
+from tandem.serving.read.reader import Reader
+from tandem.serving.read.selection import BadSelection, last, parse_span
 from tests.serving.world import NOON, World, hit, position
 
 DEFINITIONS = """
 from datetime import datetime, timedelta
 
-from views import Event, Source, View, all_time, count, hopping, sliding_count_window, count_window, session, total, tumbling
+from tandem import Event, Source, View, all_time, count, hopping, sliding_count_window, count_window, session, total, tumbling
 
 
 class Hit(Event):

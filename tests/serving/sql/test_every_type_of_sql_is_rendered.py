@@ -15,14 +15,14 @@ from hypothesis import given
 from hypothesis import strategies as st
 from rich.console import Console
 
-from cli.ask.sql_output import shown
-from serving.http.protocol.formats import Page, rendered
-from serving.http.protocol.media_types import ARROW, CSV, JSON, MEDIA, NDJSON
-from serving.sql import database
-from serving.sql.limits import Limits
-from serving.sql.merged_views import Rows
-from serving.sql.refusal import Refused
-from serving.sql.result_rows import to_rows
+from tandem.cli.ask.sql_output import shown
+from tandem.serving.http.protocol.formats import Page, rendered
+from tandem.serving.http.protocol.media_types import ARROW, CSV, JSON, MEDIA, NDJSON
+from tandem.serving.sql import database
+from tandem.serving.sql.limits import Limits
+from tandem.serving.sql.merged_views import Rows
+from tandem.serving.sql.refusal import Refused
+from tandem.serving.sql.result_rows import to_rows
 from tests.serving.http.served import Asker, Served
 from tests.serving.world import forty_hits
 

@@ -11,12 +11,12 @@ import psutil
 import pyarrow as pa
 import pytest
 
-from serving.sandbox.bounds import MIB
-from serving.sql.database import connect
-from serving.sql.limits import Limits
-from serving.sql.refusal import Reason, Refused
-from serving.sql.sandbox import Sandbox
-from serving.sql.shared_tables import Shared, share
+from tandem.serving.sandbox.bounds import MIB
+from tandem.serving.sql.database import connect
+from tandem.serving.sql.limits import Limits
+from tandem.serving.sql.refusal import Reason, Refused
+from tandem.serving.sql.sandbox import Sandbox
+from tandem.serving.sql.shared_tables import Shared, share
 from tests.serving import attacks
 
 SECRET = "swordfish-7413"

@@ -14,12 +14,12 @@ import psutil
 import pyarrow as pa
 import pytest
 
-from serving.sandbox import frames
-from serving.sandbox.bounds import MIB
-from serving.sql.limits import Limits
-from serving.sql.refusal import Refused
-from serving.sql.sandbox import Sandbox
-from serving.sql.shared_tables import Shared, share
+from tandem.serving.sandbox import frames
+from tandem.serving.sandbox.bounds import MIB
+from tandem.serving.sql.limits import Limits
+from tandem.serving.sql.refusal import Refused
+from tandem.serving.sql.sandbox import Sandbox
+from tandem.serving.sql.shared_tables import Shared, share
 
 
 @dataclass

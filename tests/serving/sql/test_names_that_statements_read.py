@@ -3,7 +3,7 @@
 import duckdb
 import pytest
 
-from serving.sql.statement import views_named
+from tandem.serving.sql.statement import views_named
 
 AS_DUCKDB_SAYS = (
     "SELECT * FROM v, V, (SELECT * FROM w)",

@@ -11,26 +11,26 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from ledger.log.positions import LOG_START
-from serving.memory.store import MEMORY, Store
-from serving.read.outcome import Absent, Value
-from serving.read.reader import Reader
-from serving.sql import merged_views
-from serving.sql.limits import Limits
-from serving.sql.merged_views import MergedViews, ask, state_names
-from serving.sql.refusal import Refused
-from serving.sql.result_rows import to_rows
-from serving.sql.sandbox import Sandbox
-from serving.sql.shared_tables import share
+from tandem.ledger.log.positions import LOG_START
+from tandem.serving.memory.store import MEMORY, Store
+from tandem.serving.read.outcome import Absent, Value
+from tandem.serving.read.reader import Reader
+from tandem.serving.sql import merged_views
+from tandem.serving.sql.limits import Limits
+from tandem.serving.sql.merged_views import MergedViews, ask, state_names
+from tandem.serving.sql.refusal import Refused
+from tandem.serving.sql.result_rows import to_rows
+from tandem.serving.sql.sandbox import Sandbox
+from tandem.serving.sql.shared_tables import share
+from tandem.views.sql.engine import quoted
+from tandem.views.view import answer_schema
 from tests.serving import oracle
 from tests.serving.world import NOON, World, forty_hits, hit, position
-from views.sql.engine import quoted
-from views.view import answer_schema
 
 SKETCHES = """
 from datetime import datetime
 
-from views import Event, Source, View, count, approx_count_distinct, approx_quantiles, theta_sketch, tumbling
+from tandem import Event, Source, View, count, approx_count_distinct, approx_quantiles, theta_sketch, tumbling
 
 
 class Hit(Event):

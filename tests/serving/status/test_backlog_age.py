@@ -5,12 +5,12 @@ from datetime import UTC, datetime, timedelta
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ledger.log.counts import NOTHING
-from ledger.log.positions import LOG_START, Position
-from ledger.publish.publications import Publication
-from ledger.realtime.commits import Commit
-from serving.read.snapshot import Snapshot, Tail
-from serving.status.backlog_age import BacklogAge, behind_since
+from tandem.ledger.log.counts import NOTHING
+from tandem.ledger.log.positions import LOG_START, Position
+from tandem.ledger.publish.publications import Publication
+from tandem.ledger.realtime.commits import Commit
+from tandem.serving.read.snapshot import Snapshot, Tail
+from tandem.serving.status.backlog_age import BacklogAge, behind_since
 from tests.serving.world import position
 
 NOON = datetime(2026, 11, 1, 12, tzinfo=UTC)

@@ -8,12 +8,12 @@ from typing import Literal
 import msgspec
 import pytest
 
-from infra.process import hot_report
-from infra.process.hot_report import FRESH_S, HotReport, HotReporter, HotSource, healthy
-from infra.process.pulse import Heart
-from infra.settings import Serving, Settings
-from serving.status.hot_tails import hot_tails, why_not
-from serving.status.part_state import SPEED
+from tandem.infra.process import hot_report
+from tandem.infra.process.hot_report import FRESH_S, HotReport, HotReporter, HotSource, healthy
+from tandem.infra.process.pulse import Heart
+from tandem.infra.settings import Serving, Settings
+from tandem.serving.status.hot_tails import hot_tails, why_not
+from tandem.serving.status.part_state import SPEED
 
 UNREPORTED = (
     "its process has not reported on this source yet: it loads identities, or cannot read the live release (see the server's log)"
@@ -136,6 +136,6 @@ def test_by_default_a_server_has_hot_tails_where_the_speed_layer_has_run(tmp_pat
     Heart(tmp_path, SPEED).beat()
     assert why_not(auto) is None
     assert why_not(settings(tmp_path, hot="off")) == 'serving.hot is "off"'
-    monkeypatch.setattr("infra.kafka.bulk_installed", lambda: False)
+    monkeypatch.setattr("tandem.infra.kafka.bulk_installed", lambda: False)
     assert why_not(auto) == "confluent-kafka is not installed"
     assert why_not(settings(tmp_path, hot="on")) is None, "the server then reports the missing package"

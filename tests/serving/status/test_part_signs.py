@@ -12,14 +12,14 @@ from pathlib import Path
 import msgspec
 import pytest
 
-from infra.process import background, pulse
-from infra.process.background import Process
-from infra.process.pulse import Heart, Loop, Pulse
-from infra.settings import Settings
-from infra.supervision import record
-from infra.supervision.record import Part, Supervision
-from serving.status.part_signs import part_states
-from serving.status.part_state import PartState
+from tandem.infra.process import background, pulse
+from tandem.infra.process.background import Process
+from tandem.infra.process.pulse import Heart, Loop, Pulse
+from tandem.infra.settings import Settings
+from tandem.infra.supervision import record
+from tandem.infra.supervision.record import Part, Supervision
+from tandem.serving.status.part_signs import part_states
+from tandem.serving.status.part_state import PartState
 
 NOW = datetime(2026, 11, 1, 12, tzinfo=UTC)
 

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from serving.status.part_state import (
+from tandem.serving.status.part_state import (
     BEHIND,
     BROKER,
     GONE,

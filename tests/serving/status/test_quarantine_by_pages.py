@@ -9,10 +9,10 @@ import pyarrow as pa
 import pytest
 from deltalake import write_deltalake
 
-from ledger.delta.addresses import Tables
-from serving.read.selection import BadSelection
-from serving.status.quarantine import After, rejects
-from views.source.source import REJECTS_SCHEMA
+from tandem.ledger.delta.addresses import Tables
+from tandem.serving.read.selection import BadSelection
+from tandem.serving.status.quarantine import After, rejects
+from tandem.views.source.source import REJECTS_SCHEMA
 
 SOURCE, DECODER = "hits", "d"
 START = datetime(2026, 11, 1, tzinfo=UTC)

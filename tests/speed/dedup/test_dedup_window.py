@@ -4,10 +4,10 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
-from speed.dedup.dedup_window import DedupWindow, Evicted, recalled
-from speed.dedup.identities import Identities
-from speed.dedup.identity_runs import SECOND, merged, run_of
-from speed.dedup.keys import Keys
+from tandem.speed.dedup.dedup_window import DedupWindow, Evicted, recalled
+from tandem.speed.dedup.identities import Identities
+from tandem.speed.dedup.identity_runs import SECOND, merged, run_of
+from tandem.speed.dedup.keys import Keys
 from tests.speed.dedup.test_identities import keys_made
 
 SPAN = 10 * SECOND

@@ -9,8 +9,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from speed.dedup.row_hash import row_hashes
-from speed.dedup.siphash import SipHash
+from tandem.speed.dedup.row_hash import row_hashes
+from tandem.speed.dedup.siphash import SipHash
 
 SECRET = bytes(range(16))
 SCHEMA = pa.schema(

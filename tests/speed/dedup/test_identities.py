@@ -12,13 +12,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from speed.dedup.dedup_window import DedupWindow
-from speed.dedup.duplicates import find_duplicates
-from speed.dedup.identities import Identities, identified, identities, is_at, values
-from speed.dedup.keys import KEY, Keys
-from views.kernel.deduplicate import deduplicate
-from views.source.event import Event, Scale
-from views.source.source import Source, events_schema
+from tandem.speed.dedup.dedup_window import DedupWindow
+from tandem.speed.dedup.duplicates import find_duplicates
+from tandem.speed.dedup.identities import Identities, identified, identities, is_at, values
+from tandem.speed.dedup.keys import KEY, Keys
+from tandem.views.kernel.deduplicate import deduplicate
+from tandem.views.source.event import Event, Scale
+from tandem.views.source.source import Source, events_schema
 
 AT = datetime(2026, 11, 1, tzinfo=UTC)
 

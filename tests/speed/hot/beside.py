@@ -7,21 +7,21 @@ from pathlib import Path
 
 import pytest
 
-from infra import kafka
-from infra.settings import Settings, Speed
-from ledger.log.positions import Position
-from ledger.publish import publications, releases
-from ledger.realtime.commits import Commit
-from ledger.realtime.hot_chain import HotCommits
-from serving.connection import Connection
-from serving.memory.hot_feed import HotFeed
-from serving.memory.store import Store
-from speed.hot.follow import HotFollower
+from tandem.infra import kafka
+from tandem.infra.settings import Settings, Speed
+from tandem.ledger.log.positions import Position
+from tandem.ledger.publish import publications, releases
+from tandem.ledger.realtime.commits import Commit
+from tandem.ledger.realtime.hot_chain import HotCommits
+from tandem.serving.connection import Connection
+from tandem.serving.memory.hot_feed import HotFeed
+from tandem.serving.memory.store import Store
+from tandem.speed.hot.follow import HotFollower
+from tandem.views.project.project import load_files
 from tests import one_process
 from tests.one_process import MemoryBroker
 from tests.speed.sales import commits, per_minute
 from tests.speed.test_in_one_process import Layer
-from views.project.project import load_files
 
 PARTITIONS = 3
 

@@ -6,11 +6,11 @@ from dataclasses import dataclass, field
 
 import pytest
 
-from serving.changes import Token, TokenGone, watch
-from serving.connection import Connection
-from serving.memory.recent import SECONDS
-from serving.memory.store import Store
-from speed.hot.follow import Ended
+from tandem.serving.changes import Token, TokenGone, watch
+from tandem.serving.connection import Connection
+from tandem.serving.memory.recent import SECONDS
+from tandem.serving.memory.store import Store
+from tandem.speed.hot.follow import Ended
 from tests.serving.test_changes_are_neither_lost_nor_repeated import Known, known, taken_in
 from tests.speed.hot.beside import Beside, beside, layer
 from tests.speed.sales import sale

@@ -12,17 +12,18 @@ from pathlib import Path
 import pytest
 from pyspark.sql import SparkSession
 
-from batch.archive import archive as archiving
-from batch.runtime.session import BatchRun
-from infra import folders, kafka
-from infra.kafka import broker as embedded
-from infra.settings import Kafka, Settings
-from ledger.delta.addresses import Tables
-from ledger.log.positions import Position
-from serving.connection import Connection
-from serving.memory.hot_feed import HotFeed
-from serving.memory.hot_process import HotProcess
-from serving.memory.store import Store
+from tandem.batch.archive import archive as archiving
+from tandem.batch.runtime.session import BatchRun
+from tandem.infra import folders, kafka
+from tandem.infra.kafka import broker as embedded
+from tandem.infra.settings import Kafka, Settings
+from tandem.ledger.delta.addresses import Tables
+from tandem.ledger.log.positions import Position
+from tandem.serving.connection import Connection
+from tandem.serving.memory.hot_feed import HotFeed
+from tandem.serving.memory.hot_process import HotProcess
+from tandem.serving.memory.store import Store
+from tandem.views.project.project import load_files
 from tests.serving.http.routes.test_the_broker_goes_away import Broker
 from tests.speed.sales import (
     answered,
@@ -37,7 +38,6 @@ from tests.speed.sales import (
     wait_until_folded,
 )
 from tests.stack import delete_topic, environ, kafka_toml, new_topic, produce
-from views.project.project import load_files
 
 pytestmark = pytest.mark.broker
 

@@ -6,8 +6,8 @@ import threading
 import msgspec
 import pytest
 
-from infra.settings import Serving
-from speed.hot.demand import LATELY_S, Demand
+from tandem.infra.settings import Serving
+from tandem.speed.hot.demand import LATELY_S, Demand
 from tests.speed.hot.beside import Beside, beside, layer
 from tests.speed.sales import some
 

@@ -7,16 +7,16 @@ from datetime import timedelta
 
 import pytest
 
-from infra import kafka
-from ledger.publish import publications
-from ledger.realtime.commits import Commit
-from speed.hot import follow
-from speed.hot.follow import Ended, HotFollower, OtherRelease, RecordsLost
+from tandem.infra import kafka
+from tandem.ledger.publish import publications
+from tandem.ledger.realtime.commits import Commit
+from tandem.speed.hot import follow
+from tandem.speed.hot.follow import Ended, HotFollower, OtherRelease, RecordsLost
+from tandem.views.project.project import load_files
 from tests import one_process
 from tests.speed.hot.beside import Beside, away, beside, last, layer, promote
 from tests.speed.sales import sale, some
 from tests.speed.test_in_one_process import Layer
-from views.project.project import load_files
 
 __all__ = ["beside", "layer"]
 

@@ -5,16 +5,16 @@ from typing import Any
 
 import pytest
 
-from infra.process.hot_report import HotSource
-from ledger.log.positions import Position
-from speed.hot import heavy_views
-from speed.hot.heavy_views import AGAIN_S, LATE_S, HeavyViews
-from speed.hot.hot_tail import HotTail
+from tandem.infra.process.hot_report import HotSource
+from tandem.ledger.log.positions import Position
+from tandem.speed.hot import heavy_views
+from tandem.speed.hot.heavy_views import AGAIN_S, LATE_S, HeavyViews
+from tandem.speed.hot.hot_tail import HotTail
+from tandem.views.kernel.kernel import partial, prepare
+from tandem.views.view import View
 from tests.speed.hot.beside import Beside, beside, layer
 from tests.speed.hot.test_hot_equals_cold import Played
 from tests.speed.sales import some
-from views.kernel.kernel import partial, prepare
-from views.view import View
 
 __all__ = ["beside", "layer"]
 

@@ -11,36 +11,36 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ledger.log.counts import plus
-from ledger.log.positions import LOG_START, Position, ranges
-from ledger.realtime.commits import Commit
-from ledger.realtime.hot_chain import HotChange, HotCommits, changed, decoded, encoded
-from serving.read.snapshot import Tail
-from speed.dedup.dedup_window import DedupWindow
-from speed.dedup.identities import identified, identities, values
-from speed.hot import hot_tail
-from speed.hot.comparison import differing
-from speed.hot.hot_tail import Covered, HotTail, states
-from speed.micro_batch.fold import fold_shares
-from speed.micro_batch.follower_state import FollowerState
-from speed.micro_batch.task import Task, share_of
+from tandem.ledger.log.counts import plus
+from tandem.ledger.log.positions import LOG_START, Position, ranges
+from tandem.ledger.realtime.commits import Commit
+from tandem.ledger.realtime.hot_chain import HotChange, HotCommits, changed, decoded, encoded
+from tandem.serving.read.snapshot import Tail
+from tandem.speed.dedup.dedup_window import DedupWindow
+from tandem.speed.dedup.identities import identified, identities, values
+from tandem.speed.hot import hot_tail
+from tandem.speed.hot.comparison import differing
+from tandem.speed.hot.hot_tail import Covered, HotTail, states
+from tandem.speed.micro_batch.fold import fold_shares
+from tandem.speed.micro_batch.follower_state import FollowerState
+from tandem.speed.micro_batch.task import Task, share_of
+from tandem.views.arrow.ipc import from_ipc, to_ipc
+from tandem.views.kernel.kernel import decode, deduplicate, merge_states, partial, prepare
+from tandem.views.project.project import load_files
+from tandem.views.source.event_maxima import maxima_of
+from tandem.views.source.offset_ranges import EMPTY
+from tandem.views.source.source import RECORDS_SCHEMA
+from tandem.views.source.watermark import Maxima, later, newest, watermark
+from tandem.views.view import View
 from tests.samples import share
-from views.arrow.ipc import from_ipc, to_ipc
-from views.kernel.kernel import decode, deduplicate, merge_states, partial, prepare
-from views.project.project import load_files
-from views.source.event_maxima import maxima_of
-from views.source.offset_ranges import EMPTY
-from views.source.source import RECORDS_SCHEMA
-from views.source.watermark import Maxima, later, newest, watermark
-from views.view import View
 
 START = datetime(2026, 11, 1, tzinfo=UTC)
 MINUTES = 600_000_000
 PARTITIONS = 2
 DEFINITIONS = """
 from datetime import datetime, timedelta
-from views import Event, Source, View, approx_quantiles, collect_set, count, count_distinct, count_window, first, hopping
-from views import last, maximum, mean, session, sliding_count_window, total, tumbling
+from tandem import Event, Source, View, approx_quantiles, collect_set, count, count_distinct, count_window, first, hopping
+from tandem import last, maximum, mean, session, sliding_count_window, total, tumbling
 
 class Sale(Event):
     id: int

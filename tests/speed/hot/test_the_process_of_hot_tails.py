@@ -12,24 +12,24 @@ from weakref import ReferenceType, ref
 
 import pytest
 
-from infra import kafka
-from infra.kafka import broker as embedded
-from infra.kafka.bulk_reader import LogMoved, Read
-from infra.process import hot_report
-from infra.process.hot_report import HotReporter
-from ledger.delta.errors import Unreadable
-from ledger.realtime.commits import Commit
-from ledger.realtime.hot_messages import HotMessage, read
-from serving.status.hot_tails import hot_tails
-from speed.hot import __main__ as process
-from speed.hot import follow
-from speed.hot.__main__ import HotTails
-from speed.hot.follow import HotFollower
-from speed.hot.hot_tail import HotTail
+from tandem.infra import kafka
+from tandem.infra.kafka import broker as embedded
+from tandem.infra.kafka.bulk_reader import LogMoved, Read
+from tandem.infra.process import hot_report
+from tandem.infra.process.hot_report import HotReporter
+from tandem.ledger.delta.errors import Unreadable
+from tandem.ledger.realtime.commits import Commit
+from tandem.ledger.realtime.hot_messages import HotMessage, read
+from tandem.serving.status.hot_tails import hot_tails
+from tandem.speed.hot import __main__ as process
+from tandem.speed.hot import follow
+from tandem.speed.hot.__main__ import HotTails
+from tandem.speed.hot.follow import HotFollower
+from tandem.speed.hot.hot_tail import HotTail
+from tandem.views.errors import DefinitionError
 from tests import one_process
 from tests.speed.hot.beside import Beside, away, beside, layer, promote
 from tests.speed.sales import some, wait_for
-from views.errors import DefinitionError
 
 __all__ = ["beside", "layer"]
 

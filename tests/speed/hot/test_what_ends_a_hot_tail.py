@@ -9,26 +9,26 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
-from infra import kafka
-from infra.kafka.described_topic import Topic
-from infra.settings import Serving, Settings
-from ledger.delta.addresses import Tables
-from ledger.log.counts import Counts
-from ledger.log.positions import LOG_START, Position
-from ledger.publish import releases
-from ledger.realtime.hot_messages import HotMessage
-from speed.dedup.dedup_window import DedupWindow
-from speed.hot.__main__ import Reports
-from speed.hot.comparison import alike, differing
-from speed.hot.follow import Ended, HotFollower, earlier_topic
-from speed.hot.hot_tail import HotTail, NotTiling
-from speed.micro_batch.follower_state import FollowerState
-from speed.micro_batch.task import Task
-from speed.source.counted_at import Stretch
+from tandem.infra import kafka
+from tandem.infra.kafka.described_topic import Topic
+from tandem.infra.settings import Serving, Settings
+from tandem.ledger.delta.addresses import Tables
+from tandem.ledger.log.counts import Counts
+from tandem.ledger.log.positions import LOG_START, Position
+from tandem.ledger.publish import releases
+from tandem.ledger.realtime.hot_messages import HotMessage
+from tandem.speed.dedup.dedup_window import DedupWindow
+from tandem.speed.hot.__main__ import Reports
+from tandem.speed.hot.comparison import alike, differing
+from tandem.speed.hot.follow import Ended, HotFollower, earlier_topic
+from tandem.speed.hot.hot_tail import HotTail, NotTiling
+from tandem.speed.micro_batch.follower_state import FollowerState
+from tandem.speed.micro_batch.task import Task
+from tandem.speed.source.counted_at import Stretch
+from tandem.views.arrow.ipc import from_ipc
+from tandem.views.instant import microseconds
 from tests.serving.world import NOON, SOURCE, World, nine_hits, position
 from tests.speed.hot.test_hot_equals_cold import MINUTES, PROJECT, Played
-from views.arrow.ipc import from_ipc
-from views.instant import microseconds
 
 
 class Connection:

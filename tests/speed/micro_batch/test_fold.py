@@ -8,18 +8,18 @@ import pyarrow as pa
 import pytest
 from pyspark.sql import DataFrame, SparkSession
 
-from ledger.log.fetch_checks import refuse_unclosed
-from speed.dedup.dedup_window import DedupWindow
-from speed.dedup.identities import Identities
-from speed.micro_batch.fold import Folded, Torn, fold_records
-from speed.micro_batch.task import Task
-from speed.micro_batch.workers import Workers
+from tandem.ledger.log.fetch_checks import refuse_unclosed
+from tandem.speed.dedup.dedup_window import DedupWindow
+from tandem.speed.dedup.identities import Identities
+from tandem.speed.micro_batch.fold import Folded, Torn, fold_records
+from tandem.speed.micro_batch.task import Task
+from tandem.speed.micro_batch.workers import Workers
+from tandem.views.arrow.ipc import from_ipc
+from tandem.views.kernel.kernel import Partial, present
+from tandem.views.project.project import Project, load_files
+from tandem.views.source.offset_ranges import EMPTY, Ranges
+from tandem.views.source.source import RECORDS_SCHEMA
 from tests.speed.sales import START, per_minute, project_files, sale, some
-from views.arrow.ipc import from_ipc
-from views.kernel.kernel import Partial, present
-from views.project.project import Project, load_files
-from views.source.offset_ranges import EMPTY, Ranges
-from views.source.source import RECORDS_SCHEMA
 
 FILES = project_files()
 TASK = Task(FILES, "sales", {"per_minute": "f1", "per_shop": "f2"})
@@ -186,7 +186,7 @@ def test_any_split_into_tasks_counts_each_event_once(spark: SparkSession, projec
 PREPARED = """
 from datetime import datetime
 import pyarrow.compute as pc
-from views import Event, Source, View, count, total
+from tandem import Event, Source, View, count, total
 
 class Sale(Event):
     id: int

@@ -5,8 +5,8 @@ from datetime import UTC, datetime, timedelta
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from ledger.log.positions import Position
-from speed.micro_batch.polled_ends import PolledEnd, PolledEnds
+from tandem.ledger.log.positions import Position
+from tandem.speed.micro_batch.polled_ends import PolledEnd, PolledEnds
 
 START = datetime(2026, 11, 1, 12, tzinfo=UTC)
 Step = tuple[tuple[int, int], tuple[int, int], int]

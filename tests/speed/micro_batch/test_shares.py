@@ -10,16 +10,16 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from speed.dedup.dedup_window import DedupWindow
-from speed.dedup.identities import SCHEMA
-from speed.micro_batch.fold import Torn, fold_shares
-from speed.micro_batch.task import Share, Task, share_of
+from tandem.speed.dedup.dedup_window import DedupWindow
+from tandem.speed.dedup.identities import SCHEMA
+from tandem.speed.micro_batch.fold import Torn, fold_shares
+from tandem.speed.micro_batch.task import Share, Task, share_of
+from tandem.views.arrow.ipc import from_ipc, to_ipc
+from tandem.views.instant import microseconds, time_of
+from tandem.views.source.offset_ranges import Ranges
+from tandem.views.source.source import RECORDS_SCHEMA
+from tandem.views.source.watermark import Newest
 from tests.speed.sales import START, project_files, sale
-from views.arrow.ipc import from_ipc, to_ipc
-from views.instant import microseconds, time_of
-from views.source.offset_ranges import Ranges
-from views.source.source import RECORDS_SCHEMA
-from views.source.watermark import Newest
 
 TASK = Task(project_files(), "sales", {"per_minute": "f1", "per_shop": "f2"})
 COLUMNS = ("topic_id", "partition", "offset", "timestamp", "value")

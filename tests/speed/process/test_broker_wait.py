@@ -10,11 +10,11 @@ from typing import Any
 
 import pytest
 
-from infra import kafka
-from infra.settings import Settings, Speed
-from speed.process.broker_wait import Wait
-from speed.report.progress import Recorder
-from speed.source.follow import Surroundings
+from tandem.infra import kafka
+from tandem.infra.settings import Settings, Speed
+from tandem.speed.process.broker_wait import Wait
+from tandem.speed.report.progress import Recorder
+from tandem.speed.source.follow import Surroundings
 from tests.infra.kafka.begun import begun
 
 

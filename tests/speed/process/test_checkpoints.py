@@ -5,7 +5,7 @@ import subprocess
 import sys
 from pathlib import Path
 
-from speed.process.checkpoints import folders, own_folder
+from tandem.speed.process.checkpoints import folders, own_folder
 
 
 def test_checkpoints_of_ended_processes_are_deleted_and_others_stay(tmp_path: Path) -> None:

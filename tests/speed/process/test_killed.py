@@ -12,8 +12,8 @@ from typing import Any
 import psutil
 import pytest
 
-from infra import kafka
-from infra.settings import Settings
+from tandem.infra import kafka
+from tandem.infra.settings import Settings
 from tests.speed.sales import answered, folded, log_end, per_minute, project_files, settings_for, some, total, wait_for
 from tests.stack import PYTHONPATH, environ, kafka_toml, new_topic, produce
 
@@ -27,7 +27,7 @@ def layer(project: Path, log: Path) -> Iterator["subprocess.Popen[bytes]"]:
     ready.unlink(missing_ok=True)
     with log.open("ab") as sink:
         process = subprocess.Popen(
-            [sys.executable, "-m", "cli", "speed", "--project", str(project)],
+            [sys.executable, "-m", "tandem.cli", "speed", "--project", str(project)],
             env={**environ(), "PYTHONPATH": PYTHONPATH},
             stdout=sink,
             stderr=sink,

@@ -8,19 +8,20 @@ from threading import Event, Thread
 import pytest
 from pyspark.sql import SparkSession
 
-from batch.archive import archive
-from batch.recompute import recompute
-from batch.release import apply
-from batch.release.build_release import Terms
-from batch.runtime.session import BatchRun
-from infra import kafka
-from infra.settings import Settings
-from ledger.delta.addresses import Tables
-from ledger.log.positions import Position
-from ledger.publish import promotion, standing
-from ledger.publish.publications import Publication
-from serving.read.outcome import given
-from serving.read.reader import Reader
+from tandem.batch.archive import archive
+from tandem.batch.recompute import recompute
+from tandem.batch.release import apply
+from tandem.batch.release.build_release import Terms
+from tandem.batch.runtime.session import BatchRun
+from tandem.infra import kafka
+from tandem.infra.settings import Settings
+from tandem.ledger.delta.addresses import Tables
+from tandem.ledger.log.positions import Position
+from tandem.ledger.publish import promotion, standing
+from tandem.ledger.publish.publications import Publication
+from tandem.serving.read.outcome import given
+from tandem.serving.read.reader import Reader
+from tandem.views.project.project import Project, load_files
 from tests.speed.sales import (
     folded,
     log_end,
@@ -32,7 +33,6 @@ from tests.speed.sales import (
     wait_until_folded,
 )
 from tests.stack import environ, new_topic, produce
-from views.project.project import Project, load_files
 
 pytestmark = pytest.mark.broker
 

@@ -10,26 +10,28 @@ import pytest
 from confluent_kafka import Producer
 from pyspark.sql import SparkSession
 
-from batch.archive import archive as archiving
-from batch.recompute import recompute as recomputing
-from batch.release import apply as applying
-from batch.release.build_release import Terms
-from batch.runtime.session import BatchRun
-from infra import kafka
-from infra.settings import Settings
-from ledger import cuts
-from ledger.delta.addresses import Tables
-from ledger.log.fetch_checks import LogChanged
-from ledger.log.positions import LOG_START, Position
-from ledger.publish import first_publication, promotion, publications, releases
-from ledger.publish.batch_parts import BatchView
-from ledger.publish.publications import Publication
-from ledger.realtime.commits import Commit
-from ledger.realtime.tiling import chain
-from ledger.realtime_writer import Fenced
-from serving.read.outcome import given
-from serving.read.reader import Reader
-from speed.source.start_position import Gap
+from tandem.batch.archive import archive as archiving
+from tandem.batch.recompute import recompute as recomputing
+from tandem.batch.release import apply as applying
+from tandem.batch.release.build_release import Terms
+from tandem.batch.runtime.session import BatchRun
+from tandem.infra import kafka
+from tandem.infra.settings import Settings
+from tandem.ledger import cuts
+from tandem.ledger.delta.addresses import Tables
+from tandem.ledger.log.fetch_checks import LogChanged
+from tandem.ledger.log.positions import LOG_START, Position
+from tandem.ledger.publish import first_publication, promotion, publications, releases
+from tandem.ledger.publish.batch_parts import BatchView
+from tandem.ledger.publish.publications import Publication
+from tandem.ledger.realtime.commits import Commit
+from tandem.ledger.realtime.tiling import chain
+from tandem.ledger.realtime_writer import Fenced
+from tandem.serving.read.outcome import given
+from tandem.serving.read.reader import Reader
+from tandem.speed.source.start_position import Gap
+from tandem.views.fingerprint.fingerprint import decoder_fingerprint, fingerprint
+from tandem.views.project.project import load_files
 from tests.speed.sales import (
     Running,
     answered,
@@ -47,8 +49,6 @@ from tests.speed.sales import (
     wait_until_folded,
 )
 from tests.stack import add_partitions, delete_below, delete_topic, environ, librdkafka, new_topic, produce
-from views.fingerprint.fingerprint import decoder_fingerprint, fingerprint
-from views.project.project import load_files
 
 pytestmark = pytest.mark.broker
 

@@ -5,9 +5,9 @@ from pathlib import Path
 import pytest
 from pyspark.sql import SparkSession
 
-from infra import kafka
-from infra.process import pulse
-from infra.process.pulse import Pulse
+from tandem.infra import kafka
+from tandem.infra.process import pulse
+from tandem.infra.process.pulse import Pulse
 from tests.speed.sales import running, settings_for, some, wait_for, wait_until_folded
 from tests.stack import new_topic, produce
 

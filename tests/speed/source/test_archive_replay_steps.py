@@ -3,8 +3,8 @@
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from ledger.log.positions import LOG_START, Position, ranges
-from speed.source.counted_at import evenly
+from tandem.ledger.log.positions import LOG_START, Position, ranges
+from tandem.speed.source.counted_at import evenly
 
 partitions = st.dictionaries(st.tuples(st.sampled_from("ST"), st.integers(0, 2)), st.integers(0, 500), max_size=4)
 

@@ -9,13 +9,13 @@ import pytest
 from deltalake import write_deltalake
 from pyspark.sql import SparkSession
 
-from ledger.delta.addresses import Tables
-from speed.source.record_frames import of_archive
+from tandem.ledger.delta.addresses import Tables
+from tandem.speed.source.record_frames import of_archive
+from tandem.views.project.project import load_files
+from tandem.views.source.offset_ranges import Ranges
+from tandem.views.source.source import RECORDS_SCHEMA, Source, record_columns
 from tests.infra.storage.s3 import a_bucket
 from tests.speed.sales import project_files
-from views.project.project import load_files
-from views.source.offset_ranges import Ranges
-from views.source.source import RECORDS_SCHEMA, Source, record_columns
 
 pytestmark = pytest.mark.spark
 

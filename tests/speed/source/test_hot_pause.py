@@ -5,7 +5,7 @@ from threading import Event
 
 import pytest
 
-from speed.source.hot_pause import pause
+from tandem.speed.source.hot_pause import pause
 
 
 @dataclass

@@ -7,9 +7,9 @@ import pyarrow as pa
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ledger.log.positions import LOG_START, Position
-from speed.source.counted_at import Stretch
-from speed.source.restore_identities import numbered
+from tandem.ledger.log.positions import LOG_START, Position
+from tandem.speed.source.counted_at import Stretch
+from tandem.speed.source.restore_identities import numbered
 
 AT = datetime(2026, 11, 1, tzinfo=UTC)
 PARTITIONS = (("A", 0), ("A", 1), ("B", 0))

@@ -16,7 +16,7 @@ import sys
 from datetime import UTC, datetime
 from decimal import Decimal
 import pyarrow as pa
-from views.arrow.python_values import array, scalar
+from tandem.views.arrow.python_values import array, scalar
 assert array([1, None], pa.int64()).to_pylist() == [1, None]
 assert scalar(Decimal("1.5"), pa.decimal128(38, 2)).as_py() == Decimal("1.5")
 array([datetime(2026, 1, 1, tzinfo=UTC)], pa.timestamp("us", "UTC"))

@@ -8,13 +8,13 @@ from typing import Any, cast
 import msgspec
 import pytest
 
+from tandem.views.decode import decode
+from tandem.views.errors import DefinitionError
+from tandem.views.fingerprint.fingerprint import decoder_fingerprint
+from tandem.views.project.project import Project, load_files
+from tandem.views.source.event import Event
+from tandem.views.source.source import Source, record_columns
 from tests.views.logged import decoded, reason, records
-from views.decode import decode
-from views.errors import DefinitionError
-from views.fingerprint.fingerprint import decoder_fingerprint
-from views.project.project import Project, load_files
-from views.source.event import Event
-from views.source.source import Source, record_columns
 
 NOON = datetime(2026, 11, 1, 12, tzinfo=UTC)
 
@@ -135,7 +135,7 @@ DEFINITIONS = """
 from datetime import datetime
 
 import wire
-from views import Event, Source, csv, json
+from tandem import Event, Source, csv, json
 
 class Ping(Event):
     at: datetime
@@ -196,7 +196,7 @@ OWN = """\
 from dataclasses import dataclass
 from datetime import UTC, datetime
 
-from views import Event
+from tandem import Event
 
 FACTOR = 2
 

@@ -7,6 +7,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from tandem import csv
+from tandem.views.decode import REASONS
+from tandem.views.source.source import Source
 from tests.samples import just
 from tests.views.decode import test_decode_function, test_values_hold_lists
 from tests.views.decode.mutations import mutations
@@ -20,9 +23,6 @@ from tests.views.source.formats import (
     test_protobuf,
     test_syslog,
 )
-from views import csv
-from views.decode import REASONS
-from views.source.source import Source
 
 DECODERS: dict[str, tuple[Source, list[bytes]]] = {
     "json": (

@@ -7,20 +7,20 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
-from speed.dedup.identities import keys_of
+from tandem.speed.dedup.identities import keys_of
+from tandem.views import oracle
+from tandem.views.decode import decode
+from tandem.views.errors import DefinitionError
+from tandem.views.fingerprint.fingerprint import decoder_fingerprint, view_meaning
+from tandem.views.kernel.deduplicate import deduplicate, identity_columns
+from tandem.views.measures import count
+from tandem.views.project.partition_key import record_keys
+from tandem.views.source.event import Event
+from tandem.views.source.source import APPEND_TIME, IDEMPOTENCY_HEADER, IDEMPOTENCY_KEY, RECORDS_SCHEMA, Source, events_schema
+from tandem.views.testing import answer
+from tandem.views.view import View
+from tandem.views.windows import all_time
 from tests.views.logged import records
-from views import oracle
-from views.decode import decode
-from views.errors import DefinitionError
-from views.fingerprint.fingerprint import decoder_fingerprint, view_meaning
-from views.kernel.deduplicate import deduplicate, identity_columns
-from views.measures import count
-from views.project.partition_key import record_keys
-from views.source.event import Event
-from views.source.source import APPEND_TIME, IDEMPOTENCY_HEADER, IDEMPOTENCY_KEY, RECORDS_SCHEMA, Source, events_schema
-from views.testing import answer
-from views.view import View
-from views.windows import all_time
 
 
 class Reading(Event):

@@ -14,6 +14,15 @@ from google.protobuf.internal.encoder import _VarintBytes
 from hypothesis import given
 from hypothesis import strategies as st
 
+from tandem import Source, View, avro, count, csv
+from tandem.views.decode import REASONS
+from tandem.views.errors import DefinitionError
+from tandem.views.fingerprint.fingerprint import decoder_fingerprint
+from tandem.views.kernel.kernel import prepare
+from tandem.views.project.partition_key import record_keys
+from tandem.views.source.log_order import further, log_order
+from tandem.views.source.source import events_schema
+from tandem.views.testing import answer, events_table
 from tests.samples import share
 from tests.views.decode import test_decode_function
 from tests.views.logged import decoded
@@ -26,15 +35,6 @@ from tests.views.source.formats import (
     test_protobuf,
     test_syslog,
 )
-from views import Source, View, avro, count, csv
-from views.decode import REASONS
-from views.errors import DefinitionError
-from views.fingerprint.fingerprint import decoder_fingerprint
-from views.kernel.kernel import prepare
-from views.project.partition_key import record_keys
-from views.source.log_order import further, log_order
-from views.source.source import events_schema
-from views.testing import answer, events_table
 
 MOST = 4
 

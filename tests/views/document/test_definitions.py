@@ -6,11 +6,11 @@ from typing import Annotated, Any
 import msgspec
 import pytest
 
-from views import Event, Source, Unit, View, count, mean, tumbling
-from views.errors import DefinitionError
-from views.fingerprint.fingerprint import decoder_fingerprint, fingerprint
-from views.source.event import event_fields
-from views.view import answer_schema, state_schema
+from tandem import Event, Source, Unit, View, count, mean, tumbling
+from tandem.views.errors import DefinitionError
+from tandem.views.fingerprint.fingerprint import decoder_fingerprint, fingerprint
+from tandem.views.source.event import event_fields
+from tandem.views.view import answer_schema, state_schema
 
 
 class Request(Event):

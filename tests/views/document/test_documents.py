@@ -9,20 +9,20 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
+from tandem.views import exactness
+from tandem.views.decode import decode
+from tandem.views.decode.sample_records import as_records
+from tandem.views.document.document import answers_by_code, decodes_by_code, document_of
+from tandem.views.document.project_from_document import from_document, is_current
+from tandem.views.errors import DefinitionError
+from tandem.views.fingerprint.fingerprint import decoder_fingerprint, fingerprint
+from tandem.views.project import project
+from tandem.views.project.project import Project
+from tandem.views.source.decoder import decoder_name
+from tandem.views.source.event import event_fields, event_schema
+from tandem.views.source.source import Source
+from tandem.views.view import View, answer_schema, arranged_schema, bind, state_schema
 from tests.views.golden import EXAMPLES
-from views import exactness
-from views.decode import decode
-from views.decode.sample_records import as_records
-from views.document.document import answers_by_code, decodes_by_code, document_of
-from views.document.project_from_document import from_document, is_current
-from views.errors import DefinitionError
-from views.fingerprint.fingerprint import decoder_fingerprint, fingerprint
-from views.project import project
-from views.project.project import Project
-from views.source.decoder import decoder_name
-from views.source.event import event_fields, event_schema
-from views.source.source import Source
-from views.view import View, answer_schema, arranged_schema, bind, state_schema
 
 EVERYTHING = """
 import enum
@@ -33,8 +33,8 @@ from uuid import UUID
 
 import msgspec
 
-from views import Event, Scale, Source, Unit, View, approx_count_distinct, approx_quantiles
-from views import by_field, by_header, calendar, count, derived, session, total
+from tandem import Event, Scale, Source, Unit, View, approx_count_distinct, approx_quantiles
+from tandem import by_field, by_header, calendar, count, derived, session, total
 
 
 class Size(enum.Enum):
@@ -179,8 +179,8 @@ OWN_CLASSES = """
 from dataclasses import dataclass
 from datetime import datetime
 
-from views import Event, Source, View, count, tumbling
-from views.windows import Tumbling
+from tandem import Event, Source, View, count, tumbling
+from tandem.views.windows import Tumbling
 
 
 class Hit(Event):
@@ -239,10 +239,10 @@ def test_what_is_no_document_is_refused(change: bytes) -> None:
     "kind",
     [
         "os.system",
-        "views.project.project.Project",
-        "views.sql.engine._Engine",
-        "views.measures.count.os",
-        "views.measures.nothing.X",
+        "tandem.views.project.project.Project",
+        "tandem.views.sql.engine._Engine",
+        "tandem.views.measures.count.os",
+        "tandem.views.measures.nothing.X",
     ],
 )
 def test_only_measures_windows_and_decoders_are_made(tmp_path: Path, kind: str) -> None:

@@ -6,15 +6,15 @@ from typing import Any
 
 import pytest
 
+from tandem.views.fingerprint.definition_diff import Change, Changes, SourceChanges, ViewChanges, compare, continued
+from tandem.views.fingerprint.fingerprint import LABELS, _measure, source_meaning, view_meaning
+from tandem.views.measures.custom import CustomMeasure
+from tandem.views.measures.derived import Derived
+from tandem.views.project.project import Project, load, load_files
+from tandem.views.source.source import Source
+from tandem.views.view import View
 from tests.views.edited import edited
 from tests.views.test_written import PARTS
-from views.fingerprint.definition_diff import Change, Changes, SourceChanges, ViewChanges, compare, continued
-from views.fingerprint.fingerprint import LABELS, _measure, source_meaning, view_meaning
-from views.measures.custom import CustomMeasure
-from views.measures.derived import Derived
-from views.project.project import Project, load, load_files
-from views.source.source import Source
-from views.view import View
 
 D = "definitions.py"
 EXAMPLES = Path(__file__).parents[3] / "examples"

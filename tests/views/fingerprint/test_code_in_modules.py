@@ -10,9 +10,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from tandem.views.fingerprint.fingerprint import fingerprint
+from tandem.views.project.project import Project, load
 from tests.samples import share
-from views.fingerprint.fingerprint import fingerprint
-from views.project.project import Project, load
 
 
 @dataclass(frozen=True)
@@ -65,7 +65,7 @@ def written(graph: Graph, chance: random.Random) -> dict[str, str]:
         code.append(f"def read_{letter}(value): return Hit(datetime(2026, 1, 1, tzinfo=UTC), {name}())")
         views.append(f'{letter} = View(of_{letter}, measures={{"n": count()}})')
         sources.append(f'of_{letter} = Source(topic="{letter}", event=Hit, event_time="at", decoder=read_{letter})')
-    head = ["from datetime import UTC, datetime", "from views import Event, Source, View, count", *lines]
+    head = ["from datetime import UTC, datetime", "from tandem import Event, Source, View, count", *lines]
     body = ["class Hit(Event):\n    at: datetime\n    number: int = 0", *code, *sources, *views]
     files["definitions.py"] = "\n".join([*head, *body, "SOURCES = (of_a, of_b)", "VIEWS = (a, b)", ""])
     return files
@@ -124,7 +124,7 @@ STEPS = {
     "definitions.py": """
 from datetime import UTC, datetime
 from steps import helper
-from views import Event, Source, View, count
+from tandem import Event, Source, View, count
 class Hit(Event):
     at: datetime
     number: int = 0

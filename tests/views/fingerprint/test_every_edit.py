@@ -8,10 +8,10 @@ from typing import NamedTuple
 
 import pytest
 
+from tandem.views.fingerprint.definition_diff import Changes, Kind, ViewChanges, compare
+from tandem.views.fingerprint.fingerprint import decoder_fingerprint, fingerprint
+from tandem.views.project.project import Project
 from tests.views.edited import edited
-from views.fingerprint.definition_diff import Changes, Kind, ViewChanges, compare
-from views.fingerprint.fingerprint import decoder_fingerprint, fingerprint
-from views.project.project import Project
 
 D, L, R, S = "definitions.py", "lines.py", "rules.py", "spread.py"
 LIMITS, SHIFTS = "tables/limits.py", "tables/shifts.py"

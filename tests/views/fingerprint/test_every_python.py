@@ -5,7 +5,7 @@ from collections.abc import Sequence
 
 import pytest
 
-from infra.folders import ROOT
+from tandem.infra.folders import ROOT
 from tests.views.golden import GOLDEN, digests, fingerprints, snippets, sources
 from tests.views.pythons import VERSIONS, forms, interpreter
 

@@ -11,16 +11,16 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from tandem.views.errors import DefinitionError
+from tandem.views.fingerprint.schema_evolution import breaks, differences, refuse_breaks
+from tandem.views.project.project import Project, load_files
+from tandem.views.source.event import Event, Scale
+from tandem.views.source.formats.avro import avro
+from tandem.views.source.formats.csv import csv
+from tandem.views.source.formats.json import JSON
+from tandem.views.source.schema_version import Version
+from tandem.views.source.source import Source
 from tests.views.logged import decoded
-from views.errors import DefinitionError
-from views.fingerprint.schema_evolution import breaks, differences, refuse_breaks
-from views.project.project import Project, load_files
-from views.source.event import Event, Scale
-from views.source.formats.avro import avro
-from views.source.formats.csv import csv
-from views.source.formats.json import JSON
-from views.source.schema_version import Version
-from views.source.source import Source
 
 NOON = datetime(2026, 11, 1, 12, tzinfo=UTC)
 

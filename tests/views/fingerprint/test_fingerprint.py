@@ -7,12 +7,12 @@ from datetime import datetime
 from importlib.metadata import version
 from pathlib import Path
 
+from tandem.views.fingerprint.code_dependencies import code_of_classes
+from tandem.views.fingerprint.fingerprint import decoder_fingerprint, fingerprint
+from tandem.views.project.project import load_files
+from tandem.views.source.event import Event
 from tests.stack import PYTHONPATH
 from tests.views.edited import edited
-from views.fingerprint.code_dependencies import code_of_classes
-from views.fingerprint.fingerprint import decoder_fingerprint, fingerprint
-from views.project.project import load_files
-from views.source.event import Event
 
 ROOT = Path(__file__).parents[3]
 
@@ -29,8 +29,8 @@ def test_a_fingerprint_is_the_same_in_every_process_and_folder(tmp_path: Path) -
     """Nothing of a process or a place, such as the order of a set, an address or a path, is in a fingerprint."""
     loaded = edited(tmp_path)
     script = (
-        "import sys; from views.fingerprint.fingerprint import *; "
-        "from views.project.project import load; found = load(sys.argv[1]); "
+        "import sys; from tandem.views.fingerprint.fingerprint import *; "
+        "from tandem.views.project.project import load; found = load(sys.argv[1]); "
         "print(decoder_fingerprint(found.sources['orders']), fingerprint(found.views['sales']), end='')"
     )
     environment = os.environ | {"PYTHONHASHSEED": "1", "PYTHONPATH": PYTHONPATH}

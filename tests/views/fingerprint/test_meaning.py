@@ -6,8 +6,8 @@ from typing import Any
 from hypothesis import given
 from hypothesis import strategies as st
 
+from tandem.views.fingerprint.meaning import Meaning, differences, digest
 from tests.samples import share
-from views.fingerprint.meaning import Meaning, differences, digest
 
 NAMES = st.sampled_from("ab")
 VALUES: st.SearchStrategy[Any] = st.one_of(st.none(), st.booleans(), st.integers(0, 2), NAMES, st.lists(NAMES, max_size=2))

@@ -4,8 +4,8 @@ import ast
 
 import pytest
 
-from views.fingerprint.normal_form import normal_form
-from views.fingerprint.tree_text import text
+from tandem.views.fingerprint.normal_form import normal_form
+from tandem.views.fingerprint.tree_text import text
 
 
 def form(code: str) -> str:

@@ -12,17 +12,17 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from tandem.views.decode import Decoded
+from tandem.views.fingerprint.unread_fields import unread_fields
+from tandem.views.project.project import load_files
+from tandem.views.source.decoder import Decoder
+from tandem.views.source.event import Event, Scale
+from tandem.views.source.formats.csv import csv
+from tandem.views.source.formats.json import JSON
+from tandem.views.source.log_order import further
+from tandem.views.source.source import Source
+from tandem.views.view import View
 from tests.views.logged import decoded
-from views.decode import Decoded
-from views.fingerprint.unread_fields import unread_fields
-from views.project.project import load_files
-from views.source.decoder import Decoder
-from views.source.event import Event, Scale
-from views.source.formats.csv import csv
-from views.source.formats.json import JSON
-from views.source.log_order import further
-from views.source.source import Source
-from views.view import View
 
 
 class Level(enum.Enum):
@@ -147,7 +147,7 @@ def test_nor_of_csv(values: list[str], after: type[Event], *, header: bool, many
 TEXT = """
 from datetime import datetime
 import msgspec
-from views import Event, Source, Version, View, avro, count, csv, total
+from tandem import Event, Source, Version, View, avro, count, csv, total
 
 class Sale(Event):
     id: str

@@ -8,13 +8,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from tandem.views.kernel.kernel import after_final
+from tandem.views.measures import count
+from tandem.views.source.source import Source
+from tandem.views.sql import engine
+from tandem.views.view import View
+from tandem.views.windows import Window, all_time, calendar, count_window, hopping, session, sliding_count_window, tumbling
 from tests.samples import EPOCH, Sample, share, table
-from views.kernel.kernel import after_final
-from views.measures import count
-from views.source.source import Source
-from views.sql import engine
-from views.view import View
-from views.windows import Window, all_time, calendar, count_window, hopping, session, sliding_count_window, tumbling
 
 START = datetime(2026, 11, 1, tzinfo=UTC)
 SECOND = timedelta(seconds=1)

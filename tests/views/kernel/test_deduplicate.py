@@ -10,10 +10,10 @@ import pyarrow as pa
 from hypothesis import given
 from hypothesis import strategies as st
 
+from tandem.views.kernel.deduplicate import deduplicate, identity_columns
+from tandem.views.source.event import Event, Scale
+from tandem.views.source.source import Source, events_schema
 from tests.views.logged import decoded
-from views.kernel.deduplicate import deduplicate, identity_columns
-from views.source.event import Event, Scale
-from views.source.source import Source, events_schema
 
 START = datetime(2026, 11, 1, tzinfo=UTC)
 

@@ -7,13 +7,13 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
+from tandem.views.kernel.kernel import Partial, merge, partial, present
+from tandem.views.measures import approx_count_distinct, approx_quantiles, count, maximum, mean, minimum, total
+from tandem.views.source.offset_ranges import EMPTY, Overlap, Ranges
+from tandem.views.source.source import Source
+from tandem.views.view import View, answer_schema, state_schema
+from tandem.views.windows import Tumbling, Window, all_time, tumbling
 from tests.samples import EPOCH, SAMPLES, Sample, table
-from views.kernel.kernel import Partial, merge, partial, present
-from views.measures import approx_count_distinct, approx_quantiles, count, maximum, mean, minimum, total
-from views.source.offset_ranges import EMPTY, Overlap, Ranges
-from views.source.source import Source
-from views.view import View, answer_schema, state_schema
-from views.windows import Tumbling, Window, all_time, tumbling
 
 NOON = datetime(2026, 11, 1, 12, tzinfo=UTC)
 

@@ -7,10 +7,10 @@ import pyarrow as pa
 from hypothesis import given
 from hypothesis import strategies as st
 
-from views.kernel.late import late
-from views.source.event import Event
-from views.source.offset_ranges import Partition
-from views.source.source import Source, events_schema
+from tandem.views.kernel.late import late
+from tandem.views.source.event import Event
+from tandem.views.source.offset_ranges import Partition
+from tandem.views.source.source import Source, events_schema
 
 START = datetime(2026, 11, 1, tzinfo=UTC)
 SECOND = 1_000_000

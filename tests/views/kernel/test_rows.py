@@ -10,15 +10,15 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from tandem.views.kernel.kernel import merge, partial, present
+from tandem.views.kernel.rows import ordered, time_text, to_rows, writer, written
+from tandem.views.measures import approx_quantiles, count, maximum, mean, minimum, total
+from tandem.views.source.event import Event, Scale
+from tandem.views.source.offset_ranges import EMPTY
+from tandem.views.source.source import Source
+from tandem.views.view import View, answer_schema
+from tandem.views.windows import all_time, tumbling
 from tests.views.logged import decoded
-from views.kernel.kernel import merge, partial, present
-from views.kernel.rows import ordered, time_text, to_rows, writer, written
-from views.measures import approx_quantiles, count, maximum, mean, minimum, total
-from views.source.event import Event, Scale
-from views.source.offset_ranges import EMPTY
-from views.source.source import Source
-from views.view import View, answer_schema
-from views.windows import all_time, tumbling
 
 
 class Reading(Event):

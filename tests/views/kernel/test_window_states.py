@@ -7,18 +7,16 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tests.agreement.windows import WINDOWS
-from tests.samples import EPOCH, Sample, share, table, times
-from views.kernel.kernel import arrange, merge, partial, present, settle
-from views.kernel.present import present_arranged
-from views.kernel.window_states import window_state
-from views.measures import count
-from views.source.offset_ranges import EMPTY
-from views.source.source import Source
-from views.source.watermark import final_until
-from views.testing import answer
-from views.view import View, answer_schema
-from views.windows import (
+from tandem.views.kernel.kernel import arrange, merge, partial, present, settle
+from tandem.views.kernel.present import present_arranged
+from tandem.views.kernel.window_states import window_state
+from tandem.views.measures import count
+from tandem.views.source.offset_ranges import EMPTY
+from tandem.views.source.source import Source
+from tandem.views.source.watermark import final_until
+from tandem.views.testing import answer
+from tandem.views.view import View, answer_schema
+from tandem.views.windows import (
     Window,
     all_time,
     calendar,
@@ -30,6 +28,8 @@ from views.windows import (
     sliding_count_window,
     tumbling,
 )
+from tests.agreement.windows import WINDOWS
+from tests.samples import EPOCH, Sample, share, table, times
 
 START = datetime(2026, 11, 1, tzinfo=UTC)
 SOURCE = Source(topic="samples", event=Sample, event_time="at", name="samples", lateness=timedelta(seconds=10))

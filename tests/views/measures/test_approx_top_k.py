@@ -10,16 +10,16 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from tandem.views.errors import DefinitionError
+from tandem.views.kernel.kernel import merge, partial, present
+from tandem.views.kernel.rows import to_rows
+from tandem.views.measures import approx_top_k
+from tandem.views.measures.approx_top_k import ROOM
+from tandem.views.source.offset_ranges import EMPTY
+from tandem.views.view import View, approximations
 from tests.samples import SAMPLES, share, table
 from tests.samples import rows as sample_rows
 from tests.views.kernel.test_fold_edges import answers, folded
-from views.errors import DefinitionError
-from views.kernel.kernel import merge, partial, present
-from views.kernel.rows import to_rows
-from views.measures import approx_top_k
-from views.measures.approx_top_k import ROOM
-from views.source.offset_ranges import EMPTY
-from views.view import View, approximations
 
 
 def exactly(value: Any, count: int) -> dict[str, Any]:

@@ -5,14 +5,14 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
+from tandem.views.errors import DefinitionError
+from tandem.views.kernel.kernel import merge, present
+from tandem.views.kernel.rows import to_rows
+from tandem.views.measures import Measure, collect_set, count_distinct, derived
+from tandem.views.source.offset_ranges import EMPTY
+from tandem.views.view import View, state_schema
 from tests.samples import SAMPLES
 from tests.views.kernel.test_fold_edges import answers, folded
-from views.errors import DefinitionError
-from views.kernel.kernel import merge, present
-from views.kernel.rows import to_rows
-from views.measures import Measure, collect_set, count_distinct, derived
-from views.source.offset_ranges import EMPTY
-from views.view import View, state_schema
 
 
 def answered(measure: Measure, *values: Any) -> Any:

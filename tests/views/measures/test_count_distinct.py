@@ -3,9 +3,9 @@
 import pytest
 
 import tandem
+from tandem.views.errors import DefinitionError
+from tandem.views.measures import count_distinct
 from tests.views.measures.test_collect_set import answered
-from views.errors import DefinitionError
-from views.measures import count_distinct
 
 
 def test_values_are_counted_once_without_nulls() -> None:

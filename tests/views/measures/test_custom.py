@@ -12,18 +12,18 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from tandem.views.errors import DefinitionError, TandemError
+from tandem.views.fingerprint.fingerprint import fingerprint
+from tandem.views.kernel.kernel import merge, present
+from tandem.views.kernel.present import present_arranged
+from tandem.views.kernel.rows import to_rows
+from tandem.views.measures import CustomMeasure
+from tandem.views.project.project import load_files
+from tandem.views.source.value_types import FLOAT, INTEGER, TEXT
+from tandem.views.verify.laws import counterexample
+from tandem.views.view import View, approximations, bind, state_schema
 from tests.samples import SAMPLES, share
 from tests.views.kernel.test_fold_edges import answers, folded
-from views.errors import DefinitionError, TandemError
-from views.fingerprint.fingerprint import fingerprint
-from views.kernel.kernel import merge, present
-from views.kernel.present import present_arranged
-from views.kernel.rows import to_rows
-from views.measures import CustomMeasure
-from views.project.project import load_files
-from views.source.value_types import FLOAT, INTEGER, TEXT
-from views.verify.laws import counterexample
-from views.view import View, approximations, bind, state_schema
 
 
 @dataclass(frozen=True)
@@ -221,7 +221,7 @@ import numpy as np
 import pyarrow as pa
 
 from helpers import lowest
-from views import CustomMeasure, Event, Source, View
+from tandem import CustomMeasure, Event, Source, View
 
 
 class Reading(Event):

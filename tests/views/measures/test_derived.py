@@ -7,14 +7,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from tandem.views.errors import DefinitionError
+from tandem.views.fingerprint.fingerprint import fingerprint
+from tandem.views.kernel.kernel import merge, present
+from tandem.views.kernel.rows import to_rows
+from tandem.views.measures import approx_count_distinct, approx_quantiles, count, derived, maximum, total
+from tandem.views.view import View, approximations, bind, state_schema
 from tests.samples import SAMPLES, integers, rows, share
 from tests.views.kernel.test_fold_edges import answers, folded
-from views.errors import DefinitionError
-from views.fingerprint.fingerprint import fingerprint
-from views.kernel.kernel import merge, present
-from views.kernel.rows import to_rows
-from views.measures import approx_count_distinct, approx_quantiles, count, derived, maximum, total
-from views.view import View, approximations, bind, state_schema
 
 RATES = View(
     SAMPLES,

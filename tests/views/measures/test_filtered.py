@@ -2,12 +2,12 @@
 
 import pytest
 
+from tandem.views.errors import DefinitionError
+from tandem.views.fingerprint.fingerprint import fingerprint
+from tandem.views.measures import Measure, approx_quantiles, bool_and, count, mean, total, variance
+from tandem.views.view import View, bind
 from tests.samples import SAMPLES
 from tests.views.kernel.test_fold_edges import answers, folded
-from views.errors import DefinitionError
-from views.fingerprint.fingerprint import fingerprint
-from views.measures import Measure, approx_quantiles, bool_and, count, mean, total, variance
-from views.view import View, bind
 
 
 def view(measure: Measure) -> View:

@@ -3,11 +3,11 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
+from tandem.views.kernel.kernel import merge, partial, present
+from tandem.views.measures import first, first_k, last, last_k
+from tandem.views.source.offset_ranges import Ranges
+from tandem.views.view import View
 from tests.samples import EPOCH, SAMPLES, placed, table
-from views.kernel.kernel import merge, partial, present
-from views.measures import first, first_k, last, last_k
-from views.source.offset_ranges import Ranges
-from views.view import View
 
 VIEW = View(
     SAMPLES,

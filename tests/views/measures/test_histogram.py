@@ -9,13 +9,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from tandem.views.errors import DefinitionError
+from tandem.views.kernel.kernel import present
+from tandem.views.kernel.rows import to_rows
+from tandem.views.measures import count, histogram
+from tandem.views.view import View, bind
 from tests.samples import SAMPLES
 from tests.views.kernel.test_fold_edges import answers, folded
-from views.errors import DefinitionError
-from views.kernel.kernel import present
-from views.kernel.rows import to_rows
-from views.measures import count, histogram
-from views.view import View, bind
 
 
 def test_an_edge_belongs_to_the_interval_above_it() -> None:

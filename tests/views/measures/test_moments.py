@@ -13,12 +13,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from tandem.views.errors import DefinitionError
+from tandem.views.kernel.kernel import Partial, merge, present
+from tandem.views.measures import correlation, covariance, kurtosis, skewness, stddev, variance
+from tandem.views.view import View, approximations, bind
 from tests.samples import SAMPLES, share
 from tests.views.kernel.test_fold_edges import answers, folded
-from views.errors import DefinitionError
-from views.kernel.kernel import Partial, merge, present
-from views.measures import correlation, covariance, kurtosis, skewness, stddev, variance
-from views.view import View, approximations, bind
 
 DOUBLES = View(
     SAMPLES,

@@ -7,17 +7,17 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
+from tandem.views.errors import DefinitionError
+from tandem.views.kernel.kernel import merge, partial, present
+from tandem.views.kernel.rows import to_rows
+from tandem.views.measures import sample
+from tandem.views.source.offset_ranges import EMPTY
+from tandem.views.testing import answer
+from tandem.views.view import View, approximations, state_schema
 from tests.samples import SAMPLES, placed, table
 from tests.views.kernel.test_fold_edges import NOON
 from tests.views.kernel.test_rows import READINGS, reading
 from tests.views.logged import decoded
-from views.errors import DefinitionError
-from views.kernel.kernel import merge, partial, present
-from views.kernel.rows import to_rows
-from views.measures import sample
-from views.source.offset_ranges import EMPTY
-from views.testing import answer
-from views.view import View, approximations, state_schema
 
 VIEW = View(SAMPLES, measures={"m": sample("i", 5)})
 

@@ -7,13 +7,13 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
+from tandem.views.kernel.kernel import Partial, merge, partial, present
+from tandem.views.measures import Measure, approx_count_distinct, approx_quantiles
+from tandem.views.measures.approx_count_distinct import LG_K
+from tandem.views.source.offset_ranges import EMPTY, Ranges
+from tandem.views.view import View, approximations
 from tests.samples import SAMPLES, table
 from tests.views.kernel.test_fold_edges import NOON, answers, events
-from views.kernel.kernel import Partial, merge, partial, present
-from views.measures import Measure, approx_count_distinct, approx_quantiles
-from views.measures.approx_count_distinct import LG_K
-from views.source.offset_ranges import EMPTY, Ranges
-from views.view import View, approximations
 
 SPARK_COUPONS = [
     ("i", 0, "cbd7c204"),

@@ -9,16 +9,16 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
+from tandem.views.errors import TandemError
+from tandem.views.kernel.kernel import Partial, merge, partial, present
+from tandem.views.measures import theta_sketch
+from tandem.views.measures.states.hashing import one_value_theta
+from tandem.views.measures.theta_sketch import LG_K, theta_difference, theta_intersection, theta_union
+from tandem.views.source.offset_ranges import EMPTY
+from tandem.views.view import View, approximations
 from tests.samples import SAMPLES, table
 from tests.views.kernel.test_fold_edges import NOON, events
 from tests.views.measures.test_sketches import SPARK_COUPONS
-from views.errors import TandemError
-from views.kernel.kernel import Partial, merge, partial, present
-from views.measures import theta_sketch
-from views.measures.states.hashing import one_value_theta
-from views.measures.theta_sketch import LG_K, theta_difference, theta_intersection, theta_union
-from views.source.offset_ranges import EMPTY
-from views.view import View, approximations
 
 VIEW = View(SAMPLES, measures={"m": theta_sketch("i")})
 BASE = table([{"at": NOON}])

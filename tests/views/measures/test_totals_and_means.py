@@ -10,13 +10,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from tandem.views.errors import DefinitionError
+from tandem.views.kernel.kernel import Partial, merge, present
+from tandem.views.measures import mean, minimum, total
+from tandem.views.source.offset_ranges import EMPTY
+from tandem.views.view import View, answer_schema, state_schema
 from tests.samples import SAMPLES, WIDE, decimals, integers, share
 from tests.views.kernel.test_fold_edges import answers, folded
-from views.errors import DefinitionError
-from views.kernel.kernel import Partial, merge, present
-from views.measures import mean, minimum, total
-from views.source.offset_ranges import EMPTY
-from views.view import View, answer_schema, state_schema
 
 HUGE = "i::HUGEINT * 5000000000000000000"  # up to 38 digits
 LARGEST_DOUBLE = 1.7976931348623157e308

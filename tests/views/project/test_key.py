@@ -10,16 +10,16 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from tandem.views.errors import DefinitionError
+from tandem.views.fingerprint.fingerprint import decoder_fingerprint, fingerprint
+from tandem.views.measures import count
+from tandem.views.project.partition_key import bind_key, record_keys, spread
+from tandem.views.project.project import load_files
+from tandem.views.source.event import Event, Scale
+from tandem.views.source.source import APPEND_TIME, Source
+from tandem.views.view import View
+from tandem.views.windows import Window, all_time, count_window, session, sliding_count_window, tumbling
 from tests.samples import share
-from views.errors import DefinitionError
-from views.fingerprint.fingerprint import decoder_fingerprint, fingerprint
-from views.measures import count
-from views.project.partition_key import bind_key, record_keys, spread
-from views.project.project import load_files
-from views.source.event import Event, Scale
-from views.source.source import APPEND_TIME, Source
-from views.view import View
-from views.windows import Window, all_time, count_window, session, sliding_count_window, tumbling
 
 AT = datetime(2026, 11, 1, 12, tzinfo=UTC)
 

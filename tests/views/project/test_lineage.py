@@ -5,14 +5,14 @@ from datetime import datetime
 import pyarrow as pa
 import pytest
 
-from infra.folders import ROOT
-from views.measures import approx_quantiles, count, derived, first, total
-from views.project.column_lineage import Origin, lineage
-from views.project.project import load
-from views.source.event import Event
-from views.source.source import Source
-from views.view import View, answer_schema
-from views.windows import session, sliding_count_window, tumbling
+from tandem.infra.folders import ROOT
+from tandem.views.measures import approx_quantiles, count, derived, first, total
+from tandem.views.project.column_lineage import Origin, lineage
+from tandem.views.project.project import load
+from tandem.views.source.event import Event
+from tandem.views.source.source import Source
+from tandem.views.view import View, answer_schema
+from tandem.views.windows import session, sliding_count_window, tumbling
 
 
 class Sale(Event):

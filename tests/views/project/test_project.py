@@ -9,16 +9,16 @@ from types import ModuleType
 
 import pytest
 
+from tandem.views.errors import TandemError
+from tandem.views.project.project import Project, load, load_files
 from tests.stack import PYTHONPATH
 from tests.views.logged import decoded
-from views.errors import TandemError
-from views.project.project import Project, load, load_files
 
 ROOT = Path(__file__).parents[3]
 DEFINITIONS = """\
 from datetime import datetime
 
-from views import Event, Source, View, count, total, tumbling
+from tandem import Event, Source, View, count, total, tumbling
 
 
 class Request(Event):
@@ -211,7 +211,7 @@ WRONG = [
     ("    source=requests", "    name='my view', source=requests", r"^definitions.py:15: view 'my view': invalid name"),
     ("count, total", "count, totl", r"^definitions.py:3: views has no 'totl'; it offers: total, "),
     (
-        "from views import Event",
+        "from tandem import Event",
         "from helper import x\nfrom views import Event",
         r"^definitions.py:3: No module named 'helper'.*own modules: none",
     ),
@@ -279,7 +279,7 @@ def test_a_project_is_loaded_without_java_spark_or_pandas(tmp_path: Path) -> Non
     """A fresh process that loads a project imports none of the packages that take seconds; the time depends on the machine."""
     script = """
 import sys
-from views.project.project import load
+from tandem.views.project.project import load
 load(sys.argv[1])
 print(*sorted({'pandas', 'pyspark', 'deltalake'} & set(sys.modules)))
 """

@@ -12,10 +12,10 @@ from threading import Barrier
 
 import pytest
 
-from infra.folders import ROOT
-from views.fingerprint.fingerprint import fingerprint
-from views.project import project
-from views.project.python_code import parsed
+from tandem.infra.folders import ROOT
+from tandem.views.fingerprint.fingerprint import fingerprint
+from tandem.views.project import project
+from tandem.views.project.python_code import parsed
 
 THREADS = 8
 CARDS = ROOT / "examples" / "cards"

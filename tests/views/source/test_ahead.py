@@ -10,14 +10,14 @@ import pyarrow as pa
 from hypothesis import given
 from hypothesis import strategies as st
 
-from views.kernel.kernel import late
-from views.kernel.late import Late
-from views.source.ahead import ahead
-from views.source.event import Event
-from views.source.event_maxima import maxima_of, newest_append
-from views.source.offset_ranges import Partition
-from views.source.source import APPEND_TIME, Source, events_schema
-from views.source.watermark import event_times, later, newest, watermark
+from tandem.views.kernel.kernel import late
+from tandem.views.kernel.late import Late
+from tandem.views.source.ahead import ahead
+from tandem.views.source.event import Event
+from tandem.views.source.event_maxima import maxima_of, newest_append
+from tandem.views.source.offset_ranges import Partition
+from tandem.views.source.source import APPEND_TIME, Source, events_schema
+from tandem.views.source.watermark import event_times, later, newest, watermark
 
 EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 NOW = datetime(2026, 11, 1, 12, tzinfo=UTC)

@@ -11,8 +11,8 @@ import msgspec
 import pyarrow as pa
 import pytest
 
-from views.errors import DefinitionError
-from views.source.event import TIMESTAMP, Event, Scale, event_fields, event_schema
+from tandem.views.errors import DefinitionError
+from tandem.views.source.event import TIMESTAMP, Event, Scale, event_fields, event_schema
 
 
 class Size(Enum):

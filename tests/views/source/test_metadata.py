@@ -6,20 +6,20 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
+from tandem.views.decode import decode
+from tandem.views.errors import DefinitionError
+from tandem.views.fingerprint.fingerprint import decoder_fingerprint
+from tandem.views.kernel.deduplicate import deduplicate
+from tandem.views.kernel.kernel import merge, partial, present
+from tandem.views.kernel.rows import to_rows
+from tandem.views.measures import count, maximum, total
+from tandem.views.source.event import Event
+from tandem.views.source.offset_ranges import EMPTY
+from tandem.views.source.source import RECORDS_SCHEMA, Source, events_schema, record_columns
+from tandem.views.testing import answer
+from tandem.views.view import View, bind
+from tandem.views.windows import all_time
 from tests.views.logged import records
-from views.decode import decode
-from views.errors import DefinitionError
-from views.fingerprint.fingerprint import decoder_fingerprint
-from views.kernel.deduplicate import deduplicate
-from views.kernel.kernel import merge, partial, present
-from views.kernel.rows import to_rows
-from views.measures import count, maximum, total
-from views.source.event import Event
-from views.source.offset_ranges import EMPTY
-from views.source.source import RECORDS_SCHEMA, Source, events_schema, record_columns
-from views.testing import answer
-from views.view import View, bind
-from views.windows import all_time
 
 
 class Click(Event):

@@ -12,23 +12,23 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from tandem.views.decode import decode
+from tandem.views.errors import DefinitionError
+from tandem.views.fingerprint.fingerprint import decoder_fingerprint, fingerprint
+from tandem.views.kernel.kernel import Partial, deduplicate, merge, partial, prepare, present
+from tandem.views.kernel.rows import to_rows
+from tandem.views.measures import count, first, first_k, last, maximum, sample, total
+from tandem.views.project.project import load_files
+from tandem.views.source.event import Event
+from tandem.views.source.offset_ranges import EMPTY
+from tandem.views.source.prepare import prepared_schema
+from tandem.views.source.source import POSITION_SCHEMA, Source, events_schema
+from tandem.views.testing import answer, events_table, rejected
+from tandem.views.view import View, bind
+from tandem.views.windows import Window, count_window, hopping, session, sliding_count_window, tumbling
+from tandem.views.windows.in_order import delta, punctuation
 from tests.samples import share
 from tests.views.logged import records
-from views.decode import decode
-from views.errors import DefinitionError
-from views.fingerprint.fingerprint import decoder_fingerprint, fingerprint
-from views.kernel.kernel import Partial, deduplicate, merge, partial, prepare, present
-from views.kernel.rows import to_rows
-from views.measures import count, first, first_k, last, maximum, sample, total
-from views.project.project import load_files
-from views.source.event import Event
-from views.source.offset_ranges import EMPTY
-from views.source.prepare import prepared_schema
-from views.source.source import POSITION_SCHEMA, Source, events_schema
-from views.testing import answer, events_table, rejected
-from views.view import View, bind
-from views.windows import Window, count_window, hopping, session, sliding_count_window, tumbling
-from views.windows.in_order import delta, punctuation
 
 START = datetime(2026, 11, 1, tzinfo=UTC)
 
@@ -323,7 +323,7 @@ from datetime import datetime
 import pyarrow.compute as pc
 
 from shifts import shift
-from views import Event, Source, View, count
+from tandem import Event, Source, View, count
 
 
 class Reading(Event):

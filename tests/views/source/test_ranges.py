@@ -6,8 +6,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from views.errors import TandemError
-from views.source.offset_ranges import EMPTY, Overlap, Ranges
+from tandem.views.errors import TandemError
+from tandem.views.source.offset_ranges import EMPTY, Overlap, Ranges
 
 PARTITIONS = [("a", 0), ("a", 1), ("b", 0)]
 intervals = st.tuples(st.integers(0, 12), st.integers(0, 12)).map(lambda pair: (min(pair), max(pair)))

@@ -9,15 +9,15 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from tandem.views.decode import decode
+from tandem.views.errors import DefinitionError
+from tandem.views.fingerprint.fingerprint import decoder_fingerprint
+from tandem.views.project.partition_key import record_keys
+from tandem.views.project.project import load_files
+from tandem.views.source.event import Event
+from tandem.views.source.record_filter import by_field, by_header
+from tandem.views.source.source import Source, record_columns
 from tests.views.logged import records
-from views.decode import decode
-from views.errors import DefinitionError
-from views.fingerprint.fingerprint import decoder_fingerprint
-from views.project.partition_key import record_keys
-from views.project.project import load_files
-from views.source.event import Event
-from views.source.record_filter import by_field, by_header
-from views.source.source import Source, record_columns
 
 NOON = datetime(2026, 11, 1, 12, tzinfo=UTC)
 
@@ -132,7 +132,7 @@ def test_the_key_of_a_record_is_known_before_its_header_is() -> None:
 
 DEFINITIONS = """
 from datetime import datetime
-from views import Event, Source, by_field, by_header
+from tandem import Event, Source, by_field, by_header
 FACTOR = 1
 class Order(Event):
     at: datetime

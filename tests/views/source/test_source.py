@@ -5,10 +5,10 @@ from typing import Any
 
 import pytest
 
-from views.errors import DefinitionError
-from views.source.event import Event
-from views.source.formats.json import Json, json
-from views.source.source import Source, events_schema
+from tandem.views.errors import DefinitionError
+from tandem.views.source.event import Event
+from tandem.views.source.formats.json import Json, json
+from tandem.views.source.source import Source, events_schema
 
 
 class Click(Event):

@@ -10,15 +10,15 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from tandem.views.decode import decode
+from tandem.views.errors import DefinitionError
+from tandem.views.fingerprint.fingerprint import decoder_fingerprint
+from tandem.views.project.project import Project, load_files
+from tandem.views.source.event import Event, Scale
+from tandem.views.source.formats.csv import csv
+from tandem.views.source.schema_version import Version
+from tandem.views.source.source import Source, record_columns
 from tests.views.logged import decoded, records
-from views.decode import decode
-from views.errors import DefinitionError
-from views.fingerprint.fingerprint import decoder_fingerprint
-from views.project.project import Project, load_files
-from views.source.event import Event, Scale
-from views.source.formats.csv import csv
-from views.source.schema_version import Version
-from views.source.source import Source, record_columns
 
 NOON = datetime(2026, 11, 1, 12, tzinfo=UTC)
 
@@ -165,7 +165,7 @@ DEFINITIONS = """
 from datetime import datetime
 
 import rules
-from views import Event, Source, Version, csv
+from tandem import Event, Source, Version, csv
 
 class Ping(Event):
     at: datetime

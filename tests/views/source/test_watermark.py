@@ -5,11 +5,11 @@ from datetime import timedelta
 from hypothesis import given
 from hypothesis import strategies as st
 
+from tandem.views.source.event_maxima import maxima_of
+from tandem.views.source.offset_ranges import Partition
+from tandem.views.source.watermark import Maxima, Newest, event_times, later, maxima_from_json, maxima_to_json, watermark
+from tandem.views.source.watermark import newest as united
 from tests.views.kernel.test_late import ROWS, START_US, TICKS, Row, table
-from views.source.event_maxima import maxima_of
-from views.source.offset_ranges import Partition
-from views.source.watermark import Maxima, Newest, event_times, later, maxima_from_json, maxima_to_json, watermark
-from views.source.watermark import newest as united
 
 IDLE = timedelta(microseconds=10)
 PARTITIONS = st.tuples(st.sampled_from("ab"), st.integers(0, 2))

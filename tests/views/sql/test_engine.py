@@ -9,9 +9,9 @@ import duckdb
 import pyarrow as pa
 import pytest
 
-from infra.folders import ROOT
-from views.arrow import bisect
-from views.sql import engine
+from tandem.infra.folders import ROOT
+from tandem.views.arrow import bisect
+from tandem.views.sql import engine
 
 
 def test_the_zone_is_utc_wherever_the_machine_stands(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -94,7 +94,7 @@ def test_more_statements_and_schemas_than_are_kept_are_right_too() -> None:
 
 def test_nothing_is_said_when_a_process_ends() -> None:
     """DuckDB complains on stderr of what is registered in a connection that is never closed."""
-    code = "import pyarrow as pa; from views.sql import engine; engine.query('FROM lent', {'lent': pa.table({'x': [1]})})"
+    code = "import pyarrow as pa; from tandem.views.sql import engine; engine.query('FROM lent', {'lent': pa.table({'x': [1]})})"
     done = subprocess.run([sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True, check=True)
     assert (done.stdout, done.stderr) == ("", "")
 
@@ -105,7 +105,7 @@ DECIMALS = pa.table({"x": ["1", "2"], "large": pa.array([1, 2], pa.decimal256(76
 def test_a_long_statement_prints_nothing() -> None:
     """DuckDB's progress bar comes after two seconds."""
     long = "SELECT sum(i * i % 7) FROM range(600_000_000) AS numbers(i)"
-    code = f"import time; from views.sql import engine; t = time.time(); engine.query({long!r}, {{}}); assert time.time() - t > 2"
+    code = f"import time; from tandem.views.sql import engine; t = time.time(); engine.query({long!r}, {{}}); assert time.time() - t > 2"
     done = subprocess.run([sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True, check=False)
     assert (done.returncode, done.stdout, done.stderr) == (0, "", "")
 

@@ -9,16 +9,16 @@ import msgspec
 import pyarrow as pa
 import pytest
 
+from tandem.views.errors import DefinitionError
+from tandem.views.kernel.kernel import merge, partial, present
+from tandem.views.measures import approx_count_distinct, approx_quantiles, count, mean, minimum, total
+from tandem.views.source.event import Event, Scale, event_schema
+from tandem.views.source.offset_ranges import EMPTY
+from tandem.views.source.source import Source
+from tandem.views.sql.expressions import Expression, bind_expression
+from tandem.views.sql.syntax import canonical, parse
+from tandem.views.view import View
 from tests.samples import WIDE
-from views.errors import DefinitionError
-from views.kernel.kernel import merge, partial, present
-from views.measures import approx_count_distinct, approx_quantiles, count, mean, minimum, total
-from views.source.event import Event, Scale, event_schema
-from views.source.offset_ranges import EMPTY
-from views.source.source import Source
-from views.sql.expressions import Expression, bind_expression
-from views.sql.syntax import canonical, parse
-from views.view import View
 
 HUGE, UTC = pa.decimal128(38, 0), pa.timestamp("us", "UTC")
 

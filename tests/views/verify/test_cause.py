@@ -6,13 +6,13 @@ from datetime import timedelta
 import pyarrow as pa
 import pytest
 
+from tandem.views.measures import count
+from tandem.views.verify.cause import Cause, cause
+from tandem.views.verify.compare import MeasureDifference
+from tandem.views.view import View
+from tandem.views.windows import hopping, session
 from tests.samples import SAMPLES
 from tests.views.verify.test_compare import VIEW
-from views.measures import count
-from views.verify.cause import Cause, cause
-from views.verify.compare import MeasureDifference
-from views.view import View
-from views.windows import hopping, session
 
 
 @pytest.mark.parametrize(

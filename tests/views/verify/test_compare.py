@@ -11,19 +11,29 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from tandem.views.errors import DefinitionError
+from tandem.views.fingerprint import definition_diff
+from tandem.views.fingerprint.fingerprint import fingerprint
+from tandem.views.kernel.kernel import merge, partial, present
+from tandem.views.measures import (
+    approx_count_distinct,
+    approx_quantiles,
+    count,
+    count_distinct,
+    derived,
+    max_by,
+    maximum,
+    mean,
+    total,
+)
+from tandem.views.project.project import Project
+from tandem.views.source.offset_ranges import EMPTY
+from tandem.views.verify.compare import EXAMPLES, FLOAT_TOLERANCE, MeasureDifference, compare, plus, tolerance
+from tandem.views.view import View, bind, group_columns
+from tandem.views.windows import tumbling
 from tests.laws.test_measures import VIEW as EVERY
 from tests.laws.test_measures import fold
 from tests.samples import EPOCH, SAMPLES, rows, share, table
-from views.errors import DefinitionError
-from views.fingerprint import definition_diff
-from views.fingerprint.fingerprint import fingerprint
-from views.kernel.kernel import merge, partial, present
-from views.measures import approx_count_distinct, approx_quantiles, count, count_distinct, derived, max_by, maximum, mean, total
-from views.project.project import Project
-from views.source.offset_ranges import EMPTY
-from views.verify.compare import EXAMPLES, FLOAT_TOLERANCE, MeasureDifference, compare, plus, tolerance
-from views.view import View, bind, group_columns
-from views.windows import tumbling
 
 VIEW = View(
     SAMPLES,

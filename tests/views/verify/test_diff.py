@@ -10,18 +10,18 @@ import pyarrow as pa
 import pytest
 from hypothesis import given
 
-from batch.release.apply import Applied
-from cli.release.apply import lines
-from ledger.publish.diffs import ReleaseDiff
-from ledger.publish.publications import Publication
+from tandem.batch.release.apply import Applied
+from tandem.cli.release.apply import lines
+from tandem.ledger.publish.diffs import ReleaseDiff
+from tandem.ledger.publish.publications import Publication
+from tandem.views.kernel.kernel import Partial, merge, present
+from tandem.views.measures import approx_count_distinct, approx_quantiles, count, maximum, mean, total
+from tandem.views.verify.compare import tolerance
+from tandem.views.verify.release_diff import Diff, add, diff, to_json
+from tandem.views.view import View, group_columns
+from tandem.views.windows import tumbling
 from tests.samples import SAMPLES, share
 from tests.views.verify.test_compare import answered, pieces
-from views.kernel.kernel import Partial, merge, present
-from views.measures import approx_count_distinct, approx_quantiles, count, maximum, mean, total
-from views.verify.compare import tolerance
-from views.verify.release_diff import Diff, add, diff, to_json
-from views.view import View, group_columns
-from views.windows import tumbling
 
 OLD = View(
     SAMPLES,

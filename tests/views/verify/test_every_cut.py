@@ -8,16 +8,16 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
+from tandem.views.kernel.kernel import Partial, merge
+from tandem.views.measures import approx_count_distinct, approx_quantiles, count, last, mean, stddev, total
+from tandem.views.source.source import Source
+from tandem.views.testing import answer, rejected
+from tandem.views.verify import every_cut
+from tandem.views.verify.every_cut import at_every_cut, checked_answer
+from tandem.views.view import View
+from tandem.views.windows import all_time, count_window, hopping, session, sliding_count_window, tumbling
 from tests.views.measures.test_custom import Range
 from tests.views.test_testing import HOURLY, SALES, Sale, sale
-from views.kernel.kernel import Partial, merge
-from views.measures import approx_count_distinct, approx_quantiles, count, last, mean, stddev, total
-from views.source.source import Source
-from views.testing import answer, rejected
-from views.verify import every_cut
-from views.verify.every_cut import at_every_cut, checked_answer
-from views.view import View
-from views.windows import all_time, count_window, hopping, session, sliding_count_window, tumbling
 
 MEASURES = {
     "n": count(),

@@ -9,13 +9,13 @@ from uuid import UUID
 import msgspec
 from hypothesis import given
 
+from tandem.views.decode import decode
+from tandem.views.source.event import Event, Scale
+from tandem.views.source.source import Source
+from tandem.views.testing import events_table
+from tandem.views.verify.random_events import events
 from tests.samples import SAMPLES, share
 from tests.views.logged import records
-from views.decode import decode
-from views.source.event import Event, Scale
-from views.source.source import Source
-from views.testing import events_table
-from views.verify.random_events import events
 
 
 class Colour(Enum):

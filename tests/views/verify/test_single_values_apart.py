@@ -7,7 +7,7 @@ from typing import Any
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from views.verify.compare import _apart
+from tandem.views.verify.compare import _apart
 
 numbers = st.one_of(
     st.integers(-200, 200),

@@ -7,7 +7,7 @@ import pyarrow as pa
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from views.windows.in_order import Delta
+from tandem.views.windows.in_order import Delta
 
 keys = st.lists(st.lists(st.none() | st.integers(-3, 3), min_size=1, max_size=6), min_size=1, max_size=4)
 

@@ -11,16 +11,15 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tests.samples import SAMPLES, Sample
-from views.errors import DefinitionError
-from views.fingerprint.fingerprint import fingerprint
-from views.kernel.kernel import Partial, merge, partial, present, settle
-from views.measures import approx_count_distinct, collect_set, count, total
-from views.source.offset_ranges import EMPTY
-from views.source.source import Source
-from views.testing import answer, events_table, rejected
-from views.view import View, answer_schema, state_schema
-from views.windows import (
+from tandem.views.errors import DefinitionError
+from tandem.views.fingerprint.fingerprint import fingerprint
+from tandem.views.kernel.kernel import Partial, merge, partial, present, settle
+from tandem.views.measures import approx_count_distinct, collect_set, count, total
+from tandem.views.source.offset_ranges import EMPTY
+from tandem.views.source.source import Source
+from tandem.views.testing import answer, events_table, rejected
+from tandem.views.view import View, answer_schema, state_schema
+from tandem.views.windows import (
     Window,
     all_time,
     calendar,
@@ -32,7 +31,8 @@ from views.windows import (
     sliding_count_window,
     tumbling,
 )
-from views.windows.calendar import _starts
+from tandem.views.windows.calendar import _starts
+from tests.samples import SAMPLES, Sample
 
 NOON = datetime(2026, 11, 1, 12, tzinfo=UTC)
 
@@ -109,7 +109,7 @@ def test_calendar_windows_follow_the_clocks_of_their_zone(unit: Any, zone: str, 
 
 def test_a_year_that_is_far_off_costs_no_more_than_another(monkeypatch: pytest.MonkeyPatch) -> None:
     asked: list[int] = []
-    monkeypatch.setattr(sys.modules["views.windows.calendar"], "_starts", lambda *of: asked.append(of[2]) or _starts(*of))
+    monkeypatch.setattr(sys.modules["tandem.views.windows.calendar"], "_starts", lambda *of: asked.append(of[2]) or _starts(*of))
     early = Source(
         topic="t", event=Sample, event_time="at", plausible=(datetime(1, 1, 1, tzinfo=UTC), datetime(9999, 1, 1, tzinfo=UTC))
     )

@@ -6,11 +6,11 @@ from typing import ClassVar, Final
 import numpy as np
 import pyarrow as pa
 
-from views.arrow import arrays
-from views.errors import DefinitionError
-from views.measures.facts import Facts
-from views.measures.measure import State
-from views.source.value_types import ValueType
+from tandem.views.arrow import arrays
+from tandem.views.errors import DefinitionError
+from tandem.views.measures.facts import Facts
+from tandem.views.measures.measure import State
+from tandem.views.source.value_types import ValueType
 
 MOST_VALUES: Final = 100_000
 """The largest limit."""

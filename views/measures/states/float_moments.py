@@ -14,9 +14,9 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from views.arrow import arrays
-from views.measures.facts import Facts
-from views.measures.measure import State
+from tandem.views.arrow import arrays
+from tandem.views.measures.facts import Facts
+from tandem.views.measures.measure import State
 
 Doubles = npt.NDArray[np.float64]
 Fold = Callable[[Doubles, npt.NDArray[np.intp], Doubles], Doubles]

@@ -7,8 +7,8 @@ from typing import TypeVar
 
 import pyarrow as pa
 
-from views.arrow import arrays
-from views.measures.measure import State
+from tandem.views.arrow import arrays
+from tandem.views.measures.measure import State
 
 Values = TypeVar("Values")
 

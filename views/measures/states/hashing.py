@@ -15,9 +15,9 @@ from typing import Any, Final
 
 import pyarrow as pa
 
-from views.arrow import arrays
-from views.measures.states.groups import states_of
-from views.source.value_types import ValueType
+from tandem.views.arrow import arrays
+from tandem.views.measures.states.groups import states_of
+from tandem.views.source.value_types import ValueType
 
 EMPTY: Final = -1
 """What the empty text and empty bytes are hashed as."""

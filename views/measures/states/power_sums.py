@@ -14,10 +14,10 @@ from typing import Final
 
 import pyarrow as pa
 
-from views.arrow import arrays
-from views.measures.facts import Facts
-from views.measures.measure import State
-from views.source.value_types import HUGE, ValueType
+from tandem.views.arrow import arrays
+from tandem.views.measures.facts import Facts
+from tandem.views.measures.measure import State
+from tandem.views.source.value_types import HUGE, ValueType
 
 _ROOM: Final = 2**66
 """10^18 addends below it stay below 2^126."""

@@ -13,10 +13,10 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from views.arrow import arrays
-from views.measures.facts import Facts
-from views.measures.measure import State
-from views.source.value_types import HUGE, ValueType
+from tandem.views.arrow import arrays
+from tandem.views.measures.facts import Facts
+from tandem.views.measures.measure import State
+from tandem.views.source.value_types import HUGE, ValueType
 
 _NARROW_DIGITS: Final = 18
 _BOUND_DIGITS: Final = 20

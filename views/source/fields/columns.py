@@ -15,9 +15,9 @@ from uuid import UUID
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from views.arrow.python_values import array, exact_decimal, scalar
-from views.source.event import Field
-from views.source.fields.reasons import Reject
+from tandem.views.arrow.python_values import array, exact_decimal, scalar
+from tandem.views.source.event import Field
+from tandem.views.source.fields.reasons import Reject
 
 Convert = Callable[[Any], Any]
 

@@ -25,9 +25,9 @@ from uuid import UUID
 import msgspec
 import pyarrow as pa
 
-from views.errors import DefinitionError
-from views.source.event import Event, Field, event_fields
-from views.source.fields.reasons import misfit
+from tandem.views.errors import DefinitionError
+from tandem.views.source.event import Event, Field, event_fields
+from tandem.views.source.fields.reasons import misfit
 
 Kind = Literal["boolean", "integer", "float", "string", "enum", "bytes", "date", "timestamp", "decimal", "uuid"]
 

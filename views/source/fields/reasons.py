@@ -4,7 +4,7 @@ from typing import Literal, get_args
 
 import msgspec
 
-from views.errors import said_by
+from tandem.views.errors import said_by
 
 Reason = Literal[
     "empty",  # no value, or one of length zero

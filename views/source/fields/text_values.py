@@ -25,10 +25,10 @@ from typing import Any
 import msgspec
 import pyarrow as pa
 
-from views.errors import DefinitionError
-from views.source.event import Event, Field
-from views.source.fields.named_fields import named_fields
-from views.source.fields.reasons import Reject, misfit
+from tandem.views.errors import DefinitionError
+from tandem.views.source.event import Event, Field
+from tandem.views.source.fields.named_fields import named_fields
+from tandem.views.source.fields.reasons import Reject, misfit
 
 Read = Callable[[str], Any]
 

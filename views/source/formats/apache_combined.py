@@ -35,13 +35,13 @@ from typing import Any, ClassVar
 import msgspec
 import pyarrow as pa
 
-from views.definition_text import call
-from views.errors import DefinitionError, listed
-from views.source.event import TIMESTAMP, Event, Field, event_fields
-from views.source.fields.reasons import Reject
-from views.source.format import Listed, Parse
-from views.source.formats.clf_time import CLF_TIME, clf_time
-from views.source.formats.lines import by_line
+from tandem.views.definition_text import call
+from tandem.views.errors import DefinitionError, listed
+from tandem.views.source.event import TIMESTAMP, Event, Field, event_fields
+from tandem.views.source.fields.reasons import Reject
+from tandem.views.source.format import Listed, Parse
+from tandem.views.source.formats.clf_time import CLF_TIME, clf_time
+from tandem.views.source.formats.lines import by_line
 
 # Possessive quantifiers: no crafted line makes the search backtrack.
 _QUOTED = r'"([^"\\]*+(?:\\.[^"\\]*+)*+)"'

@@ -5,7 +5,7 @@
 * `avro(schemas={7: ...})` reads the values of producers with a schema registry: a zero byte, the schema's id in four bytes
   (big-endian), the record. Tandem calls no registry: a record of another id is quarantined until the project has its schema.
 
-The event type takes the fields that it needs by name (its JSON key, where that differs), as in views.source.fields.named_fields:
+The event type takes the fields that it needs by name (its JSON key, where that differs), as in tandem.views.source.fields.named_fields:
 
 * An array is a list, a record a struct, a union with null an Optional.
 * A field that a schema lacks has the event type's default, so one event type reads the records of all its schemas.
@@ -19,12 +19,12 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Any, Final
 
-from views.definition_text import call
-from views.errors import DefinitionError
-from views.source.event import Event
-from views.source.fields.named_fields import built
-from views.source.fields.reasons import Reject
-from views.source.format import Listed, Parse
+from tandem.views.definition_text import call
+from tandem.views.errors import DefinitionError
+from tandem.views.source.event import Event
+from tandem.views.source.fields.named_fields import built
+from tandem.views.source.fields.reasons import Reject
+from tandem.views.source.format import Listed, Parse
 
 Schema = str | Mapping[str, Any]
 
@@ -48,7 +48,7 @@ class Avro:
 
     def _reader(self, event: type[Event], *, listed: bool) -> Callable[[bytes], Any]:
         """A function from one value to a record's values by name, or to a list of those."""
-        from views.source.formats.avro_records import reader  # noqa: PLC0415 - few projects need fastavro
+        from tandem.views.source.formats.avro_records import reader  # noqa: PLC0415 - few projects need fastavro
 
         if isinstance(self.schemas, str):
             return reader(event, self.schemas, "the schema", listed=listed)
@@ -76,7 +76,7 @@ def avro(*, schema: Schema | None = None, schemas: Mapping[int, Schema] | None =
     A schema is a JSON text or the parsed JSON. It is a record, or with `max_events_per_record` an array of a record, and does not
     contain itself.
     """
-    from views.source.formats.avro_records import canonical  # noqa: PLC0415 - few projects need fastavro
+    from tandem.views.source.formats.avro_records import canonical  # noqa: PLC0415 - few projects need fastavro
 
     if (schema is None) == (schemas is None):
         raise DefinitionError("avro: give either schema=..., or schemas={id: ...} for values that begin with a schema's id")

@@ -4,7 +4,7 @@ import re
 from collections.abc import Mapping
 from typing import Any, Final
 
-from views.source.formats.avro_schema import resolved
+from tandem.views.source.formats.avro_schema import resolved
 
 _LONG: Final = re.compile(rb"[\x80-\xff]{9}[\x02-\xff]")
 """Bytes that occur in every number of more than 64 bits; texts of other alphabets contain them too."""

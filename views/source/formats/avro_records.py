@@ -8,12 +8,12 @@ from typing import Any, Final
 
 from fastavro import parse_schema, schemaless_reader
 
-from views.errors import DefinitionError, listed
-from views.source.event import Event, Field
-from views.source.fields.named_fields import Kind, named_fields, takes
-from views.source.fields.reasons import Reject
-from views.source.formats.avro_numbers import numbers_fit
-from views.source.formats.avro_schema import resolved
+from tandem.views.errors import DefinitionError, listed
+from tandem.views.source.event import Event, Field
+from tandem.views.source.fields.named_fields import Kind, named_fields, takes
+from tandem.views.source.fields.reasons import Reject
+from tandem.views.source.formats.avro_numbers import numbers_fit
+from tandem.views.source.formats.avro_schema import resolved
 
 _KINDS: Final[dict[str, Kind]] = {
     "boolean": "boolean",

@@ -4,7 +4,7 @@ from datetime import datetime, timedelta, timezone
 from functools import lru_cache
 from typing import Final
 
-from views.source.fields.reasons import Reject
+from tandem.views.source.fields.reasons import Reject
 
 CLF_TIME: Final = r"\d{2}/[A-Z][a-z]{2}/\d{4}:\d{2}:\d{2}:\d{2} [+-]\d{4}"
 """The regular expression of such a time, without groups; ASCII."""

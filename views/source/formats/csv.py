@@ -1,7 +1,7 @@
 """CSV (RFC 4180): one value is one row of the declared columns; or a header with the columns' names, and one row.
 
 * A field takes the column of its name (its JSON key, where that differs). Other columns may hold anything.
-* Texts become values as in views.source.fields.text_values: an empty text is null in an Optional field.
+* Texts become values as in tandem.views.source.fields.text_values: an empty text is null in an Optional field.
 * A value is rejected unless it is UTF-8 and, after a header, exactly one row with exactly these columns. With
   `max_events_per_record` a value holds several such rows.
 * A header names columns in any order; a column that a field takes must occur once.
@@ -21,13 +21,13 @@ from functools import lru_cache, partial
 from threading import Lock
 from typing import Any, Final
 
-from views.definition_text import call
-from views.errors import DefinitionError, listed
-from views.source.event import Event, Field
-from views.source.fields.named_fields import built
-from views.source.fields.reasons import Reject
-from views.source.fields.text_values import reader, text_fields
-from views.source.format import Listed, Parse
+from tandem.views.definition_text import call
+from tandem.views.errors import DefinitionError, listed
+from tandem.views.source.event import Event, Field
+from tandem.views.source.fields.named_fields import built
+from tandem.views.source.fields.reasons import Reject
+from tandem.views.source.fields.text_values import reader, text_fields
+from tandem.views.source.format import Listed, Parse
 
 _DELIMITER = re.compile(r'[^\w\s"\ufeff]|\t| ', re.ASCII)
 _BYTE_ORDER_MARK: Final = "\ufeff"

@@ -21,10 +21,10 @@ from typing import Any, Final
 
 import msgspec
 
-from views.definition_text import call
-from views.source.event import Event, Field, event_fields
-from views.source.fields.reasons import Reject, misfit
-from views.source.format import Listed, Parse
+from tandem.views.definition_text import call
+from tandem.views.source.event import Event, Field, event_fields
+from tandem.views.source.fields.reasons import Reject, misfit
+from tandem.views.source.format import Listed, Parse
 
 MAX_DEPTH = 128
 

@@ -1,6 +1,6 @@
 """Values of several events in formats with one event per line."""
 
-from views.source.format import Listed, Parse
+from tandem.views.source.format import Listed, Parse
 
 
 def by_line(parse: Parse) -> Listed:

@@ -26,17 +26,17 @@ from typing import Any, ClassVar
 
 import msgspec
 
-from views.definition_text import call
-from views.errors import DefinitionError
-from views.instant import time_of
-from views.source.event import Event, Field
-from views.source.fields.named_fields import built
-from views.source.fields.reasons import Reject, misfit
-from views.source.fields.text_values import Read, reader, text_fields
-from views.source.format import Listed, Parse
-from views.source.formats.clf_time import CLF_TIME, clf_time
-from views.source.formats.json import strict
-from views.source.formats.lines import by_line
+from tandem.views.definition_text import call
+from tandem.views.errors import DefinitionError
+from tandem.views.instant import time_of
+from tandem.views.source.event import Event, Field
+from tandem.views.source.fields.named_fields import built
+from tandem.views.source.fields.reasons import Reject, misfit
+from tandem.views.source.fields.text_values import Read, reader, text_fields
+from tandem.views.source.format import Listed, Parse
+from tandem.views.source.formats.clf_time import CLF_TIME, clf_time
+from tandem.views.source.formats.json import strict
+from tandem.views.source.formats.lines import by_line
 
 _EMPTY = ("", "-")
 _CLF_TIME = re.compile(CLF_TIME, re.ASCII)

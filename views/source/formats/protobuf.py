@@ -6,7 +6,7 @@
 gives the descriptor, which the project holds as a constant.
 
 * The event type takes what it needs by the names of the fields (its JSON key, where that differs), as in
-  views.source.fields.named_fields.
+  tandem.views.source.fields.named_fields.
 * `repeated` is a list, a message a struct, an enum the name of its value. google.protobuf.Timestamp is a datetime, cut to
   microseconds.
 * A field whose absence can be seen (`optional`, in a oneof, a message) has the event type's default if it is absent, or is null
@@ -21,11 +21,11 @@ import re
 from dataclasses import dataclass
 from typing import Final
 
-from views.definition_text import call
-from views.errors import DefinitionError
-from views.source.event import Event
-from views.source.fields.reasons import Reject
-from views.source.format import Listed, Parse
+from tandem.views.definition_text import call
+from tandem.views.errors import DefinitionError
+from tandem.views.source.event import Event
+from tandem.views.source.fields.reasons import Reject
+from tandem.views.source.format import Listed, Parse
 
 _LENGTH: Final = re.compile(rb"[\x80-\xff]{0,4}[\x00-\x7f]")
 
@@ -39,7 +39,7 @@ class Protobuf:
 
     def parser(self, event: type[Event]) -> Parse:
         """A function from one value to one event; raises DefinitionError if messages lack a field that the event type needs."""
-        from views.source.formats.protobuf_messages import parser  # noqa: PLC0415 - few projects need protobuf
+        from tandem.views.source.formats.protobuf_messages import parser  # noqa: PLC0415 - few projects need protobuf
 
         return parser(event, self.descriptor, self.message)
 

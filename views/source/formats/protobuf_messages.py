@@ -10,12 +10,12 @@ from google.protobuf.descriptor_pool import DescriptorPool
 from google.protobuf.message import DecodeError
 from google.protobuf.message_factory import GetMessageClass
 
-from views.errors import DefinitionError, listed
-from views.instant import EPOCH
-from views.source.event import Event, Field
-from views.source.fields.named_fields import Kind, built, named_fields, takes
-from views.source.fields.reasons import Reject
-from views.source.format import Parse
+from tandem.views.errors import DefinitionError, listed
+from tandem.views.instant import EPOCH
+from tandem.views.source.event import Event, Field
+from tandem.views.source.fields.named_fields import Kind, built, named_fields, takes
+from tandem.views.source.fields.reasons import Reject
+from tandem.views.source.format import Parse
 
 Read = Callable[[Any], Any]
 

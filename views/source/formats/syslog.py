@@ -32,14 +32,14 @@ from typing import Any, ClassVar
 import msgspec
 import pyarrow as pa
 
-from views.definition_text import call
-from views.errors import DefinitionError, listed
-from views.source.event import TIMESTAMP, Event, Field
-from views.source.fields.named_fields import built
-from views.source.fields.reasons import Reject
-from views.source.fields.text_values import text_fields
-from views.source.format import Listed, Parse
-from views.source.formats.lines import by_line
+from tandem.views.definition_text import call
+from tandem.views.errors import DefinitionError, listed
+from tandem.views.source.event import TIMESTAMP, Event, Field
+from tandem.views.source.fields.named_fields import built
+from tandem.views.source.fields.reasons import Reject
+from tandem.views.source.fields.text_values import text_fields
+from tandem.views.source.format import Listed, Parse
+from tandem.views.source.formats.lines import by_line
 
 # Possessive quantifiers: no crafted message makes the search backtrack.
 _SD_NAME = r"[!#-<>-\\^-~]{1,32}+"  # printable ASCII except space, =, ] and "

@@ -6,11 +6,11 @@ from typing import Any
 
 import pytest
 
-from infra import kafka
-from infra.settings import Settings
-from ledger.delta.addresses import Tables
-from serving.http.answers.whole_log import WholeLog
-from serving.memory.store import Pinned
+from tandem.infra import kafka
+from tandem.infra.settings import Settings
+from tandem.ledger.delta.addresses import Tables
+from tandem.serving.http.answers.whole_log import WholeLog
+from tandem.serving.memory.store import Pinned
 from tests.serving.http.served import Served
 from tests.serving.world import nine_hits
 from tests.speed.hot.beside import Beside, away, beside, layer

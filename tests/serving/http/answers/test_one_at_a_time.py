@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from serving.http.answers import lane
-from serving.http.answers.lane import Lane
+from tandem.serving.http.answers import lane
+from tandem.serving.http.answers.lane import Lane
 from tests.serving.http.served import Asker, Served
 from tests.serving.world import World, hit
 

@@ -8,11 +8,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from serving.http.answers import key_lookup
-from serving.http.answers.key_lookup import matched
+from tandem.serving.http.answers import key_lookup
+from tandem.serving.http.answers.key_lookup import matched
+from tandem.views.measures import count
+from tandem.views.view import View
 from tests.samples import SAMPLES, share
-from views.measures import count
-from views.view import View
 
 VIEW = View(SAMPLES, keys={"a": "s", "b": "i"}, measures={"n": count()})
 VALUES = {

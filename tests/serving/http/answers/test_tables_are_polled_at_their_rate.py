@@ -8,14 +8,14 @@ from pathlib import Path
 
 import pytest
 
-from ledger.delta.watched_table import SELDOM_S
-from ledger.realtime.hot_chain import LOOK_S
-from serving.http.answers import lane as lanes
-from serving.http.answers.cache import AnswerCache
-from serving.http.answers.lane import Lane
-from serving.memory.hot_feed import HotFeed
-from serving.memory.store import Store
-from serving.read.outcome import Failed
+from tandem.ledger.delta.watched_table import SELDOM_S
+from tandem.ledger.realtime.hot_chain import LOOK_S
+from tandem.serving.http.answers import lane as lanes
+from tandem.serving.http.answers.cache import AnswerCache
+from tandem.serving.http.answers.lane import Lane
+from tandem.serving.memory.hot_feed import HotFeed
+from tandem.serving.memory.store import Store
+from tandem.serving.read.outcome import Failed
 from tests.serving.memory.test_answers_of_hot_commits import Hot
 from tests.serving.world import SOURCE, hit, nine_hits, position
 

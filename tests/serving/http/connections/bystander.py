@@ -10,7 +10,7 @@ import time
 from http.client import HTTPConnection, HTTPException
 from urllib.parse import urlsplit
 
-from infra.folders import ROOT
+from tandem.infra.folders import ROOT
 
 ASKED = 100
 WITHIN_S = 2.0

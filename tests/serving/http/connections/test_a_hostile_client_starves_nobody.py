@@ -14,9 +14,9 @@ from typing import Any
 import httpx
 import pytest
 
-from serving.access import tokens
-from serving.access.rights import Rights
-from serving.http.listener import Tls
+from tandem.serving.access import tokens
+from tandem.serving.access.rights import Rights
+from tandem.serving.http.listener import Tls
 from tests.serving.http.certificate import signed_by_itself
 from tests.serving.http.connections import attacker, victim
 from tests.serving.world import World, forty_hits
@@ -97,7 +97,7 @@ def _started(world: World, tls: Tls | None = None) -> Iterator[Attacked]:
     rights, expires = Rights.of(may=("read", "sql", "ingest")), now + timedelta(days=1)
     names = [f"{name} {len(tokens.read(world.tables))}" for name in ("hostile", "honest")]
     secrets = [tokens.create(world.tables, name, rights, expires=expires, now=now, random=os.urandom)[1] for name in names]
-    command = [sys.executable, "-m", "cli", "serve", "--project", str(world.folder), "--port", "0", "--json"]
+    command = [sys.executable, "-m", "tandem.cli", "serve", "--project", str(world.folder), "--port", "0", "--json"]
     if tls is not None:
         command += ["--tls-cert", str(tls.certificate), "--tls-key", str(tls.key)]
     bounds = {f"TANDEM_SERVING_{name}": str(value) for name, value in BOUNDS.items()}

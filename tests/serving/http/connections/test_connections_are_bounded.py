@@ -10,9 +10,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from serving.http.connections.admission import Admission
-from serving.http.connections.pace import Pace
-from serving.http.connections.request_turns import Starts
+from tandem.serving.http.connections.admission import Admission
+from tandem.serving.http.connections.pace import Pace
+from tandem.serving.http.connections.request_turns import Starts
 from tests.serving.http.served import Served, serving
 from tests.serving.world import World, forty_hits
 

@@ -8,8 +8,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from serving.http.protocol.problem import Problem
-from serving.http.protocol.strict_json import parsed
+from tandem.serving.http.protocol.problem import Problem
+from tandem.serving.http.protocol.strict_json import parsed
 from tests.serving.http.connections.test_what_is_no_proper_request import sent
 from tests.serving.http.served import Served, serving
 from tests.serving.world import forty_hits

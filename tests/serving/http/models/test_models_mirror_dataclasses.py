@@ -14,19 +14,19 @@ from typing import Annotated, Any, Final, Literal, Union, get_args, get_origin, 
 import pytest
 from pydantic import BaseModel
 
-import infra.kafka
-from ledger.log import gaps, retention
-from ledger.log.positions import Position
-from ledger.publish import audits, publications
-from serving.access import rights
-from serving.http.models import events, me, operations, rows, runs, sources, status, views
-from serving.http.operations import runs as running
-from serving.read import provenance
-from serving.status import hot_tails, log_ends, part_state, positions, standing_releases
-from views import exactness
-from views.source import event
-from views.verify import release_diff
-from views.view import View
+import tandem.infra.kafka
+from tandem.ledger.log import gaps, retention
+from tandem.ledger.log.positions import Position
+from tandem.ledger.publish import audits, publications
+from tandem.serving.access import rights
+from tandem.serving.http.models import events, me, operations, rows, runs, sources, status, views
+from tandem.serving.http.operations import runs as running
+from tandem.serving.read import provenance
+from tandem.serving.status import hot_tails, log_ends, part_state, positions, standing_releases
+from tandem.views import exactness
+from tandem.views.source import event
+from tandem.views.verify import release_diff
+from tandem.views.view import View
 
 MODULES: Final = ("events", "me", "operations", "problem", "rows", "runs", "sources", "status", "views")
 
@@ -95,7 +95,7 @@ MIRRORS: Final = (
         hidden=frozenset({"unit", "doc"}),  # an empty text is null
         as_={"kind": str},
     ),
-    Mirror(events.Appended, infra.kafka.Appended, added=frozenset({"topic_id"})),
+    Mirror(events.Appended, tandem.infra.kafka.Appended, added=frozenset({"topic_id"})),
     Mirror(
         operations.Published,
         publications.Publication,
@@ -138,7 +138,7 @@ ALONE: Final = {
     "Health": "one word",
     "History": "a list",
     "Audits": "a list",
-    "Quarantined": "of a row of an Arrow table, views.decode's REJECTS_SCHEMA",
+    "Quarantined": "of a row of an Arrow table, tandem.views.decode's REJECTS_SCHEMA",
     "Quarantine": "a list",
     "RecordAt": "a request",
     "Retry": "a request",
@@ -159,7 +159,7 @@ ALONE: Final = {
 
 
 def models() -> dict[str, type[BaseModel]]:
-    modules = [import_module(f"serving.http.models.{name}") for name in MODULES]
+    modules = [import_module(f"tandem.serving.http.models.{name}") for name in MODULES]
     return {
         name: thing
         for module in modules

@@ -13,7 +13,7 @@ import msgspec
 import pytest
 from hypothesis import settings
 
-from serving.http.requests.gate import gated
+from tandem.serving.http.requests.gate import gated
 from tests.serving.http.served import WAITING, Served, serving
 from tests.serving.world import forty_hits
 

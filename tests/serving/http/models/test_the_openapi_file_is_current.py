@@ -3,8 +3,8 @@
 import json
 from pathlib import Path
 
-from infra.folders import ROOT
-from serving.http import openapi
+from tandem.infra.folders import ROOT
+from tandem.serving.http import openapi
 from tests.serving.http.served import Served
 from tests.serving.world import World
 
@@ -12,7 +12,7 @@ FILE = ROOT / "docs" / "openapi.json"
 
 
 def test_the_file_equals_the_generated_document() -> None:
-    assert FILE.read_text("utf-8") == openapi.page(), "run `python -m serving.http.openapi > docs/openapi.json`"
+    assert FILE.read_text("utf-8") == openapi.page(), "run `python -m tandem.serving.http.openapi > docs/openapi.json`"
 
 
 def test_a_server_returns_the_document_of_the_file(tmp_path: Path) -> None:

@@ -1,7 +1,7 @@
 """The server's metrics of hot tails: gauges of their states now, counters of what has been compared since the start."""
 
-from ledger.realtime.hot_messages import HotStatus
-from serving.http.metrics import Metrics
+from tandem.ledger.realtime.hot_messages import HotStatus
+from tandem.serving.http.metrics import Metrics
 
 
 def test_comparisons_are_counters_and_states_are_gauges() -> None:

@@ -10,13 +10,13 @@ from typing import Any
 
 import pytest
 
-from cli.__main__ import main
-from infra.settings import Kafka, Settings
-from ledger.log.positions import LOG_START
-from ledger.publish import audits, publications
-from ledger.publish.audits import Audit, Figures
-from serving.http.operations.pipeline import Pipeline
-from serving.status.ttl_cache import TtlCache
+from tandem.cli.__main__ import main
+from tandem.infra.settings import Kafka, Settings
+from tandem.ledger.log.positions import LOG_START
+from tandem.ledger.publish import audits, publications
+from tandem.ledger.publish.audits import Audit, Figures
+from tandem.serving.http.operations.pipeline import Pipeline
+from tandem.serving.status.ttl_cache import TtlCache
 from tests.serving.http.served import Served
 from tests.serving.world import NOON, SOURCE, World, forty_hits, one_ready, position
 

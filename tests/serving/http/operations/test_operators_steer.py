@@ -11,11 +11,11 @@ import httpx
 import pytest
 import structlog
 
-from ledger.publish import publications
-from ledger.realtime_writer import Writer
-from serving.access.rights import VERBS, Principal, Rights
-from serving.http.operations.command import MOST_BYTES, Tandem
-from serving.http.operations.runs import KEPT, LINES, Busy, Runs
+from tandem.ledger.publish import publications
+from tandem.ledger.realtime_writer import Writer
+from tandem.serving.access.rights import VERBS, Principal, Rights
+from tandem.serving.http.operations.command import MOST_BYTES, Tandem
+from tandem.serving.http.operations.runs import KEPT, LINES, Busy, Runs
 from tests.infra.process.test_bounded_child import ended
 from tests.serving.http.served import DAY, WAITING, Served
 from tests.serving.http.test_a_server_starts_and_ends import started

@@ -12,10 +12,10 @@ from typing import Any
 import msgspec
 import pytest
 
-from infra import kafka
-from infra.process import background, pulse
-from infra.process.pulse import Heart
-from serving.http.operations.part_states import HEADER
+from tandem.infra import kafka
+from tandem.infra.process import background, pulse
+from tandem.infra.process.pulse import Heart
+from tandem.serving.http.operations.part_states import HEADER
 from tests.serving.http import sending
 from tests.serving.http.sending import Log
 from tests.serving.http.served import Asker, Served

@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from serving.http.answers.cache import AnswerCache
+from tandem.serving.http.answers.cache import AnswerCache
 from tests.serving.http.queries.test_a_snapshot_stays_as_it_is import WITH_QUANTILES
 from tests.serving.http.served import Asker, Served
 from tests.serving.world import unusual_pages

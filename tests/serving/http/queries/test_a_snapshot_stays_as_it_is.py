@@ -6,8 +6,8 @@ from typing import Any
 
 import pytest
 
-from ledger.log.positions import LOG_START
-from serving.http.protocol.media_types import MEDIA
+from tandem.ledger.log.positions import LOG_START
+from tandem.serving.http.protocol.media_types import MEDIA
 from tests.serving import oracle
 from tests.serving.http.served import Asker, Served
 from tests.serving.world import DEFINITIONS, World, hit, position

@@ -12,12 +12,12 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from ledger.log.positions import LOG_START, Position
-from ledger.publish import publications
-from ledger.realtime_writer import Writer
-from serving.http.protocol.media_types import ARROW, CSV, JSON, NDJSON
-from serving.read.outcome import Value
-from serving.read.reader import Reader
+from tandem.ledger.log.positions import LOG_START, Position
+from tandem.ledger.publish import publications
+from tandem.ledger.realtime_writer import Writer
+from tandem.serving.http.protocol.media_types import ARROW, CSV, JSON, NDJSON
+from tandem.serving.read.outcome import Value
+from tandem.serving.read.reader import Reader
 from tests.serving import oracle
 from tests.serving.http.served import Asker, Served
 from tests.serving.read.test_reader_follows_and_never_steps_back import adopt

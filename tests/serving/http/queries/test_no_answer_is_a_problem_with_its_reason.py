@@ -8,10 +8,10 @@ from typing import Any
 
 import pytest
 
-from ledger.delta import delta_tables
-from serving.http.protocol import formats, media_types
-from serving.http.protocol.problem import MEDIA, Problem
-from serving.read import reader
+from tandem.ledger.delta import delta_tables
+from tandem.serving.http.protocol import formats, media_types
+from tandem.serving.http.protocol.problem import MEDIA, Problem
+from tandem.serving.read import reader
 from tests.serving.http.served import Served
 from tests.serving.read.test_failed_is_not_absent import handle_and_paths
 from tests.serving.world import NOON, SOURCE, World, hit, nine_hits, position
@@ -207,7 +207,7 @@ def test_an_internal_error_reveals_nothing(world: World, monkeypatch: pytest.Mon
     def broken(*_: object) -> None:
         raise RuntimeError("the inside")
 
-    monkeypatch.setattr("serving.http.routes.views.readable", broken)
+    monkeypatch.setattr("tandem.serving.http.routes.views.readable", broken)
     served = Served(world)
     with served.asker() as asker:
         assert "inside" not in problem(asker.get("/views"), 500)

@@ -11,7 +11,7 @@ import httpx
 import msgspec
 import pytest
 
-from serving.access import oidc_keys
+from tandem.serving.access import oidc_keys
 from tests.serving.access.key_server import key_server
 from tests.serving.access.provider import SETTINGS, Issuing, new_key
 from tests.serving.http.connections.bystander import ASKED, answered

@@ -10,11 +10,11 @@ from typing import Final
 import httpx
 import pytest
 
-from serving.http.answers.lane import Lane
-from serving.http.protocol.problem import Problem
-from serving.http.requests.freshness import ask_fresh
-from serving.memory.hot_feed import HotFeed
-from serving.read.snapshot import Snapshot
+from tandem.serving.http.answers.lane import Lane
+from tandem.serving.http.protocol.problem import Problem
+from tandem.serving.http.requests.freshness import ask_fresh
+from tandem.serving.memory.hot_feed import HotFeed
+from tandem.serving.read.snapshot import Snapshot
 from tests.serving.code.coded import coded
 from tests.serving.http.served import Asker, Served
 from tests.serving.memory.test_answers_of_hot_commits import Hot

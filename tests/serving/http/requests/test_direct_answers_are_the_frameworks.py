@@ -13,10 +13,10 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from serving.access import tokens
-from serving.access.rights import VERBS
-from serving.http.queries import ask, fast_path
-from serving.http.requests.direct import Direct
+from tandem.serving.access import tokens
+from tandem.serving.access.rights import VERBS
+from tandem.serving.http.queries import ask, fast_path
+from tandem.serving.http.requests.direct import Direct
 from tests.serving.http.queries.test_a_snapshot_stays_as_it_is import WITH_QUANTILES
 from tests.serving.http.served import Asker, Served, serving
 from tests.serving.world import NOON, unusual_pages
@@ -242,14 +242,14 @@ def test_a_plain_look_up_does_without_the_framework(
 def test_a_large_row_is_compressed_for_who_accepts_that(
     served: Served, asker: Asker, secrets: Mapping[str, bytes], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("serving.http.requests.direct.COMPRESSED", 10)
+    monkeypatch.setattr("tandem.serving.http.requests.direct.COMPRESSED", 10)
     found = asker.runner.run(answered(served, look_up(secrets, (b"accept-encoding", b"gzip"))))
     assert dict(found[1])[b"content-encoding"] == b"gzip"
     plain = asker.runner.run(answered(served, look_up(secrets)))
     assert b"content-encoding" not in dict(plain[1])
     # From this size on, as in the framework.
     for least, compressed in ((len(plain[2]), True), (len(plain[2]) + 1, False)):
-        monkeypatch.setattr("serving.http.requests.direct.COMPRESSED", least)
+        monkeypatch.setattr("tandem.serving.http.requests.direct.COMPRESSED", least)
         found = asker.runner.run(answered(served, look_up(secrets, (b"accept-encoding", b"gzip"))))
         assert (b"content-encoding" in dict(found[1])) is compressed
 
@@ -362,7 +362,7 @@ def test_a_request_with_a_body_goes_to_the_framework(sender: Sender) -> None:
 
 def test_a_large_row_of_a_connection_is_compressed(sender: Sender, monkeypatch: pytest.MonkeyPatch) -> None:
     plain = sender.sent(ONE)
-    monkeypatch.setattr("serving.http.requests.direct.COMPRESSED", 10)
+    monkeypatch.setattr("tandem.serving.http.requests.direct.COMPRESSED", 10)
     head, _, body = sender.sent(ONE, more=["Accept-Encoding: gzip"]).partition(b"\r\n\r\n")
     assert b"content-encoding: gzip" in head
     assert gzip.decompress(body) == plain.partition(b"\r\n\r\n")[2]

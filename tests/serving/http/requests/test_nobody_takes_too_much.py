@@ -7,7 +7,7 @@ from pathlib import Path
 import httpx
 import pytest
 
-from serving.access.rights import VERBS
+from tandem.serving.access.rights import VERBS
 from tests.serving.http.served import Served, serving
 from tests.serving.world import World, forty_hits
 

@@ -9,18 +9,18 @@ import httpx
 import pyarrow as pa
 import pytest
 
-from ledger.delta import delta_tables
-from ledger.log import gaps
-from serving.changes import Token
-from serving.http.protocol.media_types import ARROW, CSV, JSON, NDJSON
-from serving.http.requests.gate import gated
+from tandem.ledger.delta import delta_tables
+from tandem.ledger.log import gaps
+from tandem.serving.changes import Token
+from tandem.serving.http.protocol.media_types import ARROW, CSV, JSON, NDJSON
+from tandem.serving.http.requests.gate import gated
+from tandem.views import exactness
+from tandem.views.errors import TandemError
+from tandem.views.source.offset_ranges import Ranges
 from tests.serving.http.requests.test_who_may_what import NO_RUN, REQUESTS
 from tests.serving.http.routes.test_changes_are_streamed import stream
 from tests.serving.http.served import Served, serving
 from tests.serving.world import APPENDED, DEFINITIONS, NOON, SOURCE, TOPIC_ID, World, hit, position
-from views import exactness
-from views.errors import TandemError
-from views.source.offset_ranges import Ranges
 
 MINE = {"key.page": "/a", "window": "2026-11-01T12:00"}
 OTHERS = (1, 7)

@@ -7,11 +7,11 @@ from typing import Any
 
 import pytest
 
-from infra.logs import telling
-from infra.settings import Logs, Settings
-from serving.access import tokens
-from serving.access.sealed_text import Seal
-from serving.http.requests.gate import gated
+from tandem.infra.logs import telling
+from tandem.infra.settings import Logs, Settings
+from tandem.serving.access import tokens
+from tandem.serving.access.sealed_text import Seal
+from tandem.serving.http.requests.gate import gated
 from tests.serving.http.routes.test_changes_are_streamed import stream
 from tests.serving.http.served import Asker, Served, serving
 from tests.serving.world import NOON, World, hit

@@ -8,7 +8,7 @@ from urllib.parse import quote
 import httpx
 import pytest
 
-from serving.http.protocol.problem import MEDIA
+from tandem.serving.http.protocol.problem import MEDIA
 from tests.serving.http.served import Asker, Served
 from tests.serving.world import forty_hits
 

@@ -5,15 +5,15 @@ from dataclasses import replace
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ledger.log.positions import Position
-from ledger.publish.publications import Publication
-from serving.http.requests.freshness import _lacking
-from serving.read.snapshot import Snapshot, Tail
+from tandem.ledger.log.positions import Position
+from tandem.ledger.publish.publications import Publication
+from tandem.serving.http.requests.freshness import _lacking
+from tandem.serving.read.snapshot import Snapshot, Tail
+from tandem.views.measures import count
+from tandem.views.source.offset_ranges import Partition
+from tandem.views.view import View
 from tests.ledger.tiny import AT
 from tests.samples import SAMPLES
-from views.measures import count
-from views.source.offset_ranges import Partition
-from views.view import View
 
 PUBLICATION = Publication(1, 0, AT, "test", "recompute", 1, {}, {})
 SOURCES = {name: replace(SAMPLES, name=name) for name in ("one", "two", "three", "torn")}

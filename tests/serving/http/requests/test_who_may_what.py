@@ -8,15 +8,15 @@ import httpx
 import pytest
 from fastapi import APIRouter, FastAPI
 
-from serving.access import tokens
-from serving.access.oidc import Oidc, provider
-from serving.access.rights import VERBS
-from serving.http.operations.runs import Command
-from serving.http.requests.gate import Gated, gated
+from tandem.serving.access import tokens
+from tandem.serving.access.oidc import Oidc, provider
+from tandem.serving.access.rights import VERBS
+from tandem.serving.http.operations.runs import Command
+from tandem.serving.http.requests.gate import Gated, gated
+from tandem.views.errors import TandemError
 from tests.serving.access.provider import SETTINGS, Issuing
 from tests.serving.http.served import Served
 from tests.serving.world import NOON, SOURCE, World, hit
-from views.errors import TandemError
 
 VIEW = "per_page"
 COMMANDS = get_args(Command)

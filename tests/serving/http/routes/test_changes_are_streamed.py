@@ -10,9 +10,9 @@ from typing import Any
 import httpx
 import pytest
 
-from serving.access import tokens
-from serving.changes import Token
-from serving.memory.recent import SECONDS
+from tandem.serving.access import tokens
+from tandem.serving.changes import Token
+from tandem.serving.memory.recent import SECONDS
 from tests.serving.http.served import Served, serving
 from tests.serving.world import NOON, World, forty_hits, hit
 

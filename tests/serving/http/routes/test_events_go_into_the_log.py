@@ -8,10 +8,10 @@ import pytest
 from confluent_kafka import Producer
 
 from examples.truth import murmur2
-from infra import kafka
-from ledger.log.positions import Position
-from serving import client as clients
-from serving.client import Refused
+from tandem.infra import kafka
+from tandem.ledger.log.positions import Position
+from tandem.serving import client as clients
+from tandem.serving.client import Refused
 from tests.serving.http.sending import Log, ndjson, served
 from tests.serving.http.served import Asker, Served, serving
 from tests.serving.world import NOON, hit

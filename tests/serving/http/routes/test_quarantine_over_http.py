@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from cli.__main__ import main
+from tandem.cli.__main__ import main
 from tests.infra.process.test_bounded_child import ended
 from tests.serving.http.served import WAITING, Served
 from tests.serving.world import DEFINITIONS, World, hit

@@ -9,7 +9,7 @@ from pathlib import Path
 import pyarrow as pa
 import pytest
 
-from serving.http.protocol.media_types import ARROW, CSV, MEDIA, NDJSON
+from tandem.serving.http.protocol.media_types import ARROW, CSV, MEDIA, NDJSON
 from tests.serving.http.served import Asker, Served
 from tests.serving.world import forty_hits, hit, position
 

@@ -10,10 +10,10 @@ from pathlib import Path
 import httpx
 import pytest
 
-from infra import kafka
-from infra.kafka import broker as embedded
-from infra.process import background
-from infra.settings import Kafka, Settings
+from tandem.infra import kafka
+from tandem.infra.kafka import broker as embedded
+from tandem.infra.process import background
+from tandem.infra.settings import Kafka, Settings
 from tests.serving.http.sending import Log, ndjson, served
 from tests.serving.http.served import Served
 from tests.serving.world import hit

@@ -8,11 +8,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from tandem.views.errors import DefinitionError
+from tandem.views.source.event import Event
+from tandem.views.source.formats.apache_combined import apache_combined
+from tandem.views.source.source import Source
 from tests.views.logged import decoded, reason
-from views.errors import DefinitionError
-from views.source.event import Event
-from views.source.formats.apache_combined import apache_combined
-from views.source.source import Source
 
 
 class Line(Event):

@@ -13,10 +13,10 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
+from tandem import Event, Scale, Source, avro
+from tandem.views.errors import DefinitionError
+from tandem.views.fingerprint.fingerprint import decoder_fingerprint
 from tests.views.logged import decoded, reason
-from views import Event, Scale, Source, avro
-from views.errors import DefinitionError
-from views.fingerprint.fingerprint import decoder_fingerprint
 
 
 class Colour(Enum):

@@ -14,10 +14,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from tandem import Event, Scale, Source, csv
+from tandem.views.decode import decode
+from tandem.views.errors import DefinitionError
 from tests.views.logged import decoded, reason, records
-from views import Event, Scale, Source, csv
-from views.decode import decode
-from views.errors import DefinitionError
 
 
 class Level(IntEnum):

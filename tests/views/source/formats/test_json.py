@@ -13,11 +13,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from tandem.views.decode import REASONS, decode
+from tandem.views.errors import DefinitionError
+from tandem.views.source.event import Event, Scale
+from tandem.views.source.source import REJECTS_SCHEMA, Source, events_schema
 from tests.views.logged import decoded, reason, records
-from views.decode import REASONS, decode
-from views.errors import DefinitionError
-from views.source.event import Event, Scale
-from views.source.source import REJECTS_SCHEMA, Source, events_schema
 
 
 class Plain(Event):

@@ -9,11 +9,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from tandem.views.errors import DefinitionError
+from tandem.views.source.event import Event, Scale
+from tandem.views.source.formats.nginx_json import nginx_json
+from tandem.views.source.source import Source
 from tests.views.logged import decoded, reason
-from views.errors import DefinitionError
-from views.source.event import Event, Scale
-from views.source.formats.nginx_json import nginx_json
-from views.source.source import Source
 
 
 class Access(Event):

@@ -16,9 +16,9 @@ from google.protobuf.message_factory import GetMessageClass
 from hypothesis import given
 from hypothesis import strategies as st
 
+from tandem import Event, Scale, Source, protobuf
+from tandem.views.errors import DefinitionError
 from tests.views.logged import decoded, reason
-from views import Event, Scale, Source, protobuf
-from views.errors import DefinitionError
 
 EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 F = FieldDescriptorProto
