@@ -14,13 +14,12 @@ from typing import Final
 from tandem.views.errors import TandemError
 
 ROOT: Final = Path(__file__).resolve().parent.parent
-"""The folder of the platform's packages: the checkout, or `site-packages`."""
+"""The folder of the platform's packages: the checkout, or the installed package `tandem`."""
 CHECKOUT: Final = (ROOT / "tandem").is_file()
-IMPORTED: Final = (ROOT, ROOT / "src") if CHECKOUT else (ROOT,)
-"""The folders from which Python imports the platform."""
-_FILES: Final = ROOT if CHECKOUT else ROOT / "tandem"
-EXAMPLES: Final = _FILES / "examples"
-DAGS: Final = _FILES / "dags"
+IMPORTED: Final = ROOT / "src" if CHECKOUT else ROOT.parent
+"""The folder from which Python imports the package `tandem`."""
+EXAMPLES: Final = ROOT / "examples"
+DAGS: Final = ROOT / "dags"
 TYPED: Final = "./tandem" if CHECKOUT else "tandem"
 """The command as a person types it."""
 CACHE_VARIABLE: Final = "TANDEM_CACHE"
@@ -58,7 +57,7 @@ def child_environment(environ: Mapping[str, str]) -> dict[str, str]:
     """The environment of a child process that is to import this copy of the platform, whatever lies in the current folder."""
     given = [folder for folder in environ.get("PYTHONPATH", "").split(os.pathsep) if folder]
     # The interpreter finds an installed copy itself; its folder before the standard library would hide modules of that.
-    own = [str(folder) for folder in IMPORTED if CHECKOUT and str(folder) not in given]
+    own = [str(IMPORTED)] if CHECKOUT and str(IMPORTED) not in given else []
     roots = {"PYTHONPATH": os.pathsep.join([*own, *given])} if own or given else {}
     return {**environ, **roots, "PYTHONSAFEPATH": "1"}
 

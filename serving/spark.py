@@ -71,7 +71,7 @@ _States = tuple[bytes, ...]
 def dataframe(session: SparkSession, at: AtOneSnapshot, view: str, *, layer: Layer = "merged") -> DataFrame:
     """The answers of a view at one snapshot (`connect(...).snapshot()`), all keys and windows, in no order.
 
-    Columns are those of tandem.views.view.answer_schema, with its `kind`, `unit` and `doc` as their metadata. Spark's decimals have 38
+    Columns are those of answer_schema, with its `kind`, `unit` and `doc` as their metadata. Spark's decimals have 38
     digits: a total that needs more fails the job. Spark evaluates it when it is used, which works as long as the publication is
     retained. Raises UnknownView, and ReadFailed if the view cannot be answered.
     """

@@ -22,7 +22,7 @@ from tandem.infra.settings import Kafka, Settings, Spark
 from tandem.infra.spark.session import get_or_create_session
 
 _TOPICS = count(1)
-PYTHONPATH = os.pathsep.join(map(str, folders.IMPORTED))
+PYTHONPATH = os.pathsep.join((str(folders.IMPORTED), str(folders.ROOT)))
 """What a child process needs to import this checkout."""
 
 

@@ -48,7 +48,7 @@ def tree(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A copy of the tree with all blocks applied."""
     folder = tmp_path_factory.mktemp("contributing") / "tree"
     for name in COPIED:
-        shutil.copytree(ROOT / name, folder / name, ignore=shutil.ignore_patterns("__pycache__"))
+        shutil.copytree(ROOT / name, folder / name, symlinks=True, ignore=shutil.ignore_patterns("__pycache__"))
     for name in ALONE:
         if (ROOT / name).exists():
             shutil.copyfile(ROOT / name, folder / name)
@@ -67,7 +67,7 @@ def tree(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 def run(tree: Path, words: Sequence[str]) -> str:
     """What a program of the copy prints."""
-    python_path = os.pathsep.join(map(str, (tree, tree / "src")))
+    python_path = os.pathsep.join(map(str, (tree / "src", tree)))
     done = subprocess.run(
         [sys.executable, *words],
         cwd=tree,

@@ -1,4 +1,4 @@
-"""What a project's definitions use: `views` and `tandem` export exactly what this module imports.
+"""What a project's definitions use: `tandem` exports exactly what this module imports.
 
 A measure, a window or a decoder is a line of its own registry.
 """
@@ -14,3 +14,6 @@ from tandem.views.source.schema_version import Version as Version
 from tandem.views.source.source import Source as Source
 from tandem.views.view import View as View
 from tandem.views.windows.registry import *
+
+# Type checkers read the imports above; they do not read this.
+vars()["__all__"] = sorted(name for name in vars() if not name.startswith("_"))

@@ -1,6 +1,6 @@
 """A bare FastAPI handler that returns the bytes of one answer to whatever it is asked: FILE; prints a line when it answers.
 
-The file is a JSON document with the answer's `headers` and its `body`. `tandem.bench.serving.rates` compares `tandem serve` with it.
+The file is a JSON document with the answer's `headers` and its `body`. The module rates compares `tandem serve` with it.
 """
 
 import json

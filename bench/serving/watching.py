@@ -1,6 +1,6 @@
 """A process that waits for commits to be counted: ADDRESS, and the token in TANDEM_TOKEN, until its standard input ends.
 
-Each line that it reads is a commit as tandem.bench.serving.ingesting says it; for each it writes the seconds until an answer counted it.
+Each line that it reads is a commit as `ingesting` writes it; for each it writes the seconds until an answer counted it.
 A process of its own, since a thread beside others that ask would also wait for those.
 """
 

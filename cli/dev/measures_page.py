@@ -1,4 +1,4 @@
-"""docs/measures.md: the states and costs of measures, generated from their code. `python -m tandem.cli.dev.measures_page` prints it."""
+"""docs/measures.md: states and costs of measures, from their code. `python -m tandem.cli.dev.measures_page` prints it."""
 
 import inspect
 import sys
@@ -37,7 +37,7 @@ _COLUMNS: Final = ("measure", "of", "state columns", "bytes", "answer", "subtrac
 _HEAD: Final = """\
 # Measures
 
-Written by `python -m tandem.cli.dev.measures_page > docs/measures.md` from the measures' code, one file a family in `views/measures/`.
+Written by `python -m tandem.cli.dev.measures_page > docs/measures.md` from the code in `views/measures/`, one file a family.
 
 A measure stores *states*, one row for each key and window. The columns of the tables:
 

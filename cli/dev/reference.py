@@ -6,12 +6,13 @@ from dataclasses import dataclass
 from importlib import import_module
 from typing import Any, Final, get_args, get_origin
 
-from tandem import serving, views
+from tandem import serving
 from tandem.cli.command import exit_codes
 from tandem.cli.command.call import Call
 from tandem.cli.registry import COMMANDS
 from tandem.serving.spark import dataframe
 from tandem.serving.spark_frames import Frames, session, snapshot
+from tandem.views import public
 from tandem.views.source.format import Format
 from tandem.views.testing import answer, events_table, rejected
 from tandem.views.verify.every_cut import at_every_cut, checked_answer
@@ -25,7 +26,7 @@ def lines() -> Iterator[str]:
     yield "# Reference"
     yield ""
     yield "Generated from signatures and docstrings by `python -m tandem.cli.dev.reference`; a test holds it to them."
-    offered = {name: getattr(views, name) for name in views.__all__}
+    offered = {name: getattr(public, name) for name in vars(public)["__all__"]}
     kinds = {name: _kind(thing) for name, thing in offered.items()}
     for title in ("Definitions", "Measures", "Windows", "Decoders and the like"):
         yield from _section(title, [(f"tandem.{name}", offered[name]) for name in offered if kinds[name] == title])
@@ -47,7 +48,7 @@ def lines() -> Iterator[str]:
 def _kind(thing: Any) -> str:
     if inspect.isclass(thing):
         return "Definitions"
-    return {"measures": "Measures", "windows": "Windows"}.get(thing.__module__.split(".")[1], "Decoders and the like")
+    return {"measures": "Measures", "windows": "Windows"}.get(thing.__module__.split(".")[2], "Decoders and the like")
 
 
 def _section(title: str, things: Sequence[tuple[str, Any]]) -> Iterator[str]:

@@ -1,1 +1,1 @@
-"""Releases from plan to retirement: each command calls `tandem.batch.release` or `tandem.ledger.publish` and prints the result."""
+"""Releases from plan to retirement: each command calls `tandem.batch.release` or `tandem.ledger.publish` and prints it."""

@@ -1,4 +1,4 @@
-"""The supervisor, which `up` starts and which keeps a project's parts running: `python -m tandem.cli.run.supervisor --project DIR`.
+"""The supervisor, which `up` starts and which keeps the parts running: `python -m tandem.cli.run.supervisor --project DIR`.
 
 It runs until no part is wanted any more, or until a signal ends it. All parts end with it, whatever ends it. It ignores SIGHUP.
 """

@@ -1,7 +1,7 @@
 """The pinned jars, fetched through the Ivy inside PySpark and verified against infra/locks/jars.lock.
 
 Set-up runs this while most packages are being installed, so it imports only the standard library and its neighbours:
-`python -m tandem.infra.java.jar_fetch FOLDER SCRATCH JAVA [TRUST_STORE]`. An installed copy calls `fetch` at first use (`jars.py`).
+`python -m tandem.infra.java.jar_fetch FOLDER SCRATCH JAVA [TRUST_STORE]`. An installed copy calls `fetch` at first use.
 """
 
 import hashlib

@@ -1,7 +1,7 @@
 """Java options that let a JVM reach the network as this Python does. Set-up runs this with only the standard library.
 
-Usage: `python -m tandem.infra.java.network [TRUST_STORE]`. Prints the options in the form of a java @file: the proxy of the environment,
-and, if TRUST_STORE names a file to write, a trust store of the certificates that Python trusts. A packaged Java has neither; the
+Usage: `python -m tandem.infra.java.network [TRUST_STORE]`. Prints the options as a java @file: the proxy of the environment, and,
+if TRUST_STORE names a file to write, a trust store of the certificates that Python trusts. A packaged Java has neither; the
 machine's own Java is configured like the machine.
 """
 

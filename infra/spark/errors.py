@@ -14,7 +14,7 @@ _CAUSE = re.compile(r"^\s*Caused by: (.*)$", re.MULTILINE)
 _CALLED = re.compile(r"^An error occurred while calling .*\n:? ?")
 _TIMESTAMP = re.compile(r"Record at topic (\S+) partition (\d+) offset (\d+) has timestamp value (\d+) that overflows")
 _NOT_RUN = re.compile(r'Cannot run program "[^"]*"(?: \(in directory "[^"]*"\))?: .*')
-_OURS = ("views.", "ledger.", "infra.", "batch.", "speed.")
+_OURS = ("tandem.",)
 
 
 SPARK_ERRORS: Final = (Py4JJavaError, PySparkException)

@@ -16,7 +16,7 @@ class Counts:
         quarantined: rejected records, by reason.
         holes: offsets without a record: transaction markers, aborted records, compacted records.
         late: events behind their partition's newest event time by more than the lateness.
-        ahead: events ahead of their record's timestamp (tandem.views.source.ahead), duplicates included, so that both layers agree.
+        ahead: events ahead of their record's timestamp (tandem.views.source.ahead), with duplicates, so that both layers agree.
         duplicates: events dropped by identity.
         conflicts: duplicates with a content that none of their identity had before (tandem.views.kernel.deduplicate).
         others: records of other sources in the same topics.

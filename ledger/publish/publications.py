@@ -26,7 +26,7 @@ from tandem.views.errors import TandemError
 from tandem.views.source.watermark import Maxima, maxima_from_json, maxima_to_json
 
 Kind = Literal["initial", "recompute", "apply", "promote", "rollback", "resume"]
-"""apply: a state that is not live yet (tandem.ledger.publish.standing). After a rollback no recompute publishes before a resume."""
+"""apply: a state that is not live yet (tandem.ledger.publish.standing). After a rollback recomputes wait for a resume."""
 
 
 class NotPublishable(TandemError):

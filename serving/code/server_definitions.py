@@ -9,7 +9,7 @@ from datetime import datetime
 from pathlib import Path
 from typing import Final
 
-from tandem.infra.folders import IMPORTED
+from tandem.infra.folders import IMPORTED, ROOT
 from tandem.ledger.delta.addresses import Tables
 from tandem.ledger.publish import documents
 from tandem.ledger.publish.releases import Release
@@ -43,7 +43,7 @@ class DescribedDefinitions:
     _lock: threading.Lock = field(default_factory=threading.Lock, init=False, repr=False)
 
     def __post_init__(self) -> None:
-        self.nursery = Nursery(self.limits, tuple(path for path in (*map(str, IMPORTED), *sys.path) if path))
+        self.nursery = Nursery(self.limits, tuple(path for path in (str(IMPORTED), *sys.path) if path))
 
     def project(self, release: Release) -> Project:
         """The project that a release defines, one object while it is cached. Raises DefinitionError, CodeFailed, Unreadable."""
@@ -87,7 +87,7 @@ class DescribedDefinitions:
 
 def readable(hidden: Sequence[Path]) -> tuple[str, ...]:
     """The folders of Python, its packages and the platform, except those that contain a `hidden` one."""
-    hides = [*(path.resolve() for path in hidden), IMPORTED[0]]
+    hides = [*(path.resolve() for path in hidden), IMPORTED]
     packages = [Path(path).resolve() for path in (*sys.path, sys.prefix, sys.base_prefix) if path]
     shown = [path for path in packages if not any(one.is_relative_to(path) for one in hides)]
-    return tuple(map(str, dict.fromkeys([*map(Path, _SYSTEM), *shown, *(IMPORTED[0] / name for name in _OWN)])))
+    return tuple(map(str, dict.fromkeys([*map(Path, _SYSTEM), *shown, *(ROOT / name for name in _OWN)])))

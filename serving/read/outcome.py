@@ -68,7 +68,7 @@ class Value(_Tabular):
         return marked(to_rows(self.view, self.table), self.touched, self.provenance.exactness.marks)
 
     def with_touched(self) -> pa.Table:
-        """The rows, and the column that says which are touched (tandem.serving.read.touched_rows) where that makes a difference."""
+        """The rows, and the column that says which are touched (tandem.serving.read.touched_rows) where they matter."""
         return self.table if self.touched is None else self.table.append_column(TOUCHED, self.touched)
 
 

@@ -14,7 +14,10 @@ import msgspec
 from tandem.serving.sandbox import frames
 from tandem.serving.sandbox.messages import OF_ZYGOTE, Kill, Start, encode
 
-_START: Final = "import json, sys; sys.path[:0] = json.loads(sys.argv.pop(1)); from tandem.serving.sandbox.zygote import main; main(sys.argv[1:])"
+_START: Final = (
+    "import json, sys; sys.path[:0] = json.loads(sys.argv.pop(1)); "
+    "from tandem.serving.sandbox.zygote import main; main(sys.argv[1:])"
+)
 _START_SECONDS: Final = 120.0
 _END_SECONDS: Final = 10.0
 _ENVIRONMENT: Final = {

@@ -1,4 +1,4 @@
-"""The plain oracle of `tandem.views.oracle` agrees with the kernel and with the tests' own oracle, and shares no code with them."""
+"""The plain oracle of `views/oracle` agrees with the kernel and with the tests' own oracle, and shares no code with them."""
 
 import inspect
 import random

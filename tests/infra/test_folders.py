@@ -16,7 +16,7 @@ HOME = {"HOME": "/home/ann"}
 def installed(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Path:
     """The platform as if it were installed in this folder."""
     monkeypatch.setattr(folders, "CHECKOUT", False)
-    monkeypatch.setattr(folders, "ROOT", tmp_path)
+    monkeypatch.setattr(folders, "ROOT", tmp_path / "tandem")
     return tmp_path
 
 
@@ -55,7 +55,7 @@ def test_an_example_of_an_installed_copy_has_its_state_elsewhere(installed: Path
 
 
 def test_children_import_this_copy_and_nothing_of_the_current_folder(monkeypatch: pytest.MonkeyPatch) -> None:
-    own = f"{folders.ROOT}:{folders.ROOT / 'src'}"
+    own = str(folders.ROOT / "src")
     assert folders.child_environment({"A": "b"}) == {"A": "b", "PYTHONPATH": own, "PYTHONSAFEPATH": "1"}
     twice = folders.child_environment(folders.child_environment({"PYTHONPATH": "/x::/y"}))
     assert twice["PYTHONPATH"] == f"{own}:/x:/y"

@@ -45,7 +45,7 @@ def test_the_page_lists_all_mutants() -> None:
 def tree(tmp_path: Path) -> Iterator[Path]:
     """A copy of the code, as it is compiled: no bug changes more than one file of it."""
     copied = tmp_path / "tree"
-    shutil.copytree(ROOT, copied, ignore=shutil.ignore_patterns(".*", _BEING_WRITTEN))
+    shutil.copytree(ROOT, copied, symlinks=True, ignore=shutil.ignore_patterns(".*", _BEING_WRITTEN))
     yield copied
     shutil.rmtree(copied)
 
@@ -59,7 +59,7 @@ def outcome(folder: Path, test: str) -> tuple[int, str]:
     """Pytest's exit code for one test of a tree, and the end of what it printed."""
     environ = {name: value for name, value in os.environ.items() if not name.startswith(("TANDEM_", "PYTEST_"))}
     command = [sys.executable, "-B", "-m", "pytest", "-q", "-n", "0", "-x", "-p", "no:cacheprovider", test]
-    environ |= {"PYTHONPATH": str(folder), "TANDEM_HYPOTHESIS": "first"}
+    environ |= {"PYTHONPATH": os.pathsep.join((str(folder / "src"), str(folder))), "TANDEM_HYPOTHESIS": "first"}
     done = subprocess.run(command, cwd=folder, env=environ, capture_output=True, text=True, check=False)
     return done.returncode, (done.stdout + done.stderr)[-2000:]
 

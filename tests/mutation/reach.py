@@ -49,7 +49,7 @@ def read(folder: Path, root: Path) -> Reach:
         data = coverage.CoverageData(basename=str(file))
         data.read()
         for measured in data.measured_files():
-            own = lines[str(Path(measured).relative_to(root))]
+            own = lines[str(Path(measured).resolve().relative_to(root))]
             for number, tests in data.contexts_by_lineno(measured).items():
                 own[number] |= {test for test in tests if test in seconds and test not in red}
     return Reach({file: {line: sorted(tests) for line, tests in each.items()} for file, each in lines.items()}, dict(seconds))

@@ -11,6 +11,7 @@ import pytest
 from tandem.infra.folders import ROOT
 from tests.mutation import command, equivalents
 from tests.mutation.changes import changes, differs
+from tests.stack import PYTHONPATH
 
 _CODE = '''\
 """About 1 < 2."""
@@ -95,7 +96,7 @@ def test_short() -> None:
 
 def test_a_stopped_test_is_no_failure_whatever_it_ends_with(tmp_path: Path) -> None:
     (tmp_path / "test_it.py").write_text(_LONG)
-    environ = {**os.environ, "REACH_FOLDER": str(tmp_path), "PYTHONPATH": str(ROOT)}
+    environ = {**os.environ, "REACH_FOLDER": str(tmp_path), "PYTHONPATH": PYTHONPATH}
     words = [
         sys.executable,
         "-m",

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tandem import views
+import tandem
 from tandem.serving.read.selection import BadSelection, last, select
 from tandem.views.kernel.kernel import arrange_as_one, merge, partial, present_arranged
 from tandem.views.measures import approx_count_distinct, count, total
@@ -61,7 +61,7 @@ def cells(name: str) -> list[str]:
 def test_every_window_is_on_the_page() -> None:
     offered = {name for name in vars(registry) if not name.startswith("_")}
     assert offered == WINDOWS.keys()
-    assert offered <= set(views.__all__)
+    assert offered <= set(tandem.__all__)
     assert set(re.findall(r"^\| `(\w+)` \|", PAGE, re.MULTILINE)) == offered
 
 

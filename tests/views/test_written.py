@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tandem import views
+import tandem
 from tandem.views.measures import approx_quantiles, approx_top_k, count, covariance, histogram, kurtosis, registry, stddev, total
 from tandem.views.windows import all_time, delta, hopping, punctuation, session, tumbling
 from tests.agreement.windows import WINDOWS
@@ -17,7 +17,7 @@ from tests.laws.test_measures import MEASURES
 from tests.samples import share
 from tests.views.measures.test_custom import Range
 
-NAMES = {name: getattr(views, name) for name in views.__all__} | {"timedelta": timedelta, "Decimal": Decimal, "Range": Range}
+NAMES = {name: getattr(tandem, name) for name in tandem.__all__} | {"timedelta": timedelta, "Decimal": Decimal, "Range": Range}
 PARTS = {
     "count()": count(),
     'count(filter="status >= 500")': count(filter="status >= 500"),

@@ -119,7 +119,7 @@ def test_uv_gives_the_command(open_folder: Path) -> None:
     """`uv tool install .`, as the README has it: packages by the bounds of pyproject.toml, and the command beside them."""
     assert "`uv tool install .`" in (ROOT / "README.md").read_text("utf-8")
     installed = copy.tool_installed(open_folder / "tool")
-    (found,) = (installed.folder / "share" / "uv" / "tools").glob("*/lib/python*/site-packages/cli")
+    (found,) = (installed.folder / "share" / "uv" / "tools").glob("*/lib/python*/site-packages/tandem/cli")
     assert not found.is_relative_to(ROOT)
     installed.run("tandem", "init", "my_shop")
     document = json.loads(installed.run("tandem", "check", "--project", "my_shop", "--json"))

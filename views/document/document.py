@@ -301,7 +301,7 @@ def data(value: Any) -> Any:
     if isinstance(value, Mapping):
         return {"mapping": [[data(name), data(one)] for name, one in value.items()]}
     kind = type(value)
-    if dataclasses.is_dataclass(kind) and kind.__module__.startswith("views."):
+    if dataclasses.is_dataclass(kind) and kind.__module__.startswith("tandem.views."):
         fields = {field.name: data(getattr(value, field.name)) for field in dataclasses.fields(kind)}
         return {CLASS: f"{kind.__module__}.{kind.__qualname__}", "fields": fields}
     raise NotData(f"{value!r} of type {kind.__name__} is not data: no document of the project can hold it")

@@ -148,7 +148,7 @@ def _notes(view: View, name: str) -> dict[str, str]:
 def _measure(name: str, measure: Any, inputs: list[str], notes: Mapping[str, str] | None = None) -> Meaning:
     """A measure's or a window's kind and parameters, with the meaning of its expressions in place of their text."""
     parameters = {field.name: getattr(measure, field.name) for field in dataclasses.fields(measure)}
-    own = not type(measure).__module__.startswith("views.")
+    own = not type(measure).__module__.startswith("tandem.views.")
     if own and "<locals>" in type(measure).__qualname__:
         raise DefinitionError(
             f"{type(measure).__qualname__} is defined inside a function, so its code is not its whole meaning; define the class "
@@ -207,7 +207,7 @@ def _decoder(decoder: Decoder) -> Meaning:
     if isinstance(decoder, FunctionType):
         return _function("decoder", decoder)
     kind: Any = type(decoder)
-    own = not kind.__module__.startswith("views.")
+    own = not kind.__module__.startswith("tandem.views.")
     # By its name alone where there is nothing else to tell.
     value = repr(decoder) if own or dataclasses.fields(kind) else decoder_name(decoder)
     return Meaning("decoder", value, str(decoder), code_of_classes([kind], _CALLED_OF_DECODERS) if own else {})

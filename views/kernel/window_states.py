@@ -4,7 +4,7 @@
     on_time   it has, and events that are at most `lateness` behind it may still arrive
     final     no such event can change the window any more
 
-A label is not a promise: an event that arrives later counts all the same, and after_final counts it (tandem.views.kernel.after_final).
+A label is not a promise: an event that arrives later counts all the same, and `after_final.py` counts it.
 A window in the order of the log is open until the log completes it, then final, whatever the time. A window without an end stays
 open.
 """

@@ -16,7 +16,7 @@ from tandem.views.sql.expressions import Reason
 from tandem.views.view import View, bind
 
 Group = tuple[Any, ...]
-"""The values of an answer's keys and then of what tells its window from others, as `tandem.views.view.group_columns` names them."""
+"""The values of an answer's keys and then of what tells its window from others, as `group_columns` (views/view.py) names them."""
 
 Answers = dict[Group, dict[str, Any]]
 

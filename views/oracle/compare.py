@@ -19,7 +19,7 @@ _GROUP: Final = "_group"
 
 
 def compare(view: View, published: pa.Table, groups: Mapping[Group, Sequence[Row]]) -> tuple[MeasureDifference, ...]:
-    """How published answers differ from what the rows of their keys and windows say, measure by measure (tandem.views.verify.compare).
+    """How published answers differ from what the rows of their keys and windows say, measure by measure (verify/compare.py).
 
     `published` has the columns of answer_schema(view). An estimate may be off by three times the error that it states, doubles
     by what rounding explains, and a measure for which the view declares a tolerance by that. A derived measure has to be what

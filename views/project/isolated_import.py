@@ -23,8 +23,8 @@ from tandem.views.project.python_code import run
 DEFINITIONS = "definitions"
 
 _IMPORTING = threading.RLock()  # sys.modules and sys.meta_path belong to the whole process
-PLATFORM: Final = frozenset({"batch", "cli", "infra", "ledger", "serving", "speed", "tandem", "views"})
-"""The platform's packages. A project's module of the same name would hide the package, or be hidden by it."""
+PLATFORM: Final = frozenset({"tandem"})
+"""The platform's package. A project's module of the same name would hide it, or be hidden by it."""
 
 
 class ProjectLoader(MetaPathFinder, Loader):
@@ -85,7 +85,7 @@ def import_definitions(loader: ProjectLoader) -> ModuleType:
     roots = {path.split("/")[0].removesuffix(".py") for path in loader.files if path.endswith(".py")}
     for root in sorted(roots & (PLATFORM | sys.stdlib_module_names)):
         named = f"{root}.py" if f"{root}.py" in loader.files else f"{root}/"
-        whose = "a package of Tandem" if root in PLATFORM else "a module of Python"
+        whose = "the package of Tandem" if root in PLATFORM else "a module of Python"
         raise DefinitionError(f"{named} has the name of {whose}; rename it, and the imports of {root!r} in the project")
     with _IMPORTING, _apart(roots), redirect_stdout(cast("IO[str]", _Aside(threading.get_ident(), sys.stderr, sys.stdout))):
         sys.meta_path.insert(0, loader)

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from inspect import signature
 from traceback import walk_tb
 
-from tandem import views
+from tandem.views import public
 from tandem.views.errors import DefinitionError, listed
 from tandem.views.project.isolated_import import DEFINITIONS, ProjectLoader
 from tandem.views.project.python_code import parsed
@@ -65,11 +65,11 @@ def _sentence(loader: ProjectLoader, error: BaseException) -> str:
     if isinstance(error, DefinitionError):
         return text
     if match := _WRONG_IMPORT.match(text):
-        offered = views.__all__
+        offered = vars(public)["__all__"]
         return f"{match[2]} has no {match[1]!r}; it offers: {listed(match[1], offered)}"
     if isinstance(error, TypeError) and (match := _WRONG_ARGUMENT.match(text)):
         name = match[1] or match[2]
-        called = getattr(views, name, None)
+        called = getattr(public, name, None)
         if callable(called):
             return f"{name} has no parameter {match[3]!r}; parameters: {listed(match[3], signature(called).parameters)}"
     if isinstance(error, ModuleNotFoundError) and error.name is not None:

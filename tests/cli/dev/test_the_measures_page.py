@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tandem import views
+import tandem
 from tandem.cli.dev.measures_page import markdown
 from tandem.views.kernel.kernel import Partial, merge, partial, present
 from tandem.views.measures import (
@@ -45,7 +45,7 @@ def test_the_page_is_generated_from_the_code() -> None:
 
 @pytest.mark.parametrize("name", sorted(name for name in vars(registry) if not name.startswith("_")))
 def test_every_measure_is_on_the_page(name: str) -> None:
-    assert name in views.__all__
+    assert name in tandem.__all__
     assert any(line.startswith((f"| `{name}(", f"| `class ...({name})")) for line in markdown().splitlines())
 
 

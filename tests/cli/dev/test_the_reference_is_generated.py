@@ -3,9 +3,9 @@
 import inspect
 from pathlib import Path
 
+import tandem
 import tandem.spark
 import tandem.testing
-from tandem import views
 from tandem.cli.dev import reference
 from tandem.cli.registry import COMMANDS
 
@@ -19,7 +19,7 @@ def test_the_page_equals_the_generated_one() -> None:
 def test_every_public_name_is_in_the_page_with_a_text() -> None:
     blocks = reference.page().split("\n##")
     told = {block.split("`")[1]: block for block in blocks if "`" in block}
-    assert {f"tandem.{name}" for name in views.__all__} <= set(told)
+    assert {f"tandem.{name}" for name in tandem.__all__} <= set(told)
     for_tests = {name for name in tandem.testing.__all__ if inspect.isfunction(getattr(tandem.testing, name))}
     assert {name.removeprefix("tandem.testing.") for name in told if name.startswith("tandem.testing.")} == for_tests
     assert {f"tandem.spark.{name}" for name in tandem.spark.__all__} <= set(told)

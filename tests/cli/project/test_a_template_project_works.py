@@ -11,7 +11,6 @@ from typing import Any
 import pytest
 
 from tandem.cli.__main__ import main
-from tandem.views.project.isolated_import import PLATFORM
 from tests.stack import PYTHONPATH
 
 ROOT = Path(__file__).resolve().parents[3]
@@ -97,14 +96,15 @@ def test_a_mistake_is_one_sentence_with_its_place(shop: Path, capsys: pytest.Cap
 def test_its_own_tests_pass_by_the_readmes_command(shop: Path) -> None:
     (typed,) = re.findall(r"`(cd my_shop && PYTHONPATH=[^`]*)`", README)
     (shop.parent / "my_shop").symlink_to(shop)
-    for beside in (".venv", "src", *sorted(PLATFORM - {"tandem"})):
+    for beside in (".venv", "src"):
         (shop.parent / beside).symlink_to(ROOT / beside)
     outcome = subprocess.run(["/bin/sh", "-c", typed], cwd=shop.parent, env={}, capture_output=True, check=False)
     assert (outcome.returncode, b"4 passed" in outcome.stdout) == (0, True), outcome
 
 
 def test_pytest_imports_the_platform_only_when_a_test_uses_a_fixture() -> None:
-    code = "import sys, tandem.cli.pytest_plugin; print(sorted({'views', 'pyarrow', 'duckdb', 'infra'} & set(sys.modules)))"
+    loaded = "{'tandem.views.public', 'pyarrow', 'duckdb', 'tandem.infra'} & set(sys.modules)"
+    code = f"import sys, tandem.cli.pytest_plugin; print(sorted({loaded}))"
     command = [sys.executable, "-c", code]
     outcome = subprocess.run(command, env={"PYTHONPATH": PYTHONPATH}, capture_output=True, text=True, check=True)
     assert outcome.stdout == "[]\n"

@@ -156,7 +156,8 @@ def test_an_unknown_view_is_one_sentence(world: World, capsys: pytest.CaptureFix
 
 def test_explain_imports_no_spark(world: World) -> None:
     script = (
-        f"import sys; from tandem.cli.__main__ import main; assert main(['explain', 'ever', '--project', {str(world.folder)!r}]) == 0; "
+        "import sys; from tandem.cli.__main__ import main; "
+        f"assert main(['explain', 'ever', '--project', {str(world.folder)!r}]) == 0; "
         "assert not {'pyspark', 'pandas'} & set(sys.modules)"
     )
     done = subprocess.run([sys.executable, "-c", script], cwd=ROOT, capture_output=True, text=True, check=False, timeout=60)

@@ -77,6 +77,8 @@ class Checkout:
         for room in ("locks", "java", "files"):
             shutil.copytree(ROOT / "infra" / room, self.root / "infra" / room, ignore=shutil.ignore_patterns("__pycache__"))
         (self.root / "infra" / "spark" / "cds_archive.py").write_text(CLASSES)
+        public = self.root / "src" / "tandem"
+        shutil.copytree(ROOT / "src" / "tandem", public, symlinks=True, ignore=shutil.ignore_patterns("__pycache__"))
         (self.root / "cli").mkdir()
         (self.root / "cli" / "__main__.py").write_text("import sys; print('ran', *sys.argv[1:])\n")
         self.tools = folder / "tools"

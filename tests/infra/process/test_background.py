@@ -133,7 +133,8 @@ def test_stop_ends_the_children_of_a_killed_leader(tmp_path: Path, spawn) -> Non
 def test_a_starter_killed_too_early_leaves_no_process(tmp_path: Path) -> None:
     # The starter dies between making the process and recording it: what it made sees its pipe close, and ends.
     script = (
-        "import os, pathlib, sys; from tandem.infra.process import background; background._write = lambda *_: os.kill(os.getpid(), 9); "
+        "import os, pathlib, sys; from tandem.infra.process import background; "
+        "background._write = lambda *_: os.kill(os.getpid(), 9); "
         "state = pathlib.Path(sys.argv[1]); background.spawn(state, 'x', ['touch', 'ran'], environ={}, folder=state)"
     )
     checkout = Path(background.__file__).parent.parent.parent

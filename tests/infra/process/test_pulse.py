@@ -7,9 +7,9 @@ from pathlib import Path
 
 import pytest
 
-from tandem.infra.folders import ROOT
 from tandem.infra.process import pulse
 from tandem.infra.process.pulse import Heart, Loop
+from tests.stack import PYTHONPATH
 
 
 @pytest.fixture
@@ -74,7 +74,7 @@ def test_the_pulse_of_a_dead_process_stays_and_shows_that_it_ended(tmp_path: Pat
     script = (
         f"from pathlib import Path; from tandem.infra.process.pulse import Heart; Heart(Path({str(tmp_path)!r}), 'speed').beat()"
     )
-    subprocess.run([sys.executable, "-c", script], check=True, env={**os.environ, "PYTHONPATH": str(ROOT)})
+    subprocess.run([sys.executable, "-c", script], check=True, env={**os.environ, "PYTHONPATH": PYTHONPATH})
     found = pulse.read(tmp_path, "speed")
     assert found is not None
     assert not found.lives

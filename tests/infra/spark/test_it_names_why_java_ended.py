@@ -10,7 +10,7 @@ import pytest
 from tandem.infra.folders import ROOT
 from tandem.infra.java import java_home
 from tandem.infra.spark.session import _culprit
-from tests.stack import environ
+from tests.stack import PYTHONPATH, environ
 
 WARNING = "WARNING: Using incubator modules: jdk.incubator.vector"
 NOISE = [
@@ -43,7 +43,7 @@ except NoSession as error:
 
 def started(folder: Path, *, home: Path | None = None, options: str = "") -> str:
     """What a process says whose Spark cannot start."""
-    given = {**environ(), **({"JAVA_HOME": str(home)} if home else {}), "PYTHONPATH": str(ROOT)}
+    given = {**environ(), **({"JAVA_HOME": str(home)} if home else {}), "PYTHONPATH": PYTHONPATH}
     command = [sys.executable, "-c", DRIVER, str(folder / "state"), options]
     done = subprocess.run(command, env=given, cwd=ROOT, capture_output=True, text=True, check=False, timeout=120)
     assert done.returncode == 0, done.stderr

@@ -1,4 +1,4 @@
-"""One suite for each implementation of the port of `tandem.infra.storage`: names, writes that end or are abandoned, races, listings."""
+"""One suite for each implementation of the port of `infra/storage`: names, writes that end or are abandoned, races, listings."""
 
 import time
 from collections.abc import Callable, Iterator

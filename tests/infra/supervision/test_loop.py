@@ -14,10 +14,10 @@ from typing import Any
 
 import pytest
 
-from tandem.infra.folders import ROOT
 from tandem.infra.process import background
 from tandem.infra.supervision import record
 from tandem.infra.supervision.record import Wanted
+from tests.stack import PYTHONPATH
 
 # A supervisor whose parts beat by touching a file; each has a child in a process group of its own, as Spark's workers have.
 SUPERVISOR = """
@@ -96,7 +96,7 @@ class Supervised:
         with (self.state / "said").open("ab") as said:
             self.popen = subprocess.Popen(
                 [sys.executable, "-c", SUPERVISOR, str(self.state), json.dumps(self.scripts), json.dumps(bounds)],
-                env={**os.environ, "PYTHONPATH": str(ROOT)},
+                env={**os.environ, "PYTHONPATH": PYTHONPATH},
                 stdout=said,
                 stderr=said,
                 start_new_session=True,

@@ -5,7 +5,7 @@
 * `avro(schemas={7: ...})` reads the values of producers with a schema registry: a zero byte, the schema's id in four bytes
   (big-endian), the record. Tandem calls no registry: a record of another id is quarantined until the project has its schema.
 
-The event type takes the fields that it needs by name (its JSON key, where that differs), as in tandem.views.source.fields.named_fields:
+The event type takes the fields that it needs by name (its JSON key, where that differs), as in named_fields:
 
 * An array is a list, a record a struct, a union with null an Optional.
 * A field that a schema lacks has the event type's default, so one event type reads the records of all its schemas.
