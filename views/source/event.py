@@ -114,7 +114,7 @@ class Field:
 def event_fields(event: type[msgspec.Struct]) -> tuple[Field, ...]:
     """The fields of an event type in their declared order; raises DefinitionError on a type that is not supported."""
     if not (isinstance(event, type) and issubclass(event, msgspec.Struct)):
-        raise DefinitionError(f"{event!r} is not an event type: derive a class from views.Event")
+        raise DefinitionError(f"{event!r} is not an event type: derive a class from tandem.Event")
     return _struct_fields(event, event.__name__, ())
 
 

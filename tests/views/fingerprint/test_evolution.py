@@ -257,7 +257,7 @@ def test_an_identity_that_all_old_events_would_share_is_a_break() -> None:
 
 def project(fields: str, source: str = "") -> Project:
     text = (
-        "from datetime import datetime\nfrom views import Event, Source, Version\n\nclass Order(Event):\n    at: datetime\n"
+        "from datetime import datetime\nfrom tandem import Event, Source, Version\n\nclass Order(Event):\n    at: datetime\n"
         f"    {fields}\n\nclass Was(Event):\n    at: datetime\n    n: int\n\n"
         "def up(old):\n    return Order(at=old.at, n=str(old.n))\n\n"
         f"orders = Source(topic='t', event=Order, event_time='at'{source})\nSOURCES = (orders,)\nVIEWS = ()\n"

@@ -104,7 +104,7 @@ def test_a_key_is_an_expression() -> None:
 
 def test_a_wrong_key_is_found_when_the_definition_loads() -> None:
     text = (
-        "from datetime import datetime\nfrom views import Event, Source\n\nclass Sale(Event):\n    at: datetime\n\n"
+        "from datetime import datetime\nfrom tandem import Event, Source\n\nclass Sale(Event):\n    at: datetime\n\n"
         'sales = Source(topic="sales", event=Sale, event_time="at", key="shop")\nSOURCES = (sales,)\nVIEWS = ()\n'
     )
     with pytest.raises(DefinitionError, match=r"^definitions\.py:7: source 'sales': key: 'shop' names a field"):

@@ -59,7 +59,7 @@ def folder(tmp_path: Path, contents: Mapping[str, bytes]) -> Path:
 
 def test_a_folder_is_a_project(tmp_path: Path) -> None:
     """Sources and views go by their variables' names, views know their named source, files are those that were reached."""
-    text = DEFINITIONS.replace("from views", "from shared.limits import LIMIT\nfrom views", 1)
+    text = DEFINITIONS.replace("from tandem", "from shared.limits import LIMIT\nfrom tandem", 1)
     contents = files(definitions__py=text, generator__py="1 / 0", test_definitions__py="1 / 0")
     contents |= {"shared/__init__.py": b"", "shared/limits.py": b"LIMIT = 1", "shared/unused.py": b"", "tandem.toml": b"# mine"}
     project = load(folder(tmp_path, contents))
@@ -169,7 +169,7 @@ WRONG = [
     ),
     (
         'event_time="at"',
-        'event_time="at", decoder=__import__("views").apache_combined()',
+        'event_time="at", decoder=__import__("tandem").apache_combined()',
         r"^definitions.py:13: source 'requests': Request.id: the combined",
     ),
     ("    size: int", "    size: int = 'one'", r"^definitions.py:13: source 'requests': Request.size: default 'one'"),
@@ -209,10 +209,10 @@ WRONG = [
     ),
     ("page_traffic", "_traffic", r"^definitions.py:15: view '_traffic': invalid name"),
     ("    source=requests", "    name='my view', source=requests", r"^definitions.py:15: view 'my view': invalid name"),
-    ("count, total", "count, totl", r"^definitions.py:3: views has no 'totl'; it offers: total, "),
+    ("count, total", "count, totl", r"^definitions.py:3: tandem has no 'totl'; it offers: total, "),
     (
         "from tandem import Event",
-        "from helper import x\nfrom views import Event",
+        "from helper import x\nfrom tandem import Event",
         r"^definitions.py:3: No module named 'helper'.*own modules: none",
     ),
     ("SOURCES =", "1 / 0\nSOURCES =", r"^definitions.py:22: ZeroDivisionError: division by zero"),
@@ -257,7 +257,7 @@ def test_a_definition_in_another_module_is_placed_there() -> None:
         load_files(files(definitions__py="from shop import SOURCES, VIEWS, page_traffic, requests", shop__py=shop))
 
 
-@pytest.mark.parametrize("name", ["views", "json", "statistics"])
+@pytest.mark.parametrize("name", ["tandem", "json", "statistics"])
 def test_a_module_may_not_hide_one_that_is_needed(name: str) -> None:
     """A file named as a module of Python's or Tandem's would be imported in its place, so it is refused."""
     with pytest.raises(TandemError, match=f"^{name}.py has the name of a .* of .*; rename it"):
