@@ -85,7 +85,7 @@ def _broker(call: Call, settings: Settings) -> Part:
 def _command(call: Call, settings: Settings, name: str) -> Child:
     part_processes.ready_file(settings.folder, name).unlink(missing_ok=True)
     debug = ["--debug"] if call.debug else []
-    return _python(call, settings, name, ["cli", name, "--project", str(call.project), *debug])
+    return _python(call, settings, name, ["tandem.cli", name, "--project", str(call.project), *debug])
 
 
 def _python(call: Call, settings: Settings, name: str, words: Sequence[str]) -> Child:

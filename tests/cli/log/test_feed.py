@@ -147,7 +147,7 @@ def test_following_continues_across_a_rotation_until_stopped(project: Path, brok
     command = [
         sys.executable,
         "-m",
-        "cli",
+        "tandem.cli",
         "feed",
         str(file),
         "--source",
