@@ -116,5 +116,5 @@ def _version(name: str) -> str | None:
 
 def _copy() -> str:
     """The name of the archive from which this process imports Tandem, or the folder."""
-    root = Path(infra.__file__).parent.parent
+    root = Path(infra.__file__).parent.parent.parent
     return root.name if root.suffix == ".zip" else str(root)

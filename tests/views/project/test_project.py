@@ -260,7 +260,7 @@ def test_a_definition_in_another_module_is_placed_there() -> None:
 @pytest.mark.parametrize("name", ["tandem", "json", "statistics"])
 def test_a_module_may_not_hide_one_that_is_needed(name: str) -> None:
     """A file named as a module of Python's or Tandem's would be imported in its place, so it is refused."""
-    with pytest.raises(TandemError, match=f"^{name}.py has the name of a .* of .*; rename it"):
+    with pytest.raises(TandemError, match=f"^{name}.py has the name of .* of .*; rename it"):
         load_files(files() | {f"{name}.py": b""})
 
 
