@@ -98,7 +98,7 @@ def produce(
 ) -> None:
     """Append the values to one partition, in order, all acknowledged; `at` is their append time, now unless given."""
     milliseconds = int((at or datetime.now(UTC)).timestamp() * 1000)
-    with kafka.sender(connection.address) as sender:
+    with kafka.Sender(connection.address) as sender:
         for value in values:
             sender.send_as(topic.name, partition, kafka.Record(milliseconds, None, value))
 

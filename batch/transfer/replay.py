@@ -76,9 +76,7 @@ def run(settings: Settings, source: Source, to: str, start: Position, *, say: Ca
         if records:
             _refuse_others(connection, topic, number, records, log)
     expected = dict.fromkeys(there, 0)
-    if not kafka.bulk_installed():
-        say(kafka.SLOWER)
-    with kafka.sender(connection.address, most_bytes=_MOST_BYTES) as sender:
+    with kafka.Sender(connection.address, most_bytes=_MOST_BYTES) as sender:
         for number in sorted(log.parts):
             say(f"partition {number}: continuing after {there[number]} records" if there[number] else f"partition {number}")
             for record in log.records(number):

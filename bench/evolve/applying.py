@@ -154,7 +154,7 @@ class _Sender:
     _sender: kafka.Sender = field(init=False)
 
     def __post_init__(self) -> None:
-        self._sender = kafka.sender(self.place.connection.address)
+        self._sender = kafka.Sender(self.place.connection.address)
 
     def send(self, events: int) -> None:
         """Send this many events, and wait until they are in the log."""

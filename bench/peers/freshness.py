@@ -70,7 +70,7 @@ class Fresh:
 def measure(contestant: Contestant, setting: Setting, plan: Plan, *, number: int, broker: int) -> Fresh:
     """Run a contestant on a topic that is filled meanwhile; `broker` is the broker's process id."""
     output = contestant.output(setting)
-    with running(contestant, setting) as run, kafka.sender(setting.connection.address) as sender:
+    with running(contestant, setting) as run, kafka.Sender(setting.connection.address) as sender:
         load = LiveLoad(sender, setting.topic, plan.pages, plan.rate, plan.mark_every_s, seed=number)
         with (
             started(contestant.reader(setting), setting.folder, "reader.err", output=subprocess.PIPE) as reader,

@@ -13,7 +13,7 @@ _SETTINGS: Final = Settings(kafka=Kafka(partitions=PARTITIONS, retention_hours=0
 def filled(connection: kafka.Connection, name: str, records: Iterable[tuple[bytes, bytes]]) -> None:
     """Create a topic and send keys and values to it; duplicates follow their event in its partition."""
     empty(connection, name)
-    with kafka.sender(connection.address) as sender:
+    with kafka.Sender(connection.address) as sender:
         for key, value in records:
             sender.send(name, value, key)
 

@@ -173,7 +173,7 @@ def fill(ground: Ground, partitions: int, events: int) -> Topic:
     kafka.create(ground.place.connection, [name], Settings(kafka=Kafka(partitions=partitions)))
     table = generate(Shape(events, _PAGES, _BASE))
     ids = table.column("id").to_pylist()
-    with kafka.sender(ground.place.connection.address) as sender:
+    with kafka.Sender(ground.place.connection.address) as sender:
         for own, (_, value) in zip(ids, values(table), strict=True):
             sender.send(name, value, own.encode())
     return Topic(name, partitions, events, truth(table), len(set(ids)))

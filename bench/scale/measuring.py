@@ -97,7 +97,7 @@ def measure(place: Place, scale: Scale, say: Callable[[str], None], more: Callab
 def send(place: Place, events: int, *, users: int) -> None:
     """Events of N users, each as often as any other, a thousand a second by their own clock."""
     dice = Random(7)  # noqa: S311  sample events, the same in every run
-    with kafka.sender(place.connection.address) as sender:
+    with kafka.Sender(place.connection.address) as sender:
         for number in range(events):
             at = (_START + timedelta(milliseconds=number)).isoformat()
             path, status = f"/s{number % 7}/{dice.randrange(200)}", dice.choice((200, 200, 200, 404, 500))

@@ -90,7 +90,7 @@ def measure(ground: Ground, plan: Plan, say: Callable[[str], None], more: Callab
         return
     say(f"filling a topic with {plan.events * plan.batches:,} events")
     kafka.create(ground.place.connection, [TOPIC], Settings(kafka=Kafka(partitions=_PARTITIONS)))
-    with kafka.sender(ground.place.connection.address) as sender:
+    with kafka.Sender(ground.place.connection.address) as sender:
         for number in range(plan.events * plan.batches):
             at = (_START + timedelta(milliseconds=number // 100)).isoformat()
             sender.send(TOPIC, b'{"n":%d,"at":"%s","size":%d}' % (number, at.encode(), number % 997), b"%d" % number)

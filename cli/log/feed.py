@@ -68,13 +68,9 @@ def run(
     address = broker.address(settings)
     connection = kafka.connect(address)
     found = kafka.topic(connection, to_topic)
-    if to.key is not None:
-        kafka.refuse_crc32(connection, {to_topic: to.name})
-    if not kafka.bulk_installed():
-        call.say(kafka.SLOWER)
     with (
         stopping() if follow else nullcontext(Event()) as stop,
-        kafka.sender(address) as sender,
+        kafka.Sender(address) as sender,
         _shown(call, file, follow=follow) as show,
     ):
         waiting = _Waiting(to, found.name, file, sender, show)

@@ -85,11 +85,8 @@ def run(
     address = broker.address(settings)
     connection = kafka.connect(address)
     found = kafka.topic(connection, to)
-    kafka.refuse_crc32(connection, {to: source.name})
-    if not kafka.bulk_installed():
-        call.say(kafka.SLOWER)
     counted = empty_truth(generator, found.id, found.partitions) if truth is not None else None
-    with stopping() as stop, kafka.sender(address) as sender:
+    with stopping() as stop, kafka.Sender(address) as sender:
         driven = drive(
             keyed(source, samples(generator, seed, events, start, duplicates)),
             counted,

@@ -6,7 +6,7 @@ import secrets
 import sys
 import time
 from collections.abc import Iterator
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Annotated
@@ -18,14 +18,12 @@ from tandem.cli.command import signals
 from tandem.cli.command.call import Call
 from tandem.cli.command.command_log import part_log
 from tandem.cli.run import part_processes
-from tandem.infra import folders, kafka
+from tandem.infra import folders
 from tandem.infra.files import private_files
-from tandem.infra.kafka import broker
 from tandem.infra.logs import telling
 from tandem.infra.process import background
-from tandem.infra.settings import Settings
 from tandem.ledger.delta.addresses import Tables
-from tandem.ledger.publish import publications, releases
+from tandem.ledger.publish import publications
 from tandem.serving.access import earlier_tokens, tokens
 from tandem.serving.access.oidc import provider
 from tandem.serving.access.rights import VERBS, Rights
@@ -34,7 +32,6 @@ from tandem.serving.http.app import application
 from tandem.serving.http.composition import of_project
 from tandem.serving.http.listener import CannotServe, Tls
 from tandem.serving.http.operations.command import Tandem
-from tandem.serving.http.requests.server import Server
 from tandem.serving.memory.hot_feed import HotFeed
 from tandem.serving.memory.hot_process import HotProcess
 from tandem.serving.status import hot_tails
@@ -96,7 +93,6 @@ def run(
             server = of_project(
                 settings, tandem=_tandem_of(call), log=log, access=access, audit=audit, now=_now, clock=time.monotonic, feed=feed
             )
-            _refuse_crc32(settings, server)
             with _hot_tails(call, feed, log):
                 listener.serve(application(server), bound, tls=tls, ready=ready, stop=stop)
     finally:
@@ -110,10 +106,6 @@ def _hot_tails(call: Call, feed: HotFeed | None, log: FilteringBoundLogger) -> I
     if feed is None:
         yield
         return
-    if not kafka.bulk_installed():
-        raise CannotServe(
-            'serving.hot = "on" needs the package confluent-kafka; install it, or set serving.hot to "auto" or "off"'
-        )
     process = HotProcess(call.project, folders.child_environment(call.environ), feed, log.warning)
     feed.wanted = process.ask
     process.start()
@@ -126,17 +118,6 @@ def _hot_tails(call: Call, feed: HotFeed | None, log: FilteringBoundLogger) -> I
 def _tandem_of(call: Call) -> Tandem:
     """The command that runs for operators: the same interpreter and copy, whatever the PATH and the working folder are."""
     return Tandem([sys.executable, "-u", "-m", "tandem.cli"], call.project, folders.child_environment(call.environ))
-
-
-def _refuse_crc32(settings: Settings, server: Server) -> None:
-    """Refuse keyed topics that were partitioned by CRC-32. If no broker answers yet, the first event for a topic is checked."""
-    live = publications.latest(server.tables)
-    project = None if live is None else server.definitions.project(releases.load(server.tables, live.release))
-    sources = [] if project is None else [one for one in project.sources.values() if one.key is not None]
-    keyed = {topic: one.name for one in sources for topic in one.topics}
-    if keyed:
-        with suppress(kafka.NoBroker):
-            kafka.refuse_crc32(kafka.connect(broker.address(settings)), keyed)
 
 
 def _now() -> datetime:

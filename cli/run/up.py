@@ -73,7 +73,6 @@ def _make_topics(settings: Settings, sources: Collection[Source]) -> None:
     own_time = [topic for source in sources if source.event_time == APPEND_TIME for topic in source.topics]
     connection = kafka.connect(broker.address(settings))
     kafka.create(connection, topics, settings, own_time=own_time)
-    kafka.refuse_crc32(connection, {topic: one.name for one in sources if one.key is not None for topic in one.topics})
 
 
 def _provide_airflow(call: Call, settings: Settings, supervised: Supervised) -> None:

@@ -1,23 +1,22 @@
-"""The platform's Kafka client: one port, two clients behind it.
+"""The platform's Kafka client: one port, two clients behind it, each with one role. Callers use only the names of this package.
 
-kafka-python makes requests, creates topics, and reads single records. librdkafka sends many records (`bulk`); kafka-python does
-so if librdkafka is not installed. Callers use only the names of this package.
+kafka-python is the client of requests (`requests`): topics, offsets, configurations, logins, and samples of single records.
+librdkafka carries records: `sending` appends all, one or many, and `bulk_reader` reads for the hot tail. A record of 200 bytes
+takes librdkafka 2.6 µs of CPU to send and 1.9 to read, kafka-python 16 to 22 and 5.4; one that is appended alone 0.6 and 2.5 ms.
 """
 
 from importlib import import_module
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
 from tandem.infra.kafka.address import Address, jaas, java_options, login, outside
 from tandem.infra.kafka.described_topic import Topic
 from tandem.infra.kafka.errors import BrokerRefused, NoBroker, NoTopic, NotSent
 from tandem.infra.kafka.outcome import Appended, NotAppended, Outcome, Told
-from tandem.infra.kafka.record import Record
-from tandem.infra.kafka.sending import MOST_BYTES, SLOWER, Appender, Sender, appender, bulk_installed, sender
+from tandem.infra.kafka.record import MOST_BYTES, Record
 
 if TYPE_CHECKING:
     from tandem.infra.kafka.requests import (
         Connection,
-        OtherPartitioner,
         configurations,
         connect,
         create,
@@ -27,16 +26,15 @@ if TYPE_CHECKING:
         newest_timestamps,
         record_login,
         records,
-        refuse_crc32,
         replicas,
         starts,
         topic,
         topics,
     )
+    from tandem.infra.kafka.sending import Appender, Sender
 
 __all__ = [
     "MOST_BYTES",
-    "SLOWER",
     "Address",
     "Appended",
     "Appender",
@@ -46,14 +44,11 @@ __all__ = [
     "NoTopic",
     "NotAppended",
     "NotSent",
-    "OtherPartitioner",
     "Outcome",
     "Record",
     "Sender",
     "Told",
     "Topic",
-    "appender",
-    "bulk_installed",
     "configurations",
     "connect",
     "create",
@@ -67,17 +62,17 @@ __all__ = [
     "outside",
     "record_login",
     "records",
-    "refuse_crc32",
     "replicas",
-    "sender",
     "starts",
     "topic",
     "topics",
 ]
 
+_SENDING: Final = ("Appender", "Sender")
+
 
 def __getattr__(name: str) -> Any:
-    """Import what makes requests when it is first used: that takes time, and a command without a broker does not use it."""
+    """Import a client when it is first used: that takes time, and a command without a broker does not use it."""
     if name not in __all__:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    return getattr(import_module("tandem.infra.kafka.requests"), name)
+    return getattr(import_module(f"tandem.infra.kafka.{'sending' if name in _SENDING else 'requests'}"), name)

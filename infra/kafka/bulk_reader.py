@@ -1,4 +1,4 @@
-"""The bulk reader, for all records of partitions as they come: librdkafka. Callers report if the package is not installed."""
+"""The bulk reader, for all records of partitions as they come: librdkafka."""
 
 import time
 from collections.abc import Sequence

@@ -1,6 +1,10 @@
 """A record as a producer sends it and a consumer receives it."""
 
 from dataclasses import dataclass
+from typing import Final
+
+MOST_BYTES: Final = 1_000_000
+"""The most bytes of a record that Kafka's brokers accept by default, less those that Kafka adds."""
 
 
 @dataclass(frozen=True)
@@ -11,9 +15,3 @@ class Record:
     key: bytes | None
     value: bytes | None
     headers: tuple[tuple[str, bytes | None], ...] = ()
-
-    @property
-    def size(self) -> int:
-        """Bytes of key, value and headers."""
-        headers = sum(len(name.encode()) + len(value or b"") for name, value in self.headers)
-        return len(self.key or b"") + len(self.value or b"") + headers

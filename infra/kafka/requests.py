@@ -6,11 +6,9 @@ from tandem.infra.kafka.kafka_python.new_topics import create
 from tandem.infra.kafka.kafka_python.offsets import delete_before, ends, newest_timestamps, starts
 from tandem.infra.kafka.kafka_python.records import records
 from tandem.infra.kafka.kafka_python.topics import configurations, describe, replicas, topic, topics
-from tandem.infra.kafka.partitioner_check import OtherPartitioner, refuse_crc32
 
 __all__ = [
     "Connection",
-    "OtherPartitioner",
     "configurations",
     "connect",
     "create",
@@ -20,7 +18,6 @@ __all__ = [
     "newest_timestamps",
     "record_login",
     "records",
-    "refuse_crc32",
     "replicas",
     "starts",
     "topic",

@@ -7,7 +7,7 @@ from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram
 
 from tandem.infra.kafka import Appended, Outcome, Record
 
-Refusal = Literal["undecodable", "too_large", "no_room", "no_broker", "other_partitioner"]
+Refusal = Literal["undecodable", "too_large", "no_room", "no_broker"]
 """Why nothing of a request was written."""
 
 _BUCKETS: Final = (0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0)

@@ -9,7 +9,7 @@ from math import ceil
 from typing import Final, TypeVar
 
 from tandem.infra import kafka
-from tandem.infra.kafka import Appender, Outcome, Record, broker
+from tandem.infra.kafka import Outcome, Record, broker
 from tandem.infra.settings import Settings
 from tandem.serving.access.fair_pool import FairPool
 from tandem.serving.access.shares import Shares
@@ -60,9 +60,8 @@ class Gateway:
     _topics: dict[str, TtlCache[kafka.Topic]] = field(default_factory=dict, init=False, repr=False)
     _works: FairPool = field(default_factory=lambda: FairPool("ingesting", 1), init=False, repr=False)
     _coded: FairPool = field(default_factory=lambda: FairPool("decoding", 1), init=False, repr=False)
-    _appender: Appender | None = field(default=None, init=False, repr=False)  # of the thread that works
+    _appender: "kafka.Appender | None" = field(default=None, init=False, repr=False)  # of the thread that works
     _connection: kafka.Connection | None = field(default=None, init=False, repr=False)
-    _looked_at: set[str] = field(default_factory=set, init=False, repr=False)  # ids of topics whose keys are where they belong
 
     def __post_init__(self) -> None:
         self._shares = Shares(self.settings.serving.ingest_mb << 20)
@@ -102,14 +101,11 @@ class Gateway:
         """
         return await (self._coded if coded else self._works).run(by, function)
 
-    async def topic(self, name: str, *, keyed_by: str | None = None) -> kafka.Topic:
-        """The topic as it is now, or was a second ago; `keyed_by` names the source whose key its records have, if any.
-
-        Raises NoBroker, NoTopic, OtherPartitioner.
-        """
+    async def topic(self, name: str) -> kafka.Topic:
+        """The topic as it is now, or was a second ago. Raises NoBroker, NoTopic."""
         if name not in self._topics:
             self._topics[name] = TtlCache(_KNOWN_S, self.clock)
-        return await self._topics[name].get(partial(self._described, name, keyed_by))
+        return await self._topics[name].get(partial(self._described, name))
 
     async def append(self, room: Room, topic: str, records: Sequence[Record]) -> Sequence[Outcome]:
         """The outcome of each record, of at least one: acknowledged by all replicas, or given up. Raises NoBroker."""
@@ -142,23 +138,19 @@ class Gateway:
             del self._rooms[room]
             self._resize(room, 0)
 
-    def _described(self, name: str, keyed_by: str | None) -> kafka.Topic:
+    def _described(self, name: str) -> kafka.Topic:
         # In a thread of its own for each topic: two may connect at once, and one of them in vain.
         address, connection = self._address(), self._connection
         if connection is None or connection.address != address:
             connection = self._connection = kafka.connect(address)
-        found = kafka.topic(connection, name)
-        if keyed_by is not None and found.id not in self._looked_at:
-            kafka.refuse_crc32(connection, {name: keyed_by})
-            self._looked_at.add(found.id)
-        return found
+        return kafka.topic(connection, name)
 
-    def _current(self) -> Appender:
+    def _current(self) -> "kafka.Appender":
         """A connection to the broker's current address: the embedded broker may have restarted at another."""
         address = self._address()
         if self._appender is None or self._appender.broken or self._appender.address != address:
             self._close()
-            self._appender = kafka.appender(address, seconds=self._seconds)
+            self._appender = kafka.Appender(address, seconds=self._seconds)
         return self._appender
 
     def _close(self) -> None:

@@ -5,7 +5,6 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Final
 
-from tandem.infra import kafka
 from tandem.infra.process import hot_report, pulse
 from tandem.infra.process.hot_report import HotSource
 from tandem.infra.settings import Settings
@@ -68,8 +67,6 @@ def why_not(settings: Settings) -> str | None:
         return 'serving.hot is "off"'
     if settings.serving.hot == "on":
         return None
-    if not kafka.bulk_installed():
-        return "confluent-kafka is not installed"
     if pulse.read(settings.folder, SPEED) is None:
         return "the speed layer has not run on this machine from this state folder"
     return None

@@ -191,7 +191,7 @@ def test_every_command_works_with_any_timestamps(
     try:
         for number, stamp in enumerate(STAMPS):
             at = stamp if isinstance(stamp, int) else int((now + stamp).timestamp() * 1000)
-            with kafka.sender(broker.address) as sender:
+            with kafka.Sender(broker.address) as sender:
                 for partition in (0, 1):
                     sender.send_as(shop.topic.name, partition, kafka.Record(at, None, sale(number, now)))
                 sender.send_as(shop.topic.name, number % 2, kafka.Record(at, None, b"no sale"))

@@ -210,7 +210,7 @@ class Drill:
         address = broker.address(self.settings)
         topic = kafka.topic(kafka.connect(address), "readings")
         value = "\n".join([HEADER, *(row.line for row in rows)]).encode()
-        with kafka.sender(address) as sender:
+        with kafka.Sender(address) as sender:
             sender.send_as("readings", 0, kafka.Record(int(at.timestamp() * 1000), None, value))
             sender.finish()
             found = sender.positions

@@ -90,8 +90,8 @@ class Serving(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
         Literal["auto", "on", "off"],
         Meta(
             description="Whether `tandem serve` answers from the log's newest records before they are committed; it then runs a "
-            "process that folds them, with the project's code. `auto`: if the package confluent-kafka is installed and the speed "
-            "layer, which runs that code too, has run on this machine from this state folder. `on` fails without the package."
+            "process that folds them, with the project's code. `auto`: if the speed layer, which runs that code "
+            "too, has run on this machine from this state folder."
         ),
     ] = "auto"
     hot_mb: Annotated[

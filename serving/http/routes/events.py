@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Final
 import msgspec
 from fastapi import APIRouter, Header, Query, Request
 
-from tandem.infra.kafka import Appended, NoBroker, NoTopic, OtherPartitioner, Outcome, Topic
+from tandem.infra.kafka import Appended, NoBroker, NoTopic, Outcome, Topic
 from tandem.ledger.log.positions import Position
 from tandem.serving.http.models import events as documents
 from tandem.serving.http.models.openapi import problems
@@ -91,8 +91,7 @@ async def _written(server: Server, room: Room, target: Target, body: bytes, medi
         given = await server.gateway.work(room.by, lambda: values(body, media))
         _refuse_number(len(given), server.settings.max_rows)
         records = await server.gateway.work(room.by, lambda: new_records.records_of(target, given, at=at, read=read), coded=coded)
-        keyed_by = None if target.source.key is None else target.source.name
-        topic = await server.gateway.topic(target.topic, keyed_by=keyed_by)
+        topic = await server.gateway.topic(target.topic)
         outcomes = await server.gateway.append(room, topic.name, records)
     except new_records.NoEvents as error:
         server.metrics.ingest.refused("undecodable")
@@ -101,9 +100,6 @@ async def _written(server: Server, room: Room, target: Target, body: bytes, medi
     except new_records.TooLarge as error:
         server.metrics.ingest.refused("too_large")
         raise Problem(413, str(error)) from error
-    except OtherPartitioner as error:
-        server.metrics.ingest.refused("other_partitioner")
-        raise Problem(503, f"{error}; nothing is written") from error
     except (NoBroker, NoTopic) as error:
         server.metrics.ingest.refused("no_broker")
         raise Problem(503, f"{error}; nothing is written") from error

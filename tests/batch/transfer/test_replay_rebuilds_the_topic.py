@@ -12,7 +12,6 @@ from tandem.batch.transfer.replay import NotReplayed, Replayed
 from tandem.cli.__main__ import main
 from tandem.infra import kafka
 from tandem.infra.kafka import Record
-from tandem.infra.kafka.bulk import BulkSender
 from tandem.ledger.delta.addresses import Tables
 from tandem.ledger.log.positions import LOG_START, Position
 from tandem.views.project.project import load_files
@@ -69,10 +68,10 @@ def test_after_any_kill_the_topic_has_every_record_in_order(
 ) -> None:
     to = new_topic(broker).name + "-replayed"
     everything = {number: expected(filed, number) for number in range(3)}
-    sent, real = 0, BulkSender.send_as
+    sent, real = 0, kafka.Sender.send_as
 
     def killed_at(number: int) -> Callable[..., None]:
-        def send(sender: BulkSender, *args: Any) -> None:
+        def send(sender: kafka.Sender, *args: Any) -> None:
             nonlocal sent
             if sent == number:
                 sender.finish()
@@ -84,7 +83,7 @@ def test_after_any_kill_the_topic_has_every_record_in_order(
 
     for at in (0, 7, 29, 40, len(filed.rows) - 1):
         with monkeypatch.context() as patch:
-            patch.setattr(BulkSender, "send_as", killed_at(at))
+            patch.setattr(kafka.Sender, "send_as", killed_at(at))
             with pytest.raises(KeyboardInterrupt):
                 replay(filed, broker, to)
         assert sum(map(len, held(broker, to).values())) == at

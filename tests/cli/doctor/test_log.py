@@ -144,7 +144,7 @@ def test_a_record_with_any_timestamp_is_a_finding(folder: Path, broker: kafka.Co
     """Also of a year that no datetime has: microseconds that were taken for milliseconds."""
     topic = made(message_timestamp_after_max_ms=str(2**63 - 1), retention_ms="-1")
     write(folder, topic.name)
-    with kafka.sender(broker.address) as sender:
+    with kafka.Sender(broker.address) as sender:
         sender.send_as(topic.name, 0, kafka.Record(1_800_000_000_000_000, None, b"x"))
     assert wrong(folder, "timestamps", looks.FUTURE_RECORD).what.endswith("has a record with timestamp 9999-12-31T23:59:59+00:00")
     assert wrong(folder, "topics", looks.ANY_TIME).what.endswith(f"message.timestamp.after.max.ms is {2**63 - 1}")

@@ -35,7 +35,7 @@ def test_a_restart_keeps_topics_data_and_address(tmp_path: Path, monkeypatch: py
         assert start(settings) == first
         address = embedded.address(settings)
         kept = kafka.create(kafka.connect(address), ["kept"], settings)["kept"]
-        with kafka.sender(address) as sender:
+        with kafka.Sender(address) as sender:
             sender.send("kept", b"one")
         stop(settings)
         with pytest.raises(kafka.NoBroker, match="is not running; start it with `tandem up`"):

@@ -52,7 +52,7 @@ def transaction(broker: kafka.Connection, topic: kafka.Topic, number: int, *, co
 
 def test_each_record_has_every_column_as_it_was_sent(broker: kafka.Connection) -> None:
     topic = new_topic(broker)
-    with kafka.sender(broker.address) as sender:
+    with kafka.Sender(broker.address) as sender:
         for record in HARD:
             sender.send_as(topic.name, 1, record)
     with closing(reader(broker, [topic], {(topic.id, 1): 0}, RECORDS_SCHEMA.names)) as reading:

@@ -20,7 +20,6 @@ from tandem.infra.kafka import Appended, NotAppended, Outcome, Record
 from tandem.infra.kafka.kafka_python.client import configuration
 from tandem.infra.settings import Kafka, Settings
 from tests.frozen import frozen, own_broker
-from tests.infra.kafka.clients import Client
 from tests.infra.kafka.tools import Tools
 from tests.stack import add_partitions, consumed, delete_below, delete_topic, librdkafka, new_topic
 
@@ -41,9 +40,9 @@ def tools(broker: kafka.Connection) -> Tools:
     return Tools(broker.address)
 
 
-def test_every_valid_record_can_be_sent_and_read(broker: kafka.Connection, tools: Tools, client: Client) -> None:
+def test_every_valid_record_can_be_sent_and_read(broker: kafka.Connection, tools: Tools) -> None:
     topic = new_topic(broker)
-    with client.sender(broker.address) as sender:
+    with kafka.Sender(broker.address) as sender:
         for record in HARD:
             sender.send_as(topic.name, 1, record)
     assert (sender.acknowledged, sender.positions) == (len(HARD), {(topic.name, 1): len(HARD)})
@@ -70,10 +69,10 @@ def test_offsets_belong_to_the_described_topics(broker: kafka.Connection) -> Non
         assert ask(broker, [now]) == {(now.id, 0): 0}
 
 
-def test_a_broker_of_small_batches_gets_smaller_ones(broker: kafka.Connection, tools: Tools, client: Client) -> None:
+def test_a_broker_of_small_batches_gets_smaller_ones(broker: kafka.Connection, tools: Tools) -> None:
     topic = new_topic(broker, partitions=1)
     broker.admin.alter_configs([ConfigResource(ConfigResourceType.TOPIC, topic.name, {"max.message.bytes": "20000"})])
-    with client.sender(broker.address, most_bytes=20_000) as sender:
+    with kafka.Sender(broker.address, most_bytes=20_000) as sender:
         for number in range(300):
             sender.send(topic.name, b"%03d" % number + os.urandom(500), b"k")
     assert sender.acknowledged == 300
@@ -124,9 +123,9 @@ def test_offsets_equal_those_of_kafkas_tools_after_transactions_and_deletions(br
     producer.close()
 
 
-def test_a_recreated_topic_is_another_topic_with_its_own_offsets(broker: kafka.Connection, tools: Tools, client: Client) -> None:
+def test_a_recreated_topic_is_another_topic_with_its_own_offsets(broker: kafka.Connection, tools: Tools) -> None:
     topic = new_topic(broker)
-    with client.sender(broker.address) as sender:
+    with kafka.Sender(broker.address) as sender:
         for number in range(50):
             sender.send(topic.name, b"old", b"%d" % number)
         sender.finish()
@@ -134,17 +133,17 @@ def test_a_recreated_topic_is_another_topic_with_its_own_offsets(broker: kafka.C
         again = kafka.create(broker, [topic.name], Settings(kafka=Kafka(partitions=2)))[topic.name]
         assert again.id == tools.topic_id(topic.name) != topic.id
     assert kafka.ends(broker, [again]) == tools.ends(again) == {(again.id, 0): 0, (again.id, 1): 0}
-    with client.sender(broker.address) as sender:
+    with kafka.Sender(broker.address) as sender:
         sender.send(topic.name, b"new", b"k")
     assert [one.value for one in consumed(broker, again)] == [b"new"]
 
 
-def test_four_threads_poll_and_send_at_once(broker: kafka.Connection, client: Client) -> None:
+def test_four_threads_poll_and_send_at_once(broker: kafka.Connection) -> None:
     topic, wrong = new_topic(broker), list[BaseException]()
 
     def work(number: int) -> None:
         try:
-            with client.sender(broker.address) as sender:
+            with kafka.Sender(broker.address) as sender:
                 for count in range(200):
                     sender.send(topic.name, b"%d/%d" % (number, count), b"%d" % number)
                     if count % 20 == 0:
@@ -169,13 +168,13 @@ def open_files() -> int:
     return len(list(Path("/proc/self/fd").iterdir()))
 
 
-def reconnected(broker: kafka.Connection, client: Client, times: int, *, at_once: int) -> None:
+def reconnected(broker: kafka.Connection, times: int, *, at_once: int) -> None:
     topic = new_topic(broker)
 
     def once() -> None:
         connection = kafka.connect(broker.address)
         kafka.describe(connection, [topic.name])
-        with client.sender(broker.address) as sender:
+        with kafka.Sender(broker.address) as sender:
             sender.send(topic.name, b"x")
         kafka.records(connection, [topic], {(topic.id, 0): 0, (topic.id, 1): 0}, most=1)
         nowhere = kafka.Address("127.0.0.1:1", {}, 1)
@@ -198,8 +197,8 @@ def reconnected(broker: kafka.Connection, client: Client, times: int, *, at_once
 
 
 @pytest.mark.slow
-def test_reconnecting_leaves_no_thread_and_no_connection_behind(broker: kafka.Connection, client: Client) -> None:
-    reconnected(broker, client, 25, at_once=1)
+def test_reconnecting_leaves_no_thread_and_no_connection_behind(broker: kafka.Connection) -> None:
+    reconnected(broker, 25, at_once=1)
 
 
 def test_a_copy_of_a_connection_does_not_close_it(broker: kafka.Connection) -> None:
@@ -212,8 +211,8 @@ def test_a_copy_of_a_connection_does_not_close_it(broker: kafka.Connection) -> N
 
 @pytest.mark.slow
 @pytest.mark.timeout(1800)
-def test_reconnecting_a_thousand_times_leaves_nothing_behind(broker: kafka.Connection, client: Client) -> None:
-    reconnected(broker, client, 1000, at_once=8)
+def test_reconnecting_a_thousand_times_leaves_nothing_behind(broker: kafka.Connection) -> None:
+    reconnected(broker, 1000, at_once=8)
 
 
 @pytest.fixture
@@ -240,14 +239,12 @@ def test_a_request_to_a_paused_broker_times_out(own: tuple[kafka.Address, int]) 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("pause", [2, 45])
-def test_acknowledged_records_are_in_the_log_once_and_in_order(
-    own: tuple[kafka.Address, int], client: Client, pause: int
-) -> None:
+def test_acknowledged_records_are_in_the_log_once_and_in_order(own: tuple[kafka.Address, int], pause: int) -> None:
     """The broker is stopped in the middle of a feed, for less and for more than a record is waited for."""
     address, pid = own
     connection = kafka.connect(address)
     topic = kafka.create(connection, ["x"], Settings())["x"]
-    sender, sent, why = client.sender(address), 0, ""
+    sender, sent, why = kafka.Sender(address), 0, ""
     timer: threading.Timer | None = None
     try:
         while sent < 60_000:
@@ -289,11 +286,11 @@ def everything(connection: kafka.Connection, topic: kafka.Topic) -> dict[tuple[s
 
 
 @pytest.mark.slow
-def test_an_appender_continues_after_a_pause_and_reports_unknown_outcomes(own: tuple[kafka.Address, int], client: Client) -> None:
+def test_an_appender_continues_after_a_pause_and_reports_unknown_outcomes(own: tuple[kafka.Address, int]) -> None:
     address, pid = own
     connection = kafka.connect(address)
     topic = kafka.create(connection, ["x"], Settings())["x"]
-    appender = client.appender(address, seconds=5)
+    appender = kafka.Appender(address, seconds=5)
     told: dict[int, Outcome] = {}
 
     def append(number: int) -> None:
@@ -311,7 +308,7 @@ def test_an_appender_continues_after_a_pause_and_reports_unknown_outcomes(own: t
     while not isinstance(told.get(number - 1), Appended) and time.monotonic() < deadline:
         if appender.broken:
             appender.close()
-            appender = client.appender(address, seconds=5)
+            appender = kafka.Appender(address, seconds=5)
         append(number)
         number += 1
         time.sleep(0.2)

@@ -24,7 +24,6 @@ from tandem.infra.kafka import broker as embedded
 from tandem.infra.logs.files import bounds
 from tandem.infra.process import background
 from tandem.infra.settings import Kafka, Settings
-from tests.infra.kafka.clients import Client
 from tests.stack import consumed, environ, librdkafka, new_topic
 
 pytestmark = pytest.mark.broker
@@ -95,7 +94,7 @@ def logins(right: Mapping[str, str]) -> dict[str, Mapping[str, str]]:
 
 
 def refused(options: Mapping[str, str], bootstrap: str, topic: kafka.Topic) -> None:
-    """Ask and write with either client, in vain."""
+    """Ask and write, in vain."""
     with pytest.raises(kafka.NoBroker) as told:
         kafka.describe(kafka.connect(kafka.Address(bootstrap, options, 2)), [topic.name])
     assert options.get("sasl.password", "no password") not in str(told.value)
@@ -111,7 +110,7 @@ def refused(options: Mapping[str, str], bootstrap: str, topic: kafka.Topic) -> N
 
 
 def test_without_the_login_the_broker_refuses_everybody(broker: kafka.Connection) -> None:
-    """Neither at the port of clients nor at the controller's, with either client; nothing is read and nothing written."""
+    """Neither at the port of clients nor at the controller's; nothing is read and nothing written."""
     topic = new_topic(broker)
     ports = (broker.address.bootstrap, f"127.0.0.1:{controller(broker)}")
     tries = {(name, port): (options, port) for name, options in logins(broker.address.options).items() for port in ports}
@@ -169,13 +168,13 @@ def test_another_user_of_the_machine_can_neither_read_nor_connect(broker: kafka.
     assert found == {**dict.fromkeys(read, "PermissionError"), str(port): 0, str(controller(broker)): 0}
 
 
-def test_other_clients_log_in_with_the_files_of_the_state_folder(broker: kafka.Connection, client: Client) -> None:
+def test_other_clients_log_in_with_the_files_of_the_state_folder(broker: kafka.Connection) -> None:
     topic, folder = new_topic(broker, partitions=1), home(broker)
     told = dict(line.split("=", 1) for line in (folder / "librdkafka.properties").read_text().splitlines())
     assert told == librdkafka(broker)
     java = dict(line.split("=", 1) for line in (folder / "java.properties").read_text().splitlines())
     assert java == kafka.java_options(broker.address)
-    with client.sender(broker.address) as sender:
+    with kafka.Sender(broker.address) as sender:
         sender.send(topic.name, b"mine")
     assert [record.value for record in consumed(broker, topic)] == [b"mine"]
     assert broker.address.options["sasl.password"] not in repr(broker)
@@ -207,7 +206,7 @@ def test_the_log_of_an_older_broker_is_kept_and_closed(tmp_path: Path) -> None:
     with pytest.raises(kafka.NoBroker, match=r"without a login; restart it with `tandem down` and `tandem up`$"):
         embedded.address(settings)
     kept = kafka.create(kafka.connect(before), ["kept"], settings)["kept"]
-    with kafka.sender(before) as sender:
+    with kafka.Sender(before) as sender:
         sender.send("kept", b"one")
     background.stop(tmp_path, child.process, seconds=20)
     found = set[str]()

@@ -17,7 +17,6 @@ from tandem.infra import kafka
 from tandem.infra.folders import ROOT
 from tandem.infra.settings import Kafka, Settings
 from tandem.views.source.offset_ranges import Offsets
-from tests.infra.kafka.clients import Client
 from tests.stack import consumed, delete_topic, librdkafka, new_topic
 
 pytestmark = pytest.mark.broker
@@ -62,7 +61,7 @@ def test_a_topic_refuses_records_from_further_ahead(broker: kafka.Connection, ah
     assert configuration["message.timestamp.after.max.ms"] == written
 
     def send(stamp: datetime) -> None:
-        with kafka.sender(broker.address) as sender:
+        with kafka.Sender(broker.address) as sender:
             sender.send_as(name, 0, kafka.Record(int(stamp.timestamp() * 1000), None, b"x"))
 
     send(now - timedelta(days=4000))
@@ -72,9 +71,9 @@ def test_a_topic_refuses_records_from_further_ahead(broker: kafka.Connection, ah
             send(now + ahead + timedelta(seconds=60))
 
 
-def test_a_keys_hash_selects_one_partition_which_keeps_the_order(broker: kafka.Connection, client: Client) -> None:
+def test_a_keys_hash_selects_one_partition_which_keeps_the_order(broker: kafka.Connection) -> None:
     topic = new_topic(broker, partitions=3)
-    with client.sender(broker.address) as sender:
+    with kafka.Sender(broker.address) as sender:
         for number in range(300):
             sender.send(topic.name, b"%d" % number, b"key-%d" % (number % 20))
     found = consumed(broker, topic)
@@ -91,10 +90,10 @@ def test_a_recreated_topic_has_another_id(broker: kafka.Connection) -> None:
     assert kafka.create(broker, [topic.name], Settings())[topic.name].id != topic.id
 
 
-def test_sent_records_arrive_byte_for_byte_with_the_time_of_sending(broker: kafka.Connection, client: Client) -> None:
+def test_sent_records_arrive_byte_for_byte_with_the_time_of_sending(broker: kafka.Connection) -> None:
     topic, before = new_topic(broker, partitions=1), int(time.time() * 1000)
     values = [b"", b"\x00\xff\xfe", b"line\r", b"x" * 100_000]
-    with client.sender(broker.address) as sender:
+    with kafka.Sender(broker.address) as sender:
         for value in values:
             sender.send(topic.name, value, b"key")
         sender.send(topic.name, None)
@@ -130,9 +129,9 @@ def test_topics_keep_records_with_old_timestamps(broker: kafka.Connection) -> No
     assert (configuration["retention.ms"], configuration["message.timestamp.type"]) == ("-1", "CreateTime")
 
 
-def test_a_record_that_is_too_large_is_reported(broker: kafka.Connection, client: Client) -> None:
+def test_a_record_that_is_too_large_is_reported(broker: kafka.Connection) -> None:
     topic = new_topic(broker)
-    with client.sender(broker.address) as sender:
+    with kafka.Sender(broker.address) as sender:
         sender.send(topic.name, b"small")
         sender.finish()
         with pytest.raises(kafka.NotSent, match="too large; 1 were acknowledged"):

@@ -2,10 +2,8 @@
 
 import json
 from collections.abc import Iterator
-from pathlib import Path
 
 import pytest
-from confluent_kafka import Producer
 
 from examples.truth import murmur2
 from tandem.infra import kafka
@@ -15,7 +13,7 @@ from tandem.serving.client import Refused
 from tests.serving.http.sending import Log, ndjson, served
 from tests.serving.http.served import Asker, Served, serving
 from tests.serving.world import NOON, hit
-from tests.stack import librdkafka, shared_kafka
+from tests.stack import shared_kafka
 
 pytestmark = pytest.mark.broker
 
@@ -229,23 +227,3 @@ def test_the_client_sends_and_reads_what_it_wrote(server: Served, log: Log) -> N
         assert (refused.value.status, [one["reason"] for one in refused.value.records]) == (422, ["missing_field"])
         with pytest.raises(Refused, match="not as fresh as requested"):  # no speed layer counts it
             client.rows("of_keyed", min_position=again.min_position or "")
-
-
-def test_a_topic_partitioned_by_crc32_accepts_no_events(broker: kafka.Connection, tmp_path: Path) -> None:
-    """It is refused by name and with the way out; other topics take theirs."""
-    log = Log.made(broker, "crc32")
-    old = log.topics["hits"]
-    producer = Producer({**librdkafka(broker), "partitioner": "consistent_random"})
-    for number in range(30):
-        producer.produce(old.name, hit(f"/{number}", number), f"/{number}".encode())
-    assert producer.flush(20) == 0
-    with served(tmp_path, log, shared_kafka(broker.address)).asker() as asker:
-        for _ in range(2):
-            refused = asker.post("/sources/hits/events", **ndjson([hit("/a", 1)]))
-            assert refused.status_code == 503
-            detail = refused.json()["detail"]
-            assert f"topic '{old.name}' of source 'hits' was partitioned by CRC-32" in detail
-            assert "name a new topic in the source and feed it again" in detail
-            assert detail.endswith("; nothing is written")
-        assert asker.post("/sources/keyed/events", **ndjson([hit("/a", 1)])).status_code == 200
-    assert (len(log.records("hits")), len(log.records("keyed"))) == (30, 1)
