@@ -24,7 +24,7 @@ from tandem.infra.logs import telling
 from tandem.infra.process import background
 from tandem.ledger.delta.addresses import Tables
 from tandem.ledger.publish import publications
-from tandem.serving.access import earlier_tokens, tokens
+from tandem.serving.access import tokens
 from tandem.serving.access.oidc import provider
 from tandem.serving.access.rights import VERBS, Rights
 from tandem.serving.http import listener
@@ -74,7 +74,6 @@ def run(
         ):
             tables = Tables.of(settings)
             publications.latest(tables)  # a state of another format is refused before a journal is added to it
-            earlier_tokens.adopt(settings.folder, tables)
             if provider(settings.serving.oidc) is None and (first := first_token(settings.folder, tables)):
                 log.info("created the first token with all rights; its secret is only in this file", file=str(first))
 
@@ -127,7 +126,7 @@ def _now() -> datetime:
 def first_token(state: Path, tables: Tables) -> Path | None:
     """Create the first token, if these tables have never had one, and return the file of its secret; else None."""
     now = _now()
-    if tokens.ever(tables) or earlier_tokens.file_of(state).exists():
+    if tokens.ever(tables):
         return None
     _, secret = tokens.create(
         tables, _FIRST, Rights.of(may=VERBS), expires=now + timedelta(days=_FIRST_DAYS), now=now, random=secrets.token_bytes

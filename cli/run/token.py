@@ -11,7 +11,6 @@ from tandem.cli.command.text_tables import listing
 from tandem.ledger.delta.addresses import Tables
 from tandem.ledger.publish import publications
 from tandem.serving.access import tokens
-from tandem.serving.access.earlier_tokens import adopt
 from tandem.serving.access.rights import Rights
 from tandem.serving.access.tokens import Token
 from tandem.views.errors import TandemError, listed
@@ -46,7 +45,6 @@ def run(
     settings, now = call.settings(), datetime.now(UTC)
     tables = Tables.of(settings)
     publications.latest(tables)  # a state of another format is refused before a journal is added to it
-    adopt(settings.folder, tables)
     if what == "list":
         if name is not None or may or view or row:
             raise TandemError("`tandem token list` lists all tokens; it does not accept NAME, --may, --view or --row")

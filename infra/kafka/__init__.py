@@ -2,7 +2,7 @@
 
 kafka-python is the client of requests (`requests`): topics, offsets, configurations, logins, and samples of single records.
 librdkafka carries records: `sending` appends all, one or many, and `bulk_reader` reads for the hot tail. A record of 200 bytes
-takes librdkafka 2.6 µs of CPU to send and 1.9 to read, kafka-python 16 to 22 and 5.4; one that is appended alone 0.6 and 2.5 ms.
+takes librdkafka 2.6 µs of CPU to send and 1.9 to read, kafka-python 16 to 22 and 5.4; a lone append 0.6 and 2.5 ms.
 """
 
 from importlib import import_module

@@ -30,14 +30,9 @@ def home(settings: Settings) -> Path:
 def address(settings: Settings, bootstrap: str) -> kafka.Address:
     """The address and login of the embedded broker since its last start.
 
-    Raises NoBroker if an older version started it without a login, and BrokerRefused if the password's file has changed since.
+    Raises BrokerRefused if the password's file has changed since.
     """
     password = _password(settings)
-    if password is None and MECHANISM not in _started_with(settings):
-        raise kafka.NoBroker(
-            f"an older version started the broker of {settings.folder} without a login; restart it with `tandem down` and "
-            "`tandem up`"
-        )
     if found := fault(settings):
         raise kafka.BrokerRefused(f"{found}; restart the broker with `tandem down` and `tandem up`")
     assert password is not None

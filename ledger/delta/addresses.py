@@ -10,6 +10,7 @@ from tandem.infra.settings import Settings
 from tandem.infra.storage.mounts import network_file_system
 from tandem.infra.storage.resolve import is_local, storage_at
 from tandem.infra.storage.storage import Storage
+from tandem.ledger.delta import state_format
 from tandem.ledger.delta.fence import Held, Unclaimed
 from tandem.views.errors import TandemError
 
@@ -47,14 +48,15 @@ class Tables:
     def of(cls, settings: Settings) -> "Tables":
         """The tables of a project: in `storage.root`, else in `tables` of the state folder.
 
-        Earlier versions stored tables in the state folder itself; existing ones stay there. The lock files of tables on an object
-        store are in the state folder. Raises TandemError for a root on a network file system, unless `storage.network` declares
-        that locks work there.
+        The lock files of tables on an object store are in the state folder. Raises TandemError for a root on a network file
+        system, unless `storage.network` declares that locks work there, and OtherStateFormat for a state folder that has tables
+        itself.
         """
         if not is_local(settings.storage.root):
             return cls(settings.storage.root, settings.storage.options, str(settings.folder / _LOCKS))
-        earlier = (settings.folder / _CONTROL).is_dir()
-        root = settings.storage.root or str(settings.folder if earlier else settings.folder / _FOLDER)
+        root = settings.storage.root or str(settings.folder / _FOLDER)
+        if not settings.storage.root and (settings.folder / _CONTROL).is_dir():
+            state_format.refuse(str(settings.folder))
         if settings.storage.network == "refuse" and (kind := network_file_system(Path(root))):
             raise TandemError(
                 f"{root} is on a network file system ({kind}), where locks may not exclude other hosts; set `storage.root` to a "

@@ -5,11 +5,11 @@ no command reads or writes a state of another format. The records of the log out
 """
 
 import re
-from typing import Final
+from typing import Final, NoReturn
 
 from tandem.views.errors import TandemError
 
-FORMAT: Final = 3
+FORMAT: Final = 4
 """The format that this version reads and writes. States of before the first marker have none."""
 
 DESCRIPTION: Final = f"Tandem state format {FORMAT}"
@@ -23,10 +23,13 @@ class OtherStateFormat(TandemError):
 
 def check(root: str, description: str | None) -> None:
     """Raises OtherStateFormat if a journal below `root` has another description than this version's."""
-    if description == DESCRIPTION:
-        return
-    match = _DESCRIPTION.fullmatch(description or "")
-    found = f"format {match[1]}" if match else "no format number"
+    if description != DESCRIPTION:
+        match = _DESCRIPTION.fullmatch(description or "")
+        refuse(root, f"format {match[1]}" if match else "no format number")
+
+
+def refuse(root: str, found: str = "no format number") -> NoReturn:
+    """Raises OtherStateFormat: the state in `root` has what was `found`."""
     raise OtherStateFormat(
         f"the state in {root} has {found}, and this version of Tandem needs format {FORMAT}: with the version that wrote it "
         "run `tandem archive` and `tandem export --all DIR`, then set `state` to another folder and run `tandem import DIR`; "

@@ -3,8 +3,8 @@
 Two events are duplicates only if their hashes are equal (`batch/fold/duplicates.py`). The task that decodes events has their
 identities at hand, so it writes the hashes once: a search then reads eight bytes an event, and no identity.
 
-The table's schema lacks the column, so readers of the table do not see it, and files without it stay valid: those of an earlier
-release of Tandem or DuckDB, or of a source whose identity has changed since. Of these files a job of Spark reads the identity.
+The table's schema lacks the column, so readers of the table do not see it, and files without it stay valid: those written with
+another version of DuckDB, or before the source's identity was changed. Of these files a job of Spark reads the identity.
 """
 
 import hashlib

@@ -64,7 +64,7 @@ class Counts:
 
     @classmethod
     def from_json(cls, document: Mapping[str, Any]) -> "Counts":
-        """Inverse of `to_json`; a count that the document lacks is 0."""
+        """Inverse of `to_json`."""
         return cls(**document)
 
 

@@ -104,16 +104,6 @@ def create(
     return token, shown
 
 
-def add(tables: Tables, token: Token) -> bool:
-    """Add a token whose secret exists; returns False if the journal ever had it, or another token has its name."""
-
-    def row(snapshot: Snapshot) -> Row | None:
-        had = any(one["sha256"] == token.digest for one in snapshot.rows())
-        return None if had or any(one.name == token.name for one in _tokens(snapshot)) else _created(token)
-
-    return _journal(tables).add(row) is not None
-
-
 def revoke(tables: Tables, name: str, *, now: datetime) -> Token:
     """Revoke a token, so that no later request is accepted with it. Raises TokenError if no token has this name."""
     found: list[Token] = []

@@ -303,13 +303,6 @@ def answered(commits: Sequence[Commit]) -> dict[datetime, tuple[int, str]]:
     return {row["window_start"]: (row["n"], row["window_state"]) for row in rows}
 
 
-def test_a_commit_of_an_earlier_version_has_no_events_ahead() -> None:
-    """Rows that an earlier version wrote lack the number."""
-    before = Counts(events=3, late=1).to_json()
-    del before["ahead"]
-    assert plus(Counts.from_json(before), Counts(ahead=2)) == Counts(events=3, late=1, ahead=2)
-
-
 def test_clocks_do_not_change_states() -> None:
     """What is ahead counts in every number: states do not depend on timestamps."""
     log = [[Told(number, NOW + timedelta(days=400 * (number % 2)), stamp) for number in range(4)] for stamp in (NOW, EPOCH)]

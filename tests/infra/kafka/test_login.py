@@ -13,18 +13,12 @@ from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
 
-import msgspec
 import pytest
 from confluent_kafka import KafkaException, Producer
 from confluent_kafka.admin import AdminClient
 
 from tandem.infra import kafka
-from tandem.infra.java import java_home
-from tandem.infra.kafka import broker as embedded
-from tandem.infra.logs.files import bounds
-from tandem.infra.process import background
-from tandem.infra.settings import Kafka, Settings
-from tests.stack import consumed, environ, librdkafka, new_topic
+from tests.stack import consumed, librdkafka, new_topic
 
 pytestmark = pytest.mark.broker
 
@@ -178,51 +172,3 @@ def test_other_clients_log_in_with_the_files_of_the_state_folder(broker: kafka.C
         sender.send(topic.name, b"mine")
     assert [record.value for record in consumed(broker, topic)] == [b"mine"]
     assert broker.address.options["sasl.password"] not in repr(broker)
-
-
-@pytest.mark.slow
-def test_the_log_of_an_older_broker_is_kept_and_closed(tmp_path: Path) -> None:
-    """Its storage knows no login; the next start records one, also after the password's file was lost."""
-    settings = Settings(state=str(tmp_path), kafka=Kafka(memory="256m", timeout_s=20))
-    folder = tmp_path / "broker"
-    folder.mkdir()
-    ports = embedded._choose_ports(settings)
-    (folder / "ports.json").write_bytes(msgspec.json.encode(ports))
-    (folder / "server.properties").write_text(OPEN.format(port=ports.port, controller=ports.controller, data=folder / "data"))
-    (folder / "log4j2.properties").write_text("rootLogger.level = off\n")
-    run = embedded._java(settings, java_home.find(environ()), folder, environ())
-    embedded._format(run, folder / "server.properties")
-    command = [*run, "kafka.Kafka", str(folder / "server.properties")]
-    before = kafka.Address(f"127.0.0.1:{ports.port}", {}, 20)
-
-    def answers() -> bool | None:
-        with suppress(kafka.NoBroker):
-            return kafka.describe(kafka.connect(before), ["x"]) == {}
-        return None
-
-    with background.starting(tmp_path):
-        child = background.spawn(tmp_path, embedded.NAME, command, environ=environ(), folder=folder, bounds=bounds(settings.logs))
-        background.wait(child, answers, seconds=120)
-    with pytest.raises(kafka.NoBroker, match=r"without a login; restart it with `tandem down` and `tandem up`$"):
-        embedded.address(settings)
-    kept = kafka.create(kafka.connect(before), ["kept"], settings)["kept"]
-    with kafka.Sender(before) as sender:
-        sender.send("kept", b"one")
-    background.stop(tmp_path, child.process, seconds=20)
-    found = set[str]()
-    for _ in range(2):
-        with background.starting(tmp_path):
-            process = embedded.start(settings, environ=environ())
-        try:
-            address = embedded.address(settings)
-            assert address.bootstrap == before.bootstrap
-            connection = kafka.connect(address)
-            assert kafka.describe(connection, ["kept"]) == {"kept": kept}
-            assert sum(kafka.ends(connection, [kept]).values()) == 1
-            with pytest.raises(kafka.NoBroker):
-                kafka.connect(replace(before, timeout_s=2))
-            found.add(address.options["sasl.password"])
-        finally:
-            background.stop(tmp_path, process, seconds=20)
-        (folder / "password").unlink()
-    assert len(found) == 2

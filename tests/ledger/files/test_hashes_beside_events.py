@@ -112,7 +112,7 @@ def files_of(table: DeltaTable) -> list[Written]:
 
 @pytest.mark.parametrize("lacking", [False, True])
 def test_compaction_keeps_the_hashes_that_all_files_have(tmp_path: Path, work: Decoding, lacking: bool) -> None:  # noqa: FBT001
-    """Of files from an earlier release, which have none, the rows stay, and the hashes are computed when they are needed."""
+    """Of files that have none, the rows stay, and the hashes are computed when they are needed."""
     tables, address = Tables(str(tmp_path)), work.events.address
     handle = delta_commits.make_table(tables, address, events_schema(SOURCE), bounded=decode.bounded(SOURCE))
     files = [*decoded(work, 0, 10), *decoded(work, 10, 20)]

@@ -5,7 +5,6 @@ import shutil
 import subprocess
 import sys
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import replace
 from datetime import timedelta
 from itertools import count
 from pathlib import Path
@@ -253,18 +252,6 @@ def test_a_name_is_1_to_64_printable_ascii_characters(tables: Tables, name: str,
     else:
         with pytest.raises(TokenError, match="expected 1 to 64 printable ASCII characters"):
             made(tables, name)
-
-
-def test_a_secret_is_added_once_and_never_again_after_it_was_revoked(tables: Tables) -> None:
-    token = tokens.Token("page", tokens.digest("tandem_x"), READ, NOON, LATER)
-    assert tokens.add(tables, token)
-    assert not tokens.add(tables, token)
-    assert not tokens.add(tables, replace(token, name="other")), "its secret is known"
-    assert not tokens.add(tables, replace(token, digest=tokens.digest("tandem_y"))), "its name is in use"
-    tokens.revoke(tables, "page", now=NOON)
-    assert not tokens.add(tables, token)
-    assert Tokens(tables).whose("tandem_x", now=NOON) is None
-    assert tokens.add(tables, replace(token, digest=tokens.digest("tandem_y")))
 
 
 def test_concurrent_processes_lose_no_change(tables: Tables) -> None:
