@@ -17,11 +17,11 @@ from dataclasses import dataclass, replace
 
 import pyarrow as pa
 
+from tandem.ledger.hot.chain import HotCommits, counting
 from tandem.ledger.log.positions import Position
 from tandem.ledger.publish import publications
 from tandem.ledger.publish.batch_parts import BatchView
 from tandem.ledger.realtime.follower import Follower
-from tandem.ledger.realtime.hot_chain import HotCommits, counting
 from tandem.serving.memory.cached_view import CachedView, Origin, OutgrowsMemory, followed, without_hot
 from tandem.serving.memory.differences import differences
 from tandem.serving.memory.store import InMemory, Pinned, Store

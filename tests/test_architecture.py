@@ -120,6 +120,7 @@ def test_one_constructor_creates_tables_from_settings() -> None:
 FILES_OF_THEIR_OWN = {
     "ledger/delta/addresses.py": "the root of the tables as an absolute path",
     "ledger/delta/locks.py": "files whose locks the operating system keeps",
+    "ledger/hot/report.py": "a file of the state folder, the process id",
     "ledger/log/manifest.py": "an export, a folder of the user's",
     "batch/runtime/session.py": "the path of a lock",
     "batch/runtime/table_locks.py": "the process id, the path of a lock",
@@ -127,6 +128,7 @@ FILES_OF_THEIR_OWN = {
     "batch/transfer/import_archive.py": "an export",
     "speed/hot/__main__.py": "the project's folder, its standard output",
     "speed/hot/demand.py": "a pipe from the server",
+    "speed/hot/process.py": "the project's folder, the process id",
     "speed/process/checkpoints.py": "Spark's checkpoints",
     "speed/process/speed_layer.py": "Spark's checkpoints, the process id",
     "speed/report/progress.py": "a file of the state folder",

@@ -7,9 +7,9 @@ from typing import Final
 from tandem.cli.doctor.check import Check, Finding, Problem, ok
 from tandem.cli.doctor.subject import Subject
 from tandem.ledger.delta.watched_table import POLL_REQUESTS, SELDOM_S
+from tandem.ledger.hot.chain import LOOK_S
 from tandem.ledger.publish import publications
-from tandem.ledger.realtime.hot_chain import LOOK_S
-from tandem.serving.status import hot_tails
+from tandem.speed.hot.process import why_not
 
 _DAY_MS: Final = 86_400_000
 _MANY: Final = 5_000_000
@@ -32,7 +32,7 @@ def _polling(subject: Subject) -> Iterator[Finding]:
     live = publications.latest(tables)
     sources = len(subject.sources if live is None else live.cuts)
     followed, beside = _JOURNALS + sources, 2 * sources  # a hot tail follows the publications and its realtime table
-    hot = hot_tails.why_not(subject.settings) is None
+    hot = why_not(subject.settings) is None
 
     def a_day(every: int) -> int:
         """Requests, at most: hot commits may make the server poll twice in its time."""

@@ -23,6 +23,7 @@ from tandem.infra.files import private_files
 from tandem.infra.logs import telling
 from tandem.infra.process import background
 from tandem.ledger.delta.addresses import Tables
+from tandem.ledger.hot.feed import HotFeed
 from tandem.ledger.publish import publications
 from tandem.serving.access import tokens
 from tandem.serving.access.oidc import provider
@@ -32,9 +33,7 @@ from tandem.serving.http.app import application
 from tandem.serving.http.composition import of_project
 from tandem.serving.http.listener import CannotServe, Tls
 from tandem.serving.http.operations.command import Tandem
-from tandem.serving.memory.hot_feed import HotFeed
-from tandem.serving.memory.hot_process import HotProcess
-from tandem.serving.status import hot_tails
+from tandem.speed.hot.process import HotProcess, why_not
 
 _FIRST = "first"
 _FIRST_DAYS = 365
@@ -86,7 +85,7 @@ def run(
                     sys.stdout.write(json.dumps({"address": address, "pid": os.getpid()}) + "\n")
                     sys.stdout.flush()
 
-            if (why := hot_tails.why_not(settings)) is not None:
+            if (why := why_not(settings)) is not None:
                 log.info("answers come from commits alone", reason=why)
             feed = HotFeed(time.monotonic) if why is None else None
             server = of_project(

@@ -12,6 +12,7 @@ from tandem.cli.command.text_tables import aligned
 from tandem.cli.run import part_processes
 from tandem.infra.settings import Settings
 from tandem.ledger.delta.addresses import Tables
+from tandem.ledger.hot.report import HotTailState, hot_tails
 from tandem.ledger.log.counts import NOTHING, Counts, plus
 from tandem.ledger.log.positions import LOG_START
 from tandem.ledger.publish import publications, releases
@@ -20,7 +21,6 @@ from tandem.serving.read.reader import Reader
 from tandem.serving.read.snapshot import Snapshot, Tail, provenance_of
 from tandem.serving.read.snapshot_follower import UNPUBLISHED
 from tandem.serving.status.gaps import gap_document
-from tandem.serving.status.hot_tails import HotTailState, hot_tails
 from tandem.serving.status.log_ends import LogEnd, log_ends
 from tandem.serving.status.part_signs import part_states
 from tandem.serving.status.part_state import BROKER, PartState

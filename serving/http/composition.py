@@ -12,6 +12,7 @@ from tandem.infra.logs.telling import Lines
 from tandem.infra.settings import Settings
 from tandem.infra.settings import secrets as secrets_of
 from tandem.ledger.delta.addresses import Tables
+from tandem.ledger.hot.feed import HotFeed
 from tandem.serving.access.authentication import Identities
 from tandem.serving.access.fair_pool import FairPool
 from tandem.serving.access.invalid_tokens import Failures
@@ -36,7 +37,6 @@ from tandem.serving.http.operations.redecode import Redecode
 from tandem.serving.http.operations.runs import Runs
 from tandem.serving.http.requests.server import Server
 from tandem.serving.ingest.gateway import Gateway
-from tandem.serving.memory.hot_feed import HotFeed
 from tandem.serving.memory.store import Store
 from tandem.serving.sql.limits import Limits as Bounds
 from tandem.serving.status.ttl_cache import TtlCache

@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, generate_latest
 from prometheus_client.exposition import CONTENT_TYPE_LATEST as CONTENT_TYPE
 
-from tandem.ledger.realtime.hot_messages import HotStatus
+from tandem.ledger.hot.messages import HotStatus
 from tandem.serving.ingest.figures import Figures
 from tandem.serving.status.part_state import STATES, PartState
 

@@ -9,11 +9,11 @@ import pyarrow as pa
 
 from tandem.ledger.delta.addresses import Tables
 from tandem.ledger.delta.errors import unreadable
+from tandem.ledger.hot.chain import HotCommits, continued
 from tandem.ledger.log.positions import Position
 from tandem.ledger.publish.batch_parts import BatchView, Part, files_of
 from tandem.ledger.publish.live_states import still_live
 from tandem.ledger.realtime.commits import Commit
-from tandem.ledger.realtime.hot_chain import HotCommits, continued
 from tandem.serving.memory.layout import Layout
 from tandem.serving.memory.stack import Stack, extended
 from tandem.serving.read.batch_states import row_groups

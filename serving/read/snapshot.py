@@ -6,12 +6,12 @@ from dataclasses import dataclass, field, replace
 from datetime import datetime
 from itertools import takewhile
 
+from tandem.ledger.hot.chain import HotCommits, continuing
 from tandem.ledger.log.counts import NOTHING, Counts, plus
 from tandem.ledger.log.gaps import Gap, touching
 from tandem.ledger.log.positions import LOG_START, Position
 from tandem.ledger.publish.publications import Publication
 from tandem.ledger.realtime.commits import Commit
-from tandem.ledger.realtime.hot_chain import HotCommits, continuing
 from tandem.ledger.realtime.tiling import boundary, chain
 from tandem.serving.read.provenance import Layer, Provenance
 from tandem.views import exactness

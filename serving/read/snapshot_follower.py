@@ -5,13 +5,13 @@ from dataclasses import dataclass, field, replace
 from typing import Final, Protocol
 
 from tandem.ledger.delta.addresses import Tables
+from tandem.ledger.hot.chain import HotCommits
 from tandem.ledger.log import gaps
 from tandem.ledger.log.positions import LOG_START, Position, upper
 from tandem.ledger.publish import publications
 from tandem.ledger.publish.publications import Publication
 from tandem.ledger.realtime.commits import Commit
 from tandem.ledger.realtime.follower import Follower
-from tandem.ledger.realtime.hot_chain import HotCommits
 from tandem.serving.read.outcome import Failed
 from tandem.serving.read.snapshot import Snapshot, Tail, tail
 from tandem.views.errors import TandemError

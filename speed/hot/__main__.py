@@ -1,6 +1,6 @@
 """The process of hot tails: `python -m tandem.speed.hot PROJECT`, which `tandem serve` starts, and which ends with it.
 
-It writes messages (ledger/realtime/hot_messages.py) to its standard output, and sentences about its work to standard error.
+It writes messages (ledger/hot/messages.py) to its standard output, and sentences about its work to standard error.
 """
 
 import os
@@ -22,13 +22,13 @@ import msgspec
 from tandem.infra import kafka, settings
 from tandem.infra.kafka import broker
 from tandem.infra.kafka.bulk_reader import LogMoved
-from tandem.infra.process.hot_report import HotReporter, HotSource
 from tandem.infra.settings import Settings
 from tandem.ledger.delta.addresses import Tables
+from tandem.ledger.hot.messages import HotMessage, HotStatus, aside, message_of, write
+from tandem.ledger.hot.report import HotReporter, HotSource
 from tandem.ledger.log.positions import distance
 from tandem.ledger.publish import publications, releases
 from tandem.ledger.publish.releases import Release
-from tandem.ledger.realtime.hot_messages import HotMessage, HotStatus, aside, message_of, write
 from tandem.speed.hot.demand import Demand
 from tandem.speed.hot.follow import Ended, HotFollower, OtherRelease, RecordsLost
 from tandem.views.errors import TandemError

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from typing import Final
 
 LATELY_S: Final = 2.0
-"""Seconds for which a question counts; a server reports further ones more often (`serving/memory/hot_feed.py`)."""
+"""Seconds for which a question counts; a server reports further ones more often (`ledger/hot/feed.py`)."""
 _AT_ONCE: Final = 64
 
 

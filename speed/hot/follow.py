@@ -16,6 +16,8 @@ from tandem.infra.settings import Settings
 from tandem.ledger.delta.addresses import Tables
 from tandem.ledger.delta.errors import Unreadable
 from tandem.ledger.delta.watched_table import SELDOM_S
+from tandem.ledger.hot.chain import LOOK_S, HotChange
+from tandem.ledger.hot.messages import HotMessage, HotStatus, message_of
 from tandem.ledger.log import archive_runs
 from tandem.ledger.log.counts import plus
 from tandem.ledger.log.positions import Position, upper
@@ -24,8 +26,6 @@ from tandem.ledger.publish.publications import Publication
 from tandem.ledger.publish.releases import Release
 from tandem.ledger.realtime.commits import Commit
 from tandem.ledger.realtime.follower import Follower
-from tandem.ledger.realtime.hot_chain import LOOK_S, HotChange
-from tandem.ledger.realtime.hot_messages import HotMessage, HotStatus, message_of
 from tandem.ledger.realtime.tiling import chain
 from tandem.speed.dedup.dedup_window import DedupWindow
 from tandem.speed.dedup.identities import identified, identities, values

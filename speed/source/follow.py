@@ -14,11 +14,11 @@ from pyspark.sql.streaming.query import StreamingQuery
 
 from tandem.infra import kafka
 from tandem.infra.lineage.runs import Reporter
-from tandem.infra.process import hot_report
 from tandem.infra.settings import Settings
 from tandem.infra.spark.errors import broker_away, sentence, worded
 from tandem.infra.spark.kafka_source import kafka_options
 from tandem.ledger.delta.addresses import Tables
+from tandem.ledger.hot.report import healthy, pause
 from tandem.ledger.log import archive_runs
 from tandem.ledger.log.fetch_checks import LogChanged
 from tandem.ledger.log.positions import Position, distance, ranges
@@ -35,7 +35,6 @@ from tandem.speed.micro_batch.task import Task
 from tandem.speed.report import progress
 from tandem.speed.source import record_frames
 from tandem.speed.source.counted_at import counted
-from tandem.speed.source.hot_pause import pause
 from tandem.speed.source.kafka_log import Log
 from tandem.speed.source.query import Query
 from tandem.speed.source.restore_identities import seen, unseen
@@ -193,7 +192,7 @@ class Follow:
         around, longest = self.around, self.around.settings.speed.hot_trigger_ms / 1000
         if longest and distance(start, self.tail.writer.end) < self._most:
             number, name = self.release.number, self.source.name
-            pause(longest, healthy=lambda: hot_report.healthy(around.settings.folder, number, name), ended=self._ended)
+            pause(longest, healthy=lambda: healthy(around.settings.folder, number, name), ended=self._ended)
 
     def _committed(self) -> None:
         self.around.recorder.heart.looked(self.release.number, self.source.name)

@@ -753,7 +753,7 @@ def _vacuum(tables: Tables, address: str, settings: Settings) -> Freed:
     Mutant(
         "hot-beside-its-commits",
         "at the hand-over a reader counts commits and the hot commits of the same range",
-        "ledger/realtime/hot_chain.py",
+        "ledger/hot/chain.py",
         "            return tuple(committed[:number])",
         "            return tuple(committed)",
         HOT,
@@ -820,7 +820,7 @@ def _vacuum(tables: Tables, address: str, settings: Settings) -> Freed:
     Mutant(
         "hot-behind-commits",
         "hot commits that end below the commits on a partition take their place, so answers step back",
-        "ledger/realtime/hot_chain.py",
+        "ledger/hot/chain.py",
         "    if not end.at_or_below(hot[-1].end):",
         "    if not hot[0].start.at_or_below(end):",
         HOT,
@@ -828,7 +828,7 @@ def _vacuum(tables: Tables, address: str, settings: Settings) -> Freed:
     Mutant(
         "hot-of-another-release",
         "hot commits of a release that is not live continue the realtime table of the live one",
-        "serving/memory/hot_feed.py",
+        "ledger/hot/feed.py",
         "        return self._commits.get((release, source), ())",
         "        return next((found for (_, name), found in self._commits.items() if name == source), ())",
         "tests/serving/memory/test_answers_of_hot_commits.py::test_hot_commits_of_another_release_are_not_counted",
@@ -836,7 +836,7 @@ def _vacuum(tables: Tables, address: str, settings: Settings) -> Freed:
     Mutant(
         "hot-of-a-deleted-topic",
         "answers keep hot records of a topic that was created again",
-        "serving/memory/hot_feed.py",
+        "ledger/hot/feed.py",
         "                    self.losses += 1",
         "                    pass",
         "tests/serving/memory/test_answers_of_hot_commits.py::test_records_that_the_log_may_have_lost_leave_answers_at_once",

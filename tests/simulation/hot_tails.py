@@ -19,10 +19,10 @@ from tandem.infra import kafka
 from tandem.infra.kafka.bulk_reader import LogMoved, Read
 from tandem.infra.settings import Serving, Speed
 from tandem.ledger.delta.errors import Unreadable
+from tandem.ledger.hot.feed import HotFeed
+from tandem.ledger.hot.messages import HotStatus, aside
 from tandem.ledger.log.positions import LOG_START, Position
 from tandem.ledger.publish import publications, releases
-from tandem.ledger.realtime.hot_messages import HotStatus, aside
-from tandem.serving.memory.hot_feed import HotFeed
 from tandem.serving.read.snapshot import Snapshot, Tail
 from tandem.serving.read.snapshot_follower import HOLD_S, UNPUBLISHED, SnapshotFollower
 from tandem.speed.dedup.dedup_window import DedupWindow

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from typing import Final, TypeVar
 
 from tandem.ledger.delta.watched_table import SELDOM_S
-from tandem.ledger.realtime.hot_chain import LOOK_S
+from tandem.ledger.hot.chain import LOOK_S
 from tandem.serving.access.fair_pool import FairPool
 from tandem.serving.http.answers.cache import AnswerCache
 from tandem.serving.memory.store import Pinned

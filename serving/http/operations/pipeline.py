@@ -7,10 +7,10 @@ from typing import Final
 
 from tandem.infra.settings import Settings
 from tandem.ledger.delta.addresses import Tables
+from tandem.ledger.hot.report import HotTailState, hot_tails
 from tandem.ledger.log.retention import UntilLoss
 from tandem.ledger.publish import releases
 from tandem.ledger.publish.publications import Publication
-from tandem.serving.status.hot_tails import HotTailState, hot_tails
 from tandem.serving.status.log_ends import LogEnd, log_ends
 from tandem.serving.status.positions import Archived, archived
 from tandem.serving.status.retention import unarchived

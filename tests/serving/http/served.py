@@ -15,6 +15,7 @@ import msgspec
 import structlog
 
 from tandem.infra.settings import Kafka, Serving, Settings
+from tandem.ledger.hot.feed import HotFeed
 from tandem.serving.access import tokens
 from tandem.serving.access.rights import VERBS, Rights
 from tandem.serving.http import listener
@@ -22,7 +23,6 @@ from tandem.serving.http.app import application
 from tandem.serving.http.composition import of_project
 from tandem.serving.http.listener import Tls
 from tandem.serving.http.operations.command import Tandem
-from tandem.serving.memory.hot_feed import HotFeed
 from tests.serving.world import NOON, World
 from tests.stack import PYTHONPATH
 

@@ -10,16 +10,16 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from tandem.ledger.hot.chain import HotChange, HotCommits, continued
+from tandem.ledger.hot.feed import HotFeed
+from tandem.ledger.hot.messages import HotStatus, message_of
 from tandem.ledger.log.positions import LOG_START, Position, upper
 from tandem.ledger.publish.batch_parts import BatchView
 from tandem.ledger.publish.publications import Publication
 from tandem.ledger.realtime.commits import Commit
-from tandem.ledger.realtime.hot_chain import HotChange, HotCommits, continued
-from tandem.ledger.realtime.hot_messages import HotStatus, message_of
 from tandem.serving.changes import Token, watch
 from tandem.serving.connection import Connection
 from tandem.serving.memory.cached_view import CachedView
-from tandem.serving.memory.hot_feed import HotFeed
 from tandem.serving.memory.store import Store
 from tandem.serving.read.outcome import Absent, Value
 from tandem.serving.read.selection import ALWAYS, select

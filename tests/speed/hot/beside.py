@@ -9,12 +9,12 @@ import pytest
 
 from tandem.infra import kafka
 from tandem.infra.settings import Settings, Speed
+from tandem.ledger.hot.chain import HotCommits
+from tandem.ledger.hot.feed import HotFeed
 from tandem.ledger.log.positions import Position
 from tandem.ledger.publish import publications, releases
 from tandem.ledger.realtime.commits import Commit
-from tandem.ledger.realtime.hot_chain import HotCommits
 from tandem.serving.connection import Connection
-from tandem.serving.memory.hot_feed import HotFeed
 from tandem.serving.memory.store import Store
 from tandem.speed.hot.follow import HotFollower
 from tandem.views.project.project import load_files

@@ -18,11 +18,11 @@ from tandem.infra import folders, kafka
 from tandem.infra.kafka import broker as embedded
 from tandem.infra.settings import Kafka, Settings
 from tandem.ledger.delta.addresses import Tables
+from tandem.ledger.hot.feed import HotFeed
 from tandem.ledger.log.positions import Position
 from tandem.serving.connection import Connection
-from tandem.serving.memory.hot_feed import HotFeed
-from tandem.serving.memory.hot_process import HotProcess
 from tandem.serving.memory.store import Store
+from tandem.speed.hot.process import HotProcess
 from tandem.views.project.project import load_files
 from tests.serving.http.routes.test_the_broker_goes_away import Broker
 from tests.speed.sales import (

@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from tandem.infra.process.hot_report import HotSource
+from tandem.ledger.hot.report import HotSource
 from tandem.ledger.log.positions import Position
 from tandem.speed.hot import heavy_views
 from tandem.speed.hot.heavy_views import AGAIN_S, LATE_S, HeavyViews

@@ -11,10 +11,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from tandem.ledger.hot.chain import HotChange, HotCommits, changed, decoded, encoded
 from tandem.ledger.log.counts import plus
 from tandem.ledger.log.positions import LOG_START, Position, ranges
 from tandem.ledger.realtime.commits import Commit
-from tandem.ledger.realtime.hot_chain import HotChange, HotCommits, changed, decoded, encoded
 from tandem.serving.read.snapshot import Tail
 from tandem.speed.dedup.dedup_window import DedupWindow
 from tandem.speed.dedup.identities import identified, identities, values

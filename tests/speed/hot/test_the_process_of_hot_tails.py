@@ -15,12 +15,11 @@ import pytest
 from tandem.infra import kafka
 from tandem.infra.kafka import broker as embedded
 from tandem.infra.kafka.bulk_reader import LogMoved, Read
-from tandem.infra.process import hot_report
-from tandem.infra.process.hot_report import HotReporter
 from tandem.ledger.delta.errors import Unreadable
+from tandem.ledger.hot import report as reports
+from tandem.ledger.hot.messages import HotMessage, read
+from tandem.ledger.hot.report import HotReporter, hot_tails
 from tandem.ledger.realtime.commits import Commit
-from tandem.ledger.realtime.hot_messages import HotMessage, read
-from tandem.serving.status.hot_tails import hot_tails
 from tandem.speed.hot import __main__ as process
 from tandem.speed.hot import follow
 from tandem.speed.hot.__main__ import HotTails
@@ -193,7 +192,7 @@ def test_comparisons_are_counted_from_the_start_of_each_release(beside: Beside, 
     layer, said, heard = beside.layer, list[str](), list[HotMessage]()
 
     def compared(release: int) -> int | None:
-        report = hot_report.read(layer.settings.folder)
+        report = reports.read(layer.settings.folder)
         found = None if report is None else report.source(release, "sales")
         return None if found is None or found.aside else found.compared
 

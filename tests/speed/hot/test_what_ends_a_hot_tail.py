@@ -13,10 +13,10 @@ from tandem.infra import kafka
 from tandem.infra.kafka.described_topic import Topic
 from tandem.infra.settings import Serving, Settings
 from tandem.ledger.delta.addresses import Tables
+from tandem.ledger.hot.messages import HotMessage
 from tandem.ledger.log.counts import Counts
 from tandem.ledger.log.positions import LOG_START, Position
 from tandem.ledger.publish import releases
-from tandem.ledger.realtime.hot_messages import HotMessage
 from tandem.speed.dedup.dedup_window import DedupWindow
 from tandem.speed.hot.__main__ import Reports
 from tandem.speed.hot.comparison import alike, differing

@@ -9,11 +9,11 @@ from pathlib import Path
 import pytest
 
 from tandem.ledger.delta.watched_table import SELDOM_S
-from tandem.ledger.realtime.hot_chain import LOOK_S
+from tandem.ledger.hot.chain import LOOK_S
+from tandem.ledger.hot.feed import HotFeed
 from tandem.serving.http.answers import lane as lanes
 from tandem.serving.http.answers.cache import AnswerCache
 from tandem.serving.http.answers.lane import Lane
-from tandem.serving.memory.hot_feed import HotFeed
 from tandem.serving.memory.store import Store
 from tandem.serving.read.outcome import Failed
 from tests.serving.memory.test_answers_of_hot_commits import Hot

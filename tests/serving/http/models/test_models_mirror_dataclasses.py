@@ -15,6 +15,7 @@ import pytest
 from pydantic import BaseModel
 
 import tandem.infra.kafka
+from tandem.ledger.hot.report import HotTailState
 from tandem.ledger.log import gaps, retention
 from tandem.ledger.log.positions import Position
 from tandem.ledger.publish import audits, publications
@@ -22,7 +23,7 @@ from tandem.serving.access import rights
 from tandem.serving.http.models import events, me, operations, rows, runs, sources, status, views
 from tandem.serving.http.operations import runs as running
 from tandem.serving.read import provenance
-from tandem.serving.status import hot_tails, log_ends, part_state, positions, standing_releases
+from tandem.serving.status import log_ends, part_state, positions, standing_releases
 from tandem.views import exactness
 from tandem.views.source import event
 from tandem.views.verify import release_diff
@@ -69,7 +70,7 @@ MIRRORS: Final = (
     Mirror(sources.LogState, log_ends.LogEnd, {"end": "position"}, added=frozenset({"lag"})),
     Mirror(sources.ArchiveState, positions.Archived, unshown=frozenset({"counts"})),
     Mirror(sources.UntilLossState, retention.UntilLoss, unshown=frozenset({"short", "expired"})),
-    Mirror(sources.HotTailState, hot_tails.HotTailState),
+    Mirror(sources.HotTailState, HotTailState),
     Mirror(
         sources.GapState,
         gaps.Gap,

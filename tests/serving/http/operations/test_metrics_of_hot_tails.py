@@ -1,6 +1,6 @@
 """The server's metrics of hot tails: gauges of their states now, counters of what has been compared since the start."""
 
-from tandem.ledger.realtime.hot_messages import HotStatus
+from tandem.ledger.hot.messages import HotStatus
 from tandem.serving.http.metrics import Metrics
 
 

@@ -10,10 +10,10 @@ from typing import Final
 import httpx
 import pytest
 
+from tandem.ledger.hot.feed import HotFeed
 from tandem.serving.http.answers.lane import Lane
 from tandem.serving.http.protocol.problem import Problem
 from tandem.serving.http.requests.freshness import ask_fresh
-from tandem.serving.memory.hot_feed import HotFeed
 from tandem.serving.read.snapshot import Snapshot
 from tests.serving.code.coded import coded
 from tests.serving.http.served import Asker, Served

@@ -5,22 +5,30 @@ Times are seconds of the machine's monotonic clock (`time.monotonic`), which all
 
 import os
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
-from threading import Lock
-from typing import Final
+from threading import Event, Lock
+from typing import Any, Final
 
 import msgspec
 
 from tandem.infra.files import atomic_files
 from tandem.infra.process import background
+from tandem.infra.settings import Settings
 
 NAME: Final = "hot.report"
 FRESH_S: Final = 2.0
 """Seconds after which a source that has not been reported again counts as hanging."""
 _EVERY_S: Final = 0.5
+_LOOK_S: Final = 0.1
+_SILENT_S: Final = 10.0
+"""Seconds without a report after which a hot tail counts as standing aside; while it loads identities it reports nothing."""
+_UNREPORTED: Final = (
+    "its process has not reported on this source yet: it loads identities, or cannot read the live release (see the server's log)"
+)
+_NOT_RUNNING: Final = "no process of hot tails runs on this machine; `tandem serve` starts one"
 
 
 class HotSource(msgspec.Struct, frozen=True):
@@ -86,6 +94,18 @@ def healthy(state: Path, release: int, source: str, *, clock: Callable[[], float
     return known is not None and known.healthy and 0 <= clock() - known.at <= FRESH_S
 
 
+def pause(longest_s: float, *, healthy: Callable[[], bool], ended: Event, clock: Callable[[], float] = time.monotonic) -> None:
+    """Wait after a commit, at most this many seconds: only as long as the hot tail is healthy, and until `ended` is set.
+
+    Micro-batches are then rarer while a hot tail answers before they commit: each costs a Spark job and a commit, however small
+    it is.
+    """
+    until = clock() + longest_s
+    while (left := until - clock()) > 0 and healthy():
+        if ended.wait(min(left, _LOOK_S)):
+            return
+
+
 @dataclass
 class HotReporter:
     """Writes the report of this process, for a thread for each source; of an unchanged status at most twice a second."""
@@ -121,3 +141,64 @@ class HotReporter:
             path = file(self.state)
             path.parent.mkdir(parents=True, exist_ok=True)
             atomic_files.replace(path, msgspec.json.encode(HotReport(os.getpid(), self._began, (*self._sources.values(),))))
+
+
+@dataclass(frozen=True)
+class HotTailState:
+    """How the hot tail of one source stands.
+
+    Args:
+        aside: why answers are those of commits; None while it follows the log.
+        views_aside: the views whose answers are those of commits because they are too heavy, with what each needs.
+        ahead: the number of offsets that it counts beyond the commits, as of its report.
+        compared: comparisons with commits that took its place, of one view each.
+        mismatched: rows that differed in them, which must be 0.
+        bytes: about the bytes of memory that it uses.
+    """
+
+    aside: str | None
+    views_aside: Mapping[str, str] = field(default_factory=dict)
+    ahead: int = 0
+    compared: int = 0
+    mismatched: int = 0
+    bytes: int = 0
+
+    def to_json(self) -> dict[str, Any]:
+        """As a JSON document."""
+        return dict(vars(self))
+
+    def problems(self, source: str) -> list[str]:
+        """What a person has to know of it, as sentences."""
+        found = [] if self.aside is None else [f"{source}: the hot tail stands aside: {self.aside}"]
+        found += [
+            f"{source}: view '{view}' stands aside from the hot tail: {why}; its answers are those of commits"
+            for view, why in self.views_aside.items()
+        ]
+        if self.mismatched:
+            found.append(
+                f"{source}: {self.mismatched} rows of the hot tail differed from the commits that followed; set "
+                'serving.hot to "off" and report this as a defect'
+            )
+        return found
+
+
+def hot_tails(
+    settings: Settings, release: int | None, sources: Iterable[str], *, clock: Callable[[], float] = time.monotonic
+) -> dict[str, HotTailState | None]:
+    """The hot tail of each source of the live release; None if no process runs, unless `serving.hot` is on."""
+    found = read(settings.folder)
+    if found is None:
+        return dict.fromkeys(sources, HotTailState(_NOT_RUNNING) if settings.serving.hot == "on" else None)
+    now = clock()
+    return {name: _state(None if release is None else found.source(release, name), now) for name in sources}
+
+
+def _state(known: HotSource | None, now: float) -> HotTailState:
+    if known is None:
+        return HotTailState(_UNREPORTED)
+    why, silent = known.aside, now - known.at
+    if why is None and not 0 <= silent <= _SILENT_S:
+        why = f"its process has not reported for {silent:.0f} s"
+    if why is None and known.full:
+        why = "it has reached serving.hot_mb and waits for the next commit"
+    return HotTailState(why, known.views_aside, known.ahead, known.compared, known.mismatched, known.nbytes)

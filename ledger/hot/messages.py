@@ -7,8 +7,8 @@ from typing import BinaryIO, Final
 
 import msgspec
 
+from tandem.ledger.hot.chain import HotChange, decoded, encoded
 from tandem.ledger.log.positions import Position
-from tandem.ledger.realtime.hot_chain import HotChange, decoded, encoded
 from tandem.views.errors import TandemError
 
 _HEAD: Final = struct.Struct(">I")

@@ -7,9 +7,9 @@ from typing import Final
 
 import msgspec
 
+from tandem.ledger.hot.chain import HotCommits, changed
+from tandem.ledger.hot.messages import HotMessage, HotStatus
 from tandem.ledger.log.positions import distance
-from tandem.ledger.realtime.hot_chain import HotCommits, changed
-from tandem.ledger.realtime.hot_messages import HotMessage, HotStatus
 
 REPORT_S: Final = 0.5
 """Seconds between two reports that somebody asks for answers."""

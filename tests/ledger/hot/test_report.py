@@ -8,12 +8,11 @@ from typing import Literal
 import msgspec
 import pytest
 
-from tandem.infra.process import hot_report
-from tandem.infra.process.hot_report import FRESH_S, HotReport, HotReporter, HotSource, healthy
 from tandem.infra.process.pulse import Heart
 from tandem.infra.settings import Serving, Settings
-from tandem.serving.status.hot_tails import hot_tails, why_not
+from tandem.ledger.hot.report import FRESH_S, HotReport, HotReporter, HotSource, file, healthy, hot_tails
 from tandem.serving.status.part_state import SPEED
+from tandem.speed.hot.process import why_not
 
 UNREPORTED = (
     "its process has not reported on this source yet: it loads identities, or cannot read the live release (see the server's log)"
@@ -99,7 +98,7 @@ def test_a_tail_that_is_silent_is_not_healthy_and_then_stands_aside(tmp_path: Pa
 def test_without_a_process_only_the_setting_says_that_it_is_missing(tmp_path: Path, clock: Clock) -> None:
     assert hot_tails(settings(tmp_path, hot="off"), 1, ["hits"], clock=clock) == {"hits": None}
     assert "no process of hot tails runs" in str(why(tmp_path, clock))
-    path = hot_report.file(tmp_path)
+    path = file(tmp_path)
     path.parent.mkdir()
     path.write_bytes(msgspec.json.encode(HotReport(os.getpid(), "another process")))
     assert "no process of hot tails runs" in str(why(tmp_path, clock))

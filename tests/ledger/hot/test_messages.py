@@ -8,11 +8,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tandem.ledger.realtime import hot_messages
+from tandem.ledger.hot import messages as stream
+from tandem.ledger.hot.chain import HotChange, decoded
+from tandem.ledger.hot.messages import HotMessage, HotStatus, message_of, read, write
 from tandem.ledger.realtime.commit_files import row_values
 from tandem.ledger.realtime.commits import Commit
-from tandem.ledger.realtime.hot_chain import HotChange, decoded
-from tandem.ledger.realtime.hot_messages import HotMessage, HotStatus, message_of, read, write
 from tandem.views.errors import TandemError
 from tests.ledger.test_one_commit_per_micro_batch import FULL
 from tests.ledger.tiny import SOURCE, at, fold
@@ -66,9 +66,9 @@ def test_a_change_is_the_one_that_was_sent(change: HotChange | None) -> None:
 def test_what_is_no_message_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
     (first, second) = (message_of(1, SOURCE, state, None) for state in STATES)
     body = sent(second)
-    monkeypatch.setattr(hot_messages, "_MOST", len(body) - 4)
+    monkeypatch.setattr(stream, "_MOST", len(body) - 4)
     assert list(read(BytesIO(body))) == [second]
-    monkeypatch.setattr(hot_messages, "_MOST", len(body) - 5)
+    monkeypatch.setattr(stream, "_MOST", len(body) - 5)
     found = read(BytesIO(sent(first) + body))
     assert next(found) == first
     with pytest.raises(TandemError, match=f"announced {len(body) - 4} bytes; expected at most {len(body) - 5}"):

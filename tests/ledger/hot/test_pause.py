@@ -5,7 +5,7 @@ from threading import Event
 
 import pytest
 
-from tandem.speed.source.hot_pause import pause
+from tandem.ledger.hot.report import pause
 
 
 @dataclass

@@ -10,9 +10,10 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import IO, BinaryIO, Final, cast
 
-from tandem.infra.process import pdeathsig
-from tandem.ledger.realtime.hot_messages import read
-from tandem.serving.memory.hot_feed import HotFeed
+from tandem.infra.process import pdeathsig, pulse
+from tandem.infra.settings import Settings
+from tandem.ledger.hot.feed import HotFeed
+from tandem.ledger.hot.messages import read
 from tandem.views.errors import TandemError, said_by
 
 _AGAIN_S: Final = 1.0
@@ -110,3 +111,18 @@ class HotProcess:
             while line := stream.readline(_LINE):
                 if text := line.decode("utf-8", "replace").rstrip():
                     self.log(text)
+
+
+def why_not(settings: Settings) -> str | None:
+    """Why a server that starts now has no hot tails, as a clause; None if it has.
+
+    Their process runs the project's code, which a server itself never does. So by default it is only there where the speed layer
+    has run that code, on this machine and from this state folder.
+    """
+    if settings.serving.hot == "off":
+        return 'serving.hot is "off"'
+    if settings.serving.hot == "on":
+        return None
+    if pulse.read(settings.folder, "speed") is None:
+        return "the speed layer has not run on this machine from this state folder"
+    return None
