@@ -13,18 +13,15 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Final
 
-from tandem.batch.release.build_release import Terms, build_release
-from tandem.batch.release.change import Change, Status
+from tandem.batch.release.build_release import build_release
 from tandem.batch.release.diff import diffs
+from tandem.batch.release.release_plan import ReleasePlan, Status, Terms, plan_release
 from tandem.batch.runtime.session import BatchRun
-from tandem.ledger.publish import adoption, first_publication, promotion, publications, releases, standing
+from tandem.ledger.publish import adoption, first_publication, promotion, publications, standing
 from tandem.ledger.publish import diffs as kept_diffs
 from tandem.ledger.publish.diffs import ReleaseDiff
 from tandem.ledger.publish.publications import Publication
-from tandem.ledger.publish.releases import Release
 from tandem.views.errors import TandemError
-from tandem.views.fingerprint.schema_evolution import refuse_breaks
-from tandem.views.project import project
 from tandem.views.project.project import Project
 from tandem.views.verify.release_diff import Diff, to_json
 
@@ -70,50 +67,44 @@ def run(
     publications.claim(tables)
     standing.claim(tables)
     live = first_publication.live(tables, lambda: wanted, by=batch.by, at=batch.now())
-    before = releases.load(tables, live.release)
-    if adoption.defines(before, wanted):
+    plan = _stored(batch, live, wanted, terms)
+    if plan is None:
         return Applied(live)
-    refuse_breaks(project.load_files(before.files), wanted)
-    release = adoption.adopt(tables, wanted, by=batch.by, at=batch.now(), over=_not_usable(batch, live.release))
-    _retire_unpromoted(batch, release)
-    change = Change(live, before, release)
-    diff, written = kept_diffs.of_release(tables, release.number), 0
-    if diff is None:
-        built = build_release(batch, change, terms)
-        diff, written = _compare(batch, change, built.state), built.written
-    lags = _caught_up(batch, release.number, terms.max_lag, sleep)
-    return Applied(live, release.number, change.status, diff, lags, written)
+    change, number = plan.change, plan.change.after.number
+    for replaced in plan.retired:
+        if (state := standing.state_of(tables, replaced)) is not None:
+            why = f"release {number} replaces it"
+            standing.record(tables, "retired", replace(state, by=batch.by, at=batch.now(), why=why))
+    diff, written = kept_diffs.of_release(tables, number), 0
+    if not plan.ready:
+        built = build_release(batch, plan)
+        diff, written = _compare(batch, plan, built.state), built.written
+    lags = _caught_up(batch, number, terms.max_lag, sleep)
+    return Applied(live, number, change.status, diff, lags, written)
 
 
-def _not_usable(batch: BatchRun, live: int) -> set[int]:
-    """The releases that are not ready and compared, or are earlier than the live one: equal definitions become a new release.
+def _stored(batch: BatchRun, live: Publication, wanted: Project, terms: Terms) -> ReleasePlan | None:
+    """The plan, once its release is stored."""
 
-    So what `apply` makes ready is always after the live release, and `promote` without a number goes forward only.
-    """
-    tables, days = batch.tables, batch.settings.keep.release_days
-    ready = promotion.ready(tables, days=days, at=batch.now())
-    usable = {number for number in ready if kept_diffs.of_release(tables, number) is not None}
-    return {one.number for one in releases.every(tables)} - {number for number in usable if number > live}
+    def planned() -> ReleasePlan | None:
+        days = batch.settings.keep.release_days
+        return plan_release(batch.tables, live, wanted, terms, days=days, by=batch.by, at=batch.now())
 
-
-def _retire_unpromoted(batch: BatchRun, wanted: Release) -> None:
-    """Retire the releases that were applied and never went live: the new release replaces them."""
-    tables = batch.tables
-    published = {each.release for each in publications.history(tables)}
-    for number in {one.state.release for one in standing.records(tables)} - published - {wanted.number}:
-        one = standing.newest(tables, number)
-        if one is not None and not one.over:
-            why = f"release {wanted.number} replaces it"
-            standing.record(tables, "retired", replace(one.state, by=batch.by, at=batch.now(), why=why))
+    plan = planned()
+    while plan is not None and not plan.ready:
+        if adoption.add(batch.tables, plan.change.after, wanted):
+            return plan
+        plan = planned()  # another process has stored a release of this number
+    return plan
 
 
-def _compare(batch: BatchRun, change: Change, state: Publication) -> ReleaseDiff:
+def _compare(batch: BatchRun, plan: ReleasePlan, state: Publication) -> ReleaseDiff:
     """Compare the answers of both releases below the cut, and record the differences."""
-    status = change.status
-    changed = [name for name, what in status.items() if what == "changed"]
+    change, changed = plan.change, plan.compared
     found = diffs(batch, (change.before, change.live), (change.after, state), changed) if changed else {}
     views = {
-        name: {"status": what, **(to_json(found.get(name, Diff())) if what == "changed" else {})} for name, what in status.items()
+        name: {"status": what, **(to_json(found.get(name, Diff())) if what == "changed" else {})}
+        for name, what in change.status.items()
     }
     diff = ReleaseDiff(batch.now(), change.after.number, change.before.number, views)
     kept_diffs.record(batch.tables, diff)

@@ -1,50 +1,14 @@
 """Keep batch views although the source's event gained optional fields, if the views read none of them."""
 
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from collections.abc import Sequence
+from dataclasses import replace
 
-from tandem.batch.release.change import Change
+from tandem.batch.release.release_plan import UnreadView
 from tandem.batch.runtime.session import BatchRun
 from tandem.ledger.delta.addresses import Tables
 from tandem.ledger.log import archive_runs
 from tandem.ledger.log.positions import Position
-from tandem.ledger.publish.batch_parts import BatchView
 from tandem.ledger.publish.publications import Publication
-
-
-@dataclass(frozen=True)
-class UnreadView:
-    """A view that reads none of the `fields` that its source's event gained, so it may continue the live batch view.
-
-    Args:
-        cut: the live cut of the source.
-        decoders: the fingerprints of the source's decoders, of the live release and of the new one.
-        batch_view: the live batch view, under the view's new fingerprint.
-        rejected: what the live view rejected, by reason; None if it has no such counts. So `after_final`.
-    """
-
-    name: str
-    source: str
-    fields: tuple[str, ...]
-    cut: Position
-    decoders: tuple[str, str]
-    batch_view: BatchView
-    rejected: Mapping[str, int] | None = field(hash=False)
-    after_final: int | None
-
-
-def unread_views(change: Change) -> Iterator[UnreadView]:
-    """The views that may continue their live batch views although their source's event gained optional fields."""
-    live, before, after = change.live, change.before, change.after
-    for view in change.views:
-        name, there = view.name, live.views.get(view.name)
-        if not view.unread_fields or there is None or not there.parts or there.fingerprint != before.views[name]:
-            continue
-        source = change.new.views[name].source.name
-        continued = replace(there, fingerprint=after.views[name], at=there.at or f"{name}/{there.fingerprint}")
-        decoders = (before.sources[source], after.sources[source])
-        counts = live.rejected.get(name), live.after_final.get(name)
-        yield UnreadView(name, source, view.unread_fields, live.cut(source), decoders, continued, *counts)
 
 
 def keep_unread(batch: BatchRun, base: Publication, views: Sequence[UnreadView]) -> Publication:

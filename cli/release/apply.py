@@ -9,7 +9,7 @@ import typer
 from tandem.batch.recompute.estimate import size
 from tandem.batch.release import apply, gates
 from tandem.batch.release.apply import Applied
-from tandem.batch.release.build_release import Terms
+from tandem.batch.release.release_plan import Terms
 from tandem.cli.command.actor import who
 from tandem.cli.command.batch_run import batch_run
 from tandem.cli.command.call import Call, Output

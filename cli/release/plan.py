@@ -1,22 +1,20 @@
 """`tandem plan`: how the definitions in the project's folder differ from the published ones, and the work to apply them."""
 
-from collections import Counter
 from collections.abc import Iterator, Mapping
+from datetime import UTC, datetime
 from typing import Any, Final
 
 from tandem.batch.recompute.estimate import RAW, Expected, duration, expected, size
+from tandem.batch.release.release_plan import ReleasePlan, Terms, plan_release
 from tandem.cli.command.call import Call, Output
 from tandem.cli.command.drift import since_published
 from tandem.cli.command.options import AcceptGap, AcceptShorterHistory
 from tandem.ledger.delta.addresses import Tables
 from tandem.ledger.log import archive_runs
-from tandem.ledger.publish import publications, releases
-from tandem.ledger.publish.completeness import accepted_gaps, shorter_histories
+from tandem.ledger.publish import publications
 from tandem.ledger.publish.publications import Publication
 from tandem.views.counted import counted
 from tandem.views.fingerprint.definition_diff import Change, Changes, SourceChanges, ViewChanges
-from tandem.views.fingerprint.schema_evolution import refuse_breaks
-from tandem.views.project.project import Project, load_files
 
 CHANGES: Final = 3
 """The exit code if there are differences."""
@@ -30,7 +28,7 @@ def run(
     accept_gap: AcceptGap = None,
     accept_shorter_history: AcceptShorterHistory = False,
 ) -> Output:
-    """Compare the definitions in the project's folder with the published ones, and explain each change.
+    """Compare the definitions in the project's folder with the published ones, explain each change, and print what `apply` does.
 
     Each change has one of these kinds:
 
@@ -46,84 +44,97 @@ def run(
     * 1: they could not be compared or could not be applied: a source would not read what is published of it, or the log is not
       complete enough to rebuild views from it
     """
-    tables, wanted = Tables.of(call.settings()), call.definitions()
+    settings, wanted = call.settings(), call.definitions()
+    tables = Tables.of(settings)
     live = publications.latest(tables)
-    changes = since_published(tables, live, wanted)
-    if live is not None and changes.different:
-        refuse_breaks(load_files(releases.load(tables, live.release).files), wanted)
-        accepted_gaps(tables, live, wanted.sources, accept_gap or ())
-        shorter_histories(tables, live, _computed(wanted, changes), accepted=accept_shorter_history)
-    document = _document(call, live, wanted, changes)
+    terms = Terms(tuple(accept_gap or ()), accept_shorter_history)
+    days, at = settings.keep.release_days, datetime.now(UTC)
+    plan = None if live is None else plan_release(tables, live, wanted, terms, days=days, by="plan", at=at)
+    changes = since_published(tables, live, wanted) if plan is None else plan.change.definitions
+    document = _document(call, live, changes, plan)
     return Output(document, "\n".join(_lines(document)), CHANGES if changes.different else 0)
 
 
-def _document(call: Call, live: Publication | None, wanted: Project, changes: Changes) -> dict[str, Any]:
-    ahead = dict(_ahead(call, live, wanted, changes))
+def _document(call: Call, live: Publication | None, changes: Changes, plan: ReleasePlan | None) -> dict[str, Any]:
     return {
         "project": str(call.project),
         "publication": live.number if live else None,
         "release": live.release if live else None,
         "different": changes.different,
-        "nothing_to_compute": live is not None and not _computes(changes),
-        "sources": {source.name: _source(source) for source in changes.sources},
-        "views": {view.name: _view(view, wanted, changes) for view in changes.views},
-        "estimates": {source: work.to_json() for source, work in ahead.items()},
+        "nothing_to_compute": live is not None and (plan is None or (not plan.undecoded and not plan.steps)),
+        "sources": {source.name: _source(source, plan) for source in changes.sources},
+        "views": {view.name: _view(view, plan) for view in changes.views},
+        "apply": None if plan is None else steps(plan),
+        "estimates": {} if plan is None else {name: work.to_json() for name, work in _ahead(call, plan)},
         "files": list(changes.files),
     }
 
 
-def _computes(changes: Changes) -> bool:
-    """Whether any events table or batch view has to be built."""
-    return any(source.rebuilt for source in changes.sources) or any(view.computed_from != "nothing" for view in changes.views)
+def steps(plan: ReleasePlan) -> dict[str, Any]:
+    """What `tandem apply` does, as a JSON object.
+
+    `keeps` has the views that keep their batch views unless the named fields reject archived records. `folds` has, by source, the
+    views to fold, each with the measures that are folded alone if they count the same events as the others; null for all of them.
+    """
+    return {
+        "release": plan.change.after.number,
+        "ready": plan.ready,
+        "retires": list(plan.retired),
+        "begins": {source: cut.to_json() for source, cut in plan.cuts.items()},
+        "decodes": [source.name for source in plan.undecoded],
+        "keeps": {view.name: list(view.fields) for view in plan.unread},
+        "folds": {
+            step.source: {name: list(step.gained[name].measures) if name in step.gained else None for name in step.views}
+            for step in plan.steps
+        },
+        "compares": list(plan.compared),
+    }
 
 
-def _ahead(call: Call, live: Publication | None, wanted: Project, changes: Changes) -> Iterator[tuple[str, Expected]]:
-    """The work for each source that has something to compute, by the records that are archived now."""
-    if live is None:
-        return
-    tables = Tables.of(call.settings())
-    release = releases.load(tables, live.release)
-    rebuilt = {source.name for source in changes.sources if source.rebuilt}
-    for name, views in _computed(wanted, changes).items():
-        if name in release.sources:
-            raw, decoder = name in rebuilt, release.sources[name]
-            end = archive_runs.archived(tables, name) if raw else archive_runs.end(tables, name, decoder)
-            if end.offsets:
-                yield name, expected(tables, wanted.sources[name], decoder, kind=RAW if raw else "full", views=views, end=end)
+def _ahead(call: Call, plan: ReleasePlan) -> Iterator[tuple[str, Expected]]:
+    """The work for each source that has something to compute."""
+    tables, change = Tables.of(call.settings()), plan.change
+    undecoded = {source.name for source in plan.undecoded}
+    for step in plan.steps:
+        name, raw = step.source, step.source in undecoded
+        end = archive_runs.archived(tables, name) if raw else step.cut
+        assert end is not None  # the steps of a release end at the live cut
+        source, decoder = change.new.sources[name], change.after.sources[name]
+        yield name, expected(tables, source, decoder, kind=RAW if raw else step.kind, views=len(step.views), end=end)
 
 
-def _computed(wanted: Project, changes: Changes) -> Counter[str]:
-    """How many views must be computed, by source."""
-    return Counter(wanted.views[view.name].source.name for view in changes.views if view.computed_from != "nothing")
-
-
-def _source(source: SourceChanges) -> dict[str, Any]:
-    again = "" if source.status == "added" else " again"
-    work = f"build its events table{again}, from the archive" if source.rebuilt else None
+def _source(source: SourceChanges, plan: ReleasePlan | None) -> dict[str, Any]:
+    decoded = plan is not None and any(each.name == source.name for each in plan.undecoded)
+    work = "build its events table again, from the archive" if decoded else None
     return {"status": source.status, "kind": source.kind, "changes": _told(source.changes), "work": work}
 
 
-def _view(view: ViewChanges, wanted: Project, changes: Changes) -> dict[str, Any]:
+def _view(view: ViewChanges, plan: ReleasePlan | None) -> dict[str, Any]:
     return {
         "status": view.status,
         "kind": view.kind,
         "changes": _told(view.changes),
-        "added_measures": list(view.added_measures),
-        "unread_fields": list(view.unread_fields),
-        "computed_from": view.computed_from,
-        "work": None if view.computed_from == "nothing" else _work(view, wanted.views[view.name].source.name, changes),
+        "work": None if plan is None else _work(view.name, plan),
     }
 
 
-def _work(view: ViewChanges, source: str, changes: Changes) -> str:
-    rebuilt = any(one.rebuilt for one in changes.sources if one.name == source)
-    work = f"compute it from the events table of {source}{', once that is built' if rebuilt else ''}"
-    if not view.unread_fields:
-        return work
-    fields = ", ".join(view.unread_fields)
+def _work(view: str, plan: ReleasePlan) -> str | None:
+    """What has to be computed for a view; None if nothing has to be."""
+    step = next((step for step in plan.steps if view in step.views), None)
+    if step is None:
+        return None
+    decoded = any(source.name == step.source for source in plan.undecoded)
+    table = f"from the events table of {step.source}{', once that is built' if decoded else ''}"
+    if view in step.gained:
+        measures = ", ".join(step.gained[view].measures)
+        return f"compute only its new measures ({measures}) {table}; all measures, if the new ones count other events"
+    unread = next((each for each in plan.unread if each.name == view), None)
+    if unread is None:
+        return f"compute it {table}"
+    fields = ", ".join(unread.fields)
     return (
         f"nothing, unless an archived record is rejected for {fields} (a value of another type, or repeated): the view does not "
-        f"read them and keeps its batch view; otherwise {work}"
+        f"read them and keeps its batch view; otherwise compute it {table}"
     )
 
 
@@ -146,9 +157,16 @@ def _lines(document: Mapping[str, Any]) -> Iterator[str]:
     for name, one in document["estimates"].items():
         about = "no estimate yet" if one["seconds"] is None else f"estimated {duration(one['seconds'])}"
         yield f"  source {name}: about {counted(one['rows'], 'row')} to read, {size(one['bytes'])}; {about}"
-    if document["nothing_to_compute"] and (document["different"] or document["files"]):
-        yield "nothing to compute: every view is equal to a published view and keeps its batch view"
-    if document["different"]:
+    planned = document["apply"]
+    if planned is not None and planned["retires"]:
+        yield f"release {planned['release']} replaces {', '.join(map(str, planned['retires']))}, which never went live"
+    if planned is not None and planned["ready"]:
+        yield f"nothing to build: release {planned['release']} has these definitions and is ready"
+    elif planned is not None and document["nothing_to_compute"]:
+        yield "nothing to compute: every view keeps the batch view of an equal published view, or has no events below the cut"
+    if number is None:
+        yield "`tandem apply` publishes them; `tandem recompute` then builds their batch views"
+    elif document["different"]:
         yield "`tandem apply` builds them beside the live release, `tandem promote` makes them live"
     elif document["files"]:
         yield f"only the text of {', '.join(document['files'])} differs"

@@ -4,7 +4,7 @@ Archive, recompute, speed and serve run the stored files of the published releas
 """
 
 import json
-from collections.abc import Container, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Final
@@ -57,37 +57,34 @@ def store(
     views: Mapping[str, str],
     by: str,
     at: datetime,
-    over: Container[int] = (),
     revision: str = "",
 ) -> Release:
     """The release of these files: the newest if its files and fingerprints are the same, else a new one, by put-if-absent.
 
-    A release whose number is in `over` is not used again. Equal files have different fingerprints under another version of Tandem
-    or of a package that their code reaches.
+    Equal files have different fingerprints under another version of Tandem or of a package that their code reaches.
     """
     same: list[Release] = []
 
     def row(snapshot: Snapshot) -> Row | None:
         row = snapshot.newest()
         newest = None if row is None else _from_row(row)
-        if (
-            newest is not None
-            and newest.number not in over
-            and (newest.files, newest.sources, newest.views) == (files, sources, views)
-        ):
+        if newest is not None and (newest.files, newest.sources, newest.views) == (files, sources, views):
             same.append(newest)
             return None
-        return {
-            "at": at,
-            "by": by,
-            "sources": json.dumps(dict(sources)),
-            "views": json.dumps(dict(views)),
-            "files": [{"path": path, "content": files[path]} for path in sorted(files)],
-            "revision": revision,
-        }
+        return _to_row(Release(0, at, by, sources, views, files, revision))
 
     stored = _journal(tables).add(row)
     return same[-1] if stored is None else _from_row(stored)
+
+
+def add(tables: Tables, release: Release) -> bool:
+    """Store a release under its number; False if that is not the next number. Raises Unreadable, Unwritable."""
+
+    def row(snapshot: Snapshot) -> Row | None:
+        newest = snapshot.newest()
+        return _to_row(release) if release.number == (0 if newest is None else newest["number"]) + 1 else None
+
+    return _journal(tables).add(row) is not None
 
 
 def load(tables: Tables, number: int) -> Release:
@@ -107,6 +104,17 @@ def every(tables: Tables) -> list[Release]:
 
 def _journal(tables: Tables) -> Journal:
     return Journal(tables, tables.control("releases"), SCHEMA)
+
+
+def _to_row(release: Release) -> Row:
+    return {
+        "at": release.at,
+        "by": release.by,
+        "sources": json.dumps(dict(release.sources)),
+        "views": json.dumps(dict(release.views)),
+        "files": [{"path": path, "content": release.files[path]} for path in sorted(release.files)],
+        "revision": release.revision,
+    }
 
 
 def _from_row(row: Row) -> Release:

@@ -12,7 +12,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from tandem.batch.release import apply
-from tandem.batch.release.build_release import Terms
+from tandem.batch.release.release_plan import Terms
 from tandem.batch.runtime.session import BatchRun
 from tandem.infra import kafka
 from tandem.infra.settings import Settings

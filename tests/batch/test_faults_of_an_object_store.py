@@ -26,7 +26,7 @@ from tandem.batch.archive import archive
 from tandem.batch.maintain import maintain
 from tandem.batch.recompute import recompute
 from tandem.batch.release import apply
-from tandem.batch.release.build_release import Terms
+from tandem.batch.release.release_plan import Terms
 from tandem.batch.runtime.session import BatchRun
 from tandem.cli.demo import s3_server
 from tandem.infra import kafka

@@ -676,10 +676,18 @@ MUTANTS = (
     Mutant(
         "sources-without-views-left-out",
         "a new release with a changed decoder gets no cut of the source if no view reads it",
-        "batch/release/change.py",
+        "batch/release/release_plan.py",
         "if cut.offsets and (views or source not in base.cuts):",
         "if cut.offsets and views:",
         "tests/batch/release/test_missing_steps.py::test_a_source_without_views_is_built_as_well",
+    ),
+    Mutant(
+        "plan-prints-a-whole-fold",
+        "`plan` prints that a view is folded whole, of which `apply` folds only the new measures",
+        "cli/release/plan.py",
+        "list(step.gained[name].measures) if name in step.gained else None",
+        "None",
+        "tests/cli/release/test_apply_does_what_plan_prints.py::test_each_kind_of_change_is_done_as_it_was_printed",
     ),
     Mutant(
         "fastest-source-is-enough",

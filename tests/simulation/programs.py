@@ -12,7 +12,7 @@ import tandem.batch.maintain.maintain
 import tandem.batch.recompute.recompute
 import tandem.batch.release.apply
 from tandem.batch.recompute.plan import Request
-from tandem.batch.release.build_release import Terms
+from tandem.batch.release.release_plan import Terms
 from tandem.infra.settings import Speed
 from tandem.ledger.delta.errors import Unreadable
 from tandem.ledger.log.positions import LOG_START, Position, ranges, upper

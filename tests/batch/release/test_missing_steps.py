@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tandem.batch.recompute.plan import Step
-from tandem.batch.release.change import Change, missing_steps
+from tandem.batch.release.release_plan import Change, missing_steps
 from tandem.ledger.log.positions import LOG_START
 from tandem.ledger.publish.batch_parts import BatchView, Part
 from tandem.ledger.publish.publications import Publication

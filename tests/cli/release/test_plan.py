@@ -10,14 +10,24 @@ import pytest
 from tandem.cli.__main__ import main
 from tandem.ledger.publish import publications, rates, releases
 from tandem.ledger.publish.rates import Rate
-from tests.serving.world import DEFINITIONS, NOON, World, hit
+from tests.serving.world import DEFINITIONS, NOON, World, hit, position
 
 PRICE = "    price: Annotated[Decimal, Scale(2)]\n"
 
 
 @pytest.fixture(scope="module")
 def world(tmp_path_factory: pytest.TempPathFactory) -> World:
-    return World(tmp_path_factory.mktemp("world"))
+    return counted(tmp_path_factory.mktemp("world"))
+
+
+def counted(folder: Path) -> World:
+    """Forty events and a malformed record below the live cut."""
+    made = World(folder)
+    made.append(0, *(hit("/a", n) for n in range(1, 41)), b"no hit")
+    made.trigger()
+    made.recompute(position(41))
+    made.file_in_archive()
+    return made
 
 
 def planned(capsys: pytest.CaptureFixture[str], folder: Path, definitions: str) -> tuple[int, dict[str, Any], str]:
@@ -57,15 +67,13 @@ def test_each_view_has_its_changes_with_kind_and_work(world: World, capsys: pyte
         "status": "changed",
         "kind": "additive",
         "changes": [{"words": "measure 'least' added: mean(\"-bytes\")", "kind": "additive"}],
-        "added_measures": ["least"],
-        "unread_fields": [],
-        "computed_from": "events",
-        "work": "compute it from the events table of hits",
+        "work": "compute only its new measures (least) from the events table of hits; all measures, if the new ones count other "
+        "events",
     }
-    told = {name: (view["status"], view["kind"], view["computed_from"]) for name, view in document["views"].items()}
-    assert told["ever"] == ("changed", "breaking", "events")
-    assert told["reverse"] == ("added", "none", "nothing")
-    assert told["inverse"] == ("removed", "breaking", "nothing")
+    told = {name: (view["status"], view["kind"], view["work"]) for name, view in document["views"].items()}
+    assert told["ever"] == ("changed", "breaking", "compute it from the events table of hits")
+    assert told["reverse"] == ("added", "none", None)
+    assert told["inverse"] == ("removed", "breaking", None)
     assert (
         "\n~ view ever: changed, breaking\n      breaking: filter: bytes > 0 -> bytes > 1\n      to do: compute it from" in shown
     )
@@ -84,20 +92,17 @@ def test_definitions_of_the_same_meaning_compute_nothing(world: World, capsys: p
         "status": "added",
         "kind": "none",
         "changes": [{"words": "means what view 'inverse' means, and keeps its batch view", "kind": "none"}],
-        "added_measures": [],
-        "unread_fields": [],
-        "computed_from": "nothing",
         "work": None,
     }
     assert "+ view reverse: added\n      none: means what view 'inverse' means, and keeps its batch view\n" in shown
-    assert "\nnothing to compute: every view is equal to a published view" in shown
+    assert "\nnothing to compute: every view keeps the batch view of an equal published view" in shown
     # Beside the old one it is a view of its own.
     copy = (
         "inverse = View(reverse.source, keys=reverse.keys, where=reverse.where, window=reverse.window, measures=reverse.measures)"
     )
     both = text.replace("VIEWS = (", f"{copy}\nVIEWS = (inverse, ")
     _, document, shown = planned(capsys, world.folder, both)
-    assert (document["nothing_to_compute"], document["views"]["reverse"]["computed_from"]) == (False, "events")
+    assert (document["nothing_to_compute"], document["apply"]["folds"]) == (False, {"hits": {"reverse": None}})
     assert "nothing to compute" not in shown
 
 
@@ -107,9 +112,7 @@ def test_a_changed_decoder_reads_the_archive(world: World, capsys: pytest.Captur
     assert document["sources"]["hits"]["work"] == "build its events table again, from the archive"
     assert {view["kind"] for view in document["views"].values()} == {"source"}
     assert "      source: event type Hit: field 'note' added: str = ''\n" in shown
-    assert {name: view["unread_fields"] for name, view in document["views"].items()} == {
-        name: ["note"] for name in document["views"]
-    }
+    assert document["apply"]["keeps"] == {name: ["note"] for name in document["views"]}
     assert (
         "      to do: nothing, unless an archived record is rejected for note (a value of another type, or repeated): the view "
         "does not read them and keeps its batch view; otherwise compute it from the "
@@ -153,9 +156,7 @@ def test_views_of_another_version_of_tandem_are_computed_again(tmp_path: Path, c
 
 def test_the_plan_estimates_the_work(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     """By the runs over the source before; what has to be decoded anew takes as long as such a run does."""
-    made = World(tmp_path)
-    made.append(0, *(hit("/a", n) for n in range(40)), b"no hit")
-    made.file_in_archive()
+    made = counted(tmp_path)
     changed = DEFINITIONS.replace("bytes > 0", "bytes > 1")
     _, document, shown = planned(capsys, tmp_path, changed)
     estimate = document["estimates"]["hits"]

@@ -11,7 +11,7 @@ from pyspark.sql import SparkSession
 from tandem.batch.archive import archive
 from tandem.batch.recompute import recompute
 from tandem.batch.release import apply
-from tandem.batch.release.build_release import Terms
+from tandem.batch.release.release_plan import Terms
 from tandem.batch.runtime.session import BatchRun
 from tandem.infra import kafka
 from tandem.infra.settings import Settings

@@ -13,7 +13,7 @@ from pyspark.sql import SparkSession
 from tandem.batch.archive import archive as archiving
 from tandem.batch.recompute import recompute as recomputing
 from tandem.batch.release import apply as applying
-from tandem.batch.release.build_release import Terms
+from tandem.batch.release.release_plan import Terms
 from tandem.batch.runtime.session import BatchRun
 from tandem.infra import kafka
 from tandem.infra.settings import Settings
