@@ -54,7 +54,6 @@ PATTERNS = {
 # By path the sentences that stay: each has a word of the patterns in another meaning, or is a list and not a sentence.
 EXCEPTIONS: dict[str, tuple[str, ...]] = {
     "CHANGELOG.md": ("| `mend` of `doctor --json`",),
-    "bench/evolve/recomputing.py": ("AS value FROM",),
 }
 
 

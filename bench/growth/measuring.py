@@ -19,8 +19,8 @@ import pyarrow.compute as pc
 from tandem.batch.recompute import recompute
 from tandem.batch.recompute.plan import Request
 from tandem.batch.runtime.session import BatchRun
-from tandem.bench import archived_history, silent_duckdb
-from tandem.bench.growth import duckdb_alone
+from tandem.bench import silent_duckdb
+from tandem.bench.growth import archived_history, duckdb_alone
 from tandem.bench.process_tree import Sampler
 from tandem.infra.settings import Settings, Spark
 from tandem.ledger.delta import delta_tables

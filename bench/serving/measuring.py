@@ -16,8 +16,8 @@ import psutil
 import pyarrow as pa
 
 from tandem.bench import silent_duckdb
-from tandem.bench.peak import peak
 from tandem.bench.serving.over_http import OverHTTP, over_http
+from tandem.bench.serving.peak import peak
 from tandem.bench.serving.published import AT, SMALL, VIEW, Tail, files, publish
 from tandem.bench.serving.questions import MANY, Asked, Questions, Scale, asked, many, numbered, questions, timed
 from tandem.infra.settings import Settings, Spark

@@ -13,7 +13,6 @@ import psutil
 from rich.table import Table
 
 from tandem.bench.serving.keep_busy import Load, keep_busy, requests
-from tandem.bench.serving.limits import Scale
 from tandem.bench.serving.over_http import EVERY_S, PAGES
 from tandem.bench.serving.published import VIEW, publish
 from tandem.bench.serving.questions import questions
@@ -22,6 +21,15 @@ from tandem.bench.serving.served import Client, ingesting, server
 CONNECTIONS: Final = 8
 _NOT_ITS_OWN: Final = frozenset({"content-length", "date"})
 """Headers that every server sets by itself."""
+
+
+@dataclass(frozen=True)
+class Scale:
+    """Keys of the view, turns of each server, and seconds of a turn."""
+
+    keys: int
+    turns: int
+    seconds: float
 
 
 FULL: Final = Scale(100_000, 8, 3.0)

@@ -11,10 +11,7 @@ from typing import Annotated, Literal
 import typer
 from rich.console import Group
 
-from tandem.bench import duplicates
 from tandem.bench.commands import Place, cores
-from tandem.bench.evolve import applying, recomputing
-from tandem.bench.evolve import report as evolved
 from tandem.bench.growth import measuring as growing_history
 from tandem.bench.growth import report as grown
 from tandem.bench.peers import report as compared
@@ -28,7 +25,7 @@ from tandem.bench.scale import executors, micro_batch_keys
 from tandem.bench.scale import measuring as scaling
 from tandem.bench.scale import report as scaled
 from tandem.bench.scale.ground import machine
-from tandem.bench.serving import growing, limits, questions, rates
+from tandem.bench.serving import growing, questions, rates
 from tandem.bench.serving import measuring as asking
 from tandem.bench.serving import report as asked
 from tandem.bench.soak import load as soaking
@@ -50,14 +47,12 @@ _MEMORY = "2g"
 def run(
     call: Call,
     what: Annotated[
-        Literal["peers", "growth", "scale", "evolve", "duplicates", "serving", "limits", "soak"],
+        Literal["peers", "growth", "scale", "serving", "soak"],
         typer.Argument(
             help="The benchmark. peers: Tandem, Kafka Streams, Flink SQL, Pathway and Structured Streaming on one topic; DuckDB, "
             "Polars, chdb and Spark SQL on its files. growth: recomputes of more events, views and keys. "
-            "scale: executors, keys and views. "
-            "evolve: new history and a new release. duplicates: memory for deduplication. "
-            "serving: questions in process and over HTTP, and DuckDB over the same files. limits: the limits on a server's "
-            "connections. soak: a server under steady load."
+            "scale: executors, keys and views. serving: questions in process and over HTTP, and DuckDB over the same files. "
+            "soak: a server under steady load."
         ),
     ] = "peers",
     *,
@@ -79,9 +74,8 @@ def run(
     up to 40 minutes on a machine that does nothing else. The peers are fetched at the first run. It succeeds only if every
     answer equals the truth; an interrupted run prints what it has measured (docs/peers.md).
 
-    The other benchmarks take some minutes; `scale` begins its last run within 45. `growth`, `scale`, `evolve` and
-    `serving` fail if an answer is wrong. `soak` fails if a request gets no answer, or if the server's memory, open files or
-    threads grow.
+    The other benchmarks take some minutes; `scale` begins its last run within 45. `growth`, `scale` and `serving`
+    fail if an answer is wrong. `soak` fails if a request gets no answer, or if the server's memory, open files or threads grow.
     """
     if minutes is not None and (what not in ("soak", "peers", "scale") or (what == "soak" and quick)):
         raise TandemError("--minutes needs WHAT to be soak, peers or scale, and soak cannot combine it with --quick")
@@ -89,15 +83,9 @@ def run(
         return _peers(call, minutes, quick=quick)
     if what == "soak":
         return _soak(call, minutes or (1.0 if quick else 5.0))
-    if what == "duplicates":
-        figures = []
-        for one in duplicates.measure(duplicates.QUICK if quick else duplicates.FULL):
-            call.say(f"{one.what}: {one.size} measured")
-            figures.append(one)
-        return Output(duplicates.document(figures), duplicates.table(figures))
     if what == "scale":
         return _scale(call, minutes or (12.0 if quick else 45.0), quick=quick)
-    return {"growth": _growth, "evolve": _evolve, "serving": _serving, "limits": _limits}[what](call, quick=quick)
+    return {"growth": _growth, "serving": _serving}[what](call, quick=quick)
 
 
 def _growth(call: Call, *, quick: bool) -> Output:
@@ -134,20 +122,6 @@ def _scale(call: Call, minutes: float, *, quick: bool) -> Output:
     return Output(document, Group(*scaled.shown(found, on, complete=not over)), 1 if scaled.wrong(found) else 0)
 
 
-def _evolve(call: Call, *, quick: bool) -> Output:
-    state = own_state(call.environ, "bench", "evolve")
-    events = 2_000_000 if quick else 20_000_000
-    with interrupted(), emptied(state, before=lambda: _stop(state)):
-        recomputes = recomputing.measure(
-            state / "recomputing", events, cores=cores(), memory=_MEMORY, environ=call.environ, say=call.say
-        )
-        with _broker(call, state) as connection:
-            place = Place(state, connection, cores(), _MEMORY)
-            served = applying.measure(place, applying.QUICK if quick else applying.FULL, call.say)
-    right = recomputes.equal and not served.wrong
-    return Output(evolved.document(recomputes, served), Group(*evolved.tables(recomputes, served)), 0 if right else 1)
-
-
 def _serving(call: Call, *, quick: bool) -> Output:
     state = own_state(call.environ, "bench", "serving")
     with interrupted(), emptied(state, before=lambda: None):
@@ -157,13 +131,6 @@ def _serving(call: Call, *, quick: bool) -> Output:
         looked_up = rates.measure(state / "rates", rates.QUICK if quick else rates.FULL, call.say)
     told = asked.document(found, growth, looked_up)
     return Output(told, Group(*asked.tables(found, growth, looked_up)), 0 if asked.agree(found) else 1)
-
-
-def _limits(call: Call, *, quick: bool) -> Output:
-    state = own_state(call.environ, "bench", "limits")
-    with interrupted(), emptied(state, before=lambda: None):
-        found = list(limits.measure(state / "project", limits.QUICK if quick else limits.FULL, call.say))
-    return Output(limits.document(found), limits.table(found))
 
 
 def _soak(call: Call, minutes: float) -> Output:

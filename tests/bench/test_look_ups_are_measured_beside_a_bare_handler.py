@@ -6,9 +6,8 @@ import pytest
 
 from tandem.bench.serving import rates
 from tandem.bench.serving.keep_busy import Load, keep_busy, requests
-from tandem.bench.serving.limits import Scale
 from tandem.bench.serving.published import VIEW, page, publish
-from tandem.bench.serving.rates import Rates, Turn
+from tandem.bench.serving.rates import Rates, Scale, Turn
 from tandem.bench.serving.served import server
 from tandem.views.errors import TandemError
 
