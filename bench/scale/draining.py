@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Final
 
 from tandem.ledger.realtime.commits import Commit
 from tandem.ledger.realtime.follower import Follower
-from tandem.speed.report import progress
+from tandem.speed import progress
 from tandem.views.errors import TandemError
 
 if TYPE_CHECKING:

@@ -16,8 +16,8 @@ from tandem.ledger.publish.audits import Audit
 from tandem.ledger.publish.publications import Publication
 from tandem.ledger.publish.rates import Rate
 from tandem.serving.read.reader import Reader
-from tandem.speed.report import progress
-from tandem.speed.report.progress import MicroBatches
+from tandem.speed import progress
+from tandem.speed.progress import MicroBatches
 
 
 @dataclass(frozen=True)

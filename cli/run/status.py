@@ -27,7 +27,7 @@ from tandem.serving.status.part_state import BROKER, PartState
 from tandem.serving.status.positions import Archived, archived, standing
 from tandem.serving.status.retention import unarchived
 from tandem.serving.status.standing_releases import standing_releases
-from tandem.speed.report import progress
+from tandem.speed import progress
 from tandem.views.counted import counted
 from tandem.views.instant import utc_text
 from tandem.views.source.source import Source

@@ -117,7 +117,7 @@ def identities(source: Source, found: Identified) -> pa.Table:
     `first` marks the first row of its identity, `suspect` those whose word is known. A source without identity has no rows.
     Events with `max_events_per_record` also have their index.
     """
-    schema = _schema(source)
+    schema = SCHEMA if source.max_events_per_record is None else SCHEMA.insert(3, pa.field(INDEX, pa.int32()))
     if not len(found.order):
         return schema.empty_table()
     rows = found.events.select(schema.names[:-3]).take(pa.array(found.order))
@@ -179,7 +179,3 @@ def _text(value: str, kind: pa.DataType, depth: int = 0) -> str:
 
 def _packed(keys: Keys) -> pa.Array:
     return pa.Array.from_buffers(pa.binary(KEY * WORD_BYTES), len(keys), [None, pa.py_buffer(np.ascontiguousarray(keys))])
-
-
-def _schema(source: Source) -> pa.Schema:
-    return SCHEMA if source.max_events_per_record is None else SCHEMA.insert(3, pa.field(INDEX, pa.int32()))

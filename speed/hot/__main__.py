@@ -7,6 +7,7 @@ import os
 import re
 import signal
 import sys
+import threading
 import time
 from collections.abc import Callable, Sequence
 from contextlib import suppress
@@ -29,7 +30,6 @@ from tandem.ledger.hot.report import HotReporter, HotSource
 from tandem.ledger.log.positions import distance
 from tandem.ledger.publish import publications, releases
 from tandem.ledger.publish.releases import Release
-from tandem.speed.hot.demand import Demand
 from tandem.speed.hot.follow import Ended, HotFollower, OtherRelease, RecordsLost
 from tandem.views.errors import TandemError
 from tandem.views.project.project import load_files
@@ -40,6 +40,36 @@ _AGAIN_MOST_S: Final = 60.0
 """The most seconds between two starts of a tail: each start loads all identities within the dedup window."""
 _LOST: Final = (RecordsLost, LogMoved, kafka.NoTopic)
 """After these errors the log may no longer have records that hot commits count."""
+LATELY_S: Final = 2.0
+"""Seconds for which a question counts; a server reports further ones more often (`ledger/hot/feed.py`)."""
+_AT_ONCE: Final = 64
+
+
+@dataclass
+class Demand:
+    """Questions, from the bytes of a descriptor that the server writes while there are any."""
+
+    clock: Callable[[], float] = time.monotonic
+    _until: float = field(default=float("-inf"), init=False)
+    _begun: threading.Event = field(default_factory=threading.Event, init=False, repr=False)
+
+    def follow(self, descriptor: int) -> None:
+        """Read until the end of the stream."""
+        while os.read(descriptor, _AT_ONCE):
+            self._until = self.clock() + LATELY_S
+            self._begun.set()
+
+    def there(self) -> bool:
+        """Whether somebody has asked lately."""
+        return self.clock() < self._until
+
+    def wait(self, seconds: float) -> None:
+        """Wait that long, or until somebody asks again after a while in which nobody did."""
+        self._begun.clear()  # first: a question that comes meanwhile is not missed
+        if self.there():
+            time.sleep(seconds)
+        else:
+            self._begun.wait(seconds)
 
 
 @dataclass

@@ -1,8 +1,10 @@
 """Write one source's realtime table: each micro-batch is one commit."""
 
+from collections import deque
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
-from datetime import datetime
+from datetime import datetime, timedelta
+from typing import Final, NamedTuple
 
 from pyspark.sql import DataFrame
 
@@ -12,12 +14,47 @@ from tandem.ledger.realtime.commits import Commit
 from tandem.ledger.realtime_writer import Writer
 from tandem.speed.micro_batch.fold import fold_records
 from tandem.speed.micro_batch.follower_state import FollowerState, step
-from tandem.speed.micro_batch.polled_ends import PolledEnd, PolledEnds
 from tandem.speed.micro_batch.task import Task
 from tandem.speed.micro_batch.workers import Workers
 from tandem.views.source.source import Source
 from tandem.views.source.watermark import later, newest
 from tandem.views.view import View
+
+_EVERY: Final = timedelta(seconds=5)
+"""Least time between two ends that are remembered while the layer is behind."""
+
+
+class PolledEnd(NamedTuple):
+    """The end of the log when it was polled."""
+
+    asked: datetime
+    position: Position
+
+
+@dataclass
+class PolledEnds:
+    """The polled ends of the log that the layer has not reached yet, the earliest first, by the layer's clock.
+
+    They say until when all received records are counted. Timestamps of records do not matter: the log received records beyond a
+    polled end after that poll.
+    """
+
+    _ahead: deque[PolledEnd] = field(default_factory=deque)
+
+    def caught_up(self, end: PolledEnd, reached: Position) -> datetime | None:
+        """The latest time until which everything that the log had received lies below `reached`; None without a new one.
+
+        `end` is the newest polled end of the log.
+        """
+        found = None
+        while self._ahead and self._ahead[0].position.at_or_below(reached):
+            found = self._ahead.popleft().asked
+        if end.position.at_or_below(reached):
+            return end.asked
+        # Also if the clock was set back.
+        if not self._ahead or abs(end.asked - self._ahead[-1].asked) >= _EVERY:
+            self._ahead.append(end)
+        return found
 
 
 @dataclass

@@ -99,9 +99,9 @@ class Share(msgspec.Struct, frozen=True):
 
 def fold(task: Task, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
     """The function of mapInArrow: record batches with record_columns(source), headers as texts, in; at most one row out."""
-    records = _collected(map(with_headers, batches))
-    if records is not None:
-        yield _row(msgspec.msgpack.encode(share_of(task, records)))
+    some = [batch for batch in map(with_headers, batches) if batch.num_rows]
+    if some:
+        yield _row(msgspec.msgpack.encode(share_of(task, pa.Table.from_batches(some))))
 
 
 def identify(task: Task, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
@@ -170,12 +170,6 @@ def shares(rows: pa.Table) -> list[Share]:
 def partial_of(share: Share, fingerprint: str) -> Partial:
     """One view's partial of a share, without ranges."""
     return Partial(from_ipc(share.partials[fingerprint]), EMPTY, share.rejected[fingerprint])
-
-
-def _collected(batches: Iterable[pa.RecordBatch]) -> pa.Table | None:
-    """A task's records as one table, whose size the bound of a micro-batch limits; None without records."""
-    some = [batch for batch in batches if batch.num_rows]
-    return pa.Table.from_batches(some) if some else None
 
 
 def _pieces(batches: Iterable[pa.RecordBatch], rows: int) -> Iterator[pa.Table]:

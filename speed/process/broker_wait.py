@@ -8,7 +8,7 @@ from typing import Final, TypeVar
 
 from tandem.infra import kafka
 from tandem.infra.kafka import broker
-from tandem.speed.report.progress import Waiting
+from tandem.speed.progress import Waiting
 from tandem.speed.source.follow import Surroundings
 from tandem.views.source.source import Source
 

@@ -2,16 +2,29 @@
 
 from dataclasses import dataclass, field, replace
 from threading import Event, Thread
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
-from tandem.infra.kafka import NoBroker
+from tandem.infra.kafka import NoBroker, broker
+from tandem.infra.lineage import data_set
+from tandem.infra.lineage.data_set import DataSets, Made
 from tandem.infra.logs.telling import bound
+from tandem.ledger.delta import delta_tables
+from tandem.ledger.log import archive_runs
+from tandem.ledger.log.positions import ranges
 from tandem.ledger.publish.publications import Publication
 from tandem.ledger.publish.releases import Release
+from tandem.ledger.realtime.commit_files import SCHEMA
 from tandem.speed.process.broker_wait import Wait
-from tandem.speed.process.speed_lineage import following
 from tandem.speed.source.follow import Follow, Surroundings, follow
+from tandem.views.project.column_lineage import lineage
 from tandem.views.project.project import load_files
+from tandem.views.source.event import event_schema
+from tandem.views.source.offset_ranges import Ranges
+
+if TYPE_CHECKING:
+    from contextlib import AbstractContextManager
+
+    from tandem.infra.lineage.runs import Told
 
 _LOOK_S: Final = 0.2
 _POOL: Final = "spark.scheduler.pool"
@@ -98,3 +111,26 @@ class Worker:
         except BaseException as error:  # noqa: BLE001 - with a Spark that died, stopping fails, too
             self.error = self.error or error
         around.recorder.heart.ends(self.release.number, self.source)
+
+
+def following(follow: Follow) -> "AbstractContextManager[Told | None]":
+    """The reported run of a source under one release, with the positions that this process has folded."""
+    around, source, tail = follow.around, follow.source, follow.tail
+    tables, start = around.tables, tail.writer.end
+
+    def look() -> DataSets:
+        names = archive_runs.topic_names(tables, source.name)
+        covered = ranges(start, tail.writer.end, tail.state.firsts).intervals
+        address, schema = broker.address(around.settings).bootstrap, event_schema(source.event)
+        read = tuple(
+            data_set.topic(address, name, schema, Ranges(tuple(one for one in covered if names.get(one[0][0]) == name)))
+            for name in source.topics
+        )
+        at = tables.realtime(follow.release.number, source.name)
+        handle = delta_tables.open_table(tables, at)
+        table = data_set.table(at, SCHEMA, None if handle is None else handle.version())
+        namespace = around.settings.lineage.namespace
+        views = tuple(data_set.view(namespace, view.name, Made(read[0], lineage(view))) for view in tail.views.values())
+        return DataSets(read, (table, *views))
+
+    return around.reporter.run(f"speed.{source.name}", "STREAMING", look, release=follow.release.number)

@@ -14,6 +14,7 @@ from datetime import datetime
 from threading import Event
 from typing import Any
 
+from pyspark.java_gateway import ensure_callback_server_started
 from pyspark.sql import SparkSession
 
 from tandem.infra import kafka
@@ -30,9 +31,7 @@ from tandem.ledger.publish.standing import Followed
 from tandem.ledger.realtime_writer import Fenced
 from tandem.speed.process.checkpoints import own_folder
 from tandem.speed.process.source_thread import Worker
-from tandem.speed.report.listener import listen
-from tandem.speed.report.log_summary import Telling
-from tandem.speed.report.progress import Recorder
+from tandem.speed.progress import Folded, Recorder
 from tandem.speed.source.follow import Surroundings
 from tandem.views.project.project import Project
 
@@ -181,3 +180,65 @@ class _Team:
             self._workers[key].ask_to_stop()
         for key in gone:
             self._workers.pop(key).stop()
+
+
+@dataclass
+class _Listener:
+    """Spark's StreamingQueryListener, which takes each progress as one JSON text: PySpark's own asks the JVM for every field."""
+
+    recorder: Recorder
+
+    def onQueryProgress(self, event: Any) -> None:  # noqa: N802 - Spark's names
+        self.recorder.add(event.progress().json())
+
+    def onQueryStarted(self, event: Any) -> None:  # noqa: N802
+        """Nothing."""
+
+    def onQueryIdle(self, event: Any) -> None:  # noqa: N802
+        self.recorder.idle(event.id().toString())
+
+    def onQueryTerminated(self, event: Any) -> None:  # noqa: N802
+        """Nothing."""
+
+    class Java:
+        """The interface that py4j implements."""
+
+        implements = ("org.apache.spark.sql.streaming.PythonStreamingQueryListener",)
+
+
+def listen(spark: SparkSession, recorder: Recorder) -> None:
+    """Record the session's queries from now on."""
+    context: Any = spark.sparkContext
+    ensure_callback_server_started(context._gateway)  # type: ignore[no-untyped-call]  # noqa: SLF001 - as PySpark does
+    streaming = context._jvm.org.apache.spark.sql.streaming  # noqa: SLF001
+    listener = streaming.PythonStreamingQueryListenerWrapper(_Listener(recorder))
+    spark._jsparkSession.streams().addListener(listener)  # noqa: SLF001
+
+
+@dataclass
+class Telling:
+    """Sums up micro-batches and logs the sums of a source at most every `every_s` seconds; `clock` returns seconds.
+
+    The first micro-batch is logged at once. A source without records logs nothing.
+    """
+
+    say: Callable[[str], object]
+    every_s: float
+    clock: Callable[[], float]
+    _sums: dict[tuple[int, str], list[float]] = field(default_factory=dict, init=False, repr=False)
+    _said: dict[tuple[int, str], float] = field(default_factory=dict, init=False, repr=False)
+
+    def add(self, folded: Folded) -> None:
+        """Add a micro-batch."""
+        key, now = (folded.release, folded.source), self.clock()
+        sums = self._sums.setdefault(key, [0, 0, 0.0])
+        for place, more in enumerate((1, folded.records, folded.seconds)):
+            sums[place] += more
+        if now - self._said.get(key, float("-inf")) < self.every_s:
+            return
+        batches, records, seconds = self._sums.pop(key)
+        self._said[key] = now
+        with bound(
+            release=folded.release, source=folded.source, micro_batches=batches, records=records, seconds=round(seconds, 3)
+        ):
+            self.say("folding records")

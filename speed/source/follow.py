@@ -27,12 +27,12 @@ from tandem.ledger.publish.releases import Release
 from tandem.ledger.publish.standing import Followed
 from tandem.ledger.realtime.follower import Follower
 from tandem.ledger.realtime_writer import NotContiguous, Writer
+from tandem.speed import progress
 from tandem.speed.dedup.siphash import SECRET_BYTES
 from tandem.speed.micro_batch.follower_state import FollowerState
 from tandem.speed.micro_batch.log_tail import Tail
 from tandem.speed.micro_batch.maintenance import tend
 from tandem.speed.micro_batch.task import Task
-from tandem.speed.report import progress
 from tandem.speed.source import record_frames
 from tandem.speed.source.counted_at import counted
 from tandem.speed.source.kafka_log import Log

@@ -362,7 +362,7 @@ MUTANTS = (
         "never-behind",
         "the dedup window uses a commit's own time as the time until which the log was counted, also if the layer lags, "
         "so duplicates count",
-        "speed/micro_batch/polled_ends.py",
+        "speed/micro_batch/log_tail.py",
         "        if end.position.at_or_below(reached):\n",
         "        if True:\n",
         "tests/speed/test_hostile_clocks.py::test_a_duplicate_received_within_the_dedup_window_never_counts",

@@ -16,7 +16,7 @@ from tandem.ledger.publish import publications, standing
 from tandem.ledger.publish.standing import Followed
 from tandem.speed.process import speed_layer
 from tandem.speed.process.speed_layer import _LOOKS_PER_PUBLICATION, _follow_all, _Team
-from tandem.speed.report.progress import Recorder
+from tandem.speed.progress import Recorder
 from tandem.speed.source.follow import Follow, Surroundings
 from tests.simulation import programs
 from tests.simulation.numbers import SOURCE, Choice, Event

@@ -21,7 +21,7 @@ from tandem.ledger.realtime.compaction import expired, merged, plan
 from tandem.speed.dedup.dedup_window import DedupWindow, recalled
 from tandem.speed.dedup.identities import Identities
 from tandem.speed.dedup.keys import KEY, Keys
-from tandem.speed.micro_batch.polled_ends import PolledEnd, PolledEnds
+from tandem.speed.micro_batch.log_tail import PolledEnd, PolledEnds
 from tandem.speed.source.counted_at import Counted, Stretch, divided, of_ledger, together
 from tandem.views.instant import microseconds
 

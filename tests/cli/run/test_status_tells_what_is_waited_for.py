@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from tandem.cli.__main__ import main
-from tandem.speed.report.progress import Recorder, Waiting
+from tandem.speed.progress import Recorder, Waiting
 from tests.serving.world import forty_hits
 
 SINCE, WHY = "2026-11-01T12:00:00+00:00", "the Kafka broker at 127.0.0.1:9092 did not answer in 5 s"

@@ -49,7 +49,9 @@ def test_each_difference_is_named_once(there: Report, said: str) -> None:
 def test_a_report_needs_no_package() -> None:
     """An executor's Python may lack any of them: the report must name it, not fail to import."""
     command = "import sys; sys.path.insert(0, sys.argv[1]); from tandem.infra.spark import versions; print(versions.report())"
-    found = subprocess.run([sys.executable, "-I", "-S", "-c", command, str(ROOT / "src")], capture_output=True, text=True, check=True)
+    found = subprocess.run(
+        [sys.executable, "-I", "-S", "-c", command, str(ROOT / "src")], capture_output=True, text=True, check=True
+    )
     assert "'duckdb': None" in found.stdout
 
 

@@ -7,7 +7,7 @@ import msgspec
 import pytest
 
 from tandem.infra.settings import Serving
-from tandem.speed.hot.demand import LATELY_S, Demand
+from tandem.speed.hot.__main__ import LATELY_S, Demand
 from tests.speed.hot.beside import Beside, beside, layer
 from tests.speed.sales import some
 

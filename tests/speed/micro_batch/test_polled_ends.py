@@ -6,7 +6,7 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from tandem.ledger.log.positions import Position
-from tandem.speed.micro_batch.polled_ends import PolledEnd, PolledEnds
+from tandem.speed.micro_batch.log_tail import PolledEnd, PolledEnds
 
 START = datetime(2026, 11, 1, 12, tzinfo=UTC)
 Step = tuple[tuple[int, int], tuple[int, int], int]

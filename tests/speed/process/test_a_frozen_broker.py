@@ -9,7 +9,7 @@ from pyspark.sql import SparkSession
 
 from tandem.infra import kafka
 from tandem.infra.settings import Speed
-from tandem.speed.report import progress
+from tandem.speed import progress
 from tests.frozen import frozen, own_broker
 from tests.speed.sales import answered, per_minute, running, some, total, wait_for, wait_until_folded
 from tests.stack import produce, stack_settings

@@ -13,7 +13,7 @@ import pytest
 from tandem.infra import kafka
 from tandem.infra.settings import Settings, Speed
 from tandem.speed.process.broker_wait import Wait
-from tandem.speed.report.progress import Recorder
+from tandem.speed.progress import Recorder
 from tandem.speed.source.follow import Surroundings
 from tests.infra.kafka.begun import begun
 

@@ -6,8 +6,8 @@ import subprocess
 import sys
 from pathlib import Path
 
-from tandem.speed.report import progress
-from tandem.speed.report.progress import Recorder, query_name
+from tandem.speed import progress
+from tandem.speed.progress import Recorder, query_name
 
 
 def told(name: str | None, records: int = 5, **milliseconds: int) -> str:

@@ -2,8 +2,8 @@
 
 from structlog.contextvars import get_contextvars
 
-from tandem.speed.report.log_summary import Telling
-from tandem.speed.report.progress import Folded
+from tandem.speed.process.speed_layer import Telling
+from tandem.speed.progress import Folded
 
 
 def test_sums_are_logged_at_most_once_per_period() -> None:
