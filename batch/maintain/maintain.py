@@ -5,14 +5,12 @@ A batch version is removed once no publication names it that is retained or was 
 a killed run leaves every table readable, and the next run continues.
 """
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from typing import Final
 
 from tandem.batch.maintain import compact
-from tandem.batch.maintain.drop_tables import drop_unneeded, view_tables
-from tandem.batch.maintain.expire_versions import expire_versions
 from tandem.batch.runtime import scratch
 from tandem.batch.runtime.exclusive import locked
 from tandem.infra.settings import Settings
@@ -22,6 +20,7 @@ from tandem.ledger.delta.vacuum import Freed, checkpoint, vacuum
 from tandem.ledger.files.file_ranges import EVENTS, RECORDS, Columns
 from tandem.ledger.log import archive_runs
 from tandem.ledger.publish import publications, releases, standing
+from tandem.ledger.publish.batch_parts import paths
 from tandem.ledger.publish.publications import Publication
 from tandem.ledger.publish.releases import Release
 from tandem.ledger.publish.standing import Followed
@@ -158,3 +157,65 @@ def _claim(tables: Tables, address: str) -> None:
 def _vacuum(tables: Tables, address: str, settings: Settings) -> Freed:
     handle = delta_tables.open_table(tables, address)
     return Freed() if handle is None else vacuum(handle, hours=settings.keep.file_hours, lease=tables.lease(address))
+
+
+def view_tables(tables: Tables, releases: Iterable[Release], states: Iterable[Publication]) -> list[str]:
+    """The addresses of the views of these states and, for releases without a state, the addresses with which they would begin.
+
+    A state has the addresses of its views, which may differ from those of its release: a table may have been created for another
+    release or name.
+    """
+    stated = list(states)
+    numbers = {state.release for state in stated}
+    own = [tables.view(*pair) for release in releases if release.number not in numbers for pair in release.views.items()]
+    return [*dict.fromkeys([*own, *(live.address(tables, name) for state in stated for name, live in state.views.items())])]
+
+
+def drop_unneeded(
+    tables: Tables,
+    releases: Iterable[Release],
+    states: Iterable[Publication],
+    *,
+    needed: Iterable[Release],
+    kept: Iterable[Publication],
+) -> list[str]:
+    """Drop the tables of these releases and states that no `needed` release and no `kept` state has. Returns their folders.
+
+    A dropped table can be built again from the archive or the log. Each folder is dropped by one rename.
+    """
+    every, keep = list(releases), list(needed)
+    numbers = {release.number for release in keep}
+    decoders = {pair for release in keep for pair in release.sources.items()}
+    views = set(view_tables(tables, keep, kept))
+    folders: list[str] = []
+    for release in every:
+        for source, decoder in release.sources.items():
+            if (source, decoder) not in decoders:
+                # The summaries first: they state that the tables are complete.
+                folders += [tables.control("summaries", source, decoder), tables.decoded(source, decoder)]
+        if release.number not in numbers:
+            folders.append(tables.realtime_of(release.number))
+    known = [*view_tables(tables, every, ()), *view_tables(tables, (), states)]
+    folders += [address for address in known if address not in views]
+    return [folder for folder in dict.fromkeys(folders) if scratch.drop(tables, folder)]
+
+
+def expire_versions(tables: Tables, address: str, kept: Iterable[Publication], *, at: datetime) -> int:
+    """Remove the batch versions that none of these publications names. Returns the number of files.
+
+    The files stay on the disk for their readers. For the table's one writer. Raises Conflict, Unwritable, Unreadable.
+    """
+    handle = delta_tables.open_table(tables, address)
+    if handle is None:
+        return 0
+    named = {
+        part.version
+        for publication in kept
+        for name, live in publication.views.items()
+        if live.address(tables, name) == address
+        for part in live.parts
+    }
+    old = [path for path, version in paths(handle).items() if version not in named]
+    if old:
+        delta_tables.conditional_exchange(handle, old, [], at=at, lease=tables.lease(address))
+    return len(old)

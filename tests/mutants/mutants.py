@@ -237,7 +237,7 @@ MUTANTS = (
     Mutant(
         "shared-table-dropped",
         "maintenance drops a table by its name alone, although another release or a renamed view still uses it",
-        "batch/maintain/drop_tables.py",
+        "batch/maintain/maintain.py",
         "views = set(view_tables(tables, keep, kept))",
         "views = set(view_tables(tables, keep, ()))",
         NAMED,
@@ -245,7 +245,7 @@ MUTANTS = (
     Mutant(
         "shared-version-expired",
         "maintenance expires a batch version that another view uses, because it checks only the view that created the table",
-        "batch/maintain/expire_versions.py",
+        "batch/maintain/maintain.py",
         "        if live.address(tables, name) == address",
         "        if tables.view(name, live.fingerprint) == address",
         NAMED,

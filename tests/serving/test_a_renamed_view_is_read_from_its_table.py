@@ -3,8 +3,7 @@
 from dataclasses import replace
 from pathlib import Path
 
-from tandem.batch.maintain.drop_tables import drop_unneeded
-from tandem.batch.maintain.expire_versions import expire_versions
+from tandem.batch.maintain.maintain import drop_unneeded, expire_versions
 from tandem.ledger.publish import publications, releases
 from tandem.ledger.publish.publications import Publication
 from tandem.serving.connection import Connection

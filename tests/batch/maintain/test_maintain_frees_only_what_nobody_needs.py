@@ -17,8 +17,7 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from tandem.batch.maintain import maintain
-from tandem.batch.maintain.drop_tables import drop_unneeded
-from tandem.batch.maintain.maintain import Maintained
+from tandem.batch.maintain.maintain import Maintained, drop_unneeded
 from tandem.batch.runtime import delta_commits, scratch
 from tandem.batch.runtime.parquet_writer import TableFile
 from tandem.infra.settings import Batch, Keep, Settings

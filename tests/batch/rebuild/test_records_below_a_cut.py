@@ -5,7 +5,7 @@ from pathlib import Path
 import pyarrow as pa
 from deltalake import write_deltalake
 
-from tandem.batch.rebuild.events import records_within
+from tandem.batch.rebuild.gather_events import records_within
 from tandem.ledger.delta.addresses import Tables
 from tandem.ledger.files.file_ranges import RECORDS, log_table
 from tandem.views.source.offset_ranges import Ranges

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from tandem.batch.archive import archive
-from tandem.batch.maintain.drop_tables import drop_unneeded
+from tandem.batch.maintain.maintain import drop_unneeded
 from tandem.batch.recompute import recompute
 from tandem.batch.recompute.plan import Request
 from tandem.batch.release import apply, build_release
