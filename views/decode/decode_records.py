@@ -13,7 +13,6 @@ import pyarrow.compute as pc
 from tandem.views.arrow.python_values import array, scalar
 from tandem.views.decode import function
 from tandem.views.decode.idempotency import with_keys
-from tandem.views.decode.lists import bounded
 from tandem.views.decode.shared_topic import own_rows
 from tandem.views.errors import DefinitionError, said_by
 from tandem.views.instant import FIRST, LAST
@@ -21,7 +20,7 @@ from tandem.views.source.decoder import Decoder, record_parameters
 from tandem.views.source.event import Event, Field, event_fields
 from tandem.views.source.fields.columns import column, misfits, unfit
 from tandem.views.source.fields.reasons import Reject, refusal, within
-from tandem.views.source.format import Format, Parse
+from tandem.views.source.format import Format, Listed, Parse
 from tandem.views.source.record_filter import record_filter_parameters
 from tandem.views.source.source import (
     APPEND_TIME,
@@ -291,3 +290,24 @@ def _rejects(batch: pa.RecordBatch, rejected: Mapping[int, Reject]) -> pa.Table:
         ],
         schema=REJECTS_SCHEMA,
     )
+
+
+def bounded(listed: Listed, most: int) -> Parse:
+    """A function from one value to the list of its events, 1 to `most` of them, in their order.
+
+    The first fault rejects the record; the reject names the event that has it.
+    """
+
+    def parse(*record: Any) -> list[Any]:
+        parts = listed.split(*record)
+        if not 1 <= len(parts) <= most:
+            raise Reject("length", f"{len(parts)} events in one value; it holds 1 to {most}")
+        events = []
+        for index, part in enumerate(parts):
+            try:
+                events.append(listed.parse(part))
+            except BaseException as error:
+                raise within(refusal(error), index) from error
+        return events
+
+    return parse
