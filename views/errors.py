@@ -2,6 +2,8 @@
 
     TandemError                one clear sentence for the user
     └── DefinitionError        a source, view or project that cannot mean anything
+    KeyboardInterrupt
+    └── TooLong                a server interrupted code of the project
 
 Each message has the value, its place and what would be valid. The command line prints the sentence and exits 1.
 """
@@ -16,6 +18,13 @@ class TandemError(Exception):
 
 class DefinitionError(TandemError):
     """A definition that cannot be used: a wrong field, type, name or expression."""
+
+
+class TooLong(KeyboardInterrupt):
+    """Raised in a thread to end a call of project code, which catches neither this nor Ctrl-C by `except Exception`."""
+
+    def __str__(self) -> str:
+        return "took more than half of serving.timeout_s and was interrupted"
 
 
 def said_by(error: BaseException) -> str:

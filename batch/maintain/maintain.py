@@ -131,7 +131,6 @@ def _journals(tables: Tables, needed: list[Release], settings: Settings) -> Iter
             checkpoint(handle)
     names = [
         ("releases",),
-        ("documents",),
         ("publications",),
         ("standing",),
         ("diffs",),

@@ -17,7 +17,7 @@ from tandem.batch.release.build_release import build_release
 from tandem.batch.release.diff import diffs
 from tandem.batch.release.release_plan import ReleasePlan, Status, Terms, plan_release
 from tandem.batch.runtime.session import BatchRun
-from tandem.ledger.publish import adoption, first_publication, promotion, publications, standing
+from tandem.ledger.publish import first_publication, promotion, publications, releases, standing
 from tandem.ledger.publish import diffs as kept_diffs
 from tandem.ledger.publish.diffs import ReleaseDiff
 from tandem.ledger.publish.publications import Publication
@@ -92,7 +92,7 @@ def _stored(batch: BatchRun, live: Publication, wanted: Project, terms: Terms) -
 
     plan = planned()
     while plan is not None and not plan.ready:
-        if adoption.add(batch.tables, plan.change.after, wanted):
+        if releases.add(batch.tables, plan.change.after):
             return plan
         plan = planned()  # another process has stored a release of this number
     return plan

@@ -89,7 +89,15 @@ def run(
                 log.info("answers come from commits alone", reason=why)
             feed = HotFeed(time.monotonic) if why is None else None
             server = of_project(
-                settings, tandem=_tandem_of(call), log=log, access=access, audit=audit, now=_now, clock=time.monotonic, feed=feed
+                settings,
+                tandem=_tandem_of(call),
+                log=log,
+                access=access,
+                audit=audit,
+                now=_now,
+                clock=time.monotonic,
+                feed=feed,
+                exits_if_hung=True,
             )
             with _hot_tails(call, feed, log):
                 listener.serve(application(server), bound, tls=tls, ready=ready, stop=stop)

@@ -3,33 +3,22 @@
 from datetime import datetime
 
 from tandem.ledger.delta.addresses import Tables
-from tandem.ledger.publish import documents, releases
+from tandem.ledger.publish import releases
 from tandem.ledger.publish.releases import Release
-from tandem.views.document.document import document_of
 from tandem.views.fingerprint.fingerprint import decoder_fingerprint, fingerprint
 from tandem.views.project.project import Project
 
 
 def adopt(tables: Tables, project: Project, *, by: str, at: datetime) -> Release:
-    """Store the project as a release with its document: a new one unless the newest is the same."""
+    """Store the project as a release: a new one unless the newest is the same."""
     one = candidate(project, 0, by=by, at=at)
-    stored = releases.store(tables, one.files, sources=one.sources, views=one.views, by=by, at=at, revision=one.revision)
-    documents.record(tables, stored.number, document_of(project))
-    return stored
+    return releases.store(tables, one.files, sources=one.sources, views=one.views, by=by, at=at, revision=one.revision)
 
 
 def candidate(project: Project, number: int, *, by: str, at: datetime) -> Release:
     """The release of this number that would store the project."""
     sources, views = _fingerprints(project)
     return Release(number, at, by, sources, views, project.files, project.revision)
-
-
-def add(tables: Tables, release: Release, project: Project) -> bool:
-    """Store the release of the project with its document; False if another release was stored under its number first."""
-    stored = releases.add(tables, release)
-    if stored:
-        documents.record(tables, release.number, document_of(project))
-    return stored
 
 
 def defines(release: Release, project: Project) -> bool:

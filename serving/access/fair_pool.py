@@ -8,6 +8,8 @@ from dataclasses import dataclass, field
 from typing import Any, TypeVar
 
 from tandem.serving.access.fair_queue import FairQueue
+from tandem.views.errors import TandemError, TooLong, said_by
+from tandem.views.project.source_location import place_in_release
 
 T = TypeVar("T")
 
@@ -35,15 +37,16 @@ class FairPool:
             self._executor = None
 
     async def run(self, by: str, work: Callable[[], T]) -> T:
-        """The result of a function that runs in one of the threads, once it is the principal's turn. Raises its errors.
+        """The result of a function that runs in one of the threads, once it is the principal's turn.
 
-        A caller that is cancelled stops waiting; a function that is running keeps its thread until it returns.
+        A caller that is cancelled stops waiting; a function that is running keeps its thread until it returns. Raises its errors,
+        those of project code as TandemError.
         """
         await self._turn(by)
         assert self._executor is not None, "used before it was opened"
         loop = asyncio.get_running_loop()
         try:
-            future = self._executor.submit(work)
+            future = self._executor.submit(_guarded, work)
         except BaseException:
             self._leave(by)
             raise
@@ -76,3 +79,15 @@ class FairPool:
                 ticket.set_result(None)
                 return
             following = self._queue.leave(principal)  # the waiting caller was cancelled
+
+
+def _guarded(work: Callable[[], T]) -> T:
+    try:
+        return work()
+    except TandemError:
+        raise
+    except (Exception, TooLong) as error:
+        if not (place := place_in_release(error)):
+            raise
+        said = str(error) if isinstance(error, TooLong) else f"raised {said_by(error)}"
+        raise TandemError(f"{place}: code of the project {said}") from error

@@ -3,7 +3,6 @@
 import secrets
 from collections.abc import Callable
 from datetime import datetime
-from pathlib import Path
 from typing import Final
 
 from structlog.typing import FilteringBoundLogger
@@ -21,12 +20,10 @@ from tandem.serving.access.oidc import Oidc, provider
 from tandem.serving.access.sealed_text import Seal
 from tandem.serving.access.shares import Shares
 from tandem.serving.access.tokens import Tokens
-from tandem.serving.code.messages import Limits as CodeLimits
-from tandem.serving.code.server_definitions import DescribedDefinitions, readable
 from tandem.serving.http.answers.cache import AnswerCache
-from tandem.serving.http.answers.code_lane import CodeLane
 from tandem.serving.http.answers.lane import Lane
 from tandem.serving.http.answers.sql_statements import Statements
+from tandem.serving.http.answers.watchdog import Watchdog
 from tandem.serving.http.answers.whole_log import WholeLog
 from tandem.serving.http.metrics import Metrics
 from tandem.serving.http.operations.command import Tandem
@@ -58,36 +55,29 @@ def of_project(
     now: Callable[[], datetime],
     clock: Callable[[], float],
     feed: HotFeed | None = None,
+    exits_if_hung: bool = False,
 ) -> Server:
     """The server of a project; `tandem` runs the commands of operators. With a `feed` answers also count hot commits.
+    `exits_if_hung` is of its watchdog.
 
     `now` returns the time of day, `clock` monotonic seconds. Raises OidcError.
     """
     serving, metrics = settings.serving, Metrics()
     tables, hidden = Tables.of(settings), secrets_of(settings)
-    seconds = min(_SECONDS, serving.timeout_s) / 2  # so that the caller gets the reason before the request times out
-    folders = [settings.folder, Path.home(), *([Path(tables.root)] if tables.local else [])]
-    shown = readable(folders)
-    definitions = DescribedDefinitions(tables, CodeLimits(seconds=seconds, readable=shown))
-    store, coded = (Store(tables, secrets.randbits(64), serving.memory_mb << 20, definitions, feed) for _ in range(2))
-    every = serving.poll_ms / 1000
-    lane = Lane(AnswerCache(store, serving.held_mb << 20), every, clock, PollMetrics(metrics, log).polled)
-    code_lane = CodeLane(Lane(AnswerCache(coded, serving.held_mb << 20, code=True), every, clock, _unseen))
+    store = Store(tables, secrets.randbits(64), serving.memory_mb << 20, feed)
+    lane = Lane(AnswerCache(store, serving.held_mb << 20), serving.poll_ms / 1000, clock, PollMetrics(metrics, log).polled)
     if not tables.local:
-        for one in (lane, code_lane.lane):
-            one.rests = WholeLog(settings, clock).counted
+        lane.rests = WholeLog(settings, clock).counted
     if feed is not None:
-        feed.woken = lambda: _feed_changed(feed, metrics, lane, code_lane)
+        feed.woken = lambda: _feed_changed(feed, metrics, lane)
     return Server(
         settings=serving,
         identities=Identities(Tokens(tables, clock), _oidc(settings, log, clock)),
         seal=Seal(settings.folder / "access" / "seal.key", secrets.token_bytes),
         lane=lane,
-        code_lane=code_lane,
-        definitions=definitions,
+        watchdog=Watchdog(serving.timeout_s / 2, log, exits=exits_if_hung),
         statements=Statements(
             store,
-            coded,
             Bounds(
                 seconds=float(min(_SECONDS, serving.timeout_s)),
                 rows=serving.max_rows,
@@ -115,10 +105,9 @@ def of_project(
     )
 
 
-def _feed_changed(feed: HotFeed, metrics: Metrics, lane: Lane, code_lane: CodeLane) -> None:
+def _feed_changed(feed: HotFeed, metrics: Metrics, lane: Lane) -> None:
     metrics.hot(feed.statuses.values(), ahead=feed.ahead, compared=feed.compared, mismatched=feed.mismatched)
     lane.wake()
-    code_lane.lane.wake()
 
 
 def _oidc(settings: Settings, log: FilteringBoundLogger, clock: Callable[[], float]) -> Oidc | None:
@@ -130,7 +119,3 @@ def _oidc(settings: Settings, log: FilteringBoundLogger, clock: Callable[[], flo
 
     known = provider(settings.serving.oidc)
     return None if known is None else Oidc.of(known, clock, told=told)
-
-
-def _unseen(_: object, __: float) -> None:
-    """Polls of the code lane read the same tables, so they are not counted twice."""

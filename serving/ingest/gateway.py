@@ -59,7 +59,6 @@ class Gateway:
     _rooms: dict[Room, None] = field(default_factory=dict, init=False, repr=False)
     _topics: dict[str, TtlCache[kafka.Topic]] = field(default_factory=dict, init=False, repr=False)
     _works: FairPool = field(default_factory=lambda: FairPool("ingesting", 1), init=False, repr=False)
-    _coded: FairPool = field(default_factory=lambda: FairPool("decoding", 1), init=False, repr=False)
     _appender: "kafka.Appender | None" = field(default=None, init=False, repr=False)  # of the thread that works
     _connection: kafka.Connection | None = field(default=None, init=False, repr=False)
 
@@ -69,7 +68,7 @@ class Gateway:
     @asynccontextmanager
     async def open(self) -> AsyncIterator[None]:
         """Accept requests until the context ends, which waits until all accepted records are acknowledged or given up."""
-        with self._works.open(), self._coded.open():
+        with self._works.open():
             try:
                 yield
             finally:
@@ -93,13 +92,9 @@ class Gateway:
             if not room.handed_over:
                 self._leave(room)
 
-    async def work(self, by: str, function: Callable[[], T], *, coded: bool = False) -> T:
-        """The result of a function in the one thread that decodes bodies, or, if `coded`, in the thread that waits for project
-        code.
-
-        It starts once it is the principal's turn. Raises its errors.
-        """
-        return await (self._coded if coded else self._works).run(by, function)
+    async def work(self, by: str, function: Callable[[], T]) -> T:
+        """The result of a function in the one thread that decodes bodies, once it is the principal's turn. Raises its errors."""
+        return await self._works.run(by, function)
 
     async def topic(self, name: str) -> kafka.Topic:
         """The topic as it is now, or was a second ago. Raises NoBroker, NoTopic."""

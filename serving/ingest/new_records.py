@@ -1,12 +1,12 @@
 """The records that are written for a source's values, with the key and headers by which the source selects its own."""
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Final
 
 from tandem.infra.kafka import MOST_BYTES, Record
-from tandem.serving.ingest.trial_decode import Fault, Reading
+from tandem.serving.ingest.trial_decode import Fault, read
 from tandem.views.decode.idempotency import is_key
 from tandem.views.errors import TandemError, listed
 from tandem.views.source.event import event_fields
@@ -17,9 +17,6 @@ _MOST: Final = MOST_BYTES - 1_000
 """Bytes of key, value and headers of a record: a broker counts a few around them."""
 _MOST_KEY: Final = 200
 _SHOWN: Final = 100
-
-Read = Callable[[Source, str, Sequence[bytes], Sequence[Mapping[str, bytes]], datetime], Reading]
-"""See `reading.read`."""
 
 
 class CannotMean(TandemError):
@@ -107,12 +104,11 @@ def _key(source: Source, key: str | None) -> dict[str, bytes]:
     return {IDEMPOTENCY_HEADER: key.encode()}
 
 
-def records_of(to: Target, values: Sequence[bytes], *, at: datetime, read: Read) -> list[Record]:
+def records_of(to: Target, values: Sequence[bytes], *, at: datetime) -> list[Record]:
     """The records for values, of at least one. Each has the source's key and, with an idempotency key, the number of the record:
     `KEY/0`.
 
-    `read` decodes them as readers of the log will, received `at`. Raises NoEvents, TooLarge, and the errors of `read`; then
-    nothing may be written.
+    They are decoded as readers of the log will, received `at`. Raises NoEvents and TooLarge; then nothing may be written.
     """
     headers = [_numbered(to.headers, number) for number in range(len(values))]
     reading = read(to.source, to.topic, values, headers, at)

@@ -1,9 +1,8 @@
 """Decoding values as readers of the log will: their keys, and which of them are not events."""
 
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from datetime import datetime
-
-import msgspec
 
 from tandem.views.decode import decode
 from tandem.views.decode.sample_records import as_records
@@ -12,7 +11,8 @@ from tandem.views.source.record_filter import record_filter_name
 from tandem.views.source.source import Source
 
 
-class Fault(msgspec.Struct, frozen=True):
+@dataclass(frozen=True)
+class Fault:
     """Why a record of a request, counted from 0, is not an event of the source: the decoder's reason and detail."""
 
     record: int
@@ -20,7 +20,8 @@ class Fault(msgspec.Struct, frozen=True):
     detail: str
 
 
-class Reading(msgspec.Struct, frozen=True):
+@dataclass(frozen=True)
+class Reading:
     """The keys of records, in order, and the faults of those that are not events."""
 
     keys: list[bytes | None]

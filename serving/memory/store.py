@@ -18,14 +18,13 @@ from tandem.serving.memory.answers import Answers
 from tandem.serving.memory.cached_view import CachedView, Origin, OutgrowsMemory, followed, loaded
 from tandem.serving.memory.layout import Layout
 from tandem.serving.memory.recent import Recent
-from tandem.serving.read.definitions import IN_PROCESS, Definitions
 from tandem.serving.read.outcome import Failed, Outcome, ReadFailed
 from tandem.serving.read.provenance import Layer, Provenance
 from tandem.serving.read.reader import Arranged, Reader, UnknownView, refusal
 from tandem.serving.read.selection import Selection
 from tandem.serving.read.snapshot import Snapshot, provenance_of, rejected
 from tandem.serving.read.snapshot_follower import Hot
-from tandem.views.errors import listed
+from tandem.views.errors import TooLong, listed
 from tandem.views.project.project import Project
 from tandem.views.view import View
 
@@ -68,7 +67,6 @@ class Store:
     tables: Tables
     seed: int = field(repr=False)
     memory: int = MEMORY
-    definitions: Definitions = IN_PROCESS
     hot: Hot | None = None
     recent: Recent = field(default_factory=Recent, repr=False)
     _pinned: Pinned | Failed | None = field(default=None, init=False, repr=False)
@@ -78,8 +76,8 @@ class Store:
 
     def __post_init__(self) -> None:
         self._uses, self._news, self._closed = count(), threading.Condition(), False
-        self._following, self._looks = Reader(self.tables, definitions=self.definitions, hot=self.hot), threading.RLock()
-        self._files, self._reads = Reader(self.tables, definitions=self.definitions), threading.Lock()
+        self._following, self._looks = Reader(self.tables, hot=self.hot), threading.RLock()
+        self._files, self._reads = Reader(self.tables), threading.Lock()
 
     def pinned(self) -> Pinned:
         """The newest snapshot; the first call polls. Raises ReadFailed."""
@@ -93,10 +91,7 @@ class Store:
     def refresh(self) -> Pinned | Failed:
         """Poll for a new snapshot, and advance the views in memory to it; see SnapshotFollower.refresh."""
         with self._looks:
-            found = self._following.refresh()
-            if isinstance(found, Snapshot):
-                self.definitions.live(found.publication.release)  # at each poll: a release ends a while after it was live
-            return self._at(found)
+            return self._at(self._following.refresh())
 
     def refresh_hot(self) -> Pinned | None:
         """Advance to the newest hot commits without a read of tables; None if they have to be polled, as by `refresh`."""
@@ -185,7 +180,7 @@ class Store:
                 view = self._brought(pinned, pinned.project.views[name])
             except Unreadable:
                 continue
-            except ReadFailed:  # of project code, which must not delay further polls: the next caller gets the reason
+            except (Exception, TooLong):  # noqa: BLE001  whatever it is, the other views advance, and the next caller gets it
                 del self._held[name]
                 continue
             if view is not None:

@@ -17,7 +17,6 @@ from tandem.ledger.publish.publications import Publication
 from tandem.ledger.publish.releases import NoRelease
 from tandem.ledger.realtime.commits import Commit
 from tandem.serving.read.batch_states import BatchStates
-from tandem.serving.read.definitions import IN_PROCESS, Definitions
 from tandem.serving.read.outcome import Failed, Outcome, ReadFailed, answered
 from tandem.serving.read.past_publication import PastPublication
 from tandem.serving.read.provenance import Layer, Provenance
@@ -27,11 +26,11 @@ from tandem.serving.read.snapshot_follower import Hot, SnapshotFollower
 from tandem.serving.read.tail_merge import Runs, follow
 from tandem.serving.read.tail_states import states_of
 from tandem.serving.read.touched_rows import split, with_touched
-from tandem.views.document.described_definitions import meaning_of
 from tandem.views.errors import DefinitionError, TandemError, listed
+from tandem.views.fingerprint.fingerprint import fingerprint
 from tandem.views.kernel.kernel import Partial, arrange, arrange_as_one, merge, merge_states, present_arranged
 from tandem.views.kernel.rows import ordered
-from tandem.views.project.project import Project
+from tandem.views.project.project import Project, load_files
 from tandem.views.view import View, state_schema
 
 
@@ -55,13 +54,12 @@ class Arranged:
 class Reader:
     """Answers about the views of the published release, for one thread at a time.
 
-    `definitions` returns what a release defines. With `hot`, hot commits continue the realtime tables. With `publication` the
-    reader stays at that one, with the definitions of its release, and answers only from the layer `batch`.
+    With `hot`, hot commits continue the realtime tables. With `publication` the reader stays at that one, with the definitions of
+    its release, and answers only from the layer `batch`.
     """
 
     tables: Tables
     publication: int | None = None
-    definitions: Definitions = IN_PROCESS
     hot: Hot | None = None
     _following: SnapshotFollower | PastPublication = field(init=False, repr=False)
     _pinned: Snapshot | Failed | None = field(default=None, init=False, repr=False)
@@ -106,7 +104,7 @@ class Reader:
         release = self.snapshot().publication.release
         if release not in self._projects:
             try:
-                self._projects[release] = self.definitions.project(releases.load(self.tables, release))
+                self._projects[release] = load_files(releases.load(self.tables, release).files)
             except (NoRelease, DefinitionError) as error:
                 raise ReadFailed(f"the definitions of release {release} cannot be used: {error}") from error
         return self._projects[release]
@@ -222,7 +220,7 @@ def refusal(snapshot: Snapshot, view: View) -> str | None:
     problem = snapshot.tails[view.source.name].problem
     if problem is not None:
         return f"view {view.name!r} cannot be answered exactly: {problem}"
-    if meaning_of(view) != snapshot.publication.views[view.name].fingerprint:
+    if fingerprint(view) != snapshot.publication.views[view.name].fingerprint:
         return (
             f"view {view.name!r} was published by a version of Tandem that computes it differently; run `tandem apply "
             "--auto-promote`"

@@ -20,7 +20,6 @@ from tandem.serving.sql.refusal import Refused
 from tandem.serving.sql.sandbox import Sandbox
 from tandem.serving.sql.shared_tables import Shared, share
 from tandem.views.arrow import arrays
-from tandem.views.document.described_definitions import runs_code
 from tandem.views.exactness import together
 from tandem.views.kernel.present import present_arranged
 from tandem.views.view import View, answer_schema, bind
@@ -129,19 +128,9 @@ class MergedViews:
         return Table((pinned.snapshot, None), share(as_table(view, rows)), found.provenance)
 
 
-def ask(
-    sandbox: Sandbox,
-    views: MergedViews,
-    statement: str,
-    *,
-    readable: Collection[str] | None = None,
-    coded: MergedViews | None = None,
-) -> Rows:
-    """The rows of a statement over the `readable` views; all views if that is None. Raises Refused.
-
-    If `coded` is given, a statement that names a view with project code reads all its views there.
-    """
-    readers = _Readable(views, readable, coded)
+def ask(sandbox: Sandbox, views: MergedViews, statement: str, *, readable: Collection[str] | None = None) -> Rows:
+    """The rows of a statement over the `readable` views; all views if that is None. Raises Refused."""
+    readers = _Readable(views, readable)
     table = sandbox.run(statement, readers)
     return Rows(table, readers.read, readers.snapshot)
 
@@ -152,7 +141,6 @@ class _Readable:
 
     views: MergedViews
     readable: Collection[str] | None
-    coded: MergedViews | None = None
     read: dict[str, Provenance] = field(default_factory=dict)
     snapshot: Snapshot | None = None
 
@@ -164,20 +152,9 @@ class _Readable:
         return [name for name in published if self.readable is None or name in self.readable]
 
     def share(self, names: Sequence[str]) -> dict[str, Shared]:
-        views = self.views
-        if self.coded is not None and self._need_code(names):
-            views = self.coded
-            views.refresh()  # nothing else polls it, if only statements use such views
-        tables, self.snapshot = views.tables(names)
+        tables, self.snapshot = self.views.tables(names)
         self.read = {name: table.provenance for name, table in tables.items()}
         return {name: table.shared for name, table in tables.items()}
-
-    def _need_code(self, names: Sequence[str]) -> bool:
-        try:
-            published = self.views.views()
-        except (ReadFailed, Unreadable) as error:
-            raise Refused(str(error), "failed") from error
-        return any(name in published and runs_code(published[name]) for name in names)
 
 
 def table_schema(view: View) -> pa.Schema:

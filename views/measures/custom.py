@@ -41,7 +41,7 @@ import pyarrow as pa
 
 from tandem.views.arrow import arrays, python_values
 from tandem.views.definition_text import call
-from tandem.views.errors import DefinitionError, TandemError, said_by
+from tandem.views.errors import DefinitionError, TandemError, TooLong, said_by
 from tandem.views.measures.facts import Facts
 from tandem.views.measures.filtered import Filtered
 from tandem.views.measures.measure import Aggregate, Approximation, Measure, State
@@ -131,6 +131,8 @@ class CustomMeasure:
             given = arrays.lists(given.flatten(), arrays.lengths(given), given.type)
         try:
             result = method(given)
+        except TooLong as error:
+            raise MethodFailed(f"{name} {error}") from error
         except Exception as error:
             raise MethodFailed(f"{name} raised {said_by(error)}") from error
         if not isinstance(result, pa.Array):

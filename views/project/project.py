@@ -20,7 +20,7 @@ from typing import Final
 from tandem.views.errors import TandemError
 from tandem.views.project.isolated_import import DEFINITIONS, ProjectLoader, import_definitions
 from tandem.views.project.resolve import named_definitions
-from tandem.views.project.source_location import check_imports, explained
+from tandem.views.project.source_location import STORED, check_imports, explained
 from tandem.views.source.source import Source
 from tandem.views.view import View
 
@@ -75,7 +75,7 @@ def load_files(files: Mapping[str, bytes]) -> Project:
 @lru_cache(maxsize=32)
 def _load_stored(files: tuple[tuple[str, bytes], ...]) -> Project:
     digest = hashlib.sha256(repr(files).encode()).hexdigest()
-    return _loaded(dict(files), f"<release {digest[:12]}>", None)
+    return _loaded(dict(files), f"{STORED}{digest[:12]}>", None)
 
 
 def _python_files(folder: Path, prefix: str = "") -> dict[str, bytes]:

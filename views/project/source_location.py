@@ -5,12 +5,15 @@ import re
 from collections.abc import Iterator
 from inspect import signature
 from traceback import walk_tb
+from typing import Final
 
 from tandem.views import public
 from tandem.views.errors import DefinitionError, listed
 from tandem.views.project.isolated_import import DEFINITIONS, ProjectLoader
 from tandem.views.project.python_code import parsed
 
+STORED: Final = "<release "
+"""How the names of files begin in code that was loaded from stored files."""
 _WRONG_ARGUMENT = re.compile(r"(?:(\w+)\.__init__|(\w+))\(\) got an unexpected keyword argument '(\w+)'")
 _WRONG_IMPORT = re.compile(r"cannot import name '(\w+)' from '(views|tandem)'")
 
@@ -37,6 +40,13 @@ def explained(loader: ProjectLoader, error: BaseException) -> DefinitionError:
         return DefinitionError(_sentence(loader, error))
     file, line = places[-1]
     return DefinitionError(f"{file}:{line}{_definition_at(loader, file, line)}: {_sentence(loader, error)}")
+
+
+def place_in_release(error: BaseException) -> str:
+    """`file:line` of the newest frame of a stored project's code through which an exception went; empty if there is none."""
+    frames = [(frame.f_code.co_filename, line) for frame, line in walk_tb(error.__traceback__)]
+    places = [f"{name.partition('>/')[2]}:{line}" for name, line in frames if name.startswith(STORED)]
+    return places[-1] if places else ""
 
 
 def check_imports(loader: ProjectLoader) -> None:

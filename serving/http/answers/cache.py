@@ -31,17 +31,12 @@ from tandem.serving.read.reader import Reader
 from tandem.serving.read.snapshot import Snapshot
 from tandem.serving.read.touched_rows import any_touched, split
 from tandem.serving.view_at import ViewAt, selected
-from tandem.views.document.described_definitions import runs_code
 from tandem.views.view import View, approximations
 
 _PAST: Final = 4
 """Past publications that keep a reader."""
 _OWN_BYTES: Final = 4096
 """About the bytes of an answer besides its rows."""
-
-
-class NeedsCode(ReadFailed):
-    """The question is about a view with project code, which only the code lane answers."""
 
 
 class Gone(ReadFailed):
@@ -95,13 +90,12 @@ class Common:
 class AnswerCache:
     """The answers of one project, those of the live publication from memory where they fit.
 
-    With `code` it answers views with project code, without it all others. `budget` bounds the bytes of the cached answers; the
-    least recently used are evicted. Between one `pin` and the next, live answers come from one snapshot.
+    `budget` bounds the bytes of the cached answers; the least recently used are evicted. Between one `pin` and the next, live
+    answers come from one snapshot.
     """
 
     store: Store
     budget: int
-    code: bool = False
     _pinned: Pinned | ReadFailed = field(
         default_factory=lambda: ReadFailed("the server has not read the tables yet; try again"), init=False, repr=False
     )
@@ -127,14 +121,8 @@ class AnswerCache:
         """The views of the live publication, or of a past one. Raises Gone if that is not retained, ReadFailed, Unreadable."""
         return (self.live().project if publication is None else self._reader(publication).project()).views
 
-    def refuse_other_lane(self, view: View) -> None:
-        """Raise NeedsCode for a view with project code, so that no other view waits for that code."""
-        if runs_code(view) and not self.code:
-            raise NeedsCode(f"view {view.name!r} is answered by code of the project")
-
     def answer(self, question: Question, *, stand: str | None = None) -> Answer:
         """The answer at the pinned snapshot, or at the snapshot that `stand` names. Raises ReadFailed; Gone for the latter."""
-        self.refuse_other_lane(question.view)
         now = self._stand(question)
         if held := self._found(question, stand or now):
             return held
@@ -145,7 +133,6 @@ class AnswerCache:
 
     def of_keys(self, question: Question, keys: pa.Table) -> Answer:
         """The answer, restricted to rows whose keys are among `keys`, a table of the view's keys."""
-        self.refuse_other_lane(question.view)
         if question.layer == "merged" and question.publication is None:
             at = self._view(question)
             if at.memory is not None:
@@ -227,7 +214,7 @@ class AnswerCache:
         if publication in self._past:
             self._past.move_to_end(publication)
             return self._past[publication]
-        reader = Reader(self.store.tables, publication, self.store.definitions)
+        reader = Reader(self.store.tables, publication)
         if isinstance(found := reader.refresh(), Failed):
             raise Gone(found.reason)
         self._past[publication] = reader

@@ -14,7 +14,7 @@ from tandem.serving.http.answers.cache import AnswerCache
 from tandem.serving.memory.store import Pinned
 from tandem.serving.read.outcome import Failed, ReadFailed
 from tandem.serving.read.snapshot import Snapshot
-from tandem.views.errors import said_by
+from tandem.views.errors import TooLong, said_by
 
 T = TypeVar("T")
 Polled = Callable[[Snapshot | Failed, float], None]
@@ -203,5 +203,5 @@ class Lane:
         try:
             with self._turn():
                 return await asyncio.get_running_loop().run_in_executor(self._polls, look)
-        except Exception as error:  # noqa: BLE001 - whatever the error: the caller decides whether answers stop
+        except (Exception, TooLong) as error:  # noqa: BLE001 - whatever the error: the caller decides whether answers stop
             return Failed(f"the published tables cannot be read: {said_by(error)}")

@@ -16,25 +16,21 @@ from tandem.serving.sql.sandbox import Sandbox
 class Statements:
     """Runs statements over the views of a store, which another task keeps current, while it is `open`.
 
-    Views with project code are read from a store of their own, `coded`, so that no other statement waits for them.
-
     One principal runs at most one statement fewer than there are slots (`limits.at_once`), so that another principal finds a
     slot however long these take.
     """
 
     store: Store
-    coded: Store
     limits: Limits
     _places: FairPool = field(init=False, repr=False)
     _sandbox: Sandbox = field(init=False, repr=False)
     _views: MergedViews = field(init=False, repr=False)
-    _coded: MergedViews = field(init=False, repr=False)
 
     @asynccontextmanager
     async def open(self) -> AsyncIterator[None]:
         """Run statements until the context ends; the first one starts the zygote, which takes a second or two."""
         self._sandbox = Sandbox(self.limits)
-        self._views, self._coded = MergedViews(self.store), MergedViews(self.coded)
+        self._views = MergedViews(self.store)
         self._places = FairPool("statement", self.limits.at_once, max(1, self.limits.at_once - 1))
         try:
             with self._places.open():
@@ -44,5 +40,5 @@ class Statements:
 
     async def run(self, statement: str, *, readable: Collection[str], by: str) -> Rows:
         """The rows of one SELECT over the `readable` views, at the newest snapshot, for a principal. Raises Refused."""
-        run = partial(ask, self._sandbox, self._views, statement, readable=readable, coded=self._coded)
+        run = partial(ask, self._sandbox, self._views, statement, readable=readable)
         return await self._places.run(by, run)

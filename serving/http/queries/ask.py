@@ -5,14 +5,13 @@ from dataclasses import dataclass
 from fastapi import Request
 
 from tandem.serving.access.rights import Principal
-from tandem.serving.http.answers.cache import Answer, AnswerCache, NeedsCode
-from tandem.serving.http.answers.lane import Lane
+from tandem.serving.http.answers.cache import Answer, AnswerCache
 from tandem.serving.http.protocol import cursor as cursors
 from tandem.serving.http.protocol.parameters import RowParameters, RowsParameters
 from tandem.serving.http.queries.parse import parse_measures, question_of
 from tandem.serving.http.queries.permitted_views import view_for
 from tandem.serving.http.requests.freshness import ask_fresh
-from tandem.serving.http.requests.server import lane_of, principal_of, server_of
+from tandem.serving.http.requests.server import principal_of, server_of
 from tandem.serving.read.past_publication import live_at
 from tandem.serving.read.selection import BadSelection, parse_time
 
@@ -39,33 +38,27 @@ async def ask(request: Request, name: str, parameters: RowsParameters | RowParam
     wants_fresh = bool(parameters.min_position or parameters.max_age)
     if past and wants_fresh:
         raise BadSelection("min_position and max_age cannot be combined with publication or as_of")
-    lane = server.lane if past else await lane_of(server, name)
+    lane = server.lane
     if not past:
         lane.snapshot()
 
     def found(cache: AnswerCache) -> Found:
         return _found(cache, principal, name, parameters)
 
-    async def asked(lane: Lane) -> Found:
-        if not wants_fresh:
-            return await lane.ask(found, by=str(principal))
-        view = await lane.ask(lambda cache: view_for(cache.views(), name, principal), by=str(principal))
-        return await ask_fresh(
-            server,
-            lane,
-            view,
-            found,
-            by=str(principal),
-            min_position=parameters.min_position,
-            max_age=parameters.max_age,
-            at_the_cut=parameters.layer == "batch",
-            bound=bool(principal.rights.rows),
-        )
-
-    try:
-        return await asked(lane)
-    except NeedsCode:  # the release is a past one, or was published meanwhile
-        return await asked(await server.code_lane.opened())
+    if not wants_fresh:
+        return await lane.ask(found, by=str(principal))
+    view = await lane.ask(lambda cache: view_for(cache.views(), name, principal), by=str(principal))
+    return await ask_fresh(
+        server,
+        lane,
+        view,
+        found,
+        by=str(principal),
+        min_position=parameters.min_position,
+        max_age=parameters.max_age,
+        at_the_cut=parameters.layer == "batch",
+        bound=bool(principal.rights.rows),
+    )
 
 
 def _found(cache: AnswerCache, principal: Principal, name: str, parameters: RowsParameters | RowParameters) -> Found:

@@ -7,7 +7,6 @@ from typing import Final
 
 import msgspec
 
-from tandem.serving.http.answers.code_lane import needs_code
 from tandem.serving.http.protocol.etags import has
 from tandem.serving.http.protocol.media_types import JSON
 from tandem.serving.http.protocol.parameters import KEYS, key_texts
@@ -31,12 +30,6 @@ def row(server: Server, asked: LookUp) -> Row | None:
     lane, name, rights = server.lane, asked.view, asked.principal.rights
     lane.snapshot()
     pinned = lane.cache.store.pinned()
-    if needs_code(pinned.project, name):
-        if (code_lane := server.code_lane.if_open) is None:
-            return None
-        lane = code_lane
-        lane.snapshot()
-        pinned = lane.cache.store.pinned()
     memory, view = pinned.views.get(name), pinned.project.views.get(name)
     if memory is None or view is None or rights.bound(view) is None or memory.answers.held.layout.in_order:
         return None

@@ -1,7 +1,7 @@
 """What the routes of one server share."""
 
 from collections.abc import AsyncIterator, Callable
-from contextlib import ExitStack, asynccontextmanager, closing
+from contextlib import ExitStack, asynccontextmanager
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Final, TypeVar, cast
@@ -19,10 +19,9 @@ from tandem.serving.access.limits import Limits
 from tandem.serving.access.rights import Principal
 from tandem.serving.access.sealed_text import Seal
 from tandem.serving.access.shares import Shares
-from tandem.serving.code.server_definitions import DescribedDefinitions
-from tandem.serving.http.answers.code_lane import CodeLane, needs_code
 from tandem.serving.http.answers.lane import Lane
 from tandem.serving.http.answers.sql_statements import Statements
+from tandem.serving.http.answers.watchdog import Watchdog
 from tandem.serving.http.metrics import Metrics
 from tandem.serving.http.operations.part_states import Parts
 from tandem.serving.http.operations.pipeline import Pipeline
@@ -49,8 +48,7 @@ class Server:
     identities: Identities
     seal: Seal
     lane: Lane
-    code_lane: CodeLane
-    definitions: DescribedDefinitions
+    watchdog: Watchdog
     statements: Statements
     tables: Tables
     pipeline: Pipeline
@@ -73,12 +71,11 @@ class Server:
     @asynccontextmanager
     async def open(self) -> AsyncIterator[None]:
         """Answer requests until the context ends."""
-        with closing(self.definitions), self.pool.open():
+        with self.watchdog.open(), self.pool.open():
             async with (
                 self.parts.open(),
                 self.identities.open(),
                 self.lane.open(),
-                self.code_lane.open(),
                 self.statements.open(),
                 self.runs.open(),
                 self.gateway.open(),
@@ -88,13 +85,6 @@ class Server:
     async def work(self, principal: Principal, function: Callable[[], T]) -> T:
         """The result of a function in a thread, once it is the principal's turn. Raises its errors."""
         return await self.pool.run(str(principal), function)
-
-
-async def lane_of(server: Server, view: str) -> Lane:
-    """The lane that answers a view of this name; views with project code have their own. Raises ReadFailed."""
-    server.lane.snapshot()
-    project = server.lane.cache.store.pinned().project
-    return await server.code_lane.opened() if needs_code(project, view) else server.lane
 
 
 def server_of(request: Request) -> Server:

@@ -21,7 +21,7 @@ from tandem.serving.http.queries.permitted_views import view_for
 from tandem.serving.http.requests import audit_log
 from tandem.serving.http.requests.audit_log import Inquiry
 from tandem.serving.http.requests.gate import UNREAD, Gated
-from tandem.serving.http.requests.server import LARGE, Server, held_by, lane_of, principal_of, server_of
+from tandem.serving.http.requests.server import LARGE, Server, held_by, principal_of, server_of
 from tandem.serving.memory.store import Pinned, Store
 from tandem.serving.read.selection import ALWAYS, BadSelection, Selection
 from tandem.serving.read.touched_rows import any_touched, marked, split
@@ -64,7 +64,7 @@ async def changes(
         said = f"{server.streams.held(who)} streams of this token are open, which is its limit now; close one, then try again"
         raise Problem(429, said, headers={"Retry-After": "1"})
     held_by(request).callback(server.streams.give_back, who)
-    lane = await lane_of(server, view)
+    lane = server.lane
     lane.snapshot()
 
     def seen(cache: AnswerCache) -> tuple[Store, Pinned, dict[str, pa.Scalar]]:

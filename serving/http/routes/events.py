@@ -20,7 +20,6 @@ from tandem.serving.ingest import new_records
 from tandem.serving.ingest.gateway import NoRoom, Room
 from tandem.serving.ingest.new_records import Target
 from tandem.serving.ingest.request_body import MEDIA, values
-from tandem.views.document.described_definitions import decoded_elsewhere
 
 if TYPE_CHECKING:
     from tandem.views.source.offset_ranges import Partition
@@ -87,10 +86,9 @@ async def events(
 async def _written(server: Server, room: Room, target: Target, body: bytes, media: str) -> documents.Sent:
     at = server.now()
     try:
-        coded, read = decoded_elsewhere(target.source), server.definitions.read
         given = await server.gateway.work(room.by, lambda: values(body, media))
         _refuse_number(len(given), server.settings.max_rows)
-        records = await server.gateway.work(room.by, lambda: new_records.records_of(target, given, at=at, read=read), coded=coded)
+        records = await server.gateway.work(room.by, lambda: new_records.records_of(target, given, at=at))
         topic = await server.gateway.topic(target.topic)
         outcomes = await server.gateway.append(room, topic.name, records)
     except new_records.NoEvents as error:

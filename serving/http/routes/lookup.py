@@ -18,7 +18,7 @@ from tandem.serving.http.queries.permitted_views import view_for
 from tandem.serving.http.queries.respond import respond
 from tandem.serving.http.requests.freshness import ask_fresh
 from tandem.serving.http.requests.gate import Gated
-from tandem.serving.http.requests.server import lane_of, principal_of, server_of
+from tandem.serving.http.requests.server import principal_of, server_of
 from tandem.serving.read.touched_rows import any_touched, split
 
 router = APIRouter(route_class=Gated, tags=["rows"])
@@ -41,7 +41,7 @@ async def lookup(
     most = server.settings.max_rows
     if len(body.keys) > most:
         raise Problem(400, f"the lookup has {len(body.keys)} keys; the limit is {most}")
-    lane = await lane_of(server, view)
+    lane = server.lane
     lane.snapshot()
 
     def looked_up(cache: AnswerCache) -> tuple[Found, dict[str, list[int]]]:

@@ -68,12 +68,12 @@ def test_a_server_rests_where_polls_cost_money(tmp_path: Path, monkeypatch: pyte
     world, asked = nine_hits(tmp_path), []
     monkeypatch.setattr(WholeLog, "counted", lambda _, found: asked.append(found) or True)
 
-    def rest(*, local: bool) -> list[bool]:
+    def rest(*, local: bool) -> bool:
         with monkeypatch.context() as patch:
             patch.setattr(Tables, "local", property(lambda _: local))
             server = Served(world).server
         found: Any = None
-        return [lane.rests(found) for lane in (server.lane, server.code_lane.lane)]
+        return server.lane.rests(found)
 
-    assert (rest(local=True), len(asked)) == ([False, False], 0)
-    assert (rest(local=False), len(asked)) == ([True, True], 2)
+    assert (rest(local=True), len(asked)) == (False, 0)
+    assert (rest(local=False), len(asked)) == (True, 1)

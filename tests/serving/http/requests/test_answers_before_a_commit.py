@@ -15,9 +15,9 @@ from tandem.serving.http.answers.lane import Lane
 from tandem.serving.http.protocol.problem import Problem
 from tandem.serving.http.requests.freshness import ask_fresh
 from tandem.serving.read.snapshot import Snapshot
-from tests.serving.code.coded import coded
 from tests.serving.http.served import Asker, Served
 from tests.serving.memory.test_answers_of_hot_commits import Hot
+from tests.serving.project_code.coded import coded
 from tests.serving.world import World, hit, nine_hits
 
 ROWS = "/views/per_page/rows"
@@ -54,7 +54,6 @@ def test_a_tail_that_folded_the_same_range_again_has_another_tag(world: World, f
 
 
 def test_views_with_project_code_count_hot_commits_at_once(tmp_path: Path, feed: HotFeed) -> None:
-    (tmp_path / "project").mkdir()
     world = coded(tmp_path)
     served = Served(world, {"poll_ms": 60_000, "wait_s": 5}, feed=feed)
     with served.asker() as asker:

@@ -5,7 +5,6 @@ from typing import Any
 
 import pytest
 
-from tandem.ledger.publish import documents
 from tests.serving.http.served import Asker, Served
 from tests.serving.world import World, hit, position
 
@@ -137,11 +136,3 @@ def test_one_row_and_one_range_work(asker: Asker) -> None:
         plain, own = (asker.get(path.format(kind)) for kind in ("plain", "own"))
         assert (plain.status_code, own.status_code) == (200, 200), own.text
         assert [plain.json().get(name) for name in ("row", "rows")] == [own.json().get(name) for name in ("row", "rows")]
-
-
-def test_their_code_ran_only_in_the_process_of_the_release(served: Served, world: World, asker: Asker) -> None:
-    rows(asker, "session_own")
-    assert served.server.definitions.nursery.pid is not None
-    live = served.server.lane.cache.store.pinned().project
-    assert all(type(one.window).__module__.startswith("views.") for one in live.views.values())
-    assert documents.of(world.tables, 1).count(b'"elsewhere"') >= len(PAIRS)
