@@ -17,8 +17,8 @@ from tandem.batch.release.build_release import build_release
 from tandem.batch.release.diff import diffs
 from tandem.batch.release.release_plan import ReleasePlan, Status, Terms, plan_release
 from tandem.batch.runtime.session import BatchRun
-from tandem.ledger.publish import first_publication, promotion, publications, releases, standing
 from tandem.ledger.publish import diffs as kept_diffs
+from tandem.ledger.publish import first_publication, promotion, publications, releases, standing
 from tandem.ledger.publish.diffs import ReleaseDiff
 from tandem.ledger.publish.publications import Publication
 from tandem.views.errors import TandemError

@@ -12,8 +12,7 @@ from tandem.cli.command.call import Call, Output
 from tandem.cli.command.uncounted import LogAsked, warning
 from tandem.ledger.delta.addresses import Tables
 from tandem.serving.memory.store import Store
-from tandem.serving.sandbox.bounds import MIB
-from tandem.serving.sql.limits import Limits
+from tandem.serving.sql.limits import MIB, Limits
 from tandem.serving.sql.merged_views import MergedViews, ask
 from tandem.serving.sql.sandbox import Sandbox
 from tandem.views.errors import TandemError

@@ -9,7 +9,7 @@ import duckdb
 import msgspec
 import pyarrow as pa
 
-from tandem.serving.sandbox import frames
+from tandem.serving.sql import frames
 from tandem.serving.sql.database import connect, run
 from tandem.serving.sql.limits import Limits, arm, close_off, make_room, start_clock, stop_clock
 from tandem.serving.sql.messages import TO_CHILD, Denied, Given, Named, Result, Statement, encode

@@ -6,9 +6,8 @@ from typing import Final
 import duckdb
 import pyarrow as pa
 
-from tandem.serving.sandbox.bounds import MIB
 from tandem.serving.sql.arrow_casts import representable
-from tandem.serving.sql.limits import Limits
+from tandem.serving.sql.limits import MIB, Limits
 from tandem.serving.sql.refusal import Refused
 from tandem.serving.sql.sketch_functions import register
 from tandem.serving.sql.statement import worded

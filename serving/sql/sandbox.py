@@ -8,22 +8,18 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from types import TracebackType
-from typing import Final, Protocol, Self
+from typing import Protocol, Self
 
 import msgspec
 import pyarrow as pa
 
-from tandem.infra import folders
-from tandem.serving.sandbox import frames
-from tandem.serving.sandbox.bounds import MIB
-from tandem.serving.sandbox.child_processes import CannotStart, Child, Within, Zygote
-from tandem.serving.sql.limits import Limits
+from tandem.serving.sql import frames
+from tandem.serving.sql.child_processes import Child, Within, Zygote
+from tandem.serving.sql.limits import MIB, Limits
 from tandem.serving.sql.messages import OF_CHILD, Denied, Given, Named, Result, Statement, encode
 from tandem.serving.sql.refusal import Refused
 from tandem.serving.sql.shared_tables import Shared
 from tandem.views.errors import listed
-
-_TRADE: Final = "tandem.serving.sql.child"
 
 
 class Views(Protocol):
@@ -152,10 +148,7 @@ class Sandbox:
     def _grow(self, at_least: int) -> None:
         if self._zygote is None or not self._zygote.lives():
             self._waiting.clear()
-            try:
-                self._zygote = Zygote.started(_TRADE, encode(self.limits).decode(), paths=[str(folders.ROOT)])
-            except CannotStart as error:
-                raise Refused(f"the process that runs SQL statements cannot be started{error}", "failed") from None
+            self._zygote = Zygote.started(self.limits)
         while len(self._waiting) < at_least:
             self._waiting.append(self._zygote.fork())
 

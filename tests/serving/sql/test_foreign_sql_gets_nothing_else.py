@@ -11,9 +11,8 @@ import psutil
 import pyarrow as pa
 import pytest
 
-from tandem.serving.sandbox.bounds import MIB
 from tandem.serving.sql.database import connect
-from tandem.serving.sql.limits import Limits
+from tandem.serving.sql.limits import MIB, Limits
 from tandem.serving.sql.refusal import Reason, Refused
 from tandem.serving.sql.sandbox import Sandbox
 from tandem.serving.sql.shared_tables import Shared, share

@@ -14,9 +14,8 @@ import psutil
 import pyarrow as pa
 import pytest
 
-from tandem.serving.sandbox import frames
-from tandem.serving.sandbox.bounds import MIB
-from tandem.serving.sql.limits import Limits
+from tandem.serving.sql import frames
+from tandem.serving.sql.limits import MIB, Limits
 from tandem.serving.sql.refusal import Refused
 from tandem.serving.sql.sandbox import Sandbox
 from tandem.serving.sql.shared_tables import Shared, share

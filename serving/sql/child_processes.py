@@ -1,6 +1,5 @@
-"""A server's side of confined processes: the zygote that they are forked from, and each of them."""
+"""A server's side of the processes of foreign SQL: the zygote that they are forked from, and each of them."""
 
-import json
 import socket
 import subprocess
 import sys
@@ -11,13 +10,13 @@ from typing import Final
 
 import msgspec
 
-from tandem.serving.sandbox import frames
-from tandem.serving.sandbox.messages import OF_ZYGOTE, Kill, Start, encode
+from tandem.infra import folders
+from tandem.serving.sql import frames
+from tandem.serving.sql.limits import Limits
+from tandem.serving.sql.messages import OF_ZYGOTE, Kill, Start, encode
+from tandem.serving.sql.refusal import Refused
 
-_START: Final = (
-    "import json, sys; sys.path[:0] = json.loads(sys.argv.pop(1)); "
-    "from tandem.serving.sandbox.zygote import main; main(sys.argv[1:])"
-)
+_START: Final = "import sys; sys.path.insert(0, sys.argv.pop(1)); from tandem.serving.sql.zygote import main; main(sys.argv[1:])"
 _START_SECONDS: Final = 120.0
 _END_SECONDS: Final = 10.0
 _ENVIRONMENT: Final = {
@@ -33,13 +32,9 @@ _NUMBERS: Final = count(1)
 """Numbers of children over all zygotes, so that no zygote can be asked to end another's child."""
 
 
-class CannotStart(Exception):
-    """No process could be started; its text is the last line that the process printed, after a colon, if there is one."""
-
-
 @dataclass(frozen=True)
 class Child:
-    """A confined process by its number, and this side's end of its socket."""
+    """A process by its number, and this side's end of its socket."""
 
     number: int
     end: socket.socket
@@ -75,12 +70,12 @@ class Zygote:
     control: socket.socket
 
     @classmethod
-    def started(cls, trade: str, told: str, *, paths: Sequence[str]) -> "Zygote":
-        """A new zygote, which inherits only one socket, and imports from `paths` first. Raises CannotStart."""
+    def started(cls, limits: Limits) -> "Zygote":
+        """A new zygote, which inherits only one socket. Raises Refused."""
         ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_STREAM)
         with theirs:
             process = subprocess.Popen(  # noqa: S603  this interpreter, with arguments of our own
-                [sys.executable, "-I", "-c", _START, json.dumps([*paths]), str(theirs.fileno()), trade, told],
+                [sys.executable, "-I", "-c", _START, str(folders.IMPORTED), str(theirs.fileno()), encode(limits)],
                 env=_ENVIRONMENT,
                 cwd="/",
                 stdin=subprocess.DEVNULL,
@@ -100,7 +95,8 @@ class Zygote:
             said = process.stderr.read().decode(errors="replace").strip().splitlines()
             process.wait()
             ours.close()
-            raise CannotStart(f": {said[-1]}" if said else "") from None
+            why = f": {said[-1]}" if said else ""
+            raise Refused(f"the process that runs SQL statements cannot be started{why}", "failed") from None
         finally:
             process.stderr.close()
 

@@ -1,10 +1,7 @@
-"""The zygote that confined processes are forked from: it has imported what they need, and nothing else.
+"""The zygote that processes of statements are forked from: it has imported what they need, and runs no statement itself.
 
-It has one thread, an empty environment, and no open file except two sockets. A fork of it is ready at once and shares its memory
+It has one thread, an empty environment, and no open file except its socket. A fork of it is ready at once and shares its memory
 until it writes.
-
-The work of its children is a *trade*: a module with a function `ready`, which prepares what all children share and returns the
-function that each child runs with its socket. The zygote itself does none of this work.
 """
 
 import gc
@@ -13,21 +10,21 @@ import signal
 import socket
 import sys
 from collections.abc import Callable, Sequence
-from importlib import import_module
 from typing import NoReturn
 
-from tandem.serving.sandbox import frames
-from tandem.serving.sandbox.messages import TO_ZYGOTE, Ready, Start, encode
+from tandem.serving.sql import frames
+from tandem.serving.sql.child import ready
+from tandem.serving.sql.messages import TO_ZYGOTE, Ready, Start, encode
 
 
 def main(arguments: Sequence[str]) -> NoReturn:
     """Fork children on request, until the parent ends.
 
-    Arguments: the descriptor of its socket, the trade, and the trade's limits as JSON.
+    Arguments: the descriptor of its socket, and the limits of statements as JSON.
     """
     parent = socket.socket(fileno=int(arguments[0]))
     signal.signal(signal.SIGCHLD, signal.SIG_DFL)  # the parent may ignore it, and then no child's end would be reported
-    serve: Callable[[socket.socket], None] = import_module(arguments[1]).ready(arguments[2])
+    serve = ready(arguments[1])
     _look_away()
     gc.collect()
     gc.freeze()  # garbage collection must not write to memory that children share

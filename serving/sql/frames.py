@@ -1,4 +1,4 @@
-"""Messages between a server and its confined processes, over a Unix stream socket: a body, bytes beside it, open files."""
+"""Messages between the processes of foreign SQL, over a Unix stream socket: a body, bytes beside it, open files."""
 
 import socket
 import struct
