@@ -21,6 +21,7 @@ from tandem.ledger.hot.chain import HotCommits, counting
 from tandem.ledger.log.positions import Position
 from tandem.ledger.publish import publications
 from tandem.ledger.publish.batch_parts import BatchView
+from tandem.ledger.publish.publications import Publications
 from tandem.ledger.realtime.follower import Follower
 from tandem.serving.memory.cached_view import CachedView, Origin, OutgrowsMemory, followed, without_hot
 from tandem.serving.memory.differences import differences
@@ -208,7 +209,7 @@ def _hot(held: CachedView, since: Token) -> HotCommits | None:
 
 def _batch(store: Store, view: View, since: Token) -> BatchView | None:
     """The batch view of a token, if a publication still has it whole."""
-    for each in reversed(publications.history(store.tables)):
+    for each in reversed(Publications(store.tables).history()):
         batch = each.views.get(view.name)
         if batch is not None and (each.release, each.cuts[view.source.name], batch.fingerprint, batch.version) == (
             since.release,

@@ -17,8 +17,8 @@ from pyspark.sql.types import StructField, StructType
 from tandem.infra.spark.versions import compare, compared
 from tandem.ledger.delta.addresses import Tables
 from tandem.ledger.delta.location import Location
-from tandem.ledger.publish import releases
 from tandem.ledger.publish.batch_parts import Part, files_with_later
+from tandem.ledger.publish.releases import Releases
 from tandem.ledger.stored_states import by_bucket, stored
 from tandem.serving.connection import AtOneSnapshot
 from tandem.serving.read.decimals import DIGITS, narrowed
@@ -95,7 +95,7 @@ def frame_of(session: SparkSession, tables: Tables, snapshot: Snapshot, definiti
         items += [tuple(states[start : start + _COMMITS]) for start in range(0, len(states), _COMMITS)]
     context = session.sparkContext
     work = _Work(
-        releases.load(tables, publication.release).files,
+        Releases(tables).load(publication.release).files,
         definition.name,
         Location.of(tables, address),
         max(context.defaultParallelism, rows // _BUCKET_ROWS + 1),

@@ -33,7 +33,7 @@ from tandem.ledger.log import archive_runs, gaps
 from tandem.ledger.log.counts import Counts, plus
 from tandem.ledger.log.fetch_checks import refuse_changed_log, refuse_new_topic
 from tandem.ledger.log.positions import LOG_START, Position, ranges, upper
-from tandem.ledger.publish import first_publication, releases
+from tandem.ledger.publish import first_publication
 from tandem.ledger.publish.releases import Release
 from tandem.ledger.publish.standing import Followed
 from tandem.views.errors import TandemError
@@ -103,7 +103,7 @@ def run(
     TandemError.
     """
     live = first_publication.live(batch.tables, working_tree, by=batch.by, at=batch.now())
-    release = releases.load(batch.tables, live.release)
+    release = batch.releases.load(live.release)
     # Before Spark starts, so that an absent broker is reported at once. A frozen broker is waited for; a broker that refuses
     # connections is reported at once.
     address = broker.address(batch.settings)
@@ -118,13 +118,13 @@ def run(
             with archiving(reporter, batch, release, log.source):
                 archived.append(_archive(batch, release, log))
     for number in _followed(batch)[1:]:
-        archived += _archive_standing(batch, releases.load(batch.tables, number), release, connection)
+        archived += _archive_standing(batch, batch.releases.load(number), release, connection)
     return archived
 
 
 def _followed(batch: BatchRun) -> list[int]:
     """The numbers of the releases that are kept up to date, the live one first."""
-    return [state.release for state in Followed(batch.tables, batch.settings.keep.release_days).states(batch.now())]
+    return [state.release for state in Followed(batch.standing, batch.settings.keep.release_days).states(batch.now())]
 
 
 def _archive_standing(batch: BatchRun, release: Release, live: Release, connection: kafka.Connection) -> Iterator[Archived]:

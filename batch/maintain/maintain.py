@@ -19,11 +19,11 @@ from tandem.ledger.delta.addresses import Tables
 from tandem.ledger.delta.vacuum import Freed, checkpoint, vacuum
 from tandem.ledger.files.file_ranges import EVENTS, RECORDS, Columns
 from tandem.ledger.log import archive_runs
-from tandem.ledger.publish import publications, releases, standing
+from tandem.ledger.publish import publications
 from tandem.ledger.publish.batch_parts import paths
 from tandem.ledger.publish.publications import Publication
-from tandem.ledger.publish.releases import Release
-from tandem.ledger.publish.standing import Followed
+from tandem.ledger.publish.releases import Release, Releases
+from tandem.ledger.publish.standing import Followed, StandingReleases
 
 _LOCKS: Final = ("views", "archive")
 """In the order in which a recompute takes them."""
@@ -64,15 +64,15 @@ def run(settings: Settings, *, now: Callable[[], datetime], say: Callable[[str],
 
 def _maintain(tables: Tables, settings: Settings, at: datetime) -> Maintained:
     # From here on no run before this one publishes or records what is removed here.
-    publications.claim(tables)
-    standing.claim(tables)
+    standing = StandingReleases(tables)
+    standing.claim()
     # Read before the retained states, so that no record is known here that is missing there.
-    stored, history, records = releases.every(tables), publications.history(tables), standing.records(tables)
+    stored, history, records = Releases(tables).every(), standing.publications.history(), standing.records()
     keep = settings.keep
     since = at - max(timedelta(days=keep.days), timedelta(hours=keep.file_hours))
     # For `file_hours` after its last day, processes may still write to or read a release's tables.
     days = keep.release_days + keep.file_hours / 24
-    kept = Followed(tables, days=days).retained(at, publications=keep.publications, since=since)
+    kept = Followed(standing, days=days).retained(at, publications=keep.publications, since=since)
     if not kept:
         # Without publications it is unknown what is needed. If they were lost, it is everything.
         return Maintained((), (), (), scratch.clear(tables))

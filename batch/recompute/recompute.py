@@ -26,7 +26,7 @@ from tandem.infra.lineage.runs import reporting
 from tandem.infra.logs.telling import bound
 from tandem.ledger.delta.errors import Conflict, Unwritable
 from tandem.ledger.log.gaps import Gap
-from tandem.ledger.publish import audits, first_publication, publications, releases, standing
+from tandem.ledger.publish import audits, first_publication, publications
 from tandem.ledger.publish.audits import Audit
 from tandem.ledger.publish.completeness import accepted_gaps
 from tandem.ledger.publish.publications import NotPublishable, Publication
@@ -62,14 +62,13 @@ def run(batch: BatchRun, working_tree: Callable[[], Project], request: Request =
     tables = batch.tables
     first_publication.live(tables, working_tree, by=batch.by, at=batch.now())
     batch.hold("views")
-    publications.claim(tables)
-    standing.claim(tables)
+    batch.standing.claim()
     live = first_publication.live(tables, working_tree, by=batch.by, at=batch.now())
     if live.kind == "rollback":
         return Recomputed(live, (), paused=True)
     found = _publish(batch, live, request)
     if not request.at_published_cut:
-        for state in Followed(tables, batch.settings.keep.release_days).states(batch.now())[1:]:
+        for state in Followed(batch.standing, batch.settings.keep.release_days).states(batch.now())[1:]:
             _update_standing(batch, state, request)
     return found
 
@@ -103,7 +102,7 @@ def _published(batch: BatchRun, version: NewVersion, steps: Sequence[Step], done
         assert parent is not None  # else it is stale
         return candidate(batch, version, built, parent)
 
-    published = publications.publish(tables, following)
+    published = batch.standing.publications.publish(following)
     assert published is not None  # the candidate is never None
     done |= {one.done.source: one for one in built}
     with bound(release=published.release, publication=published.number):
@@ -114,7 +113,7 @@ def _published(batch: BatchRun, version: NewVersion, steps: Sequence[Step], done
 def _update_standing(batch: BatchRun, state: Publication, request: Request) -> None:
     """Update the batch views of a standing release to a new cut. A release that fails is no longer kept up to date."""
     tables, name = batch.tables, f"release {state.release}, which is kept beside the live one"
-    record = standing.newest(tables, state.release)
+    record = batch.standing.newest(state.release)
     if record is not None and record.stage == "applied":
         return  # `apply` is building it
     batch.say(f"{name}:")
@@ -123,16 +122,16 @@ def _update_standing(batch: BatchRun, state: Publication, request: Request) -> N
         steps = plan.steps(version.definitions, state, version.request)
         if built := build_all(batch, version, with_cuts(batch, version.release, steps)):
             commit(tables, version, built)
-            standing.record(tables, "built", candidate(batch, version, built, state), after=state)
+            batch.standing.record("built", candidate(batch, version, built, state), after=state)
     except (Conflict, Unwritable, NotPublishable) as error:
         batch.say(f"{name}, was not updated to the new cut this time: {error}")
     except TandemError as error:
-        standing.record(tables, "failed", replace(state, why=str(error)), after=state)
+        batch.standing.record("failed", replace(state, why=str(error)), after=state)
         batch.say(f"{name}, is no longer kept up to date: {error}")
 
 
 def _new_version(batch: BatchRun, state: Publication, request: Request) -> NewVersion:
-    release = releases.load(batch.tables, state.release)
+    release = batch.releases.load(state.release)
     definitions = project.load_files(release.files)
     found = accepted_gaps(batch.tables, state, definitions.sources, request.accepted)
     return NewVersion(version_number(batch.now()), state, release, definitions, request, found)

@@ -9,8 +9,8 @@ from tandem.infra.lineage import data_set
 from tandem.infra.lineage.data_set import DataSets, Made
 from tandem.ledger.log import archive_runs
 from tandem.ledger.log.positions import ranges
-from tandem.ledger.publish import publications
 from tandem.ledger.publish.batch_parts import BatchView
+from tandem.ledger.publish.publications import Publications
 from tandem.ledger.publish.releases import Release
 from tandem.views.project.column_lineage import lineage
 from tandem.views.source.source import RECORDS_SCHEMA, Source, events_schema
@@ -46,7 +46,7 @@ def recomputing(
         read = table(batch, *((tables.archive(name), RECORDS_SCHEMA) if raw else (at, schema)), covered)
         # The columns are those of the events, whichever way they were read.
         of = read if not raw else table(batch, at, schema)
-        live = publications.latest(tables)
+        live = Publications(tables).latest()
         there = live.views if live is not None and live.release == release.number else {}
         stored = {view: there.get(view, BatchView(release.views[view])).address(tables, view) for view in step.views}
         outputs = [table(batch, stored[view], state_schema(views[view])) for view in step.views]

@@ -18,7 +18,7 @@ from tandem.batch.release.diff import diffs
 from tandem.batch.release.release_plan import ReleasePlan, Status, Terms, plan_release
 from tandem.batch.runtime.session import BatchRun
 from tandem.ledger.publish import diffs as kept_diffs
-from tandem.ledger.publish import first_publication, promotion, publications, releases, standing
+from tandem.ledger.publish import first_publication, promotion
 from tandem.ledger.publish.diffs import ReleaseDiff
 from tandem.ledger.publish.publications import Publication
 from tandem.views.errors import TandemError
@@ -64,17 +64,16 @@ def run(
     wanted = working_tree()
     first_publication.live(tables, lambda: wanted, by=batch.by, at=batch.now())
     batch.hold("views")
-    publications.claim(tables)
-    standing.claim(tables)
+    batch.standing.claim()
     live = first_publication.live(tables, lambda: wanted, by=batch.by, at=batch.now())
     plan = _stored(batch, live, wanted, terms)
     if plan is None:
         return Applied(live)
     change, number = plan.change, plan.change.after.number
     for replaced in plan.retired:
-        if (state := standing.state_of(tables, replaced)) is not None:
+        if (state := batch.standing.state_of(replaced)) is not None:
             why = f"release {number} replaces it"
-            standing.record(tables, "retired", replace(state, by=batch.by, at=batch.now(), why=why))
+            batch.standing.record("retired", replace(state, by=batch.by, at=batch.now(), why=why))
     diff, written = kept_diffs.of_release(tables, number), 0
     if not plan.ready:
         built = build_release(batch, plan)
@@ -88,11 +87,11 @@ def _stored(batch: BatchRun, live: Publication, wanted: Project, terms: Terms) -
 
     def planned() -> ReleasePlan | None:
         days = batch.settings.keep.release_days
-        return plan_release(batch.tables, live, wanted, terms, days=days, by=batch.by, at=batch.now())
+        return plan_release(batch.standing, batch.releases, live, wanted, terms, days=days, by=batch.by, at=batch.now())
 
     plan = planned()
     while plan is not None and not plan.ready:
-        if releases.add(batch.tables, plan.change.after):
+        if batch.releases.add(plan.change.after):
             return plan
         plan = planned()  # another process has stored a release of this number
     return plan
@@ -117,12 +116,12 @@ def _caught_up(batch: BatchRun, number: int, max_lag: int, sleep: Callable[[floa
     least: dict[str, int] | None = None
     still = 0.0
     while True:
-        newest, live = standing.newest(tables, number), publications.latest(tables)
+        newest, live = batch.standing.newest(number), batch.standing.publications.latest()
         if newest is not None and newest.over:
             raise CannotApply(f"release {number} is {newest.stage}: {newest.state.why or 'by another command'}")
         if live is None or live.release == number:
             return {}
-        state = standing.state_of(tables, number)
+        state = batch.standing.state_of(number)
         lags = {} if state is None else promotion.lags(tables, state, live)
         if all(lag <= max_lag for lag in lags.values()):
             return lags

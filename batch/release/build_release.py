@@ -13,7 +13,6 @@ from tandem.batch.release.release_plan import ReleasePlan
 from tandem.batch.release.unread_fields import keep_unread
 from tandem.batch.runtime.session import BatchRun
 from tandem.ledger import cuts
-from tandem.ledger.publish import standing
 from tandem.ledger.publish.publications import Publication
 
 
@@ -33,7 +32,7 @@ def build_release(batch: BatchRun, plan: ReleasePlan) -> BuiltRelease:
     change, tables = plan.change, batch.tables
     for source, cut in plan.cuts.items():
         cuts.begin(tables, change.after.number, source, cut, by=batch.by, at=batch.now())
-    standing.record(tables, "applied", plan.base)  # from now on the speed layer follows the release from these cuts
+    batch.standing.record("applied", plan.base)  # from now on the speed layer follows the release from these cuts
     for undecoded in plan.undecoded:
         batch.hold("archive")
         decode_archived(batch, change.after, undecoded)
@@ -45,5 +44,5 @@ def build_release(batch: BatchRun, plan: ReleasePlan) -> BuiltRelease:
     commit(tables, version, built)
     state = candidate(batch, version, built, base)
     gaps = tuple(dict.fromkeys((*state.gaps, *plan.shorter)))
-    record = standing.record(tables, "built", replace(state, kind="apply", gaps=gaps))
+    record = batch.standing.record("built", replace(state, kind="apply", gaps=gaps))
     return BuiltRelease(record.state, sum(one.done.written for one in built))

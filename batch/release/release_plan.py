@@ -17,11 +17,12 @@ from tandem.ledger.delta.addresses import Tables
 from tandem.ledger.log import archive_runs
 from tandem.ledger.log.gaps import Gap
 from tandem.ledger.log.positions import LOG_START, Position
-from tandem.ledger.publish import adoption, diffs, promotion, publications, releases, standing
+from tandem.ledger.publish import adoption, diffs, promotion
 from tandem.ledger.publish.batch_parts import BatchView
 from tandem.ledger.publish.completeness import accepted_gaps, shorter_histories
 from tandem.ledger.publish.publications import Publication
-from tandem.ledger.publish.releases import Release
+from tandem.ledger.publish.releases import Release, Releases
+from tandem.ledger.publish.standing import StandingReleases
 from tandem.views.errors import DefinitionError, TandemError
 from tandem.views.fingerprint.definition_diff import Changes, Fingerprints, compare, continued
 from tandem.views.fingerprint.schema_evolution import refuse_breaks
@@ -145,25 +146,31 @@ class ReleasePlan:
 
 
 def plan_release(
-    tables: Tables, live: Publication, wanted: Project, terms: Terms, *, days: float, by: str, at: datetime
+    standing: StandingReleases,
+    releases: Releases,
+    live: Publication,
+    wanted: Project,
+    terms: Terms,
+    *,
+    days: float,
+    by: str,
+    at: datetime,
 ) -> ReleasePlan | None:
     """Plan the release of the wanted definitions beside the live one; None if the live release has these definitions.
 
     `days` as in standing.Followed. Raises TandemError if a source could not read its published records, or the terms do not
     accept a gap or a shorter history.
     """
-    stored = releases.every(tables)
-    before = releases.load(tables, live.release)
+    newest, before, tables = releases.every()[-1], releases.load(live.release), standing.tables
     if adoption.defines(before, wanted):
         return None
-    usable = promotion.ready(tables, days=days, at=at).keys() & diffs.newest(tables).keys()
-    newest = stored[-1]
+    usable = promotion.ready(standing, days=days, at=at).keys() & diffs.newest(tables).keys()
     # What `apply` makes ready is always after the live release, so that `promote` without a number goes forward only.
     ready = newest.number > live.release and newest.number in usable and adoption.defines(newest, wanted)
     after = newest if ready else adoption.candidate(wanted, newest.number + 1, by=by, at=at)
     change = Change(live, before, after)
     refuse_breaks(change.old, change.new)
-    plan = ReleasePlan(change, ready, _never_live(tables, after.number), initial_state(change, by=by, at=at))
+    plan = ReleasePlan(change, ready, _never_live(standing, after.number), initial_state(change, by=by, at=at))
     return plan if ready else _with_work(tables, plan, terms)
 
 
@@ -191,10 +198,10 @@ def _is_undecoded(tables: Tables, change: Change, source: str) -> bool:
     return change.other_decoder(source) and bool(archive_runs.undecoded(tables, source, change.after.sources[source]))
 
 
-def _never_live(tables: Tables, wanted: int) -> tuple[int, ...]:
+def _never_live(standing: StandingReleases, wanted: int) -> tuple[int, ...]:
     """The releases that were applied, never went live, and have not ended; without the wanted one."""
-    published = {each.release for each in publications.history(tables)}
-    newest = {one.state.release: one for one in standing.records(tables)}
+    published = {each.release for each in standing.publications.history()}
+    newest = {one.state.release: one for one in standing.records()}
     return tuple(number for number, one in sorted(newest.items()) if number not in {*published, wanted} and not one.over)
 
 

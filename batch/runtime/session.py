@@ -17,6 +17,8 @@ from tandem.infra.spark.session import get_or_create_session
 from tandem.ledger.delta.addresses import Tables
 from tandem.ledger.delta.fence import LeaseLost
 from tandem.ledger.delta.leases import Lease
+from tandem.ledger.publish.releases import Releases
+from tandem.ledger.publish.standing import StandingReleases
 from tandem.views.errors import TandemError
 
 Lock = Literal["archive", "views"]
@@ -45,6 +47,16 @@ class BatchRun:
     def tables(self) -> Tables:
         """All tables of the project, with the leases that this run holds."""
         return replace(Tables.of(self.settings), leases=self._leases)
+
+    @cached_property
+    def standing(self) -> StandingReleases:
+        """The states of releases, and the publications; read through journals that the run opens once."""
+        return StandingReleases(self.tables)
+
+    @cached_property
+    def releases(self) -> Releases:
+        """The stored releases, read through a journal that the run opens once."""
+        return Releases(self.tables)
 
     @property
     def session(self) -> SparkSession:

@@ -13,7 +13,7 @@ from tandem.batch.runtime.session import BatchRun
 from tandem.ledger.files.file_ranges import RECORDS
 from tandem.ledger.log import archive_runs
 from tandem.ledger.log.positions import LOG_START, Position
-from tandem.ledger.publish import releases
+from tandem.ledger.publish.releases import Releases
 from tandem.views.source.source import RECORDS_SCHEMA, Source
 
 Values: TypeAlias = Callable[[int, int], pa.ChunkedArray]
@@ -47,7 +47,7 @@ def write(batch: BatchRun, source: Source, first: int, end: int, values: Values)
     properties = CommitProperties(app_transactions=[Transaction(archive_runs.APP_ID, run.number)], max_commit_retries=0)
     write_deltalake(handle, reader, mode="append", commit_properties=properties)
     archive_runs.check(tables, source.name, run.number, at=batch.now())
-    decode_archived(batch, releases.load(tables, 1), source)
+    decode_archived(batch, Releases(tables).load(1), source)
 
 
 def _records(partition: int, offset: int, values: pa.ChunkedArray) -> pa.Table:

@@ -15,9 +15,9 @@ from deltalake import DeltaTable, write_deltalake
 from tandem.ledger.delta import delta_tables
 from tandem.ledger.delta.addresses import Tables
 from tandem.ledger.log.positions import LOG_START, Position
-from tandem.ledger.publish import first_publication, publications
+from tandem.ledger.publish import first_publication
 from tandem.ledger.publish.batch_parts import BatchView, Part
-from tandem.ledger.publish.publications import Publication
+from tandem.ledger.publish.publications import Publication, Publications
 from tandem.ledger.realtime import commit_files
 from tandem.ledger.realtime.commits import Commit
 from tandem.ledger.realtime.compaction import RECENT
@@ -107,12 +107,12 @@ def publish_version(tables: Tables, version: int, rows: Mapping[str, int], cut: 
         views = {name: BatchView(view.fingerprint, (Part(version, rows[name], cut),)) for name, view in parent.views.items()}
         return replace(parent, kind="recompute", cuts={SOURCE: cut}, views=views)
 
-    publications.publish(tables, derive)
+    Publications(tables).publish(derive)
 
 
 def files(tables: Tables, view: str) -> list[str]:
     """The active files of a view's table."""
-    live = publications.latest(tables)
+    live = Publications(tables).latest()
     address = tables.view(view, live.views[view].fingerprint) if live else ""
     return DeltaTable(address).file_uris()
 
@@ -121,7 +121,7 @@ class Tail:
     """The realtime table, of which this is the writer."""
 
     def __init__(self, folder: Path, tables: Tables) -> None:
-        live = publications.latest(tables)
+        live = Publications(tables).latest()
         assert live is not None  # published above
         self._views = project.load(folder).views
         self.fingerprints = {name: view.fingerprint for name, view in live.views.items()}

@@ -21,7 +21,6 @@ from tandem.cli.command.call import Call, Output
 from tandem.cli.command.text_tables import aligned, cell
 from tandem.ledger.log.counts import NOTHING, Counts
 from tandem.ledger.log.positions import Position
-from tandem.ledger.publish import publications, releases
 from tandem.ledger.publish.publications import Publication
 from tandem.ledger.publish.releases import Release
 from tandem.speed.source import archive_replay
@@ -101,12 +100,12 @@ def run(
 
 def _every(batch: BatchRun, names: list[str] | None, keys: int) -> tuple[Publication, list[_Verified]]:
     """The live publication, and each source of the named views; of all views if none is named."""
-    if publications.latest(batch.tables) is None:
+    if batch.standing.publications.latest() is None:
         raise TandemError("nothing is published yet; run `tandem archive` and `tandem recompute` first")
     batch.hold("views")
-    live = publications.latest(batch.tables)
+    live = batch.standing.publications.latest()
     assert live is not None  # publications are never deleted
-    release = releases.load(batch.tables, live.release)
+    release = batch.releases.load(live.release)
     definitions = project.load_files(release.files)
     verified = list(_verified(batch, live, release, definitions, _chosen(definitions, names), keys=keys))
     if not verified:

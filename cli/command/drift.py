@@ -5,8 +5,8 @@ from typing import Any
 
 from tandem.cli.command.call import Call
 from tandem.ledger.delta.addresses import Tables
-from tandem.ledger.publish import releases
 from tandem.ledger.publish.publications import Publication
+from tandem.ledger.publish.releases import Releases
 from tandem.serving.read.reader import Reader
 from tandem.views.errors import DefinitionError, TandemError
 from tandem.views.fingerprint.definition_diff import Changes, Fingerprints, Status, compare
@@ -65,7 +65,7 @@ def since_published(tables: Tables, live: Publication | None, wanted: Project) -
     """
     if live is None:
         return compare(Project(None, {}, {}, {}), wanted)
-    release = releases.load(tables, live.release)
+    release = Releases(tables).load(live.release)
     try:
         published = load_files(release.files)
     except DefinitionError as error:

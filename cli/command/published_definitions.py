@@ -2,7 +2,8 @@
 
 from tandem.cli.command.call import Call
 from tandem.ledger.delta.addresses import Tables
-from tandem.ledger.publish import publications, releases
+from tandem.ledger.publish.publications import Publications
+from tandem.ledger.publish.releases import Releases
 from tandem.views.errors import TandemError, listed
 from tandem.views.project.project import Project, load_files
 from tandem.views.source.record_filter import ByHeader
@@ -16,8 +17,8 @@ def definitions(call: Call, tables: Tables) -> Project:
 
 def published(tables: Tables) -> Project | None:
     """The published definitions, if anything is published; raises TandemError."""
-    live = publications.latest(tables)
-    return None if live is None else load_files(releases.load(tables, live.release).files)
+    live = Publications(tables).latest()
+    return None if live is None else load_files(Releases(tables).load(live.release).files)
 
 
 def topic(source: Source, name: str | None) -> str:

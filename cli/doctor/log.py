@@ -8,8 +8,8 @@ from tandem.cli.doctor.check import Check, Finding, Problem, ok, unknown, unless
 from tandem.cli.doctor.subject import Subject
 from tandem.infra import kafka
 from tandem.infra.kafka import broker
-from tandem.ledger.publish import publications
-from tandem.ledger.publish.standing import Followed
+from tandem.ledger.publish.publications import Publications
+from tandem.ledger.publish.standing import Followed, StandingReleases
 from tandem.ledger.realtime.commit_files import newest_at
 from tandem.serving.status.retention import unarchived
 from tandem.views.counted import counted
@@ -163,8 +163,8 @@ def _timestamps(subject: Subject) -> Iterator[Finding]:
 
 def _clock(subject: Subject) -> Iterator[Finding]:
     tables, found = subject.tables, []
-    times = {f"publication {each.number}": each.at for each in publications.history(tables)[-1:]}
-    for state in Followed(tables, subject.settings.keep.release_days).states(subject.now):
+    times = {f"publication {each.number}": each.at for each in Publications(tables).history()[-1:]}
+    for state in Followed(StandingReleases(tables), subject.settings.keep.release_days).states(subject.now):
         for source in state.cuts:
             if (made := newest_at(tables, state.release, source)) is not None:
                 times[f"the newest commit of release {state.release} for source '{source}'"] = made

@@ -8,7 +8,7 @@ from tandem.cli.doctor.check import Check, Finding, Problem, ok
 from tandem.cli.doctor.subject import Subject
 from tandem.ledger.delta.watched_table import POLL_REQUESTS, SELDOM_S
 from tandem.ledger.hot.chain import LOOK_S
-from tandem.ledger.publish import publications
+from tandem.ledger.publish.publications import Publications
 from tandem.speed.hot.process import why_not
 
 _DAY_MS: Final = 86_400_000
@@ -29,7 +29,7 @@ def _polling(subject: Subject) -> Iterator[Finding]:
     if tables.local:
         yield ok("the tables are in a folder: a poll sends no request")
         return
-    live = publications.latest(tables)
+    live = Publications(tables).latest()
     sources = len(subject.sources if live is None else live.cuts)
     followed, beside = _JOURNALS + sources, 2 * sources  # a hot tail follows the publications and its realtime table
     hot = why_not(subject.settings) is None

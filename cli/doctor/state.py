@@ -11,9 +11,10 @@ from tandem.cli.doctor.subject import Subject
 from tandem.infra.process import background
 from tandem.ledger.delta import locks
 from tandem.ledger.log import archive_runs, gaps
-from tandem.ledger.publish import diffs, publications, releases, standing
-from tandem.ledger.publish.publications import Publication
-from tandem.ledger.publish.standing import Followed
+from tandem.ledger.publish import diffs
+from tandem.ledger.publish.publications import Publication, Publications
+from tandem.ledger.publish.releases import Releases
+from tandem.ledger.publish.standing import Followed, StandingReleases
 from tandem.serving.status.part_signs import part_states
 from tandem.speed.process import checkpoints
 from tandem.views.counted import counted
@@ -101,7 +102,7 @@ def _runs(subject: Subject) -> Iterator[Finding]:
         yield ok("an archive run is active")
         return
     tables, found = subject.tables, []
-    decoders = {(name, one) for state in _followed(subject) for name, one in releases.load(tables, state.release).sources.items()}
+    decoders = {(name, one) for state in _followed(subject) for name, one in Releases(tables).load(state.release).sources.items()}
     for source in tables.names("control", "runs"):
         waiting = [run.number for run in archive_runs.unwritten(tables, source) if run.imported]
         if waiting:
@@ -117,11 +118,11 @@ def _runs(subject: Subject) -> Iterator[Finding]:
 
 
 def _followed(subject: Subject) -> list[Publication]:
-    return Followed(subject.tables, subject.settings.keep.release_days).states(subject.now)
+    return Followed(StandingReleases(subject.tables), subject.settings.keep.release_days).states(subject.now)
 
 
 def _gaps(subject: Subject) -> Iterator[Finding]:
-    live = publications.latest(subject.tables)
+    live = Publications(subject.tables).latest()
     accepted = () if live is None else live.gaps
     found = (
         GAP.found(f"gap {gap.name} of source '{gap.source}': {gap.ranges.length} offsets are lost ({gap.reason})", gap=gap.name)
@@ -136,8 +137,8 @@ def _apply(subject: Subject) -> Iterator[Finding]:
         yield ok("a batch run is active")
         return
     tables, found = subject.tables, []
-    live = {each.release for each in publications.history(tables)}
-    newest = {one.state.release: one for one in standing.records(tables)}
+    live = {each.release for each in Publications(tables).history()}
+    newest = {one.state.release: one for one in StandingReleases(tables).records()}
     for number, one in sorted(newest.items()):
         if one.over:
             continue

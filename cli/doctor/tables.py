@@ -12,8 +12,9 @@ from tandem.ledger.delta import delta_tables
 from tandem.ledger.delta.addresses import Tables
 from tandem.ledger.delta.errors import Unreadable
 from tandem.ledger.log import archive_runs
-from tandem.ledger.publish import batch_parts, publications
+from tandem.ledger.publish import batch_parts
 from tandem.ledger.publish.batch_parts import damage
+from tandem.ledger.publish.publications import Publications
 from tandem.views.counted import counted
 
 _KINDS: Final = ("control", "log", "views", "realtime")
@@ -78,7 +79,7 @@ def _named(tables: Tables) -> frozenset[tuple[str, int]]:
     finds.
     """
     try:
-        newest = publications.latest(tables)
+        newest = Publications(tables).latest()
     except Unreadable:
         return frozenset()
     views = newest.views.items() if newest else ()
@@ -149,7 +150,7 @@ def _names(subject: Subject, address: str) -> Mapping[str, object]:
 
 
 def _views(subject: Subject) -> Iterator[Finding]:
-    newest = publications.latest(subject.tables)
+    newest = Publications(subject.tables).latest()
     if newest is None:
         yield ok("nothing is published yet")
         return

@@ -11,7 +11,8 @@ from tandem.cli.command.text_tables import cell, listing
 from tandem.cli.records.redecode import At, Retry, decode_again
 from tandem.ledger.delta.addresses import Tables
 from tandem.ledger.log import archive_runs
-from tandem.ledger.publish import publications, releases
+from tandem.ledger.publish.publications import Publications
+from tandem.ledger.publish.releases import Releases
 from tandem.serving.status.quarantine import rejects
 from tandem.views.errors import TandemError, listed
 from tandem.views.fingerprint.fingerprint import decoder_fingerprint
@@ -128,10 +129,10 @@ def _lines(done: Retry, *, changed: bool) -> Iterator[str]:
 
 def _decoders(call: Call, tables: Tables) -> dict[str, str]:
     """The decoder fingerprint of each published source; before the first publication, the folder's sources without one."""
-    live = publications.latest(tables)
+    live = Publications(tables).latest()
     if live is None:
         return dict.fromkeys(call.definitions().sources, "")
-    return dict(releases.load(tables, live.release).sources)
+    return dict(Releases(tables).load(live.release).sources)
 
 
 def _row(source: str, reject: dict[str, Any]) -> dict[str, Any]:

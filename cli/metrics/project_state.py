@@ -11,10 +11,11 @@ from tandem.infra.kafka import broker
 from tandem.infra.settings import Settings
 from tandem.ledger.delta import delta_tables
 from tandem.ledger.delta.addresses import Tables
-from tandem.ledger.publish import audits, publications, rates, releases
+from tandem.ledger.publish import audits, rates
 from tandem.ledger.publish.audits import Audit
-from tandem.ledger.publish.publications import Publication
+from tandem.ledger.publish.publications import Publication, Publications
 from tandem.ledger.publish.rates import Rate
+from tandem.ledger.publish.releases import Releases
 from tandem.serving.read.reader import Reader
 from tandem.speed import progress
 from tandem.speed.progress import MicroBatches
@@ -53,7 +54,7 @@ def look(call: Call, *, now: datetime) -> Seen:
     """Read the state from the tables and the broker. Raises TandemError, also for invalid definitions in the working tree."""
     settings = call.settings()
     tables = Tables.of(settings)
-    published = publications.latest(tables)
+    published = Publications(tables).latest()
     reader = None if published is None else Reader(tables)
     return Seen(
         now,
@@ -72,7 +73,7 @@ def _expected(settings: Settings) -> tuple[str, ...]:
 
 
 def _stored(tables: Tables, published: Publication) -> Iterator[Stored]:
-    release = releases.load(tables, published.release)
+    release = Releases(tables).load(published.release)
     for source, decoder in release.sources.items():
         yield from _table(tables, "archive", source, tables.archive(source))
         yield from _table(tables, "events", source, tables.events(source, decoder))

@@ -19,10 +19,9 @@ from tandem.ledger.delta.addresses import Tables
 from tandem.ledger.files.file_ranges import EVENTS, file_ranges
 from tandem.ledger.log import archive_runs
 from tandem.ledger.log.positions import LOG_START, distance, ranges
-from tandem.ledger.publish import publications as published
-from tandem.ledger.publish import releases
 from tandem.ledger.publish.batch_parts import BatchView, files_of
-from tandem.ledger.publish.publications import Publication
+from tandem.ledger.publish.publications import Publication, Publications
+from tandem.ledger.publish.releases import Releases
 from tandem.serving.read.batch_states import HELD_BYTES
 from tandem.serving.read.reader import Reader
 from tandem.serving.read.snapshot import Tail, provenance_of
@@ -72,7 +71,7 @@ def run(call: Call, view: Annotated[str, typer.Argument(help="The view's name.")
     """
     settings = call.settings()
     tables = Tables.of(settings)
-    live = published.latest(tables)
+    live = Publications(tables).latest()
     reader = None if live is None else Reader(tables)
     project = call.definitions() if reader is None else reader.project()
     if reader is not None:
@@ -166,7 +165,7 @@ def _types(fields: Sequence[pa.Field] | pa.Schema) -> dict[str, str]:
 def _batch(live: _Live) -> dict[str, Any]:
     """The input of a recompute now, and its split into tasks if Spark used each processor of this machine."""
     tables, source = live.tables, live.view.source
-    decoder = releases.load(tables, live.publication.release).sources[source.name]
+    decoder = Releases(tables).load(live.publication.release).sources[source.name]
     events, at_once = tables.events(source.name, decoder), os.cpu_count() or 1
     handle = delta_tables.open_table(tables, events)
     files = [] if handle is None else file_ranges(handle, EVENTS)

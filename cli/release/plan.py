@@ -11,8 +11,9 @@ from tandem.cli.command.drift import since_published
 from tandem.cli.command.options import AcceptGap, AcceptShorterHistory
 from tandem.ledger.delta.addresses import Tables
 from tandem.ledger.log import archive_runs
-from tandem.ledger.publish import publications
 from tandem.ledger.publish.publications import Publication
+from tandem.ledger.publish.releases import Releases
+from tandem.ledger.publish.standing import StandingReleases
 from tandem.views.counted import counted
 from tandem.views.fingerprint.definition_diff import Change, Changes, SourceChanges, ViewChanges
 
@@ -46,10 +47,11 @@ def run(
     """
     settings, wanted = call.settings(), call.definitions()
     tables = Tables.of(settings)
-    live = publications.latest(tables)
+    standing = StandingReleases(tables)
+    live = standing.publications.latest()
     terms = Terms(tuple(accept_gap or ()), accept_shorter_history)
     days, at = settings.keep.release_days, datetime.now(UTC)
-    plan = None if live is None else plan_release(tables, live, wanted, terms, days=days, by="plan", at=at)
+    plan = None if live is None else plan_release(standing, Releases(tables), live, wanted, terms, days=days, by="plan", at=at)
     changes = since_published(tables, live, wanted) if plan is None else plan.change.definitions
     document = _document(call, live, changes, plan)
     return Output(document, "\n".join(_lines(document)), CHANGES if changes.different else 0)

@@ -13,6 +13,7 @@ from tandem.ledger.delta.addresses import Tables
 from tandem.ledger.publish import diffs, promotion
 from tandem.ledger.publish.diffs import ReleaseDiff
 from tandem.ledger.publish.publications import Publication
+from tandem.ledger.publish.standing import StandingReleases
 
 SHUT: Final = 3
 """The exit code of `--check` if the gate is closed."""
@@ -60,7 +61,7 @@ def _checked(call: Call, release: int | None, conditions: tuple[Condition, ...])
     """Whether a ready release passes the gate. Raises promotion.NotReady."""
     settings = call.settings()
     tables = Tables.of(settings)
-    state = promotion.chosen(tables, release, days=settings.keep.release_days, at=datetime.now(UTC))
+    state = promotion.chosen(StandingReleases(tables), release, days=settings.keep.release_days, at=datetime.now(UTC))
     compared = diffs.of_release(tables, state.release)
     document = {"release": state.release, "open": True, "why": None, "views": _views(compared)}
     try:
@@ -80,7 +81,8 @@ def promoted(call: Call, release: int | None, conditions: tuple[Condition, ...],
     """Promote a release that passes. Raises gates.Shut, promotion.NotReady."""
     settings, at = call.settings(), datetime.now(UTC)
     tables, days = Tables.of(settings), settings.keep.release_days
-    state = promotion.chosen(tables, release, days=days, at=at)
+    standing = StandingReleases(tables)
+    state = promotion.chosen(standing, release, days=days, at=at)
     if conditions:
         gates.refuse_shut(conditions, diffs.of_release(tables, state.release))
-    return promotion.promote(tables, state.release, days=days, max_lag=max_lag, by=who(call, "promote"), at=at, why=why)
+    return promotion.promote(standing, state.release, days=days, max_lag=max_lag, by=who(call, "promote"), at=at, why=why)

@@ -10,6 +10,7 @@ from tandem.cli.command.call import Call, Output
 from tandem.cli.release.promote import Why
 from tandem.ledger.delta.addresses import Tables
 from tandem.ledger.publish import promotion
+from tandem.ledger.publish.standing import StandingReleases
 
 
 def run(
@@ -18,5 +19,11 @@ def run(
     """Retire a release: the speed layer and recomputes stop updating it, and `tandem maintain` deletes the files that only it
     uses.
     """
-    gone = promotion.retire(Tables.of(call.settings()), release, by=who(call, "retire"), at=datetime.now(UTC), why=why)
+    gone = promotion.retire(
+        StandingReleases(Tables.of(call.settings())),
+        release,
+        by=who(call, "retire"),
+        at=datetime.now(UTC),
+        why=why,
+    )
     return Output({"release": gone.state.release, "stage": gone.stage}, f"release {release} is retired")

@@ -10,6 +10,7 @@ from tandem.cli.command.call import Call, Output
 from tandem.cli.release.promote import Why
 from tandem.ledger.delta.addresses import Tables
 from tandem.ledger.publish import promotion
+from tandem.ledger.publish.standing import StandingReleases
 
 
 def run(
@@ -29,7 +30,7 @@ def run(
     settings, at = call.settings(), datetime.now(UTC)
     keep = settings.keep
     live = promotion.rollback(
-        Tables.of(settings),
+        StandingReleases(Tables.of(settings)),
         number,
         days=keep.release_days,
         keep=keep.publications,

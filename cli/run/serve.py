@@ -24,7 +24,7 @@ from tandem.infra.logs import telling
 from tandem.infra.process import background
 from tandem.ledger.delta.addresses import Tables
 from tandem.ledger.hot.feed import HotFeed
-from tandem.ledger.publish import publications
+from tandem.ledger.publish.publications import Publications
 from tandem.serving.access import tokens
 from tandem.serving.access.oidc import provider
 from tandem.serving.access.rights import VERBS, Rights
@@ -72,7 +72,7 @@ def run(
             signals.stopping() as stop,
         ):
             tables = Tables.of(settings)
-            publications.latest(tables)  # a state of another format is refused before a journal is added to it
+            Publications(tables).latest()  # a state of another format is refused before a journal is added to it
             if provider(settings.serving.oidc) is None and (first := first_token(settings.folder, tables)):
                 log.info("created the first token with all rights; its secret is only in this file", file=str(first))
 

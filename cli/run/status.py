@@ -15,7 +15,8 @@ from tandem.ledger.delta.addresses import Tables
 from tandem.ledger.hot.report import HotTailState, hot_tails
 from tandem.ledger.log.counts import NOTHING, Counts, plus
 from tandem.ledger.log.positions import LOG_START
-from tandem.ledger.publish import publications, releases
+from tandem.ledger.publish.publications import Publications
+from tandem.ledger.publish.releases import Releases
 from tandem.serving.read.provenance import age, written
 from tandem.serving.read.reader import Reader
 from tandem.serving.read.snapshot import Snapshot, Tail, provenance_of
@@ -81,7 +82,7 @@ def run(call: Call) -> Output:
     """
     settings = call.settings()
     tables, now = Tables.of(settings), datetime.now(UTC)
-    if publications.latest(tables) is None:
+    if Publications(tables).latest() is None:
         call.say(UNPUBLISHED)
         found = document(call, settings, tables, None, now=now)
         return Output({**found, "definitions": None}, _shown(found), _code(found))
@@ -121,7 +122,7 @@ def document(call: Call, settings: Settings, tables: Tables, reader: Reader | No
 
     snapshot, project = reader.snapshot(), reader.project()
     publication = snapshot.publication
-    decoders = releases.load(tables, publication.release).sources
+    decoders = Releases(tables).load(publication.release).sources
     ends = log_ends(settings, project.sources.values())
     losses = _losses(settings, tables, project.sources.values(), ends, now=now)
     hot = _hot(settings, publication.release, ends)

@@ -9,7 +9,7 @@ import typer
 from tandem.cli.command.call import Call, Output
 from tandem.cli.command.text_tables import listing
 from tandem.ledger.delta.addresses import Tables
-from tandem.ledger.publish import publications
+from tandem.ledger.publish.publications import Publications
 from tandem.serving.access import tokens
 from tandem.serving.access.rights import Rights
 from tandem.serving.access.tokens import Token
@@ -44,7 +44,7 @@ def run(
     """
     settings, now = call.settings(), datetime.now(UTC)
     tables = Tables.of(settings)
-    publications.latest(tables)  # a state of another format is refused before a journal is added to it
+    Publications(tables).latest()  # a state of another format is refused before a journal is added to it
     if what == "list":
         if name is not None or may or view or row:
             raise TandemError("`tandem token list` lists all tokens; it does not accept NAME, --may, --view or --row")

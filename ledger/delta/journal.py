@@ -8,8 +8,9 @@ number, and a row's statements about its predecessors hold.
 import time
 from collections.abc import Callable, Mapping
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import UTC, datetime
+from threading import RLock
 from typing import Any, Final, TypeVar
 from uuid import uuid4
 
@@ -58,13 +59,22 @@ class Snapshot:
         return sorted((row for path in delta_tables.files(self.handle) for row in _rows(self.handle, path)), key=_number)
 
 
-@dataclass(frozen=True)
+@dataclass
 class Journal:
-    """The control table at `address`: `number` (int64, from 1), `id` (unique, so that a writer knows its own row), `columns`."""
+    """The control table at `address`: `number` (int64, from 1), `id` (unique, so that a writer knows its own row), `columns`.
+
+    The table is opened by the first call and stays open: later calls poll for new rows. Threads may share a journal.
+    """
 
     tables: Tables
     address: str
     columns: pa.Schema
+    _table: Watched[Snapshot] = field(init=False, repr=False)
+    _derived_from: Snapshot | None = field(default=None, init=False, repr=False)
+    _lock: RLock = field(default_factory=RLock, init=False, repr=False)
+
+    def __post_init__(self) -> None:
+        self._table = Watched(self.tables, self.address, Snapshot)
 
     @property
     def schema(self) -> pa.Schema:
@@ -72,8 +82,9 @@ class Journal:
         return pa.schema([("number", pa.int64()), ("id", pa.string()), *self.columns])
 
     def read(self) -> Snapshot:
-        """The journal now. Raises Unreadable."""
-        return Snapshot(delta_tables.open_table(self.tables, self.address))
+        """The journal now, the same object if nothing has changed; inside `derive` what it derives from. Raises Unreadable."""
+        with self._lock:
+            return self._derived_from or self._table.read()
 
     def watched(self, make: Callable[[Snapshot], T]) -> Watched[T]:
         """A cached value that `make` computes from the journal, again only when it has changed."""
@@ -86,33 +97,47 @@ class Journal:
         Unreadable, Unwritable; Fenced if this process has the lease of the journal's rows, and a later holder has claimed it.
         """
         lease = self.tables.lease(self.address)
-        handle = delta_tables.create_table(self.tables, self.address, self.schema, _NUMBERED)
-        for attempt in range(_ATTEMPTS):
-            snapshot = Snapshot(handle)
-            newest = snapshot.newest()
-            derived = derive(snapshot)
-            if derived is None:
-                return None
-            row = {"number": _number(newest) + 1 if newest else 1, "id": uuid4().hex, **derived}
-            try:
-                delta_tables.conditional_append(handle, pa.Table.from_pylist([row], self.schema), lease=lease)
-            except (Conflict, Unwritable) as error:
-                handle = delta_tables.reopen(handle)
-                if _landed(Snapshot(handle), row):
+        with self._lock:
+            for attempt in range(_ATTEMPTS):
+                handle = self._opened()
+                self._derived_from = snapshot = Snapshot(handle)
+                try:
+                    newest, derived = snapshot.newest(), derive(snapshot)
+                finally:
+                    self._derived_from = None
+                if derived is None:
+                    return None
+                row = {"number": _number(newest) + 1 if newest else 1, "id": uuid4().hex, **derived}
+                try:
+                    delta_tables.conditional_append(handle, pa.Table.from_pylist([row], self.schema), lease=lease)
+                except (Conflict, Unwritable) as error:
+                    handle = delta_tables.reopen(handle)
+                    self._table.stands_at(handle)
+                    if _landed(Snapshot(handle), row):
+                        return row
+                    if isinstance(error, Unwritable):
+                        raise
+                    time.sleep(0.001 * attempt)  # with many writers at once, the writer that lost most often waits longest
+                else:
+                    self._tidy(handle)
+                    self._table.stands_at(handle)
                     return row
-                if isinstance(error, Unwritable):
-                    raise
-                time.sleep(0.001 * attempt)  # with many writers at once, the writer that lost most often waits longest
-            else:
-                self._tidy(handle)
-                return row
         raise Unwritable(f"cannot write to table {self.address}: other writers committed first {_ATTEMPTS} times")
 
     def claim(self) -> None:
         """Fence the rows of earlier holders of the lease, before reading what is decided on. Raises Fenced, Unwritable."""
         lease = self.tables.lease(self.address)
         if lease is not None:
-            delta_tables.claim(delta_tables.create_table(self.tables, self.address, self.schema, _NUMBERED), lease)
+            with self._lock:
+                self._table.stands_at(delta_tables.claim(self._opened(), lease))
+
+    def _opened(self) -> DeltaTable:
+        """The table at its newest version, created if it does not exist."""
+        handle = self._table.read().handle
+        if handle is None:
+            handle = delta_tables.create_table(self.tables, self.address, self.schema, _NUMBERED)
+            self._table.stands_at(handle)
+        return handle
 
     def _tidy(self, handle: DeltaTable) -> None:
         """Merge many files into one. The row has landed even if this fails; the next row's writer tries again."""

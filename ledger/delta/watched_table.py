@@ -33,6 +33,11 @@ class Watched(Generic[T]):
     def __post_init__(self) -> None:
         self._files = storage_at(self.address, self.tables.options)
 
+    def stands_at(self, handle: DeltaTable | None) -> None:
+        """Continue with a handle that is at the table's newest version, as after a commit through it."""
+        self._handle = handle
+        self._newest = None if handle is None else self._entry(handle.version())
+
     def read(self) -> T:
         """The value for the table's newest version, or for None if there is no table; the same object if nothing changed.
 
@@ -59,8 +64,7 @@ class Watched(Generic[T]):
                 handle = delta_tables.refresh(handle)
             else:
                 return handle
-        self._handle = handle
-        self._newest = None if handle is None else self._entry(handle.version())
+        self.stands_at(handle)
         return handle
 
     def _entry(self, version: int) -> Head | None:

@@ -3,8 +3,7 @@
 from datetime import datetime
 
 from tandem.ledger.delta.addresses import Tables
-from tandem.ledger.publish import releases
-from tandem.ledger.publish.releases import Release
+from tandem.ledger.publish.releases import Release, Releases
 from tandem.views.fingerprint.fingerprint import decoder_fingerprint, fingerprint
 from tandem.views.project.project import Project
 
@@ -12,7 +11,7 @@ from tandem.views.project.project import Project
 def adopt(tables: Tables, project: Project, *, by: str, at: datetime) -> Release:
     """Store the project as a release: a new one unless the newest is the same."""
     one = candidate(project, 0, by=by, at=at)
-    return releases.store(tables, one.files, sources=one.sources, views=one.views, by=by, at=at, revision=one.revision)
+    return Releases(tables).store(one.files, sources=one.sources, views=one.views, by=by, at=at, revision=one.revision)
 
 
 def candidate(project: Project, number: int, *, by: str, at: datetime) -> Release:

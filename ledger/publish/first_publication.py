@@ -4,8 +4,8 @@ from collections.abc import Callable
 from datetime import datetime
 
 from tandem.ledger.delta.addresses import Tables
-from tandem.ledger.publish import adoption, publications
-from tandem.ledger.publish.publications import Publication
+from tandem.ledger.publish import adoption
+from tandem.ledger.publish.publications import Publication, Publications
 from tandem.views.project.project import Project
 
 
@@ -14,8 +14,9 @@ def live(tables: Tables, working_tree: Callable[[], Project], *, by: str, at: da
 
     If anything is published, the working tree is not loaded, so it may be broken.
     """
-    found = publications.latest(tables)
-    if found is not None:
-        return found
+    publications = Publications(tables)
+    live = publications.latest()
+    if live is not None:
+        return live
     release = adoption.adopt(tables, working_tree(), by=by, at=at)
-    return publications.initial(tables, release=release.number, sources=release.sources, views=release.views, by=by, at=at)
+    return publications.initial(release=release.number, sources=release.sources, views=release.views, by=by, at=at)

@@ -10,9 +10,8 @@ from datetime import datetime
 
 from tandem.ledger.delta.addresses import Tables
 from tandem.ledger.log.positions import Position, distance
-from tandem.ledger.publish import publications, standing
-from tandem.ledger.publish.publications import Kind, Publication
-from tandem.ledger.publish.standing import Followed, Record
+from tandem.ledger.publish.publications import Kind, Publication, retained, whole
+from tandem.ledger.publish.standing import Followed, Record, StandingReleases
 from tandem.ledger.realtime.commit_files import spans_of
 from tandem.ledger.realtime.tiling import chain
 from tandem.views.errors import TandemError
@@ -31,13 +30,13 @@ def lags(tables: Tables, state: Publication, live: Publication) -> dict[str, int
     }
 
 
-def ready(tables: Tables, *, days: float, at: datetime) -> dict[int, Publication]:
+def ready(standing: StandingReleases, *, days: float, at: datetime) -> dict[int, Publication]:
     """The releases that could go live now, by number: built and kept up to date (`days`: see Followed). Raises Unreadable."""
-    return {state.release: state for state in Followed(tables, days).ready(at)}
+    return {state.release: state for state in Followed(standing, days).ready(at)}
 
 
 def promote(
-    tables: Tables, release: int | None, *, days: float, max_lag: int, by: str, at: datetime, why: str = ""
+    standing: StandingReleases, release: int | None, *, days: float, max_lag: int, by: str, at: datetime, why: str = ""
 ) -> Publication:
     """Make a ready release live, all of its views at once; without a number, the newest ready one after the live release.
 
@@ -46,26 +45,26 @@ def promote(
     """
 
     def following(live: Publication | None) -> Publication:
-        state = chosen(tables, release, days=days, at=at)
+        state = chosen(standing, release, days=days, at=at)
         if live is None:
             raise NotReady("nothing is published yet")
-        for source, offsets in lags(tables, state, live).items():
+        for source, offsets in lags(standing.tables, state, live).items():
             if offsets > max_lag:
                 raise NotReady(
                     f"the realtime views of release {state.release} are {offsets} offsets of source {source!r} behind the live "
                     f"ones, more than {max_lag}; wait for the speed layer, or see `tandem status`"
                 )
-        return replace(_held(tables, state, "promote", by=by, at=at), why=why)
+        return replace(_held(standing, state, "promote", by=by, at=at), why=why)
 
-    return _published(tables, following)
+    return _published(standing, following)
 
 
-def chosen(tables: Tables, release: int | None, *, days: float, at: datetime) -> Publication:
+def chosen(standing: StandingReleases, release: int | None, *, days: float, at: datetime) -> Publication:
     """The state of a ready release; without a number, of the newest after the live release. Raises NotReady with the reason.
 
     An earlier release is promoted by its number only: a promotion whose answer was lost, typed again, must not undo itself.
     """
-    live, found = publications.latest(tables), ready(tables, days=days, at=at)
+    live, found = standing.publications.latest(), ready(standing, days=days, at=at)
     after = 0 if live is None else live.release
     number = max((one for one in found if one > after), default=None) if release is None else release
     if number is not None and number in found:
@@ -79,14 +78,22 @@ def chosen(tables: Tables, release: int | None, *, days: float, at: datetime) ->
         raise NotReady("no release is ready; `tandem apply` builds a release from the definitions in the project's folder")
     if live is not None and live.release == number:
         raise NotReady(f"release {number} is live already")
-    one = standing.newest(tables, number)
+    one = standing.newest(number)
     stage = "not kept up to date" if one is None else "being built" if one.stage == "applied" else one.stage
     why = f" ({one.state.why})" if one is not None and one.state.why else ""
     raise NotReady(f"release {number} is {stage}{why}; ready: {', '.join(map(str, sorted(found))) or 'none'}")
 
 
 def rollback(
-    tables: Tables, number: int | None, *, days: float, keep: int, since: datetime, by: str, at: datetime, why: str = ""
+    standing: StandingReleases,
+    number: int | None,
+    *,
+    days: float,
+    keep: int,
+    since: datetime,
+    by: str,
+    at: datetime,
+    why: str = "",
 ) -> Publication:
     """Make an earlier publication live again; without a number, the one before the live one.
 
@@ -97,7 +104,7 @@ def rollback(
     """
 
     def following(live: Publication | None) -> Publication:
-        every = publications.history(tables)
+        every = standing.publications.history()
         if live is None:
             raise NotReady("nothing is published yet")
         if number is None and live.kind in ("rollback", "resume"):
@@ -107,19 +114,19 @@ def rollback(
         if back is None:
             raise NotReady(f"no publication {wanted} before the live publication {live.number}; see `tandem history`")
         # A publication that the policy does not retain may be deleted at any moment, though its files still exist.
-        kept = back.release != live.release or back in publications.retained(every, keep=keep, since=since)
+        kept = back.release != live.release or back in retained(every, keep=keep, since=since)
         if back.release != live.release:
-            back = _held(tables, _standing(tables, back.release, days, at), "rollback", by=by, at=at)
-        if not kept or not publications.whole(tables, [back]):
+            back = _held(standing, _kept_up(standing, back.release, days, at), "rollback", by=by, at=at)
+        if not kept or not whole(standing.tables, [back]):
             raise NotReady(
                 f"the batch views of publication {wanted} are no longer retained; see `[keep]` in docs/configuration.md"
             )
         return replace(back, kind="rollback", by=by, at=at, why=why)
 
-    return _published(tables, following)
+    return _published(standing, following)
 
 
-def resume(tables: Tables, *, by: str, at: datetime, why: str = "") -> Publication:
+def resume(standing: StandingReleases, *, by: str, at: datetime, why: str = "") -> Publication:
     """Let recomputes publish again, from the live rollback on. Raises NotReady if the live publication is not a rollback."""
 
     def following(live: Publication | None) -> Publication:
@@ -127,28 +134,28 @@ def resume(tables: Tables, *, by: str, at: datetime, why: str = "") -> Publicati
             raise NotReady("publishing is not paused: the live publication is not a rollback")
         return replace(live, kind="resume", by=by, at=at, why=why)
 
-    return _published(tables, following)
+    return _published(standing, following)
 
 
-def retire(tables: Tables, release: int, *, by: str, at: datetime, why: str = "") -> Record:
+def retire(standing: StandingReleases, release: int, *, by: str, at: datetime, why: str = "") -> Record:
     """Retire a release: it is no longer updated, and `maintain` deletes what only it needs. Raises NotReady."""
-    live, state = publications.latest(tables), standing.state_of(tables, release)
+    live, state = standing.publications.latest(), standing.state_of(release)
     if live is None or state is None:
         raise NotReady(f"release {release} was neither live nor applied; see `tandem history`")
     if live.release == release:
         raise NotReady(f"release {release} is live; promote another release or roll back before you retire it")
-    newest = standing.newest(tables, release)
-    if newest is not None and newest.stage == "retired" and newest.state.parent >= _last_live(tables, release):
+    newest = standing.newest(release)
+    if newest is not None and newest.stage == "retired" and newest.state.parent >= _last_live(standing, release):
         raise NotReady(f"release {release} is already retired")
-    return standing.record(tables, "retired", replace(state, by=by, at=at, why=why), after=state)
+    return standing.record("retired", replace(state, by=by, at=at, why=why), after=state)
 
 
-def _last_live(tables: Tables, release: int) -> int:
-    return max((each.number for each in publications.history(tables) if each.release == release), default=0)
+def _last_live(standing: StandingReleases, release: int) -> int:
+    return max((each.number for each in standing.publications.history() if each.release == release), default=0)
 
 
-def _standing(tables: Tables, release: int, days: float, at: datetime) -> Publication:
-    found = next((state for state in Followed(tables, days).states(at) if state.release == release), None)
+def _kept_up(standing: StandingReleases, release: int, days: float, at: datetime) -> Publication:
+    found = next((state for state in Followed(standing, days).states(at) if state.release == release), None)
     if found is None:
         raise NotReady(
             f"release {release} is no longer kept up to date, so its answers would go back in time; apply its definitions again"
@@ -156,16 +163,16 @@ def _standing(tables: Tables, release: int, days: float, at: datetime) -> Public
     return found
 
 
-def _held(tables: Tables, state: Publication, kind: Kind, *, by: str, at: datetime) -> Publication:
+def _held(standing: StandingReleases, state: Publication, kind: Kind, *, by: str, at: datetime) -> Publication:
     """Record the state again: from now on maintenance keeps what it needs, and a recompute that began with it is refused."""
-    return standing.record(tables, "built", replace(state, kind=kind, by=by, at=at), after=state).state
+    return standing.record("built", replace(state, kind=kind, by=by, at=at), after=state).state
 
 
 def _reached(tables: Tables, state: Publication, source: str) -> Position:
     return chain(spans_of(tables, state.release, source), state.cut(source), across_bridges=True).end
 
 
-def _published(tables: Tables, following: Callable[[Publication | None], Publication]) -> Publication:
-    published = publications.publish(tables, following)
+def _published(standing: StandingReleases, following: Callable[[Publication | None], Publication]) -> Publication:
+    published = standing.publications.publish(following)
     assert published is not None  # the candidate is never None
     return published

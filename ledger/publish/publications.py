@@ -16,7 +16,6 @@ import pyarrow as pa
 
 from tandem.ledger.delta.addresses import Tables
 from tandem.ledger.delta.journal import Journal, Row, Snapshot
-from tandem.ledger.delta.watched_table import Watched
 from tandem.ledger.log.counts import Counts
 from tandem.ledger.log.positions import LOG_START, Position
 from tandem.ledger.publish.batch_parts import BatchView, versions
@@ -99,90 +98,91 @@ SCHEMA: Final = pa.schema(
 """Columns that hold mappings are JSON."""
 
 
-def latest(tables: Tables) -> Publication | None:
-    """The live publication, read from one file; None before the first. Raises Unreadable."""
-    return _newest(_journal(tables).read())
-
-
-def watched(tables: Tables) -> Watched[Publication | None]:
-    """The live publication, cached: a poll reads only what is new."""
-    return _journal(tables).watched(_newest)
-
-
-def history(tables: Tables) -> list[Publication]:
-    """All publications, oldest first."""
-    return [from_row(row) for row in _journal(tables).read().rows()]
-
-
 @dataclass
-class History:
-    """All publications, cached: a poll reads only what is new."""
+class Publications:
+    """The publications of a project. Their journal is opened once: a read polls for what is new."""
 
     tables: Tables
+    journal: Journal = field(init=False, repr=False)
+    _newest: tuple[Snapshot, Publication | None] | None = field(default=None, init=False, repr=False)
     _known: list[Publication] = field(default_factory=list, init=False, repr=False)
 
     def __post_init__(self) -> None:
-        self._live = watched(self.tables)
+        self.journal = Journal(self.tables, self.tables.control("publications"), SCHEMA)
 
-    def read(self) -> list[Publication]:
-        """All publications now, oldest first. Raises Unreadable."""
-        live = self._live.read()
+    def latest(self) -> Publication | None:
+        """The live publication, the same object if nothing is new; None before the first. Reads one file. Raises Unreadable."""
+        snapshot = self.journal.read()
+        if self._newest is None or self._newest[0] is not snapshot:
+            row = snapshot.newest()
+            self._newest = snapshot, None if row is None else from_row(row)
+        return self._newest[1]
+
+    def history(self) -> list[Publication]:
+        """All publications, oldest first. Raises Unreadable."""
+        live = self.latest()
         if live is not None and self._known and live.number == self._known[-1].number + 1:
             self._known.append(live)
         elif live != (self._known[-1] if self._known else None):
-            self._known = history(self.tables)
+            self._known = [from_row(row) for row in self.journal.read().rows()]
         return [*self._known]
 
+    def publish(self, derive: Callable[[Publication | None], Publication | None]) -> Publication | None:
+        """Publish what `derive` returns for the live publication, which becomes its parent; nothing if it returns None.
 
-def publish(tables: Tables, derive: Callable[[Publication | None], Publication | None]) -> Publication | None:
-    """Publish what `derive` returns for the live publication, which becomes its parent; nothing if it returns None.
+        `derive` is called again if another publication was added first. It returns all but `number` and `parent`, which are
+        overwritten, and raises if what its run started from is no longer live.
 
-    `derive` is called again if another publication was added first. It returns all but `number` and `parent`, which are
-    overwritten, and raises if what its run started from is no longer live.
+        Raises NotPublishable if a cut would move back within the release, or is not a committed boundary of the release's chain:
+        readers could not tile the log from it. A rollback may move a cut back if the realtime tables still cover the range up to
+        the current answer.
+        """
 
-    Raises NotPublishable if a cut would move back within the release, or is not a committed boundary of the release's chain:
-    readers could not tile the log from it. A rollback may move a cut back if the realtime tables still cover the range up to the
-    current answer.
-    """
+        def row(snapshot: Snapshot) -> Row | None:
+            newest = snapshot.newest()
+            parent = None if newest is None else from_row(newest)
+            candidate = derive(parent)
+            if candidate is None:
+                return None
+            candidate = replace(candidate, parent=parent.number if parent else 0)
+            before = _last_of_release(snapshot, candidate.release)
+            if candidate.kind == "rollback":
+                _refuse_lost_tail(self.tables, candidate, before)
+            else:
+                _refuse_step_back(candidate, before)
+            # Before the first publication no release has commits. If some have, another process published: the journal says so.
+            if candidate.kind != "initial":
+                _refuse_untileable(self.tables, candidate)
+            return to_row(candidate)
 
-    def row(snapshot: Snapshot) -> Row | None:
-        newest = snapshot.newest()
-        parent = None if newest is None else from_row(newest)
-        candidate = derive(parent)
-        if candidate is None:
-            return None
-        candidate = replace(candidate, parent=parent.number if parent else 0)
-        before = _last_of_release(snapshot, candidate.release)
-        (_refuse_lost_tail(tables, candidate, before) if candidate.kind == "rollback" else _refuse_step_back(candidate, before))
-        # Before the first publication no release has commits. If some have, another process published, and the journal says so.
-        if candidate.kind != "initial":
-            _refuse_untileable(tables, candidate)
-        return to_row(candidate)
+        stored = self.journal.add(row)
+        return None if stored is None else from_row(stored)
 
-    stored = _journal(tables).add(row)
-    return None if stored is None else from_row(stored)
+    def initial(self, *, release: int, sources: Iterable[str], views: Mapping[str, str], by: str, at: datetime) -> Publication:
+        """Publish number 1, an empty batch with its cut at the log's start, unless one exists. Returns the live publication.
 
+        `views` has fingerprints by name. Of several callers at once, the later ones return the first one's publication.
+        """
+        first = Publication(
+            number=1,
+            parent=0,
+            at=at,
+            by=by,
+            kind="initial",
+            release=release,
+            cuts=dict.fromkeys(sources, LOG_START),
+            views={name: BatchView(fingerprint) for name, fingerprint in views.items()},
+        )
+        published = self.publish(lambda parent: first if parent is None else None) or self.latest()
+        assert published is not None  # `publish` returns None only if a parent exists, and publications are never deleted
+        return published
 
-def initial(
-    tables: Tables, *, release: int, sources: Iterable[str], views: Mapping[str, str], by: str, at: datetime
-) -> Publication:
-    """Publish number 1, an empty batch with its cut at the log's start, unless one exists. Returns the live publication.
+    def claim(self) -> None:
+        """Fence what runs before this one would still add, if this process has the lease of the views' tables.
 
-    `views` has fingerprints by name. Of several callers at once, the later ones return the first one's publication.
-    """
-    first = Publication(
-        number=1,
-        parent=0,
-        at=at,
-        by=by,
-        kind="initial",
-        release=release,
-        cuts=dict.fromkeys(sources, LOG_START),
-        views={name: BatchView(fingerprint) for name, fingerprint in views.items()},
-    )
-    published = publish(tables, lambda parent: first if parent is None else None) or latest(tables)
-    assert published is not None  # `publish` returns None only if a parent exists, and publications are never deleted
-    return published
+        Call it before reading what a run is decided on. Raises Fenced, Unwritable.
+        """
+        self.journal.claim()
 
 
 def retained(publications: Iterable[Publication], *, keep: int, since: datetime) -> list[Publication]:
@@ -269,23 +269,6 @@ def _last_of_release(snapshot: Snapshot, release: int) -> Publication | None:
     if newest is None or newest["release"] == release:
         return None if newest is None else from_row(newest)
     return next((from_row(row) for row in reversed(snapshot.rows()) if row["release"] == release), None)
-
-
-def _newest(snapshot: Snapshot) -> Publication | None:
-    row = snapshot.newest()
-    return None if row is None else from_row(row)
-
-
-def claim(tables: Tables) -> None:
-    """Fence what runs before this one would still add, if this process has the lease of the views' tables.
-
-    Call it before reading what a run is decided on. Raises Fenced, Unwritable.
-    """
-    _journal(tables).claim()
-
-
-def _journal(tables: Tables) -> Journal:
-    return Journal(tables, tables.control("publications"), SCHEMA)
 
 
 def to_row(publication: Publication) -> Row:

@@ -49,61 +49,64 @@ SCHEMA: Final = pa.schema(
 """`sources` and `views` are JSON objects of name to fingerprint."""
 
 
-def store(
-    tables: Tables,
-    files: Mapping[str, bytes],
-    *,
-    sources: Mapping[str, str],
-    views: Mapping[str, str],
-    by: str,
-    at: datetime,
-    revision: str = "",
-) -> Release:
-    """The release of these files: the newest if its files and fingerprints are the same, else a new one, by put-if-absent.
+@dataclass
+class Releases:
+    """The stored releases of a project. Their journal is opened once: a read polls for what is new."""
 
-    Equal files have different fingerprints under another version of Tandem or of a package that their code reaches.
-    """
-    same: list[Release] = []
+    tables: Tables
+    journal: Journal = field(init=False, repr=False)
 
-    def row(snapshot: Snapshot) -> Row | None:
-        row = snapshot.newest()
-        newest = None if row is None else _from_row(row)
-        if newest is not None and (newest.files, newest.sources, newest.views) == (files, sources, views):
-            same.append(newest)
-            return None
-        return _to_row(Release(0, at, by, sources, views, files, revision))
+    def __post_init__(self) -> None:
+        self.journal = Journal(self.tables, self.tables.control("releases"), SCHEMA)
 
-    stored = _journal(tables).add(row)
-    return same[-1] if stored is None else _from_row(stored)
+    def store(
+        self,
+        files: Mapping[str, bytes],
+        *,
+        sources: Mapping[str, str],
+        views: Mapping[str, str],
+        by: str,
+        at: datetime,
+        revision: str = "",
+    ) -> Release:
+        """The release of these files: the newest if its files and fingerprints are the same, else a new one, by put-if-absent.
 
+        Equal files have different fingerprints under another version of Tandem or of a package that their code reaches.
+        """
+        same: list[Release] = []
 
-def add(tables: Tables, release: Release) -> bool:
-    """Store a release under its number; False if that is not the next number. Raises Unreadable, Unwritable."""
+        def row(snapshot: Snapshot) -> Row | None:
+            row = snapshot.newest()
+            newest = None if row is None else _from_row(row)
+            if newest is not None and (newest.files, newest.sources, newest.views) == (files, sources, views):
+                same.append(newest)
+                return None
+            return _to_row(Release(0, at, by, sources, views, files, revision))
 
-    def row(snapshot: Snapshot) -> Row | None:
-        newest = snapshot.newest()
-        return _to_row(release) if release.number == (0 if newest is None else newest["number"]) + 1 else None
+        stored = self.journal.add(row)
+        return same[-1] if stored is None else _from_row(stored)
 
-    return _journal(tables).add(row) is not None
+    def add(self, release: Release) -> bool:
+        """Store a release under its number; False if that is not the next number. Raises Unreadable, Unwritable."""
 
+        def row(snapshot: Snapshot) -> Row | None:
+            newest = snapshot.newest()
+            return _to_row(release) if release.number == (0 if newest is None else newest["number"]) + 1 else None
 
-def load(tables: Tables, number: int) -> Release:
-    """A stored release. Raises NoRelease, Unreadable."""
-    releases = every(tables)
-    for release in releases:
-        if release.number == number:
-            return release
-    stored = ", ".join(str(release.number) for release in releases) or "none"
-    raise NoRelease(f"release {number} is not stored in {tables.root}; stored: {stored}")
+        return self.journal.add(row) is not None
 
+    def load(self, number: int) -> Release:
+        """A stored release. Raises NoRelease, Unreadable."""
+        releases = self.every()
+        for release in releases:
+            if release.number == number:
+                return release
+        stored = ", ".join(str(release.number) for release in releases) or "none"
+        raise NoRelease(f"release {number} is not stored in {self.tables.root}; stored: {stored}")
 
-def every(tables: Tables) -> list[Release]:
-    """All stored releases, oldest first."""
-    return [_from_row(row) for row in _journal(tables).read().rows()]
-
-
-def _journal(tables: Tables) -> Journal:
-    return Journal(tables, tables.control("releases"), SCHEMA)
+    def every(self) -> list[Release]:
+        """All stored releases, oldest first."""
+        return [_from_row(row) for row in self.journal.read().rows()]
 
 
 def _to_row(release: Release) -> Row:

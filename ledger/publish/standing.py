@@ -15,8 +15,8 @@ import pyarrow as pa
 from tandem.ledger.delta.addresses import Tables
 from tandem.ledger.delta.journal import Journal, Row, Snapshot
 from tandem.ledger.log.positions import LOG_START, Position
-from tandem.ledger.publish import publications
-from tandem.ledger.publish.publications import NotPublishable, Publication, retained
+from tandem.ledger.publish.publications import SCHEMA as PUBLICATION
+from tandem.ledger.publish.publications import NotPublishable, Publication, Publications, from_row, retained, to_row
 
 Stage = Literal["applied", "built", "failed", "retired"]
 """applied: its realtime tables are updated, its batch views are being built. built: both exist. failed: it can no longer be
@@ -42,80 +42,94 @@ class Record:
         return self.stage in _OVER
 
 
-SCHEMA: Final = pa.schema([("stage", pa.string()), *publications.SCHEMA])
+SCHEMA: Final = pa.schema([("stage", pa.string()), *PUBLICATION])
 
 
-def record(tables: Tables, stage: Stage, state: Publication, *, after: Publication | None = None) -> Record:
-    """Record the stage and state of a release.
+@dataclass
+class StandingReleases:
+    """The states of releases: the records of standing ones, beside the publications. Both journals are opened once."""
 
-    `after` is the state from which this one was derived. Raises NotPublishable if the release is live now, or has another state.
-    """
+    tables: Tables
+    publications: Publications = field(init=False, repr=False)
+    journal: Journal = field(init=False, repr=False)
+    _known: tuple[Snapshot, list[Record]] | None = field(default=None, init=False, repr=False)
 
-    def row(snapshot: Snapshot) -> Row:
-        live = publications.latest(tables)
-        if live is None or live.release == state.release:
-            raise NotPublishable(f"release {state.release} is live now; run again")
-        known = [_from_row(row) for row in snapshot.rows()]
-        if after is not None and after != _newest(state.release, publications.history(tables), known):
-            raise NotPublishable(f"release {state.release} has changed its state; run again")
-        return {**publications.to_row(state), "stage": stage, "parent": live.number}
+    def __post_init__(self) -> None:
+        self.publications = Publications(self.tables)
+        self.journal = Journal(self.tables, self.tables.control("standing"), SCHEMA)
 
-    stored = _journal(tables).add(row)
-    assert stored is not None  # the row is never None
-    return _from_row(stored)
+    def record(self, stage: Stage, state: Publication, *, after: Publication | None = None) -> Record:
+        """Record the stage and state of a release.
 
+        `after` is the state from which this one was derived. Raises NotPublishable if the release is live now, or has another
+        state.
+        """
 
-def newest(tables: Tables, release: int) -> Record | None:
-    """The newest record of a release; None without a record. Raises Unreadable."""
-    return next((one for one in reversed(records(tables)) if one.state.release == release), None)
+        def row(_: Snapshot) -> Row:
+            live = self.publications.latest()
+            if live is None or live.release == state.release:
+                raise NotPublishable(f"release {state.release} is live now; run again")
+            if after is not None and after != _newest(state.release, self.publications.history(), self.records()):
+                raise NotPublishable(f"release {state.release} has changed its state; run again")
+            return {**to_row(state), "stage": stage, "parent": live.number}
 
+        stored = self.journal.add(row)
+        assert stored is not None  # the row is never None
+        return _from_row(stored)
 
-def records(tables: Tables) -> list[Record]:
-    """All records, oldest first. Raises Unreadable."""
-    return [_from_row(row) for row in _journal(tables).read().rows()]
+    def newest(self, release: int) -> Record | None:
+        """The newest record of a release; None without a record. Raises Unreadable."""
+        return next((one for one in reversed(self.records()) if one.state.release == release), None)
 
+    def records(self) -> list[Record]:
+        """All records, oldest first. Raises Unreadable."""
+        snapshot = self.journal.read()
+        if self._known is None or self._known[0] is not snapshot:
+            self._known = snapshot, [_from_row(row) for row in snapshot.rows()]
+        return [*self._known[1]]
 
-def state_of(tables: Tables, release: int) -> Publication | None:
-    """The newest state of a release: the live publication if it is of that release, else its newest publication or record."""
-    live = publications.latest(tables)
-    if live is None or live.release == release:
-        return live
-    return _newest(release, publications.history(tables), records(tables))
+    def state_of(self, release: int) -> Publication | None:
+        """The newest state of a release: the live publication if it is of that release, else its newest publication or record."""
+        live = self.publications.latest()
+        if live is None or live.release == release:
+            return live
+        return _newest(release, self.publications.history(), self.records())
+
+    def claim(self) -> None:
+        """Fence what runs before this one would still add, if this process has the lease of the views' tables.
+
+        Call it before reading what a run is decided on. Raises Fenced, Unwritable.
+        """
+        self.publications.claim()
+        self.journal.claim()
 
 
 def cut_of(tables: Tables, release: int, source: str) -> Position:
     """The source's cut in the newest state of a release; the log's start if it has none."""
-    state = state_of(tables, release)
+    state = StandingReleases(tables).state_of(release)
     return LOG_START if state is None else state.cut(source)
 
 
 @dataclass
 class Followed:
-    """The releases that are kept up to date, cached: a poll reads only what is new.
+    """The releases that are kept up to date: the live one, those that were applied, and those that were live within `days`.
 
-    These are the live release, those that were applied, and those that were live within `days`, unless retired or failed.
+    Without those that are retired or failed.
     """
 
-    tables: Tables
+    standing: StandingReleases
     days: float
-    _history: publications.History = field(init=False, repr=False)
-    _known: list[Record] = field(default_factory=list, init=False, repr=False)
-
-    def __post_init__(self) -> None:
-        self._history = publications.History(self.tables)
 
     def states(self, now: datetime) -> list[Publication]:
         """The newest state of each release, the live one first; empty before the first publication. Raises Unreadable."""
-        every, known = self._history.read(), self._records()
-        states = (_newest(release, every, known) for release in _standing(every, known, now - timedelta(days=self.days)))
-        return [state for state in states if state is not None]
+        return self._states(now)[0]
 
     def ready(self, now: datetime) -> list[Publication]:
         """Those of `states` that could go live: all but the live one and those whose views are being built."""
-        states = self.states(now)[1:]
+        states, _, records = self._states(now)
         # Of the records that these states come from: a newer one may be of a release that begins just now.
-        building = {one.state.release: one.stage == "applied" for one in self._known}
-        return [state for state in states if not building.get(state.release)]
+        building = {one.state.release: one.stage == "applied" for one in records}
+        return [state for state in states[1:] if not building.get(state.release)]
 
     def retained(self, now: datetime, *, publications: int, since: datetime) -> list[Publication]:
         """All states that a reader may use. What no retained state needs may be deleted: realtime rows, batch versions.
@@ -123,19 +137,19 @@ class Followed:
         These are the publications by the policy (publications.retained), the state of every release of `states`, and states
         that a promotion or rollback may publish at any moment, whatever their release has become since.
         """
-        every = self._history.read()
+        standing, every, records = self._states(now)
         kept = retained(every, keep=publications, since=since)
-        # Records are read after publications: no record that follows on these publications is missed.
-        standing = self.states(now)
-        going = [state for state in _going_live(every, self._known) if state not in standing]
+        going = [state for state in _going_live(every, records) if state not in standing]
         return [*kept, *(state for state in (*standing, *going) if state not in kept)]
 
-    def _records(self) -> list[Record]:
-        snapshot = _journal(self.tables).read()
-        newest = snapshot.newest()
-        if newest is not None and (not self._known or self._known[-1].number != newest["number"]):
-            self._known = [_from_row(row) for row in snapshot.rows()]
-        return self._known
+    def _states(self, now: datetime) -> tuple[list[Publication], list[Publication], list[Record]]:
+        """The states, and the publications and records that they come from.
+
+        Records are read after publications: no record that follows on these publications is missed.
+        """
+        every, records = self.standing.publications.history(), self.standing.records()
+        states = (_newest(release, every, records) for release in _standing(every, records, now - timedelta(days=self.days)))
+        return [state for state in states if state is not None], every, records
 
 
 def _standing(history: Sequence[Publication], known: Sequence[Record], since: datetime) -> list[int]:
@@ -177,17 +191,5 @@ def _newest(release: int, history: Sequence[Publication], known: Sequence[Record
     return None if one is None else one.state
 
 
-def claim(tables: Tables) -> None:
-    """Fence what runs before this one would still add, if this process has the lease of the views' tables.
-
-    Call it before reading what a run is decided on. Raises Fenced, Unwritable.
-    """
-    _journal(tables).claim()
-
-
-def _journal(tables: Tables) -> Journal:
-    return Journal(tables, tables.control("standing"), SCHEMA)
-
-
 def _from_row(row: Row) -> Record:
-    return Record(row["number"], row["stage"], publications.from_row(row))
+    return Record(row["number"], row["stage"], from_row(row))

@@ -6,6 +6,7 @@ from datetime import datetime
 from tandem.ledger.delta.addresses import Tables
 from tandem.ledger.log.gaps import gaps
 from tandem.ledger.publish import publications
+from tandem.ledger.publish.publications import Publications
 from tandem.serving.read.outcome import Failed
 from tandem.serving.read.selection import BadSelection
 from tandem.serving.read.snapshot import Snapshot, Tail
@@ -22,7 +23,7 @@ class PastPublication:
     def refresh(self) -> Snapshot | Failed:
         """The publication at its own cut. Failed: it is not retained, with the retained ones."""
         try:
-            every = publications.history(self.tables)
+            every = Publications(self.tables).history()
             publication = next((each for each in every if each.number == self.number), None)
             if publication is None or not publications.whole(self.tables, [publication]):
                 left = ", ".join(str(each.number) for each in publications.whole(self.tables, every)) or "none"
@@ -36,7 +37,7 @@ class PastPublication:
 
 def live_at(tables: Tables, time: datetime) -> int:
     """The number of the publication that was live at a time. Raises BadSelection before the first."""
-    history = publications.history(tables)
+    history = Publications(tables).history()
     found = publications.live_at(history, time)
     if found is None:
         first = f"the first publication is of {history[0].at.isoformat()}" if history else "there are no publications yet"

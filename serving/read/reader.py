@@ -12,9 +12,8 @@ import pyarrow as pa
 from tandem.ledger.delta.addresses import Tables
 from tandem.ledger.delta.errors import Unreadable
 from tandem.ledger.log.positions import LOG_START, ranges
-from tandem.ledger.publish import releases
 from tandem.ledger.publish.publications import Publication
-from tandem.ledger.publish.releases import NoRelease
+from tandem.ledger.publish.releases import NoRelease, Releases
 from tandem.ledger.realtime.commits import Commit
 from tandem.serving.read.batch_states import BatchStates
 from tandem.serving.read.outcome import Failed, Outcome, ReadFailed, answered
@@ -104,7 +103,7 @@ class Reader:
         release = self.snapshot().publication.release
         if release not in self._projects:
             try:
-                self._projects[release] = load_files(releases.load(self.tables, release).files)
+                self._projects[release] = load_files(Releases(self.tables).load(release).files)
             except (NoRelease, DefinitionError) as error:
                 raise ReadFailed(f"the definitions of release {release} cannot be used: {error}") from error
         return self._projects[release]

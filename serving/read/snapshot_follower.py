@@ -8,8 +8,7 @@ from tandem.ledger.delta.addresses import Tables
 from tandem.ledger.hot.chain import HotCommits
 from tandem.ledger.log import gaps
 from tandem.ledger.log.positions import LOG_START, Position, upper
-from tandem.ledger.publish import publications
-from tandem.ledger.publish.publications import Publication
+from tandem.ledger.publish.publications import Publication, Publications
 from tandem.ledger.realtime.commits import Commit
 from tandem.ledger.realtime.follower import Follower
 from tandem.serving.read.outcome import Failed
@@ -118,10 +117,10 @@ class SnapshotFollower:
 
     def _begin(self) -> None:
         self._followed: dict[tuple[int, str], _Realtime] = {}
-        self._live, self._gaps = publications.watched(self.tables), gaps.watched(self.tables)
+        self._live, self._gaps = Publications(self.tables), gaps.watched(self.tables)
 
     def _look(self) -> Snapshot | None:
-        live = self._live.read()
+        live = self._live.latest()
         return None if live is None else self._at(live)
 
     def _at(self, publication: Publication) -> Snapshot:

@@ -12,7 +12,7 @@ from tandem.ledger import losses
 from tandem.ledger.delta.addresses import Tables
 from tandem.ledger.log import archive_runs
 from tandem.ledger.log.retention import Retention, UntilLoss, Waiting, until_loss
-from tandem.ledger.publish.standing import Followed
+from tandem.ledger.publish.standing import Followed, StandingReleases
 from tandem.views.instant import nearest_time
 from tandem.views.source.offset_ranges import Partition
 from tandem.views.source.source import Source
@@ -33,7 +33,7 @@ def unarchived(settings: Settings, tables: Tables, sources: Iterable[Source], *,
         connection = kafka.connect(address)
         names = {name for source in wanted for name in source.topics}
         kept = {name: Retention.of(told) for name, told in kafka.configurations(connection, names).items()}
-        releases = [state.release for state in Followed(tables, settings.keep.release_days).states(now)]
+        releases = [state.release for state in Followed(StandingReleases(tables), settings.keep.release_days).states(now)]
         for source in wanted:
             lost, waiting = _waiting(connection, tables, source, kept, releases, now=now)
             found[source.name] = until_loss(waiting, lost=lost, now=now, warn=warn)

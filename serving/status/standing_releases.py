@@ -6,9 +6,9 @@ from datetime import datetime, timedelta
 from typing import Any, Literal
 
 from tandem.ledger.delta.addresses import Tables
-from tandem.ledger.publish import promotion, publications, standing
-from tandem.ledger.publish.publications import Publication
-from tandem.ledger.publish.standing import Followed
+from tandem.ledger.publish import promotion
+from tandem.ledger.publish.publications import Publication, Publications
+from tandem.ledger.publish.standing import Followed, StandingReleases
 
 Stage = Literal["being built", "ready", "was live", "failed"]
 
@@ -31,10 +31,10 @@ def standing_releases(tables: Tables, live: Publication, *, days: int, now: date
     """The releases beside that of the live publication, kept up to date for this many days after they were live. Raises
     Unreadable.
     """
-    newest = {one.state.release: one for one in standing.records(tables)}
-    published = {each.release for each in publications.history(tables)}
-    ready = promotion.ready(tables, days=days, at=now)
-    for state in Followed(tables, days).states(now)[1:]:
+    newest = {one.state.release: one for one in StandingReleases(tables).records()}
+    published = {each.release for each in Publications(tables).history()}
+    ready = promotion.ready(StandingReleases(tables), days=days, at=now)
+    for state in Followed(StandingReleases(tables), days).states(now)[1:]:
         stage: Stage = "was live" if state.release in published else "ready" if state.release in ready else "being built"
         yield StandingRelease(state.release, stage, lag=promotion.lags(tables, state, live))
     for number, one in sorted(newest.items()):

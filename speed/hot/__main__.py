@@ -28,8 +28,8 @@ from tandem.ledger.delta.addresses import Tables
 from tandem.ledger.hot.messages import HotMessage, HotStatus, aside, message_of, write
 from tandem.ledger.hot.report import HotReporter, HotSource
 from tandem.ledger.log.positions import distance
-from tandem.ledger.publish import publications, releases
-from tandem.ledger.publish.releases import Release
+from tandem.ledger.publish.publications import Publications
+from tandem.ledger.publish.releases import Release, Releases
 from tandem.speed.hot.follow import Ended, HotFollower, OtherRelease, RecordsLost
 from tandem.views.errors import TandemError
 from tandem.views.project.project import load_files
@@ -184,11 +184,11 @@ class HotTails:
 
     def _another_is_live(self, tables: Tables, release: Release, seconds: float, over: Event) -> bool:
         """Wait before another start; returns at once whether another release is live meanwhile."""
-        published = publications.watched(tables)
+        published = Publications(tables)
         while seconds > 0 and not (over.is_set() or self.stop.wait(min(seconds, _AGAIN_S))):
             seconds -= _AGAIN_S
             with suppress(TandemError):  # the start reports it
-                live = published.read()
+                live = published.latest()
                 if live is None or live.release != release.number:
                     return True
         return False
@@ -231,10 +231,10 @@ def main() -> None:
 def _live(tables: Tables, reports: Reports) -> tuple[Release, Sequence[str]] | None:
     """The live release and the sources of its views; None, with the reason reported, if there is none to read now."""
     try:
-        live = publications.latest(tables)
+        live = Publications(tables).latest()
         if live is None:
             return None
-        release = releases.load(tables, live.release)
+        release = Releases(tables).load(live.release)
         sources = sorted({view.source.name for view in load_files(release.files).views.values()})
     except TandemError as error:
         reports.report(str(error))

@@ -21,8 +21,7 @@ from tandem.ledger.hot.messages import HotMessage, HotStatus, message_of
 from tandem.ledger.log import archive_runs
 from tandem.ledger.log.counts import plus
 from tandem.ledger.log.positions import Position, upper
-from tandem.ledger.publish import publications
-from tandem.ledger.publish.publications import Publication
+from tandem.ledger.publish.publications import Publication, Publications
 from tandem.ledger.publish.releases import Release
 from tandem.ledger.realtime.commits import Commit
 from tandem.ledger.realtime.follower import Follower
@@ -120,7 +119,7 @@ class HotFollower:
         self._watch()
 
     def _watch(self) -> None:
-        self._live = publications.watched(self.tables)
+        self._live = Publications(self.tables)
         self._commits = Follower(self.tables, self.release.number, self.source.name)
 
     def begin(self) -> None:
@@ -292,7 +291,7 @@ class HotFollower:
 
     def _committed(self) -> tuple[Publication, tuple[Commit, ...], Position]:
         """The live publication, the commits that readers have above its cut, and their end."""
-        live = self._live.read()
+        live = self._live.latest()
         if live is None or live.release != self.release.number:
             raise OtherRelease
         tiled = chain(self._commits.poll(), live.cuts[self.source.name])

@@ -25,9 +25,10 @@ from tandem.infra.settings import Settings
 from tandem.infra.spark.errors import worded
 from tandem.ledger.delta.addresses import Tables
 from tandem.ledger.delta.errors import Unwritable
-from tandem.ledger.publish import first_publication, publications, releases, standing
-from tandem.ledger.publish.publications import NotPublishable, Publication
-from tandem.ledger.publish.standing import Followed
+from tandem.ledger.publish import first_publication
+from tandem.ledger.publish.publications import NotPublishable, Publication, Publications
+from tandem.ledger.publish.releases import Releases
+from tandem.ledger.publish.standing import Followed, StandingReleases
 from tandem.ledger.realtime_writer import Fenced
 from tandem.speed.process.checkpoints import own_folder
 from tandem.speed.process.source_thread import Worker
@@ -69,7 +70,7 @@ def run(
     tables = Tables.of(settings)
     by = f"speed (process {os.getpid()})"
     connection = kafka.connect(broker.address(settings))
-    if publications.latest(tables) is None:
+    if Publications(tables).latest() is None:
         first_publication.live(tables, project, by=by, at=now())
     checkpoints = own_folder(settings.folder)
     spark = session()
@@ -124,7 +125,7 @@ class _Team:
     _followed: Followed = field(init=False, repr=False)
 
     def __post_init__(self) -> None:
-        self._followed = Followed(self.around.tables, self.around.settings.keep.release_days)
+        self._followed = Followed(StandingReleases(self.around.tables), self.around.settings.keep.release_days)
 
     def look(self) -> int:
         """Start and end workers as the ledger says. Returns the live release. Raises what ended a worker of it."""
@@ -157,7 +158,7 @@ class _Team:
         for state in states:
             sources = [source for of, source in self._workers if of == state.release]
             if not sources:
-                release = releases.load(self.around.tables, state.release)
+                release = Releases(self.around.tables).load(state.release)
                 for source in release.sources:
                     self._workers[state.release, source] = worker = Worker(self.around, release, source, state)
                     worker.start()
@@ -171,7 +172,9 @@ class _Team:
         state = next(worker.state for (of, _), worker in self._workers.items() if of == release)
         self._dismiss(release)
         with suppress(NotPublishable):  # it has just gone live, and the next poll ends the layer
-            standing.record(self.around.tables, "failed", replace(state, by=self.around.by, at=self.around.now(), why=why))
+            StandingReleases(self.around.tables).record(
+                "failed", replace(state, by=self.around.by, at=self.around.now(), why=why)
+            )
             self.around.warn(f"release {release}, which is kept beside the live one, is no longer kept up to date: {why}")
 
     def _dismiss(self, release: int) -> None:

@@ -10,7 +10,7 @@ from tandem.ledger.delta.addresses import Tables
 from tandem.ledger.log import archive_runs
 from tandem.ledger.log.archive_runs import ArchiveRun
 from tandem.ledger.log.positions import LOG_START, Position, lower, ranges
-from tandem.ledger.publish import publications
+from tandem.ledger.publish.publications import Publications
 from tandem.ledger.publish.releases import Release
 from tandem.ledger.realtime.commits import Commit
 from tandem.ledger.realtime.compaction import in_order
@@ -62,7 +62,7 @@ def counted(tables: Tables, release: Release, source: str, end: Position, *, now
     For a release that has not counted anything yet, the commits of the live release decide.
     """
     commits: Sequence[Commit] = Follower(tables, release.number, source).poll()
-    live = publications.latest(tables)
+    live = Publications(tables).latest()
     if all(commit.mark for commit in commits) and live is not None:
         commits = Follower(tables, live.release, source).poll()
     summaries = archive_runs.summaries(tables, source, release.sources[source])

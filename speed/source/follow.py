@@ -24,7 +24,7 @@ from tandem.ledger.log.fetch_checks import LogChanged
 from tandem.ledger.log.positions import Position, distance, ranges
 from tandem.ledger.publish.publications import Publication
 from tandem.ledger.publish.releases import Release
-from tandem.ledger.publish.standing import Followed
+from tandem.ledger.publish.standing import Followed, StandingReleases
 from tandem.ledger.realtime.follower import Follower
 from tandem.ledger.realtime_writer import NotContiguous, Writer
 from tandem.speed import progress
@@ -92,7 +92,7 @@ class Follow:
     _followed: Followed = field(init=False, repr=False)
 
     def __post_init__(self) -> None:
-        self._followed = Followed(self.around.tables, self.around.settings.keep.release_days)
+        self._followed = Followed(StandingReleases(self.around.tables), self.around.settings.keep.release_days)
 
     def begin(self) -> None:
         """Read records that Kafka no longer has from the archive, then start the query. Raises Gap, LogChanged, Fenced."""

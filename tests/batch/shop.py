@@ -18,10 +18,12 @@ from tandem.infra import kafka
 from tandem.infra.settings import Settings
 from tandem.ledger.delta import delta_tables
 from tandem.ledger.delta.addresses import Tables
-from tandem.ledger.publish import promotion, releases
+from tandem.ledger.publish import promotion
 from tandem.ledger.publish.batch_parts import files_of
 from tandem.ledger.publish.live_states import still_live
 from tandem.ledger.publish.publications import Publication
+from tandem.ledger.publish.releases import Releases
+from tandem.ledger.publish.standing import StandingReleases
 from tandem.serving.read.outcome import given
 from tandem.serving.read.reader import Reader
 from tandem.views.kernel import kernel
@@ -98,12 +100,12 @@ class Shop:
     def promote(self) -> Publication:
         """The project's definitions as the next release, live."""
         apply.run(self.run("apply"), self.project, Terms())
-        return promotion.promote(self.tables, None, days=7, max_lag=0, by="promote", at=datetime.now(UTC))
+        return promotion.promote(StandingReleases(self.tables), None, days=7, max_lag=0, by="promote", at=datetime.now(UTC))
 
     def roll_back(self, number: int) -> Publication:
         """An earlier publication, live again."""
         at = datetime.now(UTC)
-        return promotion.rollback(self.tables, number, days=7, keep=2, since=at, by="test", at=at)
+        return promotion.rollback(StandingReleases(self.tables), number, days=7, keep=2, since=at, by="test", at=at)
 
     @property
     def tables(self) -> Tables:
@@ -179,7 +181,7 @@ def together(*logs: Log) -> dict[int, list[bytes | None]]:
 
 def answers(shop: Shop, live: Publication, view: str) -> list[dict[str, Any]]:
     """A view's published batch rows, as `query` prints them."""
-    definition = project.load_files(releases.load(shop.tables, live.release).files).views[view]
+    definition = project.load_files(Releases(shop.tables).load(live.release).files).views[view]
     parts, states = live.views[view].parts, []
     for number, part in enumerate(parts):
         handle, files = files_of(shop.tables, live.views[view].address(shop.tables, view), part)

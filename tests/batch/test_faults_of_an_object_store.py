@@ -32,7 +32,9 @@ from tandem.cli.demo import s3_server
 from tandem.infra import kafka
 from tandem.infra.settings import Keep, Settings, Storage
 from tandem.ledger.log import archive_runs as archived
-from tandem.ledger.publish import promotion, publications
+from tandem.ledger.publish import promotion
+from tandem.ledger.publish.publications import Publications
+from tandem.ledger.publish.standing import StandingReleases
 from tandem.views.errors import TandemError
 from tandem.views.project.project import Project
 from tests import one_process
@@ -120,7 +122,7 @@ def released(shop: MemoryShop, command: str, work: Callable[[BatchRun, Callable[
 
 def promoted(shop: MemoryShop) -> None:
     with suppress(promotion.NotReady):
-        promotion.promote(shop.tables, None, days=7, max_lag=0, by="test", at=datetime.now(UTC))
+        promotion.promote(StandingReleases(shop.tables), None, days=7, max_lag=0, by="test", at=datetime.now(UTC))
 
 
 def run(shop: MemoryShop, injured: Injured) -> None:
@@ -136,7 +138,7 @@ def run(shop: MemoryShop, injured: Injured) -> None:
     injured.typed("apply", lambda: released(shop, "apply", partial(apply.run, terms=Terms(max_lag=0))))
     # A promotion that went live although its answer was lost, typed again, is refused: nothing else is ready.
     injured.typed("promote", lambda: promoted(shop))
-    live = publications.latest(shop.tables)
+    live = Publications(shop.tables).latest()
     assert live is not None
     assert live.release > 1, "an apply that failed may have left release 2, which the next one replaces"
     for number in (1, 2):

@@ -23,7 +23,7 @@ from tandem.infra import kafka
 from tandem.infra.settings import Lineage, Settings
 from tandem.ledger.log import archive_runs as archived
 from tandem.ledger.log import gaps
-from tandem.ledger.publish import releases
+from tandem.ledger.publish.releases import Releases
 from tests import one_process
 from tests.batch.recompute import test_audits as audits
 from tests.batch.recompute import test_incremental_equals_full as incremental
@@ -196,7 +196,7 @@ def test_a_recompute_reports_the_ranges_that_it_read(shop: Shop) -> None:
         return {shop.topic.id: {number[1:]: [list(interval)] for number, interval in partitions.items()}}
 
     sell(1)
-    events = tables.events("sales", releases.load(tables, 1).sources["sales"])
+    events = tables.events("sales", Releases(tables).load(1).sources["sales"])
     assert ran() == [(events, None), (events, offsets(_1=(0, 1)))]
     sell(1, id="b")
     assert ran() == [(events, None), (events, offsets(_1=(1, 2)))]

@@ -13,7 +13,7 @@ import pytest
 from tandem.batch.archive import archive
 from tandem.batch.recompute import recompute
 from tandem.ledger.delta.locks import owner
-from tandem.ledger.publish import publications
+from tandem.ledger.publish.publications import Publications
 from tests.batch.shop import Shop, assert_true, records, rows_of, together
 from tests.stack import PYTHONPATH, environ
 
@@ -75,7 +75,7 @@ def test_killed_archives_and_recomputes_and_two_archives_at_once_are_finished(sh
     assert held["value"].to_pylist() == [*both[0], *both[1]]
 
     kill_when(start(shop, "recompute"), lambda: any(map(committed, Path(tables.root, "views", "per_hour").glob("*"))))
-    live = publications.latest(tables)
+    live = Publications(tables).latest()
     assert live is not None
     assert live.kind == "initial" or live.number == 2
 

@@ -19,8 +19,10 @@ import pytest
 from tandem.infra import kafka
 from tandem.ledger.delta.addresses import Tables
 from tandem.ledger.log.positions import Position
-from tandem.ledger.publish import first_publication, promotion, publications, releases
-from tandem.ledger.publish.publications import NotPublishable
+from tandem.ledger.publish import first_publication, promotion
+from tandem.ledger.publish.publications import NotPublishable, Publications
+from tandem.ledger.publish.releases import Releases
+from tandem.ledger.publish.standing import StandingReleases
 from tandem.serving.read.outcome import Failed
 from tandem.serving.read.reader import Reader
 from tests.batch.shop import DEFINITIONS, Log, Shop, records, together, truth
@@ -80,22 +82,22 @@ class Schedule:
 
     def recompute(self, *arguments: str) -> None:
         if self.paused():
-            promotion.resume(self.shop.tables, by="test", at=datetime.now(UTC))
+            promotion.resume(StandingReleases(self.shop.tables), by="test", at=datetime.now(UTC))
         self.command("recompute", "--archive", *arguments)
 
     def apply(self) -> None:
-        live = publications.latest(self.shop.tables)
-        old = live is None or b"< -10" not in releases.load(self.shop.tables, live.release).files["definitions.py"]
+        live = Publications(self.shop.tables).latest()
+        old = live is None or b"< -10" not in Releases(self.shop.tables).load(live.release).files["definitions.py"]
         self.shop.define(CHANGED if old else DEFINITIONS)
         self.command("apply", "--max-lag", "1000000")
 
     def promote(self) -> None:
-        if promotion.ready(self.shop.tables, days=7, at=datetime.now(UTC)):
-            promotion.promote(self.shop.tables, None, days=7, max_lag=10**9, by="test", at=datetime.now(UTC))
+        if promotion.ready(StandingReleases(self.shop.tables), days=7, at=datetime.now(UTC)):
+            promotion.promote(StandingReleases(self.shop.tables), None, days=7, max_lag=10**9, by="test", at=datetime.now(UTC))
 
     def back(self) -> None:
         """To a publication of the past; one that cannot be gone back to says so."""
-        live = publications.latest(self.shop.tables)
+        live = Publications(self.shop.tables).latest()
         if live is None or live.number == 1:
             return
         try:
@@ -143,7 +145,7 @@ class Schedule:
             self.speed.wait()
 
     def paused(self) -> bool:
-        live = publications.latest(self.shop.tables)
+        live = Publications(self.shop.tables).latest()
         return live is not None and live.kind == "rollback"
 
 
@@ -179,7 +181,7 @@ def test_a_random_schedule_ends_with_the_expected_answers(shop: Shop, seed: int)
         for _ in range(STEPS):
             schedule.step()
         if schedule.paused():
-            promotion.resume(shop.tables, by="test", at=datetime.now(UTC))
+            promotion.resume(StandingReleases(shop.tables), by="test", at=datetime.now(UTC))
         schedule.kill("speed")
         end = Position.of(kafka.ends(shop.connection, [shop.topic]))
         tables = shop.tables
@@ -187,10 +189,10 @@ def test_a_random_schedule_ends_with_the_expected_answers(shop: Shop, seed: int)
         schedule.command("recompute", "--archive", "--publish-anyway")
         wait_for(lambda: answered(tables)[0] == end, seconds=300)
         found = answered(tables)[1]
-        live = publications.latest(tables)
+        live = Publications(tables).latest()
         assert found is not None
         assert live is not None
-        changed = b"< -10" in releases.load(tables, live.release).files["definitions.py"]
+        changed = b"< -10" in Releases(tables).load(live.release).files["definitions.py"]
         expected = truth(schedule.log, below=-10 if changed else 0)
         assert found["per_hour"] == expected.per_hour, schedule.done
         assert found["refunds"] == expected.refunds, schedule.done

@@ -15,7 +15,7 @@ from tandem.batch.recompute.plan import Request
 from tandem.cli.__main__ import main
 from tandem.cli.command.call import UNHEALTHY
 from tandem.infra import kafka
-from tandem.ledger.publish import publications
+from tandem.ledger.publish.publications import Publications
 from tandem.ledger.realtime.follower import Follower
 from tandem.serving.read.outcome import given
 from tandem.serving.read.reader import Reader
@@ -219,7 +219,7 @@ def test_every_command_works_with_any_timestamps(
     assert main(["doctor", "--project", str(shop.folder)]) in (0, 1)
     told = capsys.readouterr().out
     assert "message.timestamp.after.max.ms" in told
-    assert publications.latest(shop.tables) == live
+    assert Publications(shop.tables).latest() == live
 
     # Whoever copies the archive, too.
     copy = f"{shop.topic.name}-again"

@@ -22,7 +22,7 @@ from tandem.ledger.delta import delta_tables
 from tandem.ledger.delta.addresses import Tables
 from tandem.ledger.delta.errors import Unwritable
 from tandem.ledger.log.positions import LOG_START, Position, distance, upper
-from tandem.ledger.publish.publications import NotPublishable, history, latest, retained
+from tandem.ledger.publish.publications import NotPublishable, Publications, retained
 from tandem.ledger.publish.standing import cut_of
 from tandem.ledger.realtime.commits import Commit
 from tandem.ledger.realtime.follower import Follower
@@ -148,7 +148,7 @@ class Schedules(RuleBasedStateMachine):
             assert writer.epoch < self.newest_epoch, "the newest writer is never fenced"
 
     def _retained(self) -> list[Position]:
-        return [publication.cut(SOURCE) for publication in retained(history(self.tables), keep=2, since=AT)]
+        return [publication.cut(SOURCE) for publication in retained(Publications(self.tables).history(), keep=2, since=AT)]
 
     @invariant()
     def what_is_merged_is_what_the_log_holds(self) -> None:
@@ -159,7 +159,7 @@ class Schedules(RuleBasedStateMachine):
             realtime = [data for commit in whole.commits for data in commit.partials.values()]
             counted = [sum(pair) for pair in zip(self.versions[cut], decode(realtime), strict=True)]
             assert tuple(counted) == partial(LOG_START, whole.end), (cut, whole.end)
-        live = latest(self.tables)
+        live = Publications(self.tables).latest()
         assert live is not None
         now = chain(commits, live.cut(SOURCE)).end
         assert self.reached.at_or_below(now), "a reader never steps back"

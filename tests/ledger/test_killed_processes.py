@@ -14,7 +14,7 @@ from pathlib import Path
 from tandem.ledger.cuts import take
 from tandem.ledger.delta.addresses import Tables
 from tandem.ledger.log.positions import LOG_START, Position, upper
-from tandem.ledger.publish.publications import NotPublishable, history, publish, retained
+from tandem.ledger.publish.publications import NotPublishable, Publications, retained
 from tandem.ledger.publish.standing import cut_of
 from tandem.ledger.realtime.follower import Follower
 from tandem.ledger.realtime.tiling import chain, end
@@ -55,7 +55,7 @@ def batch(root: str, seed: int) -> None:
         archived = upper(cut_of(tables, 1, SOURCE), ahead(reached, roll))
         cut = take(tables, 1, SOURCE, archive_end=archived, patience=roll.choice([0, 1000]), by="test", at=AT)
         try:
-            publish(tables, lambda parent, cut=cut: parent and replace(parent, kind="recompute", cuts={SOURCE: cut}))
+            Publications(tables).publish(lambda parent, cut=cut: parent and replace(parent, kind="recompute", cuts={SOURCE: cut}))
         except NotPublishable:
             continue
 
@@ -66,7 +66,7 @@ def ahead(position: Position, roll: random.Random) -> Position:
 
 
 def kept(tables: Tables) -> list[Position]:
-    return [publication.cut(SOURCE) for publication in retained(history(tables), keep=2, since=AT)]
+    return [publication.cut(SOURCE) for publication in retained(Publications(tables).history(), keep=2, since=AT)]
 
 
 def test_after_any_kill_merged_answers_equal_the_log(tmp_path: Path) -> None:

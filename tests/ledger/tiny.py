@@ -7,7 +7,7 @@ from datetime import UTC, datetime
 from tandem.ledger.delta.addresses import Tables
 from tandem.ledger.log.counts import Counts
 from tandem.ledger.log.positions import Position, distance
-from tandem.ledger.publish.publications import Kind, Publication, initial, latest, publish
+from tandem.ledger.publish.publications import Kind, Publication, Publications
 from tandem.ledger.realtime import tiling
 from tandem.ledger.realtime.commits import Commit
 from tandem.ledger.realtime_writer import Writer
@@ -67,7 +67,7 @@ def added(commits: Sequence[Commit], since: Sequence[Commit]) -> tuple[Commit, .
 
 
 def first(tables: Tables, release: int = 1) -> Publication:
-    return initial(tables, release=release, sources=[SOURCE], views={"numbers_total": VIEW}, by="test", at=AT)
+    return Publications(tables).initial(release=release, sources=[SOURCE], views={"numbers_total": VIEW}, by="test", at=AT)
 
 
 def publish_cut(tables: Tables, cut: Position, *, release: int = 1, kind: Kind = "recompute") -> Publication:
@@ -77,7 +77,7 @@ def publish_cut(tables: Tables, cut: Position, *, release: int = 1, kind: Kind =
         views = parent.views if parent else {}
         return Publication(0, 0, AT, "test", kind, release, {SOURCE: cut}, views)
 
-    published = publish(tables, derive)
+    published = Publications(tables).publish(derive)
     assert published is not None
-    assert published == latest(tables)
+    assert published == Publications(tables).latest()
     return published

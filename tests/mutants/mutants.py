@@ -71,12 +71,12 @@ MUTANTS = (
         "        publications.refuse_stale(parent, live, extends=version.definitions.views)\n"
         "        assert parent is not None  # else it is stale\n"
         "        return candidate(batch, version, built, parent)\n\n"
-        "    published = publications.publish(tables, following)\n",
+        "    published = batch.standing.publications.publish(following)\n",
         "    def following(parent: Publication | None) -> Publication:\n"
         "        publications.refuse_stale(parent, live, extends=version.definitions.views)\n"
         "        assert parent is not None  # else it is stale\n"
         "        return candidate(batch, version, built, parent)\n\n"
-        "    published = publications.publish(tables, following)\n    commit(tables, version, built)\n",
+        "    published = batch.standing.publications.publish(following)\n    commit(tables, version, built)\n",
         SIMULATION,
     ),
     Mutant(

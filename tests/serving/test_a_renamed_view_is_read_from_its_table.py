@@ -4,8 +4,9 @@ from dataclasses import replace
 from pathlib import Path
 
 from tandem.batch.maintain.maintain import drop_unneeded, expire_versions
-from tandem.ledger.publish import publications, releases
-from tandem.ledger.publish.publications import Publication
+from tandem.ledger.publish import publications
+from tandem.ledger.publish.publications import Publication, Publications
+from tandem.ledger.publish.releases import Releases
 from tandem.serving.connection import Connection
 from tandem.serving.memory.store import Store
 from tandem.serving.read.outcome import given
@@ -30,9 +31,9 @@ def test_reader_memory_and_maintenance_use_the_named_table(tmp_path: Path) -> No
     def derive(parent: Publication | None) -> Publication | None:
         return parent and replace(parent, views={**parent.views, "per_page": renamed})
 
-    published = publications.publish(world.tables, derive)
+    published = Publications(world.tables).publish(derive)
     assert published is not None
-    assert publications.latest(world.tables) == published
+    assert Publications(world.tables).latest() == published
     assert publications.whole(world.tables, [published]) == [published]
     reader.refresh()
     assert given(reader.answer("per_page")).rows() == rows
@@ -40,6 +41,6 @@ def test_reader_memory_and_maintenance_use_the_named_table(tmp_path: Path) -> No
     assert held.memory is not None
     assert sorted(map(str, held.scan().rows())) == sorted(map(str, rows))
     assert expire_versions(world.tables, str(moved), [published], at=NOON) == 0
-    stored = releases.every(world.tables)
+    stored = Releases(world.tables).every()
     assert str(moved) not in drop_unneeded(world.tables, stored, [], needed=stored, kept=[published])
     assert moved.is_dir()

@@ -17,11 +17,13 @@ from tandem.ledger.delta.addresses import Tables
 from tandem.ledger.log import archive_runs
 from tandem.ledger.log.counts import Counts
 from tandem.ledger.log.positions import LOG_START, Position, ranges
-from tandem.ledger.publish import diffs, first_publication, publications, releases, standing
+from tandem.ledger.publish import diffs, first_publication
 from tandem.ledger.publish.batch_parts import BatchView, Part
 from tandem.ledger.publish.diffs import ReleaseDiff
 from tandem.ledger.publish.labels import labels_below
-from tandem.ledger.publish.publications import Publication
+from tandem.ledger.publish.publications import Publication, Publications
+from tandem.ledger.publish.releases import Releases
+from tandem.ledger.publish.standing import StandingReleases
 from tandem.ledger.realtime.commits import Commit
 from tandem.ledger.realtime_writer import Writer
 from tandem.views.arrow.ipc import from_ipc, to_ipc
@@ -96,13 +98,13 @@ def one_ready(folder: Path) -> "World":
     made.trigger(position(20))
     made.recompute(position(20))
     made.trigger(position(30))
-    old = releases.load(made.tables, 1)
+    old = Releases(made.tables).load(1)
     files = {**old.files, "tandem.toml": b"# changed"}
-    release = releases.store(made.tables, files, sources=old.sources, views=old.views, by="test", at=NOON, revision="abc")
-    live = publications.latest(made.tables)
+    release = Releases(made.tables).store(files, sources=old.sources, views=old.views, by="test", at=NOON, revision="abc")
+    live = Publications(made.tables).latest()
     assert live is not None
     cuts.begin(made.tables, release.number, SOURCE, position(20), by="test", at=NOON)
-    standing.record(made.tables, "built", replace(live, release=release.number, kind="apply", at=NOON))
+    StandingReleases(made.tables).record("built", replace(live, release=release.number, kind="apply", at=NOON))
     diffs.record(made.tables, ReleaseDiff(NOON, 2, 1, {"per_page": CHANGED, "ever": {"status": "unchanged"}}))
     return made
 
@@ -256,7 +258,7 @@ class World:
                 after_final=labels.after_final,
             )
 
-        published = publications.publish(self.tables, derive)
+        published = Publications(self.tables).publish(derive)
         assert published is not None
         return published
 
@@ -318,7 +320,7 @@ class World:
         def merged(fingerprint: str, partials: Sequence[bytes]) -> bytes:
             return to_ipc(merge_states(views[fingerprint], [from_ipc(one) for one in partials]))
 
-        live = publications.latest(self.tables)
+        live = Publications(self.tables).latest()
         assert live is not None
         return self.writer.compact(merged, live=live.cut(SOURCE), at=NOON, fanout=fanout)
 

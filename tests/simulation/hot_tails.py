@@ -22,7 +22,9 @@ from tandem.ledger.delta.errors import Unreadable
 from tandem.ledger.hot.feed import HotFeed
 from tandem.ledger.hot.messages import HotStatus, aside
 from tandem.ledger.log.positions import LOG_START, Position
-from tandem.ledger.publish import publications, releases
+from tandem.ledger.publish import releases
+from tandem.ledger.publish.publications import Publications
+from tandem.ledger.publish.releases import Releases
 from tandem.serving.read.snapshot import Snapshot, Tail
 from tandem.serving.read.snapshot_follower import HOLD_S, UNPUBLISHED, SnapshotFollower
 from tandem.speed.dedup.dedup_window import DedupWindow
@@ -186,10 +188,10 @@ class HotServer(Reader):
         self.feed.disconnect("the process of hot tails has ended")
         self.runs, status, one = True, HotStatus(), None
         try:
-            live = publications.latest(self.world.tables)
+            live = Publications(self.world.tables).latest()
             if live is None:
                 return
-            release = releases.load(self.world.tables, live.release)
+            release = Releases(self.world.tables).load(live.release)
             definitions = project.load_files(release.files)
             one = self._follower(release, definitions)
             one.__dict__["_heavy"] = Dice(roll)

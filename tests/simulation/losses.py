@@ -16,7 +16,7 @@ from tandem.ledger.log.fetch_checks import LogChanged
 from tandem.ledger.log.gaps import GapNotAccepted
 from tandem.ledger.log.positions import Position, upper
 from tandem.ledger.log.retention import UntilLoss
-from tandem.ledger.publish import publications
+from tandem.ledger.publish.publications import Publications
 from tandem.serving.read.snapshot import Snapshot, provenance_of
 from tandem.serving.read.snapshot_follower import SnapshotFollower
 from tandem.serving.status.gaps import gap_document
@@ -177,7 +177,7 @@ class Losses:
 
     def ways_on(self) -> dict[str, list[str]]:
         """What each place tells of gaps that are not accepted."""
-        found, live = self.snapshot(), publications.latest(self.world.tables)
+        found, live = self.snapshot(), Publications(self.world.tables).latest()
         assert live is not None
         whence = provenance_of(found, self.world.working_tree().views["every"], "merged", {})
         checks: Any = doctor._gaps(SimpleNamespace(tables=self.world.tables))  # type: ignore[arg-type]
@@ -212,7 +212,7 @@ class Losses:
         assert self.told().lost == 0, self.told()
         programs.follow(self.world, [lambda start: self._ahead(start, 10)], meanwhile=lambda: None)
         programs.archive(self.world)
-        live = publications.latest(self.world.tables)
+        live = Publications(self.world.tables).latest()
         assert live is not None
         open_ = [gap for gap in self.gaps if gap.name not in live.gaps]
         for where, ways in self.ways_on().items():

@@ -6,9 +6,10 @@ from datetime import timedelta
 from itertools import pairwise
 
 from tandem.ledger.delta.errors import Unreadable
-from tandem.ledger.publish import publications, releases, standing
 from tandem.ledger.publish.batch_parts import files_of
-from tandem.ledger.publish.publications import Publication
+from tandem.ledger.publish.publications import Publication, Publications
+from tandem.ledger.publish.releases import Releases
+from tandem.ledger.publish.standing import StandingReleases
 from tests.simulation.world import World
 
 
@@ -23,7 +24,7 @@ class Named:
     def judge(self) -> None:
         """Of every state that may still be read: each file of its batch views is there, and no table of its release is gone."""
         store, tables = self.world.store, self.world.tables
-        stored = {release.number: release for release in releases.every(tables)}
+        stored = {release.number: release for release in Releases(tables).every()}
         for state in _may_be_read(self.world):
             for name, view in state.views.items():
                 address = view.address(tables, name)
@@ -50,9 +51,11 @@ class Named:
         What a promotion was about to publish that was killed then is needed until another publication is there.
         """
         tables = self.world.tables
-        live = publications.latest(tables)
+        live = Publications(tables).latest()
         assert live is not None
-        promised = [one.state for one in standing.records(tables) if one.stage == "built" and one.state.parent >= live.number]
+        promised = [
+            one.state for one in StandingReleases(tables).records() if one.stage == "built" and one.state.parent >= live.number
+        ]
         states = [*_may_be_read(self.world), *(state for state in promised if state.kind in ("promote", "rollback"))]
         views = tables.view("", "").rstrip("/")
         needed = {view.address(tables, name) for state in states for name, view in state.views.items()}
@@ -65,7 +68,7 @@ class Named:
 def _may_be_read(world: World) -> Iterator[Publication]:
     """The publications that `[keep]` retains, and the newest state of each release that stands."""
     keep, now = world.keep, world.time
-    every, records = publications.history(world.tables), standing.records(world.tables)
+    every, records = Publications(world.tables).history(), StandingReleases(world.tables).records()
     since = now - max(timedelta(days=keep.days), timedelta(hours=keep.file_hours))
     yield from (before for before, after in pairwise(every) if after.at > since)
     yield from every[-keep.publications :]

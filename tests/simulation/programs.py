@@ -16,9 +16,10 @@ from tandem.batch.release.release_plan import Terms
 from tandem.infra.settings import Speed
 from tandem.ledger.delta.errors import Unreadable
 from tandem.ledger.log.positions import LOG_START, Position, ranges, upper
-from tandem.ledger.publish import first_publication, promotion, publications, releases
-from tandem.ledger.publish.publications import Publication
-from tandem.ledger.publish.standing import Followed
+from tandem.ledger.publish import first_publication, promotion, publications
+from tandem.ledger.publish.publications import Publication, Publications
+from tandem.ledger.publish.releases import Releases
+from tandem.ledger.publish.standing import Followed, StandingReleases
 from tandem.ledger.realtime.commits import Commit
 from tandem.ledger.realtime.follower import Follower
 from tandem.ledger.realtime_writer import Writer
@@ -59,22 +60,40 @@ def apply(world: World, max_lag: int) -> None:
 
 
 def promote(world: World, release: int | None, max_lag: int) -> None:
-    _told(world, promotion.promote(world.tables, release, max_lag=max_lag, days=world.keep.release_days, by="", at=world.now()))
+    _told(
+        world,
+        promotion.promote(
+            StandingReleases(world.tables),
+            release,
+            max_lag=max_lag,
+            days=world.keep.release_days,
+            by="",
+            at=world.now(),
+        ),
+    )
 
 
 def rollback(world: World, number: int | None) -> None:
     keep, at = world.keep, world.now()
     since = at - timedelta(days=keep.days)
-    found = promotion.rollback(world.tables, number, days=keep.release_days, keep=keep.publications, since=since, by="", at=at)
+    found = promotion.rollback(
+        StandingReleases(world.tables),
+        number,
+        days=keep.release_days,
+        keep=keep.publications,
+        since=since,
+        by="",
+        at=at,
+    )
     _told(world, found)
 
 
 def resume(world: World) -> None:
-    _told(world, promotion.resume(world.tables, by="", at=world.now()))
+    _told(world, promotion.resume(StandingReleases(world.tables), by="", at=world.now()))
 
 
 def retire(world: World, release: int) -> None:
-    promotion.retire(world.tables, release, by="", at=world.now())
+    promotion.retire(StandingReleases(world.tables), release, by="", at=world.now())
 
 
 def gap_names(world: World) -> tuple[str, ...]:
@@ -103,11 +122,11 @@ def speed(
     thread would start one.
     """
     tables = world.tables
-    if publications.latest(tables) is None:
+    if Publications(tables).latest() is None:
         first_publication.live(tables, world.working_tree, by="speed", at=world.now())
-    followed = Followed(tables, world.keep.release_days)
+    followed = Followed(StandingReleases(tables), world.keep.release_days)
     state = which(followed.states(world.now()))
-    release = releases.load(tables, state.release)
+    release = Releases(tables).load(state.release)
     definitions = project.load_files(release.files)
     one = speed_follow.follow(_around(world, upkeep_every), release, definitions.sources[SOURCE], definitions.views, state)
     writer = one.tail.writer
@@ -160,7 +179,7 @@ def _around(world: World, upkeep_every: int) -> Surroundings:
 
 def commits(world: World) -> Sequence[Commit]:
     """What the realtime table of the live release holds."""
-    live = publications.latest(world.tables)
+    live = Publications(world.tables).latest()
     return () if live is None else Follower(world.tables, live.release, SOURCE).poll()
 
 
@@ -171,8 +190,8 @@ def follow(world: World, ends: Iterable[Ahead], *, meanwhile: Callable[[], objec
     """
     tables = world.tables
     first_publication.live(tables, world.working_tree, by="speed", at=world.now())
-    state = Followed(tables, world.keep.release_days).states(world.now())[0]
-    release = releases.load(tables, state.release)
+    state = Followed(StandingReleases(tables), world.keep.release_days).states(world.now())[0]
+    release = Releases(tables).load(state.release)
     definitions = project.load_files(release.files)
     source, writer = definitions.sources[SOURCE], Writer.claim(tables, release.number, SOURCE, by="speed", at=world.now())
     there = beginning(tables, source, writer.end, BROKER.connect(None), at=world.now())
@@ -248,7 +267,7 @@ class Reader:
 
 def ask_the_past(world: World, since: datetime) -> None:
     """Every publication that is retained since a time can be asked, and says what the log held below its cut."""
-    for publication in publications.retained(publications.history(world.tables), keep=world.keep.publications, since=since):
+    for publication in publications.retained(Publications(world.tables).history(), keep=world.keep.publications, since=since):
         found = PastPublication(world.tables, publication.number).refresh()
         assert isinstance(found, Snapshot), found
         for view in publication.views:
@@ -257,7 +276,7 @@ def ask_the_past(world: World, since: datetime) -> None:
 
 def ask_the_standing(world: World) -> None:
     """Every release that could go live now would give the right answers."""
-    for state in promotion.ready(world.tables, days=world.keep.release_days, at=world.time).values():
+    for state in promotion.ready(StandingReleases(world.tables), days=world.keep.release_days, at=world.time).values():
         tail = snapshot.tail(Follower(world.tables, state.release, SOURCE).poll(), state.cut(SOURCE))
         assert tail.problem is None, f"release {state.release} stands ready, yet {tail.problem}"
         _answers(world, state, tail)

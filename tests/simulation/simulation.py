@@ -17,11 +17,10 @@ from tandem.ledger.delta.errors import Conflict, Unwritable, Vanished
 from tandem.ledger.log.fetch_checks import LogChanged, Unclosed
 from tandem.ledger.log.gaps import GapNotAccepted, UnknownGap
 from tandem.ledger.log.positions import Position
-from tandem.ledger.publish import publications, standing
 from tandem.ledger.publish.promotion import NotReady
-from tandem.ledger.publish.publications import NotPublishable, Publication
+from tandem.ledger.publish.publications import NotPublishable, Publication, Publications
 from tandem.ledger.publish.releases import NoRelease
-from tandem.ledger.publish.standing import Followed
+from tandem.ledger.publish.standing import Followed, StandingReleases
 from tandem.ledger.realtime_writer import Fenced
 from tandem.serving.read.snapshot import Snapshot
 from tandem.serving.read.snapshot_follower import UNPUBLISHED
@@ -443,14 +442,14 @@ class Simulation(Io):
         self._start("apply", lambda: programs.apply(self.world, lag), CannotApply, NotPublishable, DefinitionError)
 
     def _promote(self) -> None:
-        if not standing.records(self.world.tables):
+        if not StandingReleases(self.world.tables).records():
             self._apply()
             return
         lag = self.roll.choice((0, 5, 1000))
         self._start("promote", lambda: programs.promote(self.world, None, lag), NotReady, NotPublishable)
 
     def _roll_back(self) -> None:
-        known = publications.latest(self.world.tables)
+        known = Publications(self.world.tables).latest()
         if known is not None and known.kind == "rollback" and self._chance() < 0.7:
             self._resume_publishing()
             return
@@ -461,7 +460,7 @@ class Simulation(Io):
         self._start("resume", lambda: programs.resume(self.world), NotReady, NotPublishable)
 
     def _retire(self) -> None:
-        known = publications.latest(self.world.tables)
+        known = Publications(self.world.tables).latest()
         release = self.roll.randint(1, known.release + 1 if known else 1)
         self._start("retire", lambda: programs.retire(self.world, release), NotReady, NotPublishable)
 
@@ -496,7 +495,9 @@ class Simulation(Io):
             log_changes.refuse_unnamed_loss(self.world)
         if self._chance() < 0.3:
             self._count_below_a_cut()
-        live, *beside = Followed(self.world.tables, self.world.keep.release_days).states(self.world.time) or [None]
+        live, *beside = Followed(StandingReleases(self.world.tables), self.world.keep.release_days).states(self.world.time) or [
+            None
+        ]
         for state in (live, *(state for state in beside if self._chance() < 0.5)):
             self._follow_to_the_end(state)
         bridged = self._answers(Reader(self.world)).tails[SOURCE].behind_bridge
@@ -521,7 +522,7 @@ class Simulation(Io):
 
     def _count_below_a_cut(self) -> None:
         self._at_the_end(lambda: programs.archive(self.world, new_topic=self.lossy))
-        live = publications.latest(self.world.tables)
+        live = Publications(self.world.tables).latest()
         if live is not None and live.kind == "rollback":
             self._at_the_end(lambda: programs.resume(self.world))
         self._at_the_end(lambda: programs.recompute(self.world, Request(accepted=programs.gap_names(self.world))))

@@ -7,8 +7,8 @@ import pytest
 
 from tandem.batch.recompute.plan import Request
 from tandem.infra.settings import Keep
-from tandem.ledger.publish import publications, standing
-from tandem.ledger.publish.publications import Publication
+from tandem.ledger.publish import standing
+from tandem.ledger.publish.publications import Publication, Publications
 from tests.simulation import programs
 from tests.simulation.numbers import MINUTES, SOURCE, Choice, Event
 from tests.simulation.programs import Reader
@@ -120,7 +120,7 @@ def test_every_file_of_a_promoted_release_exists(
     becomes(directed)
     upkeep(directed)
     directed._resume(promotion)
-    live = publications.latest(world.tables)
+    live = Publications(world.tables).latest()
     assert live is not None
     assert (promotion.done, live.kind, live.release, live.cut(SOURCE)) == (True, "promote", 2, began)
     reader = Reader(world)

@@ -10,7 +10,9 @@ import pytest
 from tandem.infra.kafka import Topic
 from tandem.ledger.log.fetch_checks import LogChanged
 from tandem.ledger.log.positions import Position
-from tandem.ledger.publish import first_publication, publications, releases
+from tandem.ledger.publish import first_publication
+from tandem.ledger.publish.publications import Publications
+from tandem.ledger.publish.releases import Releases
 from tandem.ledger.realtime_writer import Writer
 from tandem.speed.dedup.dedup_window import DedupWindow
 from tandem.speed.micro_batch.follower_state import FollowerState
@@ -83,9 +85,9 @@ def _trigger(folder: Path, monkeypatch: pytest.MonkeyPatch, change: Callable[[Wo
     world = World(log=Log([[], []]))
     Present.enter(world)
     first_publication.live(world.tables, world.working_tree, by="speed", at=world.now())
-    state = publications.latest(world.tables)
+    state = Publications(world.tables).latest()
     assert state is not None
-    release = releases.load(world.tables, 1)
+    release = Releases(world.tables).load(1)
     definitions = load_files(release.files)
     writer = Writer.claim(world.tables, 1, SOURCE, by="speed", at=world.now())
     views = {release.views[name]: view for name, view in definitions.views.items()}

@@ -18,7 +18,7 @@ from tandem.infra.kafka import NoTopic
 from tandem.ledger.log import archive_runs, gaps
 from tandem.ledger.log.fetch_checks import LogChanged
 from tandem.ledger.log.positions import LOG_START
-from tandem.ledger.publish import releases
+from tandem.ledger.publish.releases import Releases
 from tandem.speed.source.start_position import Gap
 from tests.samples import LONGER
 from tests.simulation import programs
@@ -126,7 +126,7 @@ def test_records_that_a_run_removes_from_the_archive_are_in_no_other_table() -> 
         patch.setattr(Fetched, "within", lambda self, covered: list(self.world.log.fetched(covered)))
         programs.archive(one.world, new_topic=True)
     tables = one.world.tables
-    decoder = releases.load(tables, 1).sources[SOURCE]
+    decoder = Releases(tables).load(1).sources[SOURCE]
     assert [gap.ranges.to_json() for gap in one.gaps] == [{former: {"0": [[3, 5]]}}]
     assert archive_runs.progress(tables, SOURCE, decoder) == archive_runs.Progress(2, 2, 2)
     events = [found_in(row)[:2] for row in stored(tables.events(SOURCE, decoder))]
@@ -159,7 +159,7 @@ def test_an_archive_run_killed_between_its_commit_and_its_gaps_loses_no_name(at:
     if decoder == "beside":
         tables = one.world.tables
         run: Any = Run(one.world, "apply")
-        decode_archived(run, releases.load(tables, 1), one.world.working_tree().sources[SOURCE])
+        decode_archived(run, Releases(tables).load(1), one.world.working_tree().sources[SOURCE])
     one.follow([10], loses=0)
     one.judge()
     one.archive(new_topic=False)

@@ -10,8 +10,10 @@ import pytest
 from tandem.batch.recompute.plan import Request
 from tandem.infra.settings import Keep
 from tandem.ledger.log.positions import Position
-from tandem.ledger.publish import publications, releases
-from tandem.ledger.publish.standing import Followed
+from tandem.ledger.publish import publications
+from tandem.ledger.publish.publications import Publications
+from tandem.ledger.publish.releases import Releases
+from tandem.ledger.publish.standing import Followed, StandingReleases
 from tandem.ledger.realtime.follower import Follower
 from tandem.ledger.realtime_writer import Writer
 from tandem.serving.read import snapshot
@@ -83,9 +85,9 @@ def _shortened(world: World, length: int) -> Iterator[None]:
 
 def _keep_up(world: World, writer: Writer) -> None:
     """What a worker of the speed layer does after some of its commits."""
-    release = releases.load(world.tables, 1)
+    release = Releases(world.tables).load(1)
     views = {release.views[name]: view for name, view in load_files(release.files).views.items()}
-    followed = Followed(world.tables, world.keep.release_days)
+    followed = Followed(StandingReleases(world.tables), world.keep.release_days)
     tend(writer, world.tables, release, SOURCE, views, followed=followed, keep=world.keep, at=world.now())
 
 
@@ -108,7 +110,7 @@ def _rests(at: int, published: tuple[int, ...]) -> bool:
     commits = Follower(world.tables, 1, SOURCE).poll()
     keep = world.keep
     since = world.time - timedelta(days=keep.days)
-    kept = publications.retained(publications.history(world.tables), keep=keep.publications, since=since)
+    kept = publications.retained(Publications(world.tables).history(), keep=keep.publications, since=since)
     for publication in kept:
         cut = publication.cut(SOURCE)
         assert snapshot.tail(commits, cut).problem is None, f"{at}: publication {publication.number} cannot be read from {cut}"

@@ -12,8 +12,9 @@ import pytest
 from tandem.batch.recompute.plan import Request
 from tandem.infra.lineage.runs import Reporter
 from tandem.infra.settings import Keep
-from tandem.ledger.publish import publications, standing
-from tandem.ledger.publish.standing import Followed
+from tandem.ledger.publish import standing
+from tandem.ledger.publish.publications import Publications
+from tandem.ledger.publish.standing import Followed, StandingReleases
 from tandem.speed.process import speed_layer
 from tandem.speed.process.speed_layer import _LOOKS_PER_PUBLICATION, _follow_all, _Team
 from tandem.speed.progress import Recorder
@@ -110,7 +111,7 @@ def test_workers_get_the_state_that_a_batch_published(layer: Layer) -> None:
         layer.bridge()
         assert layer.look() == live
         assert layer.team._workers == workers, "the same ones go on"
-        newest = publications.latest(layer.world.tables)
+        newest = Publications(layer.world.tables).latest()
         assert newest is not None
         assert layer.live_of(live) == newest, "maxima and watermark below the cut"
         assert layer.team._workers[live, SOURCE].state == newest
@@ -124,7 +125,9 @@ def test_every_followed_release_uses_its_own_state(layer: Layer) -> None:
     live = layer.look()
     layer.bridge()
     layer.look()
-    states = {state.release: state for state in Followed(world.tables, world.keep.release_days).states(world.now())}
+    states = {
+        state.release: state for state in Followed(StandingReleases(world.tables), world.keep.release_days).states(world.now())
+    }
     assert len(states) == 2
     for release, state in states.items():
         assert layer.live_of(release) == state

@@ -67,6 +67,8 @@ from tandem.ledger.log.counts import Counts
 from tandem.ledger.log.positions import Position, ranges
 from tandem.ledger.publish.batch_parts import files_of
 from tandem.ledger.publish.live_states import starting_within, still_live
+from tandem.ledger.publish.releases import Releases
+from tandem.ledger.publish.standing import StandingReleases
 from tandem.speed.dedup.dedup_window import DedupWindow
 from tandem.speed.micro_batch.fold import Folded
 from tandem.speed.micro_batch.maintenance import tend
@@ -237,6 +239,14 @@ class Run:
     @cached_property
     def tables(self) -> Tables:
         return replace(self.world.tables, leases=self.leases)
+
+    @cached_property
+    def standing(self) -> StandingReleases:
+        return StandingReleases(self.tables)
+
+    @cached_property
+    def releases(self) -> Releases:
+        return Releases(self.tables)
 
     @property
     def settings(self) -> Any:

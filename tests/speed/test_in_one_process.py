@@ -23,9 +23,9 @@ from tandem.ledger import cuts
 from tandem.ledger.delta.addresses import Tables
 from tandem.ledger.log.fetch_checks import LogChanged
 from tandem.ledger.log.positions import LOG_START, Position
-from tandem.ledger.publish import first_publication, publications, releases
+from tandem.ledger.publish import first_publication, publications
 from tandem.ledger.publish.publications import Publication
-from tandem.ledger.publish.releases import Release
+from tandem.ledger.publish.releases import Release, Releases
 from tandem.ledger.realtime.commit_files import spans_of
 from tandem.ledger.realtime.tiling import chain
 from tandem.speed.source import archive_replay, restore_identities
@@ -83,7 +83,7 @@ class Layer:
     def start(self) -> None:
         """A process that claims the table, and catches up."""
         live = first_publication.live(self.tables, lambda: self.project, by="test", at=self.now())
-        release = releases.load(self.tables, live.release)
+        release = Releases(self.tables).load(live.release)
         definitions = load_files(release.files)
         nothing = SimpleNamespace(follows=lambda *_: None, heart=SimpleNamespace(looked=lambda *_: None))
         around = Surroundings(
@@ -228,7 +228,7 @@ def test_a_replay_of_the_archive_counts_what_the_layer_counted(layer: Layer, mos
         layer.drain()
     layer.archive()
     live = layer.recompute()
-    release = releases.load(layer.tables, live.release)
+    release = Releases(layer.tables).load(live.release)
     into = Tables(str(tmp_path / "replayed"))
     found = replayed(layer, release, live, into, most=most)
     counted = live.counts["sales"]
@@ -255,7 +255,7 @@ def test_a_replay_skips_lost_records_and_bounds_events_per_micro_batch(
         layer.topic.append([b"[" + b",".join(some(range(start, start + 3))) + b"]"] * 2)
         layer.drain()
         layer.archive()
-    release = releases.load(layer.tables, 1)
+    release = Releases(layer.tables).load(1)
     into = Tables(str(tmp_path / "replayed"))
     live = layer.recompute()
     found = replayed(layer, release, live, into, most=6)

@@ -9,8 +9,8 @@ from tandem.infra.settings import Settings
 from tandem.ledger.delta.addresses import Tables
 from tandem.ledger.hot.report import HotTailState, hot_tails
 from tandem.ledger.log.retention import UntilLoss
-from tandem.ledger.publish import releases
 from tandem.ledger.publish.publications import Publication
+from tandem.ledger.publish.releases import Releases
 from tandem.serving.status.log_ends import LogEnd, log_ends
 from tandem.serving.status.positions import Archived, archived
 from tandem.serving.status.retention import unarchived
@@ -79,7 +79,7 @@ class Pipeline:
             return _unknown(sources, said_by(error))
 
     def _read(self, live: Publication) -> Stored:
-        found = releases.load(self.tables, live.release).sources
+        found = Releases(self.tables).load(live.release).sources
         archives = {name: archived(self.tables, name, decoder) for name, decoder in found.items()}
         return Stored(archives, tuple(standing_releases(self.tables, live, days=self.settings.keep.release_days, now=self.now())))
 

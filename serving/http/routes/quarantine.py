@@ -6,7 +6,8 @@ from fastapi import APIRouter, Path, Query, Request
 
 from tandem.ledger.delta.addresses import Tables
 from tandem.ledger.log import archive_runs
-from tandem.ledger.publish import publications, releases
+from tandem.ledger.publish.publications import Publications
+from tandem.ledger.publish.releases import Releases
 from tandem.serving.http.models.openapi import problems
 from tandem.serving.http.models.operations import Quarantine, Quarantined, Retried, Retry
 from tandem.serving.http.protocol.problem import Problem
@@ -51,10 +52,10 @@ async def retry(request: Request, source: Source, body: Retry) -> Retried:
 
 def _decoder(tables: Tables, source: str) -> str:
     """The decoder's fingerprint of a published source. Raises Problem 404, ReadFailed."""
-    live = publications.latest(tables)
+    live = Publications(tables).latest()
     if live is None:
         raise ReadFailed("nothing is published yet")
-    sources = releases.load(tables, live.release).sources
+    sources = Releases(tables).load(live.release).sources
     if source not in sources:
         raise Problem(404, f"no source {source!r}; sources: {listed(source, sources)}")
     return sources[source]

@@ -14,7 +14,8 @@ from tandem.infra import kafka
 from tandem.ledger.log import archive_runs as ledger
 from tandem.ledger.log import gaps
 from tandem.ledger.log.fetch_checks import LogChanged
-from tandem.ledger.publish import publications, releases
+from tandem.ledger.publish.publications import Publications
+from tandem.ledger.publish.releases import Releases
 from tandem.views.errors import TandemError
 from tandem.views.project.project import Project
 from tests.batch.shop import DEFINITIONS, MALFORMED, Shop, records, rows_of, together
@@ -24,9 +25,9 @@ pytestmark = pytest.mark.broker
 
 
 def decoder(shop: Shop) -> str:
-    live = publications.latest(shop.tables)
+    live = Publications(shop.tables).latest()
     assert live is not None
-    return releases.load(shop.tables, live.release).sources["sales"]
+    return Releases(shop.tables).load(live.release).sources["sales"]
 
 
 def contents(shop: Shop) -> dict[str, list[dict]]:

@@ -28,8 +28,10 @@ from tandem.ledger.files.file_ranges import EVENTS, RECORDS, Columns, file_range
 from tandem.ledger.log import archive_runs
 from tandem.ledger.log.counts import Counts
 from tandem.ledger.log.positions import LOG_START
-from tandem.ledger.publish import promotion, publications, releases, standing
-from tandem.ledger.publish.publications import history
+from tandem.ledger.publish import promotion
+from tandem.ledger.publish.publications import Publications
+from tandem.ledger.publish.releases import Releases
+from tandem.ledger.publish.standing import StandingReleases
 from tandem.serving.read.outcome import Absent, Failed, Value
 from tandem.serving.read.reader import Reader
 from tandem.views.fingerprint.fingerprint import decoder_fingerprint
@@ -115,7 +117,7 @@ def asked(reader: Reader) -> list[dict[str, Any]]:
 
 def assert_whole(world: World, retained: tuple[int, ...], log: dict[str, list[dict[str, Any]]]) -> None:
     assert asked(Reader(world.tables)) == oracle.per_page(world.values(LOG_START, world.writer.end))
-    for publication in history(world.tables):
+    for publication in Publications(world.tables).history():
         if publication.number in retained:
             expected = oracle.per_page(world.values(LOG_START, publication.cut(SOURCE)))
             assert asked(Reader(world.tables, publication.number)) == expected
@@ -311,8 +313,8 @@ def test_a_run_that_is_killed_at_any_step_leaves_everything_readable(world: Worl
 def strange(world: World) -> None:
     """A release that was stored and never published, with tables of its own."""
     views = {"per_page": "feed", "ever": world.live.views["ever"].fingerprint}
-    releases.store(
-        world.tables, {"a.py": b""}, sources={SOURCE: "beef"}, views=views, by="test", at=world.clock - timedelta(hours=3)
+    Releases(world.tables).store(
+        {"a.py": b""}, sources={SOURCE: "beef"}, views=views, by="test", at=world.clock - timedelta(hours=3)
     )
     for address in (world.tables.events(SOURCE, "beef"), world.tables.view("per_page", "feed")):
         write_deltalake(address, pa.table({"a": [1]}))
@@ -330,9 +332,9 @@ def test_tables_of_a_release_that_was_never_published_are_dropped(world: World) 
 
 def test_tables_of_a_young_release_stay(world: World) -> None:
     views = {"per_page": "feed"}
-    releases.store(world.tables, {"a.py": b""}, sources={SOURCE: "beef"}, views=views, by="test", at=world.clock)
+    Releases(world.tables).store({"a.py": b""}, sources={SOURCE: "beef"}, views=views, by="test", at=world.clock)
     write_deltalake(world.tables.view("per_page", "feed"), pa.table({"a": [1]}), partition_by=None)
-    release = releases.every(world.tables)[-1]
+    release = Releases(world.tables).every()[-1]
     assert drop_unneeded(world.tables, [release], [], needed=[release], kept=[]) == []
     assert drop_unneeded(world.tables, [release], [], needed=[], kept=[]) == [world.tables.view("per_page", "feed")]
 
@@ -359,16 +361,16 @@ def test_realtime_tables_of_a_retired_release_are_dropped(world: World) -> None:
     """A release stands until it is retired, and its tables an hour longer, for those who read them."""
     more(world, 4, 4)
     world.recompute(world.end)
-    live = publications.latest(world.tables)
+    live = Publications(world.tables).latest()
     assert live is not None
-    old = releases.load(world.tables, 1)
+    old = Releases(world.tables).load(1)
     for number in (2, 3):
         files = {**old.files, "tandem.toml": b"#" * number}
-        releases.store(world.tables, files, sources=old.sources, views=old.views, by="test", at=world.clock)
+        Releases(world.tables).store(files, sources=old.sources, views=old.views, by="test", at=world.clock)
         cuts.begin(world.tables, number, SOURCE, world.end, by="test", at=world.clock)
-        standing.record(world.tables, "built", replace(live, release=number, kind="apply", at=world.clock))
+        StandingReleases(world.tables).record("built", replace(live, release=number, kind="apply", at=world.clock))
     world.clock += timedelta(days=30)
-    promotion.retire(world.tables, 2, by="test", at=world.clock)
+    promotion.retire(StandingReleases(world.tables), 2, by="test", at=world.clock)
     before = asked(Reader(world.tables))
     assert kept_up(world, hours=1).discarded == ()
     world.clock += timedelta(hours=2)

@@ -23,10 +23,10 @@ from tandem.ledger.log.counts import Counts
 from tandem.ledger.log.fetch_checks import Unclosed
 from tandem.ledger.log.gaps import Gap
 from tandem.ledger.log.positions import LOG_START, Position, ranges
-from tandem.ledger.publish import publications, releases
 from tandem.ledger.publish.audits import Audit
 from tandem.ledger.publish.batch_parts import BatchView, Part
-from tandem.ledger.publish.publications import Publication
+from tandem.ledger.publish.publications import Publication, Publications
+from tandem.ledger.publish.releases import Releases
 from tandem.views.kernel.kernel import decode
 from tandem.views.source.offset_ranges import Ranges
 from tandem.views.verify.cause import cause
@@ -41,9 +41,9 @@ Differences = dict[str, tuple[MeasureDifference, ...]]
 
 def found(world: World, step: Step, cut: Position, *, buckets: int = 1) -> tuple[EarlierStates, Differences]:
     """What folding `[step.start, cut)` finds beside what was served."""
-    live = publications.latest(world.tables)
+    live = Publications(world.tables).latest()
     assert live is not None
-    release = releases.load(world.tables, live.release)
+    release = Releases(world.tables).load(live.release)
     log = log_range(world, live, step.start, cut)
     against = served(world.tables, live, log, step.views, gaps=())
     assert isinstance(against, EarlierStates), against
@@ -53,7 +53,7 @@ def found(world: World, step: Step, cut: Position, *, buckets: int = 1) -> tuple
 
 
 def log_range(world: World, live: Publication, start: Position, cut: Position) -> LogRange:
-    return LogRange(releases.load(world.tables, live.release), world.project.sources[SOURCE], start, cut)
+    return LogRange(Releases(world.tables).load(live.release), world.project.sources[SOURCE], start, cut)
 
 
 def folded(
@@ -105,7 +105,7 @@ def world(tmp_path: Path) -> World:
 
 
 def step(world: World, kind: str) -> Step:
-    live = publications.latest(world.tables)
+    live = Publications(world.tables).latest()
     assert live is not None
     if kind == "full":
         return Step(SOURCE, "full", LOG_START, None, dict.fromkeys(world.project.views, ()))
@@ -124,7 +124,7 @@ def test_nothing_differs(world: World, kind: str, buckets: int) -> None:
 
 
 def test_at_the_published_cut_batch_is_compared_with_batch(world: World) -> None:
-    live = publications.latest(world.tables)
+    live = Publications(world.tables).latest()
     assert live is not None
     against, differences = found(world, step(world, "full"), live.cut(SOURCE))
     assert against.commits == ()
@@ -134,7 +134,7 @@ def test_at_the_published_cut_batch_is_compared_with_batch(world: World) -> None
 
 def test_a_wrong_partial_is_found_and_nothing_is_published(world: World) -> None:
     """Of a speed layer that has read one event otherwise than the log has it."""
-    live = publications.latest(world.tables)
+    live = Publications(world.tables).latest()
     assert live is not None
     world.append(0, hit("/2", 400))
     world.trigger()
@@ -173,7 +173,7 @@ def test_answers_below_a_bridge_are_compared(world: World, kind: str, *, lost: b
 
 
 def test_without_realtime_commits_batch_is_compared_with_batch(world: World) -> None:
-    live = publications.latest(world.tables)
+    live = Publications(world.tables).latest()
     assert live is not None
     world.recompute(world.end)
     before = world.end
@@ -185,7 +185,7 @@ def test_without_realtime_commits_batch_is_compared_with_batch(world: World) -> 
 
 
 def test_a_view_that_cannot_be_compared_has_the_reason(world: World) -> None:
-    live = publications.latest(world.tables)
+    live = Publications(world.tables).latest()
     assert live is not None
     views = world.project.views
     beyond = log_range(world, live, world.end, position(99, 99))
@@ -201,7 +201,7 @@ def test_a_view_that_cannot_be_compared_has_the_reason(world: World) -> None:
 
 
 def test_only_the_rebuilt_windows_are_compared(world: World) -> None:
-    live = publications.latest(world.tables)
+    live = Publications(world.tables).latest()
     assert live is not None
     parts = {"per_page": (*live.views["per_page"].parts, Part(3, 0, live.cut(SOURCE), (NOON, NOON.replace(hour=13))))}
     one = Step(SOURCE, "windows", LOG_START, live.cut(SOURCE), parts)
@@ -223,7 +223,7 @@ def test_published_replayed_and_folded_states_are_compared_in_pairs(world: World
         world.log[0][-2], right = hit("/2", 1000), world.log[0][-2]
         live = world.recompute(world.end)
         world.log[0][-2] = right
-    release = releases.load(world.tables, live.release)
+    release = Releases(world.tables).load(live.release)
     realtime = Location.of(world.tables, world.tables.realtime(release.number, SOURCE))
     published = EarlierStates({name: view.parts for name, view in live.views.items()}, realtime, (), world.end)
     comparison = Comparison(published, replayed_states(world.tables, release.number, SOURCE, world.end))

@@ -14,8 +14,10 @@ from tandem.batch.recompute.plan import Request
 from tandem.ledger.log import archive_runs as archived
 from tandem.ledger.log.counts import Counts
 from tandem.ledger.log.positions import LOG_START, Position, ranges
-from tandem.ledger.publish import audits, first_publication, publications, releases
+from tandem.ledger.publish import audits, first_publication
 from tandem.ledger.publish.audits import Audit
+from tandem.ledger.publish.publications import Publications
+from tandem.ledger.publish.releases import Releases
 from tandem.ledger.realtime.commits import Commit
 from tandem.ledger.realtime_writer import Writer
 from tandem.views.arrow.ipc import to_ipc
@@ -54,7 +56,7 @@ class Speed:
     def __init__(self, shop: Shop) -> None:
         self.shop = shop
         self.live = first_publication.live(shop.tables, shop.project, by="test", at=datetime.now(UTC))
-        self.release = releases.load(shop.tables, self.live.release)
+        self.release = Releases(shop.tables).load(self.live.release)
         self.writer = Writer.claim(shop.tables, self.release.number, "sales", by="test", at=datetime.now(UTC))
 
     def follow(self, *, batches: int = 2, lose: int = 0) -> None:
@@ -146,7 +148,7 @@ def test_an_unexplained_difference_is_not_published(shop: Shop) -> None:
     speed.follow(batches=1, lose=1)
     with pytest.raises(Unexplained, match=r"measure 'n': 1 of .* without an explanation; .* was served and .* was found"):
         recompute.run(shop.run("recompute"), shop.project)
-    live = publications.latest(shop.tables)
+    live = Publications(shop.tables).latest()
     assert live == speed.live
     assert audits.history(shop.tables, view="refunds")
     anyway = recompute.run(shop.run("recompute"), shop.project, Request(publish_anyway=True))

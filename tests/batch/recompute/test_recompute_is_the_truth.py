@@ -16,7 +16,7 @@ from tandem.ledger.delta.errors import Unreadable
 from tandem.ledger.log import archive_runs as archived
 from tandem.ledger.log.counts import Counts
 from tandem.ledger.log.fetch_checks import Unclosed
-from tandem.ledger.publish import publications
+from tandem.ledger.publish.publications import Publications
 from tandem.ledger.realtime.commit_files import spans_of
 from tandem.ledger.realtime.commits import Commit
 from tandem.ledger.realtime.tiling import chain
@@ -302,7 +302,7 @@ def test_a_recompute_refuses_a_gap_that_is_not_accepted(shop: Shop) -> None:
 def test_lost_rows_and_lost_files_publish_nothing(shop: Shop) -> None:
     shop.sell(records(17, 100))
     archive.run(shop.run("archive"), shop.project)
-    before = publications.latest(shop.tables)
+    before = Publications(shop.tables).latest()
     handle = delta_tables.open_table(shop.tables, shop.tables.events("sales", decoder(shop)))
     assert handle is not None
     file = next(iter(delta_tables.files(handle)))
@@ -320,7 +320,7 @@ def test_lost_rows_and_lost_files_publish_nothing(shop: Shop) -> None:
     with pytest.raises(Unreadable, match="No such file"):
         recompute.run(shop.run("recompute"), shop.project)
 
-    assert publications.latest(shop.tables) == before
+    assert Publications(shop.tables).latest() == before
 
 
 def decoder(shop: Shop) -> str:

@@ -7,7 +7,7 @@ import pytest
 
 from tandem.batch.recompute.plan import Request, Step, steps
 from tandem.ledger.log.positions import LOG_START
-from tandem.ledger.publish import publications
+from tandem.ledger.publish.publications import Publications
 from tests.serving.world import SOURCE, World, hit
 
 
@@ -21,7 +21,7 @@ def world(tmp_path: Path) -> World:
 
 
 def test_a_request_is_one_step_for_each_source(world: World) -> None:
-    live = publications.latest(world.tables)
+    live = Publications(world.tables).latest()
     assert live is not None
     cut, none = live.cut(SOURCE), dict.fromkeys(world.project.views, ())
     parts = {name: view.parts for name, view in live.views.items()}

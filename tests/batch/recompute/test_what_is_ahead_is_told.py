@@ -10,9 +10,10 @@ from tandem.batch.recompute.estimate import RAW, Expected, duration, estimate_te
 from tandem.ledger.files.file_ranges import EVENTS, file_ranges
 from tandem.ledger.files.splits import cut
 from tandem.ledger.log.positions import LOG_START, Position, ranges
-from tandem.ledger.publish import rates, releases
+from tandem.ledger.publish import rates
 from tandem.ledger.publish.batch_parts import Windows
 from tandem.ledger.publish.rates import Estimate
+from tandem.ledger.publish.releases import Releases
 from tandem.views.kernel.kernel import decode
 from tests.serving.world import DEFINITIONS, NOON, SOURCE, World, hit, position
 
@@ -23,7 +24,7 @@ def world(tmp_path: Path) -> World:
     world = World(tmp_path)
     world.append(0, *(hit("/a", n, minute=n) for n in range(20)))
     world.append(1, *(hit("/a", n, minute=60 * 24) for n in range(10)))
-    decoder = releases.load(world.tables, 1).sources[SOURCE]
+    decoder = Releases(world.tables).load(1).sources[SOURCE]
     for start, end in ((LOG_START, position(20)), (position(20), world.end)):
         records = world.records(start, end)
         events = decode(world.project.sources[SOURCE], records).events
@@ -33,7 +34,7 @@ def world(tmp_path: Path) -> World:
 
 
 def ahead(world: World, kind: str, start: Position, end: Position, windows: Windows | None = None) -> Expected:
-    decoder = releases.load(world.tables, 1).sources[SOURCE]
+    decoder = Releases(world.tables).load(1).sources[SOURCE]
     source = world.project.sources[SOURCE]
     return expected(world.tables, source, decoder, kind=kind, views=3, start=start, end=end, windows=windows)
 
@@ -55,7 +56,7 @@ def test_the_estimate_of_records_with_several_events_counts_events(tmp_path: Pat
     world = World(
         tmp_path, definitions=DEFINITIONS.replace('event_time="moment"', 'event_time="moment", max_events_per_record=7')
     )
-    decoder = releases.load(world.tables, 1).sources[SOURCE]
+    decoder = Releases(world.tables).load(1).sources[SOURCE]
     source, start, held = world.project.sources[SOURCE], LOG_START, []
     for file in range(2):
         for n in range(20):

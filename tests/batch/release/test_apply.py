@@ -15,9 +15,11 @@ from tandem.batch.release import apply, build_release
 from tandem.batch.release.apply import Applied
 from tandem.batch.release.release_plan import Terms
 from tandem.ledger.publish import diffs as kept
-from tandem.ledger.publish import promotion, publications, releases, standing
+from tandem.ledger.publish import promotion
 from tandem.ledger.publish.completeness import ShorterHistory
-from tandem.ledger.publish.publications import Publication
+from tandem.ledger.publish.publications import Publication, Publications
+from tandem.ledger.publish.releases import Releases
+from tandem.ledger.publish.standing import StandingReleases
 from tandem.serving.read.outcome import given
 from tandem.serving.read.reader import Reader
 from tandem.views.errors import DefinitionError
@@ -67,11 +69,11 @@ def recomputed(shop: Shop) -> Publication:
 
 
 def promoted(shop: Shop, release: int | None = None) -> Publication:
-    return promotion.promote(shop.tables, release, days=7, max_lag=0, by="test", at=datetime.now(UTC))
+    return promotion.promote(StandingReleases(shop.tables), release, days=7, max_lag=0, by="test", at=datetime.now(UTC))
 
 
 def live(shop: Shop) -> Publication:
-    found = publications.latest(shop.tables)
+    found = Publications(shop.tables).latest()
     assert found is not None
     return found
 
@@ -100,7 +102,7 @@ def test_a_changed_view_is_folded_an_unchanged_one_is_shared_and_both_are_compar
     done = applied(shop, CHANGED.replace(", measures={", ', doc="By the hour.", measures={'))
     assert (done.release, done.status) == (2, {"per_hour": "changed", "refunds": "changed"})
     assert live(shop) == before
-    state = standing.state_of(shop.tables, 2)
+    state = StandingReleases(shop.tables).state_of(2)
     assert state is not None
     assert state.cut("sales") == before.cut("sales")
     assert sum(row["n"] for row in answers(shop, state, "refunds")) == refunds(log, -10)
@@ -118,7 +120,7 @@ def test_a_changed_view_is_folded_an_unchanged_one_is_shared_and_both_are_compar
 
     done = applied(shop, ADDED)
     assert (done.release, done.status) == (3, {"per_hour": "unchanged", "refunds": "unchanged", "per_shop": "added"})
-    state, gone = standing.state_of(shop.tables, 3), standing.newest(shop.tables, 2)
+    state, gone = StandingReleases(shop.tables).state_of(3), StandingReleases(shop.tables).newest(2)
     assert state is not None
     assert gone is not None
     assert (gone.stage, gone.state.why) == ("retired", "release 3 replaces it")
@@ -127,7 +129,7 @@ def test_a_changed_view_is_folded_an_unchanged_one_is_shared_and_both_are_compar
     assert sum(row["n"] for row in answers(shop, state, "per_shop")) == before.counts["sales"].events
     # The same again is there already; what is live is nothing to apply.
     assert applied(shop, ADDED).release == 3
-    assert [one.stage for one in standing.records(shop.tables) if one.state.release == 3] == ["applied", "built"]
+    assert [one.stage for one in StandingReleases(shop.tables).records() if one.state.release == 3] == ["applied", "built"]
     assert applied(shop, DEFINITIONS).release is None
     with pytest.raises(DefinitionError, match=r"Sale\.cents is removed"):
         applied(shop, DEFINITIONS.replace("cents", "money"))
@@ -145,7 +147,7 @@ def test_only_new_measures_are_folded_if_they_count_the_same_events(shop: Shop, 
     apply.run(replace(shop.run("apply"), say=said.append), shop.project, Terms(max_lag=0))
     assert any("folding only the new measures" in line for line in said)
     assert any("than before; folding all measures" in line for line in said) is not alone
-    state = standing.state_of(shop.tables, 2)
+    state = StandingReleases(shop.tables).state_of(2)
     assert state is not None
     assert state.cuts == before.cuts
     assert (state.rejected["per_hour"] == {}) is alone
@@ -172,7 +174,7 @@ def test_a_release_is_promoted_rolled_back_resumed_and_retired(shop: Shop) -> No
     now = recomputed(shop)
     both = together(first, second)
     assert (now.number, now.release, counted(shop)) == (4, 2, refunds(both, -10))
-    old = standing.state_of(shop.tables, 1)
+    old = StandingReleases(shop.tables).state_of(1)
     assert old is not None
     assert_true(shop, old, both)
 
@@ -182,16 +184,16 @@ def test_a_release_is_promoted_rolled_back_resumed_and_retired(shop: Shop) -> No
     archive.run(shop.run("archive"), shop.project)
     waiting = recompute.run(shop.run("recompute"), shop.project)
     assert (waiting.paused, waiting.publication, counted(shop)) == (True, back, refunds(both, 0))
-    promotion.resume(shop.tables, by="test", at=datetime.now(UTC))
+    promotion.resume(StandingReleases(shop.tables), by="test", at=datetime.now(UTC))
     every = together(both, third)
     assert_true(shop, recomputed(shop), every)
     # What was built for it stands ready still, and its cut has moved with the live one's.
     assert applied(shop, CHANGED).release == 2
     assert (promoted(shop).release, counted(shop)) == (2, refunds(every, -10))
 
-    promotion.retire(shop.tables, 1, by="test", at=datetime.now(UTC))
+    promotion.retire(StandingReleases(shop.tables), 1, by="test", at=datetime.now(UTC))
     recompute.run(shop.run("recompute"), shop.project, Request(mode="full"))
-    assert standing.newest(shop.tables, 1) is not None
+    assert StandingReleases(shop.tables).newest(1) is not None
     assert live(shop).counts["sales"].events == truth(every).events
     assert counted(shop) == refunds(every, -10)
 
@@ -206,7 +208,7 @@ def test_a_changed_decoder_reads_the_archive_again(shop: Shop) -> None:
         'total("cents")', 'total("cents + till")'
     )
     done = applied(shop, other)
-    state = standing.state_of(shop.tables, 2)
+    state = StandingReleases(shop.tables).state_of(2)
     assert state is not None
     assert (done.release, state.counts, state.watermarks) == (2, before.counts, before.watermarks)
     shop.sell(second)
@@ -243,7 +245,7 @@ def test_definitions_of_the_same_meaning_write_no_view_data(shop: Shop) -> None:
     shop.sell(second)
     archive.run(shop.run("archive"), shop.project)
     now, both = recomputed(shop), together(first, second)
-    old = standing.state_of(shop.tables, 1)
+    old = StandingReleases(shop.tables).state_of(1)
     assert old is not None
     assert_true(shop, old, both)
     assert (counted(shop, "returns"), now.views["returns"].at) == (
@@ -259,9 +261,9 @@ def test_definitions_of_the_same_meaning_write_no_view_data(shop: Shop) -> None:
     promoted(shop)
     assert recompute.run(shop.run("recompute"), shop.project, Request(mode="full")).done
     assert counted(shop, "returns") == counted(shop, "refunds") == refunds(both, 0)
-    needed = [releases.load(shop.tables, 2)]
+    needed = [Releases(shop.tables).load(2)]
     table = Path(whole.views["returns"].address(shop.tables, "returns"))
-    every, known = releases.every(shop.tables), publications.history(shop.tables)
+    every, known = Releases(shop.tables).every(), Publications(shop.tables).history()
     assert str(table) not in drop_unneeded(shop.tables, every, known, needed=needed, kept=[whole])
     assert table.is_dir()
 
@@ -302,7 +304,7 @@ def test_a_field_that_no_view_reads_writes_no_view_data_unless_it_rejects_record
     assert_true(shop, recomputed(shop), both)
     folded_again(shop, "refunds")
     assert counted(shop) == refunds(both, 0)
-    old = standing.state_of(shop.tables, 1)
+    old = StandingReleases(shop.tables).state_of(1)
     assert old is not None
     assert_true(shop, old, together(together(first, held), second))
 
@@ -320,10 +322,10 @@ def test_an_interrupted_build_of_a_release_starts_over(shop: Shop, monkeypatch: 
     with pytest.raises(KeyboardInterrupt):
         applied(shop, CHANGED)
     monkeypatch.undo()
-    assert promotion.ready(shop.tables, days=7, at=datetime.now(UTC)) == {}
+    assert promotion.ready(StandingReleases(shop.tables), days=7, at=datetime.now(UTC)) == {}
     recompute.run(shop.run("recompute"), shop.project, Request(mode="full"))
     assert applied(shop, CHANGED).release == 3
-    assert [release.number for release in releases.every(shop.tables)] == [1, 2, 3]
+    assert [release.number for release in Releases(shop.tables).every()] == [1, 2, 3]
     promoted(shop)
     assert counted(shop) == refunds(log, -10)
 
@@ -340,7 +342,7 @@ def test_a_shorter_history_is_refused(shop: Shop) -> None:
         counts = parent.counts["sales"]
         return replace(parent, counts={"sales": replace(counts, holes=counts.holes + 10)})
 
-    publications.publish(shop.tables, more)
+    Publications(shop.tables).publish(more)
     with pytest.raises(ShorterHistory, match=r"shorter history of sales: 10 offsets.*--accept-shorter-history"):
         applied(shop, CHANGED)
     assert applied(shop, CHANGED, Terms(shorter_history=True, max_lag=0)).release == 2, "a refused release is not stored"

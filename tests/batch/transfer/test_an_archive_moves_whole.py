@@ -23,7 +23,8 @@ from tandem.ledger.delta.addresses import Tables
 from tandem.ledger.log import archive_runs, gaps, manifest
 from tandem.ledger.log.manifest import BadManifest
 from tandem.ledger.log.positions import LOG_START, Position
-from tandem.ledger.publish import publications, releases
+from tandem.ledger.publish.publications import Publications
+from tandem.ledger.publish.releases import Releases
 from tandem.views.errors import TandemError
 from tandem.views.project import project
 from tandem.views.source.offset_ranges import Ranges
@@ -42,8 +43,8 @@ def released(tables: Tables) -> Filed:
     """Tables with a release of one source."""
     files = {"definitions.py": DEFINITIONS, "tandem.toml": b""}
     project.load_files(files)
-    releases.store(tables, files, sources={SOURCE: DECODER}, views={}, by="test", at=AT)
-    publications.initial(tables, release=1, sources=[SOURCE], views={}, by="test", at=AT)
+    Releases(tables).store(files, sources={SOURCE: DECODER}, views={}, by="test", at=AT)
+    Publications(tables).initial(release=1, sources=[SOURCE], views={}, by="test", at=AT)
     return Filed(tables)
 
 

@@ -13,7 +13,7 @@ from tandem.batch.verify.oracle_sample import Sampled
 from tandem.cli.__main__ import main
 from tandem.cli.batch import verify
 from tandem.infra import kafka
-from tandem.ledger.publish import publications
+from tandem.ledger.publish.publications import Publications
 from tests.batch.shop import Shop, records, together, truth
 from tests.stack import new_topic
 
@@ -53,7 +53,7 @@ def test_both_paths_and_the_published_answers_agree(
     shop.sell(two)
     archive.run(shop.run("archive"), shop.project)
     recompute.run(shop.run("recompute"), shop.project)
-    live = publications.latest(shop.tables)
+    live = Publications(shop.tables).latest()
     assert live is not None
     capsys.readouterr()
 
@@ -73,7 +73,7 @@ def test_both_paths_and_the_published_answers_agree(
     assert (per_hour["view"], per_hour["keys"], per_hour["answers"]) == ("per_hour", 4, 4 * len(expected.per_hour))
     assert (refunds["view"], refunds["keys"], refunds["answers"]) == ("refunds", 1, 2)
     assert {each["differ"] for each in sales["sampled"]} == {0}
-    assert publications.latest(shop.tables) == live
+    assert Publications(shop.tables).latest() == live
     assert list(Path(shop.tables.root, "scratch").iterdir()) == []
 
     table = DeltaTable(shop.tables.view("per_hour", live.views["per_hour"].fingerprint))

@@ -12,7 +12,7 @@ from tandem.cli.doctor import log as looks
 from tandem.cli.doctor.check import Problem
 from tandem.infra import kafka
 from tandem.ledger.delta.addresses import Tables
-from tandem.ledger.publish import publications
+from tandem.ledger.publish.publications import Publications
 from tandem.views.source.event import Event
 from tandem.views.source.source import Source
 from tests.batch.filed import Filed, row
@@ -222,6 +222,6 @@ def test_stored_times_in_the_future_are_findings(tmp_path: Path) -> None:
     ]
     world.clock = LATER + timedelta(days=1)
     world.recompute(position(1))
-    assert publications.latest(world.tables).number == 2
+    assert Publications(world.tables).latest().number == 2
     found = wrong(tmp_path, "clock", looks.FUTURE)
     assert "until 2026-11-03T12:00:00+00:00" in (found.fix or "")

@@ -19,9 +19,10 @@ from tandem.ledger.delta.addresses import Tables
 from tandem.ledger.delta.locks import Owner
 from tandem.ledger.log import archive_runs, gaps
 from tandem.ledger.log.positions import LOG_START
-from tandem.ledger.publish import adoption, diffs, publications, standing
+from tandem.ledger.publish import adoption, diffs
 from tandem.ledger.publish.diffs import ReleaseDiff
-from tandem.ledger.publish.standing import Stage
+from tandem.ledger.publish.publications import Publications
+from tandem.ledger.publish.standing import Stage, StandingReleases
 from tandem.speed.process import checkpoints
 from tandem.views.project import project
 from tandem.views.source.offset_ranges import Ranges
@@ -154,7 +155,7 @@ def test_a_run_is_complete_once_every_standing_release_has_it(world: World, tmp_
 def beside(world: World, stage: Stage) -> int:
     """A release of what the folder defines by now, in a stage beside the live one."""
     release = adoption.adopt(world.tables, project.load(world.folder), by="test", at=NOON)
-    standing.record(world.tables, stage, replace(world.live, release=release.number))
+    StandingReleases(world.tables).record(stage, replace(world.live, release=release.number))
     return release.number
 
 
@@ -170,7 +171,7 @@ def test_a_gap_is_a_finding_until_a_publication_accepts_it(world: World, tmp_pat
     assert found.what == f"gap {gap.name} of source '{SOURCE}': 3 offsets are lost (the log began at 3)"
     assert found.fix == f"`tandem recompute --accept-gap {gap.name}` continues without these records"
     built = replace(world.live, parent=world.live.number, kind="recompute", gaps=(gap.name,))
-    publications.publish(world.tables, lambda _: built)
+    Publications(world.tables).publish(lambda _: built)
     assert fine(tmp_path, "gaps") == "every recorded loss is accepted"
 
 
@@ -204,7 +205,7 @@ def test_an_interrupted_apply_is_a_finding_until_it_is_complete(world: World, tm
     assert "`tandem retire 3`" in (wrong(tmp_path, "apply", looks.UNFINISHED_APPLY).fix or "")
     assert main(["retire", "3", "--project", str(tmp_path)]) == 0
     fine(tmp_path, "apply")
-    assert publications.latest(world.tables) == world.live
+    assert Publications(world.tables).latest() == world.live
 
 
 def test_left_over_scratch_files_are_a_finding_and_are_deleted(folder: Path, tables: Tables) -> None:

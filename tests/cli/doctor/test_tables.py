@@ -14,9 +14,8 @@ from tandem.cli.doctor import tables as looks
 from tandem.ledger.delta import delta_tables
 from tandem.ledger.log import archive_runs
 from tandem.ledger.log.positions import LOG_START
-from tandem.ledger.publish import publications
 from tandem.ledger.publish.batch_parts import Part
-from tandem.ledger.publish.publications import Publication
+from tandem.ledger.publish.publications import Publication, Publications
 from tandem.ledger.realtime_writer import Writer
 from tandem.views.fingerprint.fingerprint import decoder_fingerprint
 from tests.cli.doctor.looked import fine, wrong
@@ -142,7 +141,7 @@ def test_removed_decoded_tables_are_decoded_again(world: World) -> None:
 
 def of_version(world: World, view: str, number: int) -> Path:
     """The files of a batch version."""
-    live = publications.history(world.tables)[number - 1].views[view]
+    live = Publications(world.tables).history()[number - 1].views[view]
     return Path(world.tables.view(view, live.fingerprint)) / f"batch_version={live.version}"
 
 
@@ -190,7 +189,7 @@ def test_a_version_that_only_older_publications_name_is_a_warning_after_a_rebuil
         return replace(parent, views={**parent.views, "ever": replace(parent.views["ever"], parts=(again,))})
 
     emptied(of_version(world, "ever", 3))
-    publications.publish(world.tables, derive)
+    Publications(world.tables).publish(derive)
     wrong(world.folder, "tables", looks.OLD_PART)
     fine(world.folder, "views")
 

@@ -16,9 +16,11 @@ from tandem.batch.recompute import recompute
 from tandem.batch.release import apply
 from tandem.batch.release.release_plan import Terms
 from tandem.cli.__main__ import main
-from tandem.ledger.publish import diffs, publications, rates, releases, standing
+from tandem.ledger.publish import diffs, rates, releases
 from tandem.ledger.publish.batch_parts import versions
-from tandem.ledger.publish.publications import Publication
+from tandem.ledger.publish.publications import Publication, Publications
+from tandem.ledger.publish.releases import Releases
+from tandem.ledger.publish.standing import StandingReleases
 from tandem.ledger.realtime.commit_files import spans_of
 from tandem.views.errors import TandemError
 from tandem.views.project import project
@@ -95,7 +97,7 @@ class Observed:
 
     def __post_init__(self) -> None:
         tables = self.shop.tables
-        self.records, self.rates = len(standing.records(tables)), len(rates.history(tables))
+        self.records, self.rates = len(StandingReleases(tables).records()), len(rates.history(tables))
         self.compared = diffs.newest(tables)
         self.files = files(self.shop)
 
@@ -105,10 +107,10 @@ class Observed:
     def steps(self, live: Publication, number: int) -> dict[str, Any]:
         """What was done, in the form in which `plan` prints it."""
         tables = self.shop.tables
-        release = releases.load(tables, number)
-        new = standing.records(tables)[self.records :]
+        release = Releases(tables).load(number)
+        new = StandingReleases(tables).records()[self.records :]
         begun = any(one.state.release == number for one in new)
-        state = standing.state_of(tables, number)
+        state = StandingReleases(tables).state_of(number)
         assert state is not None
         diff = diffs.newest(tables)[number]
         return {
@@ -166,7 +168,7 @@ def agree(shop: Shop, capsys: pytest.CaptureFixture[str], definitions: str, *, t
         assert (seen.said, files(shop)) == ([], seen.files)
         return document
     plan: dict[str, Any] = document["apply"]
-    live = publications.latest(shop.tables)
+    live = Publications(shop.tables).latest()
     assert live is not None
     done = seen.apply(terms or Terms(max_lag=0))
     if plan is None:
@@ -253,6 +255,6 @@ def test_new_measures_are_not_folded_alone_over_a_shorter_history(published: Sho
         counts = parent.counts["sales"]
         return replace(parent, counts={"sales": replace(counts, holes=counts.holes + 10)})
 
-    publications.publish(published.tables, more)
+    Publications(published.tables).publish(more)
     terms = Terms(shorter_history=True, max_lag=0)
     assert agree(published, capsys, edited("a new measure"), terms=terms)["apply"]["folds"] == {"sales": {"per_hour": None}}

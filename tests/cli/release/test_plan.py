@@ -8,8 +8,10 @@ from typing import Any
 import pytest
 
 from tandem.cli.__main__ import main
-from tandem.ledger.publish import publications, rates, releases
+from tandem.ledger.publish import rates
+from tandem.ledger.publish.publications import Publications
 from tandem.ledger.publish.rates import Rate
+from tandem.ledger.publish.releases import Releases
 from tests.serving.world import DEFINITIONS, NOON, World, hit, position
 
 PRICE = "    price: Annotated[Decimal, Scale(2)]\n"
@@ -138,12 +140,12 @@ def test_before_the_first_publication_everything_is_new(tmp_path: Path, capsys: 
 def test_views_of_another_version_of_tandem_are_computed_again(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     """The same definitions, which an older kernel gave other fingerprints."""
     world = World(tmp_path)
-    release = releases.load(world.tables, 1)
+    release = Releases(world.tables).load(1)
     views = {**release.views, "ever": "0" * 16}
-    old = releases.store(world.tables, release.files, sources=release.sources, views=views, by="test", at=NOON)
-    live = publications.latest(world.tables)
+    old = Releases(world.tables).store(release.files, sources=release.sources, views=views, by="test", at=NOON)
+    live = Publications(world.tables).latest()
     assert live is not None
-    publications.publish(world.tables, lambda parent: parent and replace(parent, release=old.number, cuts={}))
+    Publications(world.tables).publish(lambda parent: parent and replace(parent, release=old.number, cuts={}))
     code, document, shown = planned(capsys, tmp_path, DEFINITIONS)
     assert (code, document["release"]) == (3, 2)
     assert {name: view["kind"] for name, view in document["views"].items()} == {

@@ -16,8 +16,8 @@ from tandem.ledger.delta import addresses, delta_tables
 from tandem.ledger.delta.addresses import Tables
 from tandem.ledger.delta.errors import Unreadable, Unwritable, unreadable
 from tandem.ledger.delta.journal import Journal
-from tandem.ledger.publish import releases
-from tandem.ledger.publish.publications import history, latest
+from tandem.ledger.publish.publications import Publications
+from tandem.ledger.publish.releases import Releases
 from tandem.ledger.realtime.commit_files import spans_of
 from tandem.ledger.realtime.follower import Follower
 from tandem.views.errors import TandemError
@@ -57,10 +57,10 @@ def _a_file_instead(table: Path) -> None:
 def test_a_damaged_table_is_one_sentence_with_its_path(tables: Tables, damage: Callable[[Path], None]) -> None:
     first(tables)
     commit_each(claim(tables), at(1, 1))
-    releases.store(tables, {"a.py": b""}, sources={}, views={}, by="test", at=AT)
+    Releases(tables).store({"a.py": b""}, sources={}, views={}, by="test", at=AT)
     reads: dict[str, Callable[[], object]] = {
-        tables.control("publications"): lambda: (latest(tables), history(tables)),
-        tables.control("releases"): lambda: releases.load(tables, 1),
+        tables.control("publications"): lambda: (Publications(tables).latest(), Publications(tables).history()),
+        tables.control("releases"): lambda: Releases(tables).load(1),
         tables.realtime(1, SOURCE): lambda: (spans_of(tables, 1, SOURCE), Follower(tables, 1, SOURCE).poll()),
     }
     for address, read in reads.items():
@@ -107,7 +107,7 @@ def test_a_full_disk_is_one_sentence_and_nothing_is_lost(tables: Tables) -> None
     with _full_disk(), pytest.raises(Unwritable, match=r"cannot write to table .*/realtime/1/numbers.*: .*too large"):
         writer.compact(lambda _, partials: partials[0], live=at(0, 0), at=AT, fanout=2)
     assert "\n" not in str(published.value) + str(committed.value)
-    assert [publication.number for publication in history(tables)] == [1]
+    assert [publication.number for publication in Publications(tables).history()] == [1]
     assert publish_cut(tables, at(1, 1)).number == 2
     commit_each(writer, at(3, 3))
 

@@ -57,7 +57,7 @@ def test_the_documented_requests_are_those_that_are_sent() -> None:
             measured = {
                 "open a table": sent(lambda: delta_tables.open_table(tables, journal.address)),
                 "look at an open table that has not changed": sent(watched.read),
-                "add an entry to a journal": sent(entry),
+                "add an entry to an open journal": sent(entry),
                 "look at an open table that has one more commit": sent(watched.read),
             }
             newest = delta_tables.reopen(handle)

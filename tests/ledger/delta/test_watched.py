@@ -15,7 +15,7 @@ from tandem.ledger.delta.errors import Unreadable, Vanished
 from tandem.ledger.delta.journal import Journal, Snapshot
 from tandem.ledger.delta.watched_table import Watched
 from tandem.ledger.log import gaps
-from tandem.ledger.publish import publications
+from tandem.ledger.publish.publications import Publications
 from tandem.views.source.offset_ranges import Ranges
 from tests.ledger.tiny import AT, SOURCE, at, publish_cut
 
@@ -177,12 +177,12 @@ def test_a_cached_value_of_a_journal_is_computed_only_for_new_rows(tables: Table
 
 
 def test_gaps_and_publications_are_watched(tables: Tables, monkeypatch: pytest.MonkeyPatch) -> None:
-    live, recorded = publications.watched(tables), gaps.watched(tables)
-    assert (live.read(), recorded.read()) == (None, ())
+    live, recorded = Publications(tables), gaps.watched(tables)
+    assert (live.latest(), recorded.read()) == (None, ())
     for n in range(2):
         published = publish_cut(tables, at(0, 0))
         gaps.record(tables, SOURCE, Ranges.of({("T", 0): (2 * n, 2 * n + 1)}), reason="lost", at=AT)
-        assert live.read() == published == publications.latest(tables)
+        assert live.latest() == published == Publications(tables).latest()
         assert recorded.read() == tuple(gaps.gaps(tables))
         assert len(recorded.read()) == n + 1
-        assert quiet(monkeypatch, lambda: (live.read(), recorded.read())) == (live.read(), recorded.read())
+        assert quiet(monkeypatch, lambda: (live.latest(), recorded.read())) == (live.latest(), recorded.read())

@@ -16,17 +16,7 @@ from tandem.ledger.log.counts import Counts
 from tandem.ledger.log.positions import LOG_START, Position
 from tandem.ledger.publish import publications
 from tandem.ledger.publish.batch_parts import BatchView, Part
-from tandem.ledger.publish.publications import (
-    History,
-    NotPublishable,
-    Publication,
-    history,
-    latest,
-    live_at,
-    publish,
-    refuse_stale,
-    retained,
-)
+from tandem.ledger.publish.publications import NotPublishable, Publication, Publications, live_at, refuse_stale, retained
 from tandem.ledger.publish.standing import cut_of
 from tandem.views.source.watermark import Newest
 from tests.ledger.tiny import AT, SOURCE, VIEW, at, claim, commit_each, first, publish_cut
@@ -39,7 +29,7 @@ def batch(fingerprint: str, version: int) -> BatchView:
 
 
 def test_nothing_is_live_before_the_first_publication(tables: Tables) -> None:
-    assert latest(tables) is None
+    assert Publications(tables).latest() is None
     assert cut_of(tables, 1, SOURCE) == LOG_START
 
 
@@ -47,7 +37,7 @@ def test_the_first_publication_is_an_empty_batch_at_the_logs_start(tables: Table
     live = first(tables)
     assert (live.number, live.parent, live.kind, live.cut(SOURCE)) == (1, 0, "initial", LOG_START)
     assert live.views == {"numbers_total": BatchView(VIEW)}
-    assert first(tables) == live == latest(tables)
+    assert first(tables) == live == Publications(tables).latest()
 
 
 def test_two_concurrent_first_publications_are_one(tables: Tables) -> None:
@@ -58,7 +48,7 @@ def test_two_concurrent_first_publications_are_one(tables: Tables) -> None:
     for thread in threads:
         thread.join()
     assert len(made) == 4
-    assert {publication.number for publication in history(tables)} == {1}
+    assert {publication.number for publication in Publications(tables).history()} == {1}
     assert all(publication == made[0] for publication in made)
 
 
@@ -100,8 +90,8 @@ def test_a_publication_reads_back_as_it_was(tables: Tables) -> None:
         repaired={SOURCE: 3},
         gaps=("numbers-gap-1",),
     )
-    assert publish(tables, lambda _: full) == replace(full, number=2, parent=1)
-    assert latest(tables) == replace(full, number=2, parent=1)
+    assert Publications(tables).publish(lambda _: full) == replace(full, number=2, parent=1)
+    assert Publications(tables).latest() == replace(full, number=2, parent=1)
 
 
 def test_on_conflict_a_publication_is_derived_again_from_the_new_parent(tables: Tables) -> None:
@@ -116,10 +106,10 @@ def test_on_conflict_a_publication_is_derived_again_from_the_new_parent(tables: 
             publish_cut(tables, at(1, 1))
         return replace(parent, kind="recompute", cuts={SOURCE: at(2, 2)})
 
-    published = publish(tables, derive)
+    published = Publications(tables).publish(derive)
     assert published is not None
     assert (parents, published.number, published.parent) == ([1, 2], 3, 2)
-    assert [each.number for each in history(tables)] == [1, 2, 3]
+    assert [each.number for each in Publications(tables).history()] == [1, 2, 3]
 
 
 @pytest.mark.parametrize("cut", [at(1, 1), at(2, 1), LOG_START])
@@ -148,7 +138,7 @@ def test_a_cut_that_readers_could_not_tile_from_is_refused(tables: Tables) -> No
     for cut, reason in ((at(2, 2), "straddles"), (at(4, 4), "starts or ends there"), (at(4, 3), "starts or ends there")):
         with pytest.raises(NotPublishable, match=reason):
             publish_cut(tables, cut)
-    assert len(history(tables)) == 1
+    assert len(Publications(tables).history()) == 1
 
 
 def test_a_cut_in_a_release_without_commits_is_refused(tables: Tables) -> None:
@@ -184,13 +174,13 @@ def test_publications_that_were_live_since_a_time_are_retained(tables: Tables) -
 
 
 def test_a_history_reads_what_is_new_and_misses_nothing(tables: Tables) -> None:
-    followed = History(tables)
-    assert followed.read() == []
+    followed = Publications(tables)
+    assert followed.history() == []
     first(tables)
-    assert followed.read() == history(tables)
+    assert followed.history() == Publications(tables).history()
     writer = claim(tables)
     for steps in ((1,), (2,), (3, 4, 5), (6, 7), ()):
         for n in steps:
             commit_each(writer, at(n, n))
             publish_cut(tables, at(n, n))
-        assert followed.read() == history(tables)
+        assert followed.history() == Publications(tables).history()

@@ -15,8 +15,8 @@ from tandem.ledger.log.positions import LOG_START, Position
 from tandem.ledger.publish import promotion, publications, standing
 from tandem.ledger.publish.batch_parts import BatchView, Part
 from tandem.ledger.publish.promotion import NotReady
-from tandem.ledger.publish.publications import NotPublishable, Publication, latest
-from tandem.ledger.publish.standing import Followed, Record, Stage, cut_of, record, state_of
+from tandem.ledger.publish.publications import NotPublishable, Publication, Publications
+from tandem.ledger.publish.standing import Followed, Record, Stage, StandingReleases, cut_of
 from tandem.ledger.realtime.follower import Follower
 from tandem.ledger.realtime.tiling import chain
 from tandem.ledger.realtime_writer import Writer
@@ -27,29 +27,29 @@ DAYS = 7.0
 
 def applied(tables: Tables, release: int, *, stage: Stage = "built", cut: Position | None = None) -> Record:
     """Another release that begins at the live cut."""
-    live = latest(tables)
+    live = Publications(tables).latest()
     assert live is not None
     begin = live.cut(SOURCE) if cut is None else cut
     if begin != LOG_START:
         cuts.begin(tables, release, SOURCE, begin, by="test", at=AT)
-    return record(tables, stage, replace(live, release=release, kind="apply", cuts={SOURCE: begin}, at=AT))
+    return StandingReleases(tables).record(stage, replace(live, release=release, kind="apply", cuts={SOURCE: begin}, at=AT))
 
 
 def promote(tables: Tables, release: int | None = None, *, max_lag: int = 0, when: datetime = AT) -> Publication:
-    return promotion.promote(tables, release, days=DAYS, max_lag=max_lag, by="test", at=when, why="because")
+    return promotion.promote(StandingReleases(tables), release, days=DAYS, max_lag=max_lag, by="test", at=when, why="because")
 
 
 def rollback(tables: Tables, number: int | None = None, *, when: datetime = AT, keep: int = 9) -> Publication:
-    return promotion.rollback(tables, number, days=DAYS, keep=keep, since=when, by="test", at=when)
+    return promotion.rollback(StandingReleases(tables), number, days=DAYS, keep=keep, since=when, by="test", at=when)
 
 
 def followed(tables: Tables, when: datetime = AT) -> list[int]:
-    return [state.release for state in Followed(tables, DAYS).states(when)]
+    return [state.release for state in Followed(StandingReleases(tables), DAYS).states(when)]
 
 
 def answer(tables: Tables) -> tuple[int, Position]:
     """How many numbers the live publication counts, and up to where."""
-    live = latest(tables)
+    live = Publications(tables).latest()
     assert live is not None
     found = chain(Follower(tables, live.release, SOURCE).poll(), live.cut(SOURCE))
     assert not found.problem
@@ -83,7 +83,7 @@ def test_a_promotion_that_is_typed_again_does_not_undo_itself(tables: Tables, wr
     assert promote(tables).release == 3
     with pytest.raises(NotReady, match=r"no release after the live release 3 is ready; .* earlier ones: 1, 2; name one"):
         promote(tables)
-    live = latest(tables)
+    live = Publications(tables).latest()
     assert live is not None
     assert live.release == 3
     assert promote(tables, 2).release == 2
@@ -95,7 +95,7 @@ def test_a_release_begins_at_the_live_cut_and_is_followed_from_there(tables: Tab
     assert followed(tables) == [1, 2]
     other = claim(tables, 2)
     assert (other.end, cut_of(tables, 2, SOURCE)) == (at(5, 5), at(5, 5))
-    assert promotion.ready(tables, days=DAYS, at=AT) == {}
+    assert promotion.ready(StandingReleases(tables), days=DAYS, at=AT) == {}
     with pytest.raises(NotReady, match="release 2 is being built; ready: none"):
         promote(tables, 2)
     with pytest.raises(NotReady, match="no release is ready; `tandem apply`"):
@@ -105,9 +105,9 @@ def test_a_release_begins_at_the_live_cut_and_is_followed_from_there(tables: Tab
 def test_a_promotion_waits_for_the_realtime_views(tables: Tables, writer: Writer) -> None:
     applied(tables, 2)
     other = claim(tables, 2)
-    live = latest(tables)
+    live = Publications(tables).latest()
     assert live is not None
-    assert promotion.lags(tables, promotion.ready(tables, days=DAYS, at=AT)[2], live) == {SOURCE: 8}
+    assert promotion.lags(tables, promotion.ready(StandingReleases(tables), days=DAYS, at=AT)[2], live) == {SOURCE: 8}
     with pytest.raises(NotReady, match="release 2 are 8 offsets of source 'numbers' behind the live ones, more than 7"):
         promote(tables, max_lag=7)
     commit_each(other, at(8, 9))
@@ -126,11 +126,11 @@ def test_a_former_release_comes_back_at_its_current_position(tables: Tables, wri
     promote(tables)
     commit_each(writer, at(12, 11))
     # A recompute moves the cut of the release that stands beside.
-    state = state_of(tables, 1)
+    state = StandingReleases(tables).state_of(1)
     assert state is not None
-    record(tables, "built", replace(state, cuts={SOURCE: at(7, 8)}), after=state)
+    StandingReleases(tables).record("built", replace(state, cuts={SOURCE: at(7, 8)}), after=state)
     with pytest.raises(NotPublishable, match="release 1 has changed its state"):
-        record(tables, "built", replace(state, cuts={SOURCE: at(9, 9)}), after=state)
+        StandingReleases(tables).record("built", replace(state, cuts={SOURCE: at(9, 9)}), after=state)
     back = rollback(tables, 2)
     assert (back.release, back.kind, back.cut(SOURCE), back.parent) == (1, "rollback", at(7, 8), 3)
     assert answer(tables) == (23, at(12, 11))
@@ -148,10 +148,10 @@ def test_a_publication_of_the_same_release_comes_back_as_it_was(tables: Tables, 
         rollback(tables)
     with pytest.raises(NotReady, match="no publication 9 before the live publication 4"):
         rollback(tables, 9)
-    resumed = promotion.resume(tables, by="test", at=AT)
+    resumed = promotion.resume(StandingReleases(tables), by="test", at=AT)
     assert (resumed.kind, resumed.cut(SOURCE)) == ("resume", at(5, 5))
     with pytest.raises(NotReady, match="publishing is not paused"):
-        promotion.resume(tables, by="test", at=AT)
+        promotion.resume(StandingReleases(tables), by="test", at=AT)
     # What follows may take the cut that was gone back from.
     assert publish_cut(tables, at(9, 9)).number == 6
 
@@ -161,17 +161,17 @@ def test_no_rollback_crosses_a_range_without_commits(tables: Tables, writer: Wri
     publish_cut(tables, at(20, 20))
     with pytest.raises(NotPublishable, match=r"cannot move back from .* to .*: the realtime views do not cover the range"):
         rollback(tables)
-    live = latest(tables)
+    live = Publications(tables).latest()
     assert live is not None
     assert live.number == 3
 
 
 def test_no_rollback_goes_to_deleted_batch_views(tables: Tables, writer: Writer) -> None:
-    live = latest(tables)
+    live = Publications(tables).latest()
     assert live is not None
     gone = {"numbers_total": BatchView("f00d", (Part(7, 3, at(5, 5)),))}
-    publications.publish(tables, lambda parent: replace(live, views=gone))
-    publications.publish(tables, lambda parent: live)
+    Publications(tables).publish(lambda parent: replace(live, views=gone))
+    Publications(tables).publish(lambda parent: live)
     with pytest.raises(NotReady, match="the batch views of publication 3 are no longer retained"):
         rollback(tables, 3)
 
@@ -179,7 +179,7 @@ def test_no_rollback_goes_to_deleted_batch_views(tables: Tables, writer: Writer)
 def test_no_rollback_goes_to_a_publication_that_maintenance_may_delete(tables: Tables, writer: Writer) -> None:
     """It looked before the rollback and takes out after it: then the live publication would have lost its tail."""
     publish_cut(tables, at(9, 9))
-    cuts_before = [each.cut(SOURCE) for each in publications.retained(publications.history(tables), keep=1, since=AT)]
+    cuts_before = [each.cut(SOURCE) for each in publications.retained(Publications(tables).history(), keep=1, since=AT)]
     with pytest.raises(NotReady, match="the batch views of publication 2 are no longer retained"):
         rollback(tables, 2, keep=1)
     writer.expire(cuts_before, at=AT)
@@ -193,7 +193,7 @@ def test_a_release_that_begins_while_one_is_chosen_is_not_ready(
     states = Followed.states
 
     def meanwhile(self: Followed, now: datetime) -> list[Publication]:
-        if standing.newest(tables, 2) is None:
+        if StandingReleases(tables).newest(2) is None:
             applied(tables, 2, stage="applied")
         return states(self, now)
 
@@ -209,14 +209,14 @@ def test_a_recompute_that_began_before_a_promotion_comes_too_late(
     """Else upkeep would go by its cut, and take out what the publication needs that is on its way."""
     applied(tables, 2)
     commit_each(claim(tables, 2), at(7, 8), at(9, 9))
-    began = state_of(tables, 2)
+    began = StandingReleases(tables).state_of(2)
     assert began is not None
     tileable, moved = publications._refuse_untileable, []
 
     def meanwhile(tables: Tables, candidate: Publication) -> None:
         tileable(tables, candidate)
         with pytest.raises(NotPublishable, match="release 2 has changed its state"):
-            record(tables, "built", replace(began, cuts={SOURCE: at(7, 8)}), after=began)
+            StandingReleases(tables).record("built", replace(began, cuts={SOURCE: at(7, 8)}), after=began)
         moved.append(cut_of(tables, 2, SOURCE))
 
     monkeypatch.setattr(publications, "_refuse_untileable", meanwhile)
@@ -225,13 +225,13 @@ def test_a_recompute_that_began_before_a_promotion_comes_too_late(
 
 
 def moved(tables: Tables) -> None:
-    state = state_of(tables, 2)
+    state = StandingReleases(tables).state_of(2)
     assert state is not None
-    record(tables, "built", replace(state, kind="recompute", cuts={SOURCE: at(7, 8)}), after=state)
+    StandingReleases(tables).record("built", replace(state, kind="recompute", cuts={SOURCE: at(7, 8)}), after=state)
 
 
 def retired(tables: Tables) -> None:
-    promotion.retire(tables, 2, by="test", at=AT)
+    promotion.retire(StandingReleases(tables), 2, by="test", at=AT)
 
 
 @pytest.mark.parametrize("becomes", [moved, retired])
@@ -245,7 +245,7 @@ def test_maintenance_keeps_states_that_may_go_live(
     tileable = publications._refuse_untileable
 
     def needed() -> list[Position]:
-        states = Followed(tables, DAYS).retained(AT, publications=1, since=AT + timedelta(days=1))
+        states = Followed(StandingReleases(tables), DAYS).retained(AT, publications=1, since=AT + timedelta(days=1))
         return [state.cut(SOURCE) for state in states if state.release == 2]
 
     def meanwhile(tables: Tables, candidate: Publication) -> None:
@@ -276,7 +276,7 @@ def test_a_state_that_did_not_go_live_is_kept_until_the_next_publication(
     retired(tables)
 
     def needed() -> list[tuple[int, Position]]:
-        states = Followed(tables, DAYS).retained(AT, publications=1, since=AT + timedelta(days=1))
+        states = Followed(StandingReleases(tables), DAYS).retained(AT, publications=1, since=AT + timedelta(days=1))
         return [(state.release, state.cut(SOURCE)) for state in states]
 
     assert needed() == [(1, at(5, 5)), (2, at(5, 5))]
@@ -287,19 +287,19 @@ def test_a_state_that_did_not_go_live_is_kept_until_the_next_publication(
 def test_a_retired_release_is_not_followed_and_does_not_come_back(tables: Tables, writer: Writer) -> None:
     applied(tables, 2)
     with pytest.raises(NotReady, match="release 1 is live"):
-        promotion.retire(tables, 1, by="test", at=AT)
+        promotion.retire(StandingReleases(tables), 1, by="test", at=AT)
     with pytest.raises(NotReady, match="release 3 was neither live nor applied"):
-        promotion.retire(tables, 3, by="test", at=AT)
-    promotion.retire(tables, 2, by="test", at=AT, why="worse")
+        promotion.retire(StandingReleases(tables), 3, by="test", at=AT)
+    promotion.retire(StandingReleases(tables), 2, by="test", at=AT, why="worse")
     assert followed(tables) == [1]
     with pytest.raises(NotReady, match=r"release 2 is retired \(worse\); ready: none"):
         promote(tables, 2)
     with pytest.raises(NotReady, match="release 2 is already retired"):
-        promotion.retire(tables, 2, by="test", at=AT)
+        promotion.retire(StandingReleases(tables), 2, by="test", at=AT)
     applied(tables, 3)
     commit_each(claim(tables, 3), at(9, 9))
     promote(tables)
-    promotion.retire(tables, 1, by="test", at=AT)
+    promotion.retire(StandingReleases(tables), 1, by="test", at=AT)
     assert followed(tables) == [3]
     with pytest.raises(NotReady, match="release 1 is no longer kept up"):
         rollback(tables, 2)
@@ -307,7 +307,7 @@ def test_a_retired_release_is_not_followed_and_does_not_come_back(tables: Tables
 
 def test_a_release_that_failed_is_not_followed(tables: Tables, writer: Writer) -> None:
     built = applied(tables, 2)
-    record(tables, "failed", replace(built.state, why="its code raises"))
+    StandingReleases(tables).record("failed", replace(built.state, why="its code raises"))
     assert followed(tables) == [1]
     with pytest.raises(NotReady, match=r"release 2 is failed \(its code raises\)"):
         promote(tables, 2)
@@ -339,7 +339,7 @@ def test_the_days_count_from_when_a_release_was_live_last(published: list[tuple[
 
 def test_standing_states_are_retained(tables: Tables, writer: Writer) -> None:
     def retained(*, publications: int) -> list[tuple[int, Position]]:
-        states = Followed(tables, DAYS).retained(AT, publications=publications, since=AT + timedelta(days=1))
+        states = Followed(StandingReleases(tables), DAYS).retained(AT, publications=publications, since=AT + timedelta(days=1))
         return [(state.release, state.cut(SOURCE)) for state in states]
 
     publish_cut(tables, at(9, 9))
@@ -349,7 +349,7 @@ def test_standing_states_are_retained(tables: Tables, writer: Writer) -> None:
 
 
 def test_a_second_poll_reads_new_records(tables: Tables) -> None:
-    known = Followed(tables, DAYS)
+    known = Followed(StandingReleases(tables), DAYS)
     assert known.states(AT) == []
     first(tables)
     commit_each(claim(tables), at(3, 3))
@@ -357,22 +357,22 @@ def test_a_second_poll_reads_new_records(tables: Tables) -> None:
     for release in range(2, 9):
         steps = dice.sample(("apply", "promote", "publish", "retire"), 4)
         for step in steps:
-            live = latest(tables)
+            live = Publications(tables).latest()
             assert live is not None
             if step == "apply":
                 applied(tables, release)
-            elif step == "promote" and (ready := promotion.ready(tables, days=DAYS, at=AT)):
+            elif step == "promote" and (ready := promotion.ready(StandingReleases(tables), days=DAYS, at=AT)):
                 promote(tables, max(ready), max_lag=99)
             elif step == "publish":
                 publish_cut(tables, live.cut(SOURCE), release=live.release)
-            elif step == "retire" and (ready := promotion.ready(tables, days=DAYS, at=AT)):
-                promotion.retire(tables, min(ready), by="test", at=AT)
-            assert known.states(AT) == Followed(tables, DAYS).states(AT)
+            elif step == "retire" and (ready := promotion.ready(StandingReleases(tables), days=DAYS, at=AT)):
+                promotion.retire(StandingReleases(tables), min(ready), by="test", at=AT)
+            assert known.states(AT) == Followed(StandingReleases(tables), DAYS).states(AT)
 
 
 def test_a_release_that_is_live_is_not_recorded_as_standing(tables: Tables, writer: Writer) -> None:
-    live = latest(tables)
+    live = Publications(tables).latest()
     assert live is not None
     with pytest.raises(NotPublishable, match="release 1 is live now"):
-        record(tables, "retired", live)
-    assert standing.records(tables) == []
+        StandingReleases(tables).record("retired", live)
+    assert StandingReleases(tables).records() == []

@@ -17,10 +17,10 @@ from tandem.ledger import cuts
 from tandem.ledger.delta import delta_tables
 from tandem.ledger.delta.errors import Unreadable
 from tandem.ledger.log.positions import LOG_START, Position
-from tandem.ledger.publish import publications, releases
 from tandem.ledger.publish.batch_parts import Part
 from tandem.ledger.publish.live_states import starting_within
-from tandem.ledger.publish.publications import Publication
+from tandem.ledger.publish.publications import Publication, Publications
+from tandem.ledger.publish.releases import Releases
 from tandem.ledger.realtime import commit_files
 from tandem.ledger.realtime.commits import Commit
 from tandem.ledger.realtime_writer import Writer
@@ -165,7 +165,7 @@ def extend(world: World, start: Position, cut: Position, release: int) -> None:
             watermarks={} if world.watermark is None else {SOURCE: world.watermark},
         )
 
-    assert publications.publish(world.tables, derive)
+    assert Publications(world.tables).publish(derive)
 
 
 def mend(world: World, cut: Position, windows: tuple[datetime, datetime]) -> None:
@@ -185,7 +185,7 @@ def mend(world: World, cut: Position, windows: tuple[datetime, datetime]) -> Non
         }
         return replace(parent, kind="recompute", views=views)
 
-    assert publications.publish(world.tables, derive)
+    assert Publications(world.tables).publish(derive)
 
 
 def write(world: World, name: str, states: pa.Table) -> int:
@@ -198,9 +198,9 @@ def write(world: World, name: str, states: pa.Table) -> int:
 
 def adopt(world: World, cut: Position, release: int) -> None:
     """The same definitions as the next release, all of the log below its cut, and from there on a realtime table of its own."""
-    old = releases.load(world.tables, release - 1)
+    old = Releases(world.tables).load(release - 1)
     files = {**old.files, "tandem.toml": b"# changed" * release}
-    stored = releases.store(world.tables, files, sources=old.sources, views=old.views, by="test", at=NOON)
+    stored = Releases(world.tables).store(files, sources=old.sources, views=old.views, by="test", at=NOON)
     assert stored.number == release
     handle = commit_files.open_or_create(world.tables, release, SOURCE)
     if cut != LOG_START:
@@ -218,7 +218,7 @@ def adopt(world: World, cut: Position, release: int) -> None:
             parent, kind="promote", release=release, cuts={SOURCE: cut}, views=views, rejected=rejected, watermarks=watermarks
         )
 
-    assert publications.publish(world.tables, derive)
+    assert Publications(world.tables).publish(derive)
     world.writer = Writer.claim(world.tables, release, SOURCE, by="test", at=NOON)
 
 
@@ -322,7 +322,7 @@ def test_of_another_release_nothing_is_reused_that_is_not_the_same(world: World,
     batch = world.recompute(position(3))
     connection = Connection(Store(world.tables, 1))
     before = connection.view("per_page").rows()
-    definitions = releases.load(world.tables, 1).files["definitions.py"]
+    definitions = Releases(world.tables).load(1).files["definitions.py"]
     assert SAME in definitions
     files = {"tandem.toml": b"# changed", "definitions.py": definitions.replace(SAME, measures)}
     world.project = load_files(files)
@@ -331,13 +331,13 @@ def test_of_another_release_nothing_is_reused_that_is_not_the_same(world: World,
     world.live = replace(world.live, views=views)
     if views != batch.views:
         assert world.write_version("per_page", world._version, position(3)) == batch.views["per_page"].rows
-    sources = releases.load(world.tables, 1).sources
-    release = releases.store(world.tables, files, sources=sources, views=fingerprints, by="test", at=NOON).number
+    sources = Releases(world.tables).load(1).sources
+    release = Releases(world.tables).store(files, sources=sources, views=fingerprints, by="test", at=NOON).number
     cuts.begin(world.tables, release, SOURCE, position(3), by="test", at=NOON)
     world.writer = Writer.claim(world.tables, release, SOURCE, by="test", at=NOON)
     world.log[0][8] = hit("/", 90)
     world.trigger()
-    assert publications.publish(world.tables, lambda live: live and replace(live, kind="promote", release=release, views=views))
+    assert Publications(world.tables).publish(lambda live: live and replace(live, kind="promote", release=release, views=views))
     connection.refresh()
     check(world, connection, oracles={})
     assert connection.view("per_page").rows() != before

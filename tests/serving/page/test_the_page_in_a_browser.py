@@ -17,7 +17,7 @@ from playwright.sync_api import Browser, Page, Route, expect
 from tandem.infra.process import pulse
 from tandem.infra.process.pulse import Heart
 from tandem.ledger.publish import audits
-from tandem.ledger.publish.publications import history
+from tandem.ledger.publish.publications import Publications
 from tandem.ledger.realtime_writer import Writer
 from tandem.serving.access import tokens
 from tandem.serving.access.rights import VERBS
@@ -565,7 +565,7 @@ def test_a_release_is_promoted_rolled_back_and_retired(open_page: Open, tmp_path
         expect(run).to_contain_text("rollback done")
         page.get_by_role("button", name="Retire release 2").click()
         expect(run).to_contain_text("retired")
-        told = [(one.kind, one.by, one.why) for one in history(world.tables)[2:]]
+        told = [(one.kind, one.by, one.why) for one in Publications(world.tables).history()[2:]]
         assert told == [("promote", "promote (token:desk)", "fewer bots <b>"), ("rollback", "rollback (token:desk)", "")]
         page.get_by_label("gate of promote").fill("nonsense")
         page.get_by_role("button", name="Promote", exact=True).click()

@@ -12,8 +12,10 @@ import pytest
 
 from tandem.cli.__main__ import main
 from tandem.ledger import cuts
-from tandem.ledger.publish import adoption, publications, standing
+from tandem.ledger.publish import adoption
 from tandem.ledger.publish.batch_parts import BatchView, Part
+from tandem.ledger.publish.publications import Publications
+from tandem.ledger.publish.standing import StandingReleases
 from tandem.ledger.realtime_writer import Writer
 from tandem.views.project import project
 from tests.serving.http.served import Served
@@ -88,7 +90,7 @@ def beside(world: World, folder: Path) -> World:
     (folder / "tandem.toml").touch()
     (folder / "definitions.py").write_text(PROJECT)
     (folder / "texts.py").write_text('PREFIX, GAP = "second", 30')
-    live = publications.latest(world.tables)
+    live = Publications(world.tables).latest()
     assert live is not None
     found = copy(world)
     found.project = project.load(folder)
@@ -99,7 +101,7 @@ def beside(world: World, folder: Path) -> World:
     parts = {name: Part(1, found.write_version(name, 1, position(4)), position(4)) for name in views}
     found.live = replace(found.live, views={name: replace(one, parts=(parts[name],)) for name, one in views.items()})
     cuts.begin(world.tables, 2, SOURCE, position(4), by="test", at=NOON)
-    standing.record(world.tables, "built", found.live)
+    StandingReleases(world.tables).record("built", found.live)
     found.writer = Writer.claim(world.tables, 2, SOURCE, by="test", at=NOON)
     found.trigger()
     return found

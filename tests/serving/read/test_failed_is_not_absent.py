@@ -12,7 +12,8 @@ from deltalake import DeltaTable
 
 from tandem.ledger.delta import delta_tables
 from tandem.ledger.delta.addresses import Tables
-from tandem.ledger.publish import publications, releases
+from tandem.ledger.publish.publications import Publications
+from tandem.ledger.publish.releases import Releases
 from tandem.ledger.realtime.commit_files import SCHEMA, to_rows
 from tandem.ledger.realtime.commits import Commit
 from tandem.ledger.realtime_writer import Writer
@@ -172,12 +173,12 @@ def test_a_publication_that_cannot_be_read_fails_until_it_can(world: World) -> N
 def test_a_state_folder_that_was_replaced_fails_instead_of_stepping_back(world: World, tmp_path: Path, *, promoted: bool) -> None:
     """Also by one from before a promotion, whose live release is another one than that of earlier answers."""
     if promoted:
-        old = releases.load(world.tables, 1)
+        old = Releases(world.tables).load(1)
         files = {**old.files, "tandem.toml": b"# changed"}
-        release = releases.store(world.tables, files, sources=old.sources, views=old.views, by="test", at=NOON).number
+        release = Releases(world.tables).store(files, sources=old.sources, views=old.views, by="test", at=NOON).number
         world.writer = Writer.claim(world.tables, release, SOURCE, by="test", at=NOON)
         world.trigger()
-        assert publications.publish(world.tables, lambda live: live and replace(live, kind="promote", release=release))
+        assert Publications(world.tables).publish(lambda live: live and replace(live, kind="promote", release=release))
     reader = Reader(world.tables)
     reader.refresh()
     state = world.state

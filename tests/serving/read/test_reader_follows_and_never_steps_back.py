@@ -9,9 +9,9 @@ from tandem.ledger import cuts
 from tandem.ledger.delta import delta_tables
 from tandem.ledger.delta.watched_table import Watched
 from tandem.ledger.log.positions import LOG_START, Position
-from tandem.ledger.publish import publications, releases
 from tandem.ledger.publish.batch_parts import Part
-from tandem.ledger.publish.publications import Publication
+from tandem.ledger.publish.publications import Publication, Publications
+from tandem.ledger.publish.releases import Releases
 from tandem.ledger.realtime import commit_files
 from tandem.ledger.realtime.commits import Commit
 from tandem.ledger.realtime_writer import Writer
@@ -138,9 +138,9 @@ def test_a_bridge_is_crossed_once_a_batch_view_covers_it(world: World) -> None:
 
 def adopt(world: World, cut: Position) -> int:
     """The same definitions as the next release: batch first, its realtime table from its cut on."""
-    old = releases.load(world.tables, 1)
+    old = Releases(world.tables).load(1)
     files = {**old.files, "tandem.toml": b"# changed"}
-    release = releases.store(world.tables, files, sources=old.sources, views=old.views, by="test", at=NOON).number
+    release = Releases(world.tables).store(files, sources=old.sources, views=old.views, by="test", at=NOON).number
     handle = commit_files.open_or_create(world.tables, release, SOURCE)
     delta_tables.conditional_append(handle, commit_files.to_rows(Commit(LOG_START, cut, 1, "bridge", at=NOON, by="test")))
     parts = {name: Part(7, world.write_version(name, 7, cut), cut) for name in world.project.views}
@@ -150,7 +150,7 @@ def adopt(world: World, cut: Position) -> int:
         views = {name: replace(view, parts=(parts[name],)) for name, view in parent.views.items()}
         return replace(parent, kind="promote", release=release, cuts={SOURCE: cut}, views=views)
 
-    assert publications.publish(world.tables, derive)
+    assert Publications(world.tables).publish(derive)
     return release
 
 

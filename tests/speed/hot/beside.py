@@ -12,7 +12,9 @@ from tandem.infra.settings import Settings, Speed
 from tandem.ledger.hot.chain import HotCommits
 from tandem.ledger.hot.feed import HotFeed
 from tandem.ledger.log.positions import Position
-from tandem.ledger.publish import publications, releases
+from tandem.ledger.publish import publications
+from tandem.ledger.publish.publications import Publications
+from tandem.ledger.publish.releases import Releases
 from tandem.ledger.realtime.commits import Commit
 from tandem.serving.connection import Connection
 from tandem.serving.memory.store import Store
@@ -51,7 +53,7 @@ class Beside:
 
     def start(self) -> None:
         """Another process of hot tails, which begins where commits end."""
-        release = releases.load(self.layer.tables, 1)
+        release = Releases(self.layer.tables).load(1)
         project = load_files(release.files)
         self.feed.disconnect("it has ended")
         self._hot = HotFollower(
@@ -117,15 +119,15 @@ def last(beside: Beside) -> Commit:
 
 def promote(layer: Layer) -> None:
     """Another release of the same definitions is live."""
-    release = releases.load(layer.tables, 1)
+    release = Releases(layer.tables).load(1)
     files = {**release.files, "tandem.toml": b"# changed"}
-    other = releases.store(layer.tables, files, sources=release.sources, views=release.views, by="test", at=layer.now())
+    other = Releases(layer.tables).store(files, sources=release.sources, views=release.views, by="test", at=layer.now())
 
     def promoted(parent: publications.Publication | None) -> publications.Publication:
         assert parent is not None
         return replace(parent, release=other.number, kind="promote")
 
-    publications.publish(layer.tables, promoted)
+    Publications(layer.tables).publish(promoted)
 
 
 def away(text: str) -> Callable[..., None]:

@@ -8,7 +8,7 @@ from datetime import timedelta
 import pytest
 
 from tandem.infra import kafka
-from tandem.ledger.publish import publications
+from tandem.ledger.publish.publications import Publications
 from tandem.ledger.realtime.commits import Commit
 from tandem.speed.hot import follow
 from tandem.speed.hot.follow import Ended, HotFollower, OtherRelease, RecordsLost
@@ -193,7 +193,7 @@ def test_labels_continue_those_of_commits_and_of_the_batch(beside: Beside) -> No
         layer.archive()
         layer.drain()
         layer.recompute()
-        assert publications.watched(layer.tables).read().cuts["sales"] == layer.end
+        assert Publications(layer.tables).latest().cuts["sales"] == layer.end
 
 
 def test_offsets_before_the_first_that_was_read_are_no_holes(layer: Layer) -> None:

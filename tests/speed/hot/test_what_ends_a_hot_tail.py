@@ -16,7 +16,7 @@ from tandem.ledger.delta.addresses import Tables
 from tandem.ledger.hot.messages import HotMessage
 from tandem.ledger.log.counts import Counts
 from tandem.ledger.log.positions import LOG_START, Position
-from tandem.ledger.publish import releases
+from tandem.ledger.publish.releases import Releases
 from tandem.speed.dedup.dedup_window import DedupWindow
 from tandem.speed.hot.__main__ import Reports
 from tandem.speed.hot.comparison import alike, differing
@@ -50,7 +50,7 @@ class Reader:
 def following(world: World, base: Position, *, most: int | None = None) -> tuple[HotFollower, list[HotMessage]]:
     """A hot tail from `base` on, without a broker that answers."""
     sent: list[HotMessage] = []
-    release, source = releases.load(world.tables, 1), world.project.sources[SOURCE]
+    release, source = Releases(world.tables).load(1), world.project.sources[SOURCE]
     settings = Settings(state=str(world.state), serving=Serving(hot_mb=1))
     connection: Any = Connection()
     found = HotFollower(settings, world.tables, connection, release, source, world.project.views, lambda: NOON, sent.append)

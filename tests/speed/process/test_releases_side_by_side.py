@@ -17,8 +17,9 @@ from tandem.infra import kafka
 from tandem.infra.settings import Settings
 from tandem.ledger.delta.addresses import Tables
 from tandem.ledger.log.positions import Position
-from tandem.ledger.publish import promotion, standing
+from tandem.ledger.publish import promotion
 from tandem.ledger.publish.publications import Publication
+from tandem.ledger.publish.standing import StandingReleases
 from tandem.serving.read.outcome import given
 from tandem.serving.read.reader import Reader
 from tandem.views.project.project import Project, load_files
@@ -117,8 +118,8 @@ def test_a_release_goes_live_and_back_while_events_arrive(broker: kafka.Connecti
         def now(release: int | None, number: int | None = None) -> Publication:
             at = datetime.now(UTC)
             if number is not None:
-                return promotion.rollback(tables, number, days=7, keep=2, since=at, by="test", at=at)
-            return promotion.promote(tables, release, days=7, max_lag=10_000, by="test", at=at)
+                return promotion.rollback(StandingReleases(tables), number, days=7, keep=2, since=at, by="test", at=at)
+            return promotion.promote(StandingReleases(tables), release, days=7, max_lag=10_000, by="test", at=at)
 
         def goes_on(releases: list[int]) -> None:
             """Readers and the layer both follow, each when it next looks."""
@@ -129,7 +130,7 @@ def test_a_release_goes_live_and_back_while_events_arrive(broker: kafka.Connecti
         goes_on([1, 2])
         archive.run(run(settings, "archive"), lambda: changed(topic.name))
         moved = recompute.run(run(settings, "recompute"), lambda: changed(topic.name)).publication
-        beside = standing.state_of(tables, 1)
+        beside = StandingReleases(tables).state_of(1)
         assert beside is not None
         assert live.cut("sales") != moved.cut("sales")
         assert live.cut("sales") != beside.cut("sales")
@@ -143,7 +144,7 @@ def test_a_release_goes_live_and_back_while_events_arrive(broker: kafka.Connecti
         wait_until_folded(settings, broker, topic, release=2)
         wait_for(lambda: asking.position == log_end(broker, topic) or bool(asking.wrong))
         asking.end()
-        promotion.retire(tables, 1, by="test", at=datetime.now(UTC))
+        promotion.retire(StandingReleases(tables), 1, by="test", at=datetime.now(UTC))
         reached = folded(settings, 1)
         send(10)
         wait_until_folded(settings, broker, topic, release=2)
@@ -162,6 +163,6 @@ def test_a_release_that_cannot_be_followed_ends_alone(broker: kafka.Connection, 
         assert any("release 2, which is kept beside the live one, is no longer kept up to date" in said for said in layer.said)
         produce(broker, topic, some(range(20, 30)))
         wait_until_folded(settings, broker, topic)
-    record = standing.newest(tables, 2)
+    record = StandingReleases(tables).newest(2)
     assert record is not None
     assert record.stage == "failed"

@@ -21,9 +21,11 @@ from tandem.ledger import cuts
 from tandem.ledger.delta.addresses import Tables
 from tandem.ledger.log.fetch_checks import LogChanged
 from tandem.ledger.log.positions import LOG_START, Position
-from tandem.ledger.publish import first_publication, promotion, publications, releases
+from tandem.ledger.publish import first_publication, promotion
 from tandem.ledger.publish.batch_parts import BatchView
-from tandem.ledger.publish.publications import Publication
+from tandem.ledger.publish.publications import Publication, Publications
+from tandem.ledger.publish.releases import Releases
+from tandem.ledger.publish.standing import StandingReleases
 from tandem.ledger.realtime.commits import Commit
 from tandem.ledger.realtime.tiling import chain
 from tandem.ledger.realtime_writer import Fenced
@@ -230,7 +232,7 @@ def test_duplicates_are_dropped_in_any_partition_and_micro_batch(
         project = load_files(files | {"definitions.py": files["definitions.py"].replace(b'"most": maximum', b'"top": maximum')})
         archiving.run(run("archive"), lambda: project)
         applying.run(run("apply"), lambda: project, Terms(max_lag=0))
-        promotion.promote(Tables.of(settings), None, days=7, max_lag=0, by="test", at=datetime.now(UTC))
+        promotion.promote(StandingReleases(Tables.of(settings)), None, days=7, max_lag=0, by="test", at=datetime.now(UTC))
         send([6, 3], release=2)
         assert layer.said == ["release 2 is live; continuing with its definitions"]
         assert answered(settings) == per_minute(range(20))
@@ -397,8 +399,7 @@ def test_without_a_broker_there_is_one_sentence(spark: SparkSession, tmp_path: P
 def publish(tables: Tables, files: dict[str, bytes]) -> None:
     """Publish the files as a release of their own, cut at the log's start."""
     project, now = load_files(files), datetime.now(UTC)
-    release = releases.store(
-        tables,
+    release = Releases(tables).store(
         files,
         sources={name: decoder_fingerprint(source) for name, source in project.sources.items()},
         views={name: fingerprint(view) for name, view in project.views.items()},
@@ -407,7 +408,7 @@ def publish(tables: Tables, files: dict[str, bytes]) -> None:
     )
     views = {name: BatchView(value) for name, value in release.views.items()}
     candidate = Publication(0, 0, now, "test", "promote", release.number, {"sales": LOG_START}, views)
-    publications.publish(tables, lambda _: candidate)
+    Publications(tables).publish(lambda _: candidate)
 
 
 def _length(commit: Commit) -> int:

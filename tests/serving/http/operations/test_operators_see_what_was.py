@@ -13,8 +13,9 @@ import pytest
 from tandem.cli.__main__ import main
 from tandem.infra.settings import Kafka, Settings
 from tandem.ledger.log.positions import LOG_START
-from tandem.ledger.publish import audits, publications
+from tandem.ledger.publish import audits
 from tandem.ledger.publish.audits import Audit, Figures
+from tandem.ledger.publish.publications import Publications
 from tandem.serving.http.operations.pipeline import Pipeline
 from tandem.serving.status.ttl_cache import TtlCache
 from tests.serving.http.served import Served
@@ -27,8 +28,8 @@ AUDIT = Audit(NOON, 1, 1, 1, "per_page", "n", LOG_START, position(20), None, FIG
 @pytest.fixture(scope="module")
 def served(tmp_path_factory: pytest.TempPathFactory) -> Served:
     world = one_ready(tmp_path_factory.mktemp("world"))
-    publications.publish(
-        world.tables, lambda live: live and replace(live, release=2, kind="promote", by="test", why="fewer bots")
+    Publications(world.tables).publish(
+        lambda live: live and replace(live, release=2, kind="promote", by="test", why="fewer bots")
     )
     audits.record(world.tables, [AUDIT, replace(AUDIT, view="ever"), replace(AUDIT, view="gone", measure="", figures=None)])
     audits.record(world.tables, [replace(AUDIT, version=2)])

@@ -11,7 +11,7 @@ import httpx
 import pytest
 import structlog
 
-from tandem.ledger.publish import publications
+from tandem.ledger.publish.publications import Publications
 from tandem.ledger.realtime_writer import Writer
 from tandem.serving.access.rights import VERBS, Principal, Rights
 from tandem.serving.http.operations.command import MOST_BYTES, Tandem
@@ -91,7 +91,7 @@ async def test_promotions_and_rollbacks_name_the_token(served: Served) -> None:
         assert (await done(client, "retire", release=2))["document"] == {"release": 2, "stage": "retired"}
         run = await done(client, "retire", release=2)
         assert (run["state"], run["document"]["error"]) == ("failed", "release 2 is already retired")
-    told = [(one.kind, one.by, one.why) for one in publications.history(world.tables)[2:]]
+    told = [(one.kind, one.by, one.why) for one in Publications(world.tables).history()[2:]]
     assert told == [
         ("promote", "promote (token:desk)", "--debug; $(touch x) --json"),
         ("rollback", "rollback (token:desk)", "wrong"),

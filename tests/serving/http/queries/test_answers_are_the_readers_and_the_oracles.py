@@ -13,7 +13,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tandem.ledger.log.positions import LOG_START, Position
-from tandem.ledger.publish import publications
+from tandem.ledger.publish.publications import Publications
 from tandem.ledger.realtime_writer import Writer
 from tandem.serving.http.protocol.media_types import ARROW, CSV, JSON, NDJSON
 from tandem.serving.read.outcome import Value
@@ -183,7 +183,7 @@ def test_answers_by_http_equal_the_readers_while_commits_land_and_releases_chang
 
     with served.asker() as asker:
         for _ in stages():
-            live = publications.latest(world.tables)
+            live = Publications(world.tables).latest()
             # A position says nothing of the publication, which moves the cut: its answers are there with the next look.
             while live and asker.get("/views/ever/rows").json()["provenance"]["publication"] != live.number:
                 pass
