@@ -8,6 +8,6 @@
     answers/cache.py                   return the cached answer, or compute it: serving/view_at.py, then memory, else serving/read
     queries/respond.py                 render a page of the answer with its provenance and entity tag
 
-One row of a view in memory takes a shorter path: the connection (connections/at_once.py) asks requests/direct.py, which applies
-rights and limits and calls queries/fast_path.py, without a task, the framework or a turn in a lane.
+One row of a view in memory takes a shorter path: requests/middleware.py asks requests/direct.py, which applies rights and limits
+and calls queries/fast_path.py, without the framework or a turn in a lane.
 """

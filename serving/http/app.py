@@ -79,8 +79,7 @@ def application(server: Server) -> Api:
     app.add_middleware(Pieces)  # the innermost, so that GZipMiddleware gets pieces
     app.add_middleware(GZipMiddleware, minimum_size=COMPRESSED, compresslevel=LEVEL)
     (of_row,) = (route for route in gated(app) if route.endpoint is rows_of_views.row)
-    app.state.direct = Direct(server, of_row, fast_path.row)
-    app.wire = Wire(app.framework, server, app.state.direct)
+    app.wire = Wire(app.framework, server, Direct(server, of_row, fast_path.row))
     return app
 
 

@@ -1,6 +1,5 @@
 """A server on a socket: where it may listen, and how it starts and stops."""
 
-import asyncio
 import resource
 import socket
 import ssl
@@ -10,7 +9,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final, Literal, cast
+from typing import TYPE_CHECKING, Any, Final, cast
 
 import uvicorn
 from fastapi import FastAPI
@@ -23,7 +22,6 @@ from tandem.serving.http.connections.open_connections import SPARE, Door
 from tandem.views.errors import TandemError
 
 if TYPE_CHECKING:
-    from tandem.serving.http.requests.direct import Direct
     from tandem.serving.http.requests.server import Server
 
 _GRACE_S: Final = 10
@@ -85,14 +83,15 @@ def address_of(bound: socket.socket, *, tls: Tls | None) -> str:
     return f"{'http' if tls is None else 'https'}://{f'[{host}]' if ':' in host else host}:{port}"
 
 
-def configured(app: ASGIApp, *, lifespan: Literal["on", "off"] = "on", **further: Any) -> uvicorn.Config:
+def configured(app: ASGIApp, **further: Any) -> uvicorn.Config:
     """Uvicorn's settings for an application: it neither logs nor adds headers, and believes no proxy; `further` are others."""
     return uvicorn.Config(
         app,
         loop="uvloop",
         ws="none",
-        lifespan=lifespan,
+        lifespan="on",
         log_config=None,
+        log_level="critical",  # the application reports its own errors
         access_log=False,
         server_header=False,
         proxy_headers=False,
@@ -118,7 +117,6 @@ def serve(
     door = Door(server.settings, _fitting(server.settings.connections), server.metrics, server.access, clock)
     config = configured(
         app,
-        http=Bounded,
         timeout_keep_alive=server.settings.keep_alive_s,
         timeout_graceful_shutdown=_GRACE_S,
         ssl_certfile=None if tls is None else tls.certificate,
@@ -128,7 +126,7 @@ def serve(
         config.load()
     except OSError as error:
         raise _unusable(error) from error
-    listener = _Server(config, ready, door, app)
+    listener = _Server(config, ready, door)
     failed: list[BaseException] = []
 
     def run() -> None:
@@ -164,9 +162,9 @@ def _fitting(connections: int) -> int:
 class _Server(uvicorn.Server):
     """Reports when it has started, and ends connections that are too slow."""
 
-    def __init__(self, config: uvicorn.Config, ready: Callable[[], None], door: Door, app: FastAPI) -> None:
+    def __init__(self, config: uvicorn.Config, ready: Callable[[], None], door: Door) -> None:
         super().__init__(config)
-        self._ready, self._door, self._app = ready, door, app
+        self._ready, self._door = ready, door
 
     async def on_tick(self, counter: int) -> bool:
         if counter % _SWEEP_TICKS == 0:
@@ -175,10 +173,8 @@ class _Server(uvicorn.Server):
 
     async def startup(self, sockets: list[socket.socket] | None = None) -> None:
         await super().startup([])
-        loop, config = asyncio.get_running_loop(), self.config
-        given = config, self.server_state, self.lifespan.state, loop
-        made = partial(Bounded, *given, door=self._door, at_once=cast("Direct", self._app.state.direct).at_once)
-        self._accepting = [Accepting(bound, made, config.ssl) for bound in sockets or ()]
+        made = partial(Bounded, self.config, self.server_state, self.lifespan.state, door=self._door)
+        self._accepting = [Accepting(bound, made, self.config.ssl) for bound in sockets or ()]
         for one in self._accepting:
             one.start()
         self._ready()

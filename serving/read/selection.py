@@ -281,6 +281,8 @@ def _parse(view: View, name: str, text: str, kind: pa.DataType) -> pa.Scalar:
             return python_values.scalar(date.fromisoformat(text), kind)
         if pa.types.is_binary(kind):
             return python_values.scalar(b64decode(text, validate=True), kind)
+        if pa.types.is_boolean(kind) and text.lower() not in ("true", "false"):  # Arrow reads 1 as true
+            raise _misfit(view, name, repr(text), kind)
         if pa.types.is_integer(kind) and not text.removeprefix("-").isdecimal():  # Arrow reads 0x10 as 16
             raise _misfit(view, name, repr(text), kind)
         if pa.types.is_decimal(kind):

@@ -1,6 +1,7 @@
 """An answer plus its changes equals every later answer: no change is lost, and no known row is repeated."""
 
 import threading
+from dataclasses import replace
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
@@ -9,7 +10,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tandem.serving.changes import Changes, Token, TokenGone
+from tandem.serving.changes import Changes, Token, TokenGone, token_of, watch
 from tandem.serving.connection import Connection
 from tandem.serving.memory.differences import identity
 from tandem.serving.memory.layout import Layout
@@ -163,3 +164,25 @@ def test_a_view_that_fits_again_has_changes_again(tmp_path: Path) -> None:
     connection.refresh()
     assert connection.view("per_page").now().memory is not None
     assert store.outgrown == frozenset()
+
+
+def test_a_token_kept_before_a_promote_to_another_meaning_has_expired(tmp_path: Path) -> None:
+    """What a server has sent stays for a while, also of a view that means something else by now."""
+    world = World(tmp_path)
+    world.append(0, hit("/", 1))
+    world.trigger()
+    store = Store(world.tables, 1)
+    pinned = store.pinned()
+    memory = store.in_memory(pinned, pinned.view("per_page"))
+    assert memory is not None
+    held = memory.answers.held
+    other = replace(held, batch=replace(held.batch, fingerprint="of other definitions"))
+    for known in (held, other):  # as it was sent, before the promote
+        token = Token.parse(str(token_of(known)))
+        token = replace(token, version=token.version + 1)  # not the newest one
+        store.recent.put(str(token), known)
+        if known is held:
+            assert watch(store, pinned, "per_page", token)._before is held
+        else:
+            with pytest.raises(TokenGone):
+                watch(store, pinned, "per_page", token)

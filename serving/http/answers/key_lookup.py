@@ -87,6 +87,8 @@ def _value(view: View, number: int, name: str, value: Scalar, arrow: pa.DataType
     """The value of a key as Arrow returns it in Python. Raises BadSelection."""
     if value is None or fits(value, arrow):
         return value
+    if isinstance(value, bool):  # whose text is also one of a key of text
+        raise BadSelection(f"key {number}: invalid value {_text(value)} of key {name!r}; it has no boolean values")
     try:
         return parse_keys(view, [f"{name}={_text(value)}"])[name].as_py()
     except BadSelection as error:

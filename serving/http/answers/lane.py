@@ -93,11 +93,6 @@ class Lane:
             raise ReadFailed(self.newest.reason)
         return self.newest
 
-    @property
-    def idle(self) -> bool:
-        """Whether no poll and no question has its turn, so that `settled` would not wait."""
-        return all(over.is_set() for over in self._turns)
-
     async def settled(self) -> None:
         """Wait until all running polls and questions have had their turns.
 

@@ -7,7 +7,6 @@ from typing import Final, Protocol
 from tandem.infra.logs.telling import Lines
 from tandem.infra.settings import Serving
 from tandem.serving.http.connections.admission import Admission
-from tandem.serving.http.connections.pace import Pace
 from tandem.serving.http.connections.request_turns import Starts
 from tandem.serving.http.metrics import Metrics
 
@@ -51,7 +50,6 @@ class Door:
     metrics: Metrics
     access: Lines
     clock: Callable[[], float]
-    pace: Pace = field(init=False)
     starts: Starts = field(default_factory=lambda: Starts(STARTS), init=False, repr=False)
     _kept: Admission[Connection] = field(init=False, repr=False)
     _spare: Admission[Connection] = field(init=False, repr=False)
@@ -59,7 +57,6 @@ class Door:
 
     def __post_init__(self) -> None:
         settings = self.settings
-        self.pace = Pace(settings.least_bytes_s, settings.grace_s)
         self._kept = Admission(self.most, settings.connections_per_address, _answers)
         self._spare = Admission(SPARE, SPARE, _answers, replace=True)
 
@@ -75,6 +72,10 @@ class Door:
                 return places is self._kept
         connection.end("crowded")
         return False
+
+    def pace(self, began: float, done: int) -> float:
+        """The time at which a transfer that began then, and has moved `done` bytes, is too slow."""
+        return began + self.settings.grace_s + done / self.settings.least_bytes_s
 
     def used(self, connection: Connection) -> None:
         """A request begins."""

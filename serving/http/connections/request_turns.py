@@ -2,7 +2,6 @@
 
 import asyncio
 from collections import deque
-from collections.abc import Callable
 from dataclasses import dataclass, field
 
 
@@ -14,28 +13,33 @@ class Starts:
     """
 
     each_turn: int
-    _waiting: dict[str, deque[Callable[[], None]]] = field(default_factory=dict, init=False, repr=False)  # in the order of turns
+    _waiting: "dict[str, deque[asyncio.Future[None]]]" = field(
+        default_factory=dict, init=False, repr=False
+    )  # in the order of turns
     _begun: int = field(default=0, init=False, repr=False)
 
-    def begin(self, address: str, start: Callable[[], None]) -> None:
-        """Call `start` in this turn of the loop, or in a later one."""
+    async def turn(self, address: str) -> None:
+        """Return in this turn of the loop, or in a later one."""
+        loop = asyncio.get_running_loop()
         if not self._begun:
-            asyncio.get_running_loop().call_soon(self._turn)
+            loop.call_soon(self._turn)
         if self._begun < self.each_turn and not self._waiting:
             self._begun += 1
-            start()
-        else:
-            self._waiting.setdefault(address, deque()).append(start)
+            return
+        waits = loop.create_future()
+        self._waiting.setdefault(address, deque()).append(waits)
+        await waits
 
     def _turn(self) -> None:
         self._begun = 0
         if self._waiting:
             asyncio.get_running_loop().call_soon(self._turn)
         while self._waiting and self._begun < self.each_turn:
-            self._begun += 1
             address = next(iter(self._waiting))
-            starts = self._waiting.pop(address)
-            start = starts.popleft()
-            if starts:
-                self._waiting[address] = starts  # behind all others
-            start()
+            waits = self._waiting.pop(address)
+            first = waits.popleft()
+            if waits:
+                self._waiting[address] = waits  # behind all others
+            if not first.done():  # nobody waits for a request that was cancelled
+                self._begun += 1
+                first.set_result(None)

@@ -1,6 +1,6 @@
-"""Look-ups of a row that are answered without the framework, and by a connection without a task of the event loop.
+"""Look-ups of a row that are answered without the framework.
 
-The framework's router, parameters and middleware, and a task, take several times as long as to find a row in memory. A look-up
+The framework's router, parameters and middleware take several times as long as to find a row in memory. A look-up
 passes the same rights and limits and leaves the same lines in the logs. Whatever else a request is, such as refused, failing, or
 a question that memory does not answer, it goes on to the framework as if nobody had looked at it.
 """
@@ -16,7 +16,6 @@ from urllib.parse import parse_qsl
 from starlette.types import Scope
 
 from tandem.serving.access.rights import Principal
-from tandem.serving.http.connections.at_once import Answer
 from tandem.serving.http.protocol.media_types import JSON
 from tandem.serving.http.protocol.problem import Problem
 from tandem.serving.http.requests import audit_log
@@ -34,11 +33,17 @@ LEVEL: Final = 3
 """How hard it is compressed: answers are compressed while the client waits."""
 
 _VALUE: Final = "{view}"
-_LEFT: Final = "left to the framework"
-"""In a request's state, once it is known that the framework answers it: nobody looks at it a second time."""
 _ANY: Final = frozenset({None, b"*/*", JSON.encode()})
 _WITH_BODY: Final = (b"content-length", b"transfer-encoding")
 _VARY: Final = b"Accept, Authorization"
+
+
+class Answer(NamedTuple):
+    """A whole response, whose headers have lower-case names and include the body's length."""
+
+    status: int
+    headers: list[tuple[bytes, bytes]]
+    body: bytes
 
 
 class LookUp(NamedTuple):
@@ -72,18 +77,6 @@ class Direct:
         before, _, after = self.route.path_format.partition(_VALUE)
         return before, after
 
-    def at_once(self, scope: Scope) -> Answer | None:
-        """The same as `answer`; None also while a poll or a question is at work, which the request should wait for."""
-        if not self.server.lane.idle:
-            return None
-        try:
-            found = self.answer(scope, self.server.clock())
-        except Exception:  # noqa: BLE001 - a task meets the same defect, and reports it
-            return None
-        if found is None:
-            scope.setdefault("state", {})[_LEFT] = True
-        return found
-
     async def settled(self, scope: Scope) -> None:
         """Wait as the gate does, if the request may be a look-up."""
         if self._view(scope) is not None:
@@ -101,12 +94,7 @@ class Direct:
         """The view in the path of a look-up."""
         path: str = scope["path"]
         before, after = self._around
-        if (
-            scope.get("state", {}).get(_LEFT)
-            or scope["method"] != "GET"
-            or not path.startswith(before)
-            or not path.endswith(after)
-        ):
+        if scope["method"] != "GET" or not path.startswith(before) or not path.endswith(after):
             return None
         view = path[len(before) : -len(after)]
         return None if not view or "/" in view or scope.get("root_path") else view

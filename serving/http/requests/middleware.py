@@ -1,19 +1,22 @@
 """The outermost layer of the server: bounds of requests, headers of responses, access log and metrics."""
 
-from contextlib import ExitStack
+import asyncio
+from contextlib import ExitStack, suppress
 from typing import Final
 
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from tandem.serving.http.connections.bounded_protocol import connection_of
+from tandem.serving.http.connections.bounded_protocol import HOLD_S, LINGER_S, connection_of
 from tandem.serving.http.protocol.problem import Problem, defect, response
 from tandem.serving.http.requests.direct import Direct
 from tandem.serving.http.requests.proper import improper
 from tandem.serving.http.requests.records import PARTS, record
-from tandem.serving.http.requests.server import Server
+from tandem.serving.http.requests.server import LARGE, Server
 
 _NO_SNIFF: Final = (b"x-content-type-options", b"nosniff")
 _CACHING: Final = (b"cache-control", b"private, no-cache")
+_CLOSE: Final = (b"connection", b"close")
+_HEALTH: Final = frozenset({"/healthz", "/readyz"})
 
 
 class Wire:
@@ -28,42 +31,55 @@ class Wire:
             await self._app(scope, receive, send)
             return
         began, app = self._server.clock(), self._app
+        if (connection := connection_of(scope)) is not None:
+            await connection.turn()
+            if _crowded(scope):
+                await asyncio.sleep(HOLD_S)  # a client that is refused at once comes back at once
         await self._direct.settled(scope)
         try:
-            found = self._direct.answer(scope, began)
+            found = None if _crowded(scope) else self._direct.answer(scope, began)
         except Exception as error:  # noqa: BLE001 - the framework, too, answers a defect and raises it afterwards
             found, app = None, _failed(error)
         if found is None:
             await self._through(app, began, scope, receive, send)
             return
+        if connection is not None:
+            connection.sent += len(found.body)
         await send({"type": "http.response.start", "status": found.status, "headers": found.headers})
         await send({"type": "http.response.body", "body": found.body})
 
     async def _through(self, app: ASGIApp, began: float, scope: Scope, receive: Receive, send: Send) -> None:
         server, most = self._server, self._server.settings.body_kb << 10
-        status, size, connection = 500, 0, connection_of(scope)
+        status, size, connection, early = 500, 0, connection_of(scope), False
 
         async def sent(message: Message) -> None:
-            nonlocal status, size
+            nonlocal status, size, early
             if message["type"] == "http.response.start":
                 status = message["status"]
                 added = [_NO_SNIFF, (PARTS, server.parts.header.encode("latin-1"))]
                 if all(name.lower() != _CACHING[0] for name, _ in message["headers"]):
                     added.append(_CACHING)
+                early = connection is not None and connection.unfinished
+                if early or (connection is not None and connection.refusal is not None):
+                    added.append(_CLOSE)
                 message["headers"] = [*message["headers"], *added]
-                if connection is not None:
-                    connection.answers(scope)
             elif message["type"] == "http.response.body":
                 size += len(message.get("body", b""))
+                if connection is not None:
+                    connection.sent += len(message.get("body", b""))
+                if not message.get("more_body", False) and (early or size > LARGE):
+                    # What the request holds is given back once the client has read all but what lies in buffers.
+                    await send({**message, "more_body": True})
+                    if early:
+                        await _rest(receive)
+                    message = {"type": "http.response.body"}
             await send(message)
-            if connection is not None:
-                await connection.read()  # what the request holds is given back after that
 
         server.metrics.began()
         held = ExitStack()
         scope.setdefault("state", {})["held"] = held
         try:
-            refused = improper(scope, most)
+            refused = _crowded(scope) or improper(scope, most)
             if refused is not None:
                 await response(refused.status_code, refused.detail)(scope, receive, sent)
             else:
@@ -76,6 +92,21 @@ class Wire:
             route, state = getattr(scope.get("route"), "path", "none"), scope["state"]
             who = None if (principal := state.get("principal")) is None else str(principal)
             record(server, scope, who, route, state.get("inquiry"), status=status, size=size, began=began)
+
+
+def _crowded(scope: Scope) -> Problem | None:
+    """Why a request is refused whose connection is beyond the bounds."""
+    connection = connection_of(scope)
+    refusal = None if connection is None or scope["path"] in _HEALTH else connection.refusal
+    return None if refusal is None else Problem(503, refusal)
+
+
+async def _rest(receive: Receive) -> None:
+    """Drop what is left of a body, for a while: a client that still sends it may lose the answer to a closed connection."""
+    with suppress(TimeoutError):
+        async with asyncio.timeout(LINGER_S):
+            while (await receive()).get("more_body", False):
+                pass
 
 
 def _failed(error: Exception) -> ASGIApp:

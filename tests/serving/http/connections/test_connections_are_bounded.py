@@ -1,4 +1,4 @@
-"""Which connections are kept, how slow they may be, in which order requests begin: the rules alone, then on a socket."""
+"""Which connections are kept, and how slow they may be: the rules alone, then on a socket."""
 
 import asyncio
 import socket
@@ -7,12 +7,15 @@ from collections import Counter
 
 import httpx
 import pytest
+import structlog
 from hypothesis import given
 from hypothesis import strategies as st
 
+from tandem.infra.settings import Serving
 from tandem.serving.http.connections.admission import Admission
-from tandem.serving.http.connections.pace import Pace
+from tandem.serving.http.connections.open_connections import Door
 from tandem.serving.http.connections.request_turns import Starts
+from tandem.serving.http.metrics import Metrics
 from tests.serving.http.served import Served, serving
 from tests.serving.world import World, forty_hits
 
@@ -62,14 +65,15 @@ def test_an_address_that_may_replace_loses_its_own_oldest_connection() -> None:
 def test_a_transfer_at_the_rate_is_never_too_slow_and_a_stopped_one_is(
     rate: int, grace: int, steps: list[tuple[int, int]]
 ) -> None:
-    pace, now, done = Pace(rate, grace), 0, 0
+    door = Door(Serving(least_bytes_s=rate, grace_s=grace), 1, Metrics(), structlog.get_logger(), lambda: 0.0)
+    now = done = 0
     for seconds, size in steps:
         now, done = now + seconds, done + size
-        slow = now >= pace.until(0, done)
+        slow = now >= door.pace(0, done)
         assert slow == (now >= grace + done / rate)
         if done >= rate * now and grace:
             assert not slow
-    assert now + grace + done / rate + 1 >= pace.until(0, done)
+    assert now + grace + done / rate + 1 >= door.pace(0, done)
 
 
 @given(st.lists(st.sampled_from("bcd"), min_size=1, max_size=100), st.integers(1, 8))
@@ -78,23 +82,39 @@ def test_a_request_waits_for_at_most_one_of_each_other_address(flood: list[str],
 
     async def begun() -> list[int]:
         starts, turns = Starts(each_turn), []
-        for address in flood:
-            starts.begin(address, lambda address=address: order.append(address))
-        at_once = len(order)
-        starts.begin("a", lambda: order.append("a"))
-        while len(order) < len(flood) + 1:
-            before = len(order)
-            await asyncio.sleep(0)
-            turns.append(len(order) - before)
-        return [at_once, *turns]
+
+        async def start(address: str) -> None:
+            await starts.turn(address)
+            order.append(address)
+
+        async with asyncio.TaskGroup() as group:
+            for address in [*flood, "a"]:
+                group.create_task(start(address))
+            while len(order) < len(flood) + 1:
+                before = len(order)
+                await asyncio.sleep(0)
+                turns.append(len(order) - before)
+        return turns
 
     turns = asyncio.run(begun())
+    first = next(count for count in turns if count)
     assert max(turns) <= each_turn
     assert sorted(order) == sorted([*flood, "a"])
-    behind = Counter(order[min(len(flood), turns[0]) : order.index("a")])
+    behind = Counter(order[min(len(flood), first) : order.index("a")])
     assert all(count <= 1 for count in behind.values())
-    for address in "bcd":
-        assert order.count(address) == flood.count(address)
+
+
+def test_a_request_that_is_cancelled_takes_no_turn() -> None:
+    async def begun() -> list[bool]:
+        starts = Starts(1)
+        tasks = [asyncio.create_task(starts.turn("a")) for _ in range(4)]
+        while starts._waiting.get("a") is None:  # noqa: ASYNC110 - it waits for turns of the loop
+            await asyncio.sleep(0)
+        tasks[1].cancel()
+        await asyncio.wait(tasks, timeout=60)
+        return [task.cancelled() for task in tasks]
+
+    assert asyncio.run(begun()) == [False, True, False, False]
 
 
 @pytest.fixture(scope="module")
