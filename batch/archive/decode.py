@@ -68,7 +68,7 @@ class Decoded:
 
 
 def decode(session: SparkSession, work: Decoding, slices: Sequence[Slice]) -> Decoded:
-    """Decode the slices of the archive, one task each. Raises jobs.TaskFailed."""
+    """Decode the slices of the archive, one task each. Raises spark_jobs.TaskFailed."""
     return total(spark_jobs.each(session, partial(_decode_slice, work), slices))
 
 

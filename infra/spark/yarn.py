@@ -10,7 +10,7 @@ from tandem.views.counted import counted
 def room(jvm: Any, new_array: Any) -> str:
     """How many nodes YARN has, and how much memory is free on them; by default YARN does not count cores.
 
-    Raises Py4JError if it does not answer.
+    Raises py4j.protocol.Py4JError if it does not answer.
     """
     state = jvm.org.apache.hadoop.yarn.api.records.NodeState
     running = new_array(state, 1)
