@@ -24,7 +24,11 @@ from tandem.cli.command.error_sentence import foreseen, worded
 from tandem.cli.command.text_tables import console
 from tandem.cli.registry import COMMANDS, OF_CHECKOUT, USAGE
 from tandem.infra.folders import CHECKOUT, ROOT
-from tandem.views.errors import nearest_first
+from tandem.views.errors import TandemError, nearest_first
+
+USAGE_INVALID: Final = "usage-invalid"
+INTERNAL_ERROR: Final = "internal-error"
+"""Codes without a TandemError: of a command line that cannot be parsed, and of a defect."""
 
 _ITEMS: Final = ("* ", "1. ")
 _HELP_COLUMNS: Final = 76
@@ -51,18 +55,18 @@ def run(arguments: list[str]) -> int:
     name, *rest = arguments
     if name in OF_CHECKOUT and not CHECKOUT:
         sentence = f"`tandem {name}` needs a checkout of Tandem's repository; this copy is installed in {ROOT}"
-        return _fail(sentence, exit_codes.USAGE, as_json=as_json)
+        return _fail(sentence, exit_codes.USAGE, USAGE_INVALID, as_json=as_json)
     if name not in COMMANDS:
         likely = " or ".join(f"'{command}'" for command in nearest_first(name, COMMANDS)[:2])
-        return _fail(f"no command '{name}'; did you mean {likely}?", exit_codes.USAGE, as_json=as_json, before=USAGE)
+        sentence = f"no command '{name}'; did you mean {likely}?"
+        return _fail(sentence, exit_codes.USAGE, USAGE_INVALID, as_json=as_json, before=USAGE)
     try:
         app = application(name, environ=dict(os.environ), cwd=Path.cwd())
         return _print(name, app(rest, prog_name=f"tandem {name}", standalone_mode=False), as_json=as_json)
     except typer.TyperException as error:
         context = getattr(error, "ctx", None)
-        return _fail(
-            error.format_message(), error.exit_code, as_json=as_json, before=f"{context.get_usage()}\n" if context else ""
-        )
+        usage = f"{context.get_usage()}\n" if context else ""
+        return _fail(error.format_message(), error.exit_code, USAGE_INVALID, as_json=as_json, before=usage)
     except (typer.Abort, KeyboardInterrupt):
         return exit_codes.INTERRUPTED
     except BrokenPipeError:
@@ -71,12 +75,15 @@ def run(arguments: list[str]) -> int:
             os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return exit_codes.FAILED
     except Told as error:
-        return _fail(str(error), exit_codes.FAILED, as_json=as_json, said=True)
+        cause = error.__cause__
+        code = _code(foreseen(cause) if isinstance(cause, Exception) else error)
+        return _fail(str(error), exit_codes.FAILED, code, as_json=as_json, said=True)
     except Exception as error:  # noqa: BLE001 - the outermost handler: a sentence instead of a stack
-        sentence = str(foreseen(error) or f"{worded(error)}{'' if debug else '; --debug shows where'}")
+        known = foreseen(error)
+        sentence = str(known or f"{worded(error)}{'' if debug else '; --debug shows where'}")
         if debug:
             traceback.print_exc()
-    return _fail(sentence, exit_codes.FAILED, as_json=as_json)
+    return _fail(sentence, exit_codes.FAILED, _code(known), as_json=as_json)
 
 
 def _print(name: str, returned: Any, *, as_json: bool) -> int:
@@ -97,13 +104,18 @@ def _print(name: str, returned: Any, *, as_json: bool) -> int:
     return returned.code
 
 
-def _fail(sentence: str, code: int, *, as_json: bool, before: str = "", said: bool = False) -> int:
+def _code(error: TandemError | None) -> str:
+    """The code of an error; None is a defect."""
+    return INTERNAL_ERROR if error is None else error.code
+
+
+def _fail(sentence: str, exit_code: int, code: str, *, as_json: bool, before: str = "", said: bool = False) -> int:
     text = sentence.encode("utf-8", "backslashreplace").decode()  # the text may repeat an argument that is not UTF-8
     if not said:
         sys.stderr.write(f"{before}tandem: {text}\n")
     if as_json:
-        sys.stdout.write(json.dumps({"error": text}, ensure_ascii=False) + "\n")
-    return code
+        sys.stdout.write(json.dumps({"error": text, "code": code}, ensure_ascii=False) + "\n")
+    return exit_code
 
 
 def application(name: str, *, environ: Mapping[str, str], cwd: Path) -> typer.Typer:

@@ -25,15 +25,15 @@ from tandem.ledger.realtime.tiling import boundary, chain, end
 from tandem.views.errors import TandemError
 
 
-class NotABoundary(TandemError):
+class NotABoundary(TandemError, code="cut-not-a-boundary"):
     """No commit of the release's chain starts or ends at the position."""
 
 
-class Passed(TandemError):
+class Passed(TandemError, code="cut-passed"):
     """The chain has already passed the end of the bridge."""
 
 
-class OutOfReach(TandemError):
+class OutOfReach(TandemError, code="cut-out-of-reach"):
     """The speed layer has counted records that the archive can never get, and no gap is recorded for them yet."""
 
 

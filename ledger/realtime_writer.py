@@ -33,11 +33,11 @@ _READ_HOURS = 1
 """How long a reader may read one version before its files are deleted; after that it reads the table again."""
 
 
-class Fenced(TandemError):
+class Fenced(TandemError, code="writer-fenced"):
     """Another writer has claimed the table with a newer epoch."""
 
 
-class NotContiguous(TandemError):
+class NotContiguous(TandemError, code="commit-not-contiguous"):
     """A commit's start is not the table's end, which `end` holds."""
 
     def __init__(self, start: Position, end: Position, table: str) -> None:

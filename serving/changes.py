@@ -33,7 +33,7 @@ from tandem.views.errors import TandemError
 from tandem.views.view import View
 
 
-class TokenGone(TandemError):
+class TokenGone(TandemError, code="token-expired"):
     """A token that has expired; `scan` again, and continue from the token of that snapshot."""
 
 

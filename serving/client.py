@@ -43,16 +43,21 @@ class Asked(TypedDict, total=False):
     min_position: str
 
 
-class Refused(TandemError):
+class Refused(TandemError, code="request-refused"):
     """A refused request: the server's sentence, its `status`, and after how many seconds to try again, if the server says so.
 
-    `records` is about sent events: which are invalid and why, or the outcome of each.
+    `records` is about sent events: which are invalid and why, or the outcome of each. `code` is that of the server's error.
     """
 
     def __init__(
-        self, status: int, detail: str, retry_after: float | None = None, records: Sequence[Mapping[str, Any]] = ()
+        self,
+        status: int,
+        detail: str,
+        retry_after: float | None = None,
+        records: Sequence[Mapping[str, Any]] = (),
+        code: str = "",
     ) -> None:
-        super().__init__(detail)
+        super().__init__(detail, code=code)
         self.status, self.retry_after, self.records = status, retry_after, tuple(records)
 
 
@@ -199,14 +204,15 @@ def _checked(answer: httpx.Response) -> httpx.Response:
     if answer.status_code == httpx.codes.OK:
         return answer
     records: list[dict[str, Any]] = []
+    code = ""
     try:
         document = answer.json()
         detail = str(document["detail"])
-        records = document.get("records") or []
+        records, code = document.get("records") or [], str(document.get("code", ""))
     except (ValueError, KeyError, TypeError):  # something between us and the server answered
         detail = f"{answer.url.path} answered {answer.status_code}"
     again = answer.headers.get("Retry-After", "")
-    raise Refused(answer.status_code, detail, float(again) if again.isdecimal() else None, records)
+    raise Refused(answer.status_code, detail, float(again) if again.isdecimal() else None, records, code)
 
 
 def _line(event: Any) -> bytes:

@@ -50,7 +50,7 @@ _CONF: Final = {"spark.sql.shuffle.partitions": "64"}
 assert set(_EVENT_PLACE) < set(POSITION_SCHEMA.names)
 
 
-class UnknownSource(TandemError):
+class UnknownSource(TandemError, code="source-unknown"):
     """A source that the release does not have."""
 
 

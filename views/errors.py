@@ -5,7 +5,8 @@
     KeyboardInterrupt
     └── TooLong                a server interrupted code of the project
 
-Each message has the value, its place and what would be valid. The command line prints the sentence and exits 1.
+Each message has the value, its place and what would be valid. The command line prints the sentence and exits 1. With `--json` it
+also prints the code, and HTTP's problem documents have it.
 """
 
 from collections.abc import Iterable
@@ -13,10 +14,26 @@ from difflib import SequenceMatcher
 
 
 class TandemError(Exception):
-    """One clear sentence for the user: the value, the place, and what would be valid."""
+    """One clear sentence for the user: the value, the place, and what would be valid.
+
+    `code` is a stable name of the kind of error, for programs: sentences may change, codes do not (docs/errors.md). Each subclass
+    has its own. A raise with another `code` distinguishes outcomes of one class.
+    """
+
+    code: str = "failed"
+
+    def __init_subclass__(cls, *, code: str = "") -> None:
+        super().__init_subclass__()
+        if code:
+            cls.code = code
+
+    def __init__(self, *args: object, code: str = "") -> None:
+        super().__init__(*args)
+        if code:
+            self.code = code
 
 
-class DefinitionError(TandemError):
+class DefinitionError(TandemError, code="definition-invalid"):
     """A definition that cannot be used: a wrong field, type, name or expression."""
 
 

@@ -46,7 +46,7 @@ _BROKER_WAIT_S: Final = 120
 _COPY_PAUSES_S: Final = (1, 5, 15, 60)
 
 
-class ImportUnfinished(TandemError):
+class ImportUnfinished(TandemError, code="import-unfinished"):
     """An import of the archive is incomplete."""
 
 

@@ -10,7 +10,7 @@ from tandem.views.errors import TandemError
 from tandem.views.source.offset_ranges import Interval, Partition, Ranges
 
 
-class Torn(TandemError):
+class Torn(TandemError, code="archive-copy-torn"):
     """The files of a run are not the planned part of the log, each record once."""
 
 

@@ -22,7 +22,7 @@ from tandem.views.source.offset_ranges import Partition, Ranges
 _STATISTICS: Final = "delta.dataSkippingStatsColumns"
 
 
-class RowsLost(TandemError):
+class RowsLost(TandemError, code="compaction-rows-lost"):
     """The rewritten files have another number of rows; nothing was committed."""
 
 

@@ -14,7 +14,7 @@ from tandem.ledger.delta.location import Location
 from tandem.views.errors import TandemError
 
 
-class Displaced(TandemError):
+class Displaced(TandemError, code="counted-event-displaced"):
     """A new duplicate precedes, in the order of the log, an event that is counted already."""
 
 

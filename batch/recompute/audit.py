@@ -17,7 +17,7 @@ from tandem.views.verify.compare import Example, MeasureDifference, tolerance
 from tandem.views.view import View
 
 
-class Unexplained(TandemError):
+class Unexplained(TandemError, code="audit-differs"):
     """The served answers differ from the batch's without an explanation."""
 
 

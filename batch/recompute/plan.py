@@ -19,7 +19,7 @@ Kind = Literal["incremental", "full", "windows"]
 _MOST_PARTS: Final = 24
 
 
-class BadRequest(TandemError):
+class BadRequest(TandemError, code="recompute-impossible"):
     """The requested recompute is not possible."""
 
 

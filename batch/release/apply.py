@@ -30,7 +30,7 @@ _STILL_S: Final = 60.0
 """A speed layer that is alive commits several times a second, once it has its Spark session."""
 
 
-class CannotApply(TandemError):
+class CannotApply(TandemError, code="apply-impossible"):
     """The definitions cannot be built beside the live ones; the error states what exists."""
 
 

@@ -41,11 +41,11 @@ _FIGURES: Final[Mapping[str, Callable[[Mapping[str, Any]], float]]] = {
 }
 
 
-class BadGate(TandemError):
+class BadGate(TandemError, code="gate-invalid"):
     """The text of a gate is invalid."""
 
 
-class Shut(TandemError):
+class Shut(TandemError, code="gate-closed"):
     """The release does not pass the gate; the live release stays."""
 
 

@@ -19,7 +19,7 @@ Result = TypeVar("Result")
 Value = TypeVar("Value")
 
 
-class TaskFailed(TandemError):
+class TaskFailed(TandemError, code="task-failed"):
     """A Spark task failed; no table has the files that it wrote."""
 
 

@@ -21,7 +21,7 @@ from tandem.views.source.source import RECORDS_SCHEMA
 NAMES: Final = tuple(RECORDS_SCHEMA.names)
 
 
-class Disordered(TandemError):
+class Disordered(TandemError, code="archive-disordered"):
     """Files do not hold a partition's records in order, each once."""
 
 

@@ -26,7 +26,7 @@ _FILE_ROWS: Final = 1_000_000
 _FILE_BYTES: Final = 128 << 20
 
 
-class NotExported(TandemError):
+class NotExported(TandemError, code="export-impossible"):
     """The export is not possible."""
 
 

@@ -39,7 +39,7 @@ from tandem.views.source.source import RECORDS_SCHEMA
 BOUNDED: Final = (*RECORDS.names, "timestamp")
 
 
-class NotImported(TandemError):
+class NotImported(TandemError, code="import-impossible"):
     """This installation cannot import the export; none of its records are visible."""
 
 

@@ -28,7 +28,7 @@ _ROWS: Final = 10_000
 _MOST_BYTES: Final = 1_000_000_000
 
 
-class NotReplayed(TandemError):
+class NotReplayed(TandemError, code="replay-impossible"):
     """The requested replay is not possible."""
 
 

@@ -93,7 +93,7 @@ def run(
     if wait:
         if (late := wait_until_counted(settings, ends_now(settings, source), seconds=within)) is not None:
             call.say(f"tandem: {late.sentence}")
-            return Output({"error": late.sentence, "uncounted": late.records}, code=UNHEALTHY)
+            return Output({"error": late.sentence, "code": "not-in-time", "uncounted": late.records}, code=UNHEALTHY)
         reader.refresh()
     drift = working_tree_drift(call, reader)
     if last_ is not None:

@@ -111,7 +111,7 @@ def _told(command: str, argument: str, views: MergedViews) -> Iterator[str]:
     elif command == ".views":
         published = views.views()
         if argument and argument not in published:
-            raise TandemError(f"no view {argument!r}; views: {listed(argument, published)}")
+            raise TandemError(f"no view {argument!r}; views: {listed(argument, published)}", code="view-unknown")
         for name, view in published.items():
             if argument in ("", name):
                 yield f"{name}({', '.join(f'{field.name} {field.type}' for field in table_schema(view))})"

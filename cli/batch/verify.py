@@ -101,7 +101,7 @@ def run(
 def _every(batch: BatchRun, names: list[str] | None, keys: int) -> tuple[Publication, list[_Verified]]:
     """The live publication, and each source of the named views; of all views if none is named."""
     if batch.standing.publications.latest() is None:
-        raise TandemError("nothing is published yet; run `tandem archive` and `tandem recompute` first")
+        raise TandemError("nothing is published yet; run `tandem archive` and `tandem recompute` first", code="nothing-published")
     batch.hold("views")
     live = batch.standing.publications.latest()
     assert live is not None  # publications are never deleted
@@ -116,7 +116,7 @@ def _every(batch: BatchRun, names: list[str] | None, keys: int) -> tuple[Publica
 def _chosen(definitions: Project, names: list[str] | None) -> Mapping[str, View]:
     for name in names or ():
         if name not in definitions.views:
-            raise TandemError(f"no view {name!r} is published; views: {listed(name, definitions.views)}")
+            raise TandemError(f"no view {name!r} is published; views: {listed(name, definitions.views)}", code="view-unknown")
     return {name: view for name, view in definitions.views.items() if not names or name in names}
 
 

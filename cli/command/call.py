@@ -52,7 +52,7 @@ class Call:
     def settings(self) -> Settings:
         """Load the project's settings. Raises TandemError if the project does not exist or a setting is invalid."""
         if not self.project.is_dir():
-            raise TandemError(f"no project at {self.project}: the folder does not exist")
+            raise TandemError(f"no project at {self.project}: the folder does not exist", code="project-missing")
         return settings_of_project.load(self.project, self.environ)
 
     def definitions(self) -> "Project":

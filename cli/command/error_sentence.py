@@ -19,10 +19,13 @@ def foreseen(error: Exception) -> TandemError | None:
 
         if errors.java_ended(error):
             told = errors.worded(error, "Spark failed")
-            return TandemError(f"{told}; run the command again, with a larger `spark.driver_memory` if this is repeated")
+            return TandemError(
+                f"{told}; run the command again, with a larger `spark.driver_memory` if this is repeated",
+                code=errors.JavaEnded.code,
+            )
     if isinstance(error, OSError) and error.errno in _NO_ROOM:
         where = "" if error.filename else " where the project's state, its tables and temporary files are"
-        return TandemError(f"{worded(error)}; free space{where}, then run the command again")
+        return TandemError(f"{worded(error)}; free space{where}, then run the command again", code="disk-full")
     return None
 
 

@@ -11,9 +11,9 @@ DONE, FAILED, USAGE, INTERRUPTED = 0, 1, 2, 130
 ALWAYS: Final[Mapping[int, str]] = {
     DONE: "Success. For `speed`, `serve`, `metrics --port` and other commands that run until stopped: stopped by SIGTERM or "
     "Ctrl-C, with a clean shutdown.",
-    FAILED: "Failure. The sentence on stderr, and `error` in the document of `--json`, give the reason. The command can be run "
-    "again: it continues from the last completed step. A state folder of another format is a failure of every command that opens "
-    "it.",
+    FAILED: "Failure. The sentence on stderr, and `error` in the document of `--json`, give the reason, and its `code` the kind "
+    "(docs/errors.md). The command can be run again: it continues from the last completed step. A state folder of another format "
+    "is a failure of every command that opens it.",
     USAGE: "Usage error: an unknown command, option or value. Correct the command line before the next try.",
     INTERRUPTED: "Interrupted by Ctrl-C.",
 }

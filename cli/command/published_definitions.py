@@ -42,5 +42,5 @@ def topic(source: Source, name: str | None) -> str:
 def source(project: Project, name: str) -> Source:
     """A source by name. Raises TandemError, which lists the valid names."""
     if name not in project.sources:
-        raise TandemError(f"no source '{name}'; sources: {listed(name, project.sources)}")
+        raise TandemError(f"no source '{name}'; sources: {listed(name, project.sources)}", code="source-unknown")
     return project.sources[name]

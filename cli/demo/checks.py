@@ -14,7 +14,7 @@ Row = Mapping[str, Any]
 _SHOWN = 5
 
 
-class NoTruth(TandemError):
+class NoTruth(TandemError, code="demo-unchecked"):
     """The generator has no expected answer for a measure or view, so it cannot be checked."""
 
 

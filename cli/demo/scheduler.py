@@ -21,7 +21,7 @@ ENVIRON: Final = {
 _FAILED: Final = "failed"
 
 
-class RunFailed(TandemError):
+class RunFailed(TandemError, code="demo-run-failed"):
     """A run of the demo's DAG failed for good."""
 
 

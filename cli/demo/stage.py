@@ -30,7 +30,7 @@ _STOP_S = 15
 _CREDENTIALS = ("AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY")
 
 
-class ChildEnded(TandemError):
+class ChildEnded(TandemError, code="demo-process-ended"):
     """A process of the demo ended unexpectedly, or failed."""
 
 

@@ -10,7 +10,7 @@ _TICK_S = 0.2
 _T = TypeVar("_T")
 
 
-class TimedOut(TandemError):
+class TimedOut(TandemError, code="demo-timed-out"):
     """The condition was not met in time."""
 
 

@@ -113,7 +113,7 @@ def run(
     return counted_output(call, document, said, late)
 
 
-class NoGenerator(TandemError):
+class NoGenerator(TandemError, code="generator-missing"):
     """The project has no usable generator."""
 
 

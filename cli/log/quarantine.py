@@ -47,7 +47,7 @@ def run(
     tables = Tables.of(call.settings())
     decoders = _decoders(call, tables)
     if source is not None and source not in decoders:
-        raise TandemError(f"no source {source!r}; sources: {listed(source, decoders)}")
+        raise TandemError(f"no source {source!r}; sources: {listed(source, decoders)}", code="source-unknown")
     if retry:
         return _retried(call, decoders, source, at or [], lambda name: _newest(tables, name, decoders[name], reason, limit))
     if at:
@@ -80,7 +80,9 @@ def _retried(
         raise TandemError(f"--retry needs one source: name it with --source; sources: {listed('', decoders)}")
     name, tables, defined = source or next(iter(decoders)), Tables.of(call.settings()), call.definitions().sources
     if name not in defined:
-        raise TandemError(f"the project's folder does not define source {name!r}; sources: {listed(name, defined)}")
+        raise TandemError(
+            f"the project's folder does not define source {name!r}; sources: {listed(name, defined)}", code="source-unknown"
+        )
     if len(at) > _MOST:
         raise TandemError(f"{len(at)} records are too many to decode again at once; at most {_MOST}")
     done = decode_again(tables, defined[name], [_at(text) for text in at] or newest(name))

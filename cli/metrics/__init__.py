@@ -21,7 +21,7 @@ from tandem.views.errors import TandemError
 _HOST = "127.0.0.1"
 
 
-class PortTaken(TandemError):
+class PortTaken(TandemError, code="metrics-port-taken"):
     """Another program listens on the port."""
 
 

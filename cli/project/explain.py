@@ -77,7 +77,7 @@ def run(call: Call, view: Annotated[str, typer.Argument(help="The view's name.")
     if reader is not None:
         working_tree_drift(call, reader)
     if view not in project.views:
-        raise TandemError(f"no view {view!r}; views: {listed(view, project.views)}")
+        raise TandemError(f"no view {view!r}; views: {listed(view, project.views)}", code="view-unknown")
     explained = project.views[view]
     document: dict[str, Any] = {
         "view": view,

@@ -30,7 +30,7 @@ def run(
     """Answer a view from a file's lines, and show the lines that cannot be decoded. Java, Kafka and tables are not needed."""
     views = call.definitions().views
     if view not in views:
-        raise TandemError(f"no view {view!r}; views: {listed(view, views)}")
+        raise TandemError(f"no view {view!r}; views: {listed(view, views)}", code="view-unknown")
     tried = trial(views[view], lines(file), at=datetime.now(UTC))
     rows = to_rows(views[view], present(views[view], tried.partial, tried.watermark))
     exactness = Exactness(columns=of_measures(views[view]))

@@ -25,7 +25,7 @@ _AGO: Final = re.compile(r"(\d+)\s*([smhd])")
 _UNITS: Final = {"s": "seconds", "m": "minutes", "h": "hours", "d": "days"}
 
 
-class NoSuchPart(TandemError):
+class NoSuchPart(TandemError, code="part-unknown"):
     """The part has no log in this state folder."""
 
 

@@ -23,7 +23,7 @@ _SILENT_S: Final = 2.0 * GRACE_S + 5.0
 """A supervisor whose loop has not run for longer than this hangs; the longest step of the loop is to reap a part."""
 
 
-class NotUp(TandemError):
+class NotUp(TandemError, code="part-not-ready"):
     """A running part made no progress during the wait, or the supervisor has given up on it."""
 
 

@@ -71,7 +71,7 @@ def _refuse_what_shows_nothing(call: Call, rights: Rights) -> None:
     views = call.definitions().views
     for view in sorted(rights.views or ()):
         if view not in views:
-            raise TandemError(f"no view {view!r}; views: {listed(view, views)}")
+            raise TandemError(f"no view {view!r}; views: {listed(view, views)}", code="view-unknown")
     if all(rights.bound(view) is None for view in views.values()):
         keys = "; ".join(f"{name}: {', '.join(view.keys) or 'none'}" for name, view in views.items())
         raise TandemError(f"no view has the keys {', '.join(rights.rows)} of --row; keys by view: {keys}")

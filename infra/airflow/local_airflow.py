@@ -47,11 +47,11 @@ OUR_DAGS: Final = frozenset(
 """The DAGs of `dags/`, which Airflow reads one by one, in any order."""
 
 
-class PortTaken(TandemError):
+class PortTaken(TandemError, code="airflow-port-taken"):
     """Another program listens on the port of Airflow's API."""
 
 
-class NotPrepared(TandemError):
+class NotPrepared(TandemError, code="airflow-not-prepared"):
     """Airflow's database could not be created."""
 
 

@@ -11,7 +11,7 @@ from tandem.views.errors import TandemError
 _MODE = 0o700
 
 
-class Shared(TandemError):
+class Shared(TandemError, code="folder-not-private"):
     """Other users can write to a folder that must be private."""
 
 

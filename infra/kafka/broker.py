@@ -71,7 +71,7 @@ logger.server.level = info
 """
 
 
-class PortTaken(TandemError):
+class PortTaken(TandemError, code="broker-port-taken"):
     """Another program listens on the broker's port."""
 
 

@@ -13,7 +13,7 @@ from tandem.infra.files import atomic_files, file_lock
 from tandem.views.errors import TandemError
 
 
-class NotInstalled(TandemError):
+class NotInstalled(TandemError, code="packages-missing"):
     """The packages of an environment are missing and could not be installed."""
 
 

@@ -29,11 +29,11 @@ _PROC = Path("/proc/self/stat")  # without it, use ps
 _T = TypeVar("_T")
 
 
-class Crashed(TandemError):
+class Crashed(TandemError, code="process-crashed"):
     """A process ended, or did not become ready in time."""
 
 
-class NotStopped(TandemError):
+class NotStopped(TandemError, code="process-not-stopped"):
     """A process did not end."""
 
 

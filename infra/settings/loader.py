@@ -31,7 +31,7 @@ _IN_ADDRESS: Final = re.compile(r"://[^/?#@]*:[^/?#@]*@|[?&]sig=", re.IGNORECASE
 """A password, or the signature of a shared access, in an address."""
 
 
-class SettingsError(TandemError):
+class SettingsError(TandemError, code="settings-invalid"):
     """A settings file or variable that cannot be used."""
 
 

@@ -21,7 +21,7 @@ SPARK_ERRORS: Final = (Py4JJavaError, PySparkException)
 """The exceptions of PySpark for failures in Java or in a task."""
 
 
-class JavaEnded(TandemError):
+class JavaEnded(TandemError, code="java-ended"):
     """Spark's Java process has ended while the Python process still needed it."""
 
 

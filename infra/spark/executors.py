@@ -48,11 +48,11 @@ Log = tuple[Path, int]
 """The log of a JVM, and how many bytes of it are of earlier ones."""
 
 
-class NoExecutor(TandemError):
+class NoExecutor(TandemError, code="executor-missing"):
     """No executor came in time, or the cluster refused all."""
 
 
-class OtherVersions(TandemError):
+class OtherVersions(TandemError, code="executor-differs"):
     """An executor has another Python, package or copy of Tandem than this process."""
 
 

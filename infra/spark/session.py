@@ -76,7 +76,7 @@ _NOISE: Final = re.compile(
 )
 
 
-class NoSession(TandemError):
+class NoSession(TandemError, code="spark-not-started"):
     """Spark's JVM did not start."""
 
 

@@ -42,7 +42,7 @@ def _keep_opened() -> None:
         ctypes.pythonapi.Py_IncRef(ctypes.py_object(file))
 
 
-class StoreFailed(TandemError, OSError):
+class StoreFailed(TandemError, OSError, code="store-failed"):
     """The store refused a request, or each repetition of it failed; the sentence says what the user can do."""
 
 

@@ -16,7 +16,7 @@ from tandem.views.errors import TandemError
 _BLANK: Final = 32
 
 
-class InvalidName(TandemError):
+class InvalidName(TandemError, code="storage-name-invalid"):
     """A name that could leave the root, or that two storages would take for different files."""
 
 

@@ -24,19 +24,19 @@ _COLOUR: Final = re.compile(r"\x1b\[[0-9;]*m")
 _CAUSE: Final = "\N{DOWNWARDS ARROW WITH TIP RIGHTWARDS}"
 
 
-class Conflict(TandemError):
+class Conflict(TandemError, code="commit-conflict"):
     """The table has a newer version than the handle of the commit; nothing was committed."""
 
 
-class Unreadable(TandemError):
+class Unreadable(TandemError, code="table-unreadable"):
     """A table, or a file of it, cannot be read."""
 
 
-class Vanished(Unreadable):
+class Vanished(Unreadable, code="file-vanished"):
     """A data file was deleted, as by a vacuum: a newer version of the table may not need it."""
 
 
-class Unwritable(TandemError):
+class Unwritable(TandemError, code="table-unwritable"):
     """A commit ended in an error; it may have landed nevertheless."""
 
 

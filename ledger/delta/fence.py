@@ -19,15 +19,15 @@ APPLICATION: Final = "tandem.lease"
 """The Delta application id of tokens."""
 
 
-class Fenced(TandemError):
+class Fenced(TandemError, code="lease-fenced"):
     """A holder of a newer token has claimed the table; nothing was committed."""
 
 
-class LeaseLost(TandemError):
+class LeaseLost(TandemError, code="lease-lost"):
     """The process could not renew its lease in time."""
 
 
-class Unclaimed(TandemError):
+class Unclaimed(TandemError, code="table-unclaimed"):
     """A guarded table was to be written without its lease, or before the claim of it."""
 
 

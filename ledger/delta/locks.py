@@ -24,7 +24,7 @@ from tandem.views.errors import TandemError
 _FLOCK: Final = ("qqihh", 3, 2) if sys.platform == "darwin" else ("hhqqi4x", 0, 4)
 
 
-class LockTimeout(TandemError):
+class LockTimeout(TandemError, code="lock-timeout"):
     """Another process still holds the lock after the longest wait."""
 
 

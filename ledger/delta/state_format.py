@@ -17,7 +17,7 @@ DESCRIPTION: Final = f"Tandem state format {FORMAT}"
 _DESCRIPTION: Final = re.compile(r"Tandem state format (\d+)")
 
 
-class OtherStateFormat(TandemError):
+class OtherStateFormat(TandemError, code="state-format-differs"):
     """The state folder was written by a version of Tandem with another format."""
 
 

@@ -28,7 +28,7 @@ IMPORT: Final = "import"
 """The `by` of imports: runs whose records and gaps come from another installation, and not from the log."""
 
 
-class NotNext(TandemError):
+class NotNext(TandemError, code="archive-run-not-next"):
     """An archive run does not start where the one before it ends, or that one is not finished."""
 
 

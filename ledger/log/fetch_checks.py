@@ -12,11 +12,11 @@ from tandem.views.errors import TandemError
 from tandem.views.source.offset_ranges import Offsets, Partition, Ranges
 
 
-class Unclosed(TandemError):
+class Unclosed(TandemError, code="range-not-closed"):
     """The outcomes of a range do not add up to its offsets."""
 
 
-class LogChanged(TandemError):
+class LogChanged(TandemError, code="log-changed"):
     """The ledger's positions refer to another log."""
 
 

@@ -16,11 +16,11 @@ from tandem.views.errors import TandemError
 from tandem.views.source.offset_ranges import Ranges
 
 
-class UnknownGap(TandemError):
+class UnknownGap(TandemError, code="gap-unknown"):
     """No gap has this name."""
 
 
-class GapNotAccepted(TandemError):
+class GapNotAccepted(TandemError, code="gap-not-accepted"):
     """A gap was not accepted by its name."""
 
 

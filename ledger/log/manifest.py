@@ -24,7 +24,7 @@ _Count = Annotated[int, Meta(ge=0)]
 _PARTS: Final = 2
 
 
-class BadManifest(TandemError):
+class BadManifest(TandemError, code="manifest-invalid"):
     """The manifest is invalid; nothing was imported."""
 
 

@@ -10,7 +10,7 @@ from tandem.ledger.publish.publications import Publication
 from tandem.views.errors import TandemError
 
 
-class ShorterHistory(TandemError):
+class ShorterHistory(TandemError, code="history-shorter"):
     """The archive no longer has all records that the live views counted."""
 
 

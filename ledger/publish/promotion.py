@@ -17,7 +17,7 @@ from tandem.ledger.realtime.tiling import chain
 from tandem.views.errors import TandemError
 
 
-class NotReady(TandemError):
+class NotReady(TandemError, code="release-not-ready"):
     """The release is not ready, or its batch views or realtime rows are gone; nothing was published."""
 
 

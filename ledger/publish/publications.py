@@ -28,7 +28,7 @@ Kind = Literal["initial", "recompute", "apply", "promote", "rollback", "resume"]
 """apply: a state that is not live yet (tandem.ledger.publish.standing). After a rollback recomputes wait for a resume."""
 
 
-class NotPublishable(TandemError):
+class NotPublishable(TandemError, code="publication-refused"):
     """A publication that would break what readers rely on; nothing was published."""
 
 

@@ -16,7 +16,7 @@ from tandem.ledger.delta.journal import Journal, Row, Snapshot
 from tandem.views.errors import TandemError
 
 
-class NoRelease(TandemError):
+class NoRelease(TandemError, code="release-unknown"):
     """No release has this number."""
 
 

@@ -35,7 +35,7 @@ Keys = Mapping[str | None, jwk.Key]
 Fetch = Callable[[str], Awaitable[bytes]]
 
 
-class OidcError(TandemError):
+class OidcError(TandemError, code="identity-provider-failed"):
     """Settings of [serving.oidc] that cannot be used, or keys that cannot be fetched."""
 
 

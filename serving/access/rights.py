@@ -17,7 +17,7 @@ Verb = Literal["read", "sql", "ingest", "admin"]
 VERBS: Final = get_args(Verb)
 
 
-class BadRights(TandemError):
+class BadRights(TandemError, code="rights-invalid"):
     """Rights that contradict themselves or name an unknown verb."""
 
 

@@ -45,7 +45,7 @@ SCHEMA: Final = pa.schema(
 )
 
 
-class TokenError(TandemError):
+class TokenError(TandemError, code="token-refused"):
     """A token that cannot be created or revoked, or tokens that cannot be read."""
 
 

@@ -110,6 +110,7 @@ def _of(status: int) -> Any:
     """An error handler that answers with this status."""
 
     async def handled(_: Request, error: Exception) -> Response:
-        return problem.response(status, str(error))
+        assert isinstance(error, TandemError)
+        return problem.response(status, str(error), code=error.code)
 
     return handled

@@ -31,7 +31,7 @@ _SWEEP_TICKS: Final = 2
 """uvicorn ticks ten times a second."""
 
 
-class CannotServe(TandemError):
+class CannotServe(TandemError, code="address-unusable"):
     """An address on which the server may not or cannot listen."""
 
 

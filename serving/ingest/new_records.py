@@ -19,15 +19,15 @@ _MOST_KEY: Final = 200
 _SHOWN: Final = 100
 
 
-class CannotMean(TandemError):
+class CannotMean(TandemError, code="events-parameter-invalid"):
     """The request gives a parameter that the source does not support, or lacks one."""
 
 
-class TooLarge(TandemError):
+class TooLarge(TandemError, code="record-too-large"):
     """A record has more bytes than Kafka accepts."""
 
 
-class NoEvents(TandemError):
+class NoEvents(TandemError, code="events-invalid"):
     """Some records are not events of the source; `faults` are the first hundred, in order."""
 
     def __init__(self, source: Source, faults: Sequence[Fault], records: int) -> None:

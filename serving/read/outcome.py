@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     import polars as pl
 
 
-class ReadFailed(TandemError):
+class ReadFailed(TandemError, code="answer-unavailable"):
     """No answer can be given; raised where a caller wants rows or an error."""
 
 

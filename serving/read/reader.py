@@ -33,7 +33,7 @@ from tandem.views.project.project import Project, load_files
 from tandem.views.view import View, state_schema
 
 
-class UnknownView(TandemError):
+class UnknownView(TandemError, code="view-unknown"):
     """A view that the published release does not have."""
 
 

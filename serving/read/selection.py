@@ -41,7 +41,7 @@ _TEXT: Final = pa.string()
 _SPAN_DIGITS: Final = 9
 
 
-class BadSelection(TandemError):
+class BadSelection(TandemError, code="selection-invalid"):
     """A key that the view does not have, a value that its type cannot hold, or a range without a meaning."""
 
 

@@ -1,6 +1,7 @@
 """Why a statement has no result."""
 
-from typing import Literal
+from collections.abc import Mapping
+from typing import Final, Literal
 
 from tandem.views.errors import TandemError
 
@@ -12,9 +13,17 @@ needs could not be read or started, which is not a fault of the statement.
 """
 
 
-class Refused(TandemError):
+CODES: Final[Mapping[Reason, str]] = {
+    "statement": "statement-invalid",
+    "view": "view-unknown",
+    "limit": "statement-over-limit",
+    "failed": "statement-failed",
+}
+
+
+class Refused(TandemError, code="statement-failed"):
     """A statement without a result: one sentence, and the kind of its reason."""
 
     def __init__(self, sentence: str, reason: Reason) -> None:
-        super().__init__(sentence)
+        super().__init__(sentence, code=CODES[reason])
         self.reason: Reason = reason

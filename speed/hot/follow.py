@@ -63,11 +63,11 @@ _UNCOVERED_S: Final = 30.0
 """Seconds for which commits may end where the tail does not reach, before it starts again from them."""
 
 
-class Ended(TandemError):
+class Ended(TandemError, code="hot-tail-ended"):
     """The hot tail cannot follow the source, or has to start again from where commits end; the sentence says why."""
 
 
-class RecordsLost(Ended):
+class RecordsLost(Ended, code="hot-records-lost"):
     """The log may have lost records that the hot tail counts."""
 
 

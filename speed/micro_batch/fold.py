@@ -28,7 +28,7 @@ HANDED_BACK_BYTES: Final = 32_000_000
 """How much the tasks of a micro-batch hand back at most, together: it passes through the heap of the driver's JVM."""
 
 
-class Torn(TandemError):
+class Torn(TandemError, code="micro-batch-torn"):
     """The records that were read do not fit the planned range."""
 
 

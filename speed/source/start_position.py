@@ -16,7 +16,7 @@ from tandem.views.source.offset_ranges import Offsets, Partition
 from tandem.views.source.source import Source
 
 
-class Gap(TandemError):
+class Gap(TandemError, code="offsets-lost"):
     """Neither the log nor the archive has these offsets."""
 
 

@@ -17,7 +17,7 @@ from tandem.cli import registry
 from tandem.cli.__main__ import main
 from tandem.cli.command.call import DEFAULT_PROJECT, Call, Output, resolve_project
 from tandem.infra.folders import ROOT
-from tandem.views.errors import TandemError
+from tandem.views.errors import DefinitionError, TandemError
 
 
 @pytest.fixture
@@ -99,25 +99,31 @@ def test_an_argument_that_is_not_utf8_is_repeated_as_its_bytes(capsys: pytest.Ca
 
 
 @pytest.mark.parametrize(
-    ("error", "sentence"),
+    ("error", "sentence", "code"),
     [
-        (TandemError("view 'x' is not there; views: y"), "view 'x' is not there; views: y"),
+        (TandemError("view 'x' is not there; views: y"), "view 'x' is not there; views: y", "failed"),
+        (TandemError("no view 'x'", code="view-unknown"), "no view 'x'", "view-unknown"),
+        (DefinitionError("no field 'x'"), "no field 'x'", "definition-invalid"),
         (
             OSError(28, "No space left on device", "/full/file"),
             "no space left on device: /full/file; free space, then run the command again",
+            "disk-full",
         ),
-        (ValueError("first line\nsecond line"), "ValueError: first line; --debug shows where"),
-        (KeyError(), "KeyError; --debug shows where"),
+        (ValueError("first line\nsecond line"), "ValueError: first line; --debug shows where", "internal-error"),
+        (KeyError(), "KeyError; --debug shows where", "internal-error"),
         (
             Py4JNetworkError("Answer from Java side is empty"),
             (
                 "Spark failed: Spark's Java process has ended: it was killed, or has crashed; run the command again, with a "
                 "larger `spark.driver_memory` if this is repeated"
             ),
+            "java-ended",
         ),
     ],
 )
-def test_any_error_is_one_sentence(command, error: Exception, sentence: str, capsys: pytest.CaptureFixture[str]) -> None:
+def test_any_error_is_one_sentence(
+    command, error: Exception, sentence: str, code: str, capsys: pytest.CaptureFixture[str]
+) -> None:
     importlib.import_module("pyspark")
 
     def run(call: Call) -> Output:
@@ -129,7 +135,7 @@ def test_any_error_is_one_sentence(command, error: Exception, sentence: str, cap
     assert (shown.out, shown.err) == ("", f"tandem: {sentence}\n")
     assert main(["status", "--json"]) == 1
     shown = capsys.readouterr()
-    assert json.loads(shown.out) == {"error": sentence}
+    assert json.loads(shown.out) == {"error": sentence, "code": code}
     assert main(["status", "--debug"]) == 1
     assert "Traceback" in capsys.readouterr().err
 

@@ -24,7 +24,7 @@ _WHATEVER: Final = frozenset[str]({"prepare"})
 _Value = TypeVar("_Value")
 
 
-class Apart(TandemError):
+class Apart(TandemError, code="measures-apart"):
     """The two tables have states of different events, so they cannot be joined."""
 
 

@@ -50,7 +50,7 @@ from tandem.views.source.value_types import ValueType, kind_of
 _PARAMETERS: Final = (bool, int, float, str, bytes, Decimal, date, timedelta, type(None))
 
 
-class MethodFailed(TandemError):
+class MethodFailed(TandemError, code="measure-failed"):
     """A method of a project's measure raised, or returned a value of another type or length than declared."""
 
 

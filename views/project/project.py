@@ -54,10 +54,10 @@ def load(folder: Path | str) -> Project:
     """
     folder = Path(folder)
     if not folder.is_dir():
-        raise TandemError(f"no project at {folder}: the folder does not exist")
+        raise TandemError(f"no project at {folder}: the folder does not exist", code="project-missing")
     for name, what in ((SETTINGS_FILE, "it may be empty"), (DEFINITIONS_FILE, "it holds SOURCES and VIEWS")):
         if not (folder / name).is_file():
-            raise TandemError(f"no project at {folder}: it has no {name} ({what})")
+            raise TandemError(f"no project at {folder}: it has no {name} ({what})", code="project-missing")
     try:
         files = {SETTINGS_FILE: (folder / SETTINGS_FILE).read_bytes(), **_python_files(folder)}
     except OSError as error:

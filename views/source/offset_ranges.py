@@ -20,7 +20,7 @@ Interval = tuple[int, int]
 """Half-open `[from, to)`."""
 
 
-class Overlap(TandemError):
+class Overlap(TandemError, code="ranges-overlap"):
     """Two ranges cannot be united, because both hold an offset."""
 
 

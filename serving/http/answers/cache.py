@@ -39,7 +39,7 @@ _OWN_BYTES: Final = 4096
 """About the bytes of an answer besides its rows."""
 
 
-class Gone(ReadFailed):
+class Gone(ReadFailed, code="snapshot-expired"):
     """The snapshot of a cursor has expired, or a publication is not retained."""
 
 

@@ -11,6 +11,10 @@ class Problem(BaseModel):
     title: str = Field(examples=["Bad Request"])
     status: int = Field(examples=[400])
     detail: str = Field(examples=["unknown parameter 'ky.page'; parameters: key.NAME, measures, order, limit"])
+    code: str = Field(
+        examples=["request-invalid"],
+        description="The kind of problem, for programs: `detail` may change, codes do not (docs/errors.md).",
+    )
     run: str | None = Field(None, description="With 409: the active run.")
     records: list[dict[str, Any]] | None = Field(
         None,

@@ -30,7 +30,7 @@ _CHANGES: Final = 3
 _PATIENCE_S: Final = 30.0
 
 
-class Busy(TandemError):
+class Busy(TandemError, code="run-active"):
     """Another run is active; `run` is that run."""
 
     def __init__(self, run: "Run") -> None:

@@ -19,7 +19,7 @@
 
 from collections.abc import Mapping
 from http import HTTPStatus
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
 import msgspec
 from fastapi import Request
@@ -33,32 +33,70 @@ if TYPE_CHECKING:
     from tandem.serving.access.rights import Principal
 
 MEDIA = "application/problem+json"
+CODES: Final[Mapping[int, str]] = {
+    400: "request-invalid",
+    401: "unauthenticated",
+    403: "forbidden",
+    404: "not-found",
+    405: "method-not-allowed",
+    406: "format-unsupported",
+    409: "conflict",
+    410: "expired",
+    413: "body-too-large",
+    414: "url-too-long",
+    415: "media-type-unsupported",
+    422: "records-invalid",
+    429: "too-many-requests",
+    431: "headers-too-large",
+    500: "internal-error",
+    503: "unavailable",
+    504: "not-in-time",
+}
+"""The code of a problem that no TandemError caused, by its status (docs/errors.md)."""
+
 WITHHELD = "the server cannot answer now; `/status` shows the reason to a token that is not restricted to rows"
 """The detail for a caller that is restricted to rows, instead of a reason that may name positions."""
 
 
 class Problem(HTTPException):
-    """A problem response; `detail` is its sentence, `more` has further fields of the document."""
+    """A problem response; `detail` is its sentence, `more` has further fields of the document.
+
+    Without `code` it has that of the TandemError from which it is raised, else that of its status.
+    """
 
     def __init__(
-        self, status: int, detail: str, *, headers: Mapping[str, str] | None = None, more: Mapping[str, Any] | None = None
+        self,
+        status: int,
+        detail: str,
+        *,
+        headers: Mapping[str, str] | None = None,
+        more: Mapping[str, Any] | None = None,
+        code: str = "",
     ) -> None:
         super().__init__(status, detail, dict(headers) if headers else None)
-        self.more = more
+        self.more, self.code = more, code
 
 
-def document(status: int, detail: str) -> dict[str, Any]:
-    """The problem as JSON. Half of a surrogate pair, which a detail may repeat from a request, is written as its escape."""
+def document(status: int, detail: str, code: str = "") -> dict[str, Any]:
+    """The problem as JSON, with the code of its status unless another is given.
+
+    Half of a surrogate pair, which a detail may repeat from a request, is written as its escape.
+    """
     text = detail.encode("utf-8", "backslashreplace").decode()
-    return {"title": HTTPStatus(status).phrase, "status": status, "detail": text}
+    named = code or CODES.get(status, TandemError.code)
+    return {"title": HTTPStatus(status).phrase, "status": status, "detail": text, "code": named}
 
 
 def response(
-    status: int, detail: str, headers: Mapping[str, str] | None = None, more: Mapping[str, Any] | None = None
+    status: int,
+    detail: str,
+    headers: Mapping[str, str] | None = None,
+    more: Mapping[str, Any] | None = None,
+    code: str = "",
 ) -> Response:
     """The problem as a response."""
     kept = {"Cache-Control": "no-store", **(headers or {})}
-    return Response(msgspec.json.encode({**document(status, detail), **(more or {})}), status, kept, MEDIA)
+    return Response(msgspec.json.encode({**document(status, detail, code), **(more or {})}), status, kept, MEDIA)
 
 
 async def of_http(request: Request, error: Exception) -> Response:
@@ -71,7 +109,10 @@ async def of_http(request: Request, error: Exception) -> Response:
         detail = (
             f"{request.method} is not allowed for {request.url.path}; use {(error.headers or {}).get('Allow', 'another method')}"
         )
-    return response(error.status_code, detail, error.headers, error.more if isinstance(error, Problem) else None)
+    more, code = (error.more, error.code) if isinstance(error, Problem) else (None, "")
+    if not code and isinstance(error.__cause__, TandemError):
+        code = error.__cause__.code
+    return response(error.status_code, detail, error.headers, more, code)
 
 
 async def of_validation(_: Request, error: Exception) -> Response:
@@ -88,7 +129,9 @@ async def of_tandem(request: Request, error: Exception) -> Response:
     """A read that failed: no answer is given. The reason may name positions, which not every caller may see."""
     assert isinstance(error, TandemError)
     principal: Principal | None = getattr(request.state, "principal", None)
-    return response(503, WITHHELD if principal is not None and principal.rights.rows else str(error))
+    if principal is not None and principal.rights.rows:
+        return response(503, WITHHELD)
+    return response(503, str(error), code=error.code)
 
 
 async def of_defect(_: Request, __: Exception) -> Response:

@@ -35,5 +35,5 @@ def open_to(project: Project, principal: Principal) -> dict[str, Source]:
 def source_for(project: Project, name: str, among: Mapping[str, Source]) -> Source:
     """A source that is among those. Raises Problem 404, the same for a forbidden source and an absent one."""
     if name not in among:
-        raise Problem(404, f"no source {name!r}; sources: {listed(name, among)}")
+        raise Problem(404, f"no source {name!r}; sources: {listed(name, among)}", code="source-unknown")
     return project.sources[name]

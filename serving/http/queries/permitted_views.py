@@ -17,7 +17,7 @@ def view_for(views: Mapping[str, View], name: str, principal: Principal) -> View
     """A view that the principal may read. Raises Problem 404, the same for a forbidden view and an absent one."""
     found = views.get(name)
     if found is None or principal.rights.bound(found) is None:
-        raise Problem(404, f"no view {name!r}; views: {listed(name, readable(views, principal))}")
+        raise Problem(404, f"no view {name!r}; views: {listed(name, readable(views, principal))}", code="view-unknown")
     return found
 
 

@@ -36,5 +36,5 @@ async def audits(request: Request, view: Of = None, limit: Limit = 500) -> Audit
     seen = [audit for audit in reversed(found) if may_see(views, audit.view, principal)][:limit]
     known = readable(views, principal)
     if view is not None and view not in known and not seen:
-        raise Problem(404, f"no view {view!r}; views: {listed(view, known)}")
+        raise Problem(404, f"no view {view!r}; views: {listed(view, known)}", code="view-unknown")
     return Audits(audits=[Audited.model_validate(document_of(audit)) for audit in seen])

@@ -57,7 +57,7 @@ def _decoder(tables: Tables, source: str) -> str:
         raise ReadFailed("nothing is published yet")
     sources = Releases(tables).load(live.release).sources
     if source not in sources:
-        raise Problem(404, f"no source {source!r}; sources: {listed(source, sources)}")
+        raise Problem(404, f"no source {source!r}; sources: {listed(source, sources)}", code="source-unknown")
     return sources[source]
 
 

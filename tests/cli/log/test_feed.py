@@ -134,7 +134,7 @@ def test_a_refused_feed_is_one_sentence(feed, project: Path, broker: kafka.Conne
     code, document, _ = feed("broken.gz")
     assert (code, document["error"].startswith("cannot read broken.gz: ")) == (1, True)
     said = "no source 'lnes'; sources: lines"
-    assert feed("-", source="lnes") == (1, {"error": said}, f"tandem: {said}\n")
+    assert feed("-", source="lnes") == (1, {"error": said, "code": "source-unknown"}, f"tandem: {said}\n")
     delete_topic(broker, project.name)
     error = feed("-")[1]["error"]
     assert error.startswith(f"topic '{project.name}' does not exist at ")

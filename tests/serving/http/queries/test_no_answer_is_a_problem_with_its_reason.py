@@ -25,7 +25,7 @@ def world(tmp_path: Path) -> World:
 def problem(answer: Any, status: int, *said: str) -> str:
     assert (answer.status_code, answer.headers["content-type"]) == (status, MEDIA), answer.text
     found = answer.json()
-    assert set(found) == {"title", "status", "detail"}
+    assert set(found) == {"title", "status", "detail", "code"}
     assert found["status"] == status
     for text in said:
         assert text in found["detail"]
@@ -74,6 +74,22 @@ def problem(answer: Any, status: int, *said: str) -> str:
 def test_an_invalid_question_gets_the_valid_ones(world: World, path: str, status: int, said: list[str]) -> None:
     with Served(world).asker() as asker:
         problem(asker.get(path), status, *said)
+
+
+@pytest.mark.parametrize(
+    ("path", "code"),
+    [
+        ("/views/per_pag/rows", "view-unknown"),
+        ("/views/per_page/rows?kye.page=x", "request-invalid"),
+        ("/views/per_page/rows?key.pge=a", "selection-invalid"),
+        ("/views/per_page/row?key.pge=a", "selection-invalid"),
+        ("/views/per_page/rows?publication=9", "snapshot-expired"),
+        ("/nowhere", "not-found"),
+    ],
+)
+def test_a_problem_has_the_code_of_its_error(world: World, path: str, code: str) -> None:
+    with Served(world).asker() as asker:
+        assert asker.get(path).json()["code"] == code
 
 
 @pytest.mark.parametrize(
