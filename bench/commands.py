@@ -17,18 +17,18 @@ from tandem.views.errors import TandemError
 
 
 @dataclass(frozen=True)
-class Place:
+class BenchProject:
     """The place of a run: an empty folder, a broker, the cores and the memory of Spark's driver."""
 
     folder: Path
-    connection: kafka.Connection
+    connection: kafka.BrokerConnection
     cores: int
     memory: str
 
 
 @contextmanager
 def running(
-    place: Place, state: Path, definitions: str, command: str, *arguments: str, extra: Mapping[str, str] | None = None
+    place: BenchProject, state: Path, definitions: str, command: str, *arguments: str, extra: Mapping[str, str] | None = None
 ) -> Iterator[subprocess.Popen[bytes]]:
     """A command on a project of these definitions; at the end it is stopped with all its children.
 

@@ -63,7 +63,7 @@ def stop(process: subprocess.Popen[bytes]) -> None:
 
 
 @dataclass(frozen=True)
-class Sample:
+class ProcessSample:
     """CPU seconds so far of some processes together, at a time in seconds since the epoch."""
 
     at: float
@@ -81,7 +81,7 @@ class Sampler:
         self._clock = clock
         self._stop = threading.Event()
         self._thread = threading.Thread(target=self._run, name="sampler", daemon=True)
-        self._samples: list[Sample] = []
+        self._samples: list[ProcessSample] = []
         self.peak_bytes = 0
 
     def __enter__(self) -> Self:
@@ -110,10 +110,10 @@ class Sampler:
         cpu = sum(map(cpu_seconds, self._roots()))
         # A process that has just ended takes its seconds with it.
         if not self._samples or cpu >= self._samples[-1].cpu:
-            self._samples.append(Sample(self._clock(), cpu))
+            self._samples.append(ProcessSample(self._clock(), cpu))
 
 
-def interpolated(samples: Sequence[Sample], at: float) -> float:
+def interpolated(samples: Sequence[ProcessSample], at: float) -> float:
     """CPU seconds at a time between two samples, in proportion; of the first or the last sample outside them."""
     before = samples[0]
     for after in samples:

@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Final
 
 from tandem.bench.commands import environ
-from tandem.bench.peers.estimates import Estimate, middle
+from tandem.bench.peers.estimates import EstimateError, middle
 from tandem.bench.serving import published
 from tandem.views.errors import TandemError
 
@@ -45,7 +45,7 @@ def commands(project: Path) -> Mapping[str, Sequence[str]]:
     }
 
 
-def measured(folder: Path, rounds: int) -> dict[str, Estimate]:
+def measured(folder: Path, rounds: int) -> dict[str, EstimateError]:
     """Seconds of each, by turns; the first time does not count. Raises TandemError if one fails."""
     project = folder / "project"
     published.publish(project, _KEYS)
@@ -63,7 +63,7 @@ def measured(folder: Path, rounds: int) -> dict[str, Estimate]:
     return {name: middle(some[1:]) for name, some in seconds.items()}
 
 
-def lines(found: Mapping[str, Estimate]) -> list[str]:
+def lines(found: Mapping[str, EstimateError]) -> list[str]:
     """A line for each."""
     empty = found[EMPTY].value
     told = []

@@ -19,7 +19,7 @@ from typing import Annotated, Any, Final
 import typer
 
 from tandem.cli.command import exit_codes
-from tandem.cli.command.call import Call, Output, Told, resolve_project
+from tandem.cli.command.call import AlreadyLogged, Call, Output, resolve_project
 from tandem.cli.command.error_sentence import foreseen, worded
 from tandem.cli.command.text_tables import console
 from tandem.cli.registry import COMMANDS, OF_CHECKOUT, USAGE
@@ -74,7 +74,7 @@ def run(arguments: list[str]) -> int:
         with contextlib.suppress(OSError):
             os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return exit_codes.FAILED
-    except Told as error:
+    except AlreadyLogged as error:
         cause = error.__cause__
         code = _code(foreseen(cause) if isinstance(cause, Exception) else error)
         return _fail(str(error), exit_codes.FAILED, code, as_json=as_json, said=True)

@@ -33,7 +33,7 @@ _READ_HOURS = 1
 """How long a reader may read one version before its files are deleted; after that it reads the table again."""
 
 
-class Fenced(TandemError, code="writer-fenced"):
+class NewerEpoch(TandemError, code="writer-fenced"):
     """Another writer has claimed the table with a newer epoch."""
 
 
@@ -81,7 +81,7 @@ class Writer:
         (continue at its `end`), and Unwritable if the commit did not land.
         """
         if commit.epoch != self.epoch:
-            raise Fenced(f"the commit has epoch {commit.epoch}, but the writer has epoch {self.epoch}")
+            raise NewerEpoch(f"the commit has epoch {commit.epoch}, but the writer has epoch {self.epoch}")
         while True:
             if commit.start != self.end:
                 raise NotContiguous(commit.start, self.end, self._handle.table_uri)
@@ -156,6 +156,6 @@ class Writer:
     def _refuse_fenced(self) -> None:
         newest = max((span.epoch for span in self._spans.values()), default=0)
         if newest > self.epoch:
-            raise Fenced(
+            raise NewerEpoch(
                 f"another writer has claimed table {self._handle.table_uri} with epoch {newest}; this writer had {self.epoch}"
             )

@@ -8,7 +8,7 @@ import pyarrow as pa
 
 from tandem.ledger.delta.location import Location
 from tandem.ledger.delta.stored_file import opened
-from tandem.ledger.publish.batch_parts import Part
+from tandem.ledger.publish.batch_parts import BatchPart
 from tandem.ledger.publish.live_states import still_live
 from tandem.views.arrow.ipc import to_ipc
 from tandem.views.sql import engine
@@ -19,7 +19,7 @@ _TABLE: Final = "states"
 
 
 def stored(
-    view: View, place: Location, path: str, later: Sequence[Part], names: Iterable[str] | None = None
+    view: View, place: Location, path: str, later: Sequence[BatchPart], names: Iterable[str] | None = None
 ) -> Iterator[pa.Table]:
     """The states of a file of the view's table, one row group at a time, without those that `later` parts replace.
 

@@ -23,7 +23,7 @@ from tandem.ledger.publish import publications
 from tandem.ledger.publish.batch_parts import BatchView
 from tandem.ledger.publish.publications import Publications
 from tandem.ledger.realtime.follower import Follower
-from tandem.serving.memory.cached_view import CachedView, Origin, OutgrowsMemory, followed, without_hot
+from tandem.serving.memory.cached_view import CachedView, OutgrowsMemory, ViewOrigin, followed, without_hot
 from tandem.serving.memory.differences import differences
 from tandem.serving.memory.store import InMemory, Pinned, Store
 from tandem.serving.read.outcome import Absent, ReadFailed, Value, answered
@@ -38,7 +38,7 @@ class TokenGone(TandemError, code="token-expired"):
 
 
 @dataclass(frozen=True)
-class Token:
+class ChangesToken:
     """A reader's position in a view's changes: what its answers counted.
 
     `end` is where commits end; `hot` the epoch and the end of hot commits that continue them and have states of the view.
@@ -57,7 +57,7 @@ class Token:
         return urlsafe_b64encode(json.dumps(document, separators=(",", ":")).encode()).decode()
 
     @classmethod
-    def parse(cls, text: str) -> "Token":
+    def parse(cls, text: str) -> "ChangesToken":
         """Inverse of `str`. Raises TandemError for a text that is not a token."""
         try:
             release, fingerprint, version, cut, end, *hot = json.loads(urlsafe_b64decode(text.encode()))
@@ -87,14 +87,14 @@ class Changes:
         return self.rows.provenance
 
 
-def token_of(held: CachedView) -> Token:
+def token_of(held: CachedView) -> ChangesToken:
     """The token of a reader that knows the cached view."""
     hot = (held.hot_commits[0].epoch, held.end) if held.hot else None
-    return Token(held.release, held.batch.fingerprint, held.batch.version, held.cut, held.committed, hot)
+    return ChangesToken(held.release, held.batch.fingerprint, held.batch.version, held.cut, held.committed, hot)
 
 
 @dataclass
-class Watch:
+class ViewFollower:
     """A reader that knows a view at one snapshot, and asks for what has changed; for one thread at a time.
 
     Create one with `watch`.
@@ -128,17 +128,17 @@ class Watch:
             self.store.recent.put(*self._known)
 
 
-def watch(store: Store, pinned: Pinned, name: str, since: Token | None) -> Watch:
+def watch(store: Store, pinned: Pinned, name: str, since: ChangesToken | None) -> ViewFollower:
     """A reader at a token, or at the snapshot. Raises TokenGone, UnknownView, ReadFailed, Unreadable."""
     view, memory = _memory(store, pinned, name)
     held = memory.answers.held
     if since is None:
-        return Watch(store, name, held)
+        return ViewFollower(store, name, held)
     known = _at(store, view, held, since)
-    return Watch(store, name, known, (str(since), known))
+    return ViewFollower(store, name, known, (str(since), known))
 
 
-def changes(store: Store, name: str, since: Token | None) -> Iterator[Changes]:
+def changes(store: Store, name: str, since: ChangesToken | None) -> Iterator[Changes]:
     """The changes of a view from a token, or from now on, as snapshots come; ends when the store is closed.
 
     Raises TokenGone, UnknownView, ReadFailed, Unreadable.
@@ -147,7 +147,7 @@ def changes(store: Store, name: str, since: Token | None) -> Iterator[Changes]:
     return _changes_since(store, pinned, watch(store, pinned, name, since))
 
 
-def _changes_since(store: Store, pinned: Pinned, watching: Watch) -> Iterator[Changes]:
+def _changes_since(store: Store, pinned: Pinned, watching: ViewFollower) -> Iterator[Changes]:
     try:
         while True:
             if (found := watching.look(pinned)) is not None:
@@ -173,7 +173,7 @@ def _memory(store: Store, pinned: Pinned, name: str) -> tuple[View, InMemory]:
     return view, memory
 
 
-def _at(store: Store, view: View, held: CachedView, since: Token) -> CachedView:
+def _at(store: Store, view: View, held: CachedView, since: ChangesToken) -> CachedView:
     """The cached view at a token. Raises TokenGone, ReadFailed, Unreadable."""
     if since == token_of(held):
         return held
@@ -191,14 +191,14 @@ def _at(store: Store, view: View, held: CachedView, since: Token) -> CachedView:
         )
     end = hot[-1].end if hot else since.end
     then = replace(found, end=end, commits=found.commits[: ends.index(since.end)], hot=hot)
-    origin, below = Origin(store.tables, since.release, store.memory), replace(without_hot(held), end=held.cut, tail=())
+    origin, below = ViewOrigin(store.tables, since.release, store.memory), replace(without_hot(held), end=held.cut, tail=())
     try:
         return followed(origin, below, batch, then)
     except OutgrowsMemory as error:
         raise ReadFailed(f"the rows of view {view.name!r} at the token need more than {store.memory} bytes of memory") from error
 
 
-def _hot(held: CachedView, since: Token) -> HotCommits | None:
+def _hot(held: CachedView, since: ChangesToken) -> HotCommits | None:
     """The hot commits that a token counts; None if the cached view has no such ones."""
     if since.hot is None:
         return ()
@@ -207,7 +207,7 @@ def _hot(held: CachedView, since: Token) -> HotCommits | None:
     return None if number is None else held.hot_commits[:number]
 
 
-def _batch(store: Store, view: View, since: Token) -> BatchView | None:
+def _batch(store: Store, view: View, since: ChangesToken) -> BatchView | None:
     """The batch view of a token, if a publication still has it whole."""
     for each in reversed(Publications(store.tables).history()):
         batch = each.views.get(view.name)

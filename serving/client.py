@@ -27,7 +27,7 @@ _BYTES: Final = "application/octet-stream"
 Parameters = dict[str, str | list[str]]
 
 
-class Asked(TypedDict, total=False):
+class AnswerOptions(TypedDict, total=False):
     """The optional parameters of a question: windows that start in `[start, end)`, columns, layer, and freshness.
 
     `order` has columns, each with a minus if it descends; `min_position` is a position that `send` returns: the answer waits
@@ -43,7 +43,7 @@ class Asked(TypedDict, total=False):
     min_position: str
 
 
-class Refused(TandemError, code="request-refused"):
+class RequestRefused(TandemError, code="request-refused"):
     """A refused request: the server's sentence, its `status`, and after how many seconds to try again, if the server says so.
 
     `records` is about sent events: which are invalid and why, or the outcome of each. `code` is that of the server's error.
@@ -62,7 +62,7 @@ class Refused(TandemError, code="request-refused"):
 
 
 @dataclass(frozen=True)
-class Rows:
+class RowsPage:
     """Rows as dicts, with their total and their provenance.
 
     After a lookup `absent` has the numbers of the keys without any row, and `hidden` those of the keys whose rows the token may
@@ -76,7 +76,7 @@ class Rows:
     hidden: tuple[int, ...] = ()
 
 
-class Place(NamedTuple):
+class RecordPlace(NamedTuple):
     """The position of a record in the log; no offset if the broker only reports that it has the record already."""
 
     topic_id: str
@@ -85,10 +85,10 @@ class Place(NamedTuple):
 
 
 @dataclass(frozen=True)
-class Sent:
+class SentEvents:
     """Events that are in the log: the position of each record, and the `min_position` of a question whose answer counts them."""
 
-    places: tuple[Place, ...]
+    places: tuple[RecordPlace, ...]
     min_position: str | None
 
 
@@ -110,13 +110,17 @@ class Client:
         found: dict[str, Any] = self._get(f"/views/{quote(name, safe='')}", {}).json()
         return found
 
-    def rows(self, view: str, keys: Mapping[str, Key] | None = None, *, page: int = 1000, **asked: Unpack[Asked]) -> Rows:
+    def rows(
+        self, view: str, keys: Mapping[str, Key] | None = None, *, page: int = 1000, **asked: Unpack[AnswerOptions]
+    ) -> RowsPage:
         """All rows of a question, from one snapshot; they are requested in pages of this many rows."""
         pages = [got.json() for got in self._pages(view, _parameters(keys, asked), page, JSON)]
         found = [row for one in pages for row in one["rows"]]
-        return Rows(found, pages[0]["total"], pages[0]["provenance"])
+        return RowsPage(found, pages[0]["total"], pages[0]["provenance"])
 
-    def arrow(self, view: str, keys: Mapping[str, Key] | None = None, *, page: int = 1000, **asked: Unpack[Asked]) -> pa.Table:
+    def arrow(
+        self, view: str, keys: Mapping[str, Key] | None = None, *, page: int = 1000, **asked: Unpack[AnswerOptions]
+    ) -> pa.Table:
         """The rows as a typed table; its schema's metadata has the provenance."""
         pages = self._pages(view, _parameters(keys, asked), page, ARROW)
         return pa.concat_tables(pa.ipc.open_stream(got.content).read_all() for got in pages)
@@ -136,18 +140,18 @@ class Client:
         *,
         measures: Sequence[str] = (),
         min_position: str | None = None,
-    ) -> Rows:
+    ) -> RowsPage:
         """The rows of many keys at once, in their order."""
         named = [{name: None if value is None else _text(value) for name, value in key.items()} for key in keys]
         body = {"keys": named, **({"measures": list(measures)} if measures else {})}
         path = f"/views/{quote(view, safe='')}/lookup"
         got = _checked(self.http.post(path, params=_from(min_position), json=body)).json()
-        return Rows(got["rows"], got["total"], got["provenance"], tuple(got["absent"]), tuple(got["hidden"]))
+        return RowsPage(got["rows"], got["total"], got["provenance"], tuple(got["absent"]), tuple(got["hidden"]))
 
-    def sql(self, statement: str, *, min_position: str | None = None) -> Rows:
+    def sql(self, statement: str, *, min_position: str | None = None) -> RowsPage:
         """The rows of one SELECT over the views that the token may read."""
         got = _checked(self.http.post("/sql", params=_from(min_position), json={"statement": statement})).json()
-        return Rows(got["rows"], got["total"], got["provenance"])
+        return RowsPage(got["rows"], got["total"], got["provenance"])
 
     def sources(self) -> list[dict[str, Any]]:
         """The sources whose views the token may read, or to which it may send events."""
@@ -162,7 +166,7 @@ class Client:
         idempotency_key: str | None = None,
         topic: str | None = None,
         kind: str | None = None,
-    ) -> Sent:
+    ) -> SentEvents:
         """Write events to a source's topic and wait until all replicas have them; otherwise Refused has the outcome of each.
 
         Events are dicts, event types, or anything that msgspec writes as JSON: one record each; a list if the source's records
@@ -175,8 +179,8 @@ class Client:
         asked = {name: value for name, value in named.items() if value is not None}
         path = f"/sources/{quote(source, safe='')}/events"
         got = _checked(self.http.post(path, params=asked, content=body, headers=headers)).json()
-        places = (Place(one["topic_id"], one["partition"], one["offset"]) for one in got["records"])
-        return Sent(tuple(places), got["min_position"])
+        places = (RecordPlace(one["topic_id"], one["partition"], one["offset"]) for one in got["records"])
+        return SentEvents(tuple(places), got["min_position"])
 
     def _pages(self, view: str, asked: Parameters, size: int, media: str) -> Iterator[httpx.Response]:
         following: Parameters = {}
@@ -212,14 +216,14 @@ def _checked(answer: httpx.Response) -> httpx.Response:
     except (ValueError, KeyError, TypeError):  # something between us and the server answered
         detail = f"{answer.url.path} answered {answer.status_code}"
     again = answer.headers.get("Retry-After", "")
-    raise Refused(answer.status_code, detail, float(again) if again.isdecimal() else None, records, code)
+    raise RequestRefused(answer.status_code, detail, float(again) if again.isdecimal() else None, records, code)
 
 
 def _line(event: Any) -> bytes:
     return msgspec.json.encode(event) + b"\n"
 
 
-def _parameters(keys: Mapping[str, Key] | None, asked: Asked) -> Parameters:
+def _parameters(keys: Mapping[str, Key] | None, asked: AnswerOptions) -> Parameters:
     given = keys or {}
     null = [name for name, value in given.items() if value is None]
     named: dict[str, Key] = {

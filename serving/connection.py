@@ -19,7 +19,7 @@ from typing import Any, Final, Self, TypeVar
 from tandem.infra import settings
 from tandem.ledger.delta.addresses import Tables
 from tandem.ledger.delta.errors import Unreadable
-from tandem.serving.changes import Changes, Token, changes
+from tandem.serving.changes import Changes, ChangesToken, changes
 from tandem.serving.memory.answers import Row
 from tandem.serving.memory.store import Pinned, Store
 from tandem.serving.read.outcome import Absent, Failed, Outcome, ReadFailed, Value
@@ -207,7 +207,7 @@ class PublishedView:
         To read all rows and then their changes: `now = view.now()`, then `now.scan()`, then `view.changes(now.token)`. Raises
         TokenGone, and ReadFailed if nothing can be read; continue from the last token then.
         """
-        return changes(self.connection.store, self.name, None if since is None else Token.parse(since))
+        return changes(self.connection.store, self.name, None if since is None else ChangesToken.parse(since))
 
     def at(self, *, publication: int) -> ViewAt:
         """The view of a past publication below its cut, while that is retained; for one thread at a time.

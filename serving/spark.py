@@ -17,7 +17,7 @@ from pyspark.sql.types import StructField, StructType
 from tandem.infra.spark.versions import compare, compared
 from tandem.ledger.delta.addresses import Tables
 from tandem.ledger.delta.location import Location
-from tandem.ledger.publish.batch_parts import Part, files_with_later
+from tandem.ledger.publish.batch_parts import BatchPart, files_with_later
 from tandem.ledger.publish.releases import Releases
 from tandem.ledger.stored_states import by_bucket, stored
 from tandem.serving.connection import AtOneSnapshot
@@ -57,11 +57,11 @@ class _Work:
 
 
 @dataclass(frozen=True)
-class _File:
+class _AnswerFile:
     """A file of a batch version, without the states that `later` parts replace."""
 
     path: str
-    later: tuple[Part, ...]
+    later: tuple[BatchPart, ...]
 
 
 _States = tuple[bytes, ...]
@@ -85,10 +85,10 @@ def frame_of(session: SparkSession, tables: Tables, snapshot: Snapshot, definiti
     publication, tail = snapshot.publication, snapshot.tails[definition.source.name]
     live = publication.views[definition.name]
     address = live.address(tables, definition.name)
-    items: list[_File | _States] = []
+    items: list[_AnswerFile | _States] = []
     rows = 0
     if layer != "speed":
-        items += [_File(file.path, later) for file, later in files_with_later(tables, address, live.parts)]
+        items += [_AnswerFile(file.path, later) for file, later in files_with_later(tables, address, live.parts)]
         rows += live.rows
     if layer != "batch":
         states = [commit.partials[live.fingerprint] for commit in tail.commits]
@@ -111,10 +111,10 @@ def frame_of(session: SparkSession, tables: Tables, snapshot: Snapshot, definiti
     return found.applyInArrow(presented, schema_of(answer_schema(definition)))
 
 
-def _sent(work: _Work, item: _File | _States) -> Iterator[tuple[int, bytes]]:
+def _sent(work: _Work, item: _AnswerFile | _States) -> Iterator[tuple[int, bytes]]:
     """States on their way to their bucket."""
     view = work.bound()
-    read = stored(view, work.table, item.path, item.later) if isinstance(item, _File) else map(from_ipc, item)
+    read = stored(view, work.table, item.path, item.later) if isinstance(item, _AnswerFile) else map(from_ipc, item)
     for states in read:
         yield from by_bucket(states, shared_columns(view), work.buckets)
 

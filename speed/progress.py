@@ -32,7 +32,7 @@ class MicroBatches(msgspec.Struct):
     seconds: dict[str, float] = msgspec.field(default_factory=dict)
 
 
-class Folded(NamedTuple):
+class MicroBatchSeconds(NamedTuple):
     """One micro-batch: its records and its seconds."""
 
     release: int
@@ -41,7 +41,7 @@ class Folded(NamedTuple):
     seconds: float
 
 
-class Waiting(msgspec.Struct, frozen=True):
+class WaitingSource(msgspec.Struct, frozen=True):
     """A source that waits: since when, and why."""
 
     release: int
@@ -56,7 +56,7 @@ class Progress(msgspec.Struct, frozen=True):
     pid: int
     began: str
     sources: tuple[MicroBatches, ...] = ()
-    waiting: tuple[Waiting, ...] = ()
+    waiting: tuple[WaitingSource, ...] = ()
 
 
 def file(state: Path) -> Path:
@@ -79,7 +79,7 @@ def query_name(release: int, source: str, unique: str) -> str:
 
 
 @dataclass
-class Recorder:
+class ProgressRecorder:
     """Sums up the progress of queries named by `query_name`, and writes it to the file after each micro-batch.
 
     `folded` is called with each micro-batch.
@@ -87,10 +87,10 @@ class Recorder:
 
     state: Path
     pid: int
-    folded: Callable[[Folded], object] = lambda _: None
+    folded: Callable[[MicroBatchSeconds], object] = lambda _: None
     heart: Heart = field(init=False, repr=False)
     _sources: dict[tuple[int, str], MicroBatches] = field(default_factory=dict)
-    _waiting: dict[tuple[int, str], Waiting] = field(default_factory=dict)
+    _waiting: dict[tuple[int, str], WaitingSource] = field(default_factory=dict)
     _queries: dict[str, tuple[int, str]] = field(default_factory=dict)
     _began: str = field(init=False)
     _lock: threading.Lock = field(default_factory=threading.Lock, repr=False)
@@ -115,7 +115,7 @@ class Recorder:
                 if phase != _WHOLE:
                     one.seconds[phase] = one.seconds.get(phase, 0.0) + milliseconds / 1000
             self._write()
-        self.folded(Folded(one.release, source, told.numInputRows, told.durationMs.get(_WHOLE, 0) / 1000))
+        self.folded(MicroBatchSeconds(one.release, source, told.numInputRows, told.durationMs.get(_WHOLE, 0) / 1000))
 
     def follows(self, query: str, release: int, source: str) -> None:
         """Record that the query with this id follows the source now."""
@@ -128,7 +128,7 @@ class Recorder:
         if known := self._queries.get(query):
             self.heart.looked(*known)
 
-    def waits(self, waiting: Waiting) -> None:
+    def waits(self, waiting: WaitingSource) -> None:
         """Record that a source waits, or waits for another reason."""
         self.heart.waits(waiting.release, waiting.source, waiting.why)
         with self._lock:

@@ -10,14 +10,14 @@ from threading import Timer
 from tandem.infra import kafka
 from tandem.infra.kafka import broker as embedded
 from tandem.infra.process import background
-from tandem.infra.settings import Kafka, Settings
+from tandem.infra.settings import KafkaSettings, Settings
 from tests.stack import environ
 
 
 @contextmanager
-def own_broker(folder: Path) -> Iterator[tuple[kafka.Connection, int]]:
+def own_broker(folder: Path) -> Iterator[tuple[kafka.BrokerConnection, int]]:
     """A connection that waits 5 seconds for an answer, and the broker's process id."""
-    settings = Settings(state=str(folder), kafka=Kafka(memory="320m", timeout_s=5))
+    settings = Settings(state=str(folder), kafka=KafkaSettings(memory="320m", timeout_s=5))
     with background.starting(folder):
         process = embedded.start(settings, environ=environ())
     try:

@@ -27,7 +27,7 @@ from tandem.batch.archive.decode import Decoding
 from tandem.batch.runtime.session import BatchRun, Lock
 from tandem.infra import kafka
 from tandem.infra.kafka import Address, Topic, broker
-from tandem.infra.kafka.bulk_reader import LogMoved, Read
+from tandem.infra.kafka.bulk_reader import LogMoved, ReadRecords
 from tandem.ledger.delta import delta_tables, leases
 from tandem.ledger.delta.addresses import Tables
 from tandem.ledger.delta.leases import Owner
@@ -315,7 +315,7 @@ class Reading:
     at: dict[tuple[str, int], int]
     columns: Sequence[str]
 
-    def read(self, *, most: int, wait_s: float) -> Read:
+    def read(self, *, most: int, wait_s: float) -> ReadRecords:
         """Up to `most` records, the first partition's first; without any it waits."""
         found: list[Mapping[str, Any]] = []
         for topic in self.topics:
@@ -329,7 +329,7 @@ class Reading:
                 self.at[topic.id, number] = end
         if not found:
             Event().wait(wait_s)
-        return Read(self._table(found), dict(self.at))
+        return ReadRecords(self._table(found), dict(self.at))
 
     def nothing(self) -> pa.Table:
         """No records."""

@@ -18,7 +18,7 @@ from tandem.infra import folders, kafka
 from tandem.infra.kafka import broker as embedded
 from tandem.infra.kafka.kafka_python import client, codecs
 from tandem.infra.process import background
-from tandem.infra.settings import Kafka, Settings, Spark
+from tandem.infra.settings import KafkaSettings, Settings, SparkSettings
 from tandem.infra.spark.session import get_or_create_session
 
 _TOPICS = count(1)
@@ -32,9 +32,9 @@ def environ() -> dict[str, str]:
 
 
 @pytest.fixture(scope="session")
-def broker(tmp_path_factory: pytest.TempPathFactory) -> Iterator[kafka.Connection]:
+def broker(tmp_path_factory: pytest.TempPathFactory) -> Iterator[kafka.BrokerConnection]:
     """A connection to the run's one embedded broker; make topics of your own."""
-    settings = Settings(state=str(tmp_path_factory.mktemp("broker")), kafka=Kafka(memory="320m", timeout_s=20))
+    settings = Settings(state=str(tmp_path_factory.mktemp("broker")), kafka=KafkaSettings(memory="320m", timeout_s=20))
     with background.starting(settings.folder):
         process = embedded.start(settings, environ=environ())
     try:
@@ -46,21 +46,21 @@ def broker(tmp_path_factory: pytest.TempPathFactory) -> Iterator[kafka.Connectio
 @pytest.fixture(scope="session")
 def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SparkSession]:
     """The run's one Spark session, on two cores."""
-    settings = Settings(state=str(tmp_path_factory.mktemp("spark")), spark=Spark(master="local[2]"))
+    settings = Settings(state=str(tmp_path_factory.mktemp("spark")), spark=SparkSettings(master="local[2]"))
     session = get_or_create_session(settings, "tests", environ=environ())
     yield session
     session.stop()
 
 
-def stack_settings(connection: kafka.Connection, state: Path, **changes: object) -> Settings:
+def stack_settings(connection: kafka.BrokerConnection, state: Path, **changes: object) -> Settings:
     """Settings of a project of its own at the shared broker."""
-    return Settings(state=str(state), kafka=shared_kafka(connection.address), spark=Spark(master="local[2]"), **changes)  # type: ignore[arg-type]
+    return Settings(state=str(state), kafka=shared_kafka(connection.address), spark=SparkSettings(master="local[2]"), **changes)  # type: ignore[arg-type]
 
 
-def shared_kafka(address: kafka.Address) -> Kafka:
+def shared_kafka(address: kafka.Address) -> KafkaSettings:
     """`[kafka]` of a project that has the shared broker for an outside one, and logs in to it."""
     told = address.options
-    return Kafka(
+    return KafkaSettings(
         bootstrap=address.bootstrap,
         security=cast("Any", told["security.protocol"]),
         mechanism=cast("Any", told["sasl.mechanism"]),
@@ -70,26 +70,26 @@ def shared_kafka(address: kafka.Address) -> Kafka:
     )
 
 
-def kafka_toml(connection: kafka.Connection) -> str:
+def kafka_toml(connection: kafka.BrokerConnection) -> str:
     """The same as the lines of a `tandem.toml`, from its heading on."""
     chosen = msgspec.structs.asdict(shared_kafka(connection.address))
     names = ("bootstrap", "security", "mechanism", "username", "password", "timeout_s")
     return "[kafka]\n" + "".join(f"{name} = {json.dumps(chosen[name])}\n" for name in names)
 
 
-def librdkafka(connection: kafka.Connection) -> dict[str, str]:
+def librdkafka(connection: kafka.BrokerConnection) -> dict[str, str]:
     """What a producer of confluent-kafka needs to reach the shared broker."""
     return {"bootstrap.servers": connection.address.bootstrap, **connection.address.options}
 
 
-def new_topic(connection: kafka.Connection, *, partitions: int = 2) -> kafka.Topic:
+def new_topic(connection: kafka.BrokerConnection, *, partitions: int = 2) -> kafka.Topic:
     """A topic that no other test uses, ready for use."""
     name = f"topic-{next(_TOPICS)}"
-    return kafka.create(connection, [name], Settings(kafka=Kafka(partitions=partitions)))[name]
+    return kafka.create(connection, [name], Settings(kafka=KafkaSettings(partitions=partitions)))[name]
 
 
 def produce(
-    connection: kafka.Connection,
+    connection: kafka.BrokerConnection,
     topic: kafka.Topic,
     values: Sequence[bytes | None],
     *,
@@ -103,7 +103,7 @@ def produce(
             sender.send_as(topic.name, partition, kafka.Record(milliseconds, None, value))
 
 
-def consumed(connection: kafka.Connection, topic: kafka.Topic) -> list[Any]:
+def consumed(connection: kafka.BrokerConnection, topic: kafka.Topic) -> list[Any]:
     """Every committed record of a topic, partition by partition, as kafka-python's own consumer reads it."""
     codecs.provide()
     ends = {TopicPartition(topic.name, number): end for (_, number), end in kafka.ends(connection, [topic]).items()}
@@ -119,25 +119,27 @@ def consumed(connection: kafka.Connection, topic: kafka.Topic) -> list[Any]:
     return sorted(found, key=lambda record: (record.partition, record.offset))
 
 
-def create_as(connection: kafka.Connection, name: str, configuration: Mapping[str, str], *, partitions: int = 2) -> kafka.Topic:
+def create_as(
+    connection: kafka.BrokerConnection, name: str, configuration: Mapping[str, str], *, partitions: int = 2
+) -> kafka.Topic:
     """Make a topic that is configured as no topic of ours is."""
     connection.admin.create_topics([NewTopic(name, partitions, 1, topic_configs=dict(configuration))])
     return kafka.create(connection, [name], Settings())[name]
 
 
-def delete_topic(connection: kafka.Connection, name: str) -> None:
+def delete_topic(connection: kafka.BrokerConnection, name: str) -> None:
     """Delete a topic, and wait until the broker has it no longer."""
     connection.admin.delete_topics([name])
     while kafka.describe(connection, [name]):
         pass
 
 
-def delete_below(connection: kafka.Connection, topic: kafka.Topic, offsets: Mapping[int, int]) -> None:
+def delete_below(connection: kafka.BrokerConnection, topic: kafka.Topic, offsets: Mapping[int, int]) -> None:
     """Have the broker delete its oldest records, as retention does; all that there are below -1."""
     kafka.delete_before(connection, [topic], {(topic.id, number): offset for number, offset in offsets.items()})
 
 
-def add_partitions(connection: kafka.Connection, topic: kafka.Topic, partitions: int) -> kafka.Topic:
+def add_partitions(connection: kafka.BrokerConnection, topic: kafka.Topic, partitions: int) -> kafka.Topic:
     """Have a topic grow to so many partitions."""
     connection.admin.create_partitions({topic.name: partitions})
     while (grown := kafka.topic(connection, topic.name)).partitions < partitions:

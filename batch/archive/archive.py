@@ -15,7 +15,7 @@ from tandem.batch.archive import copy
 from tandem.batch.archive.archive_lineage import archiving
 from tandem.batch.archive.copied import Copied, refuse_torn
 from tandem.batch.archive.copy_task import BOUNDED
-from tandem.batch.archive.decode import Decoded, Decoding
+from tandem.batch.archive.decode import DecodeResult, Decoding
 from tandem.batch.archive.decode_runs import TypedTables, decode_archived, decode_run, typed_tables
 from tandem.batch.runtime import delta_commits, spark_jobs
 from tandem.batch.runtime.session import BatchRun, Lock
@@ -51,7 +51,7 @@ class ImportUnfinished(TandemError, code="import-unfinished"):
 
 
 @dataclass(frozen=True)
-class Archived:
+class ArchiveResult:
     """The result for one source: the end of its archive, the outcomes of the new records, and the names of new gaps."""
 
     source: str
@@ -61,15 +61,15 @@ class Archived:
 
 
 @dataclass(frozen=True)
-class _Log:
+class _ArchivedLog:
     """The log of one source, whose offsets can be polled at any moment."""
 
     source: Source
-    connection: kafka.Connection
+    connection: kafka.BrokerConnection
     may_be_new: bool = False
 
     @classmethod
-    def of(cls, source: Source, connection: kafka.Connection, *, may_be_new: bool) -> "_Log":
+    def of(cls, source: Source, connection: kafka.BrokerConnection, *, may_be_new: bool) -> "_ArchivedLog":
         """The log of a source whose topics exist. Raises NoTopic."""
         log = cls(source, connection, may_be_new)
         log.now()
@@ -95,7 +95,7 @@ class _Log:
 
 def run(
     batch: BatchRun, working_tree: Callable[[], Project], *, new_topic: bool = False, locks: Sequence[Lock] = ("archive",)
-) -> list[Archived]:
+) -> list[ArchiveResult]:
     """Archive every source of the published release, and finish earlier runs. The first run publishes the project.
 
     The records are also decoded for standing releases. A topic that was deleted and created again is refused, unless `new_topic`
@@ -109,7 +109,7 @@ def run(
     address = broker.address(batch.settings)
     connection = kafka.connect(replace(address, timeout_s=max(address.timeout_s, _BROKER_WAIT_S)))
     sources = project.load_files(release.files).sources
-    logs = [_Log.of(source, connection, may_be_new=new_topic) for source in sources.values()]
+    logs = [_ArchivedLog.of(source, connection, may_be_new=new_topic) for source in sources.values()]
     for lock in locks:
         batch.hold(lock)
     with reporting(batch.settings, now=batch.now, warn=batch.say) as reporter:
@@ -127,21 +127,23 @@ def _followed(batch: BatchRun) -> list[int]:
     return [state.release for state in Followed(batch.standing, batch.settings.keep.release_days).states(batch.now())]
 
 
-def _archive_standing(batch: BatchRun, release: Release, live: Release, connection: kafka.Connection) -> Iterator[Archived]:
+def _archive_standing(
+    batch: BatchRun, release: Release, live: Release, connection: kafka.BrokerConnection
+) -> Iterator[ArchiveResult]:
     """Archive and decode for a standing release the sources that the live one does not read, or decodes differently."""
     for name, source in project.load_files(release.files).sources.items():
         if name not in live.sources:
-            yield _archive(batch, release, _Log.of(source, connection, may_be_new=False))
+            yield _archive(batch, release, _ArchivedLog.of(source, connection, may_be_new=False))
         elif live.sources[name] != release.sources[name]:
             decode_archived(batch, release, source)
 
 
-def _archive(batch: BatchRun, release: Release, log: _Log) -> Archived:
+def _archive(batch: BatchRun, release: Release, log: _ArchivedLog) -> ArchiveResult:
     with bound(source=log.source.name, release=release.number):
         return _archived(batch, release, log)
 
 
-def _archived(batch: BatchRun, release: Release, log: _Log) -> Archived:
+def _archived(batch: BatchRun, release: Release, log: _ArchivedLog) -> ArchiveResult:
     tables, name = batch.tables, log.source.name
     typed = typed_tables(tables, release, log.source)
     counts, found = [], []
@@ -161,10 +163,10 @@ def _archived(batch: BatchRun, release: Release, log: _Log) -> Archived:
             # Events of records that were removed from the archive do not count.
             decoded = decoded if whole else None
         counts.append(decode_run(batch, typed, run, decoded))
-    return Archived(name, archive_runs.archived(tables, name), plus(*counts), tuple(found))
+    return ArchiveResult(name, archive_runs.archived(tables, name), plus(*counts), tuple(found))
 
 
-def _to_do(batch: BatchRun, log: _Log, decoder: str) -> Iterator[archive_runs.ArchiveRun]:
+def _to_do(batch: BatchRun, log: _ArchivedLog, decoder: str) -> Iterator[archive_runs.ArchiveRun]:
     """The unfinished runs, then a run for new records, if there are any; its intent is recorded first."""
     tables, name = batch.tables, log.source.name
     if any(run.imported for run in archive_runs.unwritten(tables, name)):
@@ -190,7 +192,7 @@ def _to_do(batch: BatchRun, log: _Log, decoder: str) -> Iterator[archive_runs.Ar
         yield archive_runs.intend(tables, name, start=start, end=end, firsts=fresh, by=batch.by, at=batch.now())
 
 
-def _copy(batch: BatchRun, log: _Log, run: archive_runs.ArchiveRun, typed: TypedTables) -> Decoded | None:
+def _copy(batch: BatchRun, log: _ArchivedLog, run: archive_runs.ArchiveRun, typed: TypedTables) -> DecodeResult | None:
     """Copy the records of the run's range that the log still has into the archive, in one commit with the run's number.
 
     Returns the files into which the same tasks decoded the records, which no table names yet; None if the records have to be
@@ -218,7 +220,7 @@ def _copy(batch: BatchRun, log: _Log, run: archive_runs.ArchiveRun, typed: Typed
     return copied.decoded
 
 
-def _copied(batch: BatchRun, log: _Log, topics: Sequence[kafka.Topic], there: Ranges, work: Decoding) -> Copied:
+def _copied(batch: BatchRun, log: _ArchivedLog, topics: Sequence[kafka.Topic], there: Ranges, work: Decoding) -> Copied:
     """Run the job that copies and decodes, again while the broker is away. No table has the files of a failed job."""
     options, pauses, typed = kafka_options(log.connection.address), iter(_COPY_PAUSES_S), True
     while True:
@@ -238,7 +240,7 @@ def _copied(batch: BatchRun, log: _Log, topics: Sequence[kafka.Topic], there: Ra
                 raise
 
 
-def _gaps(batch: BatchRun, log: _Log, run: archive_runs.ArchiveRun) -> tuple[list[str], bool]:
+def _gaps(batch: BatchRun, log: _ArchivedLog, run: archive_runs.ArchiveRun) -> tuple[list[str], bool]:
     """Record the offsets of the run that neither the archive nor the log has as gaps.
 
     Returns the gaps' names, and whether the archive still has all that the run copied.

@@ -20,10 +20,12 @@ from tandem.views.source.source import RECORDS_SCHEMA, REJECTS_SCHEMA, Source, e
 if TYPE_CHECKING:
     from contextlib import AbstractContextManager
 
-    from tandem.infra.lineage.runs import Reporter, Told
+    from tandem.infra.lineage.runs import ReportedRun, Reporter
 
 
-def archiving(reporter: "Reporter", batch: BatchRun, release: Release, source: Source) -> "AbstractContextManager[Told | None]":
+def archiving(
+    reporter: "Reporter", batch: BatchRun, release: Release, source: Source
+) -> "AbstractContextManager[ReportedRun | None]":
     """The run that archives a source: its inputs are the offsets of each topic that it archives."""
     tables, name, decoder = batch.tables, source.name, release.sources[source.name]
     start = archive_runs.archived(tables, name) if reporter.sending is not None else LOG_START

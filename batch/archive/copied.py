@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass
 
-from tandem.batch.archive.decode import Decoded
+from tandem.batch.archive.decode import DecodeResult
 from tandem.batch.runtime.parquet_writer import Written
 from tandem.ledger.files.file_ranges import RECORDS
 from tandem.ledger.log.fetch_checks import named
@@ -10,7 +10,7 @@ from tandem.views.errors import TandemError
 from tandem.views.source.offset_ranges import Interval, Partition, Ranges
 
 
-class Torn(TandemError, code="archive-copy-torn"):
+class CopyIncomplete(TandemError, code="archive-copy-torn"):
     """The files of a run are not the planned part of the log, each record once."""
 
 
@@ -22,7 +22,7 @@ class Copied:
     """
 
     files: tuple[Written, ...]
-    decoded: Decoded | None
+    decoded: DecodeResult | None
 
     @property
     def records(self) -> int:
@@ -41,13 +41,13 @@ def refuse_torn(copied: Copied, planned: Ranges) -> None:
         start, mine = reached.get(partition, 0), intervals.get(partition, ())
         if low < start or rows > end - low or not any(first <= low and end <= to for first, to in mine):
             shown = ", ".join(f"[{first}, {to})" for first, to in mine) or "nothing"
-            raise Torn(
+            raise CopyIncomplete(
                 f"a task copied {rows} records of offsets [{low}, {end}) of {named(partition)}, but {shown} was planned, and "
                 f"other tasks copied up to {start}; nothing was committed; run `tandem archive` again"
             )
         reached[partition] = end
     if copied.decoded is not None and copied.decoded.records != copied.records:
-        raise Torn(
+        raise CopyIncomplete(
             f"{copied.records} records were copied and {copied.decoded.records} of them decoded; nothing was committed; run "
             "`tandem archive` again"
         )
@@ -56,5 +56,7 @@ def refuse_torn(copied: Copied, planned: Ranges) -> None:
 def _piece(file: Written) -> tuple[Partition, Interval, int]:
     (topic, last_topic), (number, last_number), (low, high) = (file.bounds[name] for name in RECORDS.names)
     if (topic, number) != (last_topic, last_number):
-        raise Torn(f"a task copied records of {named((topic, number))} and of {named((last_topic, last_number))} into one file")
+        raise CopyIncomplete(
+            f"a task copied records of {named((topic, number))} and of {named((last_topic, last_number))} into one file"
+        )
     return (topic, number), (low, high + 1), file.rows

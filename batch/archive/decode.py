@@ -39,7 +39,7 @@ class Decoding:
 
 
 @dataclass(frozen=True)
-class Decoded:
+class DecodeResult:
     """The outcome of some records: `events` and `rejects` are files, `quarantined` counts the rejects by reason.
 
     `further` are the events that are not the first of their record, `others` the records of other sources.
@@ -67,7 +67,7 @@ class Decoded:
         return [_span(file) for file in self.events]
 
 
-def decode(session: SparkSession, work: Decoding, slices: Sequence[Slice]) -> Decoded:
+def decode(session: SparkSession, work: Decoding, slices: Sequence[Slice]) -> DecodeResult:
     """Decode the slices of the archive, one task each. Raises spark_jobs.TaskFailed."""
     return total(spark_jobs.each(session, partial(_decode_slice, work), slices))
 
@@ -106,9 +106,11 @@ class DecodedFiles:
         self.reasons.update(decoded.rejects["reason"].to_pylist())
 
     @property
-    def decoded(self) -> Decoded:
+    def decoded(self) -> DecodeResult:
         """The outcome of the records, once the files are closed."""
-        return Decoded(self.records, self.further, _files(self.events), _files(self.rejects), dict(self.reasons), self.others)
+        return DecodeResult(
+            self.records, self.further, _files(self.events), _files(self.rejects), dict(self.reasons), self.others
+        )
 
 
 @contextmanager
@@ -123,9 +125,9 @@ def opened(work: Decoding) -> Iterator[DecodedFiles]:
         yield DecodedFiles(source, events, rejects, found)
 
 
-def total(done: Sequence[Decoded]) -> Decoded:
+def total(done: Sequence[DecodeResult]) -> DecodeResult:
     """The outcome of the records of all tasks."""
-    return Decoded(
+    return DecodeResult(
         records=sum(one.records for one in done),
         further=sum(one.further for one in done),
         events=tuple(file for one in done for file in one.events),
@@ -135,7 +137,7 @@ def total(done: Sequence[Decoded]) -> Decoded:
     )
 
 
-def _decode_slice(work: Decoding, part: Slice) -> Decoded:
+def _decode_slice(work: Decoding, part: Slice) -> DecodeResult:
     with opened(work) as files:
         for rows in scan(work.archive, part, RECORDS, record_columns(files.source), rows=files.most):
             files.write(rows)

@@ -10,7 +10,7 @@ from typing import Final
 from deltalake import DeltaTable
 
 from tandem.batch.archive import decode
-from tandem.batch.archive.decode import Decoded, Decoding
+from tandem.batch.archive.decode import DecodeResult, Decoding
 from tandem.batch.runtime import delta_commits
 from tandem.batch.runtime.session import BatchRun
 from tandem.ledger.delta.addresses import Tables
@@ -70,7 +70,7 @@ def decode_archived(batch: BatchRun, release: Release, source: Source) -> list[C
     return [decode_run(batch, typed, run) for run in archive_runs.undecoded(batch.tables, source.name, typed.decoder)]
 
 
-def decode_run(batch: BatchRun, typed: TypedTables, run: ArchiveRun, decoded: Decoded | None = None) -> Counts:
+def decode_run(batch: BatchRun, typed: TypedTables, run: ArchiveRun, decoded: DecodeResult | None = None) -> Counts:
     """Commit the decoded files of the run to the tables that lack the run, and record the counts.
 
     Without `decoded` the records are read from the archive, which is a Spark job. Raises TandemError: TaskFailed, Unclosed,
@@ -89,7 +89,7 @@ def decode_run(batch: BatchRun, typed: TypedTables, run: ArchiveRun, decoded: De
     return counts
 
 
-def _decode(batch: BatchRun, work: Decoding, run: ArchiveRun) -> Decoded:
+def _decode(batch: BatchRun, work: Decoding, run: ArchiveRun) -> DecodeResult:
     """Read the run from the archive, and decode it into files that no table names yet."""
     covered = ranges(run.start, run.end, run.firsts)
     files = table_ranges(batch.tables, work.archive.address, RECORDS)
@@ -97,7 +97,7 @@ def _decode(batch: BatchRun, work: Decoding, run: ArchiveRun) -> Decoded:
     return decode.decode(batch.session, work, cut(files, covered, rows=rows))
 
 
-def _account(source: Source, run: ArchiveRun, found: Decoded) -> Counts:
+def _account(source: Source, run: ArchiveRun, found: DecodeResult) -> Counts:
     """The outcome of each offset of the run. Raises Unclosed if records and offsets do not add up."""
     covered = ranges(run.start, run.end, run.firsts)
     holes = covered.length - found.records

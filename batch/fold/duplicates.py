@@ -84,7 +84,7 @@ class Search:
 
 
 @dataclass(frozen=True)
-class Duplicates:
+class RepeatedHashes:
     """What a search found: scratch `files` list the positions to drop.
 
     Args:
@@ -128,7 +128,7 @@ def find(
     history: Sequence[Slice] = (),
     parallelism: int,
     undecided: bool = False,
-) -> Duplicates:
+) -> RepeatedHashes:
     """Find the duplicates among the events of the slices, and those that repeat events of the history.
 
     With `undecided`, few suspects are left to the fold, and returned as `Duplicates.suspects`. Raises TaskFailed, Unreadable.
@@ -139,16 +139,16 @@ def find(
     matches = [one for one in spark_jobs.each(session, partial(_history_matches, search, new), history) if one] if new else []
     repeated += [one.hashes for one in matches]
     if not repeated:
-        return Duplicates()
+        return RepeatedHashes()
     files, events = tuple(one.file for one in repeated), sum(one.events for one in repeated)
     if undecided and events <= FEW_SUSPECTS:
-        return Duplicates(suspects=files)
+        return RepeatedHashes(suspects=files)
     buckets = max(parallelism, ceil(events / EVENTS_HELD))
     suspects = [*slices, *(one.events for one in matches)]
     decided = spark_jobs.each_then(
         session, partial(_suspects, search, files, buckets), partial(judged, search), suspects, buckets
     )
-    return Duplicates(
+    return RepeatedHashes(
         files=tuple(file for one in decided for file in one.files),
         duplicates=sum(one.duplicates for one in decided),
         conflicts=sum(one.conflicts for one in decided),
@@ -281,7 +281,7 @@ def _events(search: Search, part: Slice | str) -> Iterator[tuple[Hashes, pa.Tabl
         yield _identity_hash(search).made(events).to_numpy(), events
 
 
-def judged(search: Search, pieces: Iterator[bytes]) -> Iterator[Duplicates]:
+def judged(search: Search, pieces: Iterator[bytes]) -> Iterator[RepeatedHashes]:
     """Decide which of a bucket's suspects are duplicates, of the searched ones; the others are the events that they repeat."""
     source = project.load_files(search.definitions).sources[search.source]
     first = partial(kernel.deduplicate, source, generations=search.generations)
@@ -306,7 +306,7 @@ def judged(search: Search, pieces: Iterator[bytes]) -> Iterator[Duplicates]:
     winners = first(pa.concat_tables([before, fresh]).combine_chunks()).events
     displaced = _without(source, before, winners)
     if file.written is not None or displaced.num_rows:
-        yield Duplicates(
+        yield RepeatedHashes(
             files=() if file.written is None else (file.written.path,),
             duplicates=duplicates + kept.duplicates,
             conflicts=both.num_rows - winners.num_rows - (old.num_rows - before.num_rows),

@@ -27,7 +27,7 @@ from tandem.ledger.delta.stored_file import opened
 from tandem.ledger.files.file_ranges import EVENTS
 from tandem.ledger.files.scan import scan
 from tandem.ledger.files.splits import Slice
-from tandem.ledger.publish.batch_parts import Part, Windows
+from tandem.ledger.publish.batch_parts import BatchPart, Windows
 from tandem.ledger.publish.live_states import starting_within
 from tandem.ledger.stored_states import by_bucket, stored
 from tandem.views.arrow.ipc import from_ipc
@@ -116,13 +116,13 @@ class Beyond:
 
 
 @dataclass(frozen=True)
-class Stored:
+class StatesFile:
     """A file of a view's table, without the states that `later` parts replace."""
 
     view: str
     path: str
     rows: int
-    later: tuple[Part, ...] = ()
+    later: tuple[BatchPart, ...] = ()
     side: Side = "stored"
 
 
@@ -137,7 +137,7 @@ class Commits:
 
 
 @dataclass(frozen=True)
-class Counted:
+class TaskCounts:
     """What a task counted over `ranges`; suspects are counted without ranges, when they are decided.
 
     Args:
@@ -174,7 +174,7 @@ class Unlike:
 
 
 @dataclass(frozen=True)
-class Compared:
+class KeyComparison:
     """How two sides of a view differ, measure by measure, for some of its keys."""
 
     view: str
@@ -183,18 +183,18 @@ class Compared:
 
 
 @dataclass(frozen=True)
-class Folded:
+class FoldResult:
     """What all tasks of a fold returned: `unlike` are the views that `Unlike` describes, `decided` counts dropped suspects."""
 
-    counted: tuple[Counted, ...]
+    counted: tuple[TaskCounts, ...]
     built: tuple[ViewFile, ...]
-    compared: tuple[Compared, ...]
+    compared: tuple[KeyComparison, ...]
     unlike: frozenset[str]
     decided: Decided
 
 
 @dataclass(frozen=True)
-class _States:
+class _FoldedStates:
     """States of a view, sent to a bucket. A task's last ones carry its ranges, earlier ones none."""
 
     view: str
@@ -203,31 +203,33 @@ class _States:
     side: Side
 
 
-def fold(session: SparkSession, job: FoldJob, items: Sequence[Slice | Beyond | Stored | Commits]) -> Folded:
+def fold(session: SparkSession, job: FoldJob, items: Sequence[Slice | Beyond | StatesFile | Commits]) -> FoldResult:
     """Fold slices and read states, one task each, and write the views' files. Commits nothing. Raises TaskFailed."""
     results = spark_jobs.each_then(session, partial(_fold, job), partial(_merge_bucket, job), items, job.buckets)
-    return Folded(
-        counted=tuple(one for one in results if isinstance(one, Counted)),
+    return FoldResult(
+        counted=tuple(one for one in results if isinstance(one, TaskCounts)),
         built=tuple(one for one in results if isinstance(one, ViewFile)),
-        compared=tuple(one for one in results if isinstance(one, Compared)),
+        compared=tuple(one for one in results if isinstance(one, KeyComparison)),
         unlike=frozenset(one.view for one in results if isinstance(one, Unlike)),
         decided=next((one for one in results if isinstance(one, Decided)), Decided(0, 0)),
     )
 
 
-def _fold(job: FoldJob, part: Slice | Beyond | Stored | Commits) -> Iterator[tuple[int, _States | Counted | Suspects]]:
+def _fold(
+    job: FoldJob, part: Slice | Beyond | StatesFile | Commits
+) -> Iterator[tuple[int, _FoldedStates | TaskCounts | Suspects]]:
     match part:
         case Slice():
             yield from _fold_slice(job, part, "folded")
         case Beyond():
             yield from _fold_slice(job, part.part, "beyond")
-        case Stored():
+        case StatesFile():
             yield from _merge_stored(job, part)
         case Commits():
             yield from _merge_commits(job, part)
 
 
-def _fold_slice(job: FoldJob, part: Slice, side: Side) -> Iterator[tuple[int, _States | Counted | Suspects]]:
+def _fold_slice(job: FoldJob, part: Slice, side: Side) -> Iterator[tuple[int, _FoldedStates | TaskCounts | Suspects]]:
     source, views = _folded(job)
     dropped = read_dropped_positions(job.scratch, job.dropped, part.ranges)
     apart = SetApart.read(source, job.scratch, job.suspects)
@@ -257,7 +259,7 @@ def _fold_slice(job: FoldJob, part: Slice, side: Side) -> Iterator[tuple[int, _S
         rejected[name] = one.rejected
     yield (
         _COUNTING,
-        Counted(part.ranges, count, further_events, ahead_events, max(stamps, default=None), rejected, newest(maxima)),
+        TaskCounts(part.ranges, count, further_events, ahead_events, max(stamps, default=None), rejected, newest(maxima)),
     )
 
 
@@ -284,7 +286,7 @@ def _of_windows(job: FoldJob, source: Source, events: pa.Table) -> pa.Table:
     return events.filter((pc.field(source.event_time) >= start) & (pc.field(source.event_time) < end))
 
 
-def _merge_stored(job: FoldJob, part: Stored) -> Iterator[tuple[int, _States]]:
+def _merge_stored(job: FoldJob, part: StatesFile) -> Iterator[tuple[int, _FoldedStates]]:
     """Send stored states to the buckets."""
     view, place = _definitions(job)[1][part.view], job.views[part.view]
     if part.view in job.added:
@@ -293,7 +295,7 @@ def _merge_stored(job: FoldJob, part: Stored) -> Iterator[tuple[int, _States]]:
         yield from _sent(job, view, Partial(states), EMPTY, part.side)
 
 
-def _merge_commits(job: FoldJob, part: Commits) -> Iterator[tuple[int, _States]]:
+def _merge_commits(job: FoldJob, part: Commits) -> Iterator[tuple[int, _FoldedStates]]:
     """Send the partials of micro-batches to the buckets."""
     accumulators = {name: Accumulator(view) for name, view in _definitions(job)[1].items()}
     for path in part.paths:
@@ -307,15 +309,15 @@ def _merge_commits(job: FoldJob, part: Commits) -> Iterator[tuple[int, _States]]
 
 
 def _merge_bucket(
-    job: FoldJob, values: Iterator[_States | Counted | Suspects]
-) -> Iterator[Counted | Decided | ViewFile | Unlike | Compared]:
+    job: FoldJob, values: Iterator[_FoldedStates | TaskCounts | Suspects]
+) -> Iterator[TaskCounts | Decided | ViewFile | Unlike | KeyComparison]:
     _, views = _definitions(job)
     accumulators = {(name, side): Accumulator(view) for name, view in _folded(job)[1].items() for side in get_args(Side)}
     accumulators |= {(name, "stored"): Accumulator(_stored_measures(job, views[name])) for name in job.added}
     suspects: list[Suspects] = []
     for value in values:
         match value:
-            case Counted():
+            case TaskCounts():
                 yield value
             case Suspects():
                 suspects.append(value)
@@ -326,7 +328,7 @@ def _merge_bucket(
     for name, view in views.items():
         sides = {side: accumulators[name, side].take() for side in {"folded", *chain.from_iterable(job.pairs)}}
         for pair in job.pairs:
-            yield Compared(name, pair, compare(view, *(sides[side].states for side in pair)))
+            yield KeyComparison(name, pair, compare(view, *(sides[side].states for side in pair)))
         if job.version is None:
             continue
         whole = accumulators[name, "stored"]
@@ -349,7 +351,9 @@ def _merge_bucket(
             yield ViewFile(name, file.written)
 
 
-def _count_suspects(job: FoldJob, suspects: Sequence[Suspects], folded: Mapping[str, Accumulator]) -> Iterator[Counted | Decided]:
+def _count_suspects(
+    job: FoldJob, suspects: Sequence[Suspects], folded: Mapping[str, Accumulator]
+) -> Iterator[TaskCounts | Decided]:
     """Add the states of the suspects that count to those of this bucket; one of the buckets counts them."""
     source, views = _folded(job)
     decided = decide(source, suspects, job.generations)
@@ -366,16 +370,16 @@ def _count_suspects(job: FoldJob, suspects: Sequence[Suspects], folded: Mapping[
     if bucket == _COUNTING:
         events = decided.events
         newest_times = maxima_of(source, events)
-        yield Counted(EMPTY, events.num_rows, 0, 0, newest_append(events), rejected, newest_times)
+        yield TaskCounts(EMPTY, events.num_rows, 0, 0, newest_append(events), rejected, newest_times)
         yield Decided(decided.duplicates, decided.conflicts)
 
 
-def _sent(job: FoldJob, view: View, one: Partial, ranges: Ranges, side: Side) -> Iterator[tuple[int, _States]]:
+def _sent(job: FoldJob, view: View, one: Partial, ranges: Ranges, side: Side) -> Iterator[tuple[int, _FoldedStates]]:
     """States by bucket: states that share keys or windows go to the same one."""
     if job.windows is not None:
         one = replace(one, states=starting_within(one.states, job.windows))
     for bucket, states in by_bucket(one.states, shared_columns(view), job.buckets):
-        yield bucket, _States(view.name, ranges, states, side)
+        yield bucket, _FoldedStates(view.name, ranges, states, side)
 
 
 def _folded(job: FoldJob) -> tuple[Source, dict[str, View]]:

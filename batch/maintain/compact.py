@@ -11,7 +11,7 @@ from tandem.batch.runtime.parquet_writer import GROUP_ROWS, TableFile, Written
 from tandem.ledger.delta import delta_tables
 from tandem.ledger.delta.addresses import Tables
 from tandem.ledger.delta.location import Location
-from tandem.ledger.files.file_ranges import Columns, FileRange, file_ranges
+from tandem.ledger.files.file_ranges import FileRange, PositionColumns, file_ranges
 from tandem.ledger.files.identity_hashes import kept_beside
 from tandem.ledger.files.scan import scan
 from tandem.ledger.files.splits import Slice, cut
@@ -27,14 +27,16 @@ class RowsLost(TandemError, code="compaction-rows-lost"):
 
 
 @dataclass(frozen=True)
-class Plan:
+class Compaction:
     """The files `old`, to rewrite as one file for each of the slices, which have all of their rows."""
 
     old: frozenset[str]
     slices: tuple[Slice, ...]
 
 
-def compact(tables: Tables, address: str, where: Columns, end: Position, *, file_bytes: int, at: datetime) -> tuple[int, int]:
+def compact(
+    tables: Tables, address: str, where: PositionColumns, end: Position, *, file_bytes: int, at: datetime
+) -> tuple[int, int]:
     """Rewrite small neighbouring files as files of about `file_bytes`, in one commit. Returns the numbers before and after.
 
     `end` is the end of the log in the table. Removed files stay on the disk for their readers. If killed, it leaves files that
@@ -61,7 +63,7 @@ def compact(tables: Tables, address: str, where: Columns, end: Position, *, file
     return len(found.old), len(written)
 
 
-def plan(files: Sequence[FileRange], end: Position, *, file_bytes: int) -> Plan:
+def plan(files: Sequence[FileRange], end: Position, *, file_bytes: int) -> Compaction:
     """Plan what to rewrite: files smaller than half of `file_bytes` that have such a neighbour on a partition.
 
     A new file has rows of one partition, from a range of it in which no file stays.
@@ -78,7 +80,7 @@ def plan(files: Sequence[FileRange], end: Position, *, file_bytes: int) -> Plan:
         for run in _runs(files, partition, end[partition], old)
         for part in _slices(run, partition, wanted)
     )
-    return Plan(old, slices) if len(slices) < len(old) else Plan(frozenset(), ())
+    return Compaction(old, slices) if len(slices) < len(old) else Compaction(frozenset(), ())
 
 
 def _runs(

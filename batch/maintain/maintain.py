@@ -17,7 +17,7 @@ from tandem.infra.settings import Settings
 from tandem.ledger.delta import delta_tables
 from tandem.ledger.delta.addresses import Tables
 from tandem.ledger.delta.vacuum import Freed, checkpoint, vacuum
-from tandem.ledger.files.file_ranges import EVENTS, RECORDS, Columns
+from tandem.ledger.files.file_ranges import EVENTS, RECORDS, PositionColumns
 from tandem.ledger.log import archive_runs
 from tandem.ledger.publish import publications
 from tandem.ledger.publish.batch_parts import paths
@@ -103,7 +103,7 @@ def _logs(tables: Tables, needed: list[Release], settings: Settings, at: datetim
         _claim(tables, tables.archive(source))
         # Files of a run that is not checked may have to leave the archive, and no others with them.
         checked = archive_runs.unchecked(tables, source) is None
-        addresses: dict[str, Columns] = {tables.archive(source): RECORDS} if checked else {}
+        addresses: dict[str, PositionColumns] = {tables.archive(source): RECORDS} if checked else {}
         for release in needed:
             if decoder := release.sources.get(source):
                 addresses |= {tables.events(source, decoder): EVENTS, tables.quarantine(source, decoder): RECORDS}

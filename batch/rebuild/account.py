@@ -5,7 +5,7 @@ from dataclasses import dataclass, field, replace
 from datetime import datetime
 
 from tandem.batch.fold import fold
-from tandem.batch.fold.duplicates import Duplicates
+from tandem.batch.fold.duplicates import RepeatedHashes
 from tandem.batch.rebuild.gather_events import EventFiles
 from tandem.batch.rebuild.gather_states import StateFiles
 from tandem.ledger.log.archived_range import ArchivedRange
@@ -36,7 +36,7 @@ class BatchViews:
     unlike: frozenset[str] = frozenset()
 
 
-def account(files: EventFiles, states: StateFiles, found: Duplicates, folded: fold.Folded) -> BatchViews:
+def account(files: EventFiles, states: StateFiles, found: RepeatedHashes, folded: fold.FoldResult) -> BatchViews:
     """Sum up what the tasks counted. Raises Unclosed if more offsets are unaccounted for than the archive's ledger explains."""
     counts, views = _counts(files, found, folded), states.tables
     if files.log.windows is None:
@@ -52,7 +52,7 @@ def account(files: EventFiles, states: StateFiles, found: Duplicates, folded: fo
     )
 
 
-def _counts(files: EventFiles, found: Duplicates, folded: fold.Folded) -> Counts:
+def _counts(files: EventFiles, found: RepeatedHashes, folded: fold.FoldResult) -> Counts:
     counted, decided = folded.counted, folded.decided
     counts = Counts(
         sum(part.events for part in counted),
@@ -89,7 +89,7 @@ def _newest(archived: ArchivedRange, stamps: Sequence[int]) -> datetime | None:
     return min(nearest_time(max(stamps)), archived.archived_at)
 
 
-def differences(compared: Sequence[fold.Compared], view: str, pair: fold.Pair) -> tuple[MeasureDifference, ...]:
+def differences(compared: Sequence[fold.KeyComparison], view: str, pair: fold.Pair) -> tuple[MeasureDifference, ...]:
     """The differences of each measure of a view between two sides, summed over all buckets."""
     buckets = [one.differences for one in compared if (one.view, one.pair) == (view, pair)]
     return tuple(plus(*parts) for parts in zip(*buckets, strict=True))

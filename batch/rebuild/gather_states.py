@@ -5,10 +5,10 @@ from dataclasses import dataclass, field, replace
 from typing import Final
 
 from tandem.batch.fold import fold
-from tandem.batch.rebuild.inputs import Comparison, EarlierStates, Target
+from tandem.batch.rebuild.inputs import Comparison, EarlierStates, ViewTarget
 from tandem.ledger.delta.addresses import Tables
 from tandem.ledger.delta.location import Location
-from tandem.ledger.publish.batch_parts import BatchView, Part, files_with_later
+from tandem.ledger.publish.batch_parts import BatchPart, BatchView, files_with_later
 
 _COMMITS: Final = 32
 """Files of the realtime table that one task reads."""
@@ -30,8 +30,8 @@ class StateFiles:
 
     tables: Mapping[str, Location] = field(hash=False)
     added: Mapping[str, fold.Added] = field(hash=False)
-    merged: tuple[fold.Stored, ...]
-    compared: tuple[fold.Stored | fold.Commits, ...]
+    merged: tuple[fold.StatesFile, ...]
+    compared: tuple[fold.StatesFile | fold.Commits, ...]
     pairs: tuple[fold.Pair, ...]
     in_log_order: bool
     sees_positions: bool
@@ -42,7 +42,7 @@ class StateFiles:
         return sum(file.rows for file in self.merged)
 
 
-def gather_states(tables: Tables, targets: Mapping[str, Target], comparison: Comparison) -> StateFiles:
+def gather_states(tables: Tables, targets: Mapping[str, ViewTarget], comparison: Comparison) -> StateFiles:
     """List the files of the states to merge and to compare. Raises Unreadable."""
     return StateFiles(
         tables={view: Location.of(tables, target.batch_view.address(tables, view)) for view, target in targets.items()},
@@ -55,7 +55,7 @@ def gather_states(tables: Tables, targets: Mapping[str, Target], comparison: Com
     )
 
 
-def _added(tables: Tables, targets: Mapping[str, Target]) -> dict[str, fold.Added]:
+def _added(tables: Tables, targets: Mapping[str, ViewTarget]) -> dict[str, fold.Added]:
     """Of each view that gained measures: these, and where its other states are."""
     return {
         view: fold.Added(target.gained.measures, Location.of(tables, target.gained.there.address(tables, view)))
@@ -64,7 +64,7 @@ def _added(tables: Tables, targets: Mapping[str, Target]) -> dict[str, fold.Adde
     }
 
 
-def _merged(tables: Tables, targets: Mapping[str, Target]) -> Iterator[fold.Stored]:
+def _merged(tables: Tables, targets: Mapping[str, ViewTarget]) -> Iterator[fold.StatesFile]:
     """The files of the parts that are merged with what is folded. Raises Unreadable."""
     for view, target in targets.items():
         yield from _files(tables, view, target.batch_view, target.merged)
@@ -73,7 +73,9 @@ def _merged(tables: Tables, targets: Mapping[str, Target]) -> Iterator[fold.Stor
             yield from _files(tables, view, target.gained.there, target.gained.there.parts)
 
 
-def _compared(tables: Tables, targets: Mapping[str, Target], comparison: Comparison) -> Iterator[fold.Stored | fold.Commits]:
+def _compared(
+    tables: Tables, targets: Mapping[str, ViewTarget], comparison: Comparison
+) -> Iterator[fold.StatesFile | fold.Commits]:
     """The files of the states to compare with what is folded. Raises Unreadable."""
     fingerprints = {view: target.batch_view.fingerprint for view, target in targets.items()}
     if comparison.served is not None:
@@ -84,10 +86,10 @@ def _compared(tables: Tables, targets: Mapping[str, Target], comparison: Compari
         yield from _commits(comparison.replayed, fingerprints, "replayed")
 
 
-def _files(tables: Tables, view: str, there: BatchView, parts: tuple[Part, ...]) -> Iterator[fold.Stored]:
+def _files(tables: Tables, view: str, there: BatchView, parts: tuple[BatchPart, ...]) -> Iterator[fold.StatesFile]:
     """The files of parts of a batch view; each part's states may be replaced by the parts after it."""
     files = files_with_later(tables, there.address(tables, view), parts)
-    yield from (fold.Stored(view, file.path, file.rows, later) for file, later in files)
+    yield from (fold.StatesFile(view, file.path, file.rows, later) for file, later in files)
 
 
 def _commits(states: EarlierStates, fingerprints: Mapping[str, str], side: fold.Side) -> Iterator[fold.Commits]:

@@ -9,7 +9,7 @@ from tandem.batch.fold.fold import Pair
 from tandem.batch.runtime.parallelism import in_log_order
 from tandem.ledger.delta.location import Location
 from tandem.ledger.log.positions import Position
-from tandem.ledger.publish.batch_parts import BatchView, Part, Windows
+from tandem.ledger.publish.batch_parts import BatchPart, BatchView, Windows
 from tandem.ledger.publish.releases import Release
 from tandem.views.source.source import Source
 from tandem.views.view import View
@@ -51,7 +51,7 @@ class Gained:
 
 
 @dataclass(frozen=True)
-class Target:
+class ViewTarget:
     """A view to build.
 
     Args:
@@ -63,7 +63,7 @@ class Target:
 
     view: View
     batch_view: BatchView
-    merged: tuple[Part, ...] = ()
+    merged: tuple[BatchPart, ...] = ()
     gained: Gained | None = None
 
     @property
@@ -87,7 +87,7 @@ class EarlierStates:
         commits: the paths of its files that count.
     """
 
-    parts: Mapping[str, tuple[Part, ...]] = field(hash=False)
+    parts: Mapping[str, tuple[BatchPart, ...]] = field(hash=False)
     realtime: Location
     commits: tuple[str, ...]
     end: Position

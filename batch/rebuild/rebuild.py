@@ -3,11 +3,11 @@
 from collections.abc import Mapping
 
 from tandem.batch.fold import duplicates, fold
-from tandem.batch.fold.duplicates import Duplicates
+from tandem.batch.fold.duplicates import RepeatedHashes
 from tandem.batch.rebuild.account import BatchViews, account
 from tandem.batch.rebuild.gather_events import EventFiles, gather_events
 from tandem.batch.rebuild.gather_states import StateFiles, gather_states
-from tandem.batch.rebuild.inputs import Comparison, LogRange, Target
+from tandem.batch.rebuild.inputs import Comparison, LogRange, ViewTarget
 from tandem.batch.runtime.parallelism import buckets
 from tandem.batch.runtime.session import BatchRun
 from tandem.ledger.delta.location import Location
@@ -21,7 +21,7 @@ class Displaced(TandemError, code="counted-event-displaced"):
 def rebuild(
     batch: BatchRun,
     log: LogRange,
-    targets: Mapping[str, Target],
+    targets: Mapping[str, ViewTarget],
     comparison: Comparison,
     *,
     version: int | None,
@@ -46,7 +46,7 @@ def rebuild(
     return account(files, states, found, folded)
 
 
-def find_duplicates(batch: BatchRun, files: EventFiles, scratch: Location) -> Duplicates:
+def find_duplicates(batch: BatchRun, files: EventFiles, scratch: Location) -> RepeatedHashes:
     """Find the duplicates among the events to fold, and those that repeat an event below the start.
 
     If exactly the searched events are folded, few suspects are left to the fold: it reads them anyway. Raises TaskFailed,
@@ -54,7 +54,7 @@ def find_duplicates(batch: BatchRun, files: EventFiles, scratch: Location) -> Du
     """
     log, archived, slices = files.log, files.archived, files.slices
     if not slices.searched:
-        return Duplicates()
+        return RepeatedHashes()
     search = duplicates.Search(
         log.release.files,
         log.source.name,
@@ -73,7 +73,7 @@ def find_duplicates(batch: BatchRun, files: EventFiles, scratch: Location) -> Du
     )
 
 
-def refuse_displaced(found: Duplicates, states: StateFiles) -> None:
+def refuse_displaced(found: RepeatedHashes, states: StateFiles) -> None:
     """Raise Displaced if counting the duplicates that were found would change what was counted below the start."""
     if found.contested or (found.displaced and states.sees_positions):
         raise Displaced(
@@ -83,8 +83,8 @@ def refuse_displaced(found: Duplicates, states: StateFiles) -> None:
 
 
 def fold_events(
-    batch: BatchRun, files: EventFiles, states: StateFiles, found: Duplicates, *, version: int | None, scratch: Location
-) -> fold.Folded:
+    batch: BatchRun, files: EventFiles, states: StateFiles, found: RepeatedHashes, *, version: int | None, scratch: Location
+) -> fold.FoldResult:
     """Fold the events that are not duplicates, merge the stored states, and compare both with earlier states. One Spark job."""
     log, slices = files.log, files.slices
     rows = slices.rows + states.merged_rows

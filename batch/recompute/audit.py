@@ -9,7 +9,7 @@ from tandem.batch.rebuild.inputs import SERVED, EarlierStates
 from tandem.batch.recompute.build import Built, NewVersion
 from tandem.ledger.delta.addresses import Tables
 from tandem.ledger.log.counts import NOTHING, Counts, plus
-from tandem.ledger.publish.audits import Audit, Figures, Obstacle
+from tandem.ledger.publish.audits import Audit, AuditFigures, Obstacle
 from tandem.ledger.publish.repaired import repaired
 from tandem.views.errors import TandemError
 from tandem.views.verify.cause import cause
@@ -89,9 +89,9 @@ def refuse_unexplained(found: Sequence[Audit]) -> None:
     )
 
 
-def figures(view: View, one: MeasureDifference, *, copies: int) -> Figures:
+def figures(view: View, one: MeasureDifference, *, copies: int) -> AuditFigures:
     """A measure's difference as an audit records it, with its cause."""
-    return Figures(
+    return AuditFigures(
         rows=one.rows,
         unequal=one.unequal,
         differ=one.differ,

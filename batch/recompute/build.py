@@ -11,11 +11,11 @@ from deltalake import DeltaTable
 
 from tandem.batch.fold.fold import VERSION
 from tandem.batch.rebuild.account import BatchViews
-from tandem.batch.rebuild.inputs import Comparison, EarlierStates, LogRange, Target
+from tandem.batch.rebuild.inputs import Comparison, EarlierStates, LogRange, ViewTarget
 from tandem.batch.rebuild.rebuild import Displaced, rebuild
 from tandem.batch.recompute import estimate, plan
 from tandem.batch.recompute.estimate import Expected
-from tandem.batch.recompute.plan import Kind, Request, Step
+from tandem.batch.recompute.plan import Kind, RecomputeRequest, RecomputeStep
 from tandem.batch.recompute.served_state import served
 from tandem.batch.runtime import delta_commits, scratch
 from tandem.batch.runtime.session import BatchRun
@@ -25,7 +25,7 @@ from tandem.ledger.log.gaps import Gap
 from tandem.ledger.log.positions import LOG_START, Position, distance
 from tandem.ledger.publish import rates
 from tandem.ledger.publish.audits import Obstacle
-from tandem.ledger.publish.batch_parts import Part
+from tandem.ledger.publish.batch_parts import BatchPart
 from tandem.ledger.publish.publications import Publication
 from tandem.ledger.publish.releases import Release
 from tandem.views.fingerprint.additive import same_events
@@ -42,7 +42,7 @@ class NewVersion:
     base: Publication
     release: Release
     definitions: Project
-    request: Request
+    request: RecomputeRequest
     gaps: tuple[Gap, ...]
 
 
@@ -52,7 +52,7 @@ def version_number(now: datetime) -> int:
 
 
 @dataclass(frozen=True)
-class Done:
+class StepResult:
     """What a step did: `events` of `[start, cut)` folded into views in `seconds`.
 
     `ahead` is the estimate before the run, `written` the bytes of view data.
@@ -78,13 +78,13 @@ class Built:
         served: what answers were merged from before, or why they cannot be compared; None if the release is not live.
     """
 
-    done: Done
-    kept: Mapping[str, tuple[Part, ...]]
+    done: StepResult
+    kept: Mapping[str, tuple[BatchPart, ...]]
     views: BatchViews
     served: EarlierStates | Obstacle | None
 
 
-def build_all(batch: BatchRun, version: NewVersion, steps: Iterable[Step], *, live: bool = False) -> list[Built]:
+def build_all(batch: BatchRun, version: NewVersion, steps: Iterable[RecomputeStep], *, live: bool = False) -> list[Built]:
     """Do the steps that have something new below their cuts. Files join no table before `commit`. Raises TandemError.
 
     The results of a `live` release are compared with what was served.
@@ -103,7 +103,7 @@ def build_all(batch: BatchRun, version: NewVersion, steps: Iterable[Step], *, li
         scratch.clear(batch.tables)
 
 
-def _build(batch: BatchRun, version: NewVersion, step: Step, *, live: bool) -> Built:
+def _build(batch: BatchRun, version: NewVersion, step: RecomputeStep, *, live: bool) -> Built:
     """Do a step; a full one instead of an incremental one whose events would change what is counted below its start."""
     try:
         return _rebuilt(batch, version, step, live=live)
@@ -113,7 +113,7 @@ def _build(batch: BatchRun, version: NewVersion, step: Step, *, live: bool) -> B
         return _rebuilt(batch, version, whole, live=live)
 
 
-def _rebuilt(batch: BatchRun, version: NewVersion, step: Step, *, live: bool) -> Built:
+def _rebuilt(batch: BatchRun, version: NewVersion, step: RecomputeStep, *, live: bool) -> Built:
     """Rebuild the step's views up to the cut, and compare them with what was served if the release is live."""
     began = time.monotonic()
     assert step.cut is not None  # `with_cuts` has taken the cut
@@ -132,21 +132,23 @@ def _rebuilt(batch: BatchRun, version: NewVersion, step: Step, *, live: bool) ->
     seconds = time.monotonic() - began
     rates.record(batch.tables, ahead.took(seconds, at=batch.now()))
     written = sum(file.file.size for file in views.files)
-    done = Done(log.source.name, step.kind, log.start, log.cut, tuple(targets), views.counts.events, seconds, ahead, written)
+    done = StepResult(
+        log.source.name, step.kind, log.start, log.cut, tuple(targets), views.counts.events, seconds, ahead, written
+    )
     kept = {name: parts[: len(parts) - len(targets[name].merged)] for name, parts in step.views.items()}
     return Built(done, kept, views, against)
 
 
-def _targets(version: NewVersion, step: Step, added: int) -> dict[str, Target]:
+def _targets(version: NewVersion, step: RecomputeStep, added: int) -> dict[str, ViewTarget]:
     """The views that a step of `added` offsets builds; only an incremental one merges stored parts with what it folds."""
     views, base = version.definitions.views, version.base.views
-    targets = {name: Target(views[name], base[name], gained=step.gained.get(name)) for name in step.views}
+    targets = {name: ViewTarget(views[name], base[name], gained=step.gained.get(name)) for name in step.views}
     if step.kind != "incremental":
         return targets
     return {name: replace(target, merged=plan.merged(target, added)) for name, target in targets.items()}
 
 
-def _expected(batch: BatchRun, log: LogRange, step: Step) -> Expected:
+def _expected(batch: BatchRun, log: LogRange, step: RecomputeStep) -> Expected:
     """Report how much the step will read."""
     ahead = estimate.expected(
         batch.tables,
@@ -164,7 +166,7 @@ def _expected(batch: BatchRun, log: LogRange, step: Step) -> Expected:
     return ahead
 
 
-def other_events(base: Publication, step: Step, views: BatchViews) -> list[str]:
+def other_events(base: Publication, step: RecomputeStep, views: BatchViews) -> list[str]:
     """The views whose new measures count other events than their other measures (tandem.views.fingerprint.additive)."""
     return sorted(
         name

@@ -9,7 +9,7 @@ from tandem.batch.runtime.session import BatchRun
 from tandem.ledger.delta.addresses import Tables
 from tandem.ledger.log.counts import NOTHING, add, plus
 from tandem.ledger.log.positions import Position
-from tandem.ledger.publish.batch_parts import Part
+from tandem.ledger.publish.batch_parts import BatchPart
 from tandem.ledger.publish.labels import Labels, labels_below
 from tandem.ledger.publish.publications import Publication
 from tandem.ledger.publish.repaired import repaired
@@ -28,7 +28,7 @@ def candidate(batch: BatchRun, version: NewVersion, built: Sequence[Built], base
         for file in one.views.files:
             rows[file.view] += file.file.rows
         for view, kept in one.kept.items():
-            part = Part(version.number, rows[view], done.cut, version.request.windows)
+            part = BatchPart(version.number, rows[view], done.cut, version.request.windows)
             views[view] = replace(base.views[view], parts=(*kept, part))
         extends = done.kind == "incremental"
         if done.kind != "windows":

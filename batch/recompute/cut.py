@@ -5,7 +5,7 @@ from collections.abc import Callable, Iterable, Iterator
 from dataclasses import replace
 from typing import Final
 
-from tandem.batch.recompute.plan import Step
+from tandem.batch.recompute.plan import RecomputeStep
 from tandem.batch.runtime.session import BatchRun
 from tandem.infra.logs.telling import bound
 from tandem.ledger import cuts
@@ -23,8 +23,8 @@ _EVERY_S: Final = 0.1
 
 
 def with_cuts(
-    batch: BatchRun, release: Release, steps: Iterable[Step], *, sleep: Callable[[float], None] = time.sleep
-) -> Iterator[Step]:
+    batch: BatchRun, release: Release, steps: Iterable[RecomputeStep], *, sleep: Callable[[float], None] = time.sleep
+) -> Iterator[RecomputeStep]:
     """The steps, each with a cut: the given one, else a new one at the archive's end.
 
     A new cut is taken when its step begins: no source's answers wait behind a bridge while another source is folded.

@@ -4,9 +4,9 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Final, Literal
 
-from tandem.batch.rebuild.inputs import Gained, Target
+from tandem.batch.rebuild.inputs import Gained, ViewTarget
 from tandem.ledger.log.positions import LOG_START, Position, distance
-from tandem.ledger.publish.batch_parts import Part, Windows
+from tandem.ledger.publish.batch_parts import BatchPart, Windows
 from tandem.ledger.publish.publications import Publication
 from tandem.views.errors import TandemError, listed
 from tandem.views.project.project import Project
@@ -24,7 +24,7 @@ class BadRequest(TandemError, code="recompute-impossible"):
 
 
 @dataclass(frozen=True)
-class Request:
+class RecomputeRequest:
     """What the command requests.
 
     Args:
@@ -62,7 +62,7 @@ class Request:
 
 
 @dataclass(frozen=True)
-class Step:
+class RecomputeStep:
     """What to do for one source: fold the events from `start` to `cut` (None: a new one) into `views`.
 
     `views` has the existing parts of each view, of which an incremental step may merge the newest. Views that `gained` measures
@@ -73,11 +73,11 @@ class Step:
     kind: Kind
     start: Position
     cut: Position | None
-    views: Mapping[str, tuple[Part, ...]] = field(hash=False)
+    views: Mapping[str, tuple[BatchPart, ...]] = field(hash=False)
     gained: Mapping[str, Gained] = field(default_factory=dict, hash=False)
 
 
-def steps(project: Project, state: Publication, request: Request) -> list[Step]:
+def steps(project: Project, state: Publication, request: RecomputeRequest) -> list[RecomputeStep]:
     """The steps of a request, at most one for each source; `state` is the newest state of the release.
 
     Raises BadRequest for a view that does not exist or cannot be built in part.
@@ -93,7 +93,7 @@ def steps(project: Project, state: Publication, request: Request) -> list[Step]:
     return [step for step in found if step is not None]
 
 
-def _step(source: str, views: Sequence[str], state: Publication, request: Request) -> Step | None:
+def _step(source: str, views: Sequence[str], state: Publication, request: RecomputeRequest) -> RecomputeStep | None:
     whole = dict.fromkeys(views, ())
     published = state.cut(source)
     parts = {name: state.views[name].parts for name in views}
@@ -101,14 +101,14 @@ def _step(source: str, views: Sequence[str], state: Publication, request: Reques
         if not views or not published.offsets:
             return None
         if request.windows is None:
-            return Step(source, "full", LOG_START, published, whole)
-        return Step(source, "windows", LOG_START, published, parts)
+            return RecomputeStep(source, "full", LOG_START, published, whole)
+        return RecomputeStep(source, "windows", LOG_START, published, parts)
     if request.mode == "full" or request.raw or not published.offsets:
-        return Step(source, "full", LOG_START, None, whole)
-    return Step(source, "incremental", published, None, parts)
+        return RecomputeStep(source, "full", LOG_START, None, whole)
+    return RecomputeStep(source, "incremental", published, None, parts)
 
 
-def merged(target: Target, added: int) -> tuple[Part, ...]:
+def merged(target: ViewTarget, added: int) -> tuple[BatchPart, ...]:
     """The newest parts of a batch view, which are merged with the states of `added` new offsets.
 
     Each part that stays covers more than twice as much as the next one. So the number of parts grows with the logarithm of the

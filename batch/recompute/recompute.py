@@ -16,10 +16,10 @@ from typing import Final
 
 from tandem.batch.recompute import audit as auditing
 from tandem.batch.recompute import plan
-from tandem.batch.recompute.build import Built, Done, NewVersion, build_all, commit, version_number
+from tandem.batch.recompute.build import Built, NewVersion, StepResult, build_all, commit, version_number
 from tandem.batch.recompute.candidate import candidate
 from tandem.batch.recompute.cut import with_cuts
-from tandem.batch.recompute.plan import Request, Step
+from tandem.batch.recompute.plan import RecomputeRequest, RecomputeStep
 from tandem.batch.recompute.recompute_lineage import recomputing
 from tandem.batch.runtime.session import BatchRun
 from tandem.infra.lineage.runs import reporting
@@ -35,24 +35,24 @@ from tandem.views.errors import TandemError
 from tandem.views.project import project
 from tandem.views.project.project import Project
 
-_ALL: Final = Request()
+_ALL: Final = RecomputeRequest()
 
 
 @dataclass(frozen=True)
-class Recomputed:
+class RecomputeResult:
     """The live publication, what was done for it, the gaps that it counts without, and its audits.
 
     If `done` is empty, nothing was published: nothing was new, or publishing is `paused`.
     """
 
     publication: Publication
-    done: tuple[Done, ...]
+    done: tuple[StepResult, ...]
     gaps: tuple[Gap, ...] = field(default=())
     audits: tuple[Audit, ...] = field(default=())
     paused: bool = False
 
 
-def run(batch: BatchRun, working_tree: Callable[[], Project], request: Request = _ALL) -> Recomputed:
+def run(batch: BatchRun, working_tree: Callable[[], Project], request: RecomputeRequest = _ALL) -> RecomputeResult:
     """Recompute views of the live release and publish them; a request for a new cut also updates every standing release.
 
     The first run publishes the working tree. After a rollback nothing is done until publishing is resumed. Waits for another run
@@ -65,7 +65,7 @@ def run(batch: BatchRun, working_tree: Callable[[], Project], request: Request =
     batch.standing.claim()
     live = first_publication.live(tables, working_tree, by=batch.by, at=batch.now())
     if live.kind == "rollback":
-        return Recomputed(live, (), paused=True)
+        return RecomputeResult(live, (), paused=True)
     found = _publish(batch, live, request)
     if not request.at_published_cut:
         for state in Followed(batch.standing, batch.settings.keep.release_days).states(batch.now())[1:]:
@@ -73,7 +73,7 @@ def run(batch: BatchRun, working_tree: Callable[[], Project], request: Request =
     return found
 
 
-def _publish(batch: BatchRun, live: Publication, request: Request) -> Recomputed:
+def _publish(batch: BatchRun, live: Publication, request: RecomputeRequest) -> RecomputeResult:
     version = _new_version(batch, live, request)
     steps = plan.steps(version.definitions, live, request)
     done: dict[str, Built] = {}
@@ -85,12 +85,12 @@ def _publish(batch: BatchRun, live: Publication, request: Request) -> Recomputed
         return _published(batch, version, steps, done)
 
 
-def _published(batch: BatchRun, version: NewVersion, steps: Sequence[Step], done: dict[str, Built]) -> Recomputed:
+def _published(batch: BatchRun, version: NewVersion, steps: Sequence[RecomputeStep], done: dict[str, Built]) -> RecomputeResult:
     """Do the steps, audit and publish the new parts, and add them to `done` by source."""
     tables, live = batch.tables, version.base
     built = build_all(batch, version, with_cuts(batch, version.release, steps), live=True)
     if not built:
-        return Recomputed(live, (), version.gaps)
+        return RecomputeResult(live, (), version.gaps)
     compared = tuple(audit for one in built for audit in auditing.audits_of(tables, version, one, at=batch.now()))
     audits.record(tables, compared)
     if not version.request.publish_anyway:
@@ -107,10 +107,10 @@ def _published(batch: BatchRun, version: NewVersion, steps: Sequence[Step], done
     done |= {one.done.source: one for one in built}
     with bound(release=published.release, publication=published.number):
         batch.say(f"publication {published.number} is live")
-    return Recomputed(published, tuple(one.done for one in built), version.gaps, compared)
+    return RecomputeResult(published, tuple(one.done for one in built), version.gaps, compared)
 
 
-def _update_standing(batch: BatchRun, state: Publication, request: Request) -> None:
+def _update_standing(batch: BatchRun, state: Publication, request: RecomputeRequest) -> None:
     """Update the batch views of a standing release to a new cut. A release that fails is no longer kept up to date."""
     tables, name = batch.tables, f"release {state.release}, which is kept beside the live one"
     record = batch.standing.newest(state.release)
@@ -130,7 +130,7 @@ def _update_standing(batch: BatchRun, state: Publication, request: Request) -> N
         batch.say(f"{name}, is no longer kept up to date: {error}")
 
 
-def _new_version(batch: BatchRun, state: Publication, request: Request) -> NewVersion:
+def _new_version(batch: BatchRun, state: Publication, request: RecomputeRequest) -> NewVersion:
     release = batch.releases.load(state.release)
     definitions = project.load_files(release.files)
     found = accepted_gaps(batch.tables, state, definitions.sources, request.accepted)

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 from tandem.batch.archive.archive_lineage import table
 from tandem.batch.runtime.session import BatchRun
 from tandem.infra.lineage import data_set
-from tandem.infra.lineage.data_set import DataSets, Made
+from tandem.infra.lineage.data_set import DataSets, DerivedColumns
 from tandem.ledger.log import archive_runs
 from tandem.ledger.log.positions import ranges
 from tandem.ledger.publish.batch_parts import BatchView
@@ -20,8 +20,8 @@ if TYPE_CHECKING:
     from contextlib import AbstractContextManager
 
     from tandem.batch.recompute.build import Built
-    from tandem.batch.recompute.plan import Step
-    from tandem.infra.lineage.runs import Reporter, Told
+    from tandem.batch.recompute.plan import RecomputeStep
+    from tandem.infra.lineage.runs import ReportedRun, Reporter
 
 
 def recomputing(
@@ -31,10 +31,10 @@ def recomputing(
     source: Source,
     views: Mapping[str, View],
     *,
-    step: "Step",
+    step: "RecomputeStep",
     raw: bool,
     built: "Mapping[str, Built]",
-) -> "AbstractContextManager[Told | None]":
+) -> "AbstractContextManager[ReportedRun | None]":
     """The reported run of a step; `built` has its result by source once it is published."""
     tables, name = batch.tables, source.name
 
@@ -54,7 +54,7 @@ def recomputing(
             data_set.view(
                 batch.settings.lineage.namespace,
                 view,
-                Made(of, lineage(views[view])),
+                DerivedColumns(of, lineage(views[view])),
                 live.number if done is not None and live is not None else None,
             )
             for view in step.views

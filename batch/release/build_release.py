@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 from tandem.batch.archive.decode_runs import decode_archived
 from tandem.batch.recompute.build import NewVersion, build_all, commit, version_number
 from tandem.batch.recompute.candidate import candidate
-from tandem.batch.recompute.plan import Request
+from tandem.batch.recompute.plan import RecomputeRequest
 from tandem.batch.release.release_plan import ReleasePlan
 from tandem.batch.release.unread_fields import keep_unread
 from tandem.batch.runtime.session import BatchRun
@@ -38,7 +38,7 @@ def build_release(batch: BatchRun, plan: ReleasePlan) -> BuiltRelease:
         decode_archived(batch, change.after, undecoded)
     base = keep_unread(batch, plan.base, plan.unread)
     steps = [replace(step, views={name: () for name in step.views if not base.views[name].parts}) for step in plan.steps]
-    request = Request(keep_cut=True)
+    request = RecomputeRequest(keep_cut=True)
     version = NewVersion(version_number(batch.now()), base, change.after, change.new, request, plan.gaps)
     built = build_all(batch, version, steps)
     commit(tables, version, built)

@@ -10,7 +10,7 @@ from tandem.batch.runtime import spark_jobs
 from tandem.batch.runtime.parallelism import buckets, in_log_order
 from tandem.batch.runtime.session import BatchRun
 from tandem.ledger.delta.location import Location
-from tandem.ledger.publish.batch_parts import Part, files_with_later
+from tandem.ledger.publish.batch_parts import BatchPart, files_with_later
 from tandem.ledger.publish.publications import Publication
 from tandem.ledger.publish.releases import Release
 from tandem.ledger.stored_states import by_bucket, stored
@@ -39,18 +39,18 @@ class _DiffJob:
 
 
 @dataclass(frozen=True)
-class _File:
+class _StatesFile:
     """A file of a view's table, without the states that `later` parts replace."""
 
     side: _Side
     view: str
     path: str
     rows: int
-    later: tuple[Part, ...]
+    later: tuple[BatchPart, ...]
 
 
 @dataclass(frozen=True)
-class _States:
+class _ReleaseStates:
     side: _Side
     view: str
     states: bytes
@@ -78,20 +78,20 @@ def diffs(batch: BatchRun, old: Standing, new: Standing, views: Sequence[str]) -
     return {view: reduce(add, (one for name, one in found if name == view), Diff()) for view in views}
 
 
-def _files(batch: BatchRun, side: _Side, view: str, state: Publication) -> Iterator[_File]:
+def _files(batch: BatchRun, side: _Side, view: str, state: Publication) -> Iterator[_StatesFile]:
     files = files_with_later(batch.tables, state.views[view].address(batch.tables, view), state.views[view].parts)
-    yield from (_File(side, view, file.path, file.rows, later) for file, later in files)
+    yield from (_StatesFile(side, view, file.path, file.rows, later) for file, later in files)
 
 
-def _read(job: _DiffJob, file: _File) -> Iterator[tuple[int, _States]]:
+def _read(job: _DiffJob, file: _StatesFile) -> Iterator[tuple[int, _ReleaseStates]]:
     """The states of a file by bucket: states of equal keys go to the same bucket on both sides."""
     view = job.view(file.side, file.view)
     for states in stored(view, job.places[file.side, file.view], file.path, file.later):
         for bucket, some in by_bucket(states, list(view.keys), job.buckets):
-            yield bucket, _States(file.side, file.view, some)
+            yield bucket, _ReleaseStates(file.side, file.view, some)
 
 
-def _compare(job: _DiffJob, values: Iterator[_States]) -> Iterator[tuple[str, Diff]]:
+def _compare(job: _DiffJob, values: Iterator[_ReleaseStates]) -> Iterator[tuple[str, Diff]]:
     sides: tuple[_Side, _Side] = ("old", "new")
     accumulators = {(side, name): Accumulator(job.view(side, name)) for side in sides for name in job.views}
     for value in values:

@@ -50,7 +50,7 @@ class Shut(TandemError, code="gate-closed"):
 
 
 @dataclass(frozen=True)
-class Condition:
+class PromotionGate:
     """A figure and its upper bound, a fraction of 1."""
 
     figure: str
@@ -61,7 +61,7 @@ class Condition:
         return f"{self.figure} {self.operator} {self.bound:.4%}"
 
 
-def parse(gate: str) -> tuple[Condition, ...]:
+def parse(gate: str) -> tuple[PromotionGate, ...]:
     """Conditions from text such as `changed_keys < 1%, max_error <= 0.05`. Raises BadGate."""
     found = []
     for part in gate.split(","):
@@ -71,11 +71,11 @@ def parse(gate: str) -> tuple[Condition, ...]:
         figure, sign, number, percent = match.groups()
         if figure not in _FIGURES:
             raise BadGate(f"--gate {gate!r}: unknown figure {figure!r}; figures: {listed(figure, _FIGURES)}")
-        found.append(Condition(figure, sign, float(number) / (100 if percent else 1)))
+        found.append(PromotionGate(figure, sign, float(number) / (100 if percent else 1)))
     return tuple(found)
 
 
-def refuse_shut(conditions: tuple[Condition, ...], diff: ReleaseDiff | None) -> None:
+def refuse_shut(conditions: tuple[PromotionGate, ...], diff: ReleaseDiff | None) -> None:
     """Raise Shut unless every changed view passes; the error names the first view and condition.
 
     A release or view that was not compared does not pass.

@@ -12,7 +12,7 @@ from functools import cached_property
 from typing import Any, Literal
 
 from tandem.batch.rebuild.inputs import Gained
-from tandem.batch.recompute.plan import Step
+from tandem.batch.recompute.plan import RecomputeStep
 from tandem.ledger.delta.addresses import Tables
 from tandem.ledger.log import archive_runs
 from tandem.ledger.log.gaps import Gap
@@ -24,7 +24,7 @@ from tandem.ledger.publish.publications import Publication
 from tandem.ledger.publish.releases import Release, Releases
 from tandem.ledger.publish.standing import StandingReleases
 from tandem.views.errors import DefinitionError, TandemError
-from tandem.views.fingerprint.definition_diff import Changes, Fingerprints, compare, continued
+from tandem.views.fingerprint.definition_diff import DefinitionChanges, Fingerprints, compare, continued
 from tandem.views.fingerprint.schema_evolution import refuse_breaks
 from tandem.views.project import project
 from tandem.views.project.project import Project
@@ -69,7 +69,7 @@ class Change:
         return project.load_files(self.after.files)
 
     @cached_property
-    def definitions(self) -> Changes:
+    def definitions(self) -> DefinitionChanges:
         """How the definitions differ."""
         return compare(self.old, self.new, Fingerprints(self.before.sources, self.before.views))
 
@@ -135,7 +135,7 @@ class ReleasePlan:
     cuts: Mapping[str, Position] = field(default_factory=dict, hash=False)
     undecoded: tuple[Source, ...] = ()
     unread: tuple[UnreadView, ...] = ()
-    steps: tuple[Step, ...] = ()
+    steps: tuple[RecomputeStep, ...] = ()
     gaps: tuple[Gap, ...] = ()
     shorter: tuple[str, ...] = ()
 
@@ -239,26 +239,26 @@ def initial_state(change: Change, *, by: str, at: datetime) -> Publication:
     )
 
 
-def missing_steps(change: Change, base: Publication) -> list[Step]:
+def missing_steps(change: Change, base: Publication) -> list[RecomputeStep]:
     """The steps that complete the state: for each source with a cut, the views without a batch view."""
     return list(_missing_steps(change, base))
 
 
-def _missing_steps(change: Change, base: Publication) -> Iterator[Step]:
+def _missing_steps(change: Change, base: Publication) -> Iterator[RecomputeStep]:
     for source in change.new.sources:
         cut = change.live.cut(source)
         of = [name for name, view in change.new.views.items() if view.source.name == source]
         views = [name for name in of if not base.views[name].parts]
         if cut.offsets and (views or source not in base.cuts):
-            yield Step(source, "full", LOG_START, cut, dict.fromkeys(views, ()))
+            yield RecomputeStep(source, "full", LOG_START, cut, dict.fromkeys(views, ()))
 
 
-def only_new_measures(change: Change, steps: list[Step]) -> list[Step]:
+def only_new_measures(change: Change, steps: list[RecomputeStep]) -> list[RecomputeStep]:
     """The steps; views that only gained measures fold only these."""
     views = change.definitions.views
     added = {one.name: one.added_measures for one in views if one.computed_from == "events" and one.added_measures}
 
-    def gained(step: Step) -> dict[str, Gained]:
+    def gained(step: RecomputeStep) -> dict[str, Gained]:
         return {
             name: Gained(added[name], change.live.views[name], change.live.rejected.get(name, {}))
             for name in step.views

@@ -13,7 +13,7 @@ from tandem.batch.runtime.parquet_writer import Written
 from tandem.ledger.delta import delta_tables, fence
 from tandem.ledger.delta.addresses import Tables
 from tandem.ledger.delta.errors import Conflict, Unwritable, Vanished
-from tandem.ledger.delta.fence import Held
+from tandem.ledger.delta.fence import HeldLease
 
 
 def make_table(
@@ -29,7 +29,7 @@ def make_table(
 
 
 def add_files(
-    handle: DeltaTable, files: Iterable[Written], *, lease: Held | None = None, transaction: tuple[str, int] | None = None
+    handle: DeltaTable, files: Iterable[Written], *, lease: HeldLease | None = None, transaction: tuple[str, int] | None = None
 ) -> None:
     """Add the files to the table. `transaction` is an application id and version, stored in the same commit.
 
@@ -62,7 +62,7 @@ def _has(handle: DeltaTable, transaction: tuple[str, int] | None) -> bool:
     return transaction is not None and (handle.transaction_version(transaction[0]) or 0) >= transaction[1]
 
 
-def _refuse_missing(handle: DeltaTable, written: Iterable[Written], lease: Held | None) -> None:
+def _refuse_missing(handle: DeltaTable, written: Iterable[Written], lease: HeldLease | None) -> None:
     files = delta_tables.storage(handle)
     for file in written:
         head = files.head(file.path)

@@ -15,7 +15,7 @@ from tandem.ledger.delta.addresses import Tables
 from tandem.ledger.delta.location import Location
 from tandem.ledger.files.splits import cut
 from tandem.ledger.log import archive_runs, gaps, manifest
-from tandem.ledger.log.manifest import Exported, File, Gap, Manifest, Stretch, Topic
+from tandem.ledger.log.manifest import Exported, ExportedGap, ExportedRange, ExportedTopic, File, Manifest
 from tandem.ledger.log.positions import LOG_START, Position, ranges
 from tandem.views.errors import TandemError
 from tandem.views.source.offset_ranges import Interval, Partition, Ranges
@@ -75,11 +75,11 @@ def _export(tables: Tables, source: str, end: Position, folder: Path, say: Calla
     )
     names, ids = archive_runs.topic_names(tables, source), {topic for topic, _ in held}
     return Exported(
-        topics=tuple(Topic(topic, names[topic]) for topic in archive_runs.generations(tables, source) if topic in ids),
+        topics=tuple(ExportedTopic(topic, names[topic]) for topic in archive_runs.generations(tables, source) if topic in ids),
         covered=manifest.written(covered),
         rows=sum(stretch.rows for stretch in stretches),
         gaps=tuple(
-            Gap(gap.reason, manifest.written(gap.ranges))
+            ExportedGap(gap.reason, manifest.written(gap.ranges))
             for gap in gaps.touching(gaps.gaps(tables, source), source, LOG_START, end)
         ),
         stretches=stretches,
@@ -94,14 +94,14 @@ def _intervals(there: Records, partition: Partition, whole: Interval) -> Iterato
         yield from manifest.covered(part.ranges).values()
 
 
-def _write(there: Records, partition: Partition, interval: Interval, folder: Path, source: str) -> Stretch:
+def _write(there: Records, partition: Partition, interval: Interval, folder: Path, source: str) -> ExportedRange:
     with TableFile(Location(str(folder.absolute() / source)), RECORDS_SCHEMA) as file:
         for table in there.read(partition, interval):
             file.write(table)
     if file.written is None:
-        return Stretch(*partition, *interval, 0, None)
+        return ExportedRange(*partition, *interval, 0, None)
     path = f"{source}/{file.written.path}"
-    return Stretch(*partition, *interval, file.written.rows, File(path, file.written.size, sha256(folder / path)))
+    return ExportedRange(*partition, *interval, file.written.rows, File(path, file.written.size, sha256(folder / path)))
 
 
 def sha256(path: Path) -> str:

@@ -30,7 +30,7 @@ from tandem.ledger.delta.location import Location
 from tandem.ledger.files.file_ranges import RECORDS, FileRange
 from tandem.ledger.log import archive_runs, gaps, manifest
 from tandem.ledger.log.fetch_checks import named
-from tandem.ledger.log.manifest import Exported, Manifest, Stretch
+from tandem.ledger.log.manifest import Exported, ExportedRange, Manifest
 from tandem.ledger.log.positions import Position, upper
 from tandem.views.errors import TandemError
 from tandem.views.source.offset_ranges import Interval, Offsets, Partition, Ranges
@@ -111,7 +111,7 @@ def read(folder: Path) -> Manifest:
         raise manifest.BadManifest(f"{folder} is not an export: cannot read {where}: {error.strerror or error}") from None
 
 
-def _verify(folder: Path, stretch: Stretch) -> None:
+def _verify(folder: Path, stretch: ExportedRange) -> None:
     """Raise NotImported unless the stretch's file matches the manifest."""
     if (file := stretch.file) is None:
         return
@@ -127,7 +127,7 @@ def _verify(folder: Path, stretch: Stretch) -> None:
         raise NotImported(f"{path} cannot be read: {reason(error)}; nothing was imported") from error
 
 
-def _verify_rows(opened: pq.ParquetFile, stretch: Stretch, path: Path) -> None:
+def _verify_rows(opened: pq.ParquetFile, stretch: ExportedRange, path: Path) -> None:
     if not opened.schema_arrow.equals(RECORDS_SCHEMA):
         raise NotImported(f"{path} has the columns {opened.schema_arrow.names}, not those of an archive; nothing was imported")
     if opened.metadata.num_rows != stretch.rows:

@@ -33,7 +33,7 @@ class NotReplayed(TandemError, code="replay-impossible"):
 
 
 @dataclass(frozen=True)
-class Replayed:
+class ReplayedTopic:
     """The rebuilt topic, the number of records by partition, and how many of them this run sent."""
 
     topic: kafka.Topic
@@ -42,7 +42,7 @@ class Replayed:
 
 
 @dataclass(frozen=True)
-class _Log:
+class _ReplayedLog:
     """The records to replay: for each partition number, its intervals in log order."""
 
     there: Records
@@ -58,7 +58,7 @@ class _Log:
                 yield from map(_record, rows.to_pylist())
 
 
-def run(settings: Settings, source: Source, to: str, start: Position, *, say: Callable[[str], None]) -> Replayed:
+def run(settings: Settings, source: Source, to: str, start: Position, *, say: Callable[[str], None]) -> ReplayedTopic:
     """Send a source's archived records from `start` on to the topic `to`, which is created if it does not exist.
 
     Raises NotReplayed if the topic has records that an earlier replay of the same source did not send, or has other records at
@@ -88,10 +88,10 @@ def run(settings: Settings, source: Source, to: str, start: Position, *, say: Ca
         raise NotReplayed(
             f"topic '{to}' has {found} records by partition, but the archive has {expected}; another program wrote to it"
         )
-    return Replayed(topic, found, sender.acknowledged)
+    return ReplayedTopic(topic, found, sender.acknowledged)
 
 
-def _log(tables: Tables, source: str, start: Position) -> _Log:
+def _log(tables: Tables, source: str, start: Position) -> _ReplayedLog:
     """The archived records from `start` on. Raises NotReplayed."""
     end, known = archive_runs.archived(tables, source), archive_runs.firsts(tables, source)
     if not end:
@@ -105,10 +105,10 @@ def _log(tables: Tables, source: str, start: Position) -> _Log:
         parts[partition[1]] = (*parts.get(partition[1], ()), (partition, interval))
     if not parts:
         raise NotReplayed(f"the archive of source {source!r} has no records from {start} on")
-    return _Log(Records.archived(tables, source), parts)
+    return _ReplayedLog(Records.archived(tables, source), parts)
 
 
-def _topic(connection: kafka.Connection, settings: Settings, name: str, partitions: int) -> kafka.Topic:
+def _topic(connection: kafka.BrokerConnection, settings: Settings, name: str, partitions: int) -> kafka.Topic:
     """The topic, created without retention if it does not exist. Raises NotReplayed if it cannot keep records unchanged."""
     of_any_age = msgspec.structs.replace(settings.kafka, partitions=partitions, retention_hours=0)
     topic = kafka.create(connection, [name], msgspec.structs.replace(settings, kafka=of_any_age), ahead=None)[name]
@@ -122,12 +122,12 @@ def _topic(connection: kafka.Connection, settings: Settings, name: str, partitio
     return topic
 
 
-def _there(connection: kafka.Connection, topic: kafka.Topic) -> dict[int, int]:
+def _there(connection: kafka.BrokerConnection, topic: kafka.Topic) -> dict[int, int]:
     """The number of records in each partition."""
     return {number: end for (_, number), end in sorted(kafka.ends(connection, [topic]).items())}
 
 
-def _refuse_others(connection: kafka.Connection, topic: kafka.Topic, number: int, records: int, log: _Log) -> None:
+def _refuse_others(connection: kafka.BrokerConnection, topic: kafka.Topic, number: int, records: int, log: _ReplayedLog) -> None:
     """Raise NotReplayed unless the partition's last record is what a replay of this source would have sent there."""
     last = kafka.records(connection, [topic], {(topic.id, number): records - 1}, most=1)[topic.id, number]
     ours = (

@@ -15,7 +15,7 @@ import pyarrow.compute as pc
 
 from tandem.batch.fold.columns import columns
 from tandem.batch.recompute import audit
-from tandem.batch.verify.replay_compare import Compared
+from tandem.batch.verify.replay_compare import ReplayComparison
 from tandem.ledger.delta import delta_tables
 from tandem.ledger.delta.addresses import Tables
 from tandem.ledger.delta.location import Location
@@ -66,7 +66,7 @@ class Sampled:
     keys: int
     too_large: tuple[Mapping[str, Any], ...] = field(hash=False)
     left_out: tuple[str, ...]
-    compared: tuple[Compared, ...]
+    compared: tuple[ReplayComparison, ...]
 
     @property
     def answers(self) -> int:
@@ -90,7 +90,7 @@ class _Drawn:
 
 
 @dataclass(frozen=True)
-class _Log:
+class _SampledLog:
     """The events below the cut: their location and files, and the ids of the topics, the oldest first."""
 
     place: Location
@@ -134,10 +134,10 @@ def draw(view: View, states: Iterable[pa.Table], keys: int, publication: int) ->
     return chosen.set_column(len(names), _KEY, _numbers(chosen.num_rows))
 
 
-def _log(tables: Tables, live: Publication, release: Release, source: Source) -> _Log:
+def _log(tables: Tables, live: Publication, release: Release, source: Source) -> _SampledLog:
     address = tables.events(source.name, release.sources[source.name])
     handle = delta_tables.open_table(tables, address)
-    return _Log(
+    return _SampledLog(
         Location.of(tables, address),
         () if handle is None else tuple(span.path for span in file_ranges(handle, EVENTS)),
         ranges(LOG_START, live.cut(source.name), archive_runs.firsts(tables, source.name)),
@@ -191,7 +191,7 @@ def _windows_of_an_event(view: View) -> int:
     return view.window.size // view.window.every if isinstance(view.window, Hopping) else 1
 
 
-def _firsts(log: _Log, source: Source, held: Sequence[pa.Table]) -> Firsts:
+def _firsts(log: _SampledLog, source: Source, held: Sequence[pa.Table]) -> Firsts:
     """The position of the first event with the identity of each kept event, of any key."""
     identity = oracle.identity_columns(source)
     if not identity or not held:
@@ -207,7 +207,7 @@ def _firsts(log: _Log, source: Source, held: Sequence[pa.Table]) -> Firsts:
     return oracle.first_places(source, copies(), log.generations)
 
 
-def _against_oracle(drawn: _Drawn, log: _Log, first: Firsts) -> Sampled:
+def _against_oracle(drawn: _Drawn, log: _SampledLog, first: Firsts) -> Sampled:
     view, source = drawn.view, drawn.view.source
     values = list(zip(*(drawn.keys[name].to_pylist() for name in view.keys), strict=True)) if view.keys else [()]
     parts: list[tuple[MeasureDifference, ...]] = []
@@ -229,10 +229,10 @@ def _against_oracle(drawn: _Drawn, log: _Log, first: Firsts) -> Sampled:
     )
 
 
-def _compared(view: View, one: MeasureDifference) -> Compared:
+def _compared(view: View, one: MeasureDifference) -> ReplayComparison:
     """Duplicates, the order of additions and sketches explain no difference: the oracle already allows for them."""
     figures = audit.figures(view, one, copies=0)
-    return Compared(
+    return ReplayComparison(
         view.name, one.measure, ("published", "oracle"), replace(figures, cause="unexplained") if one.differ else figures
     )
 

@@ -5,7 +5,7 @@ from dataclasses import dataclass, field, replace
 from typing import Final
 
 from tandem.batch.fold.fold import Pair
-from tandem.batch.rebuild.inputs import REPLAYED, SERVED, SERVED_AND_REPLAYED, Comparison, EarlierStates, LogRange, Target
+from tandem.batch.rebuild.inputs import REPLAYED, SERVED, SERVED_AND_REPLAYED, Comparison, EarlierStates, LogRange, ViewTarget
 from tandem.batch.rebuild.rebuild import rebuild
 from tandem.batch.recompute import audit
 from tandem.batch.runtime.scratch import scratch
@@ -15,7 +15,7 @@ from tandem.ledger.delta.location import Location
 from tandem.ledger.log.counts import Counts
 from tandem.ledger.log.fetch_checks import Unclosed
 from tandem.ledger.log.positions import LOG_START, Position
-from tandem.ledger.publish.audits import Figures
+from tandem.ledger.publish.audits import AuditFigures
 from tandem.ledger.publish.publications import Publication
 from tandem.ledger.publish.releases import Release
 from tandem.ledger.realtime.commit_files import paths_by_span
@@ -31,13 +31,13 @@ _BETWEEN: Final[Mapping[Pair, tuple[str, str]]] = {
 
 
 @dataclass(frozen=True)
-class Compared:
+class ReplayComparison:
     """How two of `batch`, `speed` and `published` differ in a measure of a view; the figures call the first one `served`."""
 
     view: str
     measure: str
     between: tuple[str, str]
-    figures: Figures
+    figures: AuditFigures
 
 
 @dataclass(frozen=True)
@@ -46,7 +46,7 @@ class Agreement:
 
     counts: Counts
     rejected: Mapping[str, Mapping[str, int]] = field(hash=False)
-    compared: tuple[Compared, ...]
+    compared: tuple[ReplayComparison, ...]
 
 
 def agreement(
@@ -68,12 +68,12 @@ def agreement(
     realtime = Location.of(batch.tables, batch.tables.realtime(release.number, source.name))
     published = EarlierStates({name: live.views[name].parts for name in views}, realtime, (), cut)
     comparison = Comparison(published, replayed_states(replayed, release.number, source.name, cut))
-    targets = {name: Target(view, live.views[name]) for name, view in views.items()}
+    targets = {name: ViewTarget(view, live.views[name]) for name, view in views.items()}
     log = LogRange(release, source, LOG_START, cut, raw=True)
     built = rebuild(batch, log, targets, comparison, version=None, scratch=scratch(batch.tables))
     beyond = counted.events - built.counts.events
     compared = [
-        Compared(name, one.measure, between, audit.figures(_archived(view), one, copies=copies))
+        ReplayComparison(name, one.measure, between, audit.figures(_archived(view), one, copies=copies))
         for pair, between in _BETWEEN.items()
         for name, view in views.items()
         # The published and the folded states choose the same one of several duplicates.

@@ -17,12 +17,12 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from tandem.batch.recompute import recompute
-from tandem.batch.recompute.plan import Request
+from tandem.batch.recompute.plan import RecomputeRequest
 from tandem.batch.runtime.session import BatchRun
 from tandem.bench import silent_duckdb
 from tandem.bench.growth import archived_history, duckdb_alone
 from tandem.bench.process_tree import Sampler
-from tandem.infra.settings import Settings, Spark
+from tandem.infra.settings import Settings, SparkSettings
 from tandem.ledger.delta import delta_tables
 from tandem.ledger.publish import first_publication
 from tandem.ledger.publish.batch_parts import files_of
@@ -92,16 +92,16 @@ class Size:
 
 
 @dataclass(frozen=True)
-class Scale:
+class GrowthScale:
     """The sizes along each axis, ascending, and how often each is recomputed after a first time that does not count."""
 
     axes: Mapping[Axis, tuple[Size, ...]]
     repeat: int
 
 
-def scale(unit: int, repeat: int) -> Scale:
+def scale(unit: int, repeat: int) -> GrowthScale:
     """Axes on which most sizes have `unit` events; `keys` goes up to as many."""
-    return Scale(
+    return GrowthScale(
         {
             "events": tuple(Size(times * unit) for times in (1, 4, 16)),
             "views": tuple(Size(unit, views) for views in (1, 3, 12)),
@@ -137,10 +137,10 @@ class Grown:
 
 
 def measure(
-    folder: Path, scale: Scale, *, cores: int, memory: str, environ: Mapping[str, str], say: Callable[[str], None]
+    folder: Path, scale: GrowthScale, *, cores: int, memory: str, environ: Mapping[str, str], say: Callable[[str], None]
 ) -> Iterator[Grown]:
     """Measure every size of every axis, in folders of their own. Raises TandemError."""
-    spark = Spark(master=f"local[{cores}]", driver_memory=memory)
+    spark = SparkSettings(master=f"local[{cores}]", driver_memory=memory)
     for axis, sizes in scale.axes.items():
         for number, size in enumerate(sizes):
             say(f"{axis}: {size.events:,} events, {size.views} views, {size.keys:,} keys")
@@ -174,7 +174,7 @@ def _recomputed(batch: BatchRun, folder: Path, size: Size, repeat: int, cores: i
     with Sampler(lambda: [os.getpid()]) as own:
         for _ in range(1 + repeat):
             start = time.time()
-            done = recompute.run(batch, lambda: defined, Request(mode="full"))
+            done = recompute.run(batch, lambda: defined, RecomputeRequest(mode="full"))
             spans.append((start, time.time()))
     warm, counted = spans[1:], _counted(batch, done.publication, defined.views)
     duckdb_s = None

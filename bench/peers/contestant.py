@@ -34,7 +34,7 @@ class Setting(Resources):
     """What a contestant is given in one run besides: an empty folder of its own, a topic to read, and an empty topic to write."""
 
     folder: Path
-    connection: kafka.Connection
+    connection: kafka.BrokerConnection
     topic: str
     output: str
     provided: Provided
@@ -57,14 +57,14 @@ class Setting(Resources):
 
 
 @dataclass(frozen=True)
-class Command:
+class ContestantCommand:
     """A process of a contestant, and what its environment has beyond the benchmark's."""
 
     words: tuple[str, ...]
     environ: Mapping[str, str] = field(default_factory=dict)
 
 
-class Output(Protocol):
+class ContestantOutput(Protocol):
     """What a contestant shows of its view."""
 
     def version(self) -> object:
@@ -87,9 +87,9 @@ class Contestant:
     name: str
     version: Callable[[], str]
     settings: Callable[[Resources], Mapping[str, str]]
-    command: Callable[[Setting], Command]
-    output: Callable[[Setting], Output]
-    reader: Callable[[Setting], Command]
+    command: Callable[[Setting], ContestantCommand]
+    output: Callable[[Setting], ContestantOutput]
+    reader: Callable[[Setting], ContestantCommand]
     ready: Callable[[Setting], float | None] | None = None
     asked: bool = False
 

@@ -16,7 +16,7 @@ CONFIDENCE: Final = 0.90
 
 
 @dataclass(frozen=True)
-class Estimate:
+class EstimateError:
     """A quantile of n values, and bounds that hold that of the population with this confidence.
 
     A bound is None if the sample is too small for one.
@@ -29,15 +29,15 @@ class Estimate:
     n: int
 
 
-def middle(values: Sequence[float]) -> Estimate:
+def middle(values: Sequence[float]) -> EstimateError:
     """The median of a few values; the bounds are the least and the greatest. Raises ValueError without values."""
     if not values:
         raise ValueError("a median needs values")
     number = len(values)
-    return Estimate(median(values), min(values), max(values), 1 - 2 * 0.5**number, number)
+    return EstimateError(median(values), min(values), max(values), 1 - 2 * 0.5**number, number)
 
 
-def quantile(values: Sequence[float], share: float, confidence: float = CONFIDENCE) -> Estimate:
+def quantile(values: Sequence[float], share: float, confidence: float = CONFIDENCE) -> EstimateError:
     """The least value at or below which this share, between 0 and 1, of the values is. Raises ValueError without values.
 
     Each of the two bounds fails in at most half of what the confidence leaves.
@@ -55,7 +55,7 @@ def quantile(values: Sequence[float], share: float, confidence: float = CONFIDEN
             low = value
         if high is None and at_most >= 1 - left:
             high = value
-    return Estimate(ordered[max(ceil(share * number) - 1, 0)], low, high, confidence, number)
+    return EstimateError(ordered[max(ceil(share * number) - 1, 0)], low, high, confidence, number)
 
 
 def _binomial(number: int, hits: int, share: float) -> float:

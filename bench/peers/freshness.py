@@ -7,7 +7,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Final, Literal
 
-from tandem.bench.peers.contestant import Contestant, Output, Setting
+from tandem.bench.peers.contestant import Contestant, ContestantOutput, Setting
 from tandem.bench.peers.events import truth
 from tandem.bench.peers.live_load import LiveLoad
 from tandem.bench.peers.running import NotRight, Running, running, started, until_right
@@ -21,7 +21,7 @@ _BACKLOG_S: Final = 5.0
 
 
 @dataclass(frozen=True)
-class Plan:
+class FreshnessPlan:
     """A run: events a second and their pages, publications of the warm-up, its least and its most seconds, seconds of the window.
 
     A marker follows `mark_every_s` after another on average. The first may take `first_limit_s` until it is seen, which includes
@@ -67,7 +67,7 @@ class Fresh:
     part: Literal["freshness"] = "freshness"
 
 
-def measure(contestant: Contestant, setting: Setting, plan: Plan, *, number: int, broker: int) -> Fresh:
+def measure(contestant: Contestant, setting: Setting, plan: FreshnessPlan, *, number: int, broker: int) -> Fresh:
     """Run a contestant on a topic that is filled meanwhile; `broker` is the broker's process id."""
     output = contestant.output(setting)
     with running(contestant, setting) as run, kafka.Sender(setting.connection.address) as sender:
@@ -79,7 +79,7 @@ def measure(contestant: Contestant, setting: Setting, plan: Plan, *, number: int
             Sampler(lambda: [broker], memory=False) as beside,
             load,
         ):
-            seen = Seen(reader)
+            seen = MarkerSeen(reader)
             try:
                 _until(lambda: bool(seen.at), run, plan.first_limit_s, "no marker was seen")
                 first = time.time() - run.began
@@ -115,7 +115,7 @@ def measure(contestant: Contestant, setting: Setting, plan: Plan, *, number: int
     )
 
 
-class Seen:
+class MarkerSeen:
     """When the reader saw each marker, from the lines that it prints."""
 
     def __init__(self, reader: "subprocess.Popen[bytes]") -> None:
@@ -130,13 +130,13 @@ class Seen:
             self.at[path.decode()] = float(at)
 
 
-def _backlog(load: LiveLoad, seen: Seen) -> bool:
+def _backlog(load: LiveLoad, seen: MarkerSeen) -> bool:
     """Whether a marker of more than five seconds ago is not seen yet, as while a contestant catches up with its own start."""
     before = time.time() - _BACKLOG_S
     return any(at < before and path not in seen.at for path, at in list(load.marked.items()))
 
 
-def _warm_up(output: Output, run: Running, plan: Plan, backlog: Callable[[], bool]) -> int:
+def _warm_up(output: ContestantOutput, run: Running, plan: FreshnessPlan, backlog: Callable[[], bool]) -> int:
     """Wait for the plan's publications, its least seconds and the end of the backlog, at most as long as it allows.
 
     Whoever publishes ten times a second has the publications before its JVM is warm. Returns how many there were.

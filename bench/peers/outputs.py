@@ -11,7 +11,7 @@ from typing import Any, Final
 import pyarrow as pa
 from deltalake import DeltaTable
 
-from tandem.bench.peers.contestant import MARKED, Command, Setting
+from tandem.bench.peers.contestant import MARKED, ContestantCommand, Setting
 from tandem.bench.peers.events import Answers
 from tandem.bench.peers.provided import script
 from tandem.infra import kafka
@@ -47,13 +47,13 @@ class LastValues:
         return answers(found["rows"]), found["last"]
 
 
-def topic_reader(setting: Setting, *options: str) -> Command:
+def topic_reader(setting: Setting, *options: str) -> ContestantCommand:
     """The program that reads such a topic, in the peers' environment."""
     config = setting.config("reader.json", {"kafka": setting.librdkafka(), "topic": setting.output, "prefix": MARKED})
-    return Command((setting.provided.python, script("topic_reader"), str(config), *options))
+    return ContestantCommand((setting.provided.python, script("topic_reader"), str(config), *options))
 
 
-def follow_topic(setting: Setting) -> Command:
+def follow_topic(setting: Setting) -> ContestantCommand:
     """The same, which follows it."""
     return topic_reader(setting, "--follow")
 
@@ -78,7 +78,7 @@ class PartialRows:
 
 
 @dataclass(frozen=True)
-class Served:
+class ServedOutput:
     """Tandem's tables, read by the merged reader."""
 
     state: Path

@@ -16,7 +16,7 @@ Document = Mapping[str, Any]
 
 
 @dataclass(frozen=True)
-class Column:
+class PageColumn:
     """A column of a table: its heading, and the title of the figure that it shows."""
 
     heading: str
@@ -24,26 +24,26 @@ class Column:
 
 
 CATCH_UP: Final = (
-    Column("events/s", "events/s"),
-    Column("s, with the start", "s of both"),
-    Column("CPU s", "CPU s"),
-    Column("broker's CPU s", "broker's CPU s"),
-    Column("peak PSS, MB", "peak PSS, MB"),
+    PageColumn("events/s", "events/s"),
+    PageColumn("s, with the start", "s of both"),
+    PageColumn("CPU s", "CPU s"),
+    PageColumn("broker's CPU s", "broker's CPU s"),
+    PageColumn("peak PSS, MB", "peak PSS, MB"),
 )
 FRESH: Final = (
-    Column("CPU, cores", "contestant's CPU, cores"),
-    Column("while nobody asks", "its CPU while nobody asks"),
-    Column("reader's CPU", "reader's CPU, cores"),
-    Column("broker's CPU", "broker's CPU, cores"),
-    Column("peak PSS, MB", "peak PSS, MB"),
-    Column("s to the first answer", "s to the first answer"),
+    PageColumn("CPU, cores", "contestant's CPU, cores"),
+    PageColumn("while nobody asks", "its CPU while nobody asks"),
+    PageColumn("reader's CPU", "reader's CPU, cores"),
+    PageColumn("broker's CPU", "broker's CPU, cores"),
+    PageColumn("peak PSS, MB", "peak PSS, MB"),
+    PageColumn("s to the first answer", "s to the first answer"),
 )
 RECOMPUTE: Final = (
-    Column("events/s", "events/s"),
-    Column("s, warm", "s, warm"),
-    Column("s, the first time", "s, the first time"),
-    Column("CPU s, warm", "CPU s, warm"),
-    Column("peak PSS, MB", "peak PSS, MB"),
+    PageColumn("events/s", "events/s"),
+    PageColumn("s, warm", "s, warm"),
+    PageColumn("s, the first time", "s, the first time"),
+    PageColumn("CPU s, warm", "CPU s, warm"),
+    PageColumn("peak PSS, MB", "peak PSS, MB"),
 )
 ARCHIVE: Final = tuple(column for column in RECOMPUTE if column.heading != "s, the first time")
 
@@ -73,7 +73,7 @@ def _events(part: Document) -> str:
     return " and ".join(f"{events:,}" for events in dict.fromkeys(run["events"] for run in part["runs"]))
 
 
-def _part(title: str, estimates: Sequence[Document], columns: Sequence[Column], drawn: str) -> Iterator[str]:
+def _part(title: str, estimates: Sequence[Document], columns: Sequence[PageColumn], drawn: str) -> Iterator[str]:
     """A part whose figures are all estimates."""
     found = _by_contestant(estimates)
     yield from picture(f"{title}: {drawn}", {name: own[drawn]["value"] for name, own in found.items() if drawn in own})

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from statistics import median
 from typing import Literal
 
-from tandem.bench.peers.contestant import Command, Setting
+from tandem.bench.peers.contestant import ContestantCommand, Setting
 from tandem.bench.peers.contestants import tandem
 from tandem.bench.peers.contestants.batch import BatchContestant, Job, archived
 from tandem.bench.peers.events import Answers, differing
@@ -17,7 +17,7 @@ from tandem.views.errors import TandemError
 
 
 @dataclass(frozen=True)
-class Recomputed:
+class PeersRecompute:
     """One process: the median of its repetitions without the first in seconds, their mean in CPU seconds, which are sampled more
     seldom than some repeat; `start_s` is until the first.
 
@@ -48,7 +48,7 @@ def archive(setting: Setting, repeat: int, limit_s: float) -> Job:
     """Archive the topic by Tandem's own command. Raises TandemError if it fails."""
     setting.folder.mkdir(parents=True, exist_ok=True)
     words = (sys.executable, "-m", "tandem.cli", "archive", "--project", str(tandem.project(setting)), "--json")
-    with started(Command(words, tandem.environment(setting)), setting.folder, "archive.log") as process:
+    with started(ContestantCommand(words, tandem.environment(setting)), setting.folder, "archive.log") as process:
         try:
             code = process.wait(limit_s)
         except subprocess.TimeoutExpired:
@@ -58,7 +58,9 @@ def archive(setting: Setting, repeat: int, limit_s: float) -> Job:
     return archived(setting, repeat)
 
 
-def recompute(contestant: BatchContestant, job: Job, truth: Answers, *, events: int, number: int, limit_s: float) -> Recomputed:
+def recompute(
+    contestant: BatchContestant, job: Job, truth: Answers, *, events: int, number: int, limit_s: float
+) -> PeersRecompute:
     """Run a contestant in a process of its own, in the job's folder, which it creates."""
     folder = job.folder
     folder.mkdir(parents=True)
@@ -70,12 +72,14 @@ def recompute(contestant: BatchContestant, job: Job, truth: Answers, *, events: 
         try:
             code = process.wait(limit_s)
         except subprocess.TimeoutExpired:
-            return Recomputed(contestant.name, number, events, problem=f"not within {limit_s:.0f} s; its log is {folder / 'log'}")
+            return PeersRecompute(
+                contestant.name, number, events, problem=f"not within {limit_s:.0f} s; its log is {folder / 'log'}"
+            )
     runs = spans((folder / "log").read_text("utf-8", "replace"))
     if code or not runs:
-        return Recomputed(contestant.name, number, events, problem=f"exit code {code}; its log is {folder / 'log'}")
+        return PeersRecompute(contestant.name, number, events, problem=f"exit code {code}; its log is {folder / 'log'}")
     warm = runs[1:] or runs
-    return Recomputed(
+    return PeersRecompute(
         contestant.name,
         number,
         events,

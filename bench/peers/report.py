@@ -10,16 +10,16 @@ from rich.table import Table
 from tandem.bench.peers.catch_up import CaughtUp
 from tandem.bench.peers.contestant import Contestant, Resources
 from tandem.bench.peers.contestants.batch import BatchContestant
-from tandem.bench.peers.estimates import CONFIDENCE, Estimate, middle, quantile
+from tandem.bench.peers.estimates import CONFIDENCE, EstimateError, middle, quantile
 from tandem.bench.peers.freshness import Fresh
-from tandem.bench.peers.recompute import Recomputed
+from tandem.bench.peers.recompute import PeersRecompute
 from tandem.bench.peers.rounds import Result
 
 REFERENCE: Final = "tandem"
 
 
 @dataclass(frozen=True)
-class Figure:
+class ReportFigure:
     """A figure of a run: its title, its value, and whether more of it is better."""
 
     title: str
@@ -28,39 +28,39 @@ class Figure:
 
 
 CATCH_UP: Final = (
-    Figure("events/s", lambda run: run.per_second, more_is_better=True),
-    Figure("s to catch up", lambda run: run.seconds),
-    Figure("s to start", lambda run: run.start_s),
-    Figure("s of both", lambda run: run.whole_s),
-    Figure("CPU s", lambda run: run.cpu_s),
-    Figure("CPU s to start", lambda run: run.start_cpu_s),
-    Figure("broker's CPU s", lambda run: run.broker_cpu_s),
-    Figure("peak PSS, MB", lambda run: None if run.peak_bytes is None else run.peak_bytes / 1e6),
+    ReportFigure("events/s", lambda run: run.per_second, more_is_better=True),
+    ReportFigure("s to catch up", lambda run: run.seconds),
+    ReportFigure("s to start", lambda run: run.start_s),
+    ReportFigure("s of both", lambda run: run.whole_s),
+    ReportFigure("CPU s", lambda run: run.cpu_s),
+    ReportFigure("CPU s to start", lambda run: run.start_cpu_s),
+    ReportFigure("broker's CPU s", lambda run: run.broker_cpu_s),
+    ReportFigure("peak PSS, MB", lambda run: None if run.peak_bytes is None else run.peak_bytes / 1e6),
 )
 
 
 FRESH: Final = (
-    Figure("contestant's CPU, cores", lambda run: run.cpu),
-    Figure("its CPU while nobody asks", lambda run: run.unasked_cpu),
-    Figure("reader's CPU, cores", lambda run: run.reader_cpu),
-    Figure("broker's CPU, cores", lambda run: run.broker_cpu),
-    Figure("peak PSS, MB", lambda run: None if run.peak_bytes is None else run.peak_bytes / 1e6),
-    Figure("s to the first answer", lambda run: run.first_s),
+    ReportFigure("contestant's CPU, cores", lambda run: run.cpu),
+    ReportFigure("its CPU while nobody asks", lambda run: run.unasked_cpu),
+    ReportFigure("reader's CPU, cores", lambda run: run.reader_cpu),
+    ReportFigure("broker's CPU, cores", lambda run: run.broker_cpu),
+    ReportFigure("peak PSS, MB", lambda run: None if run.peak_bytes is None else run.peak_bytes / 1e6),
+    ReportFigure("s to the first answer", lambda run: run.first_s),
 )
 
 
 RECOMPUTE: Final = (
-    Figure("events/s", lambda run: run.per_second, more_is_better=True),
-    Figure("s, warm", lambda run: run.seconds),
-    Figure("s, the first time", lambda run: run.first_s),
-    Figure("s to start", lambda run: run.start_s),
-    Figure("CPU s, warm", lambda run: run.cpu_s),
-    Figure("peak PSS, MB", lambda run: None if run.peak_bytes is None else run.peak_bytes / 1e6),
+    ReportFigure("events/s", lambda run: run.per_second, more_is_better=True),
+    ReportFigure("s, warm", lambda run: run.seconds),
+    ReportFigure("s, the first time", lambda run: run.first_s),
+    ReportFigure("s to start", lambda run: run.start_s),
+    ReportFigure("CPU s, warm", lambda run: run.cpu_s),
+    ReportFigure("peak PSS, MB", lambda run: None if run.peak_bytes is None else run.peak_bytes / 1e6),
 )
 ARCHIVE: Final = tuple(figure for figure in RECOMPUTE if figure.title != "s, the first time")
 
 
-def estimates(figures: Sequence[Figure], runs: Sequence[Any]) -> Iterator[dict[str, Any]]:
+def estimates(figures: Sequence[ReportFigure], runs: Sequence[Any]) -> Iterator[dict[str, Any]]:
     """Each figure of each contestant: its median and bounds, and how it compares with Tandem's of the same round.
 
     A `ratio` above 1 means that the contestant was better than Tandem, whichever way the figure is better.
@@ -81,12 +81,12 @@ def estimates(figures: Sequence[Figure], runs: Sequence[Any]) -> Iterator[dict[s
             }
 
 
-def by_round(figure: Figure, runs: Sequence[Any], name: str) -> dict[int, float]:
+def by_round(figure: ReportFigure, runs: Sequence[Any], name: str) -> dict[int, float]:
     """The values of a contestant, by the number of the round."""
     return {run.round: value for run in runs if run.contestant == name and (value := figure.of(run)) is not None}
 
 
-def _better(figure: Figure, theirs: float, ours: float) -> float:
+def _better(figure: ReportFigure, theirs: float, ours: float) -> float:
     return theirs / ours if figure.more_is_better else ours / theirs
 
 
@@ -122,7 +122,7 @@ def delays(runs: Sequence[Fresh]) -> Iterator[dict[str, Any]]:
             }
 
 
-def _known(one: Estimate) -> dict[str, Any]:
+def _known(one: EstimateError) -> dict[str, Any]:
     return {name: None if value == inf else value for name, value in asdict(one).items()}
 
 
@@ -160,12 +160,12 @@ def tables(runs: Sequence[Result], contestants: list[dict[str, Any]], machine: d
         yield _figures("at a steady rate", FRESH, fresh)
 
 
-def _parts(runs: Sequence[Result]) -> tuple[list[CaughtUp], list[Fresh], list[Recomputed], list[Recomputed]]:
+def _parts(runs: Sequence[Result]) -> tuple[list[CaughtUp], list[Fresh], list[PeersRecompute], list[PeersRecompute]]:
     return (
         [run for run in runs if isinstance(run, CaughtUp)],
         [run for run in runs if isinstance(run, Fresh)],
-        [run for run in runs if isinstance(run, Recomputed) and run.part == "recompute"],
-        [run for run in runs if isinstance(run, Recomputed) and run.part == "archive"],
+        [run for run in runs if isinstance(run, PeersRecompute) and run.part == "recompute"],
+        [run for run in runs if isinstance(run, PeersRecompute) and run.part == "archive"],
     )
 
 
@@ -205,7 +205,7 @@ def _settings(contestants: list[dict[str, Any]]) -> Iterator[str]:
         yield f"{one['name']} {one['version']}: {', '.join(changed)}"
 
 
-def _figures(title: str, figures: Sequence[Figure], runs: Sequence[Any]) -> Table:
+def _figures(title: str, figures: Sequence[ReportFigure], runs: Sequence[Any]) -> Table:
     """A row for each figure and contestant: the median, its bounds over the rounds, and the ratio to Tandem.
 
     A contestant may have been measured in fewer rounds than the others, and then knows its median less well.

@@ -17,13 +17,13 @@ from tandem.bench.peers.contestants.batch import BATCH, BatchContestant, Job
 from tandem.bench.peers.contestants.registry import STREAMING
 from tandem.bench.peers.contestants.tandem_served import SERVED, TANDEM_HOT
 from tandem.bench.peers.events import Answers, Shape, generate, truth, values
-from tandem.bench.peers.freshness import Fresh, Plan, measure
+from tandem.bench.peers.freshness import Fresh, FreshnessPlan, measure
 from tandem.bench.peers.order import turns
 from tandem.bench.peers.provided import Provided
-from tandem.bench.peers.recompute import Recomputed, archive, recompute
+from tandem.bench.peers.recompute import PeersRecompute, archive, recompute
 from tandem.infra import kafka
 
-Result: TypeAlias = CaughtUp | Recomputed | Fresh
+Result: TypeAlias = CaughtUp | PeersRecompute | Fresh
 TOPIC: Final = "requests"
 NO_TIME: Final = "no time left"
 """The problem of a run that was left out."""
@@ -31,7 +31,7 @@ _BEFORE: Final = timedelta(hours=2)
 
 
 @dataclass(frozen=True)
-class Scale:
+class PeersScale:
     """How much is measured: events to catch up with, pages, rounds, and the most seconds of one run.
 
     `repeat` is how often a process recomputes; its first time does not count. `served` are measured once, for freshness, after
@@ -42,18 +42,18 @@ class Scale:
     pages: int
     rounds: int
     limit_s: float
-    plan: Plan
+    plan: FreshnessPlan
     served: tuple[Contestant, ...]
     repeat: int
     minutes: float
 
 
-FULL = Scale(
+FULL = PeersScale(
     events=1_000_000,
     pages=2_000,
     rounds=2,
     limit_s=300,
-    plan=Plan(
+    plan=FreshnessPlan(
         rate=1_000,
         pages=2_000,
         warm_up=200,
@@ -86,7 +86,7 @@ class Arena:
     """Where the comparison runs: an empty folder, a broker and its process id, and what every contestant gets."""
 
     folder: Path
-    connection: kafka.Connection
+    connection: kafka.BrokerConnection
     broker: int
     resources: Resources
     provided: Provided
@@ -109,7 +109,7 @@ class Arena:
         )
 
 
-def compare(arena: Arena, scale: Scale) -> Iterator[Result]:
+def compare(arena: Arena, scale: PeersScale) -> Iterator[Result]:
     """Round by round every part, with every contestant in turn. A run for which no time is left has that problem."""
     end = time.monotonic() + 60 * scale.minutes
     base = arena.now.replace(minute=0, second=0, microsecond=0) - _BEFORE
@@ -128,7 +128,7 @@ def compare(arena: Arena, scale: Scale) -> Iterator[Result]:
 
 
 @dataclass(frozen=True)
-class Run:
+class PeersRun:
     """A run that is still to be measured: its round and its part of the comparison, the contestant, and what measures it."""
 
     round: int
@@ -138,7 +138,7 @@ class Run:
     missing: Callable[[str], Result]
 
 
-def runs(arena: Arena, scale: Scale, expected: Answers, job: Job) -> Iterator[Run]:
+def runs(arena: Arena, scale: PeersScale, expected: Answers, job: Job) -> Iterator[PeersRun]:
     """Every run in order. Tandem's servers come last, so that a lack of time costs no peer a run."""
     for number in range(scale.rounds):
         for contestant in turns(STREAMING, number):
@@ -154,7 +154,7 @@ def runs(arena: Arena, scale: Scale, expected: Answers, job: Job) -> Iterator[Ru
         yield _freshness(arena, scale, contestant, scale.rounds - 1)
 
 
-def _catch_up(arena: Arena, scale: Scale, expected: Answers, contestant: Contestant, number: int) -> Run:
+def _catch_up(arena: Arena, scale: PeersScale, expected: Answers, contestant: Contestant, number: int) -> PeersRun:
     def measured() -> CaughtUp:
         setting = arena.setting(contestant.name, TOPIC, fresh=False, number=number)
         return catch_up(
@@ -164,33 +164,33 @@ def _catch_up(arena: Arena, scale: Scale, expected: Answers, contestant: Contest
     def missing(why: str) -> CaughtUp:
         return CaughtUp(contestant.name, number, scale.events, problem=why)
 
-    return Run(number, "catch-up", contestant.name, measured, missing)
+    return PeersRun(number, "catch-up", contestant.name, measured, missing)
 
 
-def _archive(arena: Arena, scale: Scale, expected: Answers, contestant: BatchContestant, number: int) -> Run:
-    def measured() -> Recomputed:
+def _archive(arena: Arena, scale: PeersScale, expected: Answers, contestant: BatchContestant, number: int) -> PeersRun:
+    def measured() -> PeersRecompute:
         setting = arena.setting(f"archive-{contestant.name}", TOPIC, fresh=False, number=number)
         job = Job(setting, (), 1, setting.folder / "run")
         found = recompute(contestant, job, expected, events=scale.events, number=number, limit_s=scale.limit_s)
         return replace(found, part="archive")
 
-    def missing(why: str) -> Recomputed:
-        return Recomputed(contestant.name, number, scale.events, problem=why, part="archive")
+    def missing(why: str) -> PeersRecompute:
+        return PeersRecompute(contestant.name, number, scale.events, problem=why, part="archive")
 
-    return Run(number, "archive", contestant.name, measured, missing)
+    return PeersRun(number, "archive", contestant.name, measured, missing)
 
 
-def _recompute(scale: Scale, expected: Answers, job: Job, contestant: BatchContestant, number: int) -> Run:
-    def measured() -> Recomputed:
+def _recompute(scale: PeersScale, expected: Answers, job: Job, contestant: BatchContestant, number: int) -> PeersRun:
+    def measured() -> PeersRecompute:
         return recompute(contestant, job, expected, events=scale.events, number=number, limit_s=scale.limit_s)
 
-    def missing(why: str) -> Recomputed:
-        return Recomputed(contestant.name, number, scale.events, problem=why)
+    def missing(why: str) -> PeersRecompute:
+        return PeersRecompute(contestant.name, number, scale.events, problem=why)
 
-    return Run(number, "recompute", contestant.name, measured, missing)
+    return PeersRun(number, "recompute", contestant.name, measured, missing)
 
 
-def _freshness(arena: Arena, scale: Scale, contestant: Contestant, number: int) -> Run:
+def _freshness(arena: Arena, scale: PeersScale, contestant: Contestant, number: int) -> PeersRun:
     def measured() -> Fresh:
         topic = topics.empty(arena.connection, f"live-{number}-{contestant.name}")
         setting = arena.setting(contestant.name, topic, fresh=True, number=number)
@@ -199,7 +199,7 @@ def _freshness(arena: Arena, scale: Scale, contestant: Contestant, number: int) 
     def missing(why: str) -> Fresh:
         return Fresh(contestant.name, number, problem=why)
 
-    return Run(number, "freshness", contestant.name, measured, missing)
+    return PeersRun(number, "freshness", contestant.name, measured, missing)
 
 
 def machine(arena: Arena) -> dict[str, object]:

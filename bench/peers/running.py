@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Final
 
 from tandem.bench.commands import environ
-from tandem.bench.peers.contestant import Command, Contestant, Output, Setting, ready_line
+from tandem.bench.peers.contestant import Contestant, ContestantCommand, ContestantOutput, Setting, ready_line
 from tandem.bench.peers.events import Answers, differing
 from tandem.bench.process_tree import stop
 
@@ -48,7 +48,9 @@ def running(contestant: Contestant, setting: Setting) -> Iterator[Running]:
 
 
 @contextmanager
-def started(command: Command, folder: Path, log: str, *, output: int | None = None) -> Iterator["subprocess.Popen[bytes]"]:
+def started(
+    command: ContestantCommand, folder: Path, log: str, *, output: int | None = None
+) -> Iterator["subprocess.Popen[bytes]"]:
     """A process in a session of its own, with what it prints in a file, or its standard output as `output` says."""
     with (folder / log).open("wb") as sink:
         process = subprocess.Popen(
@@ -66,7 +68,7 @@ def started(command: Command, folder: Path, log: str, *, output: int | None = No
         stop(process)
 
 
-def until_right(output: Output, truth: Answers, run: Running, deadline: float) -> float:
+def until_right(output: ContestantOutput, truth: Answers, run: Running, deadline: float) -> float:
     """Wait until the view equals the truth; returns the time of its last publication. `deadline` is in seconds since the epoch.
 
     Raises NotRight.

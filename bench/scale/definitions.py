@@ -21,7 +21,7 @@ from tandem import (
 )
 
 
-class Request(Event):
+class ScaleRequest(Event):
     id: str
     at: datetime
     user: str
@@ -31,7 +31,7 @@ class Request(Event):
     ms: float
 
 
-requests = Source(topic="scale", event=Request, event_time="at", identity=("id",))
+requests = Source(topic="scale", event=ScaleRequest, event_time="at", identity=("id",))
 
 
 def of(window: Any, measures: dict[str, Any], key: str | None = None, where: str | None = None) -> View:

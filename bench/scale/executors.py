@@ -17,9 +17,9 @@ from tandem.bench.commands import cores, running, until_ended
 from tandem.bench.peers.events import DECLARED, Answers, Shape, differing, generate, truth, values
 from tandem.bench.peers.outputs import answers
 from tandem.bench.scale.draining import counted, folds, micro_batches, wait_for
-from tandem.bench.scale.ground import Ground, Watch, since
+from tandem.bench.scale.ground import Ground, TriggerWatch, since
 from tandem.infra import kafka
-from tandem.infra.settings import Kafka, Settings
+from tandem.infra.settings import KafkaSettings, Settings
 from tandem.ledger.delta.addresses import Tables
 from tandem.ledger.realtime.follower import Follower
 from tandem.serving.read.outcome import given
@@ -69,7 +69,7 @@ VIEWS = (pages, users, hours, slow)
 
 
 @dataclass(frozen=True)
-class Plan:
+class ExecutorsPlan:
     """What is run: events of a topic, events of a micro-batch, numbers of partitions, rounds; seconds that a command may take."""
 
     events: int
@@ -79,8 +79,8 @@ class Plan:
     limit_s: float
 
 
-FULL: Final = Plan(events=2_000_000, batch=200_000, partitions=(4, 8), rounds=1, limit_s=900)
-QUICK: Final = Plan(events=400_000, batch=100_000, partitions=(4, 8), rounds=1, limit_s=400)
+FULL: Final = ExecutorsPlan(events=2_000_000, batch=200_000, partitions=(4, 8), rounds=1, limit_s=900)
+QUICK: Final = ExecutorsPlan(events=400_000, batch=100_000, partitions=(4, 8), rounds=1, limit_s=400)
 
 
 @dataclass(frozen=True)
@@ -95,7 +95,7 @@ class Case:
 
 
 @dataclass(frozen=True)
-class Run:
+class ExecutorsRun:
     """One run: `events` in `seconds`. `differ` answers are wrong.
 
     `seconds` are of the fold of a recompute, or from the first micro-batch's commit of a catch-up to the last one's. `whole_s` is
@@ -125,7 +125,7 @@ class Run:
 
 
 @dataclass(frozen=True)
-class Topic:
+class FilledTopic:
     """A filled topic with its answers, and how many events of it count."""
 
     name: str
@@ -140,7 +140,7 @@ class Topic:
         return _DEFINITIONS.format(event=DECLARED, topic=self.name)
 
 
-def cases(plan: Plan, partitions: int, shares: Sequence[float]) -> Iterator[Case]:
+def cases(plan: ExecutorsPlan, partitions: int, shares: Sequence[float]) -> Iterator[Case]:
     """All runs on one topic, those with one and with two executors in turn."""
     for number, share in product(range(plan.rounds), shares):
         for executors in EXECUTORS if number % 2 == 0 else EXECUTORS[::-1]:
@@ -148,7 +148,7 @@ def cases(plan: Plan, partitions: int, shares: Sequence[float]) -> Iterator[Case
                 yield Case(what, partitions, executors, share, number)
 
 
-def measure(ground: Ground, plan: Plan, say: Callable[[str], None], more: Callable[[], bool]) -> Iterator[Run]:
+def measure(ground: Ground, plan: ExecutorsPlan, say: Callable[[str], None], more: Callable[[], bool]) -> Iterator[ExecutorsRun]:
     """All runs, as long as there is time for `more`."""
     for partitions in plan.partitions:
         if not more():
@@ -167,31 +167,31 @@ def measure(ground: Ground, plan: Plan, say: Callable[[str], None], more: Callab
             yield found
 
 
-def fill(ground: Ground, partitions: int, events: int) -> Topic:
+def fill(ground: Ground, partitions: int, events: int) -> FilledTopic:
     """A topic whose partitions get equal shares of the events; a duplicate is in the partition of its event."""
     name = f"scale-{partitions}"
-    kafka.create(ground.place.connection, [name], Settings(kafka=Kafka(partitions=partitions)))
+    kafka.create(ground.place.connection, [name], Settings(kafka=KafkaSettings(partitions=partitions)))
     table = generate(Shape(events, _PAGES, _BASE))
     ids = table.column("id").to_pylist()
     with kafka.Sender(ground.place.connection.address) as sender:
         for own, (_, value) in zip(ids, values(table), strict=True):
             sender.send(name, value, own.encode())
-    return Topic(name, partitions, events, truth(table), len(set(ids)))
+    return FilledTopic(name, partitions, events, truth(table), len(set(ids)))
 
 
-def _archive(ground: Ground, plan: Plan, topic: Topic) -> None:
+def _archive(ground: Ground, plan: ExecutorsPlan, topic: FilledTopic) -> None:
     state, extra = _state(ground, topic.name), ground.variables(topic.name, max(EXECUTORS))
     with running(ground.place, state, topic.definitions, "archive", extra=extra) as process:
         until_ended(process, plan.limit_s, state)
 
 
-def recompute(ground: Ground, plan: Plan, topic: Topic, case: Case) -> Run:
+def recompute(ground: Ground, plan: ExecutorsPlan, topic: FilledTopic, case: Case) -> ExecutorsRun:
     """A full recompute of the archived topic. The start of Spark is not part of the seconds."""
     state, extra = _state(ground, topic.name), ground.variables(topic.name, case.executors)
     began, before = time.monotonic(), ground.requests()
     with (
         running(ground.place, state, topic.definitions, "recompute", "--mode", "full", extra=extra) as process,
-        Watch(ground.roots(process.pid)) as watch,
+        TriggerWatch(ground.roots(process.pid)) as watch,
     ):
         if case.share < 1:
             said = state / "recompute.err"
@@ -201,10 +201,10 @@ def recompute(ground: Ground, plan: Plan, topic: Topic, case: Case) -> Run:
         whole, sent, busy = time.monotonic() - began, since(before, ground.requests()), watch.machine
     (done,) = json.loads((state / "recompute.out").read_text())["done"]
     differ = wrong(ground.tables(topic.name, state), topic)
-    return Run(case, done["events"], done["seconds"], whole, watch.cpu, busy, sent, differ)
+    return ExecutorsRun(case, done["events"], done["seconds"], whole, watch.cpu, busy, sent, differ)
 
 
-def catch_up(ground: Ground, plan: Plan, topic: Topic, case: Case) -> Run:
+def catch_up(ground: Ground, plan: ExecutorsPlan, topic: FilledTopic, case: Case) -> ExecutorsRun:
     """A speed layer that starts on the filled topic. The first micro-batch, which warms Spark up, is not part of the seconds."""
     name = f"scale-{topic.partitions}-{case.round}-{case.share}-{case.executors}"
     state = _state(ground, name)
@@ -213,7 +213,7 @@ def catch_up(ground: Ground, plan: Plan, topic: Topic, case: Case) -> Run:
     tables, began = ground.tables(name, state), time.monotonic()
     with (
         running(ground.place, state, topic.definitions, "speed", extra=extra) as process,
-        Watch(ground.roots(process.pid)) as watch,
+        TriggerWatch(ground.roots(process.pid)) as watch,
     ):
         commits, limit_s = Follower(tables, 1, SOURCE), plan.limit_s
         wait_for(process, lambda: micro_batches(state) > 0, "the first micro-batch", state, limit_s)
@@ -232,10 +232,10 @@ def catch_up(ground: Ground, plan: Plan, topic: Topic, case: Case) -> Run:
     events = topic.events - sum(start.end.values())
     # Micro-batches that all end between two looks leave none to divide by.
     each = {kind: round(number / done, 1) for kind, number in sent.items()} if done else {}
-    return Run(case, events, (end.at - start.at) / timedelta(seconds=1), whole, cpu, busy, each, wrong(tables, topic))
+    return ExecutorsRun(case, events, (end.at - start.at) / timedelta(seconds=1), whole, cpu, busy, each, wrong(tables, topic))
 
 
-def wrong(tables: Tables, topic: Topic) -> int:
+def wrong(tables: Tables, topic: FilledTopic) -> int:
     """How many rows of the checked view differ from the truth, and how many other views count another number of events."""
     reader = Reader(tables)
     found = answers(
@@ -250,7 +250,7 @@ def _state(ground: Ground, name: str) -> Path:
     return ground.place.folder / name
 
 
-def line(run: Run) -> str:
+def line(run: ExecutorsRun) -> str:
     """A run for a person."""
     used = ", ".join(f"{part} {seconds:.0f}" for part, seconds in run.cpu.items())
     right = "every answer right" if not run.differ else f"{run.differ} ANSWERS WRONG"
@@ -291,7 +291,7 @@ class Gain:
         return f"what does not run in tasks side by side, {self.fixed_s:.1f} of {self.two_s:.1f} s ({part:.0%}); {busy}"
 
 
-def gains(runs: Sequence[Run]) -> Iterator[Gain]:
+def gains(runs: Sequence[ExecutorsRun]) -> Iterator[Gain]:
     """Of every kind of run that was done with one and with two executors."""
     for what, partitions, share in dict.fromkeys((run.case.what, run.case.partitions, run.case.share) for run in runs):
         own = [run for run in runs if (run.case.what, run.case.partitions, run.case.share) == (what, partitions, share)]

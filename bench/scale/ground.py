@@ -15,10 +15,10 @@ from typing import Final, Literal, Self
 
 import psutil
 
-from tandem.bench.commands import Place, cores
+from tandem.bench.commands import BenchProject, cores
 from tandem.bench.process_tree import pss_bytes, tree
 from tandem.bench.scale.cpu_quota import Quotas
-from tandem.infra.settings import Settings, Storage
+from tandem.infra.settings import Settings, StorageSettings
 from tandem.ledger.delta.addresses import Tables
 
 Part = Literal["driver", "executors", "store", "broker"]
@@ -42,7 +42,7 @@ class Ground:
         requests: how many requests of each kind the store has had.
     """
 
-    place: Place
+    place: BenchProject
     environ: Mapping[str, str]
     workers: Sequence[int]
     beside: Mapping[Part, int]
@@ -64,7 +64,9 @@ class Ground:
         """The tables under this name."""
         options = json.loads(self.environ["TANDEM_STORAGE_OPTIONS"])
         return Tables.of(
-            Settings(state=str(state), storage=Storage(root=f"{self.environ['TANDEM_STORAGE_ROOT']}/{name}", options=options))
+            Settings(
+                state=str(state), storage=StorageSettings(root=f"{self.environ['TANDEM_STORAGE_ROOT']}/{name}", options=options)
+            )
         )
 
     def roots(self, driver: int) -> dict[Part, list[int]]:
@@ -90,7 +92,7 @@ class Ground:
 
 
 @dataclass
-class Watch:
+class TriggerWatch:
     """A context in which a thread samples the CPU of some process trees, and with `memory` the largest PSS of the driver's."""
 
     roots: Mapping[Part, Sequence[int]]

@@ -16,7 +16,7 @@ from typing import Final
 
 import psutil
 
-from tandem.bench.commands import Place, running, until_ended
+from tandem.bench.commands import BenchProject, running, until_ended
 from tandem.bench.process_tree import tree
 from tandem.infra import kafka
 from tandem.infra.settings import Settings
@@ -32,7 +32,7 @@ _EVERY_S: Final = 0.2
 
 
 @dataclass(frozen=True)
-class Scale:
+class ViewsScale:
     """Rounds, how many triggers one run shows, after how many first ones, of how many events each; keys, and events of each."""
 
     rounds: int
@@ -44,8 +44,8 @@ class Scale:
     limit_s: float
 
 
-FULL: Final = Scale(rounds=2, triggers=60, warm_up=15, events=2_000, keys=1_000_000, of_each=3, limit_s=900)
-QUICK: Final = Scale(rounds=1, triggers=30, warm_up=10, events=2_000, keys=200_000, of_each=3, limit_s=400)
+FULL: Final = ViewsScale(rounds=2, triggers=60, warm_up=15, events=2_000, keys=1_000_000, of_each=3, limit_s=900)
+QUICK: Final = ViewsScale(rounds=1, triggers=30, warm_up=10, events=2_000, keys=200_000, of_each=3, limit_s=400)
 VIEWS: Final = (3, 20)
 
 
@@ -73,7 +73,9 @@ class Keys:
     peak: int
 
 
-def measure(place: Place, scale: Scale, say: Callable[[str], None], more: Callable[[], bool]) -> Iterator[Triggers | Keys]:
+def measure(
+    place: BenchProject, scale: ViewsScale, say: Callable[[str], None], more: Callable[[], bool]
+) -> Iterator[Triggers | Keys]:
     """All of it, runs with few and with many views in turn, as long as there is time for `more`."""
     if not more():
         return
@@ -94,7 +96,7 @@ def measure(place: Place, scale: Scale, say: Callable[[str], None], more: Callab
     yield keys(place, scale)
 
 
-def send(place: Place, events: int, *, users: int) -> None:
+def send(place: BenchProject, events: int, *, users: int) -> None:
     """Events of N users, each as often as any other, a thousand a second by their own clock."""
     dice = Random(7)  # noqa: S311  sample events, the same in every run
     with kafka.Sender(place.connection.address) as sender:
@@ -108,7 +110,7 @@ def send(place: Place, events: int, *, users: int) -> None:
             sender.send(TOPIC, value.encode())
 
 
-def triggers(place: Place, scale: Scale, views: int, number: int) -> Triggers:
+def triggers(place: BenchProject, scale: ViewsScale, views: int, number: int) -> Triggers:
     """Have a speed layer drain the backlog, a trigger after the other. Raises TandemError if it takes longer than its limit."""
     state = place.folder / f"triggers-{number}-{views}"
     extra = {"TANDEM_SPEED_MAX_EVENTS": str(scale.events), "TANDEM_SPEED_TRIGGER_MS": "1"}
@@ -127,7 +129,7 @@ def triggers(place: Place, scale: Scale, views: int, number: int) -> Triggers:
     return Triggers(views, number, median(gaps), min(gaps), max(gaps))
 
 
-def keys(place: Place, scale: Scale) -> Keys:
+def keys(place: BenchProject, scale: ViewsScale) -> Keys:
     """Archive the topic and recompute a view of its users. Raises TandemError if it takes longer than its limit."""
     state = place.folder / "keys"
     view = _definitions("(per_user,)")

@@ -12,9 +12,9 @@ from typing import Any, Final
 
 from tandem.bench.commands import running
 from tandem.bench.scale.draining import counted, folds, micro_batches, wait_for
-from tandem.bench.scale.ground import Ground, Watch
+from tandem.bench.scale.ground import Ground, TriggerWatch
 from tandem.infra import kafka
-from tandem.infra.settings import Kafka, Settings
+from tandem.infra.settings import KafkaSettings, Settings
 from tandem.ledger.realtime.commits import Commit
 from tandem.ledger.realtime.follower import Follower
 from tandem.serving.read.outcome import given
@@ -52,7 +52,7 @@ VIEWS = (sums,)
 
 
 @dataclass(frozen=True)
-class Plan:
+class KeysPlan:
     """Events of a micro-batch, how many micro-batches, the numbers of keys in each; seconds until they must be counted."""
 
     events: int
@@ -61,12 +61,12 @@ class Plan:
     limit_s: float
 
 
-FULL: Final = Plan(events=1_000_000, batches=3, keys=(1_000, 10_000, 100_000, 1_000_000), limit_s=600)
-QUICK: Final = Plan(events=200_000, batches=3, keys=(1_000, 10_000, 100_000, 200_000), limit_s=300)
+FULL: Final = KeysPlan(events=1_000_000, batches=3, keys=(1_000, 10_000, 100_000, 1_000_000), limit_s=600)
+QUICK: Final = KeysPlan(events=200_000, batches=3, keys=(1_000, 10_000, 100_000, 200_000), limit_s=300)
 
 
 @dataclass(frozen=True)
-class Held:
+class HeldKeys:
     """The micro-batches of a speed layer with N keys in each.
 
     `seconds` is the median from commit to commit, `peak` the largest proportional set size of the driver's processes in bytes,
@@ -84,12 +84,12 @@ class Held:
     differ: int
 
 
-def measure(ground: Ground, plan: Plan, say: Callable[[str], None], more: Callable[[], bool]) -> Iterator[Held]:
+def measure(ground: Ground, plan: KeysPlan, say: Callable[[str], None], more: Callable[[], bool]) -> Iterator[HeldKeys]:
     """A speed layer for each number of keys, on the same topic, as long as there is time for `more`."""
     if not more():
         return
     say(f"filling a topic with {plan.events * plan.batches:,} events")
-    kafka.create(ground.place.connection, [TOPIC], Settings(kafka=Kafka(partitions=_PARTITIONS)))
+    kafka.create(ground.place.connection, [TOPIC], Settings(kafka=KafkaSettings(partitions=_PARTITIONS)))
     with kafka.Sender(ground.place.connection.address) as sender:
         for number in range(plan.events * plan.batches):
             at = (_START + timedelta(milliseconds=number // 100)).isoformat()
@@ -102,7 +102,7 @@ def measure(ground: Ground, plan: Plan, say: Callable[[str], None], more: Callab
         yield found
 
 
-def held(ground: Ground, plan: Plan, keys: int) -> Held:
+def held(ground: Ground, plan: KeysPlan, keys: int) -> HeldKeys:
     """Drain the topic in micro-batches of `plan.events` each. Raises TandemError if it takes longer than the plan allows."""
     name, records = f"keys-{keys}", plan.events * plan.batches
     state = ground.place.folder / name
@@ -110,7 +110,7 @@ def held(ground: Ground, plan: Plan, keys: int) -> Held:
     tables = ground.tables(name, state)
     with (
         running(ground.place, state, _DEFINITIONS.format(topic=TOPIC, keys=keys), "speed", extra=extra) as process,
-        Watch(ground.roots(process.pid), memory=True) as watch,
+        TriggerWatch(ground.roots(process.pid), memory=True) as watch,
     ):
         commits = Follower(tables, 1, SOURCE)
         wait_for(process, lambda: bool(commits.poll()), "the writer's claim", state, plan.limit_s)
@@ -125,7 +125,7 @@ def held(ground: Ground, plan: Plan, keys: int) -> Held:
     partial = max(len(content) for commit in folds(commits) for content in commit.partials.values())
     differ = wrong(given(Reader(tables).answer(VIEW)).rows(), keys, records)
     cpu = watch.cpu["driver"] / max(1, plan.batches - first)
-    return Held(keys, plan.events, median(seconds), base, watch.peak, partial, cpu, differ)
+    return HeldKeys(keys, plan.events, median(seconds), base, watch.peak, partial, cpu, differ)
 
 
 def between(commits: Sequence[Commit], events: int) -> list[float]:
@@ -147,7 +147,7 @@ def wrong(rows: list[dict[str, Any]], keys: int, events: int) -> int:
     return sum(found.get(key) != expected.get(key) for key in found.keys() | expected.keys())
 
 
-def line(held: Held) -> str:
+def line(held: HeldKeys) -> str:
     """A measurement for a person."""
     right = "every answer right" if not held.differ else f"{held.differ} ANSWERS WRONG"
     return (
@@ -157,7 +157,7 @@ def line(held: Held) -> str:
     )
 
 
-def bytes_per_key(found: list[Held]) -> float | None:
+def bytes_per_key(found: list[HeldKeys]) -> float | None:
     """How much the driver's peak grows with each key of a micro-batch, between the fewest and the most keys."""
     ordered = sorted(found, key=lambda one: one.keys)
     if len(ordered) < 2:

@@ -8,22 +8,22 @@ from typing import Any
 from rich.table import Table
 
 from tandem.bench.scale import executors, micro_batch_keys
-from tandem.bench.scale.executors import Gain, Run, gains
+from tandem.bench.scale.executors import ExecutorsRun, Gain, gains
 from tandem.bench.scale.measuring import VIEWS, Keys, Triggers
-from tandem.bench.scale.micro_batch_keys import Held, bytes_per_key
+from tandem.bench.scale.micro_batch_keys import HeldKeys, bytes_per_key
 
-Found = Held | Run | Triggers | Keys
+Found = HeldKeys | ExecutorsRun | Triggers | Keys
 
 
 def wrong(found: Sequence[Found]) -> int:
     """How many answers were wrong."""
-    return sum(one.differ for one in found if isinstance(one, Held | Run))
+    return sum(one.differ for one in found if isinstance(one, HeldKeys | ExecutorsRun))
 
 
 def document(found: Sequence[Found], machine: Mapping[str, object], *, complete: bool) -> dict[str, Any]:
     """All runs, and the ratios that are to be read."""
-    runs = [one for one in found if isinstance(one, Run)]
-    held = [one for one in found if isinstance(one, Held)]
+    runs = [one for one in found if isinstance(one, ExecutorsRun)]
+    held = [one for one in found if isinstance(one, HeldKeys)]
     triggers = [one for one in found if isinstance(one, Triggers)]
     return {
         "machine": dict(machine),
@@ -50,11 +50,11 @@ def shown(found: Sequence[Found], machine: Mapping[str, object], *, complete: bo
     yield "machine: " + ", ".join(f"{name} {value}" for name, value in machine.items())
     if not complete:
         yield "INCOMPLETE: the time was over before everything was measured"
-    held = [one for one in found if isinstance(one, Held)]
+    held = [one for one in found if isinstance(one, HeldKeys)]
     yield from map(micro_batch_keys.line, held)
     if (each := bytes_per_key(held)) is not None:
         yield f"the driver's processes grow by {each:,.0f} bytes with each key of a micro-batch"
-    runs = [one for one in found if isinstance(one, Run)]
+    runs = [one for one in found if isinstance(one, ExecutorsRun)]
     yield from map(executors.line, runs)
     yield from map(_sentence, gains(runs))
     yield from _tables(found)

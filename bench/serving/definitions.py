@@ -5,7 +5,7 @@ from datetime import datetime
 from tandem import Event, Source, View, count, maximum, mean, total, tumbling
 
 
-class Request(Event):
+class ServingRequest(Event):
     """One request."""
 
     at: datetime
@@ -13,7 +13,7 @@ class Request(Event):
     bytes: int
 
 
-requests = Source(topic="requests", event=Request, event_time="at")
+requests = Source(topic="requests", event=ServingRequest, event_time="at")
 pages = View(
     source=requests,
     keys={"page": "page"},

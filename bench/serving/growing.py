@@ -11,7 +11,7 @@ from typing import TypeAlias
 
 from tandem.bench.serving import measuring, over_http
 from tandem.bench.serving.published import VIEW
-from tandem.bench.serving.questions import Questions, Scale, by_turns
+from tandem.bench.serving.questions import Questions, ServingScale, by_turns
 from tandem.bench.serving.served import ingesting, server
 
 Ratios: TypeAlias = tuple[float, float]
@@ -27,21 +27,21 @@ class Growth:
     lookup_over_http: float
 
 
-def measure(folder: Path, scale: Scale, say: Callable[[str], None]) -> Growth:
+def measure(folder: Path, scale: ServingScale, say: Callable[[str], None]) -> Growth:
     """Of the views that `measuring.measure` has published in a folder."""
     say("the smallest and the largest view by turns")
     own, http = (measuring.apart(side, folder, scale) for side in (_in_process, _over_http))
     return Growth(*own, *http)
 
 
-def _in_process(folder: Path, scale: Scale) -> Ratios:
+def _in_process(folder: Path, scale: ServingScale) -> Ratios:
     sizes = _ends(scale)
     connections = [measuring.opened(folder / str(keys)) for keys in sizes]
     views = [connection.view(VIEW) for connection in connections]
     return _ratios([measuring.questions_to(view, keys, scale) for view, keys in zip(views, sizes, strict=True)])
 
 
-def _over_http(folder: Path, scale: Scale) -> Ratios:
+def _over_http(folder: Path, scale: ServingScale) -> Ratios:
     asked = []
     with ExitStack() as stack:
         for keys in _ends(scale):
@@ -52,7 +52,7 @@ def _over_http(folder: Path, scale: Scale) -> Ratios:
         return _ratios(asked)
 
 
-def _ends(scale: Scale) -> tuple[int, int]:
+def _ends(scale: ServingScale) -> tuple[int, int]:
     return min(scale.keys), max(scale.keys)
 
 

@@ -14,8 +14,8 @@ import numpy as np
 from deltalake import DeltaTable
 
 from tandem.bench.input_end import watched
-from tandem.bench.serving.published import SMALL, VIEW, Numbers, Tail, by_minute, publish_version, states, write_version
-from tandem.infra.settings import Speed
+from tandem.bench.serving.published import SMALL, VIEW, Numbers, PublishedTail, by_minute, publish_version, states, write_version
+from tandem.infra.settings import SpeedSettings
 from tandem.ledger.delta.addresses import Tables
 from tandem.views.project import project
 
@@ -25,7 +25,7 @@ class Ingesting:
 
     def __init__(self, folder: Path, keys: int) -> None:
         self.tables = Tables(str(folder / ".tandem" / "tables"))
-        self.tail, self._views = Tail(folder, self.tables), project.load(folder).views
+        self.tail, self._views = PublishedTail(folder, self.tables), project.load(folder).views
         self._hits, self._version = np.ones(keys, np.int64), 1
 
     def commit(self, pages: Numbers) -> None:
@@ -53,7 +53,7 @@ def main(folder: Path, keys: int, pages: int, every_s: float, publish_every: int
         ingesting.commit(np.unique(dice.integers(0, keys, pages)))
         print(json.dumps({"end": ingesting.tail.end.to_json(), "at": time.monotonic()}), flush=True)
         number += 1
-        if number % Speed().compact_every == 0:
+        if number % SpeedSettings().compact_every == 0:
             ingesting.tail.compact()
         if publish_every and number % publish_every == 0:
             ingesting.publish()

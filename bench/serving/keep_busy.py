@@ -21,7 +21,7 @@ _PATIENCE_S: Final = 60
 
 
 @dataclass(frozen=True)
-class Load:
+class BusyLoad:
     """Answers per second, and seconds of an answer: the median and the 99th percentile."""
 
     rate: float
@@ -35,7 +35,7 @@ def requests(address: str, secret: str, paths: Sequence[str]) -> list[bytes]:
     return [f"GET {path} HTTP/1.1\r\nHost: {host}\r\nAuthorization: Bearer {secret}\r\n\r\n".encode() for path in paths]
 
 
-def keep_busy(address: str, asked: Sequence[bytes], connections: int, seconds: float) -> Load:
+def keep_busy(address: str, asked: Sequence[bytes], connections: int, seconds: float) -> BusyLoad:
     """The load of N connections for some time. Raises TandemError for any answer but 200, and for none within a minute."""
     parts = urlsplit(address)
     place = (parts.hostname or "", parts.port or 0)
@@ -45,7 +45,7 @@ def keep_busy(address: str, asked: Sequence[bytes], connections: int, seconds: f
         for number in range(connections):
             sock = socket.create_connection(place)
             sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
-            clients[sock.fileno()] = _Client(sock, number)
+            clients[sock.fileno()] = _BusyClient(sock, number)
             poll.register(sock.fileno(), select.EPOLLIN)
         began = time.perf_counter()
         for client in clients.values():
@@ -60,14 +60,14 @@ def keep_busy(address: str, asked: Sequence[bytes], connections: int, seconds: f
                     spent.append(time.perf_counter() - client.sent)
                     client.ask(asked)
         p50, p99 = np.percentile(spent, (50, 99))
-        return Load(len(spent) / (now - began), float(p50), float(p99))
+        return BusyLoad(len(spent) / (now - began), float(p50), float(p99))
     finally:
         poll.close()
         for client in clients.values():
             client.sock.close()
 
 
-class _Client:
+class _BusyClient:
     """A connection, and the answer that arrives on it."""
 
     def __init__(self, sock: socket.socket, number: int) -> None:

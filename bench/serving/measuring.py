@@ -18,9 +18,9 @@ import pyarrow as pa
 from tandem.bench import silent_duckdb
 from tandem.bench.serving.over_http import OverHTTP, over_http
 from tandem.bench.serving.peak import peak
-from tandem.bench.serving.published import AT, SMALL, VIEW, Tail, files, publish
-from tandem.bench.serving.questions import MANY, Asked, Questions, Scale, asked, many, numbered, questions, timed
-from tandem.infra.settings import Settings, Spark
+from tandem.bench.serving.published import AT, SMALL, VIEW, PublishedTail, files, publish
+from tandem.bench.serving.questions import MANY, Questions, QuestionTimes, ServingScale, asked, many, numbered, questions, timed
+from tandem.infra.settings import Settings, SparkSettings
 from tandem.infra.spark.session import get_or_create_session
 from tandem.ledger.delta.addresses import Tables
 from tandem.serving import Connection, PublishedView
@@ -45,9 +45,9 @@ class InProcess:
     open_s: float
     held: int
     peak: int
-    row: Asked
-    lookup: Asked
-    commit: Asked
+    row: QuestionTimes
+    lookup: QuestionTimes
+    commit: QuestionTimes
     sums: tuple[int, int]
     by: Literal["in process"] = "in process"
 
@@ -60,10 +60,10 @@ class ByDuckDB:
     """
 
     keys: int
-    row: Asked
-    lookup: Asked
-    scan: Asked
-    top: Asked
+    row: QuestionTimes
+    lookup: QuestionTimes
+    scan: QuestionTimes
+    top: QuestionTimes
     sums: tuple[int, int]
     by: Literal["DuckDB", "DuckDB in memory"] = "DuckDB"
 
@@ -73,22 +73,22 @@ class BySpark:
     """The same by Spark SQL over the Delta table, in a warm session."""
 
     keys: int
-    row: Asked
-    lookup: Asked
+    row: QuestionTimes
+    lookup: QuestionTimes
     sums: tuple[int, int]
-    by: Literal["Spark"] = "Spark"
+    by: Literal["SparkSettings"] = "SparkSettings"
 
 
 Side = InProcess | OverHTTP | ByDuckDB | BySpark
 
 
-def measure(folder: Path, scale: Scale, say: Callable[[str], None]) -> Iterator[Side]:
+def measure(folder: Path, scale: ServingScale, say: Callable[[str], None]) -> Iterator[Side]:
     """For each size a table, then each side in a process of its own."""
     for keys in scale.keys:
         say(f"writing a view of {keys:,} keys")
         place = folder / str(keys)
         publish(place, keys)
-        sides: tuple[Callable[[Path, int, Scale], Side], ...] = (by_duckdb, by_duckdb_in_memory, in_process, over_http)
+        sides: tuple[Callable[[Path, int, ServingScale], Side], ...] = (by_duckdb, by_duckdb_in_memory, in_process, over_http)
         for side in (*sides, by_spark) if scale.spark else sides:
             found = apart(side, place, keys, scale)
             say(f"{keys:,} keys: {found.row.p50 * 1e6:,.0f} us a row, {found.lookup.p50 * 1e3:,.1f} ms for {MANY:,} ({found.by})")
@@ -106,13 +106,13 @@ def opened(folder: Path) -> Connection:
     return Connection(Store(Tables(str(folder / ".tandem" / "tables")), seed=1, memory=_ROOM))
 
 
-def questions_to(view: PublishedView, keys: int, scale: Scale) -> Questions:
+def questions_to(view: PublishedView, keys: int, scale: ServingScale) -> Questions:
     """What a view of N keys is asked in process."""
     rows = [partial(view.get, page=name) for name in questions(keys, scale.rows)]
     return rows, [partial(view.lookup, names) for names in many(keys, scale.lookups)]
 
 
-def in_process(folder: Path, keys: int, scale: Scale) -> InProcess:
+def in_process(folder: Path, keys: int, scale: ServingScale) -> InProcess:
     """Questions to a connection."""
     process = psutil.Process()
     before, started = process.memory_info().rss, time.perf_counter()
@@ -127,7 +127,7 @@ def in_process(folder: Path, keys: int, scale: Scale) -> InProcess:
     rows = [found for name in some[: scale.duckdb] if (found := view.get(page=name))]
     together = view.lookup(several[0]).rows()
     sums = numbered((one["hits"], one["bytes"]) for one in rows), numbered((one["hits"], one["bytes"]) for one in together)
-    tail, dice, seconds = Tail(folder, Tables(str(folder / ".tandem" / "tables"))), np.random.default_rng(9), []
+    tail, dice, seconds = PublishedTail(folder, Tables(str(folder / ".tandem" / "tables"))), np.random.default_rng(9), []
     for _ in range(_COMMITS):
         tail.commit(np.unique(dice.integers(0, keys, MANY)))
         start = time.perf_counter()
@@ -137,17 +137,17 @@ def in_process(folder: Path, keys: int, scale: Scale) -> InProcess:
     return InProcess(keys, took, memory.answers.held.nbytes, needed, row, lookup, asked(seconds), sums)
 
 
-def by_duckdb(folder: Path, keys: int, scale: Scale) -> ByDuckDB:
+def by_duckdb(folder: Path, keys: int, scale: ServingScale) -> ByDuckDB:
     """The same to DuckDB over the files, with as many threads as there are cores, each statement planned once."""
     return _duckdb(folder, keys, scale, in_memory=False)
 
 
-def by_duckdb_in_memory(folder: Path, keys: int, scale: Scale) -> ByDuckDB:
+def by_duckdb_in_memory(folder: Path, keys: int, scale: ServingScale) -> ByDuckDB:
     """The same over tables in memory, indexed by page and by window."""
     return _duckdb(folder, keys, scale, in_memory=True)
 
 
-def _duckdb(folder: Path, keys: int, scale: Scale, *, in_memory: bool) -> ByDuckDB:
+def _duckdb(folder: Path, keys: int, scale: ServingScale, *, in_memory: bool) -> ByDuckDB:
     connection = silent_duckdb.connect()
     connection.execute("SET enable_progress_bar = false")
     pages, minutes = (
@@ -191,9 +191,9 @@ def _duckdb(folder: Path, keys: int, scale: Scale, *, in_memory: bool) -> ByDuck
     return ByDuckDB(keys, row, lookup, scan, top, sums, by="DuckDB in memory" if in_memory else "DuckDB")
 
 
-def by_spark(folder: Path, keys: int, scale: Scale) -> BySpark:
+def by_spark(folder: Path, keys: int, scale: ServingScale) -> BySpark:
     """The same to Spark, in a session with the settings of Tandem's own."""
-    settings = Settings(state=str(folder / "spark"), spark=Spark(driver_memory="2g"))
+    settings = Settings(state=str(folder / "spark"), spark=SparkSettings(driver_memory="2g"))
     session = get_or_create_session(settings, "bench", environ=os.environ)
     tables = Tables(str(folder / ".tandem" / "tables"))
     columns = "page, hits, bytes, largest, mean__sum / mean__count AS mean"

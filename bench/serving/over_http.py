@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Final, Literal
 from urllib.parse import quote
 
 from tandem.bench.serving.published import AT, SMALL, VIEW
-from tandem.bench.serving.questions import Asked, Questions, Scale, asked, many, numbered, questions, timed
-from tandem.bench.serving.served import POLL_S, Client, ingesting, server, watching
+from tandem.bench.serving.questions import Questions, QuestionTimes, ServingScale, asked, many, numbered, questions, timed
+from tandem.bench.serving.served import POLL_S, BenchClient, ingesting, server, watching
 from tandem.views.errors import TandemError
 from tandem.views.instant import utc_text
 
@@ -34,13 +34,13 @@ class OverHTTP:
     """
 
     keys: int
-    row: Asked
-    lookup: Asked
-    scan: Asked
-    top: Asked
-    sql: Asked
-    sql_at_once: Asked
-    visible: Asked
+    row: QuestionTimes
+    lookup: QuestionTimes
+    scan: QuestionTimes
+    top: QuestionTimes
+    sql: QuestionTimes
+    sql_at_once: QuestionTimes
+    visible: QuestionTimes
     commits: int
     sums: tuple[int, int]
     by: Literal["HTTP"] = "HTTP"
@@ -51,7 +51,7 @@ class OverHTTP:
         return self.visible.p99 / POLL_S
 
 
-def over_http(folder: Path, keys: int, scale: Scale) -> OverHTTP:
+def over_http(folder: Path, keys: int, scale: ServingScale) -> OverHTTP:
     """Questions to a server that is a process of its own, and commits of another one."""
     with server(folder) as (_, client):
         first = [client.document(_row(name))["row"] for name in questions(keys, scale.rows)[: scale.duckdb]]
@@ -70,7 +70,7 @@ def over_http(folder: Path, keys: int, scale: Scale) -> OverHTTP:
         return OverHTTP(keys, row, lookup, scan, top, sql, sql_at_once, asked(seen), len(seen), (sums[0], sums[1]))
 
 
-def questions_to(client: Client, keys: int, scale: Scale) -> Questions:
+def questions_to(client: BenchClient, keys: int, scale: ServingScale) -> Questions:
     """What a client asks of a view of N keys."""
     rows = [partial(client.ask, _row(name)) for name in questions(keys, scale.rows)]
     return rows, [partial(client.ask, f"/views/{VIEW}/lookup", _keys(names)) for names in many(keys, scale.lookups)]

@@ -16,7 +16,7 @@ from tandem.ledger.delta import delta_tables
 from tandem.ledger.delta.addresses import Tables
 from tandem.ledger.log.positions import LOG_START, Position
 from tandem.ledger.publish import first_publication
-from tandem.ledger.publish.batch_parts import BatchView, Part
+from tandem.ledger.publish.batch_parts import BatchPart, BatchView
 from tandem.ledger.publish.publications import Publication, Publications
 from tandem.ledger.realtime import commit_files
 from tandem.ledger.realtime.commits import Commit
@@ -104,7 +104,7 @@ def publish_version(tables: Tables, version: int, rows: Mapping[str, int], cut: 
     def derive(parent: Publication | None) -> Publication | None:
         if parent is None:
             return None
-        views = {name: BatchView(view.fingerprint, (Part(version, rows[name], cut),)) for name, view in parent.views.items()}
+        views = {name: BatchView(view.fingerprint, (BatchPart(version, rows[name], cut),)) for name, view in parent.views.items()}
         return replace(parent, kind="recompute", cuts={SOURCE: cut}, views=views)
 
     Publications(tables).publish(derive)
@@ -117,7 +117,7 @@ def files(tables: Tables, view: str) -> list[str]:
     return DeltaTable(address).file_uris()
 
 
-class Tail:
+class PublishedTail:
     """The realtime table, of which this is the writer."""
 
     def __init__(self, folder: Path, tables: Tables) -> None:

@@ -18,7 +18,7 @@ Questions: TypeAlias = tuple[Asks, Asks]
 
 
 @dataclass(frozen=True)
-class Scale:
+class ServingScale:
     """The keys of each view, and how often each question is asked: one row and many keys of Tandem, both of DuckDB.
 
     `commits` are those of which is watched how soon they are counted; `spark` is how often Spark is asked.
@@ -32,12 +32,12 @@ class Scale:
     spark: int
 
 
-FULL: Final = Scale((100_000, 1_000_000, 10_000_000), rows=20_000, lookups=100, duckdb=30, commits=200, spark=10)
-QUICK: Final = Scale((20_000, 200_000), rows=3_000, lookups=30, duckdb=10, commits=40, spark=0)
+FULL: Final = ServingScale((100_000, 1_000_000, 10_000_000), rows=20_000, lookups=100, duckdb=30, commits=200, spark=10)
+QUICK: Final = ServingScale((20_000, 200_000), rows=3_000, lookups=30, duckdb=10, commits=40, spark=0)
 
 
 @dataclass(frozen=True)
-class Asked:
+class QuestionTimes:
     """Seconds of one question, repeated many times: the median and the 99th percentile."""
 
     p50: float
@@ -55,7 +55,7 @@ def many(keys: int, number: int) -> list[list[str]]:
     return [[page(one) for one in np.unique(dice.integers(0, keys, MANY)).tolist()] for _ in range(number)]
 
 
-def timed(asks: Asks, *, pause_s: float = 0.0) -> Asked:
+def timed(asks: Asks, *, pause_s: float = 0.0) -> QuestionTimes:
     """How long each of some questions takes, so long after the one before; the first is asked once before."""
     asks[0]()  # what is made at first use
     return asked([*_spent(asks, pause_s)])
@@ -72,9 +72,9 @@ def by_turns(sides: Sequence[Asks]) -> list[float]:
     return [asked(found).p50 for found in seconds]
 
 
-def asked(seconds: Sequence[float]) -> Asked:
+def asked(seconds: Sequence[float]) -> QuestionTimes:
     """Their median and 99th percentile."""
-    return Asked(*(float(one) for one in np.percentile(seconds, (50, 99))))
+    return QuestionTimes(*(float(one) for one in np.percentile(seconds, (50, 99))))
 
 
 def numbered(answers: Iterable[tuple[int, int]]) -> int:

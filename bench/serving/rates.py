@@ -12,11 +12,11 @@ from urllib.parse import quote, urlsplit
 import psutil
 from rich.table import Table
 
-from tandem.bench.serving.keep_busy import Load, keep_busy, requests
+from tandem.bench.serving.keep_busy import BusyLoad, keep_busy, requests
 from tandem.bench.serving.over_http import EVERY_S, PAGES
 from tandem.bench.serving.published import VIEW, publish
 from tandem.bench.serving.questions import questions
-from tandem.bench.serving.served import Client, ingesting, server
+from tandem.bench.serving.served import BenchClient, ingesting, server
 
 CONNECTIONS: Final = 8
 _NOT_ITS_OWN: Final = frozenset({"content-length", "date"})
@@ -24,7 +24,7 @@ _NOT_ITS_OWN: Final = frozenset({"content-length", "date"})
 
 
 @dataclass(frozen=True)
-class Scale:
+class RatesScale:
     """Keys of the view, turns of each server, and seconds of a turn."""
 
     keys: int
@@ -32,15 +32,15 @@ class Scale:
     seconds: float
 
 
-FULL: Final = Scale(100_000, 8, 3.0)
-QUICK: Final = Scale(20_000, 4, 1.0)
+FULL: Final = RatesScale(100_000, 8, 3.0)
+QUICK: Final = RatesScale(20_000, 4, 1.0)
 
 
 @dataclass(frozen=True)
 class Turn:
     """The load of a turn, and the seconds of CPU that the server's process used for each answer."""
 
-    load: Load
+    load: BusyLoad
     cpu: float
 
 
@@ -72,7 +72,7 @@ class Rates:
         return median(one.load.p99 for one in self.committing) / median(one.load.p99 for one in self.quiet)
 
 
-def measure(folder: Path, scale: Scale, say: Callable[[str], None]) -> Rates:
+def measure(folder: Path, scale: RatesScale, say: Callable[[str], None]) -> Rates:
     """The rates over kept connections. Raises TandemError for any answer but 200."""
     publish(folder, scale.keys)
     paths = [f"/views/{VIEW}/row?key.page={quote(name, safe='')}" for name in questions(scale.keys, 5000)]
@@ -124,7 +124,7 @@ def _named(found: Rates) -> Iterator[tuple[str, Sequence[Turn]]]:
     yield "while others commit", found.committing
 
 
-def _turn(pid: int, client: Client, paths: Sequence[str], seconds: float) -> Turn:
+def _turn(pid: int, client: BenchClient, paths: Sequence[str], seconds: float) -> Turn:
     process = psutil.Process(pid)
     before = process.cpu_times()
     load = keep_busy(client.address, requests(client.address, client.secret, paths), CONNECTIONS, seconds)
@@ -132,7 +132,7 @@ def _turn(pid: int, client: Client, paths: Sequence[str], seconds: float) -> Tur
     return Turn(load, (after.user + after.system - before.user - before.system) / max(1.0, load.rate * seconds))
 
 
-def _answer(client: Client, path: str) -> dict[str, Any]:
+def _answer(client: BenchClient, path: str) -> dict[str, Any]:
     """The headers and the body that the bare handler returns."""
     connection = HTTPConnection(urlsplit(client.address).netloc)
     connection.request("GET", path, headers={"Authorization": f"Bearer {client.secret}"})

@@ -10,7 +10,7 @@ from tandem.bench.serving import rates
 from tandem.bench.serving.growing import Growth
 from tandem.bench.serving.measuring import ByDuckDB, BySpark, InProcess, Side
 from tandem.bench.serving.over_http import OverHTTP
-from tandem.bench.serving.questions import Asked
+from tandem.bench.serving.questions import QuestionTimes
 from tandem.bench.serving.rates import Rates
 
 Found = Sequence[Side]
@@ -126,5 +126,5 @@ def _of(found: Found, kind: type[S]) -> list[S]:
     return [one for one in found if isinstance(one, kind)]
 
 
-def _ms(one: Asked | None) -> str:
+def _ms(one: QuestionTimes | None) -> str:
     return "" if one is None else f"{one.p50 * 1e3:,.1f} / {one.p99 * 1e3:,.1f}"

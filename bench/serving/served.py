@@ -13,10 +13,10 @@ from urllib.parse import urlsplit
 
 from tandem.bench.commands import environ
 from tandem.bench.process_tree import stop
-from tandem.infra.settings import Serving
+from tandem.infra.settings import ServingSettings
 from tandem.views.errors import TandemError
 
-POLL_S: Final = Serving().poll_ms / 1000
+POLL_S: Final = ServingSettings().poll_ms / 1000
 """Between two looks of the server, as it is by default."""
 Beside: TypeAlias = AbstractContextManager["subprocess.Popen[bytes]"]
 """A process for as long as a context lasts; what it says of errors is in a file of its name in the folder."""
@@ -32,7 +32,7 @@ _UNBOUNDED: Final = {
 
 
 @dataclass
-class Client:
+class BenchClient:
     """One connection that is kept, for one thread at a time.
 
     With `retry` what broke is asked once more: a server ends connections on which nothing has been asked for seconds.
@@ -90,7 +90,7 @@ def tandem_serve(folder: Path) -> Sequence[str]:
 @contextmanager
 def server(
     folder: Path, settings: Mapping[str, int] | None = None, *, command: Callable[[Path], Sequence[str]] = tandem_serve
-) -> Iterator[tuple[int, Client]]:
+) -> Iterator[tuple[int, BenchClient]]:
     """The process id of a server of the project in a folder, and a client of it with all rights. Raises TandemError."""
     chosen = {f"TANDEM_SERVING_{name}": str(value) for name, value in {**_UNBOUNDED, **(settings or {})}.items()}
     with (folder / "serve.err").open("ab") as errors:
@@ -101,7 +101,7 @@ def server(
         said = process.stdout.readline()
         if not said:
             raise TandemError(f"the server did not start; {folder / 'serve.err'} says why")
-        client = Client(json.loads(said)["address"], (folder / ".tandem" / "access" / "first.token").read_text().strip())
+        client = BenchClient(json.loads(said)["address"], (folder / ".tandem" / "access" / "first.token").read_text().strip())
         try:
             yield process.pid, client
         finally:
@@ -115,7 +115,7 @@ def ingesting(folder: Path, *arguments: object) -> Beside:
     return _beside(folder, "ingesting", str(folder), *map(str, arguments), reads=subprocess.PIPE)
 
 
-def watching(folder: Path, client: Client, committing: "subprocess.Popen[bytes]") -> Beside:
+def watching(folder: Path, client: BenchClient, committing: "subprocess.Popen[bytes]") -> Beside:
     """A process that asks as the client does until each commit is counted; see tandem.bench.serving.watching."""
     return _beside(folder, "watching", client.address, reads=committing.stdout, secret=client.secret)
 

@@ -11,12 +11,12 @@ import time
 from urllib.parse import quote
 
 from tandem.bench.serving.published import SMALL
-from tandem.bench.serving.served import Client
+from tandem.bench.serving.served import BenchClient
 
 
 def main(address: str, secret: str) -> None:
     """Watch until there is nothing more to come."""
-    client = Client(address, secret)
+    client = BenchClient(address, secret)
     for line in sys.stdin:
         commit = json.loads(line)
         client.ask(f"/views/{SMALL}/rows?limit=1&measures=hits&min_position={quote(json.dumps(commit['end']))}")

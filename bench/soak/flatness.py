@@ -16,7 +16,7 @@ keeps it while there is work. There are about N entries at most.
 
 
 @dataclass(frozen=True)
-class Sample:
+class SoakSample:
     """What the server's process has, `seconds` after the load began; its children, which run SQL, are not counted."""
 
     seconds: float
@@ -49,7 +49,7 @@ class Flatness:
         return self.ratio <= MOST or self.last - self.second <= self.slack
 
 
-def flatness(samples: Sequence[Sample]) -> list[Flatness]:
+def flatness(samples: Sequence[SoakSample]) -> list[Flatness]:
     """Of each figure; the first quarter of the time is warm-up. At least one sample a quarter."""
     length = samples[-1].seconds
     warm = [one for one in samples if one.seconds > length / 4]

@@ -17,8 +17,8 @@ from urllib.request import Request, urlopen
 import psutil
 
 from tandem.bench.serving.published import SMALL, VIEW, page, publish
-from tandem.bench.serving.served import Client, ingesting, server
-from tandem.bench.soak.flatness import Sample
+from tandem.bench.serving.served import BenchClient, ingesting, server
+from tandem.bench.soak.flatness import SoakSample
 from tandem.views.errors import TandemError
 
 if TYPE_CHECKING:
@@ -58,7 +58,7 @@ class Soaked:
     said where it was not an answer.
     """
 
-    samples: tuple[Sample, ...]
+    samples: tuple[SoakSample, ...]
     answers: dict[str, dict[int, int]]
     commits: int
     broken: dict[str, int]
@@ -79,13 +79,13 @@ def soak(folder: Path, how: Soak, say: Callable[[str], None]) -> Soaked:
         works = [_asking(client, how, counts[name], over) for name in _LOADS]
         stack.enter_context(_running(over, [*works, _streaming(client, how, counts["changes"], over)]))
         process, began = psutil.Process(number), time.monotonic()
-        samples: list[Sample] = []
+        samples: list[SoakSample] = []
         while (seconds := time.monotonic() - began) < how.seconds:
             for name, lives in (("serve", process.is_running()), ("ingesting", committing.poll() is None)):
                 if not lives:
                     raise TandemError(f"process `{name}` has ended after {seconds:.0f} s; {folder / name}.err says why")
             with process.oneshot():
-                samples.append(Sample(seconds, process.memory_info().rss, process.num_fds(), process.num_threads()))
+                samples.append(SoakSample(seconds, process.memory_info().rss, process.num_fds(), process.num_threads()))
             if len(samples) % (_SAMPLES // 4) == 0:
                 answered = sum(one.statuses.total() for one in counts.values())
                 say(f"{seconds:.0f} s: {samples[-1].bytes / 2**20:.0f} MiB, {answered:,} answers")
@@ -134,7 +134,7 @@ def _running(over: threading.Event, works: list[Callable[[], None]]) -> Iterator
             thread.join()
 
 
-def _asking(client: Client, how: Soak, counts: _Counts, over: threading.Event) -> Callable[[], None]:
+def _asking(client: BenchClient, how: Soak, counts: _Counts, over: threading.Event) -> Callable[[], None]:
     def ask() -> None:
         own, dice = client.another(retry=False), random.Random(counts.name)  # noqa: S311  no secret depends on it
         while not over.wait(how.pause_s):
@@ -148,7 +148,7 @@ def _asking(client: Client, how: Soak, counts: _Counts, over: threading.Event) -
     return ask
 
 
-def _streaming(client: Client, how: Soak, counts: _Counts, over: threading.Event) -> Callable[[], None]:
+def _streaming(client: BenchClient, how: Soak, counts: _Counts, over: threading.Event) -> Callable[[], None]:
     """Follow a view's changes for a while, again and again, from where the last stream ended."""
     address = f"http://{urlsplit(client.address).netloc}/views/{VIEW}/changes"
 
@@ -177,25 +177,25 @@ def _streaming(client: Client, how: Soak, counts: _Counts, over: threading.Event
     return follow
 
 
-def _rows(client: Client, dice: random.Random, _: int) -> tuple[int, bytes]:
+def _rows(client: BenchClient, dice: random.Random, _: int) -> tuple[int, bytes]:
     order = dice.choice(("", "&order=-bytes"))
     return client.asked(f"/views/{SMALL}/rows?limit={dice.choice((10, 100, 1000))}{order}")
 
 
-def _row(client: Client, dice: random.Random, keys: int) -> tuple[int, bytes]:
+def _row(client: BenchClient, dice: random.Random, keys: int) -> tuple[int, bytes]:
     return client.asked(f"/views/{VIEW}/row?key.page={quote(page(dice.randrange(keys)), safe='')}")
 
 
-def _lookup(client: Client, dice: random.Random, keys: int) -> tuple[int, bytes]:
+def _lookup(client: BenchClient, dice: random.Random, keys: int) -> tuple[int, bytes]:
     return client.asked(f"/views/{VIEW}/lookup", {"keys": [{"page": page(dice.randrange(keys))} for _ in range(100)]})
 
 
-def _sql(client: Client, dice: random.Random, _: int) -> tuple[int, bytes]:
+def _sql(client: BenchClient, dice: random.Random, _: int) -> tuple[int, bytes]:
     least = dice.randrange(100)
     return client.asked("/sql", {"statement": f"SELECT count(*) AS n, sum(bytes) AS bytes FROM {SMALL} WHERE hits >= {least}"})
 
 
-_LOADS: Final[dict[str, Callable[[Client, random.Random, int], tuple[int, bytes]]]] = {
+_LOADS: Final[dict[str, Callable[[BenchClient, random.Random, int], tuple[int, bytes]]]] = {
     "rows": _rows,
     "row": _row,
     "lookup": _lookup,

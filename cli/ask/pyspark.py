@@ -14,7 +14,7 @@ from typing import Annotated, Any
 import typer
 from pyspark.sql import SparkSession
 
-from tandem.cli.command.call import Call, Told
+from tandem.cli.command.call import AlreadyLogged, Call
 from tandem.infra.settings import Settings
 from tandem.serving.read.selection import BadSelection, parse_time
 from tandem.serving.spark_frames import Frames, frames, pinned, started
@@ -98,7 +98,7 @@ def _script(script: Path, arguments: list[str], names: dict[str, Any]) -> None:
             runpy.run_path(str(script), init_globals=names, run_name="__main__")
         except Exception as error:
             traceback.print_exception(type(error), error, _own_frames(error, str(script)))
-            raise Told(f"{script} failed: {error}") from error
+            raise AlreadyLogged(f"{script} failed: {error}") from error
 
 
 @contextlib.contextmanager

@@ -12,7 +12,7 @@ from tandem.cli.command.call import Call, Output
 from tandem.cli.command.uncounted import LogAsked, warning
 from tandem.ledger.delta.addresses import Tables
 from tandem.serving.memory.store import Store
-from tandem.serving.sql.limits import MIB, Limits
+from tandem.serving.sql.limits import MIB, StatementLimits
 from tandem.serving.sql.merged_views import MergedViews, ask
 from tandem.serving.sql.sandbox import Sandbox
 from tandem.views.errors import TandemError
@@ -38,7 +38,7 @@ def run(
     on stderr states how many records of their logs are not counted yet, and whether the broker or the speed layer is dead or
     stuck.
     """
-    limits = Limits(seconds=seconds, memory=memory * MIB, rows=rows, bytes=memory * MIB)
+    limits = StatementLimits(seconds=seconds, memory=memory * MIB, rows=rows, bytes=memory * MIB)
     settings = call.settings()
     views = MergedViews(Store(Tables.of(settings), secrets.randbits(64), settings.serving.memory_mb << 20))
     views.views()  # fails before anything starts if nothing is published or readable

@@ -10,7 +10,7 @@ from typing import Any, Final, Literal
 from rich.console import RenderableType
 
 from tandem.cli.command.text_tables import listing
-from tandem.serving.sql.merged_views import Rows
+from tandem.serving.sql.merged_views import MergedRows
 from tandem.serving.sql.result_rows import to_rows
 
 Format = Literal["box", "csv", "json"]
@@ -19,12 +19,12 @@ Format = Literal["box", "csv", "json"]
 FORMATS: Final[tuple[Format, ...]] = ("box", "csv", "json")
 
 
-def document(found: Rows, at: datetime) -> dict[str, Any]:
+def document(found: MergedRows, at: datetime) -> dict[str, Any]:
     """A result as one JSON document: columns, rows and provenance."""
     return {"columns": found.table.column_names, "rows": to_rows(found.table), "_provenance": found.told(now=at)}
 
 
-def shown(found: Rows, how: Format, at: datetime) -> RenderableType:
+def shown(found: MergedRows, how: Format, at: datetime) -> RenderableType:
     """A result for a person or a pipe."""
     if how == "json":
         return json.dumps(document(found, at), ensure_ascii=False, allow_nan=False)
@@ -34,7 +34,7 @@ def shown(found: Rows, how: Format, at: datetime) -> RenderableType:
     return listing(rows, below=["no rows", *_below(found)] if not rows else list(_below(found)))
 
 
-def _below(found: Rows) -> Iterator[str]:
+def _below(found: MergedRows) -> Iterator[str]:
     """The provenance of the rows, in lines for a person."""
     for name, whence in found.provenance.items():
         stands = f"batch version {whence.batch_version} and the events after it" if whence.layer == "merged" else "batch"

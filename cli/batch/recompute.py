@@ -7,9 +7,9 @@ import typer
 
 from tandem.batch.archive import archive
 from tandem.batch.recompute import recompute
-from tandem.batch.recompute.build import Done
+from tandem.batch.recompute.build import StepResult
 from tandem.batch.recompute.estimate import duration, size
-from tandem.batch.recompute.plan import BadRequest, Mode, Request
+from tandem.batch.recompute.plan import BadRequest, Mode, RecomputeRequest
 from tandem.cli.batch.audit import summary
 from tandem.cli.command.batch_run import batch_run
 from tandem.cli.command.call import Call, Output
@@ -59,7 +59,7 @@ def run(
     """
     if (from_ is None) != (to is None):
         raise BadRequest("--from needs --to, and --to needs --from")
-    request = Request(
+    request = RecomputeRequest(
         mode,
         tuple(views or ()),
         (parse_time(from_), parse_time(to)) if from_ is not None and to is not None else None,
@@ -120,7 +120,7 @@ def run(
     )
 
 
-def _timed(done: Done) -> str:
+def _timed(done: StepResult) -> str:
     about = done.ahead.estimate
     guessed = "" if about is None else f" (estimated {duration(about.seconds)})"
     return f"{done.source}: {done.kind}, {counted(done.events, 'event')} folded in {duration(done.seconds)}{guessed}"

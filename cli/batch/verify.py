@@ -15,7 +15,7 @@ from tandem.batch.runtime import scratch
 from tandem.batch.runtime.session import BatchRun
 from tandem.batch.verify import oracle_sample, replay_compare
 from tandem.batch.verify.oracle_sample import MOST_EVENTS, Sampled
-from tandem.batch.verify.replay_compare import Agreement, Compared
+from tandem.batch.verify.replay_compare import Agreement, ReplayComparison
 from tandem.cli.command.batch_run import batch_run
 from tandem.cli.command.call import Call, Output
 from tandem.cli.command.text_tables import aligned, cell
@@ -24,7 +24,7 @@ from tandem.ledger.log.positions import Position
 from tandem.ledger.publish.publications import Publication
 from tandem.ledger.publish.releases import Release
 from tandem.speed.source import archive_replay
-from tandem.speed.source.archive_replay import Replayed
+from tandem.speed.source.archive_replay import ReplayedArchive
 from tandem.views.counted import counted
 from tandem.views.errors import TandemError, listed
 from tandem.views.project import project
@@ -44,7 +44,7 @@ class _Verified:
 
     source: str
     cut: Position
-    replayed: Replayed
+    replayed: ReplayedArchive
     agreement: Agreement
     published: Counts
     rejected: Mapping[str, Mapping[str, Mapping[str, int]]] = field(hash=False)
@@ -201,7 +201,7 @@ def _document(one: _Verified) -> dict[str, Any]:
     }
 
 
-def _compared(one: Compared) -> dict[str, Any]:
+def _compared(one: ReplayComparison) -> dict[str, Any]:
     figures = one.figures
     first, second = one.between
     return {

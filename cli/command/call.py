@@ -27,7 +27,7 @@ UNHEALTHY = 3
 """The exit code of a command that succeeded but found a part dead, stuck or given up, or records not counted in time."""
 
 
-class Told(TandemError):
+class AlreadyLogged(TandemError):
     """The error of a command that has already logged it."""
 
 

@@ -7,7 +7,7 @@ from datetime import UTC, datetime
 
 from structlog.typing import FilteringBoundLogger
 
-from tandem.cli.command.call import Call, Told
+from tandem.cli.command.call import AlreadyLogged, Call
 from tandem.cli.command.error_sentence import worded
 from tandem.infra.logs import telling
 from tandem.infra.settings import Settings
@@ -27,7 +27,7 @@ def part_log(call: Call, settings: Settings, part: str) -> Iterator[FilteringBou
     except Exception as error:
         sentence = worded(error)
         log.error(sentence, exc_info=error if call.debug else None)  # noqa: TRY400 - the stack only with --debug
-        raise Told(sentence) from error
+        raise AlreadyLogged(sentence) from error
     log.info("ended", pid=os.getpid())
 
 

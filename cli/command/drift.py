@@ -9,7 +9,7 @@ from tandem.ledger.publish.publications import Publication
 from tandem.ledger.publish.releases import Releases
 from tandem.serving.read.reader import Reader
 from tandem.views.errors import DefinitionError, TandemError
-from tandem.views.fingerprint.definition_diff import Changes, Fingerprints, Status, compare
+from tandem.views.fingerprint.definition_diff import DefinitionChanges, Fingerprints, Status, compare
 from tandem.views.project.project import Project, load_files
 
 
@@ -48,7 +48,7 @@ class Drift:
         return [f"definitions differ from the published ones ({differences}); {how}"]
 
 
-def drift(changes: Changes) -> Drift:
+def drift(changes: DefinitionChanges) -> Drift:
     """The names of changed definitions."""
 
     def views(status: Status) -> tuple[str, ...]:
@@ -58,7 +58,7 @@ def drift(changes: Changes) -> Drift:
     return Drift(views("changed"), views("added"), views("removed"), sources)
 
 
-def since_published(tables: Tables, live: Publication | None, wanted: Project) -> Changes:
+def since_published(tables: Tables, live: Publication | None, wanted: Project) -> DefinitionChanges:
     """The changes from the published definitions to the wanted ones; everything is new if nothing is published.
 
     Raises TandemError if the published definitions cannot be loaded.

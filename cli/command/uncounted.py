@@ -60,7 +60,7 @@ def warning(settings: Settings, snapshot: Snapshot, ends: Mapping[str, Position]
     return "; ".join([*waiting, *_standing_still(settings)]) or None
 
 
-class Late(NamedTuple):
+class NotCountedInTime(NamedTuple):
     """The number of records that were not counted in time, and the sentence about it."""
 
     records: int
@@ -69,7 +69,7 @@ class Late(NamedTuple):
 
 def wait_until_counted(
     settings: Settings, wanted: Mapping[str, Position], *, seconds: float, of: int | None = None
-) -> Late | None:
+) -> NotCountedInTime | None:
     """Return once answers count these positions, of `of` records if that is known; Late if they do not in time."""
     left = until_counted(Tables.of(settings), wanted, seconds=seconds)
     if not left:
@@ -78,10 +78,10 @@ def wait_until_counted(
     left = left if of is None else min(left, of)
     number = counted(left, "record") if of is None else f"{left} of {counted(of, 'record')}"
     said = f"{number} {'is' if left == 1 else 'are'} not counted after {seconds:g} s"
-    return Late(left, "; ".join([said, *_standing_still(settings)]))
+    return NotCountedInTime(left, "; ".join([said, *_standing_still(settings)]))
 
 
-def counted_output(call: Call, document: Mapping[str, Any], shown: str, late: Late | None) -> Output:
+def counted_output(call: Call, document: Mapping[str, Any], shown: str, late: NotCountedInTime | None) -> Output:
     """The output of a command that has sent records and waited for them."""
     if late is None:
         return Output({**document, "uncounted": 0}, f"{shown}, and counted")

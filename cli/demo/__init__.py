@@ -10,7 +10,7 @@ import typer
 from tandem.cli.command.call import Call, Output
 from tandem.cli.command.signals import interrupted
 from tandem.cli.demo import live, scheduler
-from tandem.cli.demo.once import AIRFLOW_S, UP_S, Play, Record, base, figures, play
+from tandem.cli.demo.once import AIRFLOW_S, UP_S, Play, SentRecord, base, figures, play
 from tandem.cli.demo.scheduler import Scheduler
 from tandem.cli.demo.stage import Stage, staged
 from tandem.cli.demo.watcher import Watcher
@@ -63,7 +63,7 @@ def run(
 
     call = replace(call, environ={**call.environ, **scheduler.ENVIRON}) if with_airflow else call
     with interrupted(), staged(call, s3=storage == "s3", cluster=cluster) as stage:
-        record = Record()
+        record = SentRecord()
         if stage.cluster is not None:
             say(f"Spark's workers are set apart by: {stage.cluster.host.apart}")
         say(f"starting broker and speed layer in {stage.state}")

@@ -19,7 +19,7 @@ class NoTruth(TandemError, code="demo-unchecked"):
 
 
 @dataclass(frozen=True)
-class Check:
+class DemoCheck:
     """The number of compared answers, how many of them differ, and the first of those; an answer is one measure of one row."""
 
     name: str
@@ -39,7 +39,7 @@ class Check:
 
 def compare(
     name: str, views: Mapping[str, View], truth: Mapping[str, Sequence[Row]], found: Mapping[str, Sequence[Row]]
-) -> Check:
+) -> DemoCheck:
     """Compare all rows of all views, on both sides: a row that only one side has differs, and so does a row that occurs twice.
 
     Raises NoTruth if the expected answers lack a view or an exact measure.
@@ -58,7 +58,7 @@ def compare(
             sides = {"truth": expected.get((row, measure)), "answer": given.get((row, measure))}
             shown = {side: values[0] if len(values) == 1 else values for side, values in sides.items() if values is not None}
             examples.append({"view": view_name, "row": json.loads(row), "measure": measure, **shown})
-    return Check(name, answers, differ, examples)
+    return DemoCheck(name, answers, differ, examples)
 
 
 def _exact(view: View) -> list[str]:

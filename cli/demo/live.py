@@ -11,7 +11,7 @@ from rich.table import Table
 from rich.text import Text
 
 from tandem.cli.demo.scheduler import Scheduler
-from tandem.cli.demo.stage import Child, Stage
+from tandem.cli.demo.stage import DemoChild, Stage
 from tandem.cli.demo.watcher import Look, Watcher
 from tandem.serving.read.provenance import Layer
 
@@ -47,7 +47,7 @@ def show(stage: Stage, watcher: Watcher, console: Console, rate: float, runs: Sc
 def _batches(stage: Stage) -> Iterator[str]:
     """The current work of the batch layer: archive and recompute, then a pause, and so on."""
     while True:
-        child: Child = stage.start("recompute", "--archive")
+        child: DemoChild = stage.start("recompute", "--archive")
         while child.popen.poll() is None:
             yield "`tandem recompute --archive` runs"
         until = time.monotonic() + _PAUSE_S

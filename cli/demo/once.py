@@ -14,10 +14,10 @@ from pathlib import Path
 from typing import Any
 
 from tandem.cli.demo import scheduler
-from tandem.cli.demo.checks import Check, compare
+from tandem.cli.demo.checks import DemoCheck, compare
 from tandem.cli.demo.freshness import Freshness
 from tandem.cli.demo.scheduler import Scheduler
-from tandem.cli.demo.stage import Child, Stage
+from tandem.cli.demo.stage import DemoChild, Stage
 from tandem.cli.demo.wait_for import wait_for
 from tandem.cli.demo.watcher import Look, Watcher
 from tandem.cli.records import expected_answers
@@ -32,10 +32,10 @@ _GENERATE_S = 600.0
 
 
 @dataclass
-class Record:
+class SentRecord:
     """The measurements of the demo."""
 
-    checks: list[Check] = field(default_factory=list)
+    checks: list[DemoCheck] = field(default_factory=list)
     durations: dict[str, list[float]] = field(default_factory=dict)
     freshness: Freshness = field(default_factory=Freshness)
     positions: dict[str, Any] = field(default_factory=dict)
@@ -57,11 +57,11 @@ class Play:
     events: int
     rate: float
     base: datetime
-    record: Record
+    record: SentRecord
     say: Callable[[str], None]
     scheduler: Scheduler | None = None
 
-    def generate(self, since: int, until: int, *, at_least_s: float = 0.0) -> Child:
+    def generate(self, since: int, until: int, *, at_least_s: float = 0.0) -> DemoChild:
         """Start sending the samples from `since` to `until`, at a rate at which it lasts this long."""
         rate = self.rate if not at_least_s else min(self.rate, max((until - since) / at_least_s, 1.0))
         which = {"events": until, "skip": since, "seed": 1, "base": self.base.isoformat(), "rate": rate}
@@ -166,7 +166,7 @@ def play(play: Play) -> None:
         raise TandemError(f"the demo left what must not be there: {'; '.join(stage.traces)}")
 
 
-def figures(record: Record, events: int, seconds: float) -> dict[str, Any]:
+def figures(record: SentRecord, events: int, seconds: float) -> dict[str, Any]:
     """The measurements for the demo's document: seconds, events per second, positions at each check."""
     return {
         "seconds": round(seconds, 1),

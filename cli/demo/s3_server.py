@@ -63,7 +63,7 @@ def served(application: Application) -> Iterator[str]:
 
 
 @dataclass
-class Counting:
+class CountingRequests:
     """An application before the store that counts its requests."""
 
     counts: Counter[str] = field(default_factory=Counter)
@@ -85,7 +85,7 @@ class Counting:
 
 
 if __name__ == "__main__":
-    with bucket(Counting().around) as (url, options):
+    with bucket(CountingRequests().around) as (url, options):
         sys.stdout.write(f"{json.dumps({'root': url, 'options': dict(options)})}\n")
         sys.stdout.flush()
         sys.stdin.read()

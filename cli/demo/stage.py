@@ -35,7 +35,7 @@ class ChildEnded(TandemError, code="demo-process-ended"):
 
 
 @dataclass(frozen=True)
-class Child:
+class DemoChild:
     """A running command: its JSON document goes to `output`, its stderr to `log`."""
 
     name: str
@@ -63,7 +63,7 @@ class Stage:
     state: Path
     cluster: Cluster | None = None
     parts: dict[str, Process] = field(default_factory=dict)
-    children: list[Child] = field(default_factory=list)
+    children: list[DemoChild] = field(default_factory=list)
     traces: dict[str, None] = field(default_factory=dict)
 
     def disturb(self) -> None:
@@ -77,7 +77,7 @@ class Stage:
             secrets = [self.call.environ[name] for name in _CREDENTIALS]
             self.traces |= dict.fromkeys([*traces.in_command_lines(secrets), *traces.in_files(self.state, secrets)])
 
-    def start(self, *arguments: str) -> Child:
+    def start(self, *arguments: str) -> DemoChild:
         """Start `tandem ARGUMENTS` for the demo's project and state."""
         name = arguments[0]
         number = len(self.children)
@@ -90,11 +90,11 @@ class Stage:
             popen = subprocess.Popen(  # noqa: S603 - our own command
                 command, stdin=subprocess.DEVNULL, stdout=out, stderr=err, env=dict(self.call.environ), start_new_session=True
             )
-        child = Child(name, popen, output, log)
+        child = DemoChild(name, popen, output, log)
         self.children.append(child)
         return child
 
-    def finish(self, child: Child, *, seconds: float, meanwhile: Callable[[], None] | None = None) -> dict[str, Any]:
+    def finish(self, child: DemoChild, *, seconds: float, meanwhile: Callable[[], None] | None = None) -> dict[str, Any]:
         """Wait until a command ends, and return its document. Raises ChildEnded, TimedOut, and what `meanwhile` raises."""
 
         def look() -> None:

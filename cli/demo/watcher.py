@@ -13,7 +13,7 @@ from tandem.ledger.log.positions import Position, distance
 from tandem.serving.read.outcome import Absent, Value, given
 from tandem.serving.read.provenance import Layer, age
 from tandem.serving.read.reader import Reader
-from tandem.serving.read.snapshot import Snapshot, Tail
+from tandem.serving.read.snapshot import RealtimeTail, Snapshot
 from tandem.views.fingerprint.fingerprint import decoder_fingerprint
 from tandem.views.project.project import Project
 
@@ -70,7 +70,7 @@ class Watcher:
     def look(self) -> Look | None:
         """Pin the newest snapshot and return all positions; None until the view can be answered."""
         snapshot = self.reader.refresh()
-        if not isinstance(snapshot, Snapshot) or not isinstance(tail := snapshot.tails.get(self.source), Tail):
+        if not isinstance(snapshot, Snapshot) or not isinstance(tail := snapshot.tails.get(self.source), RealtimeTail):
             return None
         return Look(
             at=datetime.now(UTC),
@@ -98,5 +98,5 @@ class Watcher:
 
 def _newest(snapshot: Snapshot, source: str) -> datetime | None:
     tail = snapshot.tails.get(source)
-    times = [snapshot.publication.newest.get(source), tail.newest if isinstance(tail, Tail) else None]
+    times = [snapshot.publication.newest.get(source), tail.newest if isinstance(tail, RealtimeTail) else None]
     return max((time for time in times if time is not None), default=None)

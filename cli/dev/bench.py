@@ -11,7 +11,7 @@ from typing import Annotated, Literal
 import typer
 from rich.console import Group
 
-from tandem.bench.commands import Place, cores
+from tandem.bench.commands import BenchProject, cores
 from tandem.bench.growth import measuring as growing_history
 from tandem.bench.growth import report as grown
 from tandem.bench.peers import report as compared
@@ -109,7 +109,7 @@ def _scale(call: Call, minutes: float, *, quick: bool) -> Output:
         return not over
 
     with interrupted(), emptied(state, before=lambda: _stop(state)), _broker(call, state) as connection:
-        place = Place(state, connection, cores(), _MEMORY)
+        place = BenchProject(state, connection, cores(), _MEMORY)
         process = background.running(state / "kafka", broker.NAME)
         assert process is not None
         with on_cluster(place, call.environ, process.pid) as ground:
@@ -174,7 +174,7 @@ def _peers(call: Call, minutes: float | None, *, quick: bool) -> Output:
 
 
 @contextmanager
-def _broker(call: Call, state: Path) -> Iterator[kafka.Connection]:
+def _broker(call: Call, state: Path) -> Iterator[kafka.BrokerConnection]:
     """A broker of the benchmark's own."""
     settings = Settings(state=str(state / "kafka"))
     with background.starting(settings.folder):

@@ -8,7 +8,7 @@ from contextlib import ExitStack, contextmanager
 import httpx
 import psutil
 
-from tandem.bench.commands import Place
+from tandem.bench.commands import BenchProject
 from tandem.bench.scale.cpu_quota import quotas
 from tandem.bench.scale.ground import Ground
 from tandem.cli.demo.bucket import own_bucket
@@ -20,7 +20,7 @@ _CREDENTIALS = ("AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY")
 
 
 @contextmanager
-def on_cluster(place: Place, environ: Mapping[str, str], broker: int) -> Iterator[Ground]:
+def on_cluster(place: BenchProject, environ: Mapping[str, str], broker: int) -> Iterator[Ground]:
     """The ground until the block ends; `broker` is the process id of the place's broker. Raises TandemError."""
     with ExitStack() as around:
         bucket = dict(around.enter_context(own_bucket(environ, place.folder / "logs" / "s3.log")))

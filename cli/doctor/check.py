@@ -20,7 +20,7 @@ class Finding:
 
 
 @dataclass(frozen=True)
-class Problem:
+class FailedCheck:
     """A possible problem. `found` fills in the `{names}` of its fix."""
 
     outcome: Literal["warn", "fail"]
@@ -42,8 +42,8 @@ class Check:
 
     name: str
     look: Callable[[Subject], Iterable[Finding]]
-    hindered: Problem
-    problems: tuple[Problem, ...] = ()
+    hindered: FailedCheck
+    problems: tuple[FailedCheck, ...] = ()
     needs: tuple[str, ...] = ()
 
     def rows(self) -> Iterator[str]:

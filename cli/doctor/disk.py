@@ -8,7 +8,7 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Final
 
-from tandem.cli.doctor.check import Check, Finding, Problem, ok
+from tandem.cli.doctor.check import Check, FailedCheck, Finding, ok
 from tandem.cli.doctor.subject import Subject
 from tandem.ledger.delta.addresses import Tables
 from tandem.ledger.log import archive_runs
@@ -17,8 +17,8 @@ from tandem.views.errors import TandemError
 
 _LEAST: Final = 2_000_000_000
 _MEND: Final = "free disk space; or stop everything, move the folder to a larger disk and set `state` or `storage.root`"
-FULL: Final = Problem("fail", "free space is below 2 GB, or below the size of the last archive run", _MEND)
-SHORT: Final = Problem(
+FULL: Final = FailedCheck("fail", "free space is below 2 GB, or below the size of the last archive run", _MEND)
+SHORT: Final = FailedCheck(
     "warn",
     "free space is below the size of log and views: a full recompute or `tandem maintain` may rewrite them before it "
     "deletes the old files",
@@ -116,7 +116,7 @@ CHECKS: Final = (
     Check(
         "state",
         _state,
-        Problem(
+        FailedCheck(
             "fail",
             "the state folder or that of the tables cannot be used",
             "make the named folder writable, or set `state` or `storage.root` to another folder; an object store has to answer",
@@ -126,7 +126,7 @@ CHECKS: Final = (
     Check(
         "disk",
         _disk,
-        Problem("fail", "the state folder or one of its journals cannot be read", "see `tables`"),
+        FailedCheck("fail", "the state folder or one of its journals cannot be read", "see `tables`"),
         (FULL, SHORT),
         needs=("state",),
     ),

@@ -4,11 +4,11 @@ from collections.abc import Iterator
 from datetime import timedelta
 from typing import Final
 
-from tandem.cli.doctor.check import Check, Finding, Problem, ok
+from tandem.cli.doctor.check import Check, FailedCheck, Finding, ok
 from tandem.cli.doctor.subject import Subject
 from tandem.ledger.delta import leases
 
-UNREADABLE: Final = Problem("fail", "a lease of tables on an object store cannot be read", "see `tables`")
+UNREADABLE: Final = FailedCheck("fail", "a lease of tables on an object store cannot be read", "see `tables`")
 
 
 def _leases(subject: Subject) -> Iterator[Finding]:

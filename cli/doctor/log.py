@@ -4,7 +4,7 @@ from collections.abc import Iterator, Mapping
 from datetime import UTC, datetime, timedelta
 from typing import Final
 
-from tandem.cli.doctor.check import Check, Finding, Problem, ok, unknown, unless
+from tandem.cli.doctor.check import Check, FailedCheck, Finding, ok, unknown, unless
 from tandem.cli.doctor.subject import Subject
 from tandem.infra import kafka
 from tandem.infra.kafka import broker
@@ -25,62 +25,62 @@ _SET: Final = "set the topic's `{key}` to {value}"
 _AHEAD_OF_BROKER: Final = ("message.timestamp.after.max.ms", "message.timestamp.difference.max.ms")
 """Limits on how far a record's timestamp may be ahead of the broker's clock. Brokers before Kafka 3.6 have only the second."""
 
-MISSING: Final = Problem("fail", "a source's topic does not exist", "`tandem up` creates it")
-COMPACTED: Final = Problem(
+MISSING: Final = FailedCheck("fail", "a source's topic does not exist", "`tandem up` creates it")
+COMPACTED: Final = FailedCheck(
     "fail",
     "a topic's `cleanup.policy` has `compact`: Kafka may delete records before they are archived, and answers are still "
     "labelled exact",
     "set `Source(..., compacted=True)` for {source}, then run `tandem apply`; or set the topic's `cleanup.policy` to delete",
 )
-NOT_COMPACTED: Final = Problem(
+NOT_COMPACTED: Final = FailedCheck(
     "warn",
     "a source has `compacted=True` but none of its topics is compacted: no answer is labelled exact, without need",
     "remove `compacted=True` from {source}, then run `tandem apply`",
 )
-OTHERS_TIME: Final = Problem(
+OTHERS_TIME: Final = FailedCheck(
     "fail",
     "a source's event time is `_append_time`, but its topic stores the producers' timestamps: all records go to quarantine",
     _SET.format(key="message.timestamp.type", value="LogAppendTime"),
 )
-ANY_TIME: Final = Problem(
+ANY_TIME: Final = FailedCheck(
     "warn",
     "`message.timestamp.after.max.ms` accepts timestamps more than an hour ahead: one such record marks partitions as idle and "
     "windows as final too early, until real time reaches that timestamp",
     _SET.format(key="message.timestamp.after.max.ms", value="3600000"),
 )
-NO_WRITES: Final = Problem(
+NO_WRITES: Final = FailedCheck(
     "fail",
     "`min.insync.replicas` is larger than the topic's number of replicas: writes with acks=all fail, including those of `feed`",
     "set the topic's `min.insync.replicas` to at most {replicas}, or add replicas",
 )
-NO_SPARE: Final = Problem(
+NO_SPARE: Final = FailedCheck(
     "warn",
     "`min.insync.replicas` equals the number of replicas: all writes fail while one broker is down",
     "set the topic's `min.insync.replicas` to {fewer}, or add replicas",
 )
-ONE_COPY: Final = Problem(
+ONE_COPY: Final = FailedCheck(
     "warn",
     "`min.insync.replicas` is 1 although the topic has several replicas: acknowledged records may be lost with one broker",
     _SET.format(key="min.insync.replicas", value="2"),
 )
-SMALL: Final = Problem(
+SMALL: Final = FailedCheck(
     "warn",
     "`max.message.bytes` is below the megabyte that `feed` and `generate` may send as one record",
     _SET.format(key="max.message.bytes", value="1048588"),
 )
-LOST: Final = Problem("fail", "a topic has deleted offsets that were not archived", "`tandem archive` records them as a gap")
-SHORT: Final = Problem(
+LOST: Final = FailedCheck("fail", "a topic has deleted offsets that were not archived", "`tandem archive` records them as a gap")
+SHORT: Final = FailedCheck(
     "warn",
     "retention may soon delete records that are not archived",
     "run `tandem archive` more often, or raise `retention.ms` or `retention.bytes` of the topic",
 )
-FUTURE_RECORD: Final = Problem(
+FUTURE_RECORD: Final = FailedCheck(
     "warn",
     "a topic's newest record has a timestamp in the future: the clock of its producer or of the broker is ahead of this "
     "machine's",
     "synchronise the clocks of the broker and of the producers of {topic} by NTP; the watermark follows such timestamps",
 )
-FUTURE: Final = Problem(
+FUTURE: Final = FailedCheck(
     "fail",
     "a publication or a realtime commit has a time in the future: a clock was set back, or another machine's clock is ahead",
     "synchronise this machine's clock by NTP; until {until}, `--as-of` and `[keep]` use wrong times",
@@ -186,7 +186,7 @@ CHECKS: Final = (
     Check(
         "broker",
         _broker,
-        Problem(
+        FailedCheck(
             "fail",
             "the broker does not answer",
             "embedded broker: `tandem down`, then `tandem up`; outside broker: start it, or correct `[kafka]`",
@@ -196,7 +196,7 @@ CHECKS: Final = (
     Check(
         "topics",
         _topics,
-        Problem(
+        FailedCheck(
             "fail",
             "the topics cannot be described",
             "see `broker` and `definitions`; the Kafka user needs the right to describe topics",
@@ -207,21 +207,21 @@ CHECKS: Final = (
     Check(
         "retention",
         _retention,
-        Problem("fail", "the archive or the topics' records cannot be read", "see `tables` and `broker`"),
+        FailedCheck("fail", "the archive or the topics' records cannot be read", "see `tables` and `broker`"),
         (LOST, SHORT),
         needs=("broker", "state"),
     ),
     Check(
         "timestamps",
         _timestamps,
-        Problem("fail", "the topics' timestamps cannot be read", "see `broker` and `definitions`"),
+        FailedCheck("fail", "the topics' timestamps cannot be read", "see `broker` and `definitions`"),
         (FUTURE_RECORD,),
         needs=("broker", "state"),
     ),
     Check(
         "clock",
         _clock,
-        Problem("fail", "publications or realtime tables cannot be read", "see `tables`"),
+        FailedCheck("fail", "publications or realtime tables cannot be read", "see `tables`"),
         (FUTURE,),
         needs=("state",),
     ),

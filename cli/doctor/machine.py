@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from contextlib import closing
 from typing import Final
 
-from tandem.cli.doctor.check import Check, Finding, Problem, ok, unknown
+from tandem.cli.doctor.check import Check, FailedCheck, Finding, ok, unknown
 from tandem.cli.doctor.subject import Subject
 from tandem.cli.run import part_processes
 from tandem.infra import kafka
@@ -25,8 +25,8 @@ _ANEW: Final = (
     if CHECKOUT
     else "remove `jars` from the cache folder (`~/.cache/tandem`, or TANDEM_CACHE) and run `tandem up`"
 )
-OTHER_PORT: Final = Problem("warn", "the broker's port differs from `kafka.port`", "`tandem down`, then `tandem up`")
-NO_ARCHIVE: Final = Problem(
+OTHER_PORT: Final = FailedCheck("warn", "the broker's port differs from `kafka.port`", "`tandem down`, then `tandem up`")
+NO_ARCHIVE: Final = FailedCheck(
     "warn",
     "the archive of Spark's classes for this Java is missing: Spark takes twice as long to start",
     f"{_ANEW}, which creates it",
@@ -96,7 +96,7 @@ CHECKS: Final = (
     Check(
         "python",
         _python,
-        Problem(
+        FailedCheck(
             "fail",
             "Tandem does not run on Python 3.11, 3.12 or 3.13",
             "remove `.venv`, put one of these versions on the PATH, run `./tandem`",
@@ -105,7 +105,7 @@ CHECKS: Final = (
     Check(
         "java",
         _java,
-        Problem(
+        FailedCheck(
             "fail",
             "Java 17 or 21 is missing",
             f"install one and set JAVA_HOME, or {java_home.HOW_TO_PACKAGE}",
@@ -115,7 +115,7 @@ CHECKS: Final = (
     Check(
         "jars",
         _jars,
-        Problem(
+        FailedCheck(
             "fail",
             "pinned jars are missing, or their contents differ",
             f"{_ANEW}, which fetches them",
@@ -124,14 +124,14 @@ CHECKS: Final = (
     Check(
         "loopback",
         _loopback,
-        Problem(
+        FailedCheck(
             "fail", "programs cannot listen on 127.0.0.1", "bring the loopback interface up, and allow programs to listen on it"
         ),
     ),
     Check(
         "settings",
         _settings,
-        Problem(
+        FailedCheck(
             "fail",
             "`tandem.toml` or a `TANDEM_` variable is invalid",
             "correct the named setting; docs/configuration.md lists all settings",
@@ -140,12 +140,12 @@ CHECKS: Final = (
     Check(
         "definitions",
         _definitions,
-        Problem("fail", "`definitions.py` does not load", "correct the named line, then run `tandem check`"),
+        FailedCheck("fail", "`definitions.py` does not load", "correct the named line, then run `tandem check`"),
     ),
     Check(
         "ports",
         _ports,
-        Problem(
+        FailedCheck(
             "fail",
             "another program uses the port in `kafka.port`",
             "stop that program, or set `kafka.port` to another port, or to 0",

@@ -4,7 +4,7 @@ from bisect import bisect_left
 from collections.abc import Iterator
 from typing import Final
 
-from tandem.cli.doctor.check import Check, Finding, Problem, ok
+from tandem.cli.doctor.check import Check, FailedCheck, Finding, ok
 from tandem.cli.doctor.subject import Subject
 from tandem.ledger.delta.watched_table import POLL_REQUESTS, SELDOM_S
 from tandem.ledger.hot.chain import LOOK_S
@@ -17,7 +17,7 @@ _MANY: Final = 5_000_000
 _JOURNALS: Final = 2
 """A server follows the publications and the gaps, and one realtime table a source."""
 
-MANY: Final = Problem(
+MANY: Final = FailedCheck(
     "warn",
     "a server may send the object store more than 5 million requests a day, and stores charge for each request",
     "set `serving.poll_ms` to {longer} or more; answers may then be older by that time",
@@ -60,7 +60,7 @@ CHECKS: Final = (
     Check(
         "polling",
         _polling,
-        Problem("fail", "the definitions or the publications cannot be read", "see `definitions` and `tables`"),
+        FailedCheck("fail", "the definitions or the publications cannot be read", "see `definitions` and `tables`"),
         (MANY,),
         needs=("state",),
     ),

@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Final
 
 from tandem.batch.runtime.scratch import FOLDER
-from tandem.cli.doctor.check import Check, Finding, Problem, ok, unless
+from tandem.cli.doctor.check import Check, FailedCheck, Finding, ok, unless
 from tandem.cli.doctor.subject import Subject
 from tandem.infra.process import background
 from tandem.ledger.delta import locks
@@ -22,37 +22,39 @@ from tandem.views.counted import counted
 _SPARK_AGE: Final = timedelta(hours=1)
 """A younger folder may belong to a run that has started Spark but does not hold its lock yet."""
 
-ORPHAN: Final = Problem(
+ORPHAN: Final = FailedCheck(
     "warn",
     "a lock is held although the process that took it has ended: its JVM still runs, or another program holds the lock",
     "wait a moment and run `tandem doctor` again; if the lock is still held, `kill {pid}`",
 )
-GONE: Final = Problem("warn", "a part that `up` has started is dead, but was not stopped", "see `{log}`; `tandem up` restarts it")
-STILL: Final = Problem(
+GONE: Final = FailedCheck(
+    "warn", "a part that `up` has started is dead, but was not stopped", "see `{log}`; `tandem up` restarts it"
+)
+STILL: Final = FailedCheck(
     "fail",
     "a part runs without progress, or its supervisor has given up on it",
     "`tandem status` shows since when, why and how to fix it; `tandem down`, then `tandem up` restarts it",
 )
-BAD_RECORD: Final = Problem("warn", "the record of a process cannot be read", "`tandem down`, then `tandem up`")
-UNFINISHED_RUN: Final = Problem("warn", "an archive run is incomplete, or an import is not decoded yet", "`tandem archive`")
-UNFINISHED_IMPORT: Final = Problem(
+BAD_RECORD: Final = FailedCheck("warn", "the record of a process cannot be read", "`tandem down`, then `tandem up`")
+UNFINISHED_RUN: Final = FailedCheck("warn", "an archive run is incomplete, or an import is not decoded yet", "`tandem archive`")
+UNFINISHED_IMPORT: Final = FailedCheck(
     "warn", "an import is incomplete; `archive` waits for it", "run `tandem import` again with the same folder"
 )
-UNFINISHED_APPLY: Final = Problem(
+UNFINISHED_APPLY: Final = FailedCheck(
     "warn", "an `apply` is incomplete", "`tandem apply` continues it; `tandem retire {release}` discards it"
 )
-GAP: Final = Problem(
+GAP: Final = FailedCheck(
     "fail",
     "a source lost records before they were archived, and the gap is not accepted: recomputes refuse to run",
     "`tandem recompute --accept-gap {gap}` continues without these records",
 )
-SCRATCH: Final = Problem("warn", "a killed run left scratch files", "`tandem maintain` deletes them")
-CHECKPOINTS: Final = Problem(
+SCRATCH: Final = FailedCheck("warn", "a killed run left scratch files", "`tandem maintain` deletes them")
+CHECKPOINTS: Final = FailedCheck(
     "warn",
     "a killed speed layer left its checkpoints",
     "`tandem down`, then `tandem up` deletes them; they are not used",
 )
-SPARK: Final = Problem(
+SPARK: Final = FailedCheck(
     "warn", "a killed Spark process left temporary folders", "while no part and no batch run is active, `rm -r {folders}`"
 )
 
@@ -177,20 +179,20 @@ def _spark(subject: Subject) -> Iterator[Finding]:
         yield SPARK.found(f"{counted(len(old), 'folder')} in {state / 'spark'}", folders=" ".join(map(str, old)))
 
 
-_UNREADABLE: Final = Problem("fail", "the records of releases and runs cannot be read", "see `tables`")
+_UNREADABLE: Final = FailedCheck("fail", "the records of releases and runs cannot be read", "see `tables`")
 
 CHECKS: Final = (
     Check(
         "locks",
         _locks,
-        Problem("fail", "a lock file cannot be opened", "make the named file or folder readable and writable"),
+        FailedCheck("fail", "a lock file cannot be opened", "make the named file or folder readable and writable"),
         (ORPHAN,),
         needs=("state",),
     ),
     Check(
         "processes",
         _processes,
-        Problem("fail", "the records of processes cannot be read", "make the named file or folder readable"),
+        FailedCheck("fail", "the records of processes cannot be read", "make the named file or folder readable"),
         (GONE, STILL, BAD_RECORD),
         needs=("state",),
     ),
@@ -200,7 +202,7 @@ CHECKS: Final = (
     Check(
         "leftovers",
         _leftovers,
-        Problem(
+        FailedCheck(
             "fail", "the folders of the state folder cannot be searched", "make the named file or folder readable and writable"
         ),
         (SCRATCH, CHECKPOINTS, SPARK),

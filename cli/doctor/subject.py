@@ -37,7 +37,7 @@ class Subject:
         return definitions(self.call, self.tables).sources
 
     @cached_property
-    def connection(self) -> kafka.Connection:
+    def connection(self) -> kafka.BrokerConnection:
         """A connection to the broker; raises NoBroker."""
         return kafka.connect(broker.address(self.settings))
 

@@ -6,7 +6,7 @@ from typing import Final
 
 from deltalake import DeltaTable
 
-from tandem.cli.doctor.check import Check, Finding, Problem, ok, unless
+from tandem.cli.doctor.check import Check, FailedCheck, Finding, ok, unless
 from tandem.cli.doctor.subject import Subject
 from tandem.ledger.delta import delta_tables
 from tandem.ledger.delta.addresses import Tables
@@ -19,41 +19,41 @@ from tandem.views.counted import counted
 
 _KINDS: Final = ("control", "log", "views", "realtime")
 
-JOURNAL: Final = Problem(
+JOURNAL: Final = FailedCheck(
     "fail", "a control table cannot be read, or a file of it is missing or torn", "restore `{folder}` from a backup"
 )
-ARCHIVE: Final = Problem(
+ARCHIVE: Final = FailedCheck(
     "fail",
     "an archive cannot be read, is gone, or a file of it is missing or torn",
     "restore `{folder}` from a backup; or `tandem import` an export into a new state folder",
 )
-DECODED: Final = Problem(
+DECODED: Final = FailedCheck(
     "fail",
     "an events or quarantine table cannot be read, or a file of it is missing or torn",
     "remove `{summaries}`, then `{folder}`; `tandem archive` decodes the archive again",
 )
-REALTIME: Final = Problem(
+REALTIME: Final = FailedCheck(
     "fail",
     "a realtime table cannot be read, or a file of it is missing or torn",
     "`tandem down`, remove `{folder}`, `tandem up`: the speed layer continues from the cut",
 )
-VIEW: Final = Problem("fail", "a view's table cannot be opened", "remove `{folder}`; then see `views`")
-OLD_PART: Final = Problem(
+VIEW: Final = FailedCheck("fail", "a view's table cannot be opened", "remove `{folder}`; then see `views`")
+OLD_PART: Final = FailedCheck(
     "warn",
     "a file of a batch version that the newest publication does not name is missing or torn",
     "not needed: `tandem maintain` deletes it when no retained publication names it",
 )
-NOT_PLAIN: Final = Problem(
+NOT_PLAIN: Final = FailedCheck(
     "fail",
     "a table's protocol needs a reader version above 1, such as for deletion vectors, which Tandem would ignore",
     "restore a backup of `{folder}` from before another program changed it, or let Spark drop the table's features",
 )
-WRITER: Final = Problem(
+WRITER: Final = FailedCheck(
     "warn",
     "a table's protocol needs a writer version above 2: Tandem's commits may fail",
     "restore a backup of `{folder}` from before another program changed it, or let Spark drop the table's features",
 )
-LOST_PART: Final = Problem(
+LOST_PART: Final = FailedCheck(
     "fail",
     "a file that the newest publication names is missing or torn, or its rows differ",
     "`tandem recompute {view}` rebuilds it from the archive",
@@ -134,7 +134,7 @@ def _gone(tables: Tables) -> Iterator[Finding]:
             yield ARCHIVE.found(f"{address} is missing, although archive runs wrote it", folder=address)
 
 
-def _problem(subject: Subject, address: str) -> Problem:
+def _problem(subject: Subject, address: str) -> FailedCheck:
     """Return the problem of a damaged table."""
     kind, *_, last = subject.tables.name(address).split("/")
     log = ARCHIVE if last == "archive" else DECODED
@@ -167,14 +167,14 @@ CHECKS: Final = (
     Check(
         "tables",
         _tables,
-        Problem("fail", "the folder of the tables cannot be searched", "make the named file or folder readable"),
+        FailedCheck("fail", "the folder of the tables cannot be searched", "make the named file or folder readable"),
         (JOURNAL, ARCHIVE, DECODED, REALTIME, VIEW, OLD_PART, NOT_PLAIN, WRITER),
         needs=("state",),
     ),
     Check(
         "views",
         _views,
-        Problem("fail", "the publications cannot be read", "see `tables`"),
+        FailedCheck("fail", "the publications cannot be read", "see `tables`"),
         (LOST_PART,),
         needs=("state",),
     ),

@@ -28,12 +28,12 @@ def run(
     return Output({"sources": archived_document(done)}, "\n".join(map(archived_sentence, done)))
 
 
-def archived_document(done: Sequence[archive.Archived]) -> dict[str, Any]:
+def archived_document(done: Sequence[archive.ArchiveResult]) -> dict[str, Any]:
     """The result by source."""
     return {one.source: {"end": one.end.to_json(), **one.counts.to_json(), "gaps": list(one.gaps)} for one in done}
 
 
-def archived_sentence(one: archive.Archived) -> str:
+def archived_sentence(one: archive.ArchiveResult) -> str:
     """The line about a source."""
     counts = one.counts
     gaps = f"; gaps found: {', '.join(one.gaps)}" if one.gaps else ""

@@ -16,7 +16,7 @@ from tandem.cli.command.published_definitions import source as source_of
 from tandem.cli.command.published_definitions import topic as topic_of
 from tandem.cli.command.signals import stopping
 from tandem.cli.command.uncounted import WITHIN_S, Wait, Within, counted_output, wait_until_counted
-from tandem.cli.records.bundles import Bundles, Value
+from tandem.cli.records.bundles import BundledValue, Bundles
 from tandem.cli.records.lines import lines
 from tandem.cli.records.record_keys import PIECE
 from tandem.cli.records.tail import followed
@@ -97,7 +97,7 @@ class _Waiting:
     sender: kafka.Sender
     show: Callable[[int, int], None]
     bundles: Bundles = field(init=False)
-    values: list[Value] = field(default_factory=list)
+    values: list[BundledValue] = field(default_factory=list)
     sent: int = 0
 
     def __post_init__(self) -> None:

@@ -8,7 +8,7 @@ import typer
 
 from tandem.cli.command.call import Call, Output
 from tandem.cli.command.text_tables import cell, listing
-from tandem.cli.records.redecode import At, Retry, decode_again
+from tandem.cli.records.redecode import At, RetriedReject, decode_again
 from tandem.ledger.delta.addresses import Tables
 from tandem.ledger.log import archive_runs
 from tandem.ledger.publish.publications import Publications
@@ -114,7 +114,7 @@ def _place(at: At, names: Mapping[str, str]) -> dict[str, Any]:
     return {"topic": names.get(topic, topic), "topic_id": topic, "partition": partition, "offset": offset}
 
 
-def _lines(done: Retry, *, changed: bool) -> Iterator[str]:
+def _lines(done: RetriedReject, *, changed: bool) -> Iterator[str]:
     """The outcome for a person."""
     others = f", {done.others} of other sources" if done.others else ""
     yield f"{done.tried} records: {len(done.numbers)} would be events, {len(done.rejects)} would not{others}"

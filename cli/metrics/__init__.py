@@ -21,7 +21,7 @@ from tandem.views.errors import TandemError
 _HOST = "127.0.0.1"
 
 
-class PortTaken(TandemError, code="metrics-port-taken"):
+class MetricsPortTaken(TandemError, code="metrics-port-taken"):
     """Another program listens on the port."""
 
 
@@ -53,7 +53,7 @@ def _serve(registry: CollectorRegistry, port: int, stop: Event, log: FilteringBo
     try:
         server, thread = start_http_server(port, _HOST, registry)
     except OSError as error:
-        raise PortTaken(f"cannot listen on port {port} of {_HOST}: {error.strerror}; choose another --port") from error
+        raise MetricsPortTaken(f"cannot listen on port {port} of {_HOST}: {error.strerror}; choose another --port") from error
     log.info("serving", url=f"http://{_HOST}:{port}/metrics")
     stop.wait()
     server.shutdown()

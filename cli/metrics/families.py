@@ -10,7 +10,7 @@ from typing import Final, Literal
 from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, Metric
 
 from tandem.cli.metrics import samples
-from tandem.cli.metrics.project_state import Seen
+from tandem.cli.metrics.project_state import ProjectState
 from tandem.cli.metrics.samples import Sample
 
 
@@ -22,9 +22,9 @@ class Family:
     kind: Literal["gauge", "counter"]
     labels: tuple[str, ...]
     help: str
-    samples: Callable[[Seen], Iterable[Sample]]
+    samples: Callable[[ProjectState], Iterable[Sample]]
 
-    def metric(self, found: Seen) -> Metric:
+    def metric(self, found: ProjectState) -> Metric:
         """The family with the values of this project state."""
         return self.of(self.samples(found))
 

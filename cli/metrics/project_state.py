@@ -22,7 +22,7 @@ from tandem.speed.progress import MicroBatches
 
 
 @dataclass(frozen=True)
-class Stored:
+class StoredBytes:
     """One table's active files."""
 
     kind: str
@@ -32,7 +32,7 @@ class Stored:
 
 
 @dataclass(frozen=True)
-class Seen:
+class ProjectState:
     """A project at the time `now`: the document of `tandem status`, the newest publication, and rows of journals.
 
     * `expected`: the processes that `up` starts.
@@ -46,17 +46,17 @@ class Seen:
     published: Publication | None
     audits: Sequence[Audit]
     runs: Sequence[Rate]
-    stored: Sequence[Stored]
+    stored: Sequence[StoredBytes]
     micro_batches: Sequence[MicroBatches]
 
 
-def look(call: Call, *, now: datetime) -> Seen:
+def look(call: Call, *, now: datetime) -> ProjectState:
     """Read the state from the tables and the broker. Raises TandemError, also for invalid definitions in the working tree."""
     settings = call.settings()
     tables = Tables.of(settings)
     published = Publications(tables).latest()
     reader = None if published is None else Reader(tables)
-    return Seen(
+    return ProjectState(
         now,
         status.document(call, settings, tables, reader, now=now),
         _expected(settings),
@@ -72,7 +72,7 @@ def _expected(settings: Settings) -> tuple[str, ...]:
     return (part_processes.SPEED,) if settings.kafka.bootstrap else (broker.NAME, part_processes.SPEED)
 
 
-def _stored(tables: Tables, published: Publication) -> Iterator[Stored]:
+def _stored(tables: Tables, published: Publication) -> Iterator[StoredBytes]:
     release = Releases(tables).load(published.release)
     for source, decoder in release.sources.items():
         yield from _table(tables, "archive", source, tables.archive(source))
@@ -83,7 +83,7 @@ def _stored(tables: Tables, published: Publication) -> Iterator[Stored]:
         yield from _table(tables, "view", view, batch_view.address(tables, view))
 
 
-def _table(tables: Tables, kind: str, name: str, address: str) -> Iterator[Stored]:
+def _table(tables: Tables, kind: str, name: str, address: str) -> Iterator[StoredBytes]:
     if handle := delta_tables.open_table(tables, address):
         sizes = delta_tables.files(handle)
-        yield Stored(kind, name, len(sizes), sum(sizes.values()))
+        yield StoredBytes(kind, name, len(sizes), sum(sizes.values()))

@@ -4,7 +4,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from datetime import datetime
 from typing import Any
 
-from tandem.cli.metrics.project_state import Seen
+from tandem.cli.metrics.project_state import ProjectState
 from tandem.ledger.publish import rates
 from tandem.serving.read.provenance import age
 from tandem.serving.status.part_state import STATES
@@ -12,7 +12,7 @@ from tandem.serving.status.part_state import STATES
 Sample = tuple[tuple[str, ...], float]
 """The values of the labels, in the order of the labels, and the number."""
 
-Samples = Callable[[Seen], Iterator[Sample]]
+Samples = Callable[[ProjectState], Iterator[Sample]]
 
 
 def of_sources(read: Callable[[Mapping[str, Any]], float | None]) -> Samples:
@@ -39,7 +39,7 @@ def until_loss(name: str) -> Samples:
     return of_sources(lambda source: source["until_loss"] and source["until_loss"][name])
 
 
-def processes(seen: Seen) -> Iterator[Sample]:
+def processes(seen: ProjectState) -> Iterator[Sample]:
     """Whether each expected or running process runs."""
     running = {process["name"] for process in seen.status["processes"]}
     yield from (((name,), name in running) for name in sorted({*seen.expected, *running}))
@@ -50,19 +50,19 @@ def parts(read: Callable[[Mapping[str, Any]], float | None]) -> Samples:
     return lambda seen: _known(((part["part"],), read(part)) for part in seen.status["parts"])
 
 
-def part_states(seen: Seen) -> Iterator[Sample]:
+def part_states(seen: ProjectState) -> Iterator[Sample]:
     """1 for the state of each part, 0 for each state that it is not in."""
     for part in seen.status["parts"]:
         yield from (((part["part"], state), state == part["state"]) for state in STATES)
 
 
-def log_ends(seen: Seen) -> Iterator[Sample]:
+def log_ends(seen: ProjectState) -> Iterator[Sample]:
     """The end of each source's log, by topic and partition."""
     for name, source in seen.status["sources"].items():
         yield from (((name, *place), offset) for place, offset in _places(source["log_end"]))
 
 
-def positions(seen: Seen) -> Iterator[Sample]:
+def positions(seen: ProjectState) -> Iterator[Sample]:
     """Each view's cut and the position of its merged answers, by topic and partition."""
     for name, view in seen.status["views"].items():
         for layer, position in (("batch", view["cut"]), ("merged", view["positions"])):
@@ -74,7 +74,7 @@ def _places(position: Mapping[str, Mapping[str, int]] | None) -> Iterator[tuple[
         yield from (((topic, number), offset) for number, offset in partitions.items())
 
 
-def records(seen: Seen) -> Iterator[Sample]:
+def records(seen: ProjectState) -> Iterator[Sample]:
     """Records of each source, by outcome and reason."""
     for name, source in seen.status["sources"].items():
         yield (name, "decoded", ""), source["decoded"]
@@ -82,7 +82,7 @@ def records(seen: Seen) -> Iterator[Sample]:
         yield from (((name, "quarantined", reason), number) for reason, number in source["quarantined"].items())
 
 
-def cut_ages(seen: Seen) -> Iterator[Sample]:
+def cut_ages(seen: ProjectState) -> Iterator[Sample]:
     """Seconds since the newest event below the cut of each source was appended."""
     newest = seen.published.newest if seen.published else {}
     yield from _known(((name,), age(at, now=seen.now)) for name, at in newest.items())
@@ -96,7 +96,7 @@ def published(read: Callable[[Any], float]) -> Samples:
 def audited(figure: Callable[[Any], float]) -> Samples:
     """A value of the newest audit of each view and measure."""
 
-    def samples(seen: Seen) -> Iterator[Sample]:
+    def samples(seen: ProjectState) -> Iterator[Sample]:
         newest = {(audit.view, audit.measure): audit for audit in seen.audits if audit.figures}
         yield from ((labels, figure(audit)) for labels, audit in newest.items())
 
@@ -108,7 +108,7 @@ def ran(read: Callable[[rates.Rate], float]) -> Samples:
     return lambda seen: iter([(key, read(run)) for key, run in _newest_runs(seen).items()])
 
 
-def estimated(seen: Seen) -> Iterator[Sample]:
+def estimated(seen: ProjectState) -> Iterator[Sample]:
     """The prediction for the newest run by the runs before it, if there were any."""
     for (source, kind), run in _newest_runs(seen).items():
         before = [one for one in seen.runs if one.at < run.at]
@@ -116,7 +116,7 @@ def estimated(seen: Seen) -> Iterator[Sample]:
             yield (source, kind), told.seconds
 
 
-def _newest_runs(seen: Seen) -> dict[tuple[str, str], rates.Rate]:
+def _newest_runs(seen: ProjectState) -> dict[tuple[str, str], rates.Rate]:
     return {(run.source, run.kind): run for run in seen.runs}
 
 
@@ -125,12 +125,12 @@ def stored(read: Callable[[Any], float]) -> Samples:
     return lambda seen: iter([((one.kind, one.name), read(one)) for one in seen.stored])
 
 
-def triggers(seen: Seen) -> Iterator[Sample]:
+def triggers(seen: ProjectState) -> Iterator[Sample]:
     """Micro-batches of each release and source."""
     yield from (((str(one.release), one.source), one.triggers) for one in seen.micro_batches)
 
 
-def phases(seen: Seen) -> Iterator[Sample]:
+def phases(seen: ProjectState) -> Iterator[Sample]:
     """Seconds that each phase of the micro-batches took."""
     for one in seen.micro_batches:
         yield from (((str(one.release), one.source, phase), spent) for phase, spent in one.seconds.items())

@@ -7,7 +7,7 @@ from itertools import islice
 
 import pyarrow as pa
 
-from tandem.cli.records.bundles import Bundles, Value
+from tandem.cli.records.bundles import BundledValue, Bundles
 from tandem.ledger.log.counts import add
 from tandem.views.decode.sample_records import as_records
 from tandem.views.kernel.deduplicate import identity_columns
@@ -84,7 +84,7 @@ def trial(view: View, lines: Iterable[bytes], *, at: datetime) -> Trial:
     return Trial(merge(view, states), reached, bundles.seen, records, events, duplicates, quarantined, rejects, others)
 
 
-def _chunks(values: Iterator[Value], size: int) -> Iterator[list[Value]]:
+def _chunks(values: Iterator[BundledValue], size: int) -> Iterator[list[BundledValue]]:
     while chunk := list(islice(values, size)):
         yield chunk
 

@@ -24,7 +24,7 @@ from tandem.ledger.publish.publications import Publication, Publications
 from tandem.ledger.publish.releases import Releases
 from tandem.serving.read.batch_states import HELD_BYTES
 from tandem.serving.read.reader import Reader
-from tandem.serving.read.snapshot import Tail, provenance_of
+from tandem.serving.read.snapshot import RealtimeTail, provenance_of
 from tandem.views.arrow.ipc import from_ipc
 from tandem.views.errors import TandemError, listed
 from tandem.views.exactness import Exactness
@@ -45,7 +45,7 @@ class _Live:
     project: Project
     view: View
     publication: Publication
-    tail: Tail
+    tail: RealtimeTail
     exactness: Exactness
 
     @property

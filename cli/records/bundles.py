@@ -4,7 +4,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from typing import Final
 
-from tandem.views.decode.file import Layout, layout
+from tandem.views.decode.file import FileLayout, layout
 from tandem.views.source.source import Source
 
 _MOST_BYTES: Final = 500_000
@@ -12,7 +12,7 @@ _MOST_BYTES: Final = 500_000
 
 
 @dataclass(frozen=True)
-class Value:
+class BundledValue:
     """A record's value, the number of its first line in the file, counted from 1, and how many bytes of the file it used."""
 
     value: bytes
@@ -27,7 +27,7 @@ class Bundles:
     A header is the first line; a repeated header, as in a file that replaces another, is not a row. `seen` counts lines.
     """
 
-    layout: Layout
+    layout: FileLayout
     seen: int = 0
     _header: bytes | None = None
     _lines: list[bytes] = field(default_factory=list)
@@ -39,17 +39,17 @@ class Bundles:
         """An empty collection, for the source's format."""
         return cls(layout(source))
 
-    def values(self, lines: Iterable[bytes]) -> Iterator[Value]:
+    def values(self, lines: Iterable[bytes]) -> Iterator[BundledValue]:
         """All values of these lines."""
         for line in lines:
             yield from self.add(line)
         yield from self.rest()
 
-    def add(self, line: bytes) -> Iterator[Value]:
+    def add(self, line: bytes) -> Iterator[BundledValue]:
         """Add a line; returns the values that are complete now."""
         self.seen += 1
         if self.layout.as_it_is:
-            yield Value(line, self.seen, len(line) + 1)
+            yield BundledValue(line, self.seen, len(line) + 1)
         elif self.layout.header and self._header is None:
             self._header = line
         elif line.strip() and line != self._header:
@@ -62,10 +62,10 @@ class Bundles:
             if len(self._lines) == self.layout.lines:
                 yield from self.rest()
 
-    def rest(self) -> Iterator[Value]:
+    def rest(self) -> Iterator[BundledValue]:
         """The value of the lines that are in no value yet, if there are any."""
         if self._lines:
             head = [] if self._header is None else [self._header]
-            value = Value(b"\n".join([*head, *self._lines]), self._first, self._bytes)
+            value = BundledValue(b"\n".join([*head, *self._lines]), self._first, self._bytes)
             self._lines, self._bytes = [], 0
             yield value

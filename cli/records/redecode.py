@@ -31,7 +31,7 @@ At = tuple[str, int, int]
 
 
 @dataclass(frozen=True)
-class Retry:
+class RetriedReject:
     """The outcome of `tried` records.
 
     * `others`: the number of records of other sources.
@@ -52,7 +52,7 @@ class Retry:
         return dict(Counter(reason for reason, _ in self.rejects.values()))
 
 
-def decode_again(tables: Tables, source: Source, wanted: Iterable[At]) -> Retry:
+def decode_again(tables: Tables, source: Source, wanted: Iterable[At]) -> RetriedReject:
     """Decode the records at these places (topic id, partition, offset) that the archive has. Raises Unreadable."""
     tried = others = 0
     numbers: Counter[At] = Counter()
@@ -68,7 +68,7 @@ def decode_again(tables: Tables, source: Source, wanted: Iterable[At]) -> Retry:
                 events[place].append(event)
         told = zip(decoded.rejects["reason"].to_pylist(), decoded.rejects["detail"].to_pylist(), strict=True)
         rejects |= dict(zip(_places(decoded.rejects), told, strict=True))
-    return Retry(tried, others, numbers, events, rejects)
+    return RetriedReject(tried, others, numbers, events, rejects)
 
 
 def _by_partition(places: Iterable[At]) -> Positions:

@@ -15,7 +15,7 @@ from tandem.ledger.publish.publications import Publication
 from tandem.ledger.publish.releases import Releases
 from tandem.ledger.publish.standing import StandingReleases
 from tandem.views.counted import counted
-from tandem.views.fingerprint.definition_diff import Change, Changes, SourceChanges, ViewChanges
+from tandem.views.fingerprint.definition_diff import DefinitionChange, DefinitionChanges, SourceChanges, ViewChanges
 
 CHANGES: Final = 3
 """The exit code if there are differences."""
@@ -57,7 +57,7 @@ def run(
     return Output(document, "\n".join(_lines(document)), CHANGES if changes.different else 0)
 
 
-def _document(call: Call, live: Publication | None, changes: Changes, plan: ReleasePlan | None) -> dict[str, Any]:
+def _document(call: Call, live: Publication | None, changes: DefinitionChanges, plan: ReleasePlan | None) -> dict[str, Any]:
     return {
         "project": str(call.project),
         "publication": live.number if live else None,
@@ -140,7 +140,7 @@ def _work(view: str, plan: ReleasePlan) -> str | None:
     )
 
 
-def _told(changes: tuple[Change, ...]) -> list[dict[str, str]]:
+def _told(changes: tuple[DefinitionChange, ...]) -> list[dict[str, str]]:
     return [{"words": change.words, "kind": change.kind} for change in changes]
 
 

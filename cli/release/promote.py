@@ -6,7 +6,7 @@ from typing import Annotated, Any, Final
 import typer
 
 from tandem.batch.release import gates
-from tandem.batch.release.gates import Condition
+from tandem.batch.release.gates import PromotionGate
 from tandem.cli.command.actor import who
 from tandem.cli.command.call import Call, Output
 from tandem.ledger.delta.addresses import Tables
@@ -57,7 +57,7 @@ def run(
     return Output(document, f"publication {live.number}: release {live.release} is live")
 
 
-def _checked(call: Call, release: int | None, conditions: tuple[Condition, ...]) -> Output:
+def _checked(call: Call, release: int | None, conditions: tuple[PromotionGate, ...]) -> Output:
     """Whether a ready release passes the gate. Raises promotion.NotReady."""
     settings = call.settings()
     tables = Tables.of(settings)
@@ -77,7 +77,7 @@ def _views(compared: ReleaseDiff | None) -> dict[str, Any] | None:
     return None if compared is None else {name: dict(view) for name, view in compared.views.items()}
 
 
-def promoted(call: Call, release: int | None, conditions: tuple[Condition, ...], *, max_lag: int, why: str) -> Publication:
+def promoted(call: Call, release: int | None, conditions: tuple[PromotionGate, ...], *, max_lag: int, why: str) -> Publication:
     """Promote a release that passes. Raises gates.Shut, promotion.NotReady."""
     settings, at = call.settings(), datetime.now(UTC)
     tables, days = Tables.of(settings), settings.keep.release_days

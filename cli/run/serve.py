@@ -32,7 +32,7 @@ from tandem.serving.http import listener
 from tandem.serving.http.app import application
 from tandem.serving.http.composition import of_project
 from tandem.serving.http.listener import CannotServe, Tls
-from tandem.serving.http.operations.command import Tandem
+from tandem.serving.http.operations.command import TandemCommand
 from tandem.speed.hot.process import HotProcess, why_not
 
 _FIRST = "first"
@@ -121,9 +121,9 @@ def _hot_tails(call: Call, feed: HotFeed | None, log: FilteringBoundLogger) -> I
         process.stop()
 
 
-def _tandem_of(call: Call) -> Tandem:
+def _tandem_of(call: Call) -> TandemCommand:
     """The command that runs for operators: the same interpreter and copy, whatever the PATH and the working folder are."""
-    return Tandem([sys.executable, "-u", "-m", "tandem.cli"], call.project, folders.child_environment(call.environ))
+    return TandemCommand([sys.executable, "-u", "-m", "tandem.cli"], call.project, folders.child_environment(call.environ))
 
 
 def _now() -> datetime:

@@ -19,13 +19,13 @@ from tandem.ledger.publish.publications import Publications
 from tandem.ledger.publish.releases import Releases
 from tandem.serving.read.provenance import age, written
 from tandem.serving.read.reader import Reader
-from tandem.serving.read.snapshot import Snapshot, Tail, provenance_of
+from tandem.serving.read.snapshot import RealtimeTail, Snapshot, provenance_of
 from tandem.serving.read.snapshot_follower import UNPUBLISHED
 from tandem.serving.status.gaps import gap_document
 from tandem.serving.status.log_ends import LogEnd, log_ends
 from tandem.serving.status.part_signs import part_states
 from tandem.serving.status.part_state import BROKER, PartState
-from tandem.serving.status.positions import Archived, archived, standing
+from tandem.serving.status.positions import ArchivePosition, archived, standing
 from tandem.serving.status.retention import unarchived
 from tandem.serving.status.standing_releases import standing_releases
 from tandem.speed import progress
@@ -115,7 +115,7 @@ def document(call: Call, settings: Settings, tables: Tables, reader: Reader | No
         times = {"age_s": None, "watermark": None}
         hot = _hot(settings, None, ends)
         sources = {
-            name: _source(NOTHING, Tail(LOG_START, LOG_START), Archived(), end) | times | losses[name] | hot[name]
+            name: _source(NOTHING, RealtimeTail(LOG_START, LOG_START), ArchivePosition(), end) | times | losses[name] | hot[name]
             for name, end in ends.items()
         }
         return {**found, "publication": None, "release": None, "sources": sources, "views": {}, "standing": []}
@@ -156,8 +156,8 @@ def _patient(settings: Settings, states: Iterable[PartState]) -> Settings:
 
 def _source(
     below: Counts,
-    tail: Tail,
-    there: Archived,
+    tail: RealtimeTail,
+    there: ArchivePosition,
     end: LogEnd,
     *,
     repaired: int | None = None,

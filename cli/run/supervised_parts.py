@@ -15,7 +15,7 @@ from tandem.infra.airflow import local_airflow
 from tandem.infra.kafka import broker
 from tandem.infra.logs.files import bounds
 from tandem.infra.process import background, pulse
-from tandem.infra.process.background import Child, Process
+from tandem.infra.process.background import BackgroundProcess, Process
 from tandem.infra.settings import Settings
 from tandem.infra.supervision.part import Part, Sign, answered
 
@@ -50,7 +50,7 @@ def _answering(
     settings: Settings,
     name: str,
     *,
-    begin: Callable[[], Child],
+    begin: Callable[[], BackgroundProcess],
     ask: Callable[[Process], bool],
     ready_s: float,
     needs: tuple[str, ...] = (),
@@ -68,7 +68,7 @@ def _answering(
 def _broker(call: Call, settings: Settings) -> Part:
     setups: dict[int, str] = {}
 
-    def begin() -> Child:
+    def begin() -> BackgroundProcess:
         child, setup = broker.begin(settings, environ=call.environ, dies_with_us=True)
         setups[child.process.pid] = setup
         return child
@@ -82,13 +82,13 @@ def _broker(call: Call, settings: Settings) -> Part:
     return _answering(settings, broker.NAME, begin=begin, ask=ask, ready_s=broker.READY_S)
 
 
-def _command(call: Call, settings: Settings, name: str) -> Child:
+def _command(call: Call, settings: Settings, name: str) -> BackgroundProcess:
     part_processes.ready_file(settings.folder, name).unlink(missing_ok=True)
     debug = ["--debug"] if call.debug else []
     return _python(call, settings, name, ["tandem.cli", name, "--project", str(call.project), *debug])
 
 
-def _python(call: Call, settings: Settings, name: str, words: Sequence[str]) -> Child:
+def _python(call: Call, settings: Settings, name: str, words: Sequence[str]) -> BackgroundProcess:
     """Run a module with the same interpreter and copy of the platform, whatever the PATH and the working folder are."""
     environ = {**folders.child_environment(call.environ), "PYTHONUNBUFFERED": "1"}
     command = [sys.executable, "-m", *words]
@@ -139,7 +139,7 @@ def _airflow(call: Call, settings: Settings, name: str) -> Part:
     began: list[datetime] = []
     parsed: list[int] = []
 
-    def begin() -> Child:
+    def begin() -> BackgroundProcess:
         began[:] = [datetime.now(UTC)]
         return local_airflow.begin(settings, name, environ=call.environ, dies_with_us=True)
 

@@ -15,7 +15,7 @@ from tandem.infra.process.background import Crashed, Process
 from tandem.infra.settings import Settings
 from tandem.infra.supervision import record
 from tandem.infra.supervision.loop import GRACE_S
-from tandem.infra.supervision.record import Part, Supervision, Wanted
+from tandem.infra.supervision.record import PartRecord, Supervision, Wanted
 from tandem.views.errors import TandemError
 
 _LOOK_S: Final = 0.1
@@ -129,7 +129,7 @@ class Supervised:
                     raise NotUp(_late(part, self.settings.speed.ready_s))
             time.sleep(_LOOK_S)
 
-    def _is_up(self, part: Part) -> bool:
+    def _is_up(self, part: PartRecord) -> bool:
         return part.state == "running" and part.looked is not None and part.looked > self.asked
 
     def _settle(self, supervisor: Process, gone: Sequence[str]) -> None:
@@ -165,6 +165,6 @@ def end(settings: Settings) -> None:
     background.stop(state, supervisor, seconds=0)
 
 
-def _late(part: Part, seconds: float) -> str:
+def _late(part: PartRecord, seconds: float) -> str:
     waits = f"; it is waiting: {part.waits}" if part.waits else ""
     return f"{part.name} runs but has not polled the log since `up` began, {seconds:.0f} s ago{waits}; see `tandem doctor`"

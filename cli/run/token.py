@@ -12,7 +12,7 @@ from tandem.ledger.delta.addresses import Tables
 from tandem.ledger.publish.publications import Publications
 from tandem.serving.access import tokens
 from tandem.serving.access.rights import Rights
-from tandem.serving.access.tokens import Token
+from tandem.serving.access.tokens import AccessToken
 from tandem.views.errors import TandemError, listed
 
 
@@ -77,7 +77,7 @@ def _refuse_what_shows_nothing(call: Call, rights: Rights) -> None:
         raise TandemError(f"no view has the keys {', '.join(rights.rows)} of --row; keys by view: {keys}")
 
 
-def _document(token: Token, now: datetime) -> dict[str, Any]:
+def _document(token: AccessToken, now: datetime) -> dict[str, Any]:
     return {
         "name": token.name,
         **token.rights.to_json(),

@@ -23,7 +23,7 @@ from tandem.infra.airflow import packages, rest_api
 from tandem.infra.files import private_files
 from tandem.infra.locks.environment import Environment
 from tandem.infra.process import background
-from tandem.infra.process.background import Child
+from tandem.infra.process.background import BackgroundProcess
 from tandem.infra.process.ports import HOST, free, unused
 from tandem.infra.settings import Settings
 from tandem.views.errors import TandemError
@@ -47,7 +47,7 @@ OUR_DAGS: Final = frozenset(
 """The DAGs of `dags/`, which Airflow reads one by one, in any order."""
 
 
-class PortTaken(TandemError, code="airflow-port-taken"):
+class AirflowPortTaken(TandemError, code="airflow-port-taken"):
     """Another program listens on the port of Airflow's API."""
 
 
@@ -56,7 +56,7 @@ class NotPrepared(TandemError, code="airflow-not-prepared"):
 
 
 @dataclass(frozen=True)
-class Prepared:
+class PreparedAirflow:
     """The address of Airflow; only the call that created the password returns it."""
 
     address: str
@@ -94,7 +94,7 @@ def environment(settings: Settings, environ: Mapping[str, str]) -> dict[str, str
     }
 
 
-def prepare(settings: Settings, project: Path, *, environ: Mapping[str, str], say: Callable[[str], None]) -> Prepared:
+def prepare(settings: Settings, project: Path, *, environ: Mapping[str, str], say: Callable[[str], None]) -> PreparedAirflow:
     """Install, configure and migrate Airflow as far as needed for its start; the caller holds `background.starting`.
 
     Changes nothing while its API runs. Raises NotInstalled, PortTaken, NotPrepared.
@@ -102,14 +102,14 @@ def prepare(settings: Settings, project: Path, *, environ: Mapping[str, str], sa
     installed = packages.environment(environ)
     installed.provide(say, environ=environ)
     if found := address(settings):
-        return Prepared(found, None)
+        return PreparedAirflow(found, None)
     port = _port(settings)
     password = _configure(settings, project, port, environ)
     _migrate(settings, installed, environment(settings, environ), say)
-    return Prepared(f"http://{HOST}:{port}", password)
+    return PreparedAirflow(f"http://{HOST}:{port}", password)
 
 
-def begin(settings: Settings, name: str, *, environ: Mapping[str, str], dies_with_us: bool = False) -> Child:
+def begin(settings: Settings, name: str, *, environ: Mapping[str, str], dies_with_us: bool = False) -> BackgroundProcess:
     """Start one of its processes, once Airflow is prepared, and return at once; `dies_with_us` as in `background.spawn`."""
     command = [str(packages.environment(environ).command("airflow")), *_COMMANDS[name]]
     variables = environment(settings, environ)
@@ -254,7 +254,7 @@ def _port(settings: Settings) -> int:
     configured, remembered = settings.airflow.port, _remembered(settings)
     if configured:
         if not free(configured):
-            raise PortTaken(
+            raise AirflowPortTaken(
                 f"another program uses port {configured} on {HOST} (airflow.port); stop it, or set airflow.port to "
                 "another port or to 0"
             )

@@ -11,7 +11,7 @@ from tandem.views.errors import TandemError
 _MODE = 0o700
 
 
-class Shared(TandemError, code="folder-not-private"):
+class SharedFolder(TandemError, code="folder-not-private"):
     """Other users can write to a folder that must be private."""
 
 
@@ -33,7 +33,7 @@ def narrow(path: Path) -> int | None:
     if not mode & 0o077:
         return None
     if mode & stat.S_ISVTX or os.geteuid() not in (0, told.st_uid):
-        raise Shared(
+        raise SharedFolder(
             f"the state folder {path} is shared with other users (mode {mode:04o}, owner {told.st_uid}), but it contains "
             "secrets; set `state` to a folder of your own"
         )

@@ -16,7 +16,7 @@ from tandem.infra.kafka.record import MOST_BYTES, Record
 
 if TYPE_CHECKING:
     from tandem.infra.kafka.requests import (
-        Connection,
+        BrokerConnection,
         configurations,
         connect,
         create,
@@ -38,8 +38,8 @@ __all__ = [
     "Address",
     "Appended",
     "Appender",
+    "BrokerConnection",
     "BrokerRefused",
-    "Connection",
     "NoBroker",
     "NoTopic",
     "NotAppended",

@@ -23,7 +23,7 @@ from tandem.infra.kafka import broker_login
 from tandem.infra.logs import log4j
 from tandem.infra.logs.files import bounds, log_of
 from tandem.infra.process import background
-from tandem.infra.process.background import Child, Process
+from tandem.infra.process.background import BackgroundProcess, Process
 from tandem.infra.process.ports import HOST, free, unused
 from tandem.infra.settings import Settings
 from tandem.views.errors import TandemError
@@ -71,7 +71,7 @@ logger.server.level = info
 """
 
 
-class PortTaken(TandemError, code="broker-port-taken"):
+class BrokerPortTaken(TandemError, code="broker-port-taken"):
     """Another program listens on the broker's port."""
 
 
@@ -103,12 +103,12 @@ def start(settings: Settings, *, environ: Mapping[str, str]) -> Process:
     except background.Crashed as crash:
         background.stop(settings.folder, child.process, seconds=5)
         if any("in use" in line for line in child.last_lines()):
-            raise PortTaken(_taken(_remembered(settings).port, settings)) from None
+            raise BrokerPortTaken(_taken(_remembered(settings).port, settings)) from None
         raise crash from None
     return child.process
 
 
-def begin(settings: Settings, *, environ: Mapping[str, str], dies_with_us: bool = False) -> tuple[Child, str]:
+def begin(settings: Settings, *, environ: Mapping[str, str], dies_with_us: bool = False) -> tuple[BackgroundProcess, str]:
     """Start the embedded broker, which does not run, and return at once; `dies_with_us` as in `background.spawn`.
 
     Also returns the password of the user `setup`, which `answers` needs until the broker has answered once.
@@ -179,7 +179,7 @@ def refuse_taken_port(settings: Settings) -> None:
     """Raise PortTaken if the configured port is in use. Only for a broker that does not run."""
     configured = settings.kafka.port
     if configured and not free(configured):
-        raise PortTaken(_taken(configured, settings))
+        raise BrokerPortTaken(_taken(configured, settings))
 
 
 def _choose_ports(settings: Settings) -> _Ports:

@@ -32,7 +32,7 @@ class LogMoved(Exception):
 
 
 @dataclass(frozen=True)
-class Read:
+class ReadRecords:
     """Records in the order of their partitions, and the next offset of each partition of which the reader heard."""
 
     records: pa.Table
@@ -65,7 +65,7 @@ class BulkReader:
         )
         self._consumer.assign([TopicPartition(names[topic], number, offset) for (topic, number), offset in starts.items()])
 
-    def read(self, *, most: int, wait_s: float) -> Read:
+    def read(self, *, most: int, wait_s: float) -> ReadRecords:
         """Up to `most` records: those that are there, after at most `wait_s` seconds for the first.
 
         Raises LogMoved, BrokerRefused, NoBroker. After an error do not read on: the client may be behind records that it did not
@@ -85,7 +85,7 @@ class BulkReader:
                 self._take(message, found, ends)
             if not some or (not left and len(some) < most):
                 break
-        return Read(self._table(found), ends)
+        return ReadRecords(self._table(found), ends)
 
     def nothing(self) -> pa.Table:
         """No records."""

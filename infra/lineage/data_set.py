@@ -11,7 +11,7 @@ from tandem.views.source.offset_ranges import Ranges
 
 
 @dataclass(frozen=True)
-class Field:
+class LineageField:
     """A column: its name and type."""
 
     name: str
@@ -19,7 +19,7 @@ class Field:
 
 
 @dataclass(frozen=True)
-class Made:
+class DerivedColumns:
     """How the columns of a data set are computed from those of another."""
 
     of: "DataSet"
@@ -36,10 +36,10 @@ class DataSet:
 
     namespace: str
     name: str
-    fields: tuple[Field, ...] = ()
+    fields: tuple[LineageField, ...] = ()
     version: str | None = None
     positions: Ranges | None = None
-    made: Made | None = None
+    made: DerivedColumns | None = None
 
 
 @dataclass(frozen=True)
@@ -50,9 +50,9 @@ class DataSets:
     outputs: tuple[DataSet, ...] = ()
 
 
-def fields(schema: pa.Schema) -> tuple[Field, ...]:
+def fields(schema: pa.Schema) -> tuple[LineageField, ...]:
     """The columns of an Arrow schema."""
-    return tuple(Field(field.name, str(field.type)) for field in schema)
+    return tuple(LineageField(field.name, str(field.type)) for field in schema)
 
 
 def topic(bootstrap: str, name: str, schema: pa.Schema, positions: Ranges | None = None) -> DataSet:
@@ -69,7 +69,7 @@ def table(address: str, schema: pa.Schema, version: int | None, positions: Range
     return DataSet(f"{at.scheme}://{at.netloc}", at.path.lstrip("/"), *known)
 
 
-def view(namespace: str, name: str, made: Made, version: int | None = None) -> DataSet:
+def view(namespace: str, name: str, made: DerivedColumns, version: int | None = None) -> DataSet:
     """A view as readers query it, of which batch and speed each compute a part; its version is a publication's number."""
-    columns = tuple(Field(column.name, column.type) for column in made.lineage.columns)
+    columns = tuple(LineageField(column.name, column.type) for column in made.lineage.columns)
     return DataSet(namespace, name, columns, None if version is None else str(version), made=made)

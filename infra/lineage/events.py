@@ -11,7 +11,7 @@ from openlineage.client.event_v2 import InputDataset, Job, OutputDataset, Run, R
 from openlineage.client.facet_v2 import column_lineage_dataset as columns
 from openlineage.client.facet_v2 import dataset_version_dataset, error_message_run, job_type_job, schema_dataset
 
-from tandem.infra.lineage.data_set import DataSet, DataSets, Made
+from tandem.infra.lineage.data_set import DataSet, DataSets, DerivedColumns
 from tandem.views.project.column_lineage import How
 
 State = Literal["START", "RUNNING", "COMPLETE", "FAIL"]
@@ -50,7 +50,7 @@ class RunFacet(facet_v2.RunFacet):
 
 
 @dataclass(frozen=True)
-class Named:
+class NamedRun:
     """A run of a job: `id` is a UUID."""
 
     id: str
@@ -61,7 +61,7 @@ class Named:
     pid: int
 
 
-def event(named: Named, state: State, sets: DataSets, *, at: datetime, error: str | None = None) -> RunEvent:
+def event(named: NamedRun, state: State, sets: DataSets, *, at: datetime, error: str | None = None) -> RunEvent:
     """One event of the run."""
     run: dict[str, facet_v2.RunFacet] = {"tandem_run": RunFacet(named.release, named.pid, producer=PRODUCER)}
     if error is not None:
@@ -92,7 +92,7 @@ def _facets(one: DataSet) -> dict[str, facet_v2.DatasetFacet]:
     return named
 
 
-def _columns(made: Made) -> columns.ColumnLineageDatasetFacet:
+def _columns(made: DerivedColumns) -> columns.ColumnLineageDatasetFacet:
     def read(field: str, kind: str, subtype: str, written: str = "") -> columns.InputField:
         way = columns.Transformation(kind, subtype, written or None, masking=False)
         return columns.InputField(made.of.namespace, made.of.name, field, [way])

@@ -13,7 +13,7 @@ from tandem.infra.logs.telling import without
 from tandem.infra.settings import Settings, secrets
 
 if TYPE_CHECKING:
-    from tandem.infra.lineage.events import Kind, Named, State
+    from tandem.infra.lineage.events import Kind, NamedRun, State
     from tandem.infra.lineage.sending import Sending
 
 NOTHING: Final = DataSets()
@@ -22,11 +22,11 @@ Look = Callable[[], DataSets]
 
 
 @dataclass
-class Told:
+class ReportedRun:
     """A reported run: each report calls `look` for its data sets."""
 
     reporter: "Reporter"
-    named: "Named"
+    named: "NamedRun"
     look: Look
     _next: float = field(default=0.0, init=False, repr=False)
 
@@ -61,17 +61,17 @@ class Reporter:
     sending: "Sending | None" = None
 
     @contextmanager
-    def run(self, job: str, kind: "Kind", look: Look, *, release: int) -> Iterator[Told | None]:
+    def run(self, job: str, kind: "Kind", look: Look, *, release: int) -> Iterator[ReportedRun | None]:
         """A run of a job from here to the block's end; None if nothing is reported."""
         if self.sending is None:
             yield None
             return
         from openlineage.client.uuid import generate_new_uuid  # noqa: PLC0415 - what is off need not be loaded
 
-        from tandem.infra.lineage.events import Named  # noqa: PLC0415 - likewise
+        from tandem.infra.lineage.events import NamedRun  # noqa: PLC0415 - likewise
 
         lineage = self.settings.lineage
-        told = Told(self, Named(str(generate_new_uuid()), lineage.namespace, job, kind, release, os.getpid()), look)
+        told = ReportedRun(self, NamedRun(str(generate_new_uuid()), lineage.namespace, job, kind, release, os.getpid()), look)
         told.tell("START")
         try:
             yield told

@@ -15,7 +15,7 @@ _MOST: Final = 256
 
 
 @dataclass
-class Batch(Generic[T]):
+class LogBatch(Generic[T]):
     """Lines for a file, from any number of threads, written after at most `wait_s` seconds; `close` writes the rest.
 
     `render` makes a line of what was added. A thread writes what waits; it starts with the first line. Lines that follow `close`

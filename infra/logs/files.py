@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Final
 
-from tandem.infra.settings import Logs
+from tandem.infra.settings import LogsSettings
 
 LOG: Final = ".log"
 OUT: Final = ".out"
@@ -18,16 +18,16 @@ _MB: Final = 1 << 20
 
 
 @dataclass(frozen=True)
-class Bounds:
+class LogBounds:
     """A file is rotated before it has more than `bytes` bytes; `kept` earlier files stay."""
 
     bytes: int
     kept: int
 
 
-def bounds(logs: Logs) -> Bounds:
+def bounds(logs: LogsSettings) -> LogBounds:
     """The bounds in the settings."""
-    return Bounds(logs.file_mb * _MB, logs.kept_files)
+    return LogBounds(logs.file_mb * _MB, logs.kept_files)
 
 
 def log_of(state: Path, part: str) -> Path:
@@ -41,14 +41,14 @@ def earlier(path: Path) -> Sequence[Path]:
     return sorted(found, key=lambda one: int(one.name.rpartition(".")[2]))
 
 
-def begin_anew(path: Path, bounds: Bounds) -> None:
+def begin_anew(path: Path, bounds: LogBounds) -> None:
     """Rename the file to `.1` if it has reached its bound; for a file that no process has open."""
     if path.exists() and path.stat().st_size >= bounds.bytes:
         _make_room(path, bounds)
         path.rename(_numbered(path, 1))
 
 
-def empty(path: Path, bounds: Bounds) -> None:
+def empty(path: Path, bounds: LogBounds) -> None:
     """The same for a file that another process appends to and never reopens: its content is copied, then truncated.
 
     Lines that are written between the two steps are lost, so use this only for output that is also logged elsewhere.
@@ -68,7 +68,7 @@ class LogFile:
     """
 
     path: Path
-    bounds: Bounds
+    bounds: LogBounds
     standard: bool = False
     _descriptor: int | None = field(default=None, init=False, repr=False)
     _lock: threading.Lock = field(default_factory=threading.Lock, init=False, repr=False)
@@ -106,7 +106,7 @@ class LogFile:
         return os.open(self.path, os.O_WRONLY | os.O_APPEND | os.O_CREAT | os.O_CLOEXEC, 0o644)
 
 
-def _make_room(path: Path, bounds: Bounds) -> None:
+def _make_room(path: Path, bounds: LogBounds) -> None:
     """Renumber the earlier files and delete those beyond the configured number."""
     for one in reversed(earlier(path)):
         number = int(one.name.rpartition(".")[2])

@@ -14,13 +14,13 @@ import msgspec
 import structlog
 from structlog.typing import FilteringBoundLogger, Processor
 
-from tandem.infra.logs.batch import Batch
+from tandem.infra.logs.batch import LogBatch
 from tandem.infra.logs.files import LogFile, bounds, log_of
 from tandem.infra.settings import MASK, Settings, secrets
 
 
 @dataclass(frozen=True)
-class Output:
+class LogSink:
     """A destination of lines: for people, or for programs."""
 
     write: Callable[[str], object]
@@ -64,7 +64,7 @@ def bound(**known: object) -> Iterator[None]:
         yield
 
 
-def logger(outputs: Sequence[Output], *, part: str, hidden: frozenset[str], now: Callable[[], datetime]) -> FilteringBoundLogger:
+def logger(outputs: Sequence[LogSink], *, part: str, hidden: frozenset[str], now: Callable[[], datetime]) -> FilteringBoundLogger:
     """A logger of a part that writes each event to every output; `hidden` are secrets that none shows, `now` the clock."""
     rendered = [(output.renderer, output.write) for output in outputs]
 
@@ -105,14 +105,14 @@ def of_part(settings: Settings, part: str, *, now: Callable[[], datetime]) -> Fi
     """The logger of a long-running process: writes to its file in `logs` and, unless that is the same file, to stderr."""
     path = log_of(settings.folder, part)
     standard = _is_stderr(path)
-    file = Output(LogFile(path, bounds(settings.logs), standard=standard).write)
-    outputs = [file] if standard else [file, Output(_to_stderr, readable=sys.stderr.isatty())]
+    file = LogSink(LogFile(path, bounds(settings.logs), standard=standard).write)
+    outputs = [file] if standard else [file, LogSink(_to_stderr, readable=sys.stderr.isatty())]
     return logger(outputs, part=part, hidden=secrets(settings), now=now)
 
 
 def filed(settings: Settings, part: str, *, now: Callable[[], datetime]) -> FilteringBoundLogger:
     """The logger of a command that ends by itself: writes only to its file; the command prints its messages for a person."""
-    file = Output(LogFile(log_of(settings.folder, part), bounds(settings.logs)).write)
+    file = LogSink(LogFile(log_of(settings.folder, part), bounds(settings.logs)).write)
     return logger([file], part=part, hidden=secrets(settings), now=now)
 
 
@@ -129,7 +129,7 @@ def recorded(settings: Settings, part: str, *, now: Callable[[], datetime]) -> I
         except UnicodeEncodeError:  # half of a surrogate pair, whose escape the file gets
             return json.dumps(told, default=str, ensure_ascii=False)
 
-    batch = Batch(LogFile(log_of(settings.folder, part), bounds(settings.logs)), line)
+    batch = LogBatch(LogFile(log_of(settings.folder, part), bounds(settings.logs)), line)
     try:
         yield Recorder(now, batch.add)
     finally:

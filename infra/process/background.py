@@ -18,12 +18,12 @@ from typing import TypeVar
 import msgspec
 
 from tandem.infra.files import atomic_files, file_lock, private_files
-from tandem.infra.logs.files import OUT, Bounds, begin_anew, log_of
+from tandem.infra.logs.files import OUT, LogBounds, begin_anew, log_of
 from tandem.infra.logs.lines import spoken
 from tandem.infra.process import pdeathsig
 from tandem.views.errors import TandemError
 
-_BOUNDS = Bounds(bytes=8 << 20, kept=3)
+_BOUNDS = LogBounds(bytes=8 << 20, kept=3)
 _SHOWN_LINES = 15
 _PROC = Path("/proc/self/stat")  # without it, use ps
 _T = TypeVar("_T")
@@ -47,7 +47,7 @@ class Process(msgspec.Struct, frozen=True):
 
 
 @dataclass(frozen=True)
-class Child:
+class BackgroundProcess:
     """A process that this one has just started: its record, and the position in each of its files at which this start begins."""
 
     process: Process
@@ -66,10 +66,10 @@ def spawn(
     *,
     environ: Mapping[str, str],
     folder: Path,
-    bounds: Bounds = _BOUNDS,
+    bounds: LogBounds = _BOUNDS,
     logs_itself: bool = False,
     dies_with_us: bool = False,
-) -> Child:
+) -> BackgroundProcess:
     """Start a process in its own session, and record it before it does anything. Its output is appended to `logs/<name>.log`.
 
     * `logs_itself`: the process bounds that file itself; its other output goes to `logs/<name>.out`.
@@ -105,7 +105,7 @@ def spawn(
     if popen.stdin is not None:
         popen.stdin.write(b"go\n")
         popen.stdin.close()
-    return Child(process, popen, starts)
+    return BackgroundProcess(process, popen, starts)
 
 
 def running(state: Path, name: str) -> Process | None:
@@ -137,7 +137,7 @@ def stopped(process: Process) -> bool:
     return _stat(process.pid)[:1] in (["T"], ["t"])
 
 
-def wait(child: Child, ready: Callable[[], _T | None], *, seconds: float) -> _T:
+def wait(child: BackgroundProcess, ready: Callable[[], _T | None], *, seconds: float) -> _T:
     """Wait until `ready` returns a result; raises Crashed, with the log's last lines, if the process ends or time is up."""
     deadline = time.monotonic() + seconds
     while True:
@@ -156,7 +156,7 @@ def outcome(code: int) -> str:
     return f"killed by {signal.Signals(-code).name}" if code < 0 else f"exit code {code}"
 
 
-def said(child: Child) -> str:
+def said(child: BackgroundProcess) -> str:
     """The last lines of a child, as the end of a sentence about it."""
     lines = child.last_lines()
     if not lines:

@@ -19,7 +19,7 @@ _LINE: Final = 4096
 
 
 @dataclass(frozen=True)
-class Ended:
+class ChildResult:
     """The exit code, negative for a signal, and the output; None if it exceeded the limit."""
 
     code: int
@@ -27,7 +27,7 @@ class Ended:
 
 
 @dataclass
-class Child:
+class BoundedChild:
     """A command to run once: `words` in `folder`, with exactly the environment `environ`, and at most `most` bytes of output."""
 
     words: Sequence[str]
@@ -38,7 +38,7 @@ class Child:
     _stopped: threading.Event = field(default_factory=threading.Event, init=False, repr=False)
     _lock: threading.Lock = field(default_factory=threading.Lock, init=False, repr=False)
 
-    def run(self, say: Callable[[str], object]) -> Ended:
+    def run(self, say: Callable[[str], object]) -> ChildResult:
         """Run the command to its end, in the calling thread; another thread passes each line of its stderr to `say`.
 
         Processes that it leaves in its session end a little later. Raises OSError if no process can be started.
@@ -67,7 +67,7 @@ class Child:
                 heard.join(_GRACE_S)
             size = out.seek(0, os.SEEK_END)
             out.seek(0)
-            return Ended(code, out.read() if size <= self.most else None)
+            return ChildResult(code, out.read() if size <= self.most else None)
 
     def stop(self, seconds: float = _GRACE_S) -> None:
         """Send SIGTERM now, and SIGKILL to the session after this many seconds. Returns at once; for any thread."""

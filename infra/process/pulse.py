@@ -20,7 +20,7 @@ from tandem.infra.process import background
 _EVERY_S: Final = 0.5
 
 
-class Loop(msgspec.Struct, frozen=True):
+class SourceLoop(msgspec.Struct, frozen=True):
     """One source of one release in the speed layer.
 
     * `looked`: when it last reached the end of the log or committed; None before the first time.
@@ -45,7 +45,7 @@ class Pulse(msgspec.Struct, frozen=True):
     began: str
     at: float
     live: int = 0
-    loops: tuple[Loop, ...] = ()
+    loops: tuple[SourceLoop, ...] = ()
 
     @property
     def lives(self) -> bool:
@@ -73,7 +73,7 @@ class Heart:
     state: Path
     part: str
     clock: Callable[[], float] = time.monotonic
-    _loops: dict[tuple[int, str], Loop] = field(default_factory=dict, init=False)
+    _loops: dict[tuple[int, str], SourceLoop] = field(default_factory=dict, init=False)
     _at: float = field(default=float("-inf"), init=False)
     _live: int = field(default=0, init=False)
     _began: str = field(init=False)
@@ -93,18 +93,18 @@ class Heart:
 
     def begins(self, release: int, source: str) -> None:
         """A source is followed from now on."""
-        self._set(Loop(release, source, self.clock()))
+        self._set(SourceLoop(release, source, self.clock()))
 
     def looked(self, release: int, source: str) -> None:
         """A source that is followed has seen the end of the log, or committed."""
         now = self.clock()
         if (release, source) in self._loops:  # Spark reports a query's last poll after its end
-            self._set(Loop(release, source, now, now))
+            self._set(SourceLoop(release, source, now, now))
 
     def waits(self, release: int, source: str, why: str) -> None:
         """A source that is followed has asked a broker that does not answer."""
         if before := self._loops.get((release, source)):
-            self._set(Loop(release, source, self.clock(), before.looked, why))
+            self._set(SourceLoop(release, source, self.clock(), before.looked, why))
 
     def ends(self, release: int, source: str) -> None:
         """A source is followed no longer."""
@@ -112,7 +112,7 @@ class Heart:
             if self._loops.pop((release, source), None) is not None:
                 self._write()
 
-    def _set(self, loop: Loop) -> None:
+    def _set(self, loop: SourceLoop) -> None:
         with self._lock:
             self._loops[loop.release, loop.source] = loop
             self._write()

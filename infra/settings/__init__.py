@@ -6,39 +6,39 @@ from tandem.infra.settings.documented_keys import PREFIX, Key, keys
 from tandem.infra.settings.loader import FILE, OTHER_VARIABLES, SettingsError, load
 from tandem.infra.settings.masking import MASK, effective, secrets, without_secrets
 from tandem.infra.settings.settings import Settings
-from tandem.infra.settings.tables.airflow import Airflow
-from tandem.infra.settings.tables.batch import Batch
-from tandem.infra.settings.tables.kafka import Kafka
-from tandem.infra.settings.tables.keep import Keep
-from tandem.infra.settings.tables.lineage import Lineage
-from tandem.infra.settings.tables.logs import Logs
-from tandem.infra.settings.tables.oidc import Oidc
-from tandem.infra.settings.tables.serving import Serving
-from tandem.infra.settings.tables.spark import Spark
-from tandem.infra.settings.tables.speed import Speed
-from tandem.infra.settings.tables.storage import Storage
-from tandem.infra.settings.tables.supervisor import Supervisor
+from tandem.infra.settings.tables.airflow import AirflowSettings
+from tandem.infra.settings.tables.batch import BatchSettings
+from tandem.infra.settings.tables.kafka import KafkaSettings
+from tandem.infra.settings.tables.keep import KeepSettings
+from tandem.infra.settings.tables.lineage import LineageSettings
+from tandem.infra.settings.tables.logs import LogsSettings
+from tandem.infra.settings.tables.oidc import OidcSettings
+from tandem.infra.settings.tables.serving import ServingSettings
+from tandem.infra.settings.tables.spark import SparkSettings
+from tandem.infra.settings.tables.speed import SpeedSettings
+from tandem.infra.settings.tables.storage import StorageSettings
+from tandem.infra.settings.tables.supervisor import SupervisorSettings
 
 __all__ = [
     "FILE",
     "MASK",
     "OTHER_VARIABLES",
     "PREFIX",
-    "Airflow",
-    "Batch",
-    "Kafka",
-    "Keep",
+    "AirflowSettings",
+    "BatchSettings",
+    "KafkaSettings",
+    "KeepSettings",
     "Key",
-    "Lineage",
-    "Logs",
-    "Oidc",
-    "Serving",
+    "LineageSettings",
+    "LogsSettings",
+    "OidcSettings",
+    "ServingSettings",
     "Settings",
     "SettingsError",
-    "Spark",
-    "Speed",
-    "Storage",
-    "Supervisor",
+    "SparkSettings",
+    "SpeedSettings",
+    "StorageSettings",
+    "SupervisorSettings",
     "effective",
     "keys",
     "load",

@@ -17,7 +17,7 @@ from tandem.infra.settings.documented_keys import PREFIX, Key, keys
 from tandem.infra.settings.masking import masked
 from tandem.infra.settings.settings import Settings
 from tandem.infra.settings.spark_master import cluster_fault
-from tandem.infra.settings.tables.storage import OBJECT_STORES, Storage
+from tandem.infra.settings.tables.storage import OBJECT_STORES, StorageSettings
 from tandem.views.errors import TandemError, listed
 
 FILE: Final = "tandem.toml"
@@ -64,7 +64,7 @@ def load(project: Path, environ: Mapping[str, str]) -> Settings:
     return settings
 
 
-def _storage(storage: Storage, project: Path, file: Path) -> Storage:
+def _storage(storage: StorageSettings, project: Path, file: Path) -> StorageSettings:
     """The same with an absolute root. Raises SettingsError for an address that no client knows, and for credentials."""
     addresses = {"root": storage.root, **{f"options: '{name}'": value for name, value in storage.options.items()}}
     for name, value in addresses.items():

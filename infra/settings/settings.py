@@ -6,34 +6,34 @@ from typing import Annotated
 import msgspec
 from msgspec import Meta
 
-from tandem.infra.settings.tables.airflow import Airflow
-from tandem.infra.settings.tables.batch import Batch
-from tandem.infra.settings.tables.kafka import Kafka
-from tandem.infra.settings.tables.keep import Keep
-from tandem.infra.settings.tables.lineage import Lineage
-from tandem.infra.settings.tables.logs import Logs
-from tandem.infra.settings.tables.serving import Serving
-from tandem.infra.settings.tables.spark import Spark
-from tandem.infra.settings.tables.speed import Speed
-from tandem.infra.settings.tables.storage import Storage
-from tandem.infra.settings.tables.supervisor import Supervisor
+from tandem.infra.settings.tables.airflow import AirflowSettings
+from tandem.infra.settings.tables.batch import BatchSettings
+from tandem.infra.settings.tables.kafka import KafkaSettings
+from tandem.infra.settings.tables.keep import KeepSettings
+from tandem.infra.settings.tables.lineage import LineageSettings
+from tandem.infra.settings.tables.logs import LogsSettings
+from tandem.infra.settings.tables.serving import ServingSettings
+from tandem.infra.settings.tables.spark import SparkSettings
+from tandem.infra.settings.tables.speed import SpeedSettings
+from tandem.infra.settings.tables.storage import StorageSettings
+from tandem.infra.settings.tables.supervisor import SupervisorSettings
 
 
 class Settings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """All settings of one project; `state` and a given `storage.root` are absolute once loaded."""
 
     state: Annotated[str, Meta(description="Folder of all state, relative to the project's folder.")] = ".tandem"
-    storage: Storage = Storage()
-    kafka: Kafka = Kafka()
-    spark: Spark = Spark()
-    speed: Speed = Speed()
-    supervisor: Supervisor = Supervisor()
-    batch: Batch = Batch()
-    keep: Keep = Keep()
-    logs: Logs = Logs()
-    lineage: Lineage = Lineage()
-    airflow: Airflow = Airflow()
-    serving: Serving = Serving()
+    storage: StorageSettings = StorageSettings()
+    kafka: KafkaSettings = KafkaSettings()
+    spark: SparkSettings = SparkSettings()
+    speed: SpeedSettings = SpeedSettings()
+    supervisor: SupervisorSettings = SupervisorSettings()
+    batch: BatchSettings = BatchSettings()
+    keep: KeepSettings = KeepSettings()
+    logs: LogsSettings = LogsSettings()
+    lineage: LineageSettings = LineageSettings()
+    airflow: AirflowSettings = AirflowSettings()
+    serving: ServingSettings = ServingSettings()
 
     @property
     def folder(self) -> Path:

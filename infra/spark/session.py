@@ -22,7 +22,7 @@ from tandem.infra import folders
 from tandem.infra.files import private_files
 from tandem.infra.java import java_home
 from tandem.infra.logs import files, log4j
-from tandem.infra.logs.files import Bounds, bounds, log_of
+from tandem.infra.logs.files import LogBounds, bounds, log_of
 from tandem.infra.logs.lines import spoken
 from tandem.infra.process.returned_memory import ARENAS
 from tandem.infra.settings import Settings
@@ -199,7 +199,7 @@ def _hush(context: SparkContext) -> None:
     context._accumulatorServer.handle_error = lambda *_: None  # type: ignore[method-assign]  # noqa: SLF001 - no other way
 
 
-def _keep_bounded(log: Path, bounds: Bounds) -> None:
+def _keep_bounded(log: Path, bounds: LogBounds) -> None:
     """Bound, for as long as this process lives, the output of the JVM and of the project's code in its Python workers."""
 
     def look() -> None:

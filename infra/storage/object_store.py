@@ -46,7 +46,7 @@ class StoreFailed(TandemError, OSError, code="store-failed"):
     """The store refused a request, or each repetition of it failed; the sentence says what the user can do."""
 
 
-class _Reader(io.RawIOBase):
+class _ObjectReader(io.RawIOBase):
     """An object, by one request for each range that is read."""
 
     def __init__(self, store: Any, name: str, size: int) -> None:
@@ -155,7 +155,7 @@ class ObjectStore:
         head = self.head(name)
         if head is None:
             raise FileNotFoundError(f"{self.url}/{name}")
-        file = pa.PythonFile(_Reader(self._store, name, head.size), "r")
+        file = pa.PythonFile(_ObjectReader(self._store, name, head.size), "r")
         _opened_last.append(file)
         return file
 

@@ -15,13 +15,13 @@ from pathlib import Path
 from typing import Final
 
 from tandem.infra.process import background
-from tandem.infra.process.background import Child
+from tandem.infra.process.background import BackgroundProcess
 from tandem.infra.supervision import record, restarts
 from tandem.infra.supervision.guard import Guard
-from tandem.infra.supervision.part import Part, Watch, stuck
+from tandem.infra.supervision.part import Part, SignPoll, stuck
 from tandem.infra.supervision.pauses import Pauses
 from tandem.infra.supervision.record import Supervision, Wanted
-from tandem.infra.supervision.restarts import Standing, Terms
+from tandem.infra.supervision.restarts import RestartBounds, RestartState
 from tandem.views.errors import TandemError
 
 _ROUND_S: Final = 0.2
@@ -34,9 +34,9 @@ class _Kept:
     """A part under supervision, and its process while it has one."""
 
     part: Part
-    standing: Standing = field(default_factory=Standing)
-    child: Child | None = None
-    watch: Watch | None = None
+    standing: RestartState = field(default_factory=RestartState)
+    child: BackgroundProcess | None = None
+    watch: SignPoll | None = None
     since: datetime | None = None
     why: str = ""
     failed: datetime | None = None
@@ -55,7 +55,7 @@ class Supervisor:
 
     state: Path
     parts: Sequence[Part]
-    terms: Terms
+    terms: RestartBounds
     now: Callable[[], datetime]
     say: Callable[[str], None]
     warn: Callable[[str], None]
@@ -94,7 +94,7 @@ class Supervisor:
                 if kept.child is None and self._needed(kept) and restarts.may_start(kept.standing, now=now):
                     self._start(kept)
             elif kept.child is None and kept.since is not None:
-                kept.standing, kept.why, kept.failed, kept.works, kept.since = Standing(), "", None, False, None
+                kept.standing, kept.why, kept.failed, kept.works, kept.since = RestartState(), "", None, False, None
                 background.forget(self.state, name)
         self._asked = wanted.asked
         self._write(wanted)
@@ -113,7 +113,7 @@ class Supervisor:
             self._fails(kept, f"{name} could not be started: {error}")
             return
         self._guard.watch(kept.child.process.pid)
-        kept.watch = Watch(kept.part, kept.child.process)
+        kept.watch = SignPoll(kept.part, kept.child.process)
         self.say(f"started {name} (process {kept.child.process.pid})")
 
     def _look(self, kept: _Kept, wanted: bool, *, now: float) -> None:  # noqa: FBT001 - one of two
@@ -191,7 +191,7 @@ class Supervisor:
         if kept.standing.state == "given up":
             self.warn(f"giving up on {kept.part.name} after {kept.standing.failures} failures in a row; {_FIX}")
 
-    def _moves(self, kept: _Kept, standing: Standing) -> Standing:
+    def _moves(self, kept: _Kept, standing: RestartState) -> RestartState:
         if standing.state != kept.standing.state or kept.since is None:
             kept.since = self.now()
         return standing
@@ -205,9 +205,9 @@ class Supervisor:
 _FIX: Final = "see `tandem logs` and `tandem doctor`, then `tandem up` tries again"
 
 
-def _told(kept: _Kept) -> record.Part:
+def _told(kept: _Kept) -> record.PartRecord:
     sign = kept.watch.sign if kept.watch else None
-    return record.Part(
+    return record.PartRecord(
         name=kept.part.name,
         state=kept.standing.state,
         since=kept.since.isoformat(timespec="seconds") if kept.since else "",

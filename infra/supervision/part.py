@@ -6,7 +6,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
-from tandem.infra.process.background import Child, Process
+from tandem.infra.process.background import BackgroundProcess, Process
 
 
 class Sign(NamedTuple):
@@ -41,7 +41,7 @@ class Part:
     """
 
     name: str
-    begin: Callable[[], Child]
+    begin: Callable[[], BackgroundProcess]
     ask: Callable[[Process], Sign | None]
     ready_s: float
     silent_s: float
@@ -51,7 +51,7 @@ class Part:
 
 
 @dataclass
-class Watch:
+class SignPoll:
     """Polls one process of a part from now on, in a thread; a poll that hangs or fails does not change the sign.
 
     `error` is why the last poll failed, empty if it did not.

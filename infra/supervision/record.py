@@ -17,7 +17,7 @@ State = Literal["waiting", "starting", "running", "ending", "given up"]
 """`waiting`: for the time of the next start, or for a part that it needs."""
 
 
-class Part(msgspec.Struct, frozen=True):
+class PartRecord(msgspec.Struct, frozen=True):
     """One supervised part.
 
     * `pid`: its process; None without one.
@@ -52,14 +52,14 @@ class Supervision(msgspec.Struct, frozen=True):
     began: str
     at: float
     asked: float = 0.0
-    parts: tuple[Part, ...] = ()
+    parts: tuple[PartRecord, ...] = ()
 
     @property
     def lives(self) -> bool:
         """Whether that supervisor still runs."""
         return background.start_time(self.pid) == self.began
 
-    def part(self, name: str) -> Part | None:
+    def part(self, name: str) -> PartRecord | None:
         """The record of a part."""
         return next((part for part in self.parts if part.name == name), None)
 

@@ -11,7 +11,7 @@ A failure stays "in a row" until the part has run for `settled_s` without one. T
 from dataclasses import dataclass, replace
 from typing import Final
 
-from tandem.infra.settings import Supervisor
+from tandem.infra.settings import SupervisorSettings
 from tandem.infra.supervision.record import State
 
 _DOUBLINGS: Final = 30
@@ -19,7 +19,7 @@ _DOUBLINGS: Final = 30
 
 
 @dataclass(frozen=True)
-class Terms:
+class RestartBounds:
     """The bounds of restarts; a part is given up after `failures` failures in a row."""
 
     first_s: float
@@ -29,7 +29,7 @@ class Terms:
 
 
 @dataclass(frozen=True)
-class Standing:
+class RestartState:
     """The state of a part, `since` when; `due` is the time of the next start while it waits; `failures` are those in a row."""
 
     state: State = "waiting"
@@ -38,48 +38,48 @@ class Standing:
     failures: int = 0
 
 
-def terms(settings: Supervisor) -> Terms:
+def terms(settings: SupervisorSettings) -> RestartBounds:
     """The bounds in the settings."""
-    return Terms(settings.restart_s, settings.longest_restart_s, settings.failures, settings.settled_s)
+    return RestartBounds(settings.restart_s, settings.longest_restart_s, settings.failures, settings.settled_s)
 
 
-def pause(failures: int, terms: Terms) -> float:
+def pause(failures: int, terms: RestartBounds) -> float:
     """Seconds between this many failures in a row and the next start."""
     return float(min(terms.first_s * 2 ** min(failures - 1, _DOUBLINGS), terms.longest_s))
 
 
-def may_start(standing: Standing, *, now: float) -> bool:
+def may_start(standing: RestartState, *, now: float) -> bool:
     """Whether it is time to start the part."""
     return standing.state == "waiting" and now >= standing.due
 
 
-def started(standing: Standing, *, now: float) -> Standing:
+def started(standing: RestartState, *, now: float) -> RestartState:
     """Its process has been started."""
     return replace(standing, state="starting", since=now)
 
 
-def ready(standing: Standing, *, now: float) -> Standing:
+def ready(standing: RestartState, *, now: float) -> RestartState:
     """It has become ready."""
     return replace(standing, state="running", since=now)
 
 
-def settled(standing: Standing, terms: Terms, *, now: float) -> Standing:
+def settled(standing: RestartState, terms: RestartBounds, *, now: float) -> RestartState:
     """Its failures are forgotten once it has run long enough."""
     if standing.failures and standing.state == "running" and now - standing.since >= terms.settled_s:
         return replace(standing, failures=0)
     return standing
 
 
-def failed(standing: Standing, terms: Terms, *, now: float) -> Standing:
+def failed(standing: RestartState, terms: RestartBounds, *, now: float) -> RestartState:
     """It has ended or was ended, however long ago it was started."""
     failures = settled(standing, terms, now=now).failures + 1
     if failures >= terms.failures:
-        return Standing("given up", now, now, failures)
-    return Standing("waiting", now, now + pause(failures, terms), failures)
+        return RestartState("given up", now, now, failures)
+    return RestartState("waiting", now, now + pause(failures, terms), failures)
 
 
-def asked(standing: Standing, *, at: float, now: float) -> Standing:
+def asked(standing: RestartState, *, at: float, now: float) -> RestartState:
     """Somebody asked at that time: a part that was given up before is started again, a waiting part at once."""
     if standing.state in ("given up", "waiting") and standing.failures and standing.since < at:
-        return Standing("waiting", now, now)
+        return RestartState("waiting", now, now)
     return standing

@@ -11,7 +11,7 @@ from tandem.infra.storage.mounts import network_file_system
 from tandem.infra.storage.resolve import is_local, storage_at
 from tandem.infra.storage.storage import Storage
 from tandem.ledger.delta import state_format
-from tandem.ledger.delta.fence import Held, Unclaimed
+from tandem.ledger.delta.fence import HeldLease, Unclaimed
 from tandem.views.errors import TandemError
 
 _FOLDER: Final = "tables"
@@ -35,7 +35,7 @@ class Tables:
     root: str
     options: Mapping[str, str] = field(default_factory=dict, hash=False)
     locks: str = ""
-    leases: Mapping[str, Held] = field(default_factory=dict, hash=False, compare=False, repr=False)
+    leases: Mapping[str, HeldLease] = field(default_factory=dict, hash=False, compare=False, repr=False)
 
     def __post_init__(self) -> None:
         if self.local:
@@ -109,7 +109,7 @@ class Tables:
         """The file whose OS lock the one writer of the named tables holds."""
         return Path(self.locks or self._at(_LOCKS), f"{name}.lock")
 
-    def lease(self, address: str) -> Held | None:
+    def lease(self, address: str) -> HeldLease | None:
         """The lease that a commit to this table needs; None for a table without one, and in a folder, where locks guard.
 
         Raises Unclaimed if the process does not hold the lease of an archive, events, quarantine or view table.

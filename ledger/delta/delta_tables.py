@@ -25,7 +25,7 @@ from tandem.infra.storage.storage import Storage
 from tandem.ledger.delta import fence, state_format
 from tandem.ledger.delta.addresses import Tables
 from tandem.ledger.delta.errors import FAILURES, Conflict, Unreadable, Unwritable, Vanished, reason, unreadable
-from tandem.ledger.delta.fence import Held
+from tandem.ledger.delta.fence import HeldLease
 from tandem.views.arrow.python_values import do_without_pandas
 
 T = TypeVar("T")
@@ -116,7 +116,7 @@ def reopen(handle: DeltaTable) -> DeltaTable:
         unreadable(handle.table_uri, error)
 
 
-def conditional_append(handle: DeltaTable, rows: pa.Table, *, lease: Held | None = None) -> None:
+def conditional_append(handle: DeltaTable, rows: pa.Table, *, lease: HeldLease | None = None) -> None:
     """Commit the rows as one file if `handle` is at the newest version; the handle is then at the new one.
 
     The commit carries the token of the lease. Raises Conflict if the handle was not newest, Fenced if the table has a greater
@@ -144,7 +144,7 @@ def conditional_replace(
     *,
     at: datetime,
     bounds: str | None = None,
-    lease: Held | None = None,
+    lease: HeldLease | None = None,
 ) -> None:
     """In one commit, remove the files `old` from the table and add one file for each of `rows`, if `handle` is newest.
 
@@ -164,7 +164,7 @@ def conditional_exchange(
     new: Iterable[AddAction],
     *,
     at: datetime,
-    lease: Held | None = None,
+    lease: HeldLease | None = None,
     transactions: Mapping[str, int] | None = None,
 ) -> None:
     """In one commit, remove the files `old` from the table and add the files `new`, which are already written.
@@ -186,7 +186,7 @@ def commit_actions(
     handle: DeltaTable,
     actions: list[AddAction | RemoveAction],
     *,
-    lease: Held | None = None,
+    lease: HeldLease | None = None,
     transactions: Mapping[str, int] | None = None,
 ) -> None:
     """One commit of these actions, which may be none; the handle keeps its version. Raises Conflict, Fenced, Unwritable.
@@ -200,7 +200,7 @@ def commit_actions(
 def _commit(
     handle: DeltaTable,
     actions: list[AddAction | RemoveAction],
-    lease: Held | None,
+    lease: HeldLease | None,
     transactions: Mapping[str, int] | None = None,
 ) -> None:
 
@@ -217,7 +217,7 @@ def _commit(
     _committed(handle, lease, commit)
 
 
-def _committed(handle: DeltaTable, lease: Held | None, commit: Callable[[], None]) -> None:
+def _committed(handle: DeltaTable, lease: HeldLease | None, commit: Callable[[], None]) -> None:
     """Commit, again if the store refused it although the table has no newer version. Raises as `committing`."""
     for left in reversed(range(_ATTEMPTS)):
         try:
@@ -230,7 +230,7 @@ def _committed(handle: DeltaTable, lease: Held | None, commit: Callable[[], None
             return
 
 
-def claim(handle: DeltaTable, lease: Held | None) -> DeltaTable:
+def claim(handle: DeltaTable, lease: HeldLease | None) -> DeltaTable:
     """Raise the table's token to that of the lease: no holder of an earlier one commits to it from then on.
 
     Call it before reading what a commit is decided on, and before writing files of it. Returns the table at its newest version,
@@ -253,7 +253,7 @@ def claim(handle: DeltaTable, lease: Held | None) -> DeltaTable:
     return handle
 
 
-def once(lease: Held | None, transactions: Mapping[str, int] | None = None) -> CommitProperties:
+def once(lease: HeldLease | None, transactions: Mapping[str, int] | None = None) -> CommitProperties:
     """The properties of a commit that delta-rs does not repeat, with the token of the lease. Raises LeaseLost."""
     if lease is None and not transactions:
         return _ONCE
@@ -264,7 +264,7 @@ def once(lease: Held | None, transactions: Mapping[str, int] | None = None) -> C
 
 
 @contextmanager
-def committing(handle: DeltaTable, lease: Held | None = None) -> Iterator[None]:
+def committing(handle: DeltaTable, lease: HeldLease | None = None) -> Iterator[None]:
     """Raise Conflict if the handle of a commit was not at the newest version, else Unwritable if the commit failed.
 
     Raises Fenced instead of Conflict if the newest version has a greater token than the lease.

@@ -31,7 +31,7 @@ class Unclaimed(TandemError, code="table-unclaimed"):
     """A guarded table was to be written without its lease, or before the claim of it."""
 
 
-class Held(Protocol):
+class HeldLease(Protocol):
     """A lease as a commit needs it."""
 
     @property
@@ -61,7 +61,7 @@ def token(handle: Versioned) -> int:
     return handle.transaction_version(APPLICATION) or 0
 
 
-def refuse_fenced(handle: Versioned, lease: Held | None) -> int:
+def refuse_fenced(handle: Versioned, lease: HeldLease | None) -> int:
     """The table's token at the handle's version; 0 without a lease. Raises Fenced if it is greater than that of the lease.
 
     On an object store a look costs a request for each commit since the table's checkpoint.
@@ -77,7 +77,7 @@ def refuse_fenced(handle: Versioned, lease: Held | None) -> int:
     return there
 
 
-def refuse_unclaimed(handle: Versioned, lease: Held | None) -> None:
+def refuse_unclaimed(handle: Versioned, lease: HeldLease | None) -> None:
     """Raise Fenced or Unclaimed unless the table's token at the handle's version equals that of the lease."""
     if refuse_fenced(handle, lease) != (0 if lease is None else lease.token):
         raise Unclaimed(f"table {handle.table_uri} was to be written by a process that has not claimed it")

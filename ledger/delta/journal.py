@@ -34,7 +34,7 @@ _FILES: Final = 64
 
 
 @dataclass(frozen=True)
-class Snapshot:
+class JournalSnapshot:
     """A journal at one version; `handle` is None while the table does not exist."""
 
     handle: DeltaTable | None
@@ -49,7 +49,8 @@ class Snapshot:
         numbers = actions["max.number"].to_pylist()
         path = actions["path"][numbers.index(max(numbers))].as_py()
         rows = delta_tables.read_file(self.handle, path)
-        last: Row = rows.take([max(range(rows.num_rows), key=rows["number"].to_pylist().__getitem__)]).to_pylist()[0]
+        # A slice, since to take a row loads pyarrow.compute.
+        last: Row = rows.slice(max(range(rows.num_rows), key=rows["number"].to_pylist().__getitem__), 1).to_pylist()[0]
         return last
 
     def rows(self) -> list[Row]:
@@ -69,28 +70,28 @@ class Journal:
     tables: Tables
     address: str
     columns: pa.Schema
-    _table: Watched[Snapshot] = field(init=False, repr=False)
-    _derived_from: Snapshot | None = field(default=None, init=False, repr=False)
+    _table: Watched[JournalSnapshot] = field(init=False, repr=False)
+    _derived_from: JournalSnapshot | None = field(default=None, init=False, repr=False)
     _lock: RLock = field(default_factory=RLock, init=False, repr=False)
 
     def __post_init__(self) -> None:
-        self._table = Watched(self.tables, self.address, Snapshot)
+        self._table = Watched(self.tables, self.address, JournalSnapshot)
 
     @property
     def schema(self) -> pa.Schema:
         """The table's schema."""
         return pa.schema([("number", pa.int64()), ("id", pa.string()), *self.columns])
 
-    def read(self) -> Snapshot:
+    def read(self) -> JournalSnapshot:
         """The journal now, the same object if nothing has changed; inside `derive` what it derives from. Raises Unreadable."""
         with self._lock:
             return self._derived_from or self._table.read()
 
-    def watched(self, make: Callable[[Snapshot], T]) -> Watched[T]:
+    def watched(self, make: Callable[[JournalSnapshot], T]) -> Watched[T]:
         """A cached value that `make` computes from the journal, again only when it has changed."""
-        return Watched(self.tables, self.address, lambda handle: make(Snapshot(handle)))
+        return Watched(self.tables, self.address, lambda handle: make(JournalSnapshot(handle)))
 
-    def add(self, derive: Callable[[Snapshot], Row | None]) -> Row | None:
+    def add(self, derive: Callable[[JournalSnapshot], Row | None]) -> Row | None:
         """Add the row that `derive` returns for the stored rows, without number and id; nothing if it returns None.
 
         `derive` is called again if another row was added first, and may raise to give up. Returns the row as stored. Raises
@@ -100,7 +101,7 @@ class Journal:
         with self._lock:
             for attempt in range(_ATTEMPTS):
                 handle = self._opened()
-                self._derived_from = snapshot = Snapshot(handle)
+                self._derived_from = snapshot = JournalSnapshot(handle)
                 try:
                     newest, derived = snapshot.newest(), derive(snapshot)
                 finally:
@@ -113,7 +114,7 @@ class Journal:
                 except (Conflict, Unwritable) as error:
                     handle = delta_tables.reopen(handle)
                     self._table.stands_at(handle)
-                    if _landed(Snapshot(handle), row):
+                    if _landed(JournalSnapshot(handle), row):
                         return row
                     if isinstance(error, Unwritable):
                         raise
@@ -149,7 +150,7 @@ class Journal:
             delta_tables.conditional_replace(handle, paths, [rows], at=datetime.now(UTC), bounds="number")
 
 
-def _landed(snapshot: Snapshot, row: Row) -> bool:
+def _landed(snapshot: JournalSnapshot, row: Row) -> bool:
     """Whether this row landed: the error does not tell, and another writer may have used its number for an equal row."""
     return any(stored["id"] == row["id"] for stored in snapshot.rows())
 

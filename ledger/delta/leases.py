@@ -74,7 +74,7 @@ class Owner:
 
 
 @dataclass(frozen=True)
-class Record:
+class LeaseRow:
     """The row of a lease. `id` differs in each; `held` is False once the owner has released it."""
 
     id: str
@@ -89,7 +89,7 @@ class Record:
         return {"id": self.id, "token": self.token, **own, "duration_s": self.duration_s, "held": self.held}
 
     @classmethod
-    def from_row(cls, row: Mapping[str, Any]) -> "Record":
+    def from_row(cls, row: Mapping[str, Any]) -> "LeaseRow":
         """Inverse of `to_row`."""
         owner = Owner(row["what"], row["host"], row["pid"], row["since"], row["place"])
         return cls(row["id"], row["token"], owner, row["duration_s"], row["held"])
@@ -104,7 +104,7 @@ class Lease:
 
     tables: Tables
     name: str
-    record: Record
+    record: LeaseRow
     until: float
     clock: Callable[[], float] = field(repr=False)
     _handle: DeltaTable = field(repr=False)
@@ -174,7 +174,7 @@ class Lease:
             except TandemError:
                 pause = self.record.duration_s / _LOOKS  # the storage is away: as often as there is time
 
-    def _replace(self, record: Record) -> None:
+    def _replace(self, record: LeaseRow) -> None:
         began = self.clock()
         for _ in range(2):
             self._handle, found = _newest(self._handle)
@@ -193,7 +193,7 @@ class Lease:
         raise Unwritable(f"cannot renew the lease of {self.name!r} tables")
 
 
-def read(tables: Tables, name: str) -> Record | None:
+def read(tables: Tables, name: str) -> LeaseRow | None:
     """The row of a lease now; None if it was never taken. Raises Unreadable."""
     handle = delta_tables.open_table(tables, _address(tables, name))
     return None if handle is None else _newest(handle)[1]
@@ -204,7 +204,7 @@ def names(tables: Tables) -> list[str]:
     return tables.names("control", "leases")
 
 
-def written(tables: Tables, name: str) -> tuple[Record, datetime] | None:
+def written(tables: Tables, name: str) -> tuple[LeaseRow, datetime] | None:
     """The row of a lease now, and when its owner wrote it by the owner's clock; None if it was never taken. Raises Unreadable."""
     handle = delta_tables.open_table(tables, _address(tables, name))
     if handle is None:
@@ -240,7 +240,7 @@ def take(
         if found is not None and found.id != seen:
             seen, since = found.id, now
         if found is None or _free(found, owner) or now - since >= found.duration_s:
-            record = Record(uuid4().hex, 1 + (found.token if found else 0), owner, duration_s, held=True)
+            record = LeaseRow(uuid4().hex, 1 + (found.token if found else 0), owner, duration_s, held=True)
             until = clock() + duration_s
             try:
                 _put(handle, record)
@@ -267,21 +267,21 @@ def take(
         handle = delta_tables.refresh(handle)
 
 
-def _free(found: Record, owner: Owner) -> bool:
+def _free(found: LeaseRow, owner: Owner) -> bool:
     return not found.held or (bool(owner.place) and found.owner.place == owner.place)
 
 
-def _put(handle: DeltaTable, record: Record) -> None:
+def _put(handle: DeltaTable, record: LeaseRow) -> None:
     rows = pa.Table.from_pylist([record.to_row()], SCHEMA)
     delta_tables.conditional_replace(handle, delta_tables.files(handle), [rows], at=datetime.now(UTC))
 
 
-def _stored(handle: DeltaTable) -> Record | None:
+def _stored(handle: DeltaTable) -> LeaseRow | None:
     rows = [row for path in delta_tables.files(handle) for row in delta_tables.read_file(handle, path).to_pylist()]
-    return Record.from_row(rows[0]) if rows else None
+    return LeaseRow.from_row(rows[0]) if rows else None
 
 
-def _newest(handle: DeltaTable) -> tuple[DeltaTable, Record | None]:
+def _newest(handle: DeltaTable) -> tuple[DeltaTable, LeaseRow | None]:
     """The row at the handle's version, or at the newest one if the row was replaced so long ago that its file is deleted."""
     while True:
         try:

@@ -29,7 +29,7 @@ class LockTimeout(TandemError, code="lock-timeout"):
 
 
 @dataclass(frozen=True)
-class Owner:
+class LockOwner:
     """The holder of a lock: its command, its process id, and since when (ISO 8601)."""
 
     what: str
@@ -69,7 +69,7 @@ def hold(
                 said = True
             sleep(every)
             waited += every
-        _owner_file(path).write_text(json.dumps(asdict(Owner(what, pid, at.isoformat(timespec="seconds")))))
+        _owner_file(path).write_text(json.dumps(asdict(LockOwner(what, pid, at.isoformat(timespec="seconds")))))
     except OSError as error:
         raise TandemError(f"cannot use the lock {path}: {error.strerror or error}") from error
 
@@ -106,10 +106,10 @@ def holding(path: Path) -> int | None:
     return None if told[kind] == fcntl.F_UNLCK else int(told[pid])
 
 
-def owner(path: Path) -> Owner | None:
+def owner(path: Path) -> LockOwner | None:
     """The process that took the lock last, which may have ended since; None if unknown, or while it is being written."""
     try:
-        return Owner(**json.loads(_owner_file(path).read_text()))
+        return LockOwner(**json.loads(_owner_file(path).read_text()))
     except (OSError, ValueError, TypeError):
         return None
 

@@ -29,7 +29,7 @@ from deltalake import DeltaTable
 
 from tandem.ledger.delta import delta_tables
 from tandem.ledger.delta.errors import FAILURES, Conflict, Unwritable, reason
-from tandem.ledger.delta.fence import Held
+from tandem.ledger.delta.fence import HeldLease
 
 
 @dataclass(frozen=True)
@@ -40,7 +40,7 @@ class Freed:
     bytes: int = 0
 
 
-def vacuum(handle: DeltaTable, *, hours: int, lease: Held | None = None) -> Freed:
+def vacuum(handle: DeltaTable, *, hours: int, lease: HeldLease | None = None) -> Freed:
     """Delete the data files that no version has needed for this many hours, and those that no commit names.
 
     For the table's owner, who knows that nobody reads an older version by then. If there are such files, an empty commit fences

@@ -16,7 +16,7 @@ from tandem.views.source.source import INDEX
 
 
 @dataclass(frozen=True)
-class Columns:
+class PositionColumns:
     """The columns of a row's position in the log."""
 
     topic: str
@@ -29,9 +29,9 @@ class Columns:
         return [self.topic, self.partition, self.offset]
 
 
-RECORDS: Final = Columns("topic_id", "partition", "offset")
+RECORDS: Final = PositionColumns("topic_id", "partition", "offset")
 """The position columns of the archive and the quarantine."""
-EVENTS: Final = Columns("_topic_id", "_partition", "_offset")
+EVENTS: Final = PositionColumns("_topic_id", "_partition", "_offset")
 """The position columns of events tables."""
 
 Times = tuple[datetime, datetime]
@@ -86,21 +86,21 @@ class LogTable:
 
     place: Location
     files: tuple[FileRange, ...]
-    columns: Columns
+    columns: PositionColumns
 
 
-def log_table(tables: Tables, address: str, columns: Columns, time: str = "") -> LogTable:
+def log_table(tables: Tables, address: str, columns: PositionColumns, time: str = "") -> LogTable:
     """List a table's files; none if the table does not exist. `time` names the column of event times. Raises Unreadable."""
     return LogTable(Location.of(tables, address), tuple(table_ranges(tables, address, columns, time)), columns)
 
 
-def table_ranges(tables: Tables, address: str, columns: Columns, time: str = "") -> list[FileRange]:
+def table_ranges(tables: Tables, address: str, columns: PositionColumns, time: str = "") -> list[FileRange]:
     """The ranges of a table's files at its newest version; empty if the table does not exist. Raises Unreadable."""
     table = delta_tables.open_table(tables, address)
     return [] if table is None else file_ranges(table, columns, time)
 
 
-def file_ranges(table: DeltaTable, columns: Columns, time: str = "") -> list[FileRange]:
+def file_ranges(table: DeltaTable, columns: PositionColumns, time: str = "") -> list[FileRange]:
     """The active files of the table at the handle's version that have rows; `time` names the column of event times."""
     actions = pa.table(table.get_add_actions(flatten=True))
     return [_span(row, columns, time) for row in actions.to_pylist() if row.get("num_records") != 0]
@@ -111,7 +111,7 @@ def within_times(files: Iterable[FileRange], low: datetime, high: datetime) -> l
     return [file for file in files if file.times is None or (file.times[0] <= high and low <= file.times[1])]
 
 
-def _span(row: dict[str, Any], columns: Columns, time: str) -> FileRange:
+def _span(row: dict[str, Any], columns: PositionColumns, time: str) -> FileRange:
     topics, partitions, offsets = (_bounds(row, column) for column in columns.names)
     return FileRange(
         path=row["path"],

@@ -11,14 +11,14 @@ import pyarrow.parquet as pq
 from tandem.ledger.delta.errors import unreadable
 from tandem.ledger.delta.location import Location
 from tandem.ledger.delta.stored_file import opened
-from tandem.ledger.files.file_ranges import Columns, FileRange
+from tandem.ledger.files.file_ranges import FileRange, PositionColumns
 from tandem.ledger.files.splits import Slice
 from tandem.views.source.offset_ranges import Ranges
 
 _MOST_BYTES: Final = 64 << 20
 
 
-class Made(Protocol):
+class DerivedColumn(Protocol):
     """A column that some files have, and that for all other files is made of `columns`, row by row."""
 
     @property
@@ -34,7 +34,7 @@ class Made(Protocol):
 
 
 def scan(
-    place: Location, part: Slice, where: Columns, columns: Sequence[str], *, rows: int, made: Made | None = None
+    place: Location, part: Slice, where: PositionColumns, columns: Sequence[str], *, rows: int, made: DerivedColumn | None = None
 ) -> Iterator[pa.Table]:
     """Tables of at most `rows` rows with the named columns and `made`, in the order of the files; at most one file is open.
 
@@ -60,7 +60,9 @@ def stored(place: Location, part: Slice, column: str) -> bool:
     return True
 
 
-def _pieces(place: Location, part: Slice, where: Columns, columns: Sequence[str], made: Made | None) -> Iterator[pa.Table]:
+def _pieces(
+    place: Location, part: Slice, where: PositionColumns, columns: Sequence[str], made: DerivedColumn | None
+) -> Iterator[pa.Table]:
     """The rows of the ranges in each row group that may have any."""
     for path in part.files:
         with opened(place, path) as file:
@@ -91,20 +93,20 @@ def _row_group(file: pq.ParquetFile, group: int, columns: list[str], place: Loca
         unreadable(f"{place.address}: {path}", error)
 
 
-def _read_for(made: Made | None, *, missing: bool) -> Sequence[str]:
+def _read_for(made: DerivedColumn | None, *, missing: bool) -> Sequence[str]:
     if made is None:
         return ()
     return made.columns if missing else (made.name,)
 
 
-def _completed(rows: pa.Table, columns: Sequence[str], made: Made | None, *, missing: bool) -> pa.Table:
+def _completed(rows: pa.Table, columns: Sequence[str], made: DerivedColumn | None, *, missing: bool) -> pa.Table:
     if made is None:
         return rows.select(columns)
     whole = rows.append_column(made.name, made.made(rows)) if missing else rows
     return whole.select([*columns, made.name])
 
 
-def within(table: pa.Table, where: Columns, ranges: Ranges) -> pa.ChunkedArray:
+def within(table: pa.Table, where: PositionColumns, ranges: Ranges) -> pa.ChunkedArray:
     """Per row, whether its position is in the ranges."""
     topics, partitions, offsets = (table[name] for name in where.names)
     masks = []
@@ -115,7 +117,7 @@ def within(table: pa.Table, where: Columns, ranges: Ranges) -> pa.ChunkedArray:
     return reduce(pc.or_, masks)
 
 
-def _span(path: str, group: pq.RowGroupMetaData, where: Columns) -> FileRange:
+def _span(path: str, group: pq.RowGroupMetaData, where: PositionColumns) -> FileRange:
     """The bounds of the row group's positions, by its statistics."""
     bounds = {}
     for index in range(group.num_columns):

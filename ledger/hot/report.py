@@ -157,7 +157,7 @@ class HotTailState:
     """
 
     aside: str | None
-    views_aside: Mapping[str, str] = field(default_factory=dict)
+    views_aside: Mapping[str, str] = field(default_factory=dict, hash=False)
     ahead: int = 0
     compared: int = 0
     mismatched: int = 0

@@ -16,7 +16,7 @@ import pyarrow as pa
 
 from tandem.ledger.delta import delta_tables
 from tandem.ledger.delta.addresses import Tables
-from tandem.ledger.delta.journal import Journal, Row, Snapshot
+from tandem.ledger.delta.journal import Journal, JournalSnapshot, Row
 from tandem.ledger.log.counts import Counts
 from tandem.ledger.log.positions import LOG_START, Position
 from tandem.views.errors import TandemError
@@ -50,7 +50,7 @@ class ArchiveRun:
 
 
 @dataclass(frozen=True)
-class Progress:
+class ArchiveProgress:
     """The number of the last run that each table holds; 0 if none."""
 
     archive: int
@@ -112,8 +112,8 @@ def name_topics(tables: Tables, source: str, topics: Mapping[str, str], *, at: d
     A process that reads a topic first calls this before it counts anything, so all processes number generations alike.
     """
 
-    def row(topic: str, name: str) -> Callable[[Snapshot], Row | None]:
-        def derive(snapshot: Snapshot) -> Row | None:
+    def row(topic: str, name: str) -> Callable[[JournalSnapshot], Row | None]:
+        def derive(snapshot: JournalSnapshot) -> Row | None:
             there = any(stored["topic"] == topic for stored in snapshot.rows())
             return None if there else {"topic": topic, "name": name, "at": at}
 
@@ -138,7 +138,7 @@ def record_firsts(tables: Tables, source: str, firsts: Offsets, *, at: datetime)
     """
     known = _looked_at(tables, source)
 
-    def row(snapshot: Snapshot) -> Row | None:
+    def row(snapshot: JournalSnapshot) -> Row | None:
         known.update(_recorded(snapshot.rows()))
         new = {partition: offset for partition, offset in firsts.items() if partition not in known}
         return {"firsts": _written(new), "at": at} if new else None
@@ -155,7 +155,7 @@ def intend(
     if start == end or not start.at_or_below(end):
         raise NotNext(f"[{start}, {end}) is not a range that can be archived for source {source!r}: it must end above its start")
 
-    def row(snapshot: Snapshot) -> Row:
+    def row(snapshot: JournalSnapshot) -> Row:
         newest = snapshot.newest()
         last = LOG_START if newest is None else _run(newest).end
         if start != last:
@@ -178,9 +178,9 @@ def runs(tables: Tables, source: str) -> list[ArchiveRun]:
     return [_run(row) for row in _runs(tables, source).read().rows()]
 
 
-def progress(tables: Tables, source: str, decoder: str) -> Progress:
+def progress(tables: Tables, source: str, decoder: str) -> ArchiveProgress:
     """The progress of the archive, and of events and quarantine under this decoder fingerprint. Raises Unreadable."""
-    return Progress(
+    return ArchiveProgress(
         archive=_reached(tables, tables.archive(source)),
         events=_reached(tables, tables.events(source, decoder)),
         quarantine=_reached(tables, tables.quarantine(source, decoder)),
@@ -207,7 +207,7 @@ def archived(tables: Tables, source: str) -> Position:
 def check(tables: Tables, source: str, run: int, *, at: datetime) -> None:
     """Record that every offset of an archive run is archived, in a recorded gap, or a harmless hole. Idempotent."""
 
-    def row(snapshot: Snapshot) -> Row | None:
+    def row(snapshot: JournalSnapshot) -> Row | None:
         return None if any(stored["run"] == run for stored in snapshot.rows()) else {"run": run, "at": at}
 
     _checked(tables, source).add(row)
@@ -268,7 +268,7 @@ def finish(tables: Tables, source: str, decoder: str, run: int, *, counts: Count
     if there.least < run:
         raise NotNext(f"archive run {run} of source {source!r} is incomplete: archive, events and quarantine contain {there}")
 
-    def row(snapshot: Snapshot) -> Row | None:
+    def row(snapshot: JournalSnapshot) -> Row | None:
         if any(stored["run"] == run for stored in snapshot.rows()):
             return None
         return {"run": run, "counts": json.dumps(counts.to_json()), "newest": newest, "at": at}

@@ -9,7 +9,7 @@ from typing import Final
 import pyarrow as pa
 
 from tandem.ledger.delta.addresses import Tables
-from tandem.ledger.delta.journal import Journal, Row, Snapshot
+from tandem.ledger.delta.journal import Journal, JournalSnapshot, Row
 from tandem.ledger.delta.watched_table import Watched
 from tandem.ledger.log.positions import Position
 from tandem.views.errors import TandemError
@@ -58,7 +58,7 @@ def record(tables: Tables, source: str, ranges: Ranges, *, reason: str, at: date
     """Record a gap under the name `<source>-gap-<n>`; the same ranges of a source again are the same gap."""
     found: list[Gap] = []
 
-    def row(snapshot: Snapshot) -> Row | None:
+    def row(snapshot: JournalSnapshot) -> Row | None:
         known = [gap for gap in map(_gap, snapshot.rows()) if gap.source == source]
         same = next((gap for gap in known if gap.ranges == ranges), None)
         if same is not None:
@@ -109,7 +109,7 @@ def _journal(tables: Tables) -> Journal:
     return Journal(tables, tables.control("gaps"), SCHEMA)
 
 
-def _all(snapshot: Snapshot) -> tuple[Gap, ...]:
+def _all(snapshot: JournalSnapshot) -> tuple[Gap, ...]:
     return tuple(map(_gap, snapshot.rows()))
 
 

@@ -28,7 +28,7 @@ class BadManifest(TandemError, code="manifest-invalid"):
     """The manifest is invalid; nothing was imported."""
 
 
-class Topic(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+class ExportedTopic(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """A topic, or one generation of it: its id, and its name when the archive first read it."""
 
     id: str
@@ -43,7 +43,7 @@ class File(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     sha256: Annotated[str, Meta(pattern="^[0-9a-f]{64}$")]
 
 
-class Stretch(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+class ExportedRange(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """The records of `[start, end)` of a partition: the number of `rows`, in `file`, which is null where there are none."""
 
     topic: str
@@ -64,7 +64,7 @@ class Stretch(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
         return Ranges.of({self.place: (self.start, self.end)})
 
 
-class Gap(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+class ExportedGap(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """Offsets that the log had lost when they were archived, as tandem.views.source.offset_ranges.Ranges.to_json writes them."""
 
     reason: str
@@ -74,11 +74,11 @@ class Gap(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 class Exported(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """The exported log of a source; `rows` is the number of all records."""
 
-    topics: tuple[Topic, ...]
+    topics: tuple[ExportedTopic, ...]
     covered: dict[str, dict[str, list[tuple[int, int]]]]
     rows: _Count
-    gaps: tuple[Gap, ...]
-    stretches: tuple[Stretch, ...]
+    gaps: tuple[ExportedGap, ...]
+    stretches: tuple[ExportedRange, ...]
 
     @property
     def ranges(self) -> Ranges:

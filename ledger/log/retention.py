@@ -32,7 +32,7 @@ class Retention:
 
 
 @dataclass(frozen=True)
-class Waiting:
+class UnarchivedOffsets:
     """The part of a partition that is not archived: its number of offsets, oldest record's timestamp and mean record size.
 
     The broker's retention uses the timestamp, which is the producer's, right or wrong.
@@ -88,7 +88,7 @@ class UntilLoss:
         return f"in {' or '.join(left)} the log may lose records that are not archived; run `tandem archive`"
 
 
-def until_loss(waiting: Iterable[Waiting], *, lost: int, now: datetime, warn: timedelta) -> UntilLoss:
+def until_loss(waiting: Iterable[UnarchivedOffsets], *, lost: int, now: datetime, warn: timedelta) -> UntilLoss:
     """The least of all partitions. Short is a time below `warn` or half the retention, or fewer offsets than half of `most`."""
     seconds: list[float] = []
     offsets: list[int] = []

@@ -24,7 +24,7 @@ Obstacle = Literal["bridge", "damage", "gap"]
 
 
 @dataclass(frozen=True)
-class Figures:
+class AuditFigures:
     """How the answers of one measure differ.
 
     Args:
@@ -68,7 +68,7 @@ class Audit:
     start: Position
     end: Position
     obstacle: Obstacle | None = None
-    figures: Figures | None = None
+    figures: AuditFigures | None = None
 
 
 SCHEMA: Final = pa.schema([("at", pa.timestamp("us", "UTC")), ("version", pa.int64()), ("audits", pa.string())])
@@ -118,5 +118,5 @@ def _from_json(row: Row, document: Mapping[str, Any]) -> Audit:
         Position.from_json(document["start"]),
         Position.from_json(document["end"]),
         document["obstacle"],
-        None if figures is None else Figures(**{**figures, "examples": tuple(figures["examples"])}),
+        None if figures is None else AuditFigures(**{**figures, "examples": tuple(figures["examples"])}),
     )

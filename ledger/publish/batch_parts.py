@@ -18,7 +18,7 @@ Windows = tuple[datetime, datetime]
 
 
 @dataclass(frozen=True)
-class Part:
+class BatchPart:
     """One batch version of a view: `rows` states of the log from the end of the part before up to `end`.
 
     A part with `windows` adds no range of the log. It replaces the states of earlier parts whose windows start in these bounds.
@@ -35,7 +35,7 @@ class Part:
         return {"version": self.version, "rows": self.rows, "end": self.end.to_json(), "windows": windows}
 
     @classmethod
-    def from_json(cls, document: Mapping[str, Any]) -> "Part":
+    def from_json(cls, document: Mapping[str, Any]) -> "BatchPart":
         """Inverse of `to_json`."""
         start, end = map(datetime.fromisoformat, document["windows"]) if document["windows"] else (None, None)
         windows = None if start is None or end is None else (start, end)
@@ -50,7 +50,7 @@ class BatchView:
     """
 
     fingerprint: str
-    parts: tuple[Part, ...] = ()
+    parts: tuple[BatchPart, ...] = ()
     at: str = ""
 
     def address(self, tables: Tables, view: str) -> str:
@@ -76,7 +76,7 @@ class BatchView:
     @classmethod
     def from_json(cls, document: Mapping[str, Any]) -> "BatchView":
         """Inverse of `to_json`."""
-        return cls(document["fingerprint"], tuple(map(Part.from_json, document["parts"])), document.get("at", ""))
+        return cls(document["fingerprint"], tuple(map(BatchPart.from_json, document["parts"])), document.get("at", ""))
 
 
 @dataclass(frozen=True)
@@ -88,7 +88,7 @@ class PartFile:
     size: int
 
 
-def files_of(tables: Tables, address: str, part: Part) -> tuple[DeltaTable, list[PartFile]]:
+def files_of(tables: Tables, address: str, part: BatchPart) -> tuple[DeltaTable, list[PartFile]]:
     """The view's table and the files of a part. Raises Unreadable if they do not hold the part's rows."""
     handle = open_table(tables, address)
     if handle is None:
@@ -99,13 +99,15 @@ def files_of(tables: Tables, address: str, part: Part) -> tuple[DeltaTable, list
     return handle, files
 
 
-def files_with_later(tables: Tables, address: str, parts: Sequence[Part]) -> Iterator[tuple[PartFile, tuple[Part, ...]]]:
+def files_with_later(
+    tables: Tables, address: str, parts: Sequence[BatchPart]
+) -> Iterator[tuple[PartFile, tuple[BatchPart, ...]]]:
     """The files of parts, each with the later parts, which may replace states of it. Raises Unreadable."""
     for number, part in enumerate(parts):
         yield from ((file, tuple(parts[number + 1 :])) for file in files_of(tables, address, part)[1])
 
 
-def damage(tables: Tables, address: str, part: Part) -> Iterator[str]:
+def damage(tables: Tables, address: str, part: BatchPart) -> Iterator[str]:
     """Why a part cannot be read, a sentence for each file; nothing if all files can be opened."""
     try:
         handle, files = files_of(tables, address, part)

@@ -6,12 +6,12 @@ from datetime import datetime
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from tandem.ledger.publish.batch_parts import Part, Windows
+from tandem.ledger.publish.batch_parts import BatchPart, Windows
 from tandem.views.source.event import TIMESTAMP
 from tandem.views.windows import WINDOW_COLUMNS
 
 
-def still_live(states: pa.Table, later: Sequence[Part]) -> pa.Table:
+def still_live(states: pa.Table, later: Sequence[BatchPart]) -> pa.Table:
     """The states of a part that no later part replaces."""
     for start, end in (part.windows for part in later if part.windows):
         states = states.filter(~_starting_within(start, end))

@@ -11,7 +11,7 @@ from datetime import datetime
 from tandem.ledger.delta.addresses import Tables
 from tandem.ledger.log.positions import Position, distance
 from tandem.ledger.publish.publications import Kind, Publication, retained, whole
-from tandem.ledger.publish.standing import Followed, Record, StandingReleases
+from tandem.ledger.publish.standing import Followed, StandingReleases, StandingRow
 from tandem.ledger.realtime.commit_files import spans_of
 from tandem.ledger.realtime.tiling import chain
 from tandem.views.errors import TandemError
@@ -137,7 +137,7 @@ def resume(standing: StandingReleases, *, by: str, at: datetime, why: str = "") 
     return _published(standing, following)
 
 
-def retire(standing: StandingReleases, release: int, *, by: str, at: datetime, why: str = "") -> Record:
+def retire(standing: StandingReleases, release: int, *, by: str, at: datetime, why: str = "") -> StandingRow:
     """Retire a release: it is no longer updated, and `maintain` deletes what only it needs. Raises NotReady."""
     live, state = standing.publications.latest(), standing.state_of(release)
     if live is None or state is None:

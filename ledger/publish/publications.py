@@ -15,7 +15,7 @@ from typing import Any, Final, Literal
 import pyarrow as pa
 
 from tandem.ledger.delta.addresses import Tables
-from tandem.ledger.delta.journal import Journal, Row, Snapshot
+from tandem.ledger.delta.journal import Journal, JournalSnapshot, Row
 from tandem.ledger.log.counts import Counts
 from tandem.ledger.log.positions import LOG_START, Position
 from tandem.ledger.publish.batch_parts import BatchView, versions
@@ -104,7 +104,7 @@ class Publications:
 
     tables: Tables
     journal: Journal = field(init=False, repr=False)
-    _newest: tuple[Snapshot, Publication | None] | None = field(default=None, init=False, repr=False)
+    _newest: tuple[JournalSnapshot, Publication | None] | None = field(default=None, init=False, repr=False)
     _known: list[Publication] = field(default_factory=list, init=False, repr=False)
 
     def __post_init__(self) -> None:
@@ -138,7 +138,7 @@ class Publications:
         the current answer.
         """
 
-        def row(snapshot: Snapshot) -> Row | None:
+        def row(snapshot: JournalSnapshot) -> Row | None:
             newest = snapshot.newest()
             parent = None if newest is None else from_row(newest)
             candidate = derive(parent)
@@ -264,7 +264,7 @@ def _refuse_untileable(tables: Tables, candidate: Publication) -> None:
             raise NotPublishable(f"invalid cut {cut} for source {source!r} of release {candidate.release}: {problem}")
 
 
-def _last_of_release(snapshot: Snapshot, release: int) -> Publication | None:
+def _last_of_release(snapshot: JournalSnapshot, release: int) -> Publication | None:
     newest = snapshot.newest()
     if newest is None or newest["release"] == release:
         return None if newest is None else from_row(newest)

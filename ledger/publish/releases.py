@@ -12,7 +12,7 @@ from typing import Final
 import pyarrow as pa
 
 from tandem.ledger.delta.addresses import Tables
-from tandem.ledger.delta.journal import Journal, Row, Snapshot
+from tandem.ledger.delta.journal import Journal, JournalSnapshot, Row
 from tandem.views.errors import TandemError
 
 
@@ -75,7 +75,7 @@ class Releases:
         """
         same: list[Release] = []
 
-        def row(snapshot: Snapshot) -> Row | None:
+        def row(snapshot: JournalSnapshot) -> Row | None:
             row = snapshot.newest()
             newest = None if row is None else _from_row(row)
             if newest is not None and (newest.files, newest.sources, newest.views) == (files, sources, views):
@@ -89,7 +89,7 @@ class Releases:
     def add(self, release: Release) -> bool:
         """Store a release under its number; False if that is not the next number. Raises Unreadable, Unwritable."""
 
-        def row(snapshot: Snapshot) -> Row | None:
+        def row(snapshot: JournalSnapshot) -> Row | None:
             newest = snapshot.newest()
             return _to_row(release) if release.number == (0 if newest is None else newest["number"]) + 1 else None
 

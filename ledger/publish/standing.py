@@ -13,7 +13,7 @@ from typing import Final, Literal
 import pyarrow as pa
 
 from tandem.ledger.delta.addresses import Tables
-from tandem.ledger.delta.journal import Journal, Row, Snapshot
+from tandem.ledger.delta.journal import Journal, JournalSnapshot, Row
 from tandem.ledger.log.positions import LOG_START, Position
 from tandem.ledger.publish.publications import SCHEMA as PUBLICATION
 from tandem.ledger.publish.publications import NotPublishable, Publication, Publications, from_row, retained, to_row
@@ -26,7 +26,7 @@ _OVER: Final = ("failed", "retired")
 
 
 @dataclass(frozen=True)
-class Record:
+class StandingRow:
     """The stage of a release, and its `state` as if it were live; the state's parent is the publication that was live.
 
     The state's kind is `promote` or `rollback` if it was to go live next.
@@ -52,20 +52,20 @@ class StandingReleases:
     tables: Tables
     publications: Publications = field(init=False, repr=False)
     journal: Journal = field(init=False, repr=False)
-    _known: tuple[Snapshot, list[Record]] | None = field(default=None, init=False, repr=False)
+    _known: tuple[JournalSnapshot, list[StandingRow]] | None = field(default=None, init=False, repr=False)
 
     def __post_init__(self) -> None:
         self.publications = Publications(self.tables)
         self.journal = Journal(self.tables, self.tables.control("standing"), SCHEMA)
 
-    def record(self, stage: Stage, state: Publication, *, after: Publication | None = None) -> Record:
+    def record(self, stage: Stage, state: Publication, *, after: Publication | None = None) -> StandingRow:
         """Record the stage and state of a release.
 
         `after` is the state from which this one was derived. Raises NotPublishable if the release is live now, or has another
         state.
         """
 
-        def row(_: Snapshot) -> Row:
+        def row(_: JournalSnapshot) -> Row:
             live = self.publications.latest()
             if live is None or live.release == state.release:
                 raise NotPublishable(f"release {state.release} is live now; run again")
@@ -77,11 +77,11 @@ class StandingReleases:
         assert stored is not None  # the row is never None
         return _from_row(stored)
 
-    def newest(self, release: int) -> Record | None:
+    def newest(self, release: int) -> StandingRow | None:
         """The newest record of a release; None without a record. Raises Unreadable."""
         return next((one for one in reversed(self.records()) if one.state.release == release), None)
 
-    def records(self) -> list[Record]:
+    def records(self) -> list[StandingRow]:
         """All records, oldest first. Raises Unreadable."""
         snapshot = self.journal.read()
         if self._known is None or self._known[0] is not snapshot:
@@ -142,7 +142,7 @@ class Followed:
         going = [state for state in _going_live(every, records) if state not in standing]
         return [*kept, *(state for state in (*standing, *going) if state not in kept)]
 
-    def _states(self, now: datetime) -> tuple[list[Publication], list[Publication], list[Record]]:
+    def _states(self, now: datetime) -> tuple[list[Publication], list[Publication], list[StandingRow]]:
         """The states, and the publications and records that they come from.
 
         Records are read after publications: no record that follows on these publications is missed.
@@ -152,7 +152,7 @@ class Followed:
         return [state for state in states if state is not None], every, records
 
 
-def _standing(history: Sequence[Publication], known: Sequence[Record], since: datetime) -> list[int]:
+def _standing(history: Sequence[Publication], known: Sequence[StandingRow], since: datetime) -> list[int]:
     """The numbers of the live release and of all standing ones."""
     if not history:
         return []
@@ -173,7 +173,7 @@ def _standing(history: Sequence[Publication], known: Sequence[Record], since: da
     return [live, *(release for release in sorted({*until, *newest} - {live}) if stands(release))]
 
 
-def _going_live(history: Sequence[Publication], known: Sequence[Record]) -> list[Publication]:
+def _going_live(history: Sequence[Publication], known: Sequence[StandingRow]) -> list[Publication]:
     """The states that a promotion or rollback may be about to publish.
 
     The command records the state while this publication is live, and is refused as soon as another one is.
@@ -183,7 +183,7 @@ def _going_live(history: Sequence[Publication], known: Sequence[Record]) -> list
     return [state for state in said if state.kind in ("promote", "rollback")]
 
 
-def _newest(release: int, history: Sequence[Publication], known: Sequence[Record]) -> Publication | None:
+def _newest(release: int, history: Sequence[Publication], known: Sequence[StandingRow]) -> Publication | None:
     published = next((each for each in reversed(history) if each.release == release), None)
     one = next((one for one in reversed(known) if one.state.release == release), None)
     if published is not None and (one is None or one.state.parent < published.number):
@@ -191,5 +191,5 @@ def _newest(release: int, history: Sequence[Publication], known: Sequence[Record
     return None if one is None else one.state
 
 
-def _from_row(row: Row) -> Record:
-    return Record(row["number"], row["stage"], from_row(row))
+def _from_row(row: Row) -> StandingRow:
+    return StandingRow(row["number"], row["stage"], from_row(row))

@@ -11,7 +11,7 @@ from tandem.serving.access.tokens import PREFIX, Tokens
 
 
 @dataclass(frozen=True)
-class Identities:
+class IdentityProviders:
     """All principals that the server can authenticate."""
 
     tokens: Tokens

@@ -16,7 +16,7 @@ class _Use:
 
 
 @dataclass
-class Limits:
+class PrincipalLimits:
     """Each principal may start `burst` requests at once and `rate` a second after that, of which `concurrent` run at a time.
 
     `clock` returns monotonic seconds. For one thread.

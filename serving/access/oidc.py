@@ -46,7 +46,7 @@ class Provider:
     rights: Mapping[str, Rights] = field(hash=False)
 
 
-def provider(oidc: settings.Oidc) -> Provider | None:
+def provider(oidc: settings.OidcSettings) -> Provider | None:
     """The identity provider in the settings; None if none is configured. Raises OidcError, which names the setting."""
     if not oidc.issuer:
         return None

@@ -20,7 +20,7 @@ import pyarrow as pa
 
 from tandem.ledger.delta.addresses import Tables
 from tandem.ledger.delta.errors import Unreadable
-from tandem.ledger.delta.journal import Journal, Row, Snapshot
+from tandem.ledger.delta.journal import Journal, JournalSnapshot, Row
 from tandem.ledger.delta.watched_table import Watched
 from tandem.serving.access.rights import Principal, Rights
 from tandem.views.errors import TandemError, listed
@@ -50,7 +50,7 @@ class TokenError(TandemError, code="token-refused"):
 
 
 @dataclass(frozen=True)
-class Token:
+class AccessToken:
     """The SHA-256 of a secret in hexadecimal, with its rights until it expires."""
 
     name: str
@@ -74,7 +74,7 @@ def digest(text: str) -> str:
     return sha256(text.encode()).hexdigest()
 
 
-def read(tables: Tables) -> tuple[Token, ...]:
+def read(tables: Tables) -> tuple[AccessToken, ...]:
     """The tokens that are not revoked, in the order of creation. Raises TokenError if they cannot be read."""
     return Tokens(tables).read()
 
@@ -86,16 +86,16 @@ def ever(tables: Tables) -> bool:
 
 def create(
     tables: Tables, name: str, rights: Rights, *, expires: datetime, now: datetime, random: Callable[[int], bytes]
-) -> tuple[Token, str]:
+) -> tuple[AccessToken, str]:
     """Add a token. Its secret is returned here and never again. Raises TokenError if the name is in use."""
     if not name.isascii() or not name.isprintable() or not name or len(name) > 64:
         raise TokenError(f"invalid token name {name!r}; expected 1 to 64 printable ASCII characters")
     if expires <= now:
         raise TokenError(f"a token that expires at {expires.isoformat()} would never be valid; now is {now.isoformat()}")
     shown = secret(random)
-    token = Token(name, digest(shown), rights, now, expires)
+    token = AccessToken(name, digest(shown), rights, now, expires)
 
-    def row(snapshot: Snapshot) -> Row:
+    def row(snapshot: JournalSnapshot) -> Row:
         if any(one.name == name for one in _tokens(snapshot)):
             raise TokenError(f"token {name!r} already exists; revoke it or choose another name")
         return _created(token)
@@ -104,11 +104,11 @@ def create(
     return token, shown
 
 
-def revoke(tables: Tables, name: str, *, now: datetime) -> Token:
+def revoke(tables: Tables, name: str, *, now: datetime) -> AccessToken:
     """Revoke a token, so that no later request is accepted with it. Raises TokenError if no token has this name."""
-    found: list[Token] = []
+    found: list[AccessToken] = []
 
-    def row(snapshot: Snapshot) -> Row:
+    def row(snapshot: JournalSnapshot) -> Row:
         tokens = _tokens(snapshot)
         found[:] = [one for one in tokens if one.name == name]
         if not found:
@@ -129,10 +129,10 @@ class Tokens:
 
     tables: Tables
     clock: Callable[[], float] | None = None
-    _seen: Watched[tuple[Token, ...]] = field(init=False, repr=False)
+    _seen: Watched[tuple[AccessToken, ...]] = field(init=False, repr=False)
     _turn: Lock = field(default_factory=Lock, init=False, repr=False)
     _tickets: "count[int]" = field(default_factory=lambda: count(1), init=False, repr=False)
-    _last: tuple[int, tuple[Token, ...]] = field(default=(0, ()), init=False, repr=False)
+    _last: tuple[int, tuple[AccessToken, ...]] = field(default=(0, ()), init=False, repr=False)
     _accepted: "_Accepted" = field(default_factory=lambda: (float("-inf"), {}), init=False, repr=False)
 
     def __post_init__(self) -> None:
@@ -177,7 +177,7 @@ class Tokens:
         # Principals that an earlier read found are not kept longer because of this one.
         self._accepted = (at, {**accepted, known: principal}) if began - at < FRESH_S else (began, {known: principal})
 
-    def read(self) -> tuple[Token, ...]:
+    def read(self) -> tuple[AccessToken, ...]:
         """The tokens at a moment of this call. Raises TokenError.
 
         Threads take turns. Those that wait share the next read, so slow tables delay a check by at most two reads.
@@ -200,9 +200,9 @@ def _journal(tables: Tables) -> Journal:
     return Journal(tables, tables.control("tokens"), SCHEMA)
 
 
-def _tokens(snapshot: Snapshot) -> tuple[Token, ...]:
+def _tokens(snapshot: JournalSnapshot) -> tuple[AccessToken, ...]:
     """The tokens that are not revoked."""
-    found: dict[str, Token] = {}
+    found: dict[str, AccessToken] = {}
     for row in snapshot.rows():
         if row["what"] == "revoked":
             found.pop(row["name"], None)
@@ -211,7 +211,7 @@ def _tokens(snapshot: Snapshot) -> tuple[Token, ...]:
     return tuple(found.values())
 
 
-def _created(token: Token) -> Row:
+def _created(token: AccessToken) -> Row:
     rights = json.dumps(token.rights.to_json())
     return {
         "what": "created",
@@ -223,7 +223,7 @@ def _created(token: Token) -> Row:
     }
 
 
-def _token(row: Row) -> Token:
+def _token(row: Row) -> AccessToken:
     stored = json.loads(row["rights"])
     rights = Rights.of(may=stored["may"], views=stored["views"] or (), rows=stored["rows"])
-    return Token(row["name"], row["sha256"], rights, row["at"], row["expires"])
+    return AccessToken(row["name"], row["sha256"], rights, row["at"], row["expires"])

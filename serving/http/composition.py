@@ -12,10 +12,10 @@ from tandem.infra.settings import Settings
 from tandem.infra.settings import secrets as secrets_of
 from tandem.ledger.delta.addresses import Tables
 from tandem.ledger.hot.feed import HotFeed
-from tandem.serving.access.authentication import Identities
+from tandem.serving.access.authentication import IdentityProviders
 from tandem.serving.access.fair_pool import FairPool
 from tandem.serving.access.invalid_tokens import Failures
-from tandem.serving.access.limits import Limits
+from tandem.serving.access.limits import PrincipalLimits
 from tandem.serving.access.oidc import Oidc, provider
 from tandem.serving.access.sealed_text import Seal
 from tandem.serving.access.shares import Shares
@@ -26,7 +26,7 @@ from tandem.serving.http.answers.sql_statements import Statements
 from tandem.serving.http.answers.watchdog import Watchdog
 from tandem.serving.http.answers.whole_log import WholeLog
 from tandem.serving.http.metrics import Metrics
-from tandem.serving.http.operations.command import Tandem
+from tandem.serving.http.operations.command import TandemCommand
 from tandem.serving.http.operations.part_states import LOG_S, Parts
 from tandem.serving.http.operations.pipeline import Pipeline
 from tandem.serving.http.operations.poll_metrics import PollMetrics
@@ -35,7 +35,7 @@ from tandem.serving.http.operations.runs import Runs
 from tandem.serving.http.requests.server import Server
 from tandem.serving.ingest.gateway import Gateway
 from tandem.serving.memory.store import Store
-from tandem.serving.sql.limits import Limits as Bounds
+from tandem.serving.sql.limits import StatementLimits as Bounds
 from tandem.serving.status.ttl_cache import TtlCache
 
 _SECONDS: Final = 10
@@ -48,7 +48,7 @@ _MINUTE_S: Final = 60
 def of_project(
     settings: Settings,
     *,
-    tandem: Tandem,
+    tandem: TandemCommand,
     log: FilteringBoundLogger,
     access: Lines,
     audit: Lines,
@@ -72,7 +72,7 @@ def of_project(
         feed.woken = lambda: _feed_changed(feed, metrics, lane)
     return Server(
         settings=serving,
-        identities=Identities(Tokens(tables, clock), _oidc(settings, log, clock)),
+        identities=IdentityProviders(Tokens(tables, clock), _oidc(settings, log, clock)),
         seal=Seal(settings.folder / "access" / "seal.key", secrets.token_bytes),
         lane=lane,
         watchdog=Watchdog(serving.timeout_s / 2, log, exits=exits_if_hung),
@@ -92,7 +92,7 @@ def of_project(
         redecode=Redecode(tandem, hidden),
         gateway=Gateway(settings, metrics.ingest, clock),
         failures=Failures(serving.failed_logins / _MINUTE_S, serving.failed_logins, clock),
-        limits=Limits(serving.rate, serving.burst, serving.concurrent, clock),
+        limits=PrincipalLimits(serving.rate, serving.burst, serving.concurrent, clock),
         streams=Shares(serving.streams, serving.concurrent_streams),
         unread=Shares(serving.unread_mb << 20),
         pool=FairPool("answering", _THREADS),

@@ -7,7 +7,7 @@ from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, gene
 from prometheus_client.exposition import CONTENT_TYPE_LATEST as CONTENT_TYPE
 
 from tandem.ledger.hot.messages import HotStatus
-from tandem.serving.ingest.figures import Figures
+from tandem.serving.ingest.figures import IngestMetrics
 from tandem.serving.status.part_state import STATES, PartState
 
 __all__ = ["CONTENT_TYPE", "Metrics"]
@@ -78,7 +78,7 @@ class Metrics:
             "tandem_hot_mismatched_rows", "Rows that differed in these comparisons; it must be 0.", registry=self.registry
         )
         self._hot_counted = 0, 0
-        self.ingest = Figures(self.registry)
+        self.ingest = IngestMetrics(self.registry)
         self._ended_requests: dict[tuple[str, str, int], tuple[Histogram, Counter]] = {}
 
     def began(self) -> None:

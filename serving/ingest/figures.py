@@ -13,7 +13,7 @@ Refusal = Literal["undecodable", "too_large", "no_room", "no_broker"]
 _BUCKETS: Final = (0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0)
 
 
-class Figures:
+class IngestMetrics:
     """The gateway's metrics, in a registry; no label is a source's name."""
 
     def __init__(self, registry: CollectorRegistry) -> None:

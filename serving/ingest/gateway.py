@@ -13,7 +13,7 @@ from tandem.infra.kafka import Outcome, Record, broker
 from tandem.infra.settings import Settings
 from tandem.serving.access.fair_pool import FairPool
 from tandem.serving.access.shares import Shares
-from tandem.serving.ingest.figures import Figures
+from tandem.serving.ingest.figures import IngestMetrics
 from tandem.serving.status.ttl_cache import TtlCache
 
 T = TypeVar("T")
@@ -53,14 +53,14 @@ class Gateway:
     """
 
     settings: Settings
-    figures: Figures
+    figures: IngestMetrics
     clock: Callable[[], float]
     _shares: Shares = field(init=False, repr=False)
     _rooms: dict[Room, None] = field(default_factory=dict, init=False, repr=False)
     _topics: dict[str, TtlCache[kafka.Topic]] = field(default_factory=dict, init=False, repr=False)
     _works: FairPool = field(default_factory=lambda: FairPool("ingesting", 1), init=False, repr=False)
     _appender: "kafka.Appender | None" = field(default=None, init=False, repr=False)  # of the thread that works
-    _connection: kafka.Connection | None = field(default=None, init=False, repr=False)
+    _connection: kafka.BrokerConnection | None = field(default=None, init=False, repr=False)
 
     def __post_init__(self) -> None:
         self._shares = Shares(self.settings.serving.ingest_mb << 20)

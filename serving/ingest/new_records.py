@@ -42,7 +42,7 @@ class NoEvents(TandemError, code="events-invalid"):
 
 
 @dataclass(frozen=True)
-class Target:
+class IngestTarget:
     """Where the records of a request go, and the headers of all of them."""
 
     source: Source
@@ -56,7 +56,7 @@ class Target:
         return IDEMPOTENCY_HEADER in self.headers if IDEMPOTENCY_KEY in identity else bool(identity)
 
 
-def target(source: Source, *, topic: str | None, kind: str | None, idempotency_key: str | None) -> Target:
+def target(source: Source, *, topic: str | None, kind: str | None, idempotency_key: str | None) -> IngestTarget:
     """Where records of a source go: to its only topic or the named one, with a kind and an idempotency key.
 
     Raises CannotMean for a parameter that the source does not have or lacks, and for a key that its identity does not contain.
@@ -68,7 +68,7 @@ def target(source: Source, *, topic: str | None, kind: str | None, idempotency_k
             f"source {source.name!r} has several topics" if topic is None else f"source {source.name!r} has no topic {topic!r}"
         )
         raise CannotMean(f"{wrong}: choose one by topic=; topics: {listed(topic or '', source.topics)}")
-    return Target(source, topic, _kind(source, kind) | _key(source, idempotency_key))
+    return IngestTarget(source, topic, _kind(source, kind) | _key(source, idempotency_key))
 
 
 def _kind(source: Source, kind: str | None) -> dict[str, bytes]:
@@ -104,7 +104,7 @@ def _key(source: Source, key: str | None) -> dict[str, bytes]:
     return {IDEMPOTENCY_HEADER: key.encode()}
 
 
-def records_of(to: Target, values: Sequence[bytes], *, at: datetime) -> list[Record]:
+def records_of(to: IngestTarget, values: Sequence[bytes], *, at: datetime) -> list[Record]:
     """The records for values, of at least one. Each has the source's key and, with an idempotency key, the number of the record:
     `KEY/0`.
 

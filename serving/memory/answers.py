@@ -16,7 +16,7 @@ import pyarrow.compute as pc
 
 from tandem.serving.memory.cached_view import CachedView
 from tandem.serving.memory.index import Numbers, spread
-from tandem.serving.memory.layer import Layer, Rows, whole
+from tandem.serving.memory.layer import Layer, SortedRows, whole
 from tandem.serving.memory.stack import all_visible, live_states, visible
 from tandem.serving.read.selection import Selection
 from tandem.serving.read.touched_rows import TOUCHED
@@ -49,14 +49,14 @@ class Answers:
     held: CachedView
     watermark: int | None
     marks: Sequence[Name] = ()
-    _readers: tuple["_Reader", ...] = field(init=False, repr=False)
+    _readers: tuple["_AnswerReader", ...] = field(init=False, repr=False)
 
     def __post_init__(self) -> None:
         view = self.held.layout.view
         final = None if self.watermark is None else final_until(view.source, self.watermark, bind(view).placement.timing.grace)
         first = len(self.held.below)
         readers = [
-            _Reader(self.held, layer, self.watermark, final, self.marks if number >= first else ())
+            _AnswerReader(self.held, layer, self.watermark, final, self.marks if number >= first else ())
             for number, layer in enumerate(self.held.stack)
         ]
         object.__setattr__(self, "_readers", tuple(reversed(readers)))
@@ -188,7 +188,7 @@ def _touched(held: CachedView, number: int, table: pa.Table, places: Numbers | s
 
 
 @dataclass(frozen=True, eq=False)
-class _Reader:
+class _AnswerReader:
     """Reads single rows of a layer."""
 
     held: CachedView
@@ -270,7 +270,7 @@ def _values(column: pa.Array) -> Callable[[int], Any]:
     return lambda place: column[place].as_py()
 
 
-def _same(rows: Rows, places: Numbers, asked: pa.Table, of: Numbers) -> arrays.Mask:
+def _same(rows: SortedRows, places: Numbers, asked: pa.Table, of: Numbers) -> arrays.Mask:
     """Whether rows, by place, have requested keys; each key has one row."""
     same = np.ones(len(places), dtype=bool)
     for name in asked.column_names:
@@ -282,7 +282,7 @@ def _same(rows: Rows, places: Numbers, asked: pa.Table, of: Numbers) -> arrays.M
     return same
 
 
-def _keys(rows: Rows, names: Sequence[str], places: Numbers) -> list[Key]:
+def _keys(rows: SortedRows, names: Sequence[str], places: Numbers) -> list[Key]:
     taken = (rows.columns[name].take(arrays.from_numpy(places, pa.int64())).to_pylist() for name in names)
     return list(zip(*taken, strict=True))
 

@@ -11,13 +11,13 @@ from tandem.ledger.delta.addresses import Tables
 from tandem.ledger.delta.errors import unreadable
 from tandem.ledger.hot.chain import HotCommits, continued
 from tandem.ledger.log.positions import Position
-from tandem.ledger.publish.batch_parts import BatchView, Part, files_of
+from tandem.ledger.publish.batch_parts import BatchPart, BatchView, files_of
 from tandem.ledger.publish.live_states import still_live
 from tandem.ledger.realtime.commits import Commit
-from tandem.serving.memory.layout import Layout
+from tandem.serving.memory.layout import MemoryLayout
 from tandem.serving.memory.stack import Stack, extended
 from tandem.serving.read.batch_states import row_groups
-from tandem.serving.read.snapshot import Tail
+from tandem.serving.read.snapshot import RealtimeTail
 from tandem.serving.read.tail_states import states_of
 
 _MOST: Final = 2**31 - 1
@@ -40,7 +40,7 @@ class CachedView:
       `hot_alone` are the hot commits by themselves.
     """
 
-    layout: Layout
+    layout: MemoryLayout
     release: int
     batch: BatchView
     cut: Position
@@ -72,14 +72,14 @@ class CachedView:
         """The bytes of memory that it uses."""
         return sum(layer.nbytes for layer in (*self.stack, *self.touching))
 
-    def stands_at(self, release: int, batch: BatchView, tail: Tail) -> bool:
+    def stands_at(self, release: int, batch: BatchView, tail: RealtimeTail) -> bool:
         """Whether it counts exactly what these count."""
         same = (self.release, self.batch, self.cut, self.end) == (release, batch, tail.cut, tail.end)
         return same and self.hot_commits == tail.hot
 
 
 @dataclass(frozen=True)
-class Origin:
+class ViewOrigin:
     """The tables and release that a view is read from, and how many bytes of memory it may use."""
 
     tables: Tables
@@ -87,13 +87,13 @@ class Origin:
     room: int
 
 
-def loaded(origin: Origin, layout: Layout, batch: BatchView, tail: Tail) -> CachedView:
+def loaded(origin: ViewOrigin, layout: MemoryLayout, batch: BatchView, tail: RealtimeTail) -> CachedView:
     """The view, read from its tables. Raises Unreadable, OutgrowsMemory."""
     below = _added(origin, layout, (), batch, batch.parts)
     return _followed(origin, CachedView(layout, origin.release, batch, tail.cut, tail.cut, below), tail)
 
 
-def followed(origin: Origin, held: CachedView, batch: BatchView, tail: Tail) -> CachedView:
+def followed(origin: ViewOrigin, held: CachedView, batch: BatchView, tail: RealtimeTail) -> CachedView:
     """A cached view of the same definition, advanced to another batch view and tail. Raises Unreadable, OutgrowsMemory.
 
     New commits and parts are added to what is cached. If a commit contains both old and new events, or a part was replaced, the
@@ -111,7 +111,7 @@ def followed(origin: Origin, held: CachedView, batch: BatchView, tail: Tail) -> 
     return _followed(origin, CachedView(held.layout, origin.release, batch, tail.cut, tail.cut, below), tail)
 
 
-def _followed(origin: Origin, held: CachedView, tail: Tail) -> CachedView:
+def _followed(origin: ViewOrigin, held: CachedView, tail: RealtimeTail) -> CachedView:
     """Add the commits from the view's end on, then the hot commits; rebuild the tail if no commit begins there."""
     if held.committed != tail.committed:
         after = next((n for n, commit in enumerate(tail.commits) if commit.start == held.committed), None)
@@ -133,7 +133,7 @@ def without_hot(held: CachedView) -> CachedView:
     return replace(held, end=held.committed, hot=(), hot_alone=(), hot_commits=())
 
 
-def _with_hot(origin: Origin, held: CachedView, hot: HotCommits) -> CachedView:
+def _with_hot(origin: ViewOrigin, held: CachedView, hot: HotCommits) -> CachedView:
     """Add the new hot commits; build the hot layers again if the earlier ones were dropped or folded again."""
     known = continued(held.hot_commits, hot)
     if known is None:
@@ -148,12 +148,12 @@ def _with_hot(origin: Origin, held: CachedView, hot: HotCommits) -> CachedView:
     )
 
 
-def _states(origin: Origin, held: CachedView, commit: Commit) -> pa.Table:
+def _states(origin: ViewOrigin, held: CachedView, commit: Commit) -> pa.Table:
     view, fingerprint = held.layout.view, held.batch.fingerprint
     return states_of(origin.tables, origin.release, view, fingerprint, commit).select(held.layout.states.names)
 
 
-def _added(origin: Origin, layout: Layout, stack: Stack, batch: BatchView, parts: Sequence[Part]) -> Stack:
+def _added(origin: ViewOrigin, layout: MemoryLayout, stack: Stack, batch: BatchView, parts: Sequence[BatchPart]) -> Stack:
     """A stack with further parts of a batch view, its last ones."""
     address = batch.address(origin.tables, layout.view.name)
     for number, part in enumerate(parts, len(batch.parts) - len(parts)):
@@ -168,7 +168,9 @@ def _added(origin: Origin, layout: Layout, stack: Stack, batch: BatchView, parts
     return stack
 
 
-def _part(origin: Origin, layout: Layout, address: str, part: Part, later: Sequence[Part]) -> Iterator[pa.Table]:
+def _part(
+    origin: ViewOrigin, layout: MemoryLayout, address: str, part: BatchPart, later: Sequence[BatchPart]
+) -> Iterator[pa.Table]:
     """The live states of a part, in pieces."""
     handle, files = files_of(origin.tables, address, part)
     left, texts, rows = origin.room, dict.fromkeys((field.name for field in layout.states if _has_offsets(field.type)), 0), 0

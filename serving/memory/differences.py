@@ -17,7 +17,7 @@ from tandem.serving.memory.cached_view import CachedView
 from tandem.serving.memory.index import spread
 from tandem.serving.memory.key_hash import Hashes
 from tandem.serving.memory.layer import Layer, whole
-from tandem.serving.memory.layout import Layout
+from tandem.serving.memory.layout import MemoryLayout
 from tandem.serving.memory.stack import visible
 from tandem.serving.read.touched_rows import TOUCHED
 from tandem.views.verify.compare import pairs
@@ -40,7 +40,7 @@ class Differences:
     gone: pa.Table
 
 
-def identity(layout: Layout) -> list[str]:
+def identity(layout: MemoryLayout) -> list[str]:
     """The columns that identify a row of an earlier answer: its key, and its window's start or position in the log."""
     placement = bind(layout.view).placement
     bounds = {column.name for column in BOUNDS}

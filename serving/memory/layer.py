@@ -10,14 +10,14 @@ import pyarrow as pa
 
 from tandem.serving.memory.index import Index, Numbers, spread
 from tandem.serving.memory.key_hash import Hashes
-from tandem.serving.memory.layout import Layout
+from tandem.serving.memory.layout import MemoryLayout
 from tandem.views.arrow import arrays
 from tandem.views.kernel.kernel import arrange, present_arranged
 from tandem.views.windows.placement import BOUNDS, COMPLETE
 
 
 @dataclass(frozen=True, eq=False)
-class Rows:
+class SortedRows:
     """A table, each column in one chunk, and the index by which it is sorted."""
 
     table: pa.Table = field(repr=False)
@@ -33,8 +33,8 @@ class Rows:
 class Layer:
     """States and answers of the same units. Where a unit is one window, they are parallel rows under one index."""
 
-    states: Rows
-    answers: Rows
+    states: SortedRows
+    answers: SortedRows
 
     @cached_property
     def nbytes(self) -> int:
@@ -45,17 +45,17 @@ class Layer:
         return int(sum(buffers.values()) + sum(indexes.values()))
 
 
-def layer_of(layout: Layout, states: pa.Table) -> Layer:
+def layer_of(layout: MemoryLayout, states: pa.Table) -> Layer:
     """The layer of merged states, which are complete for their units."""
     if layout.by_window:
         table, index = _sorted(layout, states, starts=True)
         table = _lean(layout, table)
-        return Layer(Rows(table, index), Rows(_presented(layout, table), index))
+        return Layer(SortedRows(table, index), SortedRows(_presented(layout, table), index))
     arranged, index = _sorted(layout, arrange(layout.view, states), starts=True)
-    return Layer(Rows(*_sorted(layout, states, starts=False)), Rows(_presented(layout, arranged), index))
+    return Layer(SortedRows(*_sorted(layout, states, starts=False)), SortedRows(_presented(layout, arranged), index))
 
 
-def joined(layout: Layout, layers: Sequence[Layer]) -> Layer:
+def joined(layout: MemoryLayout, layers: Sequence[Layer]) -> Layer:
     """Layers of different units as one; the hashes and windows of each come after those of the one before."""
     if len(layers) == 1:
         return layers[0]
@@ -65,27 +65,27 @@ def joined(layout: Layout, layers: Sequence[Layer]) -> Layer:
     answers = whole([layer.answers.table.select(own) for layer in layers])
     if layout.by_window:
         index = Index(hashes, layout.starts(table))
-        return Layer(Rows(table, index), Rows(_with_shared(layout, table, answers), index))
+        return Layer(SortedRows(table, index), SortedRows(_with_shared(layout, table, answers), index))
     index = Index(np.concatenate([layer.answers.index.hashes for layer in layers]), layout.starts(answers))
-    return Layer(Rows(table, Index(hashes, None)), Rows(answers, index))
+    return Layer(SortedRows(table, Index(hashes, None)), SortedRows(answers, index))
 
 
-def over(layout: Layout, layers: Sequence[Layer]) -> Layer:
+def over(layout: MemoryLayout, layers: Sequence[Layer]) -> Layer:
     """Layers as one, the oldest first: of each unit, the rows of the newest layer that has it."""
     table = pa.concat_tables([layer.states.table for layer in layers])
     index, order, units = _newest([layer.states.index for layer in layers])
     if layout.by_window:
         table = _lean(layout, _taken(table, order))
         own = pa.concat_tables([layer.answers.table.select(_own(layout)) for layer in layers])
-        return Layer(Rows(table, index), Rows(_with_shared(layout, table, _taken(own, order)), index))
+        return Layer(SortedRows(table, index), SortedRows(_with_shared(layout, table, _taken(own, order)), index))
     answers = pa.concat_tables([layer.answers.table for layer in layers])
     hashes, starts, numbers = _together([layer.answers.index for layer in layers])
     places = _by_hash(hashes, starts)
     places = places[numbers[places] == units.layers[np.searchsorted(units.hashes, hashes[places])]]
-    return Layer(Rows(_taken(table, order), index), Rows(_taken(answers, places), _index(hashes, starts, places)))
+    return Layer(SortedRows(_taken(table, order), index), SortedRows(_taken(answers, places), _index(hashes, starts, places)))
 
 
-def shadowed(layout: Layout, rows: Rows, newer: Layer) -> Numbers:
+def shadowed(layout: MemoryLayout, rows: SortedRows, newer: Layer) -> Numbers:
     """The places of rows of an older layer whose units a newer layer has; some more than once."""
     units = newer.states.index
     if layout.by_window:
@@ -122,7 +122,7 @@ def _together(indexes: Sequence[Index]) -> tuple[Hashes, Numbers | None, Numbers
     return np.concatenate([index.hashes for index in indexes]), np.concatenate(starts) if starts else None, numbers
 
 
-def _sorted(layout: Layout, table: pa.Table, *, starts: bool) -> tuple[pa.Table, Index]:
+def _sorted(layout: MemoryLayout, table: pa.Table, *, starts: bool) -> tuple[pa.Table, Index]:
     """A table by hash, with `starts` by window too, and its index."""
     hashes, times = layout.hashes(table), layout.starts(table) if starts else None
     order = _by_hash(hashes, times)
@@ -139,14 +139,14 @@ def _index(hashes: Hashes, starts: Numbers | None, places: Numbers) -> Index:
     return Index(hashes[places], None if starts is None else starts[places])
 
 
-def _presented(layout: Layout, arranged: pa.Table) -> pa.Table:
+def _presented(layout: MemoryLayout, arranged: pa.Table) -> pa.Table:
     presented = present_arranged(layout.view, arranged)
     if layout.in_order:
         presented = presented.append_column(COMPLETE, arranged[COMPLETE.name])
     return _with_shared(layout, arranged, presented)
 
 
-def _lean(layout: Layout, table: pa.Table) -> pa.Table:
+def _lean(layout: MemoryLayout, table: pa.Table) -> pa.Table:
     """The same rows, with one array for both bounds of windows where they have none."""
     if layout.timed:
         return table
@@ -156,12 +156,12 @@ def _lean(layout: Layout, table: pa.Table) -> pa.Table:
     return pa.Table.from_arrays(columns, schema=table.schema)
 
 
-def _own(layout: Layout) -> list[str]:
+def _own(layout: MemoryLayout) -> list[str]:
     """The columns of answers that are not columns of states."""
     return [name for name in layout.kept.names if name not in layout.shared]
 
 
-def _with_shared(layout: Layout, states: pa.Table, answers: pa.Table) -> pa.Table:
+def _with_shared(layout: MemoryLayout, states: pa.Table, answers: pa.Table) -> pa.Table:
     columns = [(states if field.name in layout.shared else answers)[field.name] for field in layout.kept]
     return pa.Table.from_arrays(columns, schema=layout.kept)
 

@@ -22,7 +22,7 @@ from tandem.views.windows.placement import COMPLETE, WINDOW_STATE
 
 
 @dataclass(frozen=True)
-class Layout:
+class MemoryLayout:
     """The layout of one view; `seed` is the key of its hashes."""
 
     view: View
@@ -90,7 +90,7 @@ class Layout:
             if column.name not in own and column.name in self.states.names and self.states.field(column.name).type == column.type
         )
 
-    def fits(self, other: "Layout") -> bool:
+    def fits(self, other: "MemoryLayout") -> bool:
         """Whether data stored by this layout fits the other, whose view means the same with other labels."""
         return self.seed == other.seed and self.states.equals(other.states) and self.kept.equals(other.kept)
 

@@ -12,8 +12,8 @@ import pyarrow as pa
 
 from tandem.serving.memory.index import Numbers, spread
 from tandem.serving.memory.key_hash import Hashes
-from tandem.serving.memory.layer import Layer, Rows, joined, layer_of, over, shadowed, whole
-from tandem.serving.memory.layout import Layout
+from tandem.serving.memory.layer import Layer, SortedRows, joined, layer_of, over, shadowed, whole
+from tandem.serving.memory.layout import MemoryLayout
 from tandem.views.arrow import arrays
 from tandem.views.kernel.kernel import merge_states
 
@@ -23,7 +23,7 @@ PIECE: Final = 1 << 17
 Stack = tuple[Layer, ...]
 
 
-def extended(layout: Layout, stack: Stack, tables: Iterable[pa.Table], *, below: Stack = ()) -> Stack:
+def extended(layout: MemoryLayout, stack: Stack, tables: Iterable[pa.Table], *, below: Stack = ()) -> Stack:
     """The stack with new states on top of its own and of those `below` it; no event is in both.
 
     The new layer is complete for the units of the new states; layers below the stack do not change. The peak of memory is twice
@@ -42,7 +42,7 @@ def extended(layout: Layout, stack: Stack, tables: Iterable[pa.Table], *, below:
     return (*stack[:first], over(layout, [*stack[first:], newest]) if first < len(stack) else newest)
 
 
-def visible(layout: Layout, stack: Stack, number: int, places: Numbers) -> Numbers:
+def visible(layout: MemoryLayout, stack: Stack, number: int, places: Numbers) -> Numbers:
     """Those places of answers in a layer that no newer layer replaces."""
     index = stack[number].answers.index
     for newer in stack[number + 1 :]:
@@ -52,7 +52,7 @@ def visible(layout: Layout, stack: Stack, number: int, places: Numbers) -> Numbe
     return places
 
 
-def all_visible(layout: Layout, stack: Stack, number: int) -> arrays.Mask:
+def all_visible(layout: MemoryLayout, stack: Stack, number: int) -> arrays.Mask:
     """For all answers of a layer, whether no newer layer replaces them."""
     rows = stack[number].answers
     seen = np.ones(len(rows.index), dtype=bool)
@@ -61,7 +61,7 @@ def all_visible(layout: Layout, stack: Stack, number: int) -> arrays.Mask:
     return seen
 
 
-def live_states(layout: Layout, stack: Stack) -> pa.Table:
+def live_states(layout: MemoryLayout, stack: Stack) -> pa.Table:
     """All states, for each unit from the newest layer that has it; in no order."""
     found = [pa.Table.from_batches([], layout.states)]
     for number, layer in enumerate(stack):
@@ -72,7 +72,7 @@ def live_states(layout: Layout, stack: Stack) -> pa.Table:
     return whole(found)
 
 
-def _merged(layout: Layout, stack: Stack, states: pa.Table, units: tuple[Hashes, Numbers | None]) -> Layer:
+def _merged(layout: MemoryLayout, stack: Stack, states: pa.Table, units: tuple[Hashes, Numbers | None]) -> Layer:
     """The layer of some whole units: new states, merged with the stored ones."""
     known = [*_states_of(stack, *units)]
     if layout.by_window and not known and len(units[0]) == states.num_rows:
@@ -90,11 +90,11 @@ def _states_of(stack: Stack, hashes: Hashes, starts: Numbers | None) -> Iterator
             hashes, starts = hashes[~there], None if starts is None else starts[~there]
 
 
-def _at(rows: Rows, places: Numbers) -> pa.Table:
+def _at(rows: SortedRows, places: Numbers) -> pa.Table:
     return rows.table.take(arrays.from_numpy(places, pa.int64()))
 
 
-def _pieces(layout: Layout, states: pa.Table) -> Iterator[tuple[pa.Table, tuple[Hashes, Numbers | None]]]:
+def _pieces(layout: MemoryLayout, states: pa.Table) -> Iterator[tuple[pa.Table, tuple[Hashes, Numbers | None]]]:
     """The states by unit, cut between units into tables of about PIECE rows, each with different units."""
     hashes, starts = layout.hashes(states), layout.starts(states) if layout.by_window else None
     order = np.argsort(hashes, kind="stable") if starts is None else np.lexsort((starts, hashes))

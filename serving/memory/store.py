@@ -15,8 +15,8 @@ from tandem.ledger.delta.addresses import Tables
 from tandem.ledger.delta.errors import Unreadable
 from tandem.ledger.publish.batch_parts import BatchView
 from tandem.serving.memory.answers import Answers
-from tandem.serving.memory.cached_view import CachedView, Origin, OutgrowsMemory, followed, loaded
-from tandem.serving.memory.layout import Layout
+from tandem.serving.memory.cached_view import CachedView, OutgrowsMemory, ViewOrigin, followed, loaded
+from tandem.serving.memory.layout import MemoryLayout
 from tandem.serving.memory.recent import Recent
 from tandem.serving.read.outcome import Failed, Outcome, ReadFailed
 from tandem.serving.read.provenance import Layer, Provenance
@@ -196,7 +196,7 @@ class Store:
         batch, tail = own.publication.views[view.name], own.tails[source]
         if self._outgrown.get(view.name) == batch:
             return None
-        origin, layout = Origin(self.tables, snapshot.publication.release, self.memory), Layout(view, self.seed)
+        origin, layout = ViewOrigin(self.tables, snapshot.publication.release, self.memory), MemoryLayout(view, self.seed)
         held = self._held.get(view.name)
         try:
             if held is not None and held.batch.fingerprint == batch.fingerprint and held.layout.fits(layout):

@@ -13,7 +13,7 @@ from deltalake import DeltaTable
 from tandem.ledger.delta.addresses import Tables
 from tandem.ledger.delta.delta_tables import storage
 from tandem.ledger.delta.errors import unreadable
-from tandem.ledger.publish.batch_parts import Part, files_of
+from tandem.ledger.publish.batch_parts import BatchPart, files_of
 from tandem.ledger.publish.live_states import still_live
 from tandem.serving.read.selection import Selection
 
@@ -31,9 +31,9 @@ class BatchStates:
     tables: Tables
     address: str
     schema: pa.Schema
-    _held: dict[Part, pa.Table] = field(default_factory=dict, init=False, repr=False)
+    _held: dict[BatchPart, pa.Table] = field(default_factory=dict, init=False, repr=False)
 
-    def read(self, parts: Sequence[Part], selection: Selection) -> pa.Table:
+    def read(self, parts: Sequence[BatchPart], selection: Selection) -> pa.Table:
         """The selected states of the parts of a publication. Raises Unreadable."""
         self._held = {part: held for part, held in self._held.items() if part in parts}
         found = [pa.Table.from_batches([], self.schema)]
@@ -41,7 +41,7 @@ class BatchStates:
             found.append(still_live(self._part(part, selection), parts[number + 1 :]))
         return pa.concat_tables(found)
 
-    def _part(self, part: Part, selection: Selection) -> pa.Table:
+    def _part(self, part: BatchPart, selection: Selection) -> pa.Table:
         if part in self._held:
             return selection.filter(self._held[part])
         try:
@@ -52,7 +52,7 @@ class BatchStates:
         except (OSError, pa.ArrowException) as error:
             unreadable(self.address, error)
 
-    def _read(self, part: Part, selection: Selection) -> pa.Table:
+    def _read(self, part: BatchPart, selection: Selection) -> pa.Table:
         handle, files = files_of(self.tables, self.address, part)
         states = (states for file in files for states in row_groups(handle, file.path, self.schema))
         if sum(file.size for file in files) > HELD_BYTES:

@@ -9,7 +9,7 @@ from tandem.ledger.publish import publications
 from tandem.ledger.publish.publications import Publications
 from tandem.serving.read.outcome import Failed
 from tandem.serving.read.selection import BadSelection
-from tandem.serving.read.snapshot import Snapshot, Tail
+from tandem.serving.read.snapshot import RealtimeTail, Snapshot
 from tandem.views.errors import TandemError
 
 
@@ -29,7 +29,7 @@ class PastPublication:
                 left = ", ".join(str(each.number) for each in publications.whole(self.tables, every)) or "none"
                 why = "it does not exist" if publication is None else "its batch views are no longer retained"
                 return Failed(f"cannot answer from publication {self.number}: {why}; retained: {left}")
-            tails = {source: Tail(cut, cut) for source, cut in publication.cuts.items()}
+            tails = {source: RealtimeTail(cut, cut) for source, cut in publication.cuts.items()}
             return Snapshot(publication, tails, tuple(gaps(self.tables)))
         except TandemError as error:
             return Failed(str(error))

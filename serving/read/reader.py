@@ -20,7 +20,7 @@ from tandem.serving.read.outcome import Failed, Outcome, ReadFailed, answered
 from tandem.serving.read.past_publication import PastPublication
 from tandem.serving.read.provenance import Layer, Provenance
 from tandem.serving.read.selection import ALWAYS, BadSelection, Between, Selection, select
-from tandem.serving.read.snapshot import Snapshot, Tail, provenance_of
+from tandem.serving.read.snapshot import RealtimeTail, Snapshot, provenance_of
 from tandem.serving.read.snapshot_follower import Hot, SnapshotFollower
 from tandem.serving.read.tail_merge import Runs, follow
 from tandem.serving.read.tail_states import states_of
@@ -184,7 +184,7 @@ class Reader:
             rows = with_touched(view, rows, alone, one=selection.one)
         return Arranged(view, ordered(view, rows), provenance)
 
-    def _below_the_cut(self, view: View, publication: Publication, tail: Tail, selection: Selection) -> Partial:
+    def _below_the_cut(self, view: View, publication: Publication, tail: RealtimeTail, selection: Selection) -> Partial:
         live = publication.views[view.name]
         address = live.address(self.tables, view.name)
         if address not in self._batches:
@@ -192,7 +192,7 @@ class Reader:
         states = self._batches[address].read(live.parts, selection)
         return Partial(states, ranges(LOG_START, tail.cut), publication.rejected.get(view.name, {}))
 
-    def _from_the_cut_on(self, view: View, publication: Publication, tail: Tail, selection: Selection) -> list[Partial]:
+    def _from_the_cut_on(self, view: View, publication: Publication, tail: RealtimeTail, selection: Selection) -> list[Partial]:
         place, live = (publication.release, view.name), publication.views[view.name]
 
         def decode(commit: Commit) -> Partial:

@@ -22,7 +22,7 @@ from tandem.views.view import View, bind
 
 
 @dataclass(frozen=True)
-class Tail:
+class RealtimeTail:
     """The realtime side of one source: commits in order that tile `[cut, end)`, then hot commits that no table has.
 
     `problem` says why they do not, if so: then none of the source's views has an answer. `behind_bridge` says that the table
@@ -35,7 +35,7 @@ class Tail:
     behind_bridge: bool = False
     problem: str | None = None
     hot: HotCommits = field(default=(), repr=False)
-    cold: "Tail | None" = field(default=None, repr=False)
+    cold: "RealtimeTail | None" = field(default=None, repr=False)
 
     @property
     def every(self) -> tuple[Commit, ...]:
@@ -47,13 +47,13 @@ class Tail:
         """Where the commits of the table end and hot commits begin."""
         return self.hot[0].start if self.hot else self.end
 
-    def with_hot(self, hot: HotCommits) -> "Tail":
+    def with_hot(self, hot: HotCommits) -> "RealtimeTail":
         """The tail with hot commits in place of what follows their start; the same tail if they do not continue it."""
         cold = self.cold or self
         kept = None if cold.problem is not None else continuing(cold.commits, cold.cut, hot)
         return self if kept is None else replace(cold, end=hot[-1].end, commits=kept, hot=hot, cold=cold)
 
-    def of(self, fingerprint: str) -> "Tail":
+    def of(self, fingerprint: str) -> "RealtimeTail":
         """The tail of one view: it ends where hot commits begin that lack the view, because it stands aside."""
         hot = tuple(takewhile(lambda commit: fingerprint in commit.partials, self.hot))
         return self if self.cold is None or len(hot) == len(self.hot) else self.cold.with_hot(hot)
@@ -100,7 +100,7 @@ class Snapshot:
     """A publication and what its sources' realtime tables held at one poll; `gaps` are all that were ever recorded."""
 
     publication: Publication
-    tails: Mapping[str, Tail]
+    tails: Mapping[str, RealtimeTail]
     gaps: tuple[Gap, ...] = ()
 
     def of(self, view: View) -> "Snapshot":
@@ -169,15 +169,15 @@ class Snapshot:
         return below + (0 if layer == "batch" else self.tails[source].counts.ahead)
 
 
-def tail(commits: Sequence[Commit], cut: Position) -> Tail:
+def tail(commits: Sequence[Commit], cut: Position) -> RealtimeTail:
     """A source's commits; those from the cut on are the tail."""
     tiled = chain(commits, cut)
     problem = tiled.problem
     if problem is None and not boundary(commits, cut):
         problem = f"no commit starts or ends at the cut {cut}: the realtime table has lost some"
     if problem:
-        return Tail(cut, cut, problem=problem)
-    return Tail(cut, tiled.end, tiled.commits, behind_bridge=tiled.bridge is not None)
+        return RealtimeTail(cut, cut, problem=problem)
+    return RealtimeTail(cut, tiled.end, tiled.commits, behind_bridge=tiled.bridge is not None)
 
 
 def provenance_of(snapshot: Snapshot, view: View, layer: Layer, rejected: Mapping[str, int]) -> Provenance:
@@ -209,7 +209,7 @@ def provenance_of(snapshot: Snapshot, view: View, layer: Layer, rejected: Mappin
     )
 
 
-def exactness_of(view: View, tail: Tail | None, gaps: Sequence[Gap], repaired: int | None) -> Exactness:
+def exactness_of(view: View, tail: RealtimeTail | None, gaps: Sequence[Gap], repaired: int | None) -> Exactness:
     """How exact answers are that count a tail and have these gaps; `repaired` is the number of duplicates that the last
     recompute removed.
     """

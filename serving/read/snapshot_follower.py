@@ -12,7 +12,7 @@ from tandem.ledger.publish.publications import Publication, Publications
 from tandem.ledger.realtime.commits import Commit
 from tandem.ledger.realtime.follower import Follower
 from tandem.serving.read.outcome import Failed
-from tandem.serving.read.snapshot import Snapshot, Tail, tail
+from tandem.serving.read.snapshot import RealtimeTail, Snapshot, tail
 from tandem.views.errors import TandemError
 
 UNPUBLISHED: Final = "nothing is published yet; `tandem up`, or the first `tandem speed`, creates the first publication"
@@ -102,7 +102,7 @@ class SnapshotFollower:
         held, hot = self._held, self.hot
         if held is None or hot is None or (losses := hot.losses) != self._losses:
             return None
-        tails: dict[str, Tail] = {}
+        tails: dict[str, RealtimeTail] = {}
         for source, stands in held.tails.items():
             commits = hot.commits(held.publication.release, source)
             if stands.hot and not commits:
@@ -127,7 +127,7 @@ class SnapshotFollower:
         tails = {source: self._tail(publication.release, source, cut) for source, cut in publication.cuts.items()}
         return Snapshot(publication, tails, self._gaps.read())
 
-    def _tail(self, release: int, source: str, cut: Position) -> Tail:
+    def _tail(self, release: int, source: str, cut: Position) -> RealtimeTail:
         # Hot commits first: commits that are read later reach at least as far as where these begin.
         hot = () if self.hot is None else self.hot.commits(release, source)
         return self._realtime(release, source).tail(cut).with_hot(hot)
@@ -176,16 +176,16 @@ class _Realtime:
     """A source's realtime table as it grows; its tail is rebuilt only if the commits or the cut changed."""
 
     follower: Follower
-    _made: tuple[Sequence[Commit], Tail] | None = field(default=None, init=False, repr=False)
+    _made: tuple[Sequence[Commit], RealtimeTail] | None = field(default=None, init=False, repr=False)
 
-    def tail(self, cut: Position) -> Tail:
+    def tail(self, cut: Position) -> RealtimeTail:
         """Its tail from the cut on, now. Raises Unreadable."""
         commits = self.follower.poll()
         if self._made is None or self._made[0] is not commits or self._made[1].cut != cut:
             self._made = commits, tail(commits, cut)
         return self._made[1]
 
-    def last(self, tail: Tail) -> Tail:
+    def last(self, tail: RealtimeTail) -> RealtimeTail:
         """Its tail as it was read last, if that is from the same cut on; else the tail that is given."""
         return tail if self._made is None or self._made[1].cut != tail.cut else self._made[1]
 

@@ -15,7 +15,7 @@ from tandem.views.view import View
 
 
 @dataclass(frozen=True)
-class Run:
+class MergedCommits:
     """The merged partial of the commits that tile `[start, end)`."""
 
     start: Position
@@ -23,7 +23,7 @@ class Run:
     partial: Partial
 
 
-Runs = tuple[Run, ...]
+Runs = tuple[MergedCommits, ...]
 Decode = Callable[[Commit], Partial]
 
 
@@ -35,7 +35,7 @@ def follow(view: View, held: Runs, commits: Sequence[Commit], decode: Decode) ->
     runs = _reusable(held, commits)
     done = next((n for n, commit in enumerate(commits, 1) if runs and commit.end == runs[-1].end), 0)
     for commit in commits[done:]:
-        runs = _append(view, runs, Run(commit.start, commit.end, decode(commit)))
+        runs = _append(view, runs, MergedCommits(commit.start, commit.end, decode(commit)))
     return runs
 
 
@@ -47,9 +47,9 @@ def _reusable(held: Runs, commits: Sequence[Commit]) -> Runs:
     return held[: next((n for n in range(len(held), 0, -1) if held[n - 1].end in ends), 0)]
 
 
-def _append(view: View, runs: Runs, run: Run) -> Runs:
+def _append(view: View, runs: Runs, run: MergedCommits) -> Runs:
     """The runs with one more, merged into its predecessors while they are at most twice as large."""
     while runs and runs[-1].partial.states.num_rows <= 2 * run.partial.states.num_rows:
-        run = Run(runs[-1].start, run.end, merge(view, [runs[-1].partial, run.partial]))
+        run = MergedCommits(runs[-1].start, run.end, merge(view, [runs[-1].partial, run.partial]))
         runs = runs[:-1]
     return (*runs, run)

@@ -11,9 +11,9 @@ import pyarrow as pa
 
 from tandem.serving.sql import frames
 from tandem.serving.sql.database import connect, run
-from tandem.serving.sql.limits import Limits, arm, close_off, make_room, start_clock, stop_clock
-from tandem.serving.sql.messages import TO_CHILD, Denied, Given, Named, Result, Statement, encode
-from tandem.serving.sql.refusal import Refused
+from tandem.serving.sql.limits import StatementLimits, arm, close_off, make_room, start_clock, stop_clock
+from tandem.serving.sql.messages import TO_CHILD, Denied, Given, NamedViews, Result, Statement, encode
+from tandem.serving.sql.refusal import StatementRefused
 from tandem.serving.sql.shared_tables import mapped
 from tandem.serving.sql.statement import views_named
 
@@ -25,14 +25,14 @@ _REHEARSALS: Final = 10
 
 def ready(told: str) -> Callable[[socket.socket], None]:
     """What a forked process does with its socket, within limits that are given as JSON."""
-    limits = msgspec.json.decode(told, type=Limits)
+    limits = msgspec.json.decode(told, type=StatementLimits)
     database = connect(limits)
     for _ in range(_REHEARSALS):
         rehearse(database, limits)
     return lambda parent: serve_one(database, parent, limits)
 
 
-def serve_one(connection: duckdb.DuckDBPyConnection, parent: socket.socket, limits: Limits) -> None:
+def serve_one(connection: duckdb.DuckDBPyConnection, parent: socket.socket, limits: StatementLimits) -> None:
     """Wait for a statement, answer it, and end; the process also ends with its parent."""
     try:
         # Forked processes inherit the random state: without a new seed all of them would draw the same numbers.
@@ -43,7 +43,7 @@ def serve_one(connection: duckdb.DuckDBPyConnection, parent: socket.socket, limi
         start_clock(limits)
         try:
             frames.send(parent, *_answered(connection, parent, limits, first.body))
-        except Refused as refused:
+        except StatementRefused as refused:
             frames.send(parent, encode(Denied(str(refused), refused.reason)))
         except (RecursionError, MemoryError):
             frames.send(parent, encode(Denied("the statement nests too deeply or is too large to be read", "limit")))
@@ -51,7 +51,7 @@ def serve_one(connection: duckdb.DuckDBPyConnection, parent: socket.socket, limi
         pass  # the parent has ended, or no longer waits
 
 
-def rehearse(connection: duckdb.DuckDBPyConnection, limits: Limits) -> None:
+def rehearse(connection: duckdb.DuckDBPyConnection, limits: StatementLimits) -> None:
     """Run once all code that a statement needs, without keeping a result.
 
     The first run takes longer, above all in a fork, whose memory becomes its own only when it writes.
@@ -63,13 +63,13 @@ def rehearse(connection: duckdb.DuckDBPyConnection, limits: Limits) -> None:
 
 
 def _answered(
-    connection: duckdb.DuckDBPyConnection, parent: socket.socket, limits: Limits, body: bytes
+    connection: duckdb.DuckDBPyConnection, parent: socket.socket, limits: StatementLimits, body: bytes
 ) -> tuple[bytes, memoryview]:
     statement = TO_CHILD.decode(body)
     assert isinstance(statement, Statement)
     names = views_named(connection, statement.text)
     stop_clock()
-    frames.send(parent, encode(Named(names)))
+    frames.send(parent, encode(NamedViews(names)))
     second = frames.receive(parent, files=True)
     given = TO_CHILD.decode(second.body)
     assert isinstance(given, Given)

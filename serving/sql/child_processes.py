@@ -12,9 +12,9 @@ import msgspec
 
 from tandem.infra import folders
 from tandem.serving.sql import frames
-from tandem.serving.sql.limits import Limits
+from tandem.serving.sql.limits import StatementLimits
 from tandem.serving.sql.messages import OF_ZYGOTE, Kill, Start, encode
-from tandem.serving.sql.refusal import Refused
+from tandem.serving.sql.refusal import StatementRefused
 
 _START: Final = "import sys; sys.path.insert(0, sys.argv.pop(1)); from tandem.serving.sql.zygote import main; main(sys.argv[1:])"
 _START_SECONDS: Final = 120.0
@@ -70,7 +70,7 @@ class Zygote:
     control: socket.socket
 
     @classmethod
-    def started(cls, limits: Limits) -> "Zygote":
+    def started(cls, limits: StatementLimits) -> "Zygote":
         """A new zygote, which inherits only one socket. Raises Refused."""
         ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_STREAM)
         with theirs:
@@ -96,7 +96,7 @@ class Zygote:
             process.wait()
             ours.close()
             why = f": {said[-1]}" if said else ""
-            raise Refused(f"the process that runs SQL statements cannot be started{why}", "failed") from None
+            raise StatementRefused(f"the process that runs SQL statements cannot be started{why}", "failed") from None
         finally:
             process.stderr.close()
 

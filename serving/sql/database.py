@@ -7,8 +7,8 @@ import duckdb
 import pyarrow as pa
 
 from tandem.serving.sql.arrow_casts import representable
-from tandem.serving.sql.limits import MIB, Limits
-from tandem.serving.sql.refusal import Refused
+from tandem.serving.sql.limits import MIB, StatementLimits
+from tandem.serving.sql.refusal import StatementRefused
 from tandem.serving.sql.sketch_functions import register
 from tandem.serving.sql.statement import worded
 
@@ -41,7 +41,7 @@ class _View:
         return self._table.__arrow_c_stream__(requested_schema)
 
 
-def connect(limits: Limits) -> duckdb.DuckDBPyConnection:
+def connect(limits: StatementLimits) -> duckdb.DuckDBPyConnection:
     """An empty database with the functions over sketch states."""
     connection = duckdb.connect(":memory:", config={**_CLOSED, "memory_limit": f"{limits.memory // MIB}MiB"})
     connection.execute("SET TimeZone = 'UTC'")
@@ -52,7 +52,7 @@ def connect(limits: Limits) -> duckdb.DuckDBPyConnection:
 
 
 def run(
-    connection: duckdb.DuckDBPyConnection, statement: str, tables: Mapping[str, pa.Table], limits: Limits
+    connection: duckdb.DuckDBPyConnection, statement: str, tables: Mapping[str, pa.Table], limits: StatementLimits
 ) -> tuple[int, pa.Buffer]:
     """The number of rows that a statement returns over the tables, and the rows as an Arrow stream. Raises Refused."""
     try:
@@ -61,27 +61,29 @@ def run(
         connection.execute("BEGIN TRANSACTION READ ONLY")
         relation = connection.sql(statement)
         if relation is None:
-            raise Refused("the statement returns no rows; expected exactly one SELECT", "statement")
+            raise StatementRefused("the statement returns no rows; expected exactly one SELECT", "statement")
         return _collected(representable(relation).to_arrow_reader(_PIECE), limits)
     except (duckdb.OutOfMemoryException, MemoryError, pa.ArrowMemoryError):
-        raise Refused(f"the statement needs more than its {limits.memory // MIB} MiB of memory", "limit") from None
+        raise StatementRefused(f"the statement needs more than its {limits.memory // MIB} MiB of memory", "limit") from None
     except (duckdb.Error, pa.ArrowException, RuntimeError, ValueError) as error:
         if "bad_alloc" in str(error) or "allocate" in str(error):
-            raise Refused(f"the statement needs more than its {limits.memory // MIB} MiB of memory", "limit") from None
-        raise Refused(worded(error), "statement") from None
+            raise StatementRefused(f"the statement needs more than its {limits.memory // MIB} MiB of memory", "limit") from None
+        raise StatementRefused(worded(error), "statement") from None
 
 
-def _collected(reader: pa.RecordBatchReader, limits: Limits) -> tuple[int, pa.Buffer]:
+def _collected(reader: pa.RecordBatchReader, limits: StatementLimits) -> tuple[int, pa.Buffer]:
     sink, rows = pa.BufferOutputStream(), 0
     with pa.ipc.new_stream(sink, reader.schema) as stream:
         for batch in reader:
             rows += batch.num_rows
             if rows > limits.rows:
-                raise Refused(f"the result has more than {limits.rows} rows; add a LIMIT, or aggregate", "limit")
+                raise StatementRefused(f"the result has more than {limits.rows} rows; add a LIMIT, or aggregate", "limit")
             _refuse_other_times(batch)
             stream.write_batch(batch)
             if sink.tell() > limits.bytes:
-                raise Refused(f"the result has more than {limits.bytes // MIB} MiB; choose fewer columns or rows", "limit")
+                raise StatementRefused(
+                    f"the result has more than {limits.bytes // MIB} MiB; choose fewer columns or rows", "limit"
+                )
     return rows, sink.getvalue()
 
 
@@ -90,4 +92,6 @@ def _refuse_other_times(batch: pa.RecordBatch) -> None:
     try:
         batch.validate(full=True)
     except pa.ArrowInvalid:
-        raise Refused("the result has the time 24:00:00, which few programs support; CAST it AS VARCHAR", "statement") from None
+        raise StatementRefused(
+            "the result has the time 24:00:00, which few programs support; CAST it AS VARCHAR", "statement"
+        ) from None

@@ -15,7 +15,7 @@ _BEYOND_DUCKDB: Final = 128 * MIB
 """Memory of a process that DuckDB does not count against its limit: lists and sketches in Python, and rows being sent."""
 
 
-class Limits(msgspec.Struct, frozen=True, kw_only=True):
+class StatementLimits(msgspec.Struct, frozen=True, kw_only=True):
     """The limits of one statement. Reaching a limit ends the statement with a sentence, and its process.
 
     | limit | meaning |
@@ -35,7 +35,7 @@ class Limits(msgspec.Struct, frozen=True, kw_only=True):
     at_once: int = 4
 
 
-def arm(limits: Limits) -> None:
+def arm(limits: StatementLimits) -> None:
     """Bound this process before it is given a statement: CPU, memory, files written, cores, processes, open files."""
     seconds = int(limits.seconds) + 1
     resource.setrlimit(resource.RLIMIT_CPU, (seconds, seconds + 1))
@@ -56,7 +56,7 @@ def _bound_memory(room: int) -> None:
         resource.setrlimit(bound, (taken[what] + room, resource.getrlimit(bound)[1]))
 
 
-def start_clock(limits: Limits) -> None:
+def start_clock(limits: StatementLimits) -> None:
     """Give the process this many seconds; then the kernel ends it by SIGALRM, even if its parent is gone."""
     signal.signal(signal.SIGALRM, signal.SIG_DFL)
     signal.setitimer(signal.ITIMER_REAL, limits.seconds * 1.25 + 0.25)  # the parent, which has a sentence to say, comes first

@@ -16,9 +16,9 @@ from tandem.serving.read.outcome import Failed, ReadFailed
 from tandem.serving.read.provenance import Provenance
 from tandem.serving.read.reader import UnknownView
 from tandem.serving.read.snapshot import Snapshot
-from tandem.serving.sql.refusal import Refused
+from tandem.serving.sql.refusal import StatementRefused
 from tandem.serving.sql.sandbox import Sandbox
-from tandem.serving.sql.shared_tables import Shared, share
+from tandem.serving.sql.shared_tables import SharedTables, share
 from tandem.views.arrow import arrays
 from tandem.views.exactness import together
 from tandem.views.kernel.present import present_arranged
@@ -33,12 +33,12 @@ class Table:
     """A view as a table, with its provenance; `of` identifies what it was built from, which never changes."""
 
     of: tuple[CachedView | Snapshot, int | None] = field(repr=False)
-    shared: Shared
+    shared: SharedTables
     provenance: Provenance
 
 
 @dataclass(frozen=True)
-class Rows:
+class MergedRows:
     """The result of a statement; `provenance` is by named view, all at one snapshot: None if no view was read."""
 
     table: pa.Table
@@ -81,16 +81,16 @@ class MergedViews:
         try:
             return self._at_one_snapshot(names)
         except UnknownView as error:
-            raise Refused(str(error), "view") from error
+            raise StatementRefused(str(error), "view") from error
         except ReadFailed as error:
-            raise Refused(str(error), "failed") from error
+            raise StatementRefused(str(error), "failed") from error
         except Unreadable:
             # Files of an older publication may have been deleted: another one may be live.
             self.store.refresh()
         try:
             return self._at_one_snapshot(names)
         except (ReadFailed, Unreadable, UnknownView) as error:
-            raise Refused(str(error), "failed") from error
+            raise StatementRefused(str(error), "failed") from error
 
     def _at_one_snapshot(self, names: Sequence[str]) -> tuple[dict[str, Table], Snapshot]:
         pinned = self.store.pinned()
@@ -121,18 +121,18 @@ class MergedViews:
             return Table((answers.held, answers.watermark), share(as_table(view, rows)), memory.provenance)
         found = self.store.arranged_from_files(pinned, view)
         if isinstance(found, Failed):
-            raise Refused(found.reason, "failed")
+            raise StatementRefused(found.reason, "failed")
         rows = present_arranged(view, found.states, found.provenance.watermark)
         for name, column in state_names(view).items():
             rows = rows.append_column(name, found.states[column])
         return Table((pinned.snapshot, None), share(as_table(view, rows)), found.provenance)
 
 
-def ask(sandbox: Sandbox, views: MergedViews, statement: str, *, readable: Collection[str] | None = None) -> Rows:
+def ask(sandbox: Sandbox, views: MergedViews, statement: str, *, readable: Collection[str] | None = None) -> MergedRows:
     """The rows of a statement over the `readable` views; all views if that is None. Raises Refused."""
     readers = _Readable(views, readable)
     table = sandbox.run(statement, readers)
-    return Rows(table, readers.read, readers.snapshot)
+    return MergedRows(table, readers.read, readers.snapshot)
 
 
 @dataclass
@@ -148,10 +148,10 @@ class _Readable:
         try:
             published = self.views.views()
         except (ReadFailed, Unreadable) as error:
-            raise Refused(str(error), "failed") from error
+            raise StatementRefused(str(error), "failed") from error
         return [name for name in published if self.readable is None or name in self.readable]
 
-    def share(self, names: Sequence[str]) -> dict[str, Shared]:
+    def share(self, names: Sequence[str]) -> dict[str, SharedTables]:
         tables, self.snapshot = self.views.tables(names)
         self.read = {name: table.provenance for name, table in tables.items()}
         return {name: table.shared for name, table in tables.items()}
@@ -185,7 +185,7 @@ def as_table(view: View, rows: pa.Table) -> pa.Table:
         try:
             fitting.append(arrays.whole(column).cast(wanted.type))
         except pa.ArrowInvalid as error:
-            raise Refused(
+            raise StatementRefused(
                 f"view {view.name!r} cannot be read by SQL: a {wanted.name} has more than 38 digits; `query` shows it",
                 "failed",
             ) from error

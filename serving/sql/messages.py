@@ -33,7 +33,7 @@ class Statement(msgspec.Struct, frozen=True, tag="statement"):
     text: str
 
 
-class Named(msgspec.Struct, frozen=True, tag="named"):
+class NamedViews(msgspec.Struct, frozen=True, tag="named"):
     """The views that the statement names."""
 
     views: list[str]
@@ -62,5 +62,5 @@ class Denied(msgspec.Struct, frozen=True, tag="denied"):
 TO_ZYGOTE = msgspec.json.Decoder(Start | Kill)
 OF_ZYGOTE = msgspec.json.Decoder(Ready)
 TO_CHILD = msgspec.json.Decoder(Statement | Given)
-OF_CHILD = msgspec.json.Decoder(Named | Result | Denied)
+OF_CHILD = msgspec.json.Decoder(NamedViews | Result | Denied)
 encode = msgspec.json.encode

@@ -21,7 +21,7 @@ CODES: Final[Mapping[Reason, str]] = {
 }
 
 
-class Refused(TandemError, code="statement-failed"):
+class StatementRefused(TandemError, code="statement-failed"):
     """A statement without a result: one sentence, and the kind of its reason."""
 
     def __init__(self, sentence: str, reason: Reason) -> None:

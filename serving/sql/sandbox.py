@@ -15,21 +15,21 @@ import pyarrow as pa
 
 from tandem.serving.sql import frames
 from tandem.serving.sql.child_processes import Child, Within, Zygote
-from tandem.serving.sql.limits import MIB, Limits
-from tandem.serving.sql.messages import OF_CHILD, Denied, Given, Named, Result, Statement, encode
-from tandem.serving.sql.refusal import Refused
-from tandem.serving.sql.shared_tables import Shared
+from tandem.serving.sql.limits import MIB, StatementLimits
+from tandem.serving.sql.messages import OF_CHILD, Denied, Given, NamedViews, Result, Statement, encode
+from tandem.serving.sql.refusal import StatementRefused
+from tandem.serving.sql.shared_tables import SharedTables
 from tandem.views.errors import listed
 
 
-class Views(Protocol):
+class StatementViews(Protocol):
     """The views that a statement may read."""
 
     def names(self) -> Sequence[str]:
         """The names of all views; no other view exists for the statement."""
         ...
 
-    def share(self, names: Sequence[str]) -> Mapping[str, Shared]:
+    def share(self, names: Sequence[str]) -> Mapping[str, SharedTables]:
         """Some of them, at one common snapshot. Raises Refused if they cannot be read."""
         ...
 
@@ -41,7 +41,7 @@ class Sandbox:
     `ready` children wait for statements. A child that has run one is never used again.
     """
 
-    limits: Limits = field(default_factory=Limits)
+    limits: StatementLimits = field(default_factory=StatementLimits)
     ready: int = 2
     clock: Callable[[], float] = time.monotonic
     _zygote: Zygote | None = field(default=None, init=False, repr=False)
@@ -72,31 +72,35 @@ class Sandbox:
                 self._zygote.end()
                 self._zygote = None
 
-    def run(self, statement: str, views: Views) -> pa.Table:
+    def run(self, statement: str, views: StatementViews) -> pa.Table:
         """The rows of one SELECT over the views. Raises Refused."""
         if len(statement) > self.limits.characters:
-            raise Refused(f"the statement has {len(statement)} characters; the limit is {self.limits.characters}", "limit")
+            raise StatementRefused(
+                f"the statement has {len(statement)} characters; the limit is {self.limits.characters}", "limit"
+            )
         if "\0" in statement or any("\ud800" <= one <= "\udfff" for one in statement):
-            raise Refused("the statement is not valid text: it has a NUL character or half of a surrogate pair", "statement")
+            raise StatementRefused(
+                "the statement is not valid text: it has a NUL character or half of a surrogate pair", "statement"
+            )
         with self._place(), self._child() as child:
             try:
                 return self._asked(child.end, statement, views)
             except TimeoutError:
-                raise Refused(f"the statement took more than its {self.limits.seconds:g} seconds", "limit") from None
+                raise StatementRefused(f"the statement took more than its {self.limits.seconds:g} seconds", "limit") from None
             except (frames.Broken, msgspec.DecodeError, pa.ArrowException):
-                raise Refused(
+                raise StatementRefused(
                     f"the statement crashed its process; it may need more than its {self.limits.memory // MIB} MiB of memory or "
                     f"{self.limits.seconds:g} seconds, nest too deeply, or contain bytes that are not the state of a sketch",
                     "limit",
                 ) from None
 
-    def _asked(self, child: socket.socket, statement: str, views: Views) -> pa.Table:
+    def _asked(self, child: socket.socket, statement: str, views: StatementViews) -> pa.Table:
         within = Within(child, self.clock() + self.limits.seconds, self.clock)
         within.send(encode(Statement(statement)))
         named = OF_CHILD.decode(within.receive(0).body)
         if isinstance(named, Denied):
-            raise Refused(named.sentence, named.reason)
-        assert isinstance(named, Named)
+            raise StatementRefused(named.sentence, named.reason)
+        assert isinstance(named, NamedViews)
         given = views.share(_known(named.views, views.names())) if named.views else {}
         within = Within(child, self.clock() + self.limits.seconds, self.clock)
         size = sum(one.size for one in given.values())
@@ -104,7 +108,7 @@ class Sandbox:
         frame = within.receive(self.limits.bytes + MIB)
         told = OF_CHILD.decode(frame.body)
         if isinstance(told, Denied):
-            raise Refused(told.sentence, told.reason)
+            raise StatementRefused(told.sentence, told.reason)
         assert isinstance(told, Result)
         table = pa.ipc.open_stream(frame.payload).read_all()
         table.validate(full=True)  # the bytes come from a process that foreign SQL has used
@@ -113,7 +117,7 @@ class Sandbox:
     @contextmanager
     def _place(self) -> Iterator[None]:
         if not self._places.acquire(timeout=self.limits.seconds):
-            raise Refused(f"{self.limits.at_once} statements are already running; try again", "limit")
+            raise StatementRefused(f"{self.limits.at_once} statements are already running; try again", "limit")
         try:
             yield
         finally:
@@ -129,7 +133,7 @@ class Sandbox:
             yield child
         finally:
             child.end.close()
-            with self._lock, suppress(frames.Broken, Refused):
+            with self._lock, suppress(frames.Broken, StatementRefused):
                 if self._zygote is not None:
                     self._zygote.kill(child)
                     self._fill(at_least=self.ready)
@@ -143,7 +147,7 @@ class Sandbox:
             try:
                 self._grow(at_least)
             except frames.Broken:
-                raise Refused("the process that runs SQL statements cannot be started", "failed") from None
+                raise StatementRefused("the process that runs SQL statements cannot be started", "failed") from None
 
     def _grow(self, at_least: int) -> None:
         if self._zygote is None or not self._zygote.lives():
@@ -160,9 +164,9 @@ def _known(named: Sequence[str], names: Sequence[str]) -> list[str]:
     for name in named:
         known = name if name in names else folded.get(name.casefold())
         if known is None:
-            raise Refused(f"no view {name!r}; views: {listed(name, names)}", "view")
+            raise StatementRefused(f"no view {name!r}; views: {listed(name, names)}", "view")
         if found.setdefault(name.casefold(), known) != known:
-            raise Refused(
+            raise StatementRefused(
                 f"{known!r} and {found[name.casefold()]!r} differ only in case; a statement can name only one of them", "view"
             )
     return list(found.values())

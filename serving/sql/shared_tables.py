@@ -18,7 +18,7 @@ _ROWS: Final = 1 << 17
 
 
 @dataclass(frozen=True)
-class Shared:
+class SharedTables:
     """A table that other processes can map; `file` is a descriptor that holds `size` bytes, closed with this value."""
 
     schema: pa.Schema
@@ -38,7 +38,7 @@ class Shared:
         self.close()
 
 
-def share(table: pa.Table) -> Shared:
+def share(table: pa.Table) -> SharedTables:
     """A copy of the table in shared memory, which nobody can change."""
     with _fresh() as (writing, reading):
         with os.fdopen(writing, "wb") as file, pa.ipc.new_stream(file, table.schema) as stream:
@@ -47,7 +47,7 @@ def share(table: pa.Table) -> Shared:
             fcntl.fcntl(
                 reading, fcntl.F_ADD_SEALS, fcntl.F_SEAL_SHRINK | fcntl.F_SEAL_GROW | fcntl.F_SEAL_WRITE | fcntl.F_SEAL_SEAL
             )
-        return Shared(table.schema, os.dup(reading), os.fstat(reading).st_size)
+        return SharedTables(table.schema, os.dup(reading), os.fstat(reading).st_size)
 
 
 def mapped(file: int) -> pa.Table:

@@ -12,7 +12,7 @@ from typing import Any, Final
 
 import duckdb
 
-from tandem.serving.sql.refusal import Refused
+from tandem.serving.sql.refusal import StatementRefused
 from tandem.views.sql.engine import quoted
 
 TABLE_FUNCTIONS: Final = ("generate_series", "json_each", "json_tree", "range", "repeat", "repeat_row", "unnest")
@@ -38,15 +38,15 @@ def views_named(connection: duckdb.DuckDBPyConnection, statement: str) -> list[s
     try:
         statements = connection.extract_statements(statement)
     except duckdb.Error as error:
-        raise Refused(worded(error), "statement") from None
+        raise StatementRefused(worded(error), "statement") from None
     if len(statements) != 1:
-        raise Refused(f"got {len(statements)} statements; expected exactly one SELECT", "statement")
+        raise StatementRefused(f"got {len(statements)} statements; expected exactly one SELECT", "statement")
     try:
         kind = statements[0].type
     except ValueError:  # one of those that DuckDB's Python does not know
-        raise Refused("this kind of statement is refused; expected exactly one SELECT", "statement") from None
+        raise StatementRefused("this kind of statement is refused; expected exactly one SELECT", "statement") from None
     if kind != duckdb.StatementType.SELECT:
-        raise Refused(f"{kind.name} is refused; expected exactly one SELECT", "statement")
+        raise StatementRefused(f"{kind.name} is refused; expected exactly one SELECT", "statement")
     # Not by DuckDB's get_table_names, which does not know columns: it refuses USING, NATURAL and COLUMNS('n.*').
     read = set()
     for node, own in _nodes(_tree(connection, statement)):
@@ -55,7 +55,7 @@ def views_named(connection: duckdb.DuckDBPyConnection, statement: str) -> list[s
             read.add(str(node["table_name"]))
     names = sorted(read)
     if len(names) > _MOST_VIEWS:
-        raise Refused(f"the statement names {len(names)} views; the limit is {_MOST_VIEWS}", "statement")
+        raise StatementRefused(f"the statement names {len(names)} views; the limit is {_MOST_VIEWS}", "statement")
     return names
 
 
@@ -74,17 +74,17 @@ def _tree(connection: duckdb.DuckDBPyConnection, statement: str) -> Node:
     try:
         ((written,),) = connection.execute("SELECT json_serialize_sql(?::VARCHAR)", [statement]).fetchall()
     except duckdb.Error as error:
-        raise Refused(worded(error), "statement") from None
+        raise StatementRefused(worded(error), "statement") from None
     limit = sys.getrecursionlimit()
     sys.setrecursionlimit(_DEPTH)
     try:
         tree: Node = json.loads(str(written))
     except RecursionError:
-        raise Refused("the statement nests too deeply", "statement") from None
+        raise StatementRefused("the statement nests too deeply", "statement") from None
     finally:
         sys.setrecursionlimit(limit)
     if tree.get("error") is not False:
-        raise Refused(" ".join(str(tree.get("error_message", "the statement cannot be read")).split()), "statement")
+        raise StatementRefused(" ".join(str(tree.get("error_message", "the statement cannot be read")).split()), "statement")
     return tree
 
 
@@ -110,21 +110,21 @@ def _check(node: Node) -> None:
     """Raise Refused for a part of a statement that is not known to be harmless."""
     kind = node.get("type")
     if isinstance(kind, str) and kind.endswith("_NODE") and kind not in _QUERIES:
-        raise Refused(
+        raise StatementRefused(
             f"{kind.removesuffix('_NODE').replace('_', ' ').lower()} is refused: a statement can only read", "statement"
         )
     if kind == "TABLE_FUNCTION":
         function = node["function"]
         name = str(function.get("function_name", "")).lower()
         if name not in TABLE_FUNCTIONS or function.get("schema") or function.get("catalog"):
-            raise Refused(f"{name} is not allowed in FROM; use views or {', '.join(TABLE_FUNCTIONS)}", "statement")
+            raise StatementRefused(f"{name} is not allowed in FROM; use views or {', '.join(TABLE_FUNCTIONS)}", "statement")
     if kind == "BASE_TABLE" and (node.get("schema_name") or node.get("catalog_name")):
         path = ".".join(
             quoted(part) for part in (node.get("catalog_name"), node.get("schema_name"), node.get("table_name")) if part
         )
-        raise Refused(f"{path} is refused: name views without a schema", "view")
+        raise StatementRefused(f"{path} is refused: name views without a schema", "view")
     if kind == "SHOW_REF" and (node.get("show_type") not in _DESCRIBED or node.get("query") is None):
-        raise Refused("SHOW is refused: DESCRIBE shows the columns of a view", "statement")
+        raise StatementRefused("SHOW is refused: DESCRIBE shows the columns of a view", "statement")
     called = node.get("function_name")
     if isinstance(called, str) and called.lower() in REFUSED_FUNCTIONS:
-        raise Refused(f"the function {called} is refused: it reads more than its arguments", "statement")
+        raise StatementRefused(f"the function {called} is refused: it reads more than its arguments", "statement")

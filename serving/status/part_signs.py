@@ -9,20 +9,31 @@ from tandem.infra.process import background, pulse
 from tandem.infra.process.background import Process
 from tandem.infra.settings import Settings
 from tandem.infra.supervision import record as supervision
-from tandem.infra.supervision.record import Part, Supervision
+from tandem.infra.supervision.record import PartRecord, Supervision
 from tandem.serving.read.snapshot import Snapshot
 from tandem.serving.status.backlog_age import behind_since
-from tandem.serving.status.part_state import BEHIND, BROKER, SPEED, Beat, Bounds, Failure, Loop, PartState, Signs, state_of
+from tandem.serving.status.part_state import (
+    BEHIND,
+    BROKER,
+    SPEED,
+    Beat,
+    Failure,
+    FollowLoop,
+    PartState,
+    Signs,
+    StuckBounds,
+    state_of,
+)
 
 
-class Counting(NamedTuple):
+class SourceCounting(NamedTuple):
     """What answers show of the speed layer: since when records have waited, and when events were last counted."""
 
     uncounted_since: datetime | None = None
     committed: datetime | None = None
 
 
-_NOTHING: Final = Counting()
+_NOTHING: Final = SourceCounting()
 
 
 def part_states(
@@ -33,9 +44,9 @@ def part_states(
     `snapshot` is what answers count, if the caller has one. `uncounted_since` is since when the reader has known of records that
     are not counted, if it follows that.
     """
-    bounds = Bounds(timedelta(seconds=settings.speed.stuck_s), timedelta(seconds=settings.speed.ready_s))
+    bounds = StuckBounds(timedelta(seconds=settings.speed.stuck_s), timedelta(seconds=settings.speed.ready_s))
     behind = None if snapshot is None else behind_since(snapshot, now=now, lately=BEHIND)
-    counting = Counting(min(filter(None, (uncounted_since, behind)), default=None), _committed(snapshot))
+    counting = SourceCounting(min(filter(None, (uncounted_since, behind)), default=None), _committed(snapshot))
     return tuple(state_of(one, now=now, bounds=bounds) for one in _all(settings, now, counting))
 
 
@@ -45,7 +56,7 @@ def _committed(snapshot: Snapshot | None) -> datetime | None:
     return max((tail.commits[-1].at for tail in tails if tail.commits and tail.commits[-1].at), default=None)
 
 
-def _all(settings: Settings, now: datetime, counting: Counting) -> list[Signs]:
+def _all(settings: Settings, now: datetime, counting: SourceCounting) -> list[Signs]:
     state, own = settings.folder, () if settings.kafka.bootstrap else (BROKER,)
     supervisor = supervision.read(state)
     # The last report of an ended supervisor is void; a killed supervisor leaves the records of the parts that it had started.
@@ -63,7 +74,7 @@ def signs(
     *,
     now: datetime,
     supervisor: Supervision | None = None,
-    counting: Counting = _NOTHING,
+    counting: SourceCounting = _NOTHING,
 ) -> Signs:
     """The signs of one part in the state folder, the kernel, and a living supervisor's report."""
     supervised = None if supervisor is None else supervisor.part(part)
@@ -96,7 +107,7 @@ def _beat(state: Path, part: str, written: pulse.Pulse, *, now: datetime) -> Bea
         return at - timedelta(seconds=clock - stamp)
 
     loops = tuple(
-        Loop(loop.source, time_of(loop.moved), None if loop.looked is None else time_of(loop.looked), loop.waits)
+        FollowLoop(loop.source, time_of(loop.moved), None if loop.looked is None else time_of(loop.looked), loop.waits)
         for loop in written.loops
         if loop.release == written.live
     )
@@ -116,7 +127,7 @@ def _answered(supervisor: Supervision, part: str, *, now: datetime) -> datetime 
     return now - timedelta(seconds=supervisor.at - known.looked)
 
 
-def _failure(part: Part) -> Failure | None:
+def _failure(part: PartRecord) -> Failure | None:
     """Why a part does not run, or did not until it was restarted; None of a running part."""
     if part.failed is None or part.state == "running":
         return None

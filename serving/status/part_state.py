@@ -36,7 +36,7 @@ BEHIND: Final = timedelta(seconds=15)
 _CALLED: Final = {SPEED: "the speed layer", BROKER: "the broker"}
 
 
-class Loop(NamedTuple):
+class FollowLoop(NamedTuple):
     """How one source is followed, and what the loop waits for.
 
     `moved` is when the loop last did anything, `looked` when it last saw the end of the log or committed; None if it never has.
@@ -53,7 +53,7 @@ class Beat:
     """What a part wrote about itself at `at`, and the loops of the live release; none once it has ended."""
 
     at: datetime
-    loops: tuple[Loop, ...] = ()
+    loops: tuple[FollowLoop, ...] = ()
 
     @property
     def looked(self) -> datetime | None:
@@ -101,7 +101,7 @@ class Signs:
 
 
 @dataclass(frozen=True)
-class Bounds:
+class StuckBounds:
     """Bounds after which a part is stuck: `stuck` for a source that neither reaches the end of its log nor commits, `ready` for
     a start.
     """
@@ -170,7 +170,7 @@ _ANEW: Final = "`tandem logs` shows its last lines; `tandem down`, then `tandem 
 _Decided = tuple[State, bool, datetime | None, str | None, str | None]
 
 
-def state_of(signs: Signs, *, now: datetime, bounds: Bounds) -> PartState:
+def state_of(signs: Signs, *, now: datetime, bounds: StuckBounds) -> PartState:
     """The state of a part at the time `now`. Times in the future, after a clock was set back, count as now."""
     worked = signs.answered or signs.last if signs.beat is None else signs.beat.looked
     age = None if worked is None else max(0.0, (now - worked).total_seconds())
@@ -178,7 +178,7 @@ def state_of(signs: Signs, *, now: datetime, bounds: Bounds) -> PartState:
     return PartState(signs.part, state, red, None if since is None else min(since, now), why, advice, age)
 
 
-def _decided(signs: Signs, *, now: datetime, bounds: Bounds) -> _Decided:
+def _decided(signs: Signs, *, now: datetime, bounds: StuckBounds) -> _Decided:
     beat, failure = signs.beat, signs.failure
     last = signs.answered or signs.last if beat is None else beat.at
     if failure is not None and failure.over:
@@ -206,7 +206,7 @@ def _decided(signs: Signs, *, now: datetime, bounds: Bounds) -> _Decided:
     return _moves(signs, beat, now=now, bounds=bounds)
 
 
-def _moves(signs: Signs, beat: Beat, *, now: datetime, bounds: Bounds) -> _Decided:
+def _moves(signs: Signs, beat: Beat, *, now: datetime, bounds: StuckBounds) -> _Decided:
     """The state of a speed layer whose process makes progress: whether each source of the live release advances."""
     waits = [loop for loop in beat.loops if loop.waits]
     if waits:
@@ -225,7 +225,7 @@ def _moves(signs: Signs, beat: Beat, *, now: datetime, bounds: Bounds) -> _Decid
     return "running", False, None, None, None
 
 
-def _starting(signs: Signs, since: datetime | None, *, now: datetime, bounds: Bounds) -> _Decided:
+def _starting(signs: Signs, since: datetime | None, *, now: datetime, bounds: StuckBounds) -> _Decided:
     if since is not None and now - since > bounds.ready:
         return "stuck", True, since, "it has started, but does not follow every source yet", _ANEW
     if signs.failure is not None:
@@ -238,7 +238,7 @@ def _again(failure: Failure) -> _Decided:
     return "starting", True, failure.at, failure.why, failure.advice or "wait until it has started again"
 
 
-def _not_started(signs: Signs, *, now: datetime, bounds: Bounds) -> _Decided:
+def _not_started(signs: Signs, *, now: datetime, bounds: StuckBounds) -> _Decided:
     """The state of a part without signs here: it may run elsewhere, so only the log and the commits tell."""
     since = signs.uncounted_since
     if since is not None and now - since > BEHIND and signs.committed is not None and now - signs.committed <= bounds.stuck:

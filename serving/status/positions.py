@@ -7,11 +7,11 @@ from tandem.ledger.delta.addresses import Tables
 from tandem.ledger.log import archive_runs
 from tandem.ledger.log.counts import NOTHING, Counts, plus
 from tandem.ledger.log.positions import LOG_START, Position
-from tandem.serving.read.snapshot import Tail
+from tandem.serving.read.snapshot import RealtimeTail
 
 
 @dataclass(frozen=True)
-class Archived:
+class ArchivePosition:
     """The result of the archive's finished runs: `counts` over everything below `end`."""
 
     end: Position = LOG_START
@@ -24,7 +24,7 @@ class Archived:
 
 
 @dataclass(frozen=True)
-class Standing:
+class SourcePosition:
     """`counts` over everything below `reached`, from the layer that is ahead."""
 
     reached: Position
@@ -38,22 +38,22 @@ class Standing:
         return self.counts.records
 
 
-def standing(below_the_cut: Counts, tail: Tail, archived: Archived) -> Standing:
+def standing(below_the_cut: Counts, tail: RealtimeTail, archived: ArchivePosition) -> SourcePosition:
     """The counts of a source: each record below `reached` is counted once.
 
     They are the batch's below the cut plus those of the realtime commits, or the archive's if that is further on every partition.
     """
     if archived.end != tail.end and tail.end.at_or_below(archived.end):
-        return Standing(archived.end, archived.counts)
-    return Standing(tail.end, plus(below_the_cut, tail.counts))
+        return SourcePosition(archived.end, archived.counts)
+    return SourcePosition(tail.end, plus(below_the_cut, tail.counts))
 
 
-def archived(tables: Tables, source: str, decoder: str) -> Archived:
+def archived(tables: Tables, source: str, decoder: str) -> ArchivePosition:
     """The archive of a source under a decoder's fingerprint, up to the first unfinished run."""
     return archived_by(archive_runs.runs(tables, source), archive_runs.summaries(tables, source, decoder))
 
 
-def archived_by(runs: Iterable[archive_runs.ArchiveRun], summaries: Iterable[archive_runs.Summary]) -> Archived:
+def archived_by(runs: Iterable[archive_runs.ArchiveRun], summaries: Iterable[archive_runs.Summary]) -> ArchivePosition:
     """The counts of the runs, first to last, until one has no summary."""
     found = {summary.run: summary.counts for summary in summaries}
     end, counts = LOG_START, []
@@ -62,4 +62,4 @@ def archived_by(runs: Iterable[archive_runs.ArchiveRun], summaries: Iterable[arc
             break
         end = run.end
         counts.append(found[run.number])
-    return Archived(end, plus(*counts))
+    return ArchivePosition(end, plus(*counts))

@@ -11,7 +11,7 @@ from tandem.infra.settings import Settings
 from tandem.ledger import losses
 from tandem.ledger.delta.addresses import Tables
 from tandem.ledger.log import archive_runs
-from tandem.ledger.log.retention import Retention, UntilLoss, Waiting, until_loss
+from tandem.ledger.log.retention import Retention, UnarchivedOffsets, UntilLoss, until_loss
 from tandem.ledger.publish.standing import Followed, StandingReleases
 from tandem.views.instant import nearest_time
 from tandem.views.source.offset_ranges import Partition
@@ -48,7 +48,7 @@ def _waiting(
     releases: Iterable[int],
     *,
     now: datetime,
-) -> tuple[int, list[Waiting]]:
+) -> tuple[int, list[UnarchivedOffsets]]:
     """The number of lost offsets, and the part of each partition that is neither archived nor retained without limit."""
     name, topics = source.name, kafka.topics(connection, source.topics)
     reached, known = archive_runs.accounted(tables, name), archive_runs.firsts(tables, name)
@@ -65,7 +65,7 @@ def _waiting(
             oldest[place] = first
     found = kafka.records(connection, topics, oldest, most=_SAMPLE)
     return lost, [
-        Waiting(by_id[place[0]], ends[place] - oldest[place], _oldest(records, now), fmean(map(_bytes, records)))
+        UnarchivedOffsets(by_id[place[0]], ends[place] - oldest[place], _oldest(records, now), fmean(map(_bytes, records)))
         for place, records in found.items()
         if records
     ]

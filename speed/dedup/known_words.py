@@ -8,7 +8,7 @@ import numpy as np
 from tandem.speed.dedup.keys import Mask, Words
 
 
-class Sent(Protocol):
+class BroadcastWords(Protocol):
     """Words that Spark brings to each worker once, such as a broadcast."""
 
     @property
@@ -21,7 +21,7 @@ class Sent(Protocol):
 class KnownWords:
     """Sorted runs of words, which are not empty: one for each run of the dedup window."""
 
-    runs: tuple[Words | Sent, ...] = ()
+    runs: tuple[Words | BroadcastWords, ...] = ()
 
     def has(self, words: Words) -> Mask:
         """Which of these words are known; faster where they are sorted. What is not known was not counted within the window."""

@@ -30,7 +30,7 @@ from tandem.ledger.hot.report import HotReporter, HotSource
 from tandem.ledger.log.positions import distance
 from tandem.ledger.publish.publications import Publications
 from tandem.ledger.publish.releases import Release, Releases
-from tandem.speed.hot.follow import Ended, HotFollower, OtherRelease, RecordsLost
+from tandem.speed.hot.follow import HotFollower, HotTailEnded, OtherRelease, RecordsLost
 from tandem.views.errors import TandemError
 from tandem.views.project.project import load_files
 
@@ -196,12 +196,12 @@ class HotTails:
     def _report(self, release: Release, name: str, status: HotStatus, ahead: int) -> None:
         self.reporter.report(HotSource(release.number, name, time.monotonic(), ahead=ahead, **msgspec.structs.asdict(status)))
 
-    def _once_more(self, connection: kafka.Connection, away: str) -> None:
+    def _once_more(self, connection: kafka.BrokerConnection, away: str) -> None:
         """Wait a moment, for a broker that does not answer. Raises Ended if the broker has another address or login now."""
         self.stop.wait(_AGAIN_S)
         with suppress(kafka.NoBroker):
             if broker.address(self.settings) != connection.address:
-                raise Ended(f"the broker has moved: {away}")
+                raise HotTailEnded(f"the broker has moved: {away}")
 
     def _send(self, message: HotMessage) -> None:
         with self._lock:

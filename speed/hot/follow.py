@@ -34,7 +34,7 @@ from tandem.speed.hot.heavy_views import HeavyViews
 from tandem.speed.hot.hot_tail import Covered, HotTail, split, states
 from tandem.speed.micro_batch.follower_state import FollowerState
 from tandem.speed.micro_batch.task import Task
-from tandem.speed.source.counted_at import Stretch, counted, divided
+from tandem.speed.source.counted_at import CountedRange, counted, divided
 from tandem.speed.source.restore_identities import begun, numbered, unseen
 from tandem.views.arrow.ipc import from_ipc
 from tandem.views.errors import TandemError
@@ -63,11 +63,11 @@ _UNCOVERED_S: Final = 30.0
 """Seconds for which commits may end where the tail does not reach, before it starts again from them."""
 
 
-class Ended(TandemError, code="hot-tail-ended"):
+class HotTailEnded(TandemError, code="hot-tail-ended"):
     """The hot tail cannot follow the source, or has to start again from where commits end; the sentence says why."""
 
 
-class RecordsLost(Ended, code="hot-records-lost"):
+class RecordsLost(HotTailEnded, code="hot-records-lost"):
     """The log may have lost records that the hot tail counts."""
 
 
@@ -88,7 +88,7 @@ class HotFollower:
 
     settings: Settings
     tables: Tables
-    connection: kafka.Connection
+    connection: kafka.BrokerConnection
     release: Release
     source: Source
     views: Mapping[str, View]
@@ -205,7 +205,7 @@ class HotFollower:
             read = self._reader.read(most=_AT_ONCE, wait_s=wait_s)
         except kafka.NoBroker as error:
             # The client is behind records that it did not return, so another client has to begin where commits end.
-            raise Ended(str(error)) from error
+            raise HotTailEnded(str(error)) from error
         self._ends |= read.ends
         if read.records.num_rows:
             self._waiting.append(read.records)
@@ -239,7 +239,7 @@ class HotFollower:
         else:
             if now != self._topics:
                 same = {topic.id for topic in now} == {topic.id for topic in self._topics}
-                raise Ended("a topic has more partitions now") if same else RecordsLost("the topics have changed")
+                raise HotTailEnded("a topic has more partitions now") if same else RecordsLost("the topics have changed")
         self._broker_asked = self.clock()
         if (was is None) != (self.away is None):
             self._publish(HotChange(self.tail.base))
@@ -255,7 +255,7 @@ class HotFollower:
             return
         if not self.tail.covers(end):
             if not self.tail.may_cover(end) or self.clock() - self._covered > _UNCOVERED_S:
-                raise Ended(f"commits end at {end}, outside the hot tail [{self.tail.base}, {self.tail.end})")
+                raise HotTailEnded(f"commits end at {end}, outside the hot tail [{self.tail.base}, {self.tail.end})")
             return
         self._covered = self.clock()
         if end == self.tail.base:
@@ -296,7 +296,7 @@ class HotFollower:
             raise OtherRelease
         tiled = chain(self._commits.poll(), live.cuts[self.source.name])
         if tiled.problem is not None:
-            raise Ended(tiled.problem)
+            raise HotTailEnded(tiled.problem)
         return live, tiled.commits, tiled.end
 
     def _restored(self, task: Task, base: Position, firsts: Offsets) -> DedupWindow:
@@ -308,7 +308,7 @@ class HotFollower:
             known = counted(self.tables, self.release, source.name, base, now=self.now())
             stretches = list(divided(known.within(source.dedup_window), firsts, most=_OFFSETS))
             if (earlier := earlier_topic(stretches, self._topics, firsts)) is not None:
-                raise Ended(
+                raise HotTailEnded(
                     f"the dedup window reaches into topic id {earlier}, which no topic of the source has now; only the archive "
                     "has its identities"
                 )
@@ -320,7 +320,7 @@ class HotFollower:
             if low > reach[place]:
                 raise RecordsLost(f"{_gone(place, reach[place], low)}, which commits do not count yet")
             if low > starts[place]:
-                raise Ended(f"{_gone(place, starts[place], low)}, which hold identities")
+                raise HotTailEnded(f"{_gone(place, starts[place], low)}, which hold identities")
         self.close()
         self._reader = BulkReader(self.connection.address, self._topics, starts, columns=record_columns(source))
         self._ends, self._waiting = {}, []
@@ -346,7 +346,9 @@ class HotFollower:
         self._waiting.append(records)
         most = self.settings.serving.hot_mb
         if sum(each.nbytes for each in self._waiting) > most << 20:
-            raise Ended(f"more than {most} MB (serving.hot_mb) of records are above the commits while identities are loaded")
+            raise HotTailEnded(
+                f"more than {most} MB (serving.hot_mb) of records are above the commits while identities are loaded"
+            )
 
     def _publish(self, change: HotChange) -> None:
         why = self._heavy.why
@@ -368,7 +370,7 @@ def _gone(place: Partition, start: int, low: int) -> str:
     return f"the log no longer has offsets {start} to {low - 1} of partition {place[1]}"
 
 
-def earlier_topic(stretches: Sequence[Stretch], topics: Sequence[kafka.Topic], firsts: Offsets) -> str | None:
+def earlier_topic(stretches: Sequence[CountedRange], topics: Sequence[kafka.Topic], firsts: Offsets) -> str | None:
     """The id of a topic that stretches have offsets of, and that is not one of these topics; None without such a topic."""
     current = {topic.id for topic in topics}
     for one in stretches:

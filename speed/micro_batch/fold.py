@@ -28,12 +28,12 @@ HANDED_BACK_BYTES: Final = 32_000_000
 """How much the tasks of a micro-batch hand back at most, together: it passes through the heap of the driver's JVM."""
 
 
-class Torn(TandemError, code="micro-batch-torn"):
+class RangeMismatch(TandemError, code="micro-batch-torn"):
     """The records that were read do not fit the planned range."""
 
 
 @dataclass(frozen=True)
-class Folded:
+class MicroBatchResult:
     """The result of a micro-batch: the content of its commit, and the identities to add to the dedup window.
 
     `across` is whether several tasks read the same identity.
@@ -57,7 +57,7 @@ def fold_records(
     dedup_window: DedupWindow,
     *,
     workers: Workers,
-) -> Folded:
+) -> MicroBatchResult:
     """Fold the records of exactly these ranges: one Spark job, or two if several tasks read the same identity.
 
     After such a micro-batch, tasks hand back the events that they fold, within bounds. The driver then folds a task's events
@@ -74,7 +74,7 @@ def fold_records(
 
 def fold_shares(
     run: Callable[[Task], Sequence[Share]], task: Task, views: Mapping[str, View], ranges: Ranges, dedup_window: DedupWindow
-) -> Folded:
+) -> MicroBatchResult:
     """The same for the shares that `run` returns for a task: one of each part of the records, always the same parts."""
     task = replace(task, known=dedup_window.known)
     found = run(task)
@@ -84,7 +84,7 @@ def fold_shares(
         found = run(replace(again, hand_back=0))
     elif judged.drops:
         found = [without(again, share) for share in found]
-    return Folded(
+    return MicroBatchResult(
         counts=replace(_counts(found, ranges), conflicts=judged.conflicts),
         rejected={fingerprint: add(*(share.rejected[fingerprint] for share in found)) for fingerprint in views},
         after_final=add(*(share.after_final for share in found)),
@@ -106,13 +106,15 @@ def _counts(found: Sequence[Share], ranges: Ranges) -> Counts:
     for partition, _, low, high in (record for share in found for record in share.records):
         start, end = planned.get(partition, (0, 0))
         if not start <= low <= high < end:
-            raise Torn(
+            raise RangeMismatch(
                 f"offsets {low} to {high} of partition {partition[1]} of topic {partition[0]} were read, but [{start}, {end}) "
                 "was planned; this micro-batch was not committed"
             )
     read = sum(count for share in found for _, count, _, _ in share.records)
     if read > ranges.length:
-        raise Torn(f"{read} records were read from a range of {ranges.length} offsets; this micro-batch was not committed")
+        raise RangeMismatch(
+            f"{read} records were read from a range of {ranges.length} offsets; this micro-batch was not committed"
+        )
     return Counts(
         events=sum(share.events for share in found),
         quarantined=add(*(share.quarantined for share in found)),

@@ -10,7 +10,7 @@ from tandem.ledger.log.positions import LOG_START, Position, ranges
 from tandem.ledger.realtime.commits import Commit
 from tandem.speed.dedup.dedup_window import DedupWindow
 from tandem.speed.dedup.identities import Identities
-from tandem.speed.micro_batch.fold import Folded
+from tandem.speed.micro_batch.fold import MicroBatchResult
 from tandem.speed.micro_batch.task import Task
 from tandem.views.instant import microseconds, time_of
 from tandem.views.source.offset_ranges import Offsets, Ranges
@@ -63,7 +63,7 @@ class FollowerState:
 
 
 def step(
-    state: FollowerState, folded: Folded, end: Position, *, at: datetime, caught_up: datetime | None = None
+    state: FollowerState, folded: MicroBatchResult, end: Position, *, at: datetime, caught_up: datetime | None = None
 ) -> tuple[FollowerState, Commit]:
     """The state at `end`, and the commit made at `at` of what was folded up to there; a `caught_up`
     replaces the earlier one.

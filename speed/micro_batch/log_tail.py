@@ -58,7 +58,7 @@ class PolledEnds:
 
 
 @dataclass
-class Tail:
+class UncommittedLog:
     """The tail of one source's log under one release, from the end of its realtime table on.
 
     Args:

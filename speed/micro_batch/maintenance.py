@@ -3,7 +3,7 @@
 from collections.abc import Mapping, Sequence
 from datetime import datetime, timedelta
 
-from tandem.infra.settings import Keep
+from tandem.infra.settings import KeepSettings
 from tandem.ledger.delta.addresses import Tables
 from tandem.ledger.log import archive_runs
 from tandem.ledger.publish.releases import Release
@@ -23,7 +23,7 @@ def tend(
     views: Mapping[str, View],
     *,
     followed: Followed,
-    keep: Keep,
+    keep: KeepSettings,
     at: datetime,
 ) -> int:
     """Compact neighbouring commits and expire those below all retained cuts. Returns the number of removed files.

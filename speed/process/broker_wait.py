@@ -8,7 +8,7 @@ from typing import Final, TypeVar
 
 from tandem.infra import kafka
 from tandem.infra.kafka import broker
-from tandem.speed.progress import Waiting
+from tandem.speed.progress import WaitingSource
 from tandem.speed.source.follow import Surroundings
 from tandem.views.source.source import Source
 
@@ -54,7 +54,7 @@ class Wait:
             while not self.stop.is_set():
                 if isinstance(error, kafka.BrokerRefused) or time.monotonic() - began > seconds:
                     raise error
-                self.around.recorder.waits(Waiting(self.release, self.source.name, since, str(error)))
+                self.around.recorder.waits(WaitingSource(self.release, self.source.name, since, str(error)))
                 self.stop.wait(pause)
                 pause = min(2 * pause, _LONGEST_PAUSE_S)
                 try:

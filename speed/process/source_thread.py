@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Final
 
 from tandem.infra.kafka import NoBroker, broker
 from tandem.infra.lineage import data_set
-from tandem.infra.lineage.data_set import DataSets, Made
+from tandem.infra.lineage.data_set import DataSets, DerivedColumns
 from tandem.infra.logs.telling import bound
 from tandem.ledger.delta import delta_tables
 from tandem.ledger.log import archive_runs
@@ -24,7 +24,7 @@ from tandem.views.source.offset_ranges import Ranges
 if TYPE_CHECKING:
     from contextlib import AbstractContextManager
 
-    from tandem.infra.lineage.runs import Told
+    from tandem.infra.lineage.runs import ReportedRun
 
 _LOOK_S: Final = 0.2
 _POOL: Final = "spark.scheduler.pool"
@@ -113,7 +113,7 @@ class Worker:
         around.recorder.heart.ends(self.release.number, self.source)
 
 
-def following(follow: Follow) -> "AbstractContextManager[Told | None]":
+def following(follow: Follow) -> "AbstractContextManager[ReportedRun | None]":
     """The reported run of a source under one release, with the positions that this process has folded."""
     around, source, tail = follow.around, follow.source, follow.tail
     tables, start = around.tables, tail.writer.end
@@ -130,7 +130,7 @@ def following(follow: Follow) -> "AbstractContextManager[Told | None]":
         handle = delta_tables.open_table(tables, at)
         table = data_set.table(at, SCHEMA, None if handle is None else handle.version())
         namespace = around.settings.lineage.namespace
-        views = tuple(data_set.view(namespace, view.name, Made(read[0], lineage(view))) for view in tail.views.values())
+        views = tuple(data_set.view(namespace, view.name, DerivedColumns(read[0], lineage(view))) for view in tail.views.values())
         return DataSets(read, (table, *views))
 
     return around.reporter.run(f"speed.{source.name}", "STREAMING", look, release=follow.release.number)

@@ -29,10 +29,10 @@ from tandem.ledger.publish import first_publication
 from tandem.ledger.publish.publications import NotPublishable, Publication, Publications
 from tandem.ledger.publish.releases import Releases
 from tandem.ledger.publish.standing import Followed, StandingReleases
-from tandem.ledger.realtime_writer import Fenced
+from tandem.ledger.realtime_writer import NewerEpoch
 from tandem.speed.process.checkpoints import own_folder
 from tandem.speed.process.source_thread import Worker
-from tandem.speed.progress import Folded, Recorder
+from tandem.speed.progress import MicroBatchSeconds, ProgressRecorder
 from tandem.speed.source.follow import Surroundings
 from tandem.views.project.project import Project
 
@@ -41,7 +41,7 @@ _LOOK_S = 0.2
 _LOOKS_PER_PUBLICATION = 5
 _LOOKS_UNTIL_ALONE = 25
 _TELL_S = 60.0
-_OF_THE_LAYER = (Fenced, Unwritable, kafka.NoBroker)
+_OF_THE_LAYER = (NewerEpoch, Unwritable, kafka.NoBroker)
 """The fault of the whole layer, not of one release: another layer runs, or storage or broker fail."""
 
 
@@ -75,7 +75,7 @@ def run(
     checkpoints = own_folder(settings.folder)
     spark = session()
     folded = Telling(say, every_s=_TELL_S, clock=time.monotonic)
-    recorder = Recorder(settings.folder, os.getpid(), folded.add)
+    recorder = ProgressRecorder(settings.folder, os.getpid(), folded.add)
     listen(spark, recorder)
     with reporting(settings, now=now, warn=warn) as reporter:
         around = Surroundings(spark, settings, tables, connection, checkpoints, by, now, warn, reporter, stop.is_set, recorder)
@@ -189,7 +189,7 @@ class _Team:
 class _Listener:
     """Spark's StreamingQueryListener, which takes each progress as one JSON text: PySpark's own asks the JVM for every field."""
 
-    recorder: Recorder
+    recorder: ProgressRecorder
 
     def onQueryProgress(self, event: Any) -> None:  # noqa: N802 - Spark's names
         self.recorder.add(event.progress().json())
@@ -203,13 +203,13 @@ class _Listener:
     def onQueryTerminated(self, event: Any) -> None:  # noqa: N802
         """Nothing."""
 
-    class Java:
+    class JavaListener:
         """The interface that py4j implements."""
 
         implements = ("org.apache.spark.sql.streaming.PythonStreamingQueryListener",)
 
 
-def listen(spark: SparkSession, recorder: Recorder) -> None:
+def listen(spark: SparkSession, recorder: ProgressRecorder) -> None:
     """Record the session's queries from now on."""
     context: Any = spark.sparkContext
     ensure_callback_server_started(context._gateway)  # type: ignore[no-untyped-call]  # noqa: SLF001 - as PySpark does
@@ -231,7 +231,7 @@ class Telling:
     _sums: dict[tuple[int, str], list[float]] = field(default_factory=dict, init=False, repr=False)
     _said: dict[tuple[int, str], float] = field(default_factory=dict, init=False, repr=False)
 
-    def add(self, folded: Folded) -> None:
+    def add(self, folded: MicroBatchSeconds) -> None:
         """Add a micro-batch."""
         key, now = (folded.release, folded.source), self.clock()
         sums = self._sums.setdefault(key, [0, 0, 0.0])

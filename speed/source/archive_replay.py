@@ -17,17 +17,17 @@ from tandem.ledger.publish.releases import Release
 from tandem.ledger.realtime_writer import Writer
 from tandem.speed.dedup.siphash import SECRET_BYTES
 from tandem.speed.micro_batch.follower_state import FollowerState
-from tandem.speed.micro_batch.log_tail import Tail
+from tandem.speed.micro_batch.log_tail import UncommittedLog
 from tandem.speed.micro_batch.task import Task
 from tandem.speed.source import record_frames
-from tandem.speed.source.counted_at import Stretch, counted, divided, together
+from tandem.speed.source.counted_at import CountedRange, counted, divided, together
 from tandem.speed.source.restore_identities import unseen
 from tandem.views.source.source import Source
 from tandem.views.view import View
 
 
 @dataclass(frozen=True)
-class Replayed:
+class ReplayedArchive:
     """The number of micro-batches, their counts, and what views rejected by fingerprint and reason."""
 
     batches: int
@@ -49,7 +49,7 @@ def replay(
     identities_mb: int,
     by: str,
     now: Callable[[], datetime],
-) -> Replayed:
+) -> ReplayedArchive:
     """Fold the archive from its start to `end` as the speed layer folds the log, and commit to a realtime table under `into`.
 
     `views` are the source's by name. A micro-batch has about `most` events.
@@ -61,7 +61,7 @@ def replay(
     generations, firsts = archive_runs.generations(tables, source.name), archive_runs.firsts(tables, source.name)
     writer = Writer.claim(into, release.number, source.name, by=by, at=now())
     window = unseen(source, identities_mb)
-    tail = Tail(
+    tail = UncommittedLog(
         task=Task(release.files, source.name, fingerprints, generations=generations, secret=secrets.token_bytes(SECRET_BYTES)),
         source=source,
         views={fingerprints[name]: view for name, view in views.items()},
@@ -86,8 +86,8 @@ def replay(
         commit = tail.extend(found, last.end, still_there=lambda: None)
         batches, counts = batches + 1, plus(counts, commit.counts)
         rejected |= {name: add(rejected.get(name, {}), reasons) for name, reasons in commit.rejected.items()}
-    return Replayed(batches, counts, rejected)
+    return ReplayedArchive(batches, counts, rejected)
 
 
-def _time(of: Stretch) -> datetime:
+def _time(of: CountedRange) -> datetime:
     return of.at

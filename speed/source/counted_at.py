@@ -22,7 +22,7 @@ _ASKED: Final = timedelta(minutes=1)
 
 
 @dataclass(frozen=True)
-class Stretch:
+class CountedRange:
     """`[start, end)` of the log, counted by one commit at `at`, or archived by then if no commit is known.
 
     * `newest`: the newest timestamp of its events; None without events, `at` if it is unknown.
@@ -37,17 +37,17 @@ class Stretch:
 
 
 @dataclass(frozen=True)
-class Counted:
+class CountedLog:
     """The log below a position as stretches in order, whose times never descend.
 
     `caught_up` and `newest` are those of the last commit below it; see `tandem.speed.dedup.dedup_window.DedupWindow`.
     """
 
-    stretches: tuple[Stretch, ...] = ()
+    stretches: tuple[CountedRange, ...] = ()
     caught_up: datetime | None = None
     newest: datetime | None = None
 
-    def within(self, dedup_window: timedelta) -> tuple[Stretch, ...]:
+    def within(self, dedup_window: timedelta) -> tuple[CountedRange, ...]:
         """The stretches from the first one on whose identities a source with this dedup window may still need."""
         for number, one in enumerate(self.stretches):
             stamped = self.newest is not None and one.newest is not None and min(one.newest, one.at) >= self.newest - dedup_window
@@ -56,7 +56,7 @@ class Counted:
         return ()
 
 
-def counted(tables: Tables, release: Release, source: str, end: Position, *, now: datetime) -> Counted:
+def counted(tables: Tables, release: Release, source: str, end: Position, *, now: datetime) -> CountedLog:
     """The stretches of a source's log below `end`, up to which the release has counted, or where it begins. Raises Unreadable.
 
     For a release that has not counted anything yet, the commits of the live release decide.
@@ -71,7 +71,7 @@ def counted(tables: Tables, release: Release, source: str, end: Position, *, now
 
 def of_ledger(
     commits: Iterable[Commit], runs: Iterable[ArchiveRun], newest: Mapping[int, datetime | None], end: Position, *, now: datetime
-) -> Counted:
+) -> CountedLog:
     """The same from commits and runs; `newest` has the newest timestamps of decoded runs.
 
     A commit has the time at which it counted. A stretch before all commits has the time of the first run that archived it, or of
@@ -83,23 +83,23 @@ def of_ledger(
         reached = found[-1].end if found else LOG_START
         at = commit.at or now
         if commit.start != reached:
-            found.append(Stretch(reached, commit.start, at, at))
+            found.append(CountedRange(reached, commit.start, at, at))
         # A bridge has a time, but its maker has not read the events that it skips.
         newest_of = commit.newest if commit.kind == "fold" else at
-        found.append(Stretch(commit.start, commit.end, at, newest_of, commit.caught_up))
+        found.append(CountedRange(commit.start, commit.end, at, newest_of, commit.caught_up))
     reached = found[-1].end if found else LOG_START
     if reached != end:
-        found.append(Stretch(reached, end, now, now))
+        found.append(CountedRange(reached, end, now, now))
     times = list(accumulate((_least(one, own) for one in found), max))
     folds = [commit for commit in own if commit.kind == "fold"]
-    return Counted(
+    return CountedLog(
         tuple(replace(one, at=at) for one, at in zip(found, times, strict=True)),
         caught_up=next((one.caught_up for one in reversed(found) if one.caught_up), None),
         newest=max((min(one.newest, one.at) for one in folds if one.newest and one.at), default=None),
     )
 
 
-def divided(stretches: Iterable[Stretch], firsts: Offsets, *, most: int) -> Iterator[Stretch]:
+def divided(stretches: Iterable[CountedRange], firsts: Offsets, *, most: int) -> Iterator[CountedRange]:
     """The same log in stretches of at most about `most` offsets each, on which all partitions advance alike.
 
     `firsts` are the first offsets of partitions, if not 0. If a stretch is divided, only its last part has `caught_up`.
@@ -110,9 +110,9 @@ def divided(stretches: Iterable[Stretch], firsts: Offsets, *, most: int) -> Iter
             yield replace(one, start=start, end=end, caught_up=one.caught_up if end == one.end else None)
 
 
-def together(stretches: Iterable[Stretch], firsts: Offsets, *, most: int) -> Iterator[tuple[Stretch, ...]]:
+def together(stretches: Iterable[CountedRange], firsts: Offsets, *, most: int) -> Iterator[tuple[CountedRange, ...]]:
     """Neighbouring stretches in groups of at most `most` offsets, or of one; a stretch without offsets is never alone."""
-    group: list[Stretch] = []
+    group: list[CountedRange] = []
     length = 0
     for one in stretches:
         further = ranges(one.start, one.end, firsts).length
@@ -136,18 +136,18 @@ def evenly(start: Position, end: Position, firsts: Offsets, *, most: int) -> Ite
             yield Position.of(position)
 
 
-def _archived(runs: Iterable[ArchiveRun], newest: Mapping[int, datetime | None], end: Position) -> Iterator[Stretch]:
+def _archived(runs: Iterable[ArchiveRun], newest: Mapping[int, datetime | None], end: Position) -> Iterator[CountedRange]:
     reached = LOG_START
     for run in runs:
         to = lower(run.end, end)
         if to != reached:
             # It is unknown when the records of an import were received, and by which broker.
             caught_up = None if run.imported or to != run.end else run.at - _ASKED
-            yield Stretch(reached, to, run.at, newest.get(run.number, run.at), caught_up)
+            yield CountedRange(reached, to, run.at, newest.get(run.number, run.at), caught_up)
             reached = to
 
 
-def _least(one: Stretch, own: Sequence[Commit]) -> datetime:
+def _least(one: CountedRange, own: Sequence[Commit]) -> datetime:
     """The stretch's time: records before the first commit were received before that commit."""
     first = own[0] if own else None
     before = first is not None and first.at is not None and one.end.at_or_below(first.start)

@@ -30,12 +30,12 @@ from tandem.ledger.realtime_writer import NotContiguous, Writer
 from tandem.speed import progress
 from tandem.speed.dedup.siphash import SECRET_BYTES
 from tandem.speed.micro_batch.follower_state import FollowerState
-from tandem.speed.micro_batch.log_tail import Tail
+from tandem.speed.micro_batch.log_tail import UncommittedLog
 from tandem.speed.micro_batch.maintenance import tend
 from tandem.speed.micro_batch.task import Task
 from tandem.speed.source import record_frames
 from tandem.speed.source.counted_at import counted
-from tandem.speed.source.kafka_log import Log
+from tandem.speed.source.kafka_log import KafkaLog
 from tandem.speed.source.query import Query
 from tandem.speed.source.restore_identities import seen, unseen
 from tandem.speed.source.start_position import Beginning, beginning, steps
@@ -61,14 +61,14 @@ class Surroundings:
     spark: SparkSession
     settings: Settings
     tables: Tables
-    connection: kafka.Connection
+    connection: kafka.BrokerConnection
     checkpoints: Path
     by: str
     now: Callable[[], datetime]
     warn: Callable[[str], None]
     reporter: Reporter
     stopping: Callable[[], bool]
-    recorder: progress.Recorder
+    recorder: progress.ProgressRecorder
 
     @property
     def options(self) -> dict[str, str]:
@@ -83,7 +83,7 @@ class Follow:
     around: Surroundings
     release: Release
     source: Source
-    tail: Tail
+    tail: UncommittedLog
     checkpoints: Path
     _query: Query | None = field(default=None, repr=False)
     _streaming: StreamingQuery | None = field(default=None, repr=False)
@@ -210,7 +210,7 @@ class Follow:
                 at=around.now(),
             )
 
-    def _log_fault(self, log: Log) -> TandemError | None:
+    def _log_fault(self, log: KafkaLog) -> TandemError | None:
         """The fault of the log for which Spark failed to read it, if any."""
         try:
             log.require(self.tail.writer.end, self.tail.state.firsts)
@@ -219,7 +219,7 @@ class Follow:
             return fault
         return LogChanged(f"topic '{changed[0].name}' now has {changed[0].partitions} partitions") if changed else None
 
-    def _same_topics(self, log: Log) -> bool:
+    def _same_topics(self, log: KafkaLog) -> bool:
         return [topic.id for topic in log.now()] == [topic.id for topic in log.topics]
 
     def _say_again(self, error: TandemError) -> None:
@@ -231,7 +231,7 @@ def follow(around: Surroundings, release: Release, source: Source, views: Mappin
     """Claim the source's realtime table, which fences every earlier writer, and begin. `views` are the source's by name."""
     writer = Writer.claim(around.tables, release.number, source.name, by=around.by, at=around.now())
     fingerprints = {name: release.views[name] for name in views}
-    tail = Tail(
+    tail = UncommittedLog(
         task=Task(release.files, source.name, fingerprints, secret=secrets.token_bytes(SECRET_BYTES)),
         source=source,
         views={fingerprints[name]: view for name, view in views.items()},

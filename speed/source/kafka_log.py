@@ -9,10 +9,10 @@ from tandem.views.source.offset_ranges import Offsets, Partition
 
 
 @dataclass(frozen=True)
-class Log:
+class KafkaLog:
     """Topics, identified by their ids."""
 
-    connection: kafka.Connection
+    connection: kafka.BrokerConnection
     topics: tuple[kafka.Topic, ...]
 
     @property

@@ -11,9 +11,9 @@ from pyspark.sql.streaming.query import StreamingQuery
 
 from tandem.infra.spark.kafka_source import topic_offsets
 from tandem.ledger.log.positions import Position, upper
-from tandem.speed.micro_batch.log_tail import Tail
+from tandem.speed.micro_batch.log_tail import UncommittedLog
 from tandem.speed.source import record_frames
-from tandem.speed.source.kafka_log import Log
+from tandem.speed.source.kafka_log import KafkaLog
 from tandem.views.source.offset_ranges import Offsets
 from tandem.views.source.source import Source
 
@@ -46,9 +46,9 @@ class Query:
     """
 
     name: str
-    tail: Tail
+    tail: UncommittedLog
     source: Source
-    log: Log
+    log: KafkaLog
     checkpoint: Path
     committed: Callable[[Position], object]
     error: BaseException | None = field(default=None, repr=False)
@@ -87,7 +87,7 @@ class Query:
             raise
 
 
-def planned_end(checkpoint: Path, batch: int, log: Log) -> Position:
+def planned_end(checkpoint: Path, batch: int, log: KafkaLog) -> Position:
     """The planned end of a micro-batch, which Spark writes to its checkpoint before it begins."""
     last = (checkpoint / "offsets" / str(batch)).read_text("utf-8").rstrip().rpartition("\n")[2]
     planned = json.loads(last)

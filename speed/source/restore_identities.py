@@ -18,7 +18,7 @@ from tandem.speed.dedup.identities import joined, values
 from tandem.speed.dedup.identity_runs import Numbers
 from tandem.speed.micro_batch.task import SCHEMA, Task, identify
 from tandem.speed.source import record_frames
-from tandem.speed.source.counted_at import Counted, Stretch, divided, together
+from tandem.speed.source.counted_at import CountedLog, CountedRange, divided, together
 from tandem.speed.source.start_position import Beginning
 from tandem.views.arrow.ipc import from_ipc
 from tandem.views.instant import MICROSECOND, microseconds
@@ -39,7 +39,7 @@ def most(identities_mb: int) -> int:
     return identities_mb * 1_000_000 // BYTES
 
 
-def begun(source: Source, stretches: Sequence[Stretch], known: Counted, identities_mb: int) -> DedupWindow:
+def begun(source: Source, stretches: Sequence[CountedRange], known: CountedLog, identities_mb: int) -> DedupWindow:
     """The dedup window after these stretches, which are numbered from 0, before their identities are added."""
     empty = unseen(source, identities_mb)
     return recalled(
@@ -58,7 +58,7 @@ def seen(
     source: Source,
     task: Task,
     *,
-    known: Counted,
+    known: CountedLog,
     beginning: Beginning,
     identities_mb: int,
 ) -> DedupWindow:
@@ -84,7 +84,7 @@ def seen(
     return dedup_window
 
 
-def numbered(found: pa.Table, group: Sequence[Stretch], *, first: int) -> Numbers:
+def numbered(found: pa.Table, group: Sequence[CountedRange], *, first: int) -> Numbers:
     """The number of the stretch of each row; all rows lie in these stretches, of which the first has the number `first`."""
     numbers = np.zeros(found.num_rows, np.int32)
     topics, partitions = found["_topic_id"].cast(pa.string()).to_numpy(), found["_partition"].to_numpy()

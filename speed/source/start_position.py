@@ -10,13 +10,13 @@ from tandem.ledger.log import archive_runs
 from tandem.ledger.log.fetch_checks import refuse_changed_log, refuse_new_topic
 from tandem.ledger.log.positions import Position, upper
 from tandem.ledger.losses import first_offsets
-from tandem.speed.source.kafka_log import Log
+from tandem.speed.source.kafka_log import KafkaLog
 from tandem.views.errors import TandemError
 from tandem.views.source.offset_ranges import Offsets, Partition
 from tandem.views.source.source import Source
 
 
-class Gap(TandemError, code="offsets-lost"):
+class OffsetsLost(TandemError, code="offsets-lost"):
     """Neither the log nor the archive has these offsets."""
 
 
@@ -27,13 +27,13 @@ class Beginning:
     `firsts` are the first offsets of partitions, of log and archive together, for those that a position lacks.
     """
 
-    log: Log
+    log: KafkaLog
     starts: Offsets
     firsts: Offsets
     archived: Position
 
 
-def beginning(tables: Tables, source: Source, start: Position, connection: kafka.Connection, *, at: datetime) -> Beginning:
+def beginning(tables: Tables, source: Source, start: Position, connection: kafka.BrokerConnection, *, at: datetime) -> Beginning:
     """Decide how to continue from `start`, and record topics and first offsets that are new, at the time `at`.
 
     Raises Gap, LogChanged if the log ends below `start` or is another log, NoBroker, NoTopic.
@@ -58,7 +58,7 @@ def beginning(tables: Tables, source: Source, start: Position, connection: kafka
         begin, kept = start.get(partition, firsts[partition]), held.get(partition, 0)
         if begin < low:
             if kept < low:
-                raise Gap(
+                raise OffsetsLost(
                     f"offsets {max(begin, kept)} to {low - 1} of partition {partition[1]} of topic '{names[partition[0]]}' are "
                     f"lost to source '{source.name}': the log now starts at {low}, and the archive ends at {kept}; `tandem "
                     "archive` records the gap, then the speed layer continues after it; `tandem recompute --accept-gap` "
@@ -66,7 +66,7 @@ def beginning(tables: Tables, source: Source, start: Position, connection: kafka
                 )
             behind[partition] = low
         starts[partition] = max(begin, low)
-    return Beginning(Log(connection, now), starts, firsts, upper(start, Position.of(behind)))
+    return Beginning(KafkaLog(connection, now), starts, firsts, upper(start, Position.of(behind)))
 
 
 def steps(start: Position, end: Position, firsts: Offsets, *, most: int) -> Iterator[Position]:

@@ -29,9 +29,9 @@ from tandem.ledger.realtime.follower import Follower
 from tandem.ledger.realtime_writer import Writer
 from tandem.speed.dedup.dedup_window import DedupWindow
 from tandem.speed.micro_batch import log_tail
-from tandem.speed.micro_batch.fold import Folded, fold_shares
+from tandem.speed.micro_batch.fold import MicroBatchResult, fold_shares
 from tandem.speed.micro_batch.follower_state import FollowerState
-from tandem.speed.micro_batch.log_tail import Tail
+from tandem.speed.micro_batch.log_tail import UncommittedLog
 from tandem.speed.micro_batch.task import Share, Task, share_of
 from tandem.views.arrow.ipc import from_ipc, to_ipc
 from tandem.views.kernel.kernel import decode, deduplicate, merge, merge_states, present
@@ -196,7 +196,7 @@ def us(time: datetime | None) -> int | None:
 
 def by_shares(
     records: pa.Table, task: Task, views: dict[str, View], covered: Ranges, dedup_window: DedupWindow, **_: object
-) -> Folded:
+) -> MicroBatchResult:
     """A micro-batch as `fold_records` folds it, a task for each partition, without Spark."""
 
     def run(task: Task) -> list[Share]:
@@ -206,7 +206,7 @@ def by_shares(
     return fold_shares(run, task, views, covered, dedup_window)
 
 
-def tail_of(tables: Tables, live: Any) -> Tail:
+def tail_of(tables: Tables, live: Any) -> UncommittedLog:
     """A speed layer that starts, as `Follow` starts one: it knows what its commits say."""
     fingerprint = live.views["per_minute"].fingerprint
     writer = Writer.claim(tables, live.release, "ticks", by="test", at=NOW)
@@ -221,10 +221,10 @@ def tail_of(tables: Tables, live: Any) -> Tail:
         idle=TICKS.idle,
     )
     task = Task(FILES, "ticks", {"per_minute": fingerprint})
-    return Tail(task, TICKS, {fingerprint: VIEW}, writer, live, lambda: NOW, state)
+    return UncommittedLog(task, TICKS, {fingerprint: VIEW}, writer, live, lambda: NOW, state)
 
 
-def in_batch(folder: Path, log: Sequence[Sequence[Told]], start: Position, end: Position, number: int) -> fold.Counted | None:
+def in_batch(folder: Path, log: Sequence[Sequence[Told]], start: Position, end: Position, number: int) -> fold.TaskCounts | None:
     """What a batch task finds in a range, duplicates that the whole log has left out."""
     whole = deduplicate(TICKS, decode(TICKS, records(log, LOG_START, end)).events).events
     events = decode(TICKS, records(log, start, end)).events
@@ -240,7 +240,7 @@ def in_batch(folder: Path, log: Sequence[Sequence[Told]], start: Position, end: 
     (found,) = [
         one
         for _, one in fold._fold(work, Slice(ranges(start, end), (f"events-{number}.parquet",), 0))
-        if isinstance(one, fold.Counted)
+        if isinstance(one, fold.TaskCounts)
     ]
     return found
 

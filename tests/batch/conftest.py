@@ -9,6 +9,6 @@ from tests.stack import new_topic
 
 
 @pytest.fixture
-def shop(broker: kafka.Connection, spark: SparkSession, tmp_path: Path) -> Shop:
+def shop(broker: kafka.BrokerConnection, spark: SparkSession, tmp_path: Path) -> Shop:
     """A shop that has sold nothing yet; its runs find the tests' one Spark session."""
     return Shop.open(broker, new_topic(broker), tmp_path)

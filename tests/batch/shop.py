@@ -75,12 +75,12 @@ class Shop:
     """A project of its own at the shared broker."""
 
     settings: Settings
-    connection: kafka.Connection
+    connection: kafka.BrokerConnection
     topic: kafka.Topic
     folder: Path
 
     @classmethod
-    def open(cls, connection: kafka.Connection, topic: kafka.Topic, folder: Path) -> "Shop":
+    def open(cls, connection: kafka.BrokerConnection, topic: kafka.Topic, folder: Path) -> "Shop":
         shop = cls(stack_settings(connection, folder / "state"), connection, topic, folder)
         (folder / "tandem.toml").write_text(
             f'state = "state"\n{kafka_toml(connection)}[spark]\nmaster = "local[2]"\n[batch]\nlock_wait_s = 120\n'

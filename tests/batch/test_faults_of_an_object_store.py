@@ -30,7 +30,7 @@ from tandem.batch.release.release_plan import Terms
 from tandem.batch.runtime.session import BatchRun
 from tandem.cli.demo import s3_server
 from tandem.infra import kafka
-from tandem.infra.settings import Keep, Settings, Storage
+from tandem.infra.settings import KeepSettings, Settings, StorageSettings
 from tandem.ledger.log import archive_runs as archived
 from tandem.ledger.publish import promotion
 from tandem.ledger.publish.publications import Publications
@@ -159,8 +159,8 @@ def injured_run(bucket: Bucket, fault: str, methods: tuple[str, ...], due: Calla
         broker = one_process.MemoryBroker()
         broker.stand_in(patch)
         log = broker.new_topic()
-        storage = Storage(root=f"{bucket.url}/{next(bucket.prefixes)}", options=dict(bucket.options))
-        settings = Settings(state=str(folder / "state"), storage=storage, keep=Keep(publications=1, days=0, file_hours=0))
+        storage = StorageSettings(root=f"{bucket.url}/{next(bucket.prefixes)}", options=dict(bucket.options))
+        settings = Settings(state=str(folder / "state"), storage=storage, keep=KeepSettings(publications=1, days=0, file_hours=0))
         (folder / "tandem.toml").write_text('state = "state"\n')
         shop = MemoryShop(settings, kafka.connect(one_process.ADDRESS), log.topic, folder, log)
         shop.define(DEFINITIONS)

@@ -16,11 +16,11 @@ import pytest
 from tandem.batch.archive import archive
 from tandem.batch.recompute import recompute
 from tandem.batch.recompute.build import build_all
-from tandem.batch.recompute.plan import Request, Step
+from tandem.batch.recompute.plan import RecomputeRequest, RecomputeStep
 from tandem.batch.runtime import scratch
 from tandem.batch.runtime.session import BatchRun
 from tandem.infra import kafka
-from tandem.infra.settings import Lineage, Settings
+from tandem.infra.settings import LineageSettings, Settings
 from tandem.ledger.log import archive_runs as archived
 from tandem.ledger.log import gaps
 from tandem.ledger.publish.releases import Releases
@@ -115,7 +115,7 @@ def test_windows_that_were_rebuilt_are_compared_once(shop: Shop) -> None:
     archive.run(shop.run("archive"), shop.project)
     recompute.run(shop.run("recompute"), shop.project)
     at = datetime(2026, 3, 1, tzinfo=UTC)
-    request = Request(windows=(at, at + timedelta(hours=1)), views=("per_hour",))
+    request = RecomputeRequest(windows=(at, at + timedelta(hours=1)), views=("per_hour",))
     live = recompute.run(shop.run("recompute"), shop.project, request).publication
     assert [part.windows is None for part in live.views["per_hour"].parts] == [True, False]
     done = applying.applied(shop, DEFINITIONS.replace('mean("cents")', 'mean("cents + 1")'))
@@ -163,14 +163,16 @@ def test_only_windows_of_prepared_times_are_rebuilt(shop: Shop) -> None:
     rows = sorted(answers(shop, before, "per_hour"), key=str)
     at = datetime(2026, 3, 2, tzinfo=UTC)
     for windows in ((at, at + timedelta(hours=1)), (at - timedelta(days=2), at + timedelta(days=1))):
-        live = recompute.run(shop.run("recompute"), shop.project, Request(windows=windows, views=("per_hour",))).publication
+        live = recompute.run(
+            shop.run("recompute"), shop.project, RecomputeRequest(windows=windows, views=("per_hour",))
+        ).publication
         assert live.views["per_hour"].parts[-1].rows > 0
         assert sorted(answers(shop, live, "per_hour"), key=str) == rows
 
 
 def test_a_recompute_reports_the_ranges_that_it_read(shop: Shop) -> None:
     """The planned range at its start, another one if it had to fold all events again; columns are those of the events."""
-    settings = msgspec.structs.replace(shop.settings, lineage=Lineage(file="lineage.jsonl"))
+    settings = msgspec.structs.replace(shop.settings, lineage=LineageSettings(file="lineage.jsonl"))
     reported, tables = replace(shop, settings=settings), shop.tables
 
     def sell(partition: int, **fields: object) -> None:
@@ -182,7 +184,7 @@ def test_a_recompute_reports_the_ranges_that_it_read(shop: Shop) -> None:
         """What each event of a recompute names as its input, and of it the offsets."""
         file = Path(settings.state) / "lineage.jsonl"
         file.unlink(missing_ok=True)
-        recompute.run(reported.run("recompute"), shop.project, Request(**request))
+        recompute.run(reported.run("recompute"), shop.project, RecomputeRequest(**request))
         found = []
         for event in map(json.loads, file.read_text().splitlines()):
             (read,) = event["inputs"]
@@ -213,7 +215,7 @@ def test_what_a_killed_run_left_is_gone_before_the_next_one_needs_room(shop: Sho
     left.parent.mkdir(parents=True)
     left.write_bytes(b"of a run that was killed")
 
-    def steps() -> Iterator[Step]:
+    def steps() -> Iterator[RecomputeStep]:
         assert not left.exists()
         yield from ()
 

@@ -11,7 +11,7 @@ from pyspark.sql import SparkSession
 
 from tandem.batch.archive import archive
 from tandem.batch.recompute import recompute
-from tandem.batch.recompute.plan import Request
+from tandem.batch.recompute.plan import RecomputeRequest
 from tandem.cli.__main__ import main
 from tandem.cli.command.call import UNHEALTHY
 from tandem.infra import kafka
@@ -153,7 +153,7 @@ def test_a_release_with_another_clock_skew_computes_the_watermark_again(shop: Sh
     shop.define(DEFINITIONS)
     live = shop.promote()
     assert (live.release, live.watermarks, live.maxima) == (2, {}, {})
-    healed = recompute.run(shop.run("recompute"), shop.project, Request(mode="full")).publication
+    healed = recompute.run(shop.run("recompute"), shop.project, RecomputeRequest(mode="full")).publication
     assert healed.watermarks == {"sales": instant_of(now)}
     assert healed.counts["sales"].ahead == 2
 
@@ -173,14 +173,14 @@ STAMPS: Sequence[timedelta | int] = (
 )
 
 
-def unbounded(connection: kafka.Connection) -> kafka.Topic:
+def unbounded(connection: kafka.BrokerConnection) -> kafka.Topic:
     """A topic that takes records of any time and keeps them, as brokers before Kafka 4 do."""
     wanted = {"message.timestamp.after.max.ms": str(2**63 - 1), "retention.ms": "-1"}
     return create_as(connection, f"{new_topic(connection).name}-any-time", wanted)
 
 
 def test_every_command_works_with_any_timestamps(
-    broker: kafka.Connection, spark: SparkSession, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+    broker: kafka.BrokerConnection, spark: SparkSession, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     """Each event counts once in both layers; ages are never of the future, and a copy of any is a copy."""
     shop = Shop.open(broker, unbounded(broker), tmp_path)

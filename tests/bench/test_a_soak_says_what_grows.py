@@ -6,15 +6,15 @@ from pathlib import Path
 import pytest
 
 from tandem.bench.soak import report
-from tandem.bench.soak.flatness import Sample, flatness
+from tandem.bench.soak.flatness import SoakSample, flatness
 from tandem.bench.soak.load import Soak, Soaked, soak
 
 MIB = 2**20
 
 
-def samples(rss: list[int], handles: list[int] | None = None, threads: list[int] | None = None) -> list[Sample]:
+def samples(rss: list[int], handles: list[int] | None = None, threads: list[int] | None = None) -> list[SoakSample]:
     handles, threads = handles or [50] * len(rss), threads or [20] * len(rss)
-    return [Sample(float(n + 1), size * MIB, handles[n], threads[n]) for n, size in enumerate(rss)]
+    return [SoakSample(float(n + 1), size * MIB, handles[n], threads[n]) for n, size in enumerate(rss)]
 
 
 @pytest.mark.parametrize(

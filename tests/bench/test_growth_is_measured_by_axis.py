@@ -6,13 +6,13 @@ from pathlib import Path
 import pytest
 
 from tandem.bench.growth import report
-from tandem.bench.growth.measuring import Grown, Scale, Size, measure, scale
+from tandem.bench.growth.measuring import Grown, GrowthScale, Size, measure, scale
 
 
 @pytest.mark.slow
 @pytest.mark.spark
 def test_every_size_is_recomputed_and_right(tmp_path: Path) -> None:
-    axes = Scale({"events": (Size(2_000, keys=10), Size(4_000, keys=10)), "views": (Size(2_000, 3, 10),)}, 1)
+    axes = GrowthScale({"events": (Size(2_000, keys=10), Size(4_000, keys=10)), "views": (Size(2_000, 3, 10),)}, 1)
     found = list(measure(tmp_path, axes, cores=2, memory="1g", environ=os.environ, say=lambda _: None))
     assert [(one.axis, one.size) for one in found] == [(axis, size) for axis, sizes in axes.axes.items() for size in sizes]
     assert all(one.right and one.seconds > 0 and one.peak_bytes > 0 for one in found)

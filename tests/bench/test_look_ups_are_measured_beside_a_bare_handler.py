@@ -5,9 +5,9 @@ from pathlib import Path
 import pytest
 
 from tandem.bench.serving import rates
-from tandem.bench.serving.keep_busy import Load, keep_busy, requests
+from tandem.bench.serving.keep_busy import BusyLoad, keep_busy, requests
 from tandem.bench.serving.published import VIEW, page, publish
-from tandem.bench.serving.rates import Rates, Scale, Turn
+from tandem.bench.serving.rates import Rates, RatesScale, Turn
 from tandem.bench.serving.served import server
 from tandem.views.errors import TandemError
 
@@ -15,7 +15,7 @@ from tandem.views.errors import TandemError
 @pytest.mark.slow
 def test_both_servers_are_asked_by_turns_and_once_more_while_others_commit(tmp_path: Path) -> None:
     said: list[str] = []
-    found = rates.measure(tmp_path / "project", Scale(300, 2, 0.3), said.append)
+    found = rates.measure(tmp_path / "project", RatesScale(300, 2, 0.3), said.append)
     assert [len(turns) for turns in (found.served, found.bare, found.quiet, found.committing)] == [2, 2, 1, 1]
     assert all(turn.load.rate > 0 and turn.load.p50 <= turn.load.p99 for turn in (*found.served, *found.bare, *found.committing))
     assert len(said) == 1
@@ -25,7 +25,7 @@ def test_both_servers_are_asked_by_turns_and_once_more_while_others_commit(tmp_p
 
 def test_ratios_are_taken_turn_by_turn() -> None:
     def turn(rate: float, p99: float = 0.01, cpu: float = 1e-4) -> Turn:
-        return Turn(Load(rate, 0.001, p99), cpu)
+        return Turn(BusyLoad(rate, 0.001, p99), cpu)
 
     found = Rates((turn(60), turn(90)), (turn(100, cpu=5e-5), turn(100, cpu=1e-4)), (turn(9, 0.01),), (turn(9, 0.03),))
     assert (found.ratio, found.cpu_ratio, round(found.p99_ratio, 9)) == (0.75, 0.75, 3.0)

@@ -5,7 +5,7 @@ import sys
 
 import pytest
 
-from tandem.bench.process_tree import Sample, cpu_seconds, interpolated, pss_bytes, tree
+from tandem.bench.process_tree import ProcessSample, cpu_seconds, interpolated, pss_bytes, tree
 
 MIB = 2**20
 
@@ -38,4 +38,4 @@ def test_memory_that_a_child_shares_counts_once() -> None:
 
 @pytest.mark.parametrize(("at", "cpu"), [(0.0, 1.0), (10.0, 1.0), (15.0, 2.0), (20.0, 3.0), (99.0, 3.0)])
 def test_cpu_at_a_time_lies_between_the_samples_around_it(at: float, cpu: float) -> None:
-    assert interpolated([Sample(10.0, 1.0), Sample(20.0, 3.0)], at) == cpu
+    assert interpolated([ProcessSample(10.0, 1.0), ProcessSample(20.0, 3.0)], at) == cpu

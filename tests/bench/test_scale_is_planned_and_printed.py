@@ -12,12 +12,12 @@ from typing import Any
 
 import pytest
 
-from tandem.bench.commands import Place
+from tandem.bench.commands import BenchProject
 from tandem.bench.scale import executors, micro_batch_keys, report
 from tandem.bench.scale.cpu_quota import quotas
-from tandem.bench.scale.executors import Case, Plan, Run, cases, gains
-from tandem.bench.scale.ground import PARTS, Ground, Watch, machine, since
-from tandem.bench.scale.micro_batch_keys import Held
+from tandem.bench.scale.executors import Case, ExecutorsPlan, ExecutorsRun, cases, gains
+from tandem.bench.scale.ground import PARTS, Ground, TriggerWatch, machine, since
+from tandem.bench.scale.micro_batch_keys import HeldKeys
 from tandem.cli.demo.wait_for import wait_for
 from tandem.cli.dev.bench_cluster import on_cluster
 from tandem.infra import kafka
@@ -30,13 +30,15 @@ from tandem.ledger.realtime.commits import Commit
 from tests.stack import environ
 
 
-def run(number: int, seconds: float, *, busy: float = 0.5, share: float = 1.0, differ: int = 0, round_: int = 0) -> Run:
+def run(number: int, seconds: float, *, busy: float = 0.5, share: float = 1.0, differ: int = 0, round_: int = 0) -> ExecutorsRun:
     cpu = {"driver": 4.0, "executors": 10.0, "store": 4.0, "broker": 1.0}
-    return Run(Case("recompute", 4, number, share, round_), 1_000, seconds, 19.0, cpu, busy, {"GET": 7, "PUT": 3}, differ)
+    return ExecutorsRun(
+        Case("recompute", 4, number, share, round_), 1_000, seconds, 19.0, cpu, busy, {"GET": 7, "PUT": 3}, differ
+    )
 
 
-def held(keys: int, peak: int, *, differ: int = 0) -> Held:
-    return Held(keys, 1_000, 1.5, 400, peak, 64 * keys, 0.5, differ)
+def held(keys: int, peak: int, *, differ: int = 0) -> HeldKeys:
+    return HeldKeys(keys, 1_000, 1.5, 400, peak, 64 * keys, 0.5, differ)
 
 
 @pytest.fixture
@@ -45,7 +47,7 @@ def two_cores(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_one_and_two_executors_take_turns() -> None:
-    plan = Plan(events=1_000, batch=100, partitions=(4,), rounds=2, limit_s=1)
+    plan = ExecutorsPlan(events=1_000, batch=100, partitions=(4,), rounds=2, limit_s=1)
     found = [(case.round, case.share, case.executors, case.what) for case in cases(plan, 4, (1.0, 0.4))]
     assert found[:4] == [(0, 1.0, 1, "recompute"), (0, 1.0, 1, "catch-up"), (0, 1.0, 2, "recompute"), (0, 1.0, 2, "catch-up")]
     assert [case[2] for case in found if case[0] == 1] == [2, 2, 1, 1] * 2
@@ -147,7 +149,7 @@ def test_requests_are_those_since_a_count() -> None:
 
 def test_the_cpu_of_a_child_is_counted_also_after_its_end() -> None:
     busy = "import time\nwhile time.process_time() < 0.3: pass\ninput()"
-    with Watch({"driver": [os.getpid()]}, memory=True) as watch:
+    with TriggerWatch({"driver": [os.getpid()]}, memory=True) as watch:
         with Popen([sys.executable, "-c", busy], stdin=-1) as child:
             wait_for("the child to be seen", lambda: watch.cpu["driver"] >= 0.3 or None, seconds=60, meanwhile=lambda: None)
             child.kill()
@@ -166,7 +168,7 @@ def ground(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Ground]:
     with background.starting(settings.folder):
         process = embedded.start(settings, environ=own)
     try:
-        place = Place(folder, kafka.connect(embedded.address(settings)), 2, "1g")
+        place = BenchProject(folder, kafka.connect(embedded.address(settings)), 2, "1g")
         with on_cluster(place, own, process.pid) as found:
             yield found
     finally:
@@ -177,7 +179,7 @@ def ground(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Ground]:
 @pytest.mark.broker
 def test_a_small_run_on_a_cluster_is_right(ground: Ground) -> None:
     said: list[str] = []
-    plan = Plan(events=24_000, batch=3_000, partitions=(2,), rounds=1, limit_s=300)
+    plan = ExecutorsPlan(events=24_000, batch=3_000, partitions=(2,), rounds=1, limit_s=300)
     found = list(executors.measure(replace(ground, quotas=None), plan, said.append, lambda: True))
     assert [(one.case.what, one.case.executors) for one in found] == [
         ("recompute", 1),
@@ -195,7 +197,7 @@ def test_a_small_run_on_a_cluster_is_right(ground: Ground) -> None:
 @pytest.mark.slow
 @pytest.mark.broker
 def test_a_small_run_of_micro_batches_is_right(ground: Ground) -> None:
-    plan = micro_batch_keys.Plan(events=3_000, batches=3, keys=(10, 1_000), limit_s=300)
+    plan = micro_batch_keys.KeysPlan(events=3_000, batches=3, keys=(10, 1_000), limit_s=300)
     few, many = micro_batch_keys.measure(ground, plan, lambda _: None, lambda: True)
     assert (few.differ, many.differ) == (0, 0)
     assert few.partial < many.partial
@@ -204,7 +206,7 @@ def test_a_small_run_of_micro_batches_is_right(ground: Ground) -> None:
 
 def test_nothing_begins_when_the_time_is_over(tmp_path: Path) -> None:
     # No connection: a command would fail.
-    place = Place(tmp_path, kafka.Connection.__new__(kafka.Connection), 2, "1g")
+    place = BenchProject(tmp_path, kafka.BrokerConnection.__new__(kafka.BrokerConnection), 2, "1g")
     none = Ground(place, {}, (), {}, None, dict)
     assert list(executors.measure(none, executors.QUICK, print, lambda: False)) == []
     assert list(micro_batch_keys.measure(none, micro_batch_keys.QUICK, print, lambda: False)) == []

@@ -6,10 +6,10 @@ from pathlib import Path
 import pytest
 
 from tandem.bench.serving import growing, measuring, report
-from tandem.bench.serving.keep_busy import Load
+from tandem.bench.serving.keep_busy import BusyLoad
 from tandem.bench.serving.measuring import ByDuckDB, InProcess
 from tandem.bench.serving.over_http import OverHTTP
-from tandem.bench.serving.questions import Scale
+from tandem.bench.serving.questions import ServingScale
 from tandem.bench.serving.rates import Rates, Turn
 from tandem.bench.serving.report import Goal
 
@@ -17,10 +17,10 @@ from tandem.bench.serving.report import Goal
 @pytest.mark.slow
 def test_all_sides_answer_the_same_questions_and_all_figures_are_there(tmp_path: Path) -> None:
     said: list[str] = []
-    scale = Scale((300, 600), rows=40, lookups=3, duckdb=3, commits=3, spark=0)
+    scale = ServingScale((300, 600), rows=40, lookups=3, duckdb=3, commits=3, spark=0)
     found = list(measuring.measure(tmp_path, scale, said.append))
     growth = growing.measure(tmp_path, scale, said.append)
-    turns = tuple(Turn(Load(100.0 * n, 0.01, 0.02 * n), 1e-4 / n) for n in (1, 2, 3))
+    turns = tuple(Turn(BusyLoad(100.0 * n, 0.01, 0.02 * n), 1e-4 / n) for n in (1, 2, 3))
     looked_up = Rates(turns[:1], turns[1:2], turns[:2], turns[1:])
     document = report.document(found, growth, looked_up)
     assert document["agree"]

@@ -10,7 +10,7 @@ import msgspec
 import pytest
 
 from tandem.infra.folders import ROOT
-from tandem.infra.settings import Airflow
+from tandem.infra.settings import AirflowSettings
 from tandem_dags.configuration import VARIABLE, Configuration, load
 
 DAGS = ROOT / "dags"
@@ -47,7 +47,7 @@ def test_parsing_reads_one_small_file(tmp_path: Path) -> None:
 
 
 def test_defaults_equal_those_of_the_settings() -> None:
-    settings = msgspec.structs.asdict(Airflow())
+    settings = msgspec.structs.asdict(AirflowSettings())
     del settings["port"]
     shared = {field.name: field.default for field in fields(Configuration) if field.name in settings}
     assert shared == settings

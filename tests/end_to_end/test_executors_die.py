@@ -77,7 +77,7 @@ class Shop:
 
     folder: Path
     cluster: Cluster
-    connection: kafka.Connection
+    connection: kafka.BrokerConnection
     topic: kafka.Topic
 
     def sell(self, first: int, end: int) -> None:
@@ -144,7 +144,7 @@ def truth(end: int) -> dict[str, tuple[int, int]]:
 
 
 @pytest.fixture
-def shop(broker: kafka.Connection, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Shop]:
+def shop(broker: kafka.BrokerConnection, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Shop]:
     # The workers of this test see the files of this host: its gates and its tables are there.
     monkeypatch.setattr(other_host, "find", lambda *_: OtherHost("environment", ()))
     (tmp_path / "gates").mkdir()

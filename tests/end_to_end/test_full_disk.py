@@ -79,7 +79,7 @@ def expected() -> dict[tuple[str, str], tuple[int, int]]:
 @pytest.mark.slow
 @pytest.mark.broker
 @pytest.mark.timeout(600)
-def test_a_full_disk_is_reported_and_loses_nothing(broker: kafka.Connection, tmp_path: Path) -> None:
+def test_a_full_disk_is_reported_and_loses_nothing(broker: kafka.BrokerConnection, tmp_path: Path) -> None:
     if sys.platform != "linux" or subprocess.run(["unshare", "-rm", "true"], check=False, capture_output=True).returncode:
         pytest.skip("needs a mount namespace of its own (unshare -rm)")
     topic = new_topic(broker)

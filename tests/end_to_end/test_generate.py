@@ -25,7 +25,7 @@ BASE = "2026-11-01T08:00:00Z"
 
 
 @pytest.fixture
-def project(broker: kafka.Connection, tmp_path: Path) -> Path:
+def project(broker: kafka.BrokerConnection, tmp_path: Path) -> Path:
     """A copy of examples/web with a topic of its own at the shared broker."""
     topic = f"generated-{tmp_path.name}"
     for file in ("definitions.py", "generator.py"):
@@ -39,7 +39,7 @@ def command(project: Path, *options: str) -> list[str]:
     return [sys.executable, "-m", "tandem.cli", "generate", "--project", str(project), "--json", f"--base={BASE}", *options]
 
 
-def records(broker: kafka.Connection, project: Path) -> list[Any]:
+def records(broker: kafka.BrokerConnection, project: Path) -> list[Any]:
     """Everything in the project's topic, partition by partition."""
     return consumed(broker, kafka.topic(broker, f"generated-{project.name}"))
 
@@ -52,7 +52,7 @@ def counted(samples: int) -> dict[str, list[dict[str, Any]]]:
     return truth.manifest()
 
 
-def test_all_events_are_acknowledged_and_a_later_run_continues(broker: kafka.Connection, project: Path) -> None:
+def test_all_events_are_acknowledged_and_a_later_run_continues(broker: kafka.BrokerConnection, project: Path) -> None:
     before = datetime.now(UTC) - timedelta(seconds=1)
     for options in (["--events=3000"], ["--events=4000", "--skip=3000", f"--truth={project / 'truth.json'}"]):
         run = subprocess.run(
@@ -68,7 +68,7 @@ def test_all_events_are_acknowledged_and_a_later_run_continues(broker: kafka.Con
     assert before < min(times) <= max(times) < datetime.now(UTC) + timedelta(seconds=1), "timestamps are those of sending"
 
 
-def test_generate_waits_no_longer_than_within(broker: kafka.Connection, project: Path) -> None:
+def test_generate_waits_no_longer_than_within(broker: kafka.BrokerConnection, project: Path) -> None:
     options = ["--events=7", "--wait", "--within=0.3"]
     run = subprocess.run(
         command(project, *options), env=environ(), cwd=ROOT, capture_output=True, text=True, check=False, timeout=120
@@ -79,7 +79,7 @@ def test_generate_waits_no_longer_than_within(broker: kafka.Connection, project:
     assert run.stderr.endswith("tandem: 7 of 7 records are not counted after 0.3 s\n")
 
 
-def test_a_stop_writes_the_expected_answers_of_the_sent_events(broker: kafka.Connection, project: Path) -> None:
+def test_a_stop_writes_the_expected_answers_of_the_sent_events(broker: kafka.BrokerConnection, project: Path) -> None:
     truth = project / "truth.json"
     child = subprocess.Popen(
         command(project, "--rate=500", f"--truth={truth}"), env=environ(), cwd=ROOT, stdout=subprocess.PIPE, text=True

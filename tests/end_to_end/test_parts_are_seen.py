@@ -28,12 +28,12 @@ SEEN_S: Final = 10
 
 
 @pytest.fixture
-def topic(broker: kafka.Connection) -> kafka.Topic:
+def topic(broker: kafka.BrokerConnection) -> kafka.Topic:
     return new_topic(broker)
 
 
 @pytest.fixture
-def project(broker: kafka.Connection, topic: kafka.Topic, tmp_path: Path) -> Path:
+def project(broker: kafka.BrokerConnection, topic: kafka.Topic, tmp_path: Path) -> Path:
     folder = tmp_path / "project"
     folder.mkdir()
     for name, content in project_files(topic.name).items():
@@ -66,7 +66,7 @@ def within(seconds: float, condition: Callable[[], bool]) -> float:
 
 @pytest.mark.slow
 def test_a_stopped_and_a_killed_speed_layer_are_reported_within_ten_seconds(
-    broker: kafka.Connection,
+    broker: kafka.BrokerConnection,
     topic: kafka.Topic,
     *,
     project: Path,

@@ -86,7 +86,7 @@ class Stack:
         assert code == 0, found
         return {(row["window_start"], row["shop"]): (row["n"], row["sum"]) for row in found["rows"]}
 
-    def part(self, name: str) -> record.Part:
+    def part(self, name: str) -> record.PartRecord:
         found = record.read(self.settings.folder)
         assert found is not None
         assert found.lives

@@ -39,7 +39,7 @@ def request(number: int) -> bytes:
 class Web:
     """The example with a topic of its own, a layer that starts and stops, and what was sent."""
 
-    def __init__(self, broker: kafka.Connection, spark: SparkSession, folder: Path) -> None:
+    def __init__(self, broker: kafka.BrokerConnection, spark: SparkSession, folder: Path) -> None:
         self.broker, self.spark = broker, spark
         self.topic = create_as(broker, f"wrong-timestamps-{folder.name}", OWN)
         self.settings = settings_for(broker, folder / ".tandem", compact_every=4)
@@ -90,7 +90,7 @@ class Web:
 
 
 def test_each_event_counts_once_whatever_its_timestamp(
-    broker: kafka.Connection, spark: SparkSession, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+    broker: kafka.BrokerConnection, spark: SparkSession, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     web = Web(broker, spark, tmp_path)
     hundred = range(100)

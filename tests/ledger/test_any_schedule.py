@@ -27,7 +27,7 @@ from tandem.ledger.publish.standing import cut_of
 from tandem.ledger.realtime.commits import Commit
 from tandem.ledger.realtime.follower import Follower
 from tandem.ledger.realtime.tiling import chain, end
-from tandem.ledger.realtime_writer import Fenced, NotContiguous, Writer
+from tandem.ledger.realtime_writer import NewerEpoch, NotContiguous, Writer
 from tests.ledger.tiny import AT, SOURCE, added, at, claim, decode, first, fold, merge, partial, publish_cut
 
 FAULTS = ["none"] * 6 + ["before", "after", "crash before", "crash after"]
@@ -94,7 +94,7 @@ class Schedules(RuleBasedStateMachine):
                 patch.setattr(delta_tables, "conditional_append", _broken(after="after" in fault))
             try:
                 writer.append(fold(writer.end, to, writer.epoch))
-            except Fenced:
+            except NewerEpoch:
                 self.writers.remove(writer)
                 assert writer.epoch < self.newest_epoch, "the newest writer is never fenced"
             except (NotContiguous, Unwritable):
@@ -143,7 +143,7 @@ class Schedules(RuleBasedStateMachine):
         writer = self.writers[-1]
         try:
             work(writer)
-        except Fenced:
+        except NewerEpoch:
             self.writers.remove(writer)
             assert writer.epoch < self.newest_epoch, "the newest writer is never fenced"
 

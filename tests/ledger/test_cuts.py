@@ -14,7 +14,7 @@ from tandem.ledger.log.positions import LOG_START, Position, distance, upper
 from tandem.ledger.realtime.commit_files import spans_of
 from tandem.ledger.realtime.commits import Kind, Span
 from tandem.ledger.realtime.tiling import boundary, chain
-from tandem.ledger.realtime_writer import Fenced, NotContiguous
+from tandem.ledger.realtime_writer import NewerEpoch, NotContiguous
 from tandem.views.errors import TandemError
 from tests.ledger.tiny import AT, SOURCE, at, claim, commit_each, first, fold, merge, publish_cut
 
@@ -198,9 +198,9 @@ def test_a_table_of_which_a_bridge_is_left_keeps_its_newest_epoch(tables: Tables
     newest = claim(tables)
     assert newest.epoch == 4
     for writer in writers:
-        with pytest.raises((Fenced, NotContiguous)):
+        with pytest.raises((NewerEpoch, NotContiguous)):
             commit_each(writer, at(7, 7))
-        with pytest.raises(Fenced):
+        with pytest.raises(NewerEpoch):
             writer.expire([], at=AT)
     commit_each(newest, at(8, 8))
 

@@ -18,7 +18,7 @@ from tandem.ledger.publish.publications import NotPublishable, Publications, ret
 from tandem.ledger.publish.standing import cut_of
 from tandem.ledger.realtime.follower import Follower
 from tandem.ledger.realtime.tiling import chain, end
-from tandem.ledger.realtime_writer import Fenced, NotContiguous
+from tandem.ledger.realtime_writer import NewerEpoch, NotContiguous
 from tests.ledger.tiny import AT, LOG, SOURCE, at, claim, commit_each, decode, first, fold, merge, partial
 
 SCHEDULES = 200
@@ -43,7 +43,7 @@ def speed(root: str, seed: int) -> None:
                 writer.expire(cuts, at=AT)
         except NotContiguous:
             continue
-        except Fenced:
+        except NewerEpoch:
             return
 
 

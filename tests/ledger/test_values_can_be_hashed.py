@@ -15,7 +15,7 @@ from tandem.ledger.realtime.commits import Commit
 
 def _values() -> Iterator[type]:
     """The frozen dataclasses of the ledger that compare by their fields."""
-    for module in pkgutil.walk_packages(ledger.__path__, "ledger."):
+    for module in pkgutil.walk_packages(ledger.__path__, "tandem.ledger."):
         for value in vars(importlib.import_module(module.name)).values():
             if isinstance(value, type) and is_dataclass(value) and value.__module__ == module.name:
                 parameters: Any = value.__dataclass_params__  # type: ignore[attr-defined]

@@ -29,7 +29,7 @@ from tandem.serving.http.protocol.media_types import CSV, JSON, MEDIA, NDJSON
 from tandem.serving.memory.store import MEMORY, Store
 from tandem.serving.read.provenance import Layer
 from tandem.serving.spark import dataframe
-from tandem.serving.sql.limits import Limits
+from tandem.serving.sql.limits import StatementLimits
 from tandem.serving.sql.merged_views import MergedViews, ask
 from tandem.serving.sql.result_rows import to_rows
 from tandem.serving.sql.sandbox import Sandbox
@@ -201,7 +201,7 @@ def by_key(at: AtOneSnapshot, asker: Asker, question: Question, wanted: Sequence
 
 @pytest.fixture(scope="module")
 def sandbox() -> Iterator[Sandbox]:
-    with Sandbox(Limits(seconds=60)) as made:
+    with Sandbox(StatementLimits(seconds=60)) as made:
         yield made
 
 

@@ -17,7 +17,7 @@ from tandem.serving import connect
 from tandem.serving.read import batch_states
 from tandem.serving.read.outcome import Absent, Value, document
 from tandem.serving.read.reader import Reader
-from tandem.serving.read.snapshot import Tail, exactness_of
+from tandem.serving.read.snapshot import RealtimeTail, exactness_of
 from tandem.views.source.offset_ranges import Ranges
 from tests.serving import oracle
 from tests.serving.world import APPENDED, DEFINITIONS, NOON, SOURCE, World, hit, position
@@ -136,7 +136,7 @@ def test_no_incomplete_answer_is_labelled_exact(world: World) -> None:
     gap = Gap("g", "hits", Ranges.of({("T", 0): (0, 1)}), "lost", NOON)
     view = world.project.views["inverse"]
     known = replace(view, source=replace(view.source, identity=("bytes",)))
-    tail = Tail(LOG_START, position(6, 6))
+    tail = RealtimeTail(LOG_START, position(6, 6))
     less = [
         exactness_of(world.project.views["ever"], tail, (), None),
         exactness_of(replace(view, source=replace(view.source, compacted=True)), tail, (), None),
@@ -152,7 +152,7 @@ def test_copies_are_missed_up_to_the_latest_eviction_of_any_commit(evicted: list
     """An identity that one commit evicted stays forgotten, though the commits before it still had older ones."""
     since = [None if hours is None else NOON + timedelta(hours=hours) for hours in evicted]
     commits = [Commit(position(n), position(n + 1), 1, "fold", identities_since=time) for n, time in enumerate(since)]
-    tail = Tail(position(0), position(len(commits)), tuple(commits))
+    tail = RealtimeTail(position(0), position(len(commits)), tuple(commits))
     assert tail.identities_since == max((time for time in since if time is not None), default=None)
 
 

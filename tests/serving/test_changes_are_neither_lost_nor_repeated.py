@@ -10,10 +10,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tandem.serving.changes import Changes, Token, TokenGone, token_of, watch
+from tandem.serving.changes import Changes, ChangesToken, TokenGone, token_of, watch
 from tandem.serving.connection import Connection
 from tandem.serving.memory.differences import identity
-from tandem.serving.memory.layout import Layout
+from tandem.serving.memory.layout import MemoryLayout
 from tandem.serving.memory.store import MEMORY, Store
 from tandem.serving.read.outcome import ReadFailed
 from tandem.views.errors import TandemError
@@ -26,7 +26,7 @@ Known = dict[tuple[Any, ...], dict[str, Any]]
 
 def known(view: View, rows: list[dict[str, Any]]) -> Known:
     """Rows by what tells them apart, without labels."""
-    place = identity(Layout(view, 0))
+    place = identity(MemoryLayout(view, 0))
     found = {tuple(row[name] for name in place): {n: v for n, v in row.items() if n != "window_state"} for row in rows}
     assert len(found) == len(rows)
     return found
@@ -122,7 +122,7 @@ def test_a_token_before_a_compaction_has_expired_with_the_fix(tmp_path: Path) ->
         pending(Connection(Store(world.tables, 1)), "ever", tokens[fates.index(False)])
 
 
-@pytest.mark.parametrize("text", ["", "x", "bnVsbA==", "WzFd", "ä", str(Token.__doc__)])
+@pytest.mark.parametrize("text", ["", "x", "bnVsbA==", "WzFd", "ä", str(ChangesToken.__doc__)])
 def test_an_invalid_token_is_refused(tmp_path: Path, text: str) -> None:
     world = World(tmp_path)
     with pytest.raises(TandemError, match=r"use ViewAt.token or Changes.token"):
@@ -134,8 +134,8 @@ def test_a_token_is_a_text_of_its_position(tmp_path: Path) -> None:
     world.append(0, hit("/a", 1))
     world.trigger()
     token = Connection(Store(world.tables, 1)).view("ever").now().token
-    assert Token.parse(token).end == world.end
-    assert str(Token.parse(token)) == token
+    assert ChangesToken.parse(token).end == world.end
+    assert str(ChangesToken.parse(token)) == token
 
 
 def test_a_view_that_outgrows_memory_has_no_changes(tmp_path: Path) -> None:
@@ -178,7 +178,7 @@ def test_a_token_kept_before_a_promote_to_another_meaning_has_expired(tmp_path: 
     held = memory.answers.held
     other = replace(held, batch=replace(held.batch, fingerprint="of other definitions"))
     for known in (held, other):  # as it was sent, before the promote
-        token = Token.parse(str(token_of(known)))
+        token = ChangesToken.parse(str(token_of(known)))
         token = replace(token, version=token.version + 1)  # not the newest one
         store.recent.put(str(token), known)
         if known is held:

@@ -16,9 +16,9 @@ from tandem.serving import connect
 from tandem.serving.memory.store import Store
 from tandem.serving.read.outcome import Failed, ReadFailed
 from tandem.serving.read.reader import Reader
-from tandem.serving.sql.limits import Limits
+from tandem.serving.sql.limits import StatementLimits
 from tandem.serving.sql.merged_views import MergedViews, ask
-from tandem.serving.sql.refusal import Refused
+from tandem.serving.sql.refusal import StatementRefused
 from tandem.serving.sql.result_rows import to_rows
 from tandem.serving.sql.sandbox import Sandbox
 from tandem.views.source.offset_ranges import Ranges
@@ -40,7 +40,7 @@ def world(tmp_path: Path) -> World:
 
 @pytest.fixture(scope="module")
 def sandbox() -> Iterator[Sandbox]:
-    with Sandbox(Limits(seconds=60)) as made:
+    with Sandbox(StatementLimits(seconds=60)) as made:
         yield made
 
 
@@ -77,7 +77,7 @@ def every_way(world: World, sandbox: Sandbox) -> dict[str, Any]:
     def say(way: str, asked: Callable[[], Any]) -> None:
         try:
             found[way] = asked()
-        except (ReadFailed, Refused) as error:
+        except (ReadFailed, StatementRefused) as error:
             found[way] = f"failed: {error}"
 
     answer = Reader(world.tables).answer("per_page")

@@ -18,7 +18,7 @@ from tandem.ledger.log import archive_runs
 from tandem.ledger.log.counts import Counts
 from tandem.ledger.log.positions import LOG_START, Position, ranges
 from tandem.ledger.publish import diffs, first_publication
-from tandem.ledger.publish.batch_parts import BatchView, Part
+from tandem.ledger.publish.batch_parts import BatchPart, BatchView
 from tandem.ledger.publish.diffs import ReleaseDiff
 from tandem.ledger.publish.labels import labels_below
 from tandem.ledger.publish.publications import Publication, Publications
@@ -227,7 +227,7 @@ class World:
         """Fold everything below the cut into a batch version of every view, and publish it."""
         self._version += 1
         rows = {name: self.write_version(name, self._version, cut, files=files) for name in self.project.views}
-        parts = {name: Part(self._version, rows[name], cut) for name in rows}
+        parts = {name: BatchPart(self._version, rows[name], cut) for name in rows}
         folded = self.fold(LOG_START, cut)
 
         def derive(parent: Publication | None) -> Publication:

@@ -16,8 +16,8 @@ import pytest
 import tandem.speed.hot.follow
 import tandem.speed.hot.hot_tail
 from tandem.infra import kafka
-from tandem.infra.kafka.bulk_reader import LogMoved, Read
-from tandem.infra.settings import Serving, Speed
+from tandem.infra.kafka.bulk_reader import LogMoved, ReadRecords
+from tandem.infra.settings import ServingSettings, SpeedSettings
 from tandem.ledger.delta.errors import Unreadable
 from tandem.ledger.hot.feed import HotFeed
 from tandem.ledger.hot.messages import HotStatus, aside
@@ -25,11 +25,11 @@ from tandem.ledger.log.positions import LOG_START, Position
 from tandem.ledger.publish import releases
 from tandem.ledger.publish.publications import Publications
 from tandem.ledger.publish.releases import Releases
-from tandem.serving.read.snapshot import Snapshot, Tail
+from tandem.serving.read.snapshot import RealtimeTail, Snapshot
 from tandem.serving.read.snapshot_follower import HOLD_S, UNPUBLISHED, SnapshotFollower
 from tandem.speed.dedup.dedup_window import DedupWindow
 from tandem.speed.hot.follow import HotFollower, OtherRelease, RecordsLost
-from tandem.speed.micro_batch.fold import Folded
+from tandem.speed.micro_batch.fold import MicroBatchResult
 from tandem.speed.source import restore_identities
 from tandem.views.errors import TandemError
 from tandem.views.project import project
@@ -60,7 +60,7 @@ class Fetching:
     topics: Sequence[kafka.Topic]
     at: dict[Partition, int]
 
-    def read(self, *, most: int, wait_s: float) -> Read:
+    def read(self, *, most: int, wait_s: float) -> ReadRecords:
         """Up to `most` records of each partition."""
         world().looks("fetch from the log")
         log, rows, ends = world().log, list[dict[str, Any]](), dict[Partition, int]()
@@ -73,7 +73,7 @@ class Fetching:
                 if event is not None:
                     rows.append({"topic_id": place[0], "partition": place[1], "offset": offset, **vars(event)})
         self.at |= ends
-        return Read(pa.Table.from_pylist(rows, RECORDS), ends)
+        return ReadRecords(pa.Table.from_pylist(rows, RECORDS), ends)
 
     def nothing(self) -> pa.Table:
         """No records."""
@@ -94,7 +94,7 @@ def _events(table: pa.Table) -> list[Found]:
     ]
 
 
-def _fold(run: Any, task: object, views: Mapping[str, object], covered: Ranges, window: DedupWindow) -> Folded:
+def _fold(run: Any, task: object, views: Mapping[str, object], covered: Ranges, window: DedupWindow) -> MicroBatchResult:
     found = [event for table in run(task) for event in _events(table)]
     records: Any = SimpleNamespace(within=lambda _: found)
     return fold_records(records, task, views, covered, window)
@@ -215,7 +215,7 @@ class HotServer(Reader):
 
     def _follower(self, release: releases.Release, definitions: project.Project) -> HotFollower:
         seconds, chosen = iter(range(1_000_000)), settings(self.world)
-        chosen.speed, chosen.serving = Speed(), Serving()
+        chosen.speed, chosen.serving = SpeedSettings(), ServingSettings()
         connection: Any = SimpleNamespace(address=kafka.Address("simulated", {}, 5))
         send: Any = self.feed.apply
         views = {name: view for name, view in definitions.views.items() if view.source.name == SOURCE}
@@ -275,7 +275,7 @@ class HotServer(Reader):
         self.hot_answers += bool(tail.hot)
         self.world.say(f"publication {live.number} of release {live.release} answers at {tail.end}, hot from {tail.committed}")
 
-    def _answer(self, found: Snapshot, view: str, tail: Tail) -> None:
+    def _answer(self, found: Snapshot, view: str, tail: RealtimeTail) -> None:
         live = found.publication
         fingerprint = live.views[view].fingerprint
         realtime: States = united(decode(commit.partials[fingerprint]) for commit in tail.every)

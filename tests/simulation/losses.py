@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 import tandem.serving.status.retention
-from tandem.batch.recompute.plan import Request
+from tandem.batch.recompute.plan import RecomputeRequest
 from tandem.cli.doctor import state as doctor
 from tandem.ledger.cuts import OutOfReach
 from tandem.ledger.log import archive_runs, gaps
@@ -20,7 +20,7 @@ from tandem.ledger.publish.publications import Publications
 from tandem.serving.read.snapshot import Snapshot, provenance_of
 from tandem.serving.read.snapshot_follower import SnapshotFollower
 from tandem.serving.status.gaps import gap_document
-from tandem.speed.source.start_position import Gap
+from tandem.speed.source.start_position import OffsetsLost
 from tandem.views.source.offset_ranges import Partition
 from tests.simulation import moving, programs
 from tests.simulation.numbers import MINUTES, SOURCE, TOPIC, Event, Log, decode, least_by_fingerprint, states, united
@@ -106,13 +106,13 @@ class Losses:
 
     def recompute(self, *, accept: bool) -> None:
         names = tuple(gap.name for gap in self.gaps) if accept else ()
-        self._do(lambda: programs.recompute(self.world, Request(accepted=names)), GapNotAccepted, OutOfReach)
+        self._do(lambda: programs.recompute(self.world, RecomputeRequest(accepted=names)), GapNotAccepted, OutOfReach)
 
     def follow(self, tenths: Sequence[int], *, loses: int) -> None:
         """A speed layer, for micro-batches of so many tenths of what is new; some are lost between fetch and commit."""
         self._look()
         ends = [lambda start, part=part: self._ahead(start, part) for part in tenths]
-        self._do(lambda: programs.follow(self.world, ends, meanwhile=lambda: self.retain(loses, loses)), Gap)
+        self._do(lambda: programs.follow(self.world, ends, meanwhile=lambda: self.retain(loses, loses)), OffsetsLost)
 
     def move(self) -> None:
         """Go on in another installation at the same broker, with what this one exported."""
@@ -222,11 +222,11 @@ class Losses:
                 assert f"`tandem recompute --accept-gap {gap.name}`" in way, (where, way)
         if open_:
             with pytest.raises(GapNotAccepted, match=f"--accept-gap {open_[0].name}`"):
-                programs.recompute(self.world, Request())
-        programs.recompute(self.world, Request(accepted=tuple(gap.name for gap in open_)))
+                programs.recompute(self.world, RecomputeRequest())
+        programs.recompute(self.world, RecomputeRequest(accepted=tuple(gap.name for gap in open_)))
         assert self.ways_on() == {"status": [], "doctor": [], "answers": []}
         self._judge_answers()
-        programs.recompute(self.world, Request(mode="full"))
+        programs.recompute(self.world, RecomputeRequest(mode="full"))
         self._judge_answers()
 
     def _judge_answers(self) -> None:

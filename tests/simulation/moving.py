@@ -13,7 +13,7 @@ import tandem.batch.transfer.import_archive
 from tandem.batch.runtime.parquet_writer import Written
 from tandem.ledger.delta.addresses import Tables
 from tandem.ledger.log import archive_runs
-from tandem.ledger.log.manifest import File, Stretch
+from tandem.ledger.log.manifest import ExportedRange, File
 from tandem.views.source.offset_ranges import Interval, Partition, Ranges
 from tests.simulation.numbers import SOURCE
 from tests.simulation.world import World, inside, stored, written
@@ -78,9 +78,9 @@ def without_files() -> Iterator[None]:
         yield
 
 
-def _stretch(there: Records, partition: Partition, interval: Interval, *_: object) -> Stretch:
+def _stretch(there: Records, partition: Partition, interval: Interval, *_: object) -> ExportedRange:
     rows = there.read(partition, interval)
-    return Stretch(*partition, *interval, len(rows), File("", 0, "") if rows else None)
+    return ExportedRange(*partition, *interval, len(rows), File("", 0, "") if rows else None)
 
 
 def _file(tables: Tables, new: Any, partition: Partition, interval: Interval) -> list[Written]:

@@ -11,9 +11,9 @@ import tandem.batch.archive.archive
 import tandem.batch.maintain.maintain
 import tandem.batch.recompute.recompute
 import tandem.batch.release.apply
-from tandem.batch.recompute.plan import Request
+from tandem.batch.recompute.plan import RecomputeRequest
 from tandem.batch.release.release_plan import Terms
-from tandem.infra.settings import Speed
+from tandem.infra.settings import SpeedSettings
 from tandem.ledger.delta.errors import Unreadable
 from tandem.ledger.log.positions import LOG_START, Position, ranges, upper
 from tandem.ledger.publish import first_publication, promotion, publications
@@ -26,11 +26,11 @@ from tandem.ledger.realtime_writer import Writer
 from tandem.serving.read import snapshot
 from tandem.serving.read.outcome import Failed
 from tandem.serving.read.past_publication import PastPublication
-from tandem.serving.read.snapshot import Snapshot, Tail
+from tandem.serving.read.snapshot import RealtimeTail, Snapshot
 from tandem.serving.read.snapshot_follower import SnapshotFollower
 from tandem.speed.dedup.dedup_window import DedupWindow
 from tandem.speed.micro_batch.follower_state import FollowerState
-from tandem.speed.micro_batch.log_tail import Tail as Writing
+from tandem.speed.micro_batch.log_tail import UncommittedLog as Writing
 from tandem.speed.source import follow as speed_follow
 from tandem.speed.source.follow import Surroundings
 from tandem.speed.source.start_position import beginning, steps
@@ -47,7 +47,7 @@ def archive(world: World, *, new_topic: bool = False) -> None:
         tandem.batch.archive.archive.run(run, world.working_tree, new_topic=new_topic)
 
 
-def recompute(world: World, request: Request) -> None:
+def recompute(world: World, request: RecomputeRequest) -> None:
     with Run(world, "recompute").releasing() as run:
         done = tandem.batch.recompute.recompute.run(run, world.working_tree, request)
     world.say(f"publication {done.publication.number}: {[f'{one.kind} [{one.start}, {one.cut})' for one in done.done]}")
@@ -170,7 +170,7 @@ class Noted(Fetched):
 def _around(world: World, upkeep_every: int) -> Surroundings:
     """What a speed layer's worker shares with others, without Spark and broker."""
     chosen = settings(world)
-    chosen.speed = Speed(max_events=3, compact_every=upkeep_every)
+    chosen.speed = SpeedSettings(max_events=3, compact_every=upkeep_every)
     nothing: Any = SimpleNamespace(follows=lambda *_: None, heart=SimpleNamespace(looked=lambda *_: None))
     connection: Any = BROKER.connect(None)
     folder, now, say = Path(chosen.state), world.now, world.say
@@ -282,7 +282,7 @@ def ask_the_standing(world: World) -> None:
         _answers(world, state, tail)
 
 
-def _answers(world: World, state: Publication, tail: Tail) -> None:
+def _answers(world: World, state: Publication, tail: RealtimeTail) -> None:
     """Hold what batch and realtime views of a release come to against the log."""
     fingerprints = {view.fingerprint for view in state.views.values()}
     for commit in tail.commits:

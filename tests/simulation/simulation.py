@@ -8,10 +8,10 @@ from functools import cache
 from random import Random
 from typing import Any, ClassVar, Literal, cast
 
-from tandem.batch.recompute.plan import BadRequest, Request
+from tandem.batch.recompute.plan import BadRequest, RecomputeRequest
 from tandem.batch.release.apply import CannotApply
 from tandem.infra.kafka import NoTopic
-from tandem.infra.settings import Keep
+from tandem.infra.settings import KeepSettings
 from tandem.ledger.cuts import OutOfReach
 from tandem.ledger.delta.errors import Conflict, Unwritable, Vanished
 from tandem.ledger.log.fetch_checks import LogChanged, Unclosed
@@ -21,10 +21,10 @@ from tandem.ledger.publish.promotion import NotReady
 from tandem.ledger.publish.publications import NotPublishable, Publication, Publications
 from tandem.ledger.publish.releases import NoRelease
 from tandem.ledger.publish.standing import Followed, StandingReleases
-from tandem.ledger.realtime_writer import Fenced
+from tandem.ledger.realtime_writer import NewerEpoch
 from tandem.serving.read.snapshot import Snapshot
 from tandem.serving.read.snapshot_follower import UNPUBLISHED
-from tandem.speed.source.start_position import Gap
+from tandem.speed.source.start_position import OffsetsLost
 from tandem.views.errors import DefinitionError, TandemError
 from tests.simulation import log_changes, programs
 from tests.simulation.draws import PAST, Site, fraction, roll
@@ -88,7 +88,7 @@ _CHANGES_OVER = (0.05, 0.15, 0.15, 0.4)
 _RESTS = (0.0, 0.1, 0.3)
 _LOG = 0.05
 _FATES: tuple[Fate, ...] = ("fails", "unacknowledged", "seems to conflict")
-_LOST = (LogChanged, NoTopic, Gap, GapNotAccepted, UnknownGap, OutOfReach)
+_LOST = (LogChanged, NoTopic, OffsetsLost, GapNotAccepted, UnknownGap, OutOfReach)
 """What a process may end with where the log loses records; it says how to go on."""
 
 Kind = Literal["resume", "kill", "start"]
@@ -137,7 +137,7 @@ class Simulation(Io):
         self.leased = fraction(self.seed, _LEASES) < self.LEASED
         self.world.tables = Addresses(leased=self.leased)
         self.world.store.io = self
-        self.world.keep = Keep(publications=self.roll.choice((1, 2, 3)), release_days=self.roll.choice((1, 7)))
+        self.world.keep = KeepSettings(publications=self.roll.choice((1, 2, 3)), release_days=self.roll.choice((1, 7)))
         self._chance = self.roll.random
         self._numbers = self._step_now = self._ends = 0
         self._readers = [Reader(self.world) for _ in range(_READERS)]
@@ -413,24 +413,24 @@ class Simulation(Io):
         self._start(
             "speed",
             lambda: programs.speed(self.world, micro_batches=batches, which=which, ahead=ahead, upkeep_every=every),
-            Fenced,
+            NewerEpoch,
         )
 
     def _recompute(self) -> None:
         kind = self.roll.choice(("auto", "auto", "auto", "full", "windows", "views", "keep"))
         accepted = programs.gap_names(self.world) if self.lossy and self._chance() < 0.7 else ()
-        request = Request(accepted=accepted)
+        request = RecomputeRequest(accepted=accepted)
         if kind == "full":
-            request = Request(mode="full", accepted=accepted)
+            request = RecomputeRequest(mode="full", accepted=accepted)
         elif kind == "windows":
             first, last = sorted(self.roll.sample(range(MINUTES + 1), 2))
             windows = (BEGIN + timedelta(minutes=first), BEGIN + timedelta(minutes=last))
-            request = Request(windows=windows, accepted=accepted)
+            request = RecomputeRequest(windows=windows, accepted=accepted)
         elif kind == "views":
             chosen = self.roll.choice(NAMES[Choice.of(self.world.definitions).names])
-            request = Request(views=(chosen,), accepted=accepted)
+            request = RecomputeRequest(views=(chosen,), accepted=accepted)
         elif kind == "keep":
-            request = Request(keep_cut=True, accepted=accepted)
+            request = RecomputeRequest(keep_cut=True, accepted=accepted)
         # Promotions do not wait for recomputes, which then start over; the live release may call its views otherwise.
         may = (NotPublishable, BadRequest) if kind == "views" else (NotPublishable,)
         self._start(f"recompute {kind}", lambda: programs.recompute(self.world, request), *may)
@@ -525,7 +525,7 @@ class Simulation(Io):
         live = Publications(self.world.tables).latest()
         if live is not None and live.kind == "rollback":
             self._at_the_end(lambda: programs.resume(self.world))
-        self._at_the_end(lambda: programs.recompute(self.world, Request(accepted=programs.gap_names(self.world))))
+        self._at_the_end(lambda: programs.recompute(self.world, RecomputeRequest(accepted=programs.gap_names(self.world))))
 
     def _answers(self, reader: Reader) -> Snapshot:
         found = reader.look()

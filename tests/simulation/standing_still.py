@@ -5,13 +5,13 @@ from dataclasses import dataclass
 from datetime import timedelta
 from functools import cache
 
-from tandem.batch.recompute.plan import BadRequest, Request
+from tandem.batch.recompute.plan import BadRequest, RecomputeRequest
 from tandem.batch.release.apply import CannotApply
-from tandem.infra.settings import Keep
+from tandem.infra.settings import KeepSettings
 from tandem.ledger.log.positions import Position
 from tandem.ledger.publish.promotion import NotReady
 from tandem.ledger.publish.publications import NotPublishable, Publication
-from tandem.ledger.realtime_writer import Fenced
+from tandem.ledger.realtime_writer import NewerEpoch
 from tests.simulation import log_changes, programs
 from tests.simulation.numbers import MINUTES, Choice, Event
 from tests.simulation.processes import Process
@@ -19,7 +19,7 @@ from tests.simulation.programs import Reader
 from tests.simulation.simulation import Simulation, Weather, Wrong
 from tests.simulation.world import Addresses, Present, World
 
-_MAY = (NotPublishable, NotReady, CannotApply, BadRequest, Fenced)
+_MAY = (NotPublishable, NotReady, CannotApply, BadRequest, NewerEpoch)
 _KILLED = 1 << 19
 """The place of the run that is killed before."""
 _NEW = 6
@@ -43,7 +43,7 @@ class Still(Simulation):
     def __post_init__(self) -> None:
         super().__post_init__()
         self.weather = self.kept = Weather(change_over=0)
-        self.world.keep = Keep(publications=2, release_days=1)
+        self.world.keep = KeepSettings(publications=2, release_days=1)
         self._readers = []
         Present.enter(self.world)
 
@@ -101,8 +101,10 @@ class Still(Simulation):
 _COMMANDS: dict[str, Callable[[Still], object]] = {
     "archive": lambda one: programs.archive(one.world),
     "archive new": lambda one: programs.archive(one.world, new_topic=True),
-    "recompute": lambda one: programs.recompute(one.world, Request(accepted=programs.gap_names(one.world))),
-    "recompute full": lambda one: programs.recompute(one.world, Request(mode="full", accepted=programs.gap_names(one.world))),
+    "recompute": lambda one: programs.recompute(one.world, RecomputeRequest(accepted=programs.gap_names(one.world))),
+    "recompute full": lambda one: programs.recompute(
+        one.world, RecomputeRequest(mode="full", accepted=programs.gap_names(one.world))
+    ),
     "apply": lambda one: programs.apply(one.world, 1000),
     "promote": lambda one: programs.promote(one.world, None, 1000),
     "rollback": lambda one: programs.rollback(one.world, None),
@@ -156,7 +158,7 @@ def stand(name: str, before: int, meanwhile: str, *, leased: bool = False) -> st
     one.world = world = base().copy()
     happens = (OF_TWO_MACHINES if leased else MEANWHILE)[meanwhile]
     one.leased, world.tables, world.machines = leased, Addresses(leased=leased), 1 << 30
-    world.store.io, one.world.keep = one, Keep(publications=2, release_days=1)
+    world.store.io, one.world.keep = one, KeepSettings(publications=2, release_days=1)
     one.lossy = bool(_LOSING & {*happens}) or name == "archive new"
     Present.enter(world)
     try:

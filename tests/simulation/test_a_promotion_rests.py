@@ -5,8 +5,8 @@ from dataclasses import dataclass
 
 import pytest
 
-from tandem.batch.recompute.plan import Request
-from tandem.infra.settings import Keep
+from tandem.batch.recompute.plan import RecomputeRequest
+from tandem.infra.settings import KeepSettings
 from tandem.ledger.publish import standing
 from tandem.ledger.publish.publications import Publication, Publications
 from tests.simulation import programs
@@ -29,7 +29,7 @@ class Directed(Simulation):
     def __post_init__(self) -> None:
         super().__post_init__()
         self.weather = self.kept = Weather(change_over=0)
-        self.world.keep = Keep(publications=1)
+        self.world.keep = KeepSettings(publications=1)
         Present.enter(self.world)
 
     def step(self, what: str) -> None:
@@ -71,7 +71,7 @@ def directed() -> Iterator[Directed]:
         one.whole(programs.archive)
         one.count(1)
         one.whole(programs.archive)
-        one.whole(programs.recompute, Request())
+        one.whole(programs.recompute, RecomputeRequest())
         one.world.definitions = Choice(fields=0, least=1, names=0).number
         one.whole(programs.apply, 1000)
         for release in (2, 1, 2, 1, 2):
@@ -79,13 +79,13 @@ def directed() -> Iterator[Directed]:
         one.count(1)
         one.whole(programs.archive)
         one.killed_after = PUBLICATIONS
-        one.whole(programs.recompute, Request())
+        one.whole(programs.recompute, RecomputeRequest())
         yield one
 
 
 def moved(one: Directed) -> None:
     before = standing.cut_of(one.world.tables, 2, SOURCE)
-    one.whole(programs.recompute, Request())
+    one.whole(programs.recompute, RecomputeRequest())
     assert standing.cut_of(one.world.tables, 2, SOURCE) != before
 
 

@@ -16,9 +16,9 @@ from tandem.ledger.publish.releases import Releases
 from tandem.ledger.realtime_writer import Writer
 from tandem.speed.dedup.dedup_window import DedupWindow
 from tandem.speed.micro_batch.follower_state import FollowerState
-from tandem.speed.micro_batch.log_tail import Tail
+from tandem.speed.micro_batch.log_tail import UncommittedLog
 from tandem.speed.source import record_frames
-from tandem.speed.source.kafka_log import Log as Asked
+from tandem.speed.source.kafka_log import KafkaLog as Asked
 from tandem.speed.source.query import Query
 from tandem.views.project.project import load_files
 from tandem.views.source.offset_ranges import Ranges
@@ -76,7 +76,7 @@ class Fetched:
         return found
 
 
-def _trigger(folder: Path, monkeypatch: pytest.MonkeyPatch, change: Callable[[World], None], *, late: bool) -> Tail:
+def _trigger(folder: Path, monkeypatch: pytest.MonkeyPatch, change: Callable[[World], None], *, late: bool) -> UncommittedLog:
     """Run a micro-batch up to offset `PLANNED`, with `BEFORE` counted; the log changes before the fetch or, if `late`, after it.
 
     Returns the tail that it extends.
@@ -92,7 +92,7 @@ def _trigger(folder: Path, monkeypatch: pytest.MonkeyPatch, change: Callable[[Wo
     writer = Writer.claim(world.tables, 1, SOURCE, by="speed", at=world.now())
     views = {release.views[name]: view for name, view in definitions.views.items()}
     known = FollowerState(DedupWindow(0), epoch=writer.epoch, by="speed")
-    tail = Tail(programs._Task(), definitions.sources[SOURCE], views, writer, state, world.now, known)  # type: ignore[arg-type]
+    tail = UncommittedLog(programs._Task(), definitions.sources[SOURCE], views, writer, state, world.now, known)  # type: ignore[arg-type]
     asked = Asked(None, (Topic(SOURCE, TOPIC, 2),))
     counted: list[Position] = []
     one = Query("q", tail, tail.source, asked, folder, counted.append)

@@ -19,7 +19,7 @@ from tandem.ledger.log import archive_runs, gaps
 from tandem.ledger.log.fetch_checks import LogChanged
 from tandem.ledger.log.positions import LOG_START
 from tandem.ledger.publish.releases import Releases
-from tandem.speed.source.start_position import Gap
+from tandem.speed.source.start_position import OffsetsLost
 from tests.samples import LONGER
 from tests.simulation import programs
 from tests.simulation.losses import Losses
@@ -97,7 +97,7 @@ def test_nobody_counts_past_records_lost_before_they_were_archived() -> None:
     one.produce(0, [True] * 4)
     one.retain(0, 7)
     counted = [each for each in programs.commits(one.world) if not each.mark]
-    with pytest.raises(Gap, match=r"offsets 3 to 3 of partition 0 .*the log now starts at 4, and the archive ends at 0"):
+    with pytest.raises(OffsetsLost, match=r"offsets 3 to 3 of partition 0 .*the log now starts at 4, and the archive ends at 0"):
         programs.follow(one.world, [lambda start: one._ahead(start, 10)], meanwhile=lambda: None)
     assert [each for each in programs.commits(one.world) if not each.mark] == counted
     one.archive(new_topic=False)
@@ -128,7 +128,7 @@ def test_records_that_a_run_removes_from_the_archive_are_in_no_other_table() -> 
     tables = one.world.tables
     decoder = Releases(tables).load(1).sources[SOURCE]
     assert [gap.ranges.to_json() for gap in one.gaps] == [{former: {"0": [[3, 5]]}}]
-    assert archive_runs.progress(tables, SOURCE, decoder) == archive_runs.Progress(2, 2, 2)
+    assert archive_runs.progress(tables, SOURCE, decoder) == archive_runs.ArchiveProgress(2, 2, 2)
     events = [found_in(row)[:2] for row in stored(tables.events(SOURCE, decoder))]
     assert sorted(events) == sorted(one.filed) == [((former, 0), offset) for offset in range(3)]
     one.settle()

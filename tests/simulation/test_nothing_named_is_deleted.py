@@ -10,7 +10,7 @@ from datetime import timedelta
 
 import pytest
 
-from tandem.infra.settings import Keep
+from tandem.infra.settings import KeepSettings
 from tests.samples import LONGER
 from tests.simulation import programs
 from tests.simulation.named import Named
@@ -31,7 +31,7 @@ class Evolving(Simulation):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        self.world.keep = Keep(publications=self.roll.choice((1, 2)), release_days=self.roll.choice((0, 1)))
+        self.world.keep = KeepSettings(publications=self.roll.choice((1, 2)), release_days=self.roll.choice((0, 1)))
         self.weather = self.kept = replace(self.weather, change_over=0.02)
         self.named = Named(self.world)
 

@@ -7,8 +7,8 @@ from datetime import timedelta
 
 import pytest
 
-from tandem.batch.recompute.plan import Request
-from tandem.infra.settings import Keep
+from tandem.batch.recompute.plan import RecomputeRequest
+from tandem.infra.settings import KeepSettings
 from tandem.ledger.log.positions import Position
 from tandem.ledger.publish import publications
 from tandem.ledger.publish.publications import Publications
@@ -37,7 +37,7 @@ class Resting(Simulation):
     def __post_init__(self) -> None:
         super().__post_init__()
         self.weather = self.kept = Weather(change_over=0)
-        self.world.keep = Keep(publications=4)
+        self.world.keep = KeepSettings(publications=4)
         Present.enter(self.world)
 
     def step(self, what: str) -> None:
@@ -71,7 +71,7 @@ class Resting(Simulation):
         """Archive what the log held after this many micro-batches, and publish a cut there."""
         with _shortened(self.world, micro_batches):
             self.whole(programs.archive)
-        self.whole(programs.recompute, Request())
+        self.whole(programs.recompute, RecomputeRequest())
 
 
 @contextmanager

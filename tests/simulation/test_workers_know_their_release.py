@@ -9,15 +9,15 @@ from typing import Any
 
 import pytest
 
-from tandem.batch.recompute.plan import Request
+from tandem.batch.recompute.plan import RecomputeRequest
 from tandem.infra.lineage.runs import Reporter
-from tandem.infra.settings import Keep
+from tandem.infra.settings import KeepSettings
 from tandem.ledger.publish import standing
 from tandem.ledger.publish.publications import Publications
 from tandem.ledger.publish.standing import Followed, StandingReleases
 from tandem.speed.process import speed_layer
 from tandem.speed.process.speed_layer import _LOOKS_PER_PUBLICATION, _follow_all, _Team
-from tandem.speed.progress import Recorder
+from tandem.speed.progress import ProgressRecorder
 from tandem.speed.source.follow import Follow, Surroundings
 from tests.simulation import programs
 from tests.simulation.numbers import SOURCE, Choice, Event
@@ -77,7 +77,7 @@ class Layer:
         appended = int(world.now().timestamp() * 1_000_000)
         world.log.partitions[0].append(Event(0, 1, appended, world.number()))
         programs.archive(world)
-        programs.recompute(world, Request())
+        programs.recompute(world, RecomputeRequest())
 
 
 @pytest.fixture
@@ -90,7 +90,7 @@ def layer(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Layer]:
         java = SimpleNamespace(lang=SimpleNamespace(System=SimpleNamespace(nanoTime=lambda: 0)))
         context = SimpleNamespace(setLocalProperty=lambda *_: None, _jvm=SimpleNamespace(java=java))
         spark: Any = SimpleNamespace(sparkContext=context)
-        recorder = Recorder(tmp_path, 1, lambda *_: None)
+        recorder = ProgressRecorder(tmp_path, 1, lambda *_: None)
         connection: Any = None
         reporter = Reporter(chosen, now=world.now, warn=world.say)
         around = Surroundings(
@@ -119,7 +119,7 @@ def test_workers_get_the_state_that_a_batch_published(layer: Layer) -> None:
 
 def test_every_followed_release_uses_its_own_state(layer: Layer) -> None:
     world = layer.world
-    world.keep = Keep(release_days=1)
+    world.keep = KeepSettings(release_days=1)
     world.definitions = Choice(fields=0, least=1, names=0).number
     programs.apply(world, 1000)
     live = layer.look()

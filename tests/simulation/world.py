@@ -46,16 +46,16 @@ import tandem.speed.source.kafka_log
 import tandem.speed.source.query
 import tandem.speed.source.start_position
 from tandem.batch.archive.copied import Copied as CopiedFiles
-from tandem.batch.archive.decode import Decoded, Decoding
+from tandem.batch.archive.decode import DecodeResult, Decoding
 from tandem.batch.fold.fold import VERSION, ViewFile
 from tandem.batch.rebuild.account import BatchViews, refuse_unexplained
-from tandem.batch.rebuild.inputs import SERVED, Comparison, EarlierStates, LogRange, Target
+from tandem.batch.rebuild.inputs import SERVED, Comparison, EarlierStates, LogRange, ViewTarget
 from tandem.batch.recompute.estimate import Expected
 from tandem.batch.runtime import delta_commits
 from tandem.batch.runtime.parquet_writer import Written
 from tandem.batch.runtime.spark_jobs import TaskFailed
 from tandem.infra.kafka import Address, NoTopic, Topic
-from tandem.infra.settings import Batch, Keep, Lineage, Speed, Storage
+from tandem.infra.settings import BatchSettings, KeepSettings, LineageSettings, SpeedSettings, StorageSettings
 from tandem.ledger.delta import delta_tables, leases
 from tandem.ledger.delta.addresses import Tables
 from tandem.ledger.delta.leases import Lease, Owner
@@ -70,9 +70,9 @@ from tandem.ledger.publish.live_states import starting_within, still_live
 from tandem.ledger.publish.releases import Releases
 from tandem.ledger.publish.standing import StandingReleases
 from tandem.speed.dedup.dedup_window import DedupWindow
-from tandem.speed.micro_batch.fold import Folded
+from tandem.speed.micro_batch.fold import MicroBatchResult
 from tandem.speed.micro_batch.maintenance import tend
-from tandem.speed.source.counted_at import Counted, divided
+from tandem.speed.source.counted_at import CountedLog, divided
 from tandem.speed.source.restore_identities import begun
 from tandem.speed.source.start_position import Beginning
 from tandem.views.errors import TandemError
@@ -116,7 +116,7 @@ class World:
     tables: Tables = field(default_factory=Addresses)
     time: datetime = numbers.BEGIN
     definitions: int = 0
-    keep: Keep = field(default_factory=Keep)
+    keep: KeepSettings = field(default_factory=KeepSettings)
     locks: dict[str, Process] = field(default_factory=dict)
     trace: list[str] = field(default_factory=list)
     numbers: int = 0
@@ -278,13 +278,13 @@ class Run:
 
 def settings(world: World) -> Any:
     return SimpleNamespace(
-        storage=Storage(root=ROOT),
+        storage=StorageSettings(root=ROOT),
         folder=Path(ROOT),
         state=ROOT,
         keep=world.keep,
-        batch=Batch(),
-        lineage=Lineage(),
-        speed=Speed(),
+        batch=BatchSettings(),
+        lineage=LineageSettings(),
+        speed=SpeedSettings(),
     )
 
 
@@ -512,18 +512,18 @@ def _spans(handle: Any, columns: object, time: str = "") -> list[FileRange]:
     return found
 
 
-def _decode(session: object, work: Decoding, covered: Ranges) -> Decoded:
+def _decode(session: object, work: Decoding, covered: Ranges) -> DecodeResult:
     """In place of Spark's job that decodes the archive."""
     return _typed(work, [dict(row) for row in stored(work.archive.address) if inside(row, covered)])
 
 
-def _typed(work: Decoding, rows: list[dict[str, Any]]) -> Decoded:
+def _typed(work: Decoding, rows: list[dict[str, Any]]) -> DecodeResult:
     """What records are decoded into."""
     if not rows:
-        return Decoded(0, 0, (), (), {})
+        return DecodeResult(0, 0, (), (), {})
     times = [datetime.fromtimestamp(row["appended"] / 1_000_000, UTC) for row in rows]
     file = written(work.events.address, rows, bounds={"_append_time": (min(times), max(times))})
-    return Decoded(len(rows), 0, (file,), (), {})
+    return DecodeResult(len(rows), 0, (file,), (), {})
 
 
 @dataclass(frozen=True)
@@ -579,7 +579,7 @@ def inside(row: Mapping[str, Any], covered: Ranges) -> bool:
 def _rebuild(
     run: Run,
     log: LogRange,
-    targets: Mapping[str, Target],
+    targets: Mapping[str, ViewTarget],
     comparison: Comparison,
     *,
     version: int | None,
@@ -613,7 +613,7 @@ def _rebuild(
     return BatchViews(tuple(files), counts, rejected, numbers.maxima(found), appended, same)
 
 
-def of_parts(tables: Tables, address: str, parts: Sequence[tandem.ledger.publish.batch_parts.Part]) -> States:
+def of_parts(tables: Tables, address: str, parts: Sequence[tandem.ledger.publish.batch_parts.BatchPart]) -> States:
     """What the states of parts come to, each without what later ones stand in for."""
     found = []
     for number, part in enumerate(parts):
@@ -670,7 +670,7 @@ def _seen(
     source: Source,
     task: object,
     *,
-    known: Counted,
+    known: CountedLog,
     beginning: Beginning,
     identities_mb: int,
 ) -> DedupWindow:
@@ -697,7 +697,7 @@ def _planned_end(read: Callable[..., Position], checkpoint: Path | Position, *re
 
 def fold_records(
     records: Fetched | Copied, task: object, views: Mapping[str, object], covered: Ranges, dedup_window: DedupWindow, **_: object
-) -> Folded:
+) -> MicroBatchResult:
     """In place of a micro-batch's Spark job."""
     found = records.within(covered)
     once = {event.id: event for _, _, event in reversed(found)}
@@ -705,7 +705,7 @@ def fold_records(
     events = [event for event, counted in zip(once.values(), known, strict=True) if not counted]
     least, maxima = numbers.least_by_fingerprint(), numbers.maxima(found)
     appended = max((newest.append_time for newest in maxima.values()), default=None)
-    return Folded(
+    return MicroBatchResult(
         counts=Counts(len(events), duplicates=len(found) - len(events), holes=covered.length - len(found)),
         rejected={},
         after_final={},

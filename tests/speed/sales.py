@@ -12,7 +12,7 @@ from time import monotonic, sleep
 from pyspark.sql import SparkSession
 
 from tandem.infra import kafka
-from tandem.infra.settings import Settings, Speed
+from tandem.infra.settings import Settings, SpeedSettings
 from tandem.ledger.delta.addresses import Tables
 from tandem.ledger.log.positions import LOG_START, Position
 from tandem.ledger.realtime.commits import Commit
@@ -102,11 +102,11 @@ def folded(settings: Settings, release: int = 1) -> Position:
     return end(commits(settings, release)) or LOG_START
 
 
-def log_end(broker: kafka.Connection, topic: kafka.Topic) -> Position:
+def log_end(broker: kafka.BrokerConnection, topic: kafka.Topic) -> Position:
     return Position.of(kafka.ends(broker, [topic]))
 
 
-def wait_until_folded(settings: Settings, broker: kafka.Connection, topic: kafka.Topic, release: int = 1) -> None:
+def wait_until_folded(settings: Settings, broker: kafka.BrokerConnection, topic: kafka.Topic, release: int = 1) -> None:
     wait_for(lambda: folded(settings, release) == log_end(broker, topic))
 
 
@@ -171,6 +171,6 @@ def running(spark: SparkSession, settings: Settings, topic: kafka.Topic) -> Iter
         raise one.error
 
 
-def settings_for(connection: kafka.Connection, state: Path, **speed: int) -> Settings:
+def settings_for(connection: kafka.BrokerConnection, state: Path, **speed: int) -> Settings:
     """Settings of a project of its own at the shared broker."""
-    return stack_settings(connection, state, speed=Speed(**speed))
+    return stack_settings(connection, state, speed=SpeedSettings(**speed))

@@ -20,9 +20,9 @@ from tandem.speed.dedup.dedup_window import DedupWindow
 from tandem.speed.hot.comparison import differing
 from tandem.speed.hot.hot_tail import HotTail
 from tandem.speed.micro_batch import log_tail
-from tandem.speed.micro_batch.fold import Folded, fold_shares
+from tandem.speed.micro_batch.fold import MicroBatchResult, fold_shares
 from tandem.speed.micro_batch.follower_state import FollowerState
-from tandem.speed.micro_batch.log_tail import Tail
+from tandem.speed.micro_batch.log_tail import UncommittedLog
 from tandem.speed.micro_batch.task import Task, share_of
 from tandem.views.arrow.ipc import from_ipc
 from tandem.views.source.offset_ranges import Ranges
@@ -48,7 +48,7 @@ def fold_here(
     dedup_window: DedupWindow,
     *,
     workers: object,
-) -> Folded:
+) -> MicroBatchResult:
     """A micro-batch as `fold_records` folds it, with a task for each partition, without Spark."""
     some = [table for table in records if table.num_rows]
     return fold_shares(lambda task: [share_of(task, table) for table in some], task, views, ranges, dedup_window)
@@ -70,7 +70,7 @@ def by_micro_batches(log: Played, split: Sequence[Position]) -> tuple[list[Commi
     writer: Any = SimpleNamespace(append=made.append)
     nothing: Any = SimpleNamespace(maxima={}, watermarks={})
     state = FollowerState(DedupWindow(MINUTES), epoch=1, by="test", idle=SALES.idle)
-    tail = Tail(log.task, SALES, log.views, writer, nothing, lambda: NOON, state)
+    tail = UncommittedLog(log.task, SALES, log.views, writer, nothing, lambda: NOON, state)
     with patch.object(log_tail, "fold_records", fold_here):
         for start, end in pairwise(split):
             records: Any = log.records(start, end)

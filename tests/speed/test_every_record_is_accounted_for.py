@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tandem.ledger.log.counts import Counts
-from tandem.speed.micro_batch.fold import Torn, _counts
+from tandem.speed.micro_batch.fold import RangeMismatch, _counts
 from tandem.speed.micro_batch.task import Share
 from tandem.views.source.offset_ranges import Ranges
 
@@ -56,14 +56,14 @@ def _fields(share: Share) -> dict[str, Any]:
     ],
 )
 def test_a_record_beyond_the_plan_fails_the_micro_batch(record: tuple[tuple[str, int], int, int, int]) -> None:
-    with pytest.raises(Torn, match="was planned; this micro-batch was not committed"):
+    with pytest.raises(RangeMismatch, match="was planned; this micro-batch was not committed"):
         _counts([_reading(record)], PLANNED)
 
 
 def test_more_records_than_planned_fail_the_micro_batch() -> None:
     whole = [_reading((("T", 0), 4, 3, 6)), _reading((("T", 1), 2, 0, 1)), _reading((("U", 0), 1, 5, 5))]
     assert _counts(whole, PLANNED) == Counts()
-    with pytest.raises(Torn, match="8 records were read from a range of 7 offsets"):
+    with pytest.raises(RangeMismatch, match="8 records were read from a range of 7 offsets"):
         _counts([*whole, _reading((("U", 0), 1, 5, 5))], PLANNED)
 
 

@@ -22,7 +22,7 @@ from tandem.speed.dedup.dedup_window import DedupWindow, recalled
 from tandem.speed.dedup.identities import Identities
 from tandem.speed.dedup.keys import KEY, Keys
 from tandem.speed.micro_batch.log_tail import PolledEnd, PolledEnds
-from tandem.speed.source.counted_at import Counted, Stretch, divided, of_ledger, together
+from tandem.speed.source.counted_at import CountedLog, CountedRange, divided, of_ledger, together
 from tandem.views.instant import microseconds
 
 SECOND = 1_000_000
@@ -115,7 +115,7 @@ def compact(commits: list[Commit]) -> None:
         commits[first : first + len(group)] = [merged(group, lambda _, partials: b"".join(partials))]
 
 
-def dedup_window_of(known: Counted, stretches: Sequence[Stretch]) -> DedupWindow:
+def dedup_window_of(known: CountedLog, stretches: Sequence[CountedRange]) -> DedupWindow:
     """What `tandem.speed.source.restore_identities` begins with."""
     return recalled(
         SPAN,
@@ -338,7 +338,7 @@ class Ledger:
         return found
 
 
-def lies(one: Stretch, partition: int, offset: int) -> bool:
+def lies(one: CountedRange, partition: int, offset: int) -> bool:
     return one.start.get(("T", partition), 0) <= offset < one.end.get(("T", partition), 0)
 
 
@@ -448,16 +448,16 @@ def test_a_bridge_has_no_timestamps_of_its_events() -> None:
 def test_a_stretch_is_kept_to_the_end_of_the_dedup_window() -> None:
     """By the time of its commit, and by its newest timestamp: at exactly the dedup window, not after it."""
     at = [START, START + timedelta(hours=1), START + timedelta(hours=2)]
-    stretches = tuple(Stretch(place(n), place(n + 1), each, each) for n, each in enumerate(at))
+    stretches = tuple(CountedRange(place(n), place(n + 1), each, each) for n, each in enumerate(at))
     hour, bit = timedelta(hours=1), timedelta(microseconds=1)
     for dedup_window, kept in ((hour, 2), (hour - bit, 1), (2 * hour, 3), (2 * hour - bit, 2)):
-        assert Counted(stretches, at[2], at[2] + 9 * hour).within(dedup_window) == stretches[-kept:], "by commits alone"
-        assert Counted(stretches, at[2] + 9 * hour, at[2]).within(dedup_window) == stretches[-kept:], "by timestamps alone"
+        assert CountedLog(stretches, at[2], at[2] + 9 * hour).within(dedup_window) == stretches[-kept:], "by commits alone"
+        assert CountedLog(stretches, at[2] + 9 * hour, at[2]).within(dedup_window) == stretches[-kept:], "by timestamps alone"
 
 
 def test_only_the_last_part_of_a_divided_stretch_is_caught_up() -> None:
     """Its parts are as many as its offsets need, of which those below the log's first offset are none."""
-    whole = Stretch(LOG_START, place(1010), START, START, caught_up=START)
+    whole = CountedRange(LOG_START, place(1010), START, START, caught_up=START)
     parts = list(divided([whole], {("T", 0): 1000}, most=5))
     assert [one.caught_up for one in parts] == [None, START]
     assert [(one.start, one.end) for one in parts] == [(LOG_START, place(1005)), (place(1005), place(1010))]

@@ -16,9 +16,9 @@ from pyspark.errors import PySparkException
 
 from tandem.batch.archive import archive as archiving
 from tandem.batch.recompute import recompute as recomputing
-from tandem.batch.recompute.plan import Request
+from tandem.batch.recompute.plan import RecomputeRequest
 from tandem.infra import kafka
-from tandem.infra.settings import Settings, Speed
+from tandem.infra.settings import Settings, SpeedSettings
 from tandem.ledger import cuts
 from tandem.ledger.delta.addresses import Tables
 from tandem.ledger.log.fetch_checks import LogChanged
@@ -30,7 +30,7 @@ from tandem.ledger.realtime.commit_files import spans_of
 from tandem.ledger.realtime.tiling import chain
 from tandem.speed.source import archive_replay, restore_identities
 from tandem.speed.source.follow import Follow, Surroundings, follow
-from tandem.speed.source.start_position import Gap
+from tandem.speed.source.start_position import OffsetsLost
 from tandem.views.errors import TandemError
 from tandem.views.project.project import Project, load_files
 from tests import one_process
@@ -113,8 +113,8 @@ class Layer:
     def archive(self) -> None:
         archiving.run(one_process.run(self.settings, "archive"), lambda: self.project)
 
-    def recompute(self, request: Request | None = None) -> publications.Publication:
-        done = recomputing.run(one_process.run(self.settings, "recompute"), lambda: self.project, request or Request())
+    def recompute(self, request: RecomputeRequest | None = None) -> publications.Publication:
+        done = recomputing.run(one_process.run(self.settings, "recompute"), lambda: self.project, request or RecomputeRequest())
         self.follow.tail.live = done.publication
         return done.publication
 
@@ -129,7 +129,7 @@ def layer(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Layer:
     broker = MemoryBroker()
     broker.stand_in(monkeypatch)
     one_process.speed_stands_in(monkeypatch, broker)
-    settings = Settings(state=str(tmp_path), speed=Speed(max_events=25, compact_every=3))
+    settings = Settings(state=str(tmp_path), speed=SpeedSettings(max_events=25, compact_every=3))
     return Layer(broker, broker.new_topic(partitions=3), settings)
 
 
@@ -165,7 +165,7 @@ def test_each_event_counts_once_whatever_happens_in_between(
     assert answered(layer.settings) == per_minute(numbers)
     assert folded(layer.settings) == layer.end
     layer.archive()
-    live = layer.recompute(Request(mode="full"))
+    live = layer.recompute(RecomputeRequest(mode="full"))
     counts = live.counts["sales"]
     assert (counts.events, counts.duplicates) == (len(set(numbers)), sold - len(set(numbers)))
     assert (counts.quarantined, live.repaired) == ({"json": 2 * 14}, {"sales": 0})
@@ -199,7 +199,7 @@ def test_with_too_little_memory_the_newest_identities_are_loaded_and_the_rest_re
     assert answered(layer.settings) == per_minute(range(50))
 
 
-def replayed(layer: Layer, release: Release, live: Publication, into: Tables, *, most: int) -> archive_replay.Replayed:
+def replayed(layer: Layer, release: Release, live: Publication, into: Tables, *, most: int) -> archive_replay.ReplayedArchive:
     """Replay the archive up to the live cut, in micro-batches of at most `most` offsets."""
     definitions = load_files(release.files)
     return archive_replay.replay(
@@ -313,7 +313,7 @@ def test_a_loss_is_not_mistaken_for_an_absent_broker(layer: Layer) -> None:
     layer.topic.append(some(range(10, 30)))
     layer.topic.delete_below({0: 15})
     layer.streaming.fails(PySparkException("some data may have been lost"))
-    with pytest.raises(Gap, match="offsets 10 to 14 of partition 0"):
+    with pytest.raises(OffsetsLost, match="offsets 10 to 14 of partition 0"):
         layer.follow.check()
 
 

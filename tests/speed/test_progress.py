@@ -7,7 +7,7 @@ import sys
 from pathlib import Path
 
 from tandem.speed import progress
-from tandem.speed.progress import Recorder, query_name
+from tandem.speed.progress import ProgressRecorder, query_name
 
 
 def told(name: str | None, records: int = 5, **milliseconds: int) -> str:
@@ -17,7 +17,7 @@ def told(name: str | None, records: int = 5, **milliseconds: int) -> str:
 
 
 def test_micro_batches_are_summed_up_by_release_and_source(tmp_path: Path) -> None:
-    recorder = Recorder(tmp_path, os.getpid())
+    recorder = ProgressRecorder(tmp_path, os.getpid())
     assert progress.read(tmp_path) is None
     recorder.add(told(query_name(1, "sales", "x"), addBatch=1500, walCommit=20))
     recorder.add(told(query_name(1, "sales", "x"), addBatch=250))
@@ -34,7 +34,7 @@ def test_micro_batches_are_summed_up_by_release_and_source(tmp_path: Path) -> No
 
 def test_progress_of_an_ended_process_is_ignored(tmp_path: Path) -> None:
     with subprocess.Popen([sys.executable, "-c", "input()"], stdin=subprocess.PIPE) as process:
-        Recorder(tmp_path, process.pid).add(told(query_name(1, "sales", "x"), addBatch=1))
+        ProgressRecorder(tmp_path, process.pid).add(told(query_name(1, "sales", "x"), addBatch=1))
         assert progress.read(tmp_path) is not None
         process.kill()
     assert progress.read(tmp_path) is None
@@ -44,4 +44,4 @@ def test_progress_of_an_ended_process_is_ignored(tmp_path: Path) -> None:
 
 def test_a_read_only_folder_does_not_end_the_layer(tmp_path: Path) -> None:
     (tmp_path / "run").touch()
-    Recorder(tmp_path, os.getpid()).add(told(query_name(1, "sales", "x"), addBatch=1))
+    ProgressRecorder(tmp_path, os.getpid()).add(told(query_name(1, "sales", "x"), addBatch=1))

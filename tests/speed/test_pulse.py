@@ -14,7 +14,7 @@ from tests.stack import new_topic, produce
 pytestmark = pytest.mark.broker
 
 
-def test_an_idle_layer_and_a_busy_one_beat_and_poll(broker: kafka.Connection, spark: SparkSession, tmp_path: Path) -> None:
+def test_an_idle_layer_and_a_busy_one_beat_and_poll(broker: kafka.BrokerConnection, spark: SparkSession, tmp_path: Path) -> None:
     settings, topic = settings_for(broker, tmp_path), new_topic(broker)
 
     def now() -> Pulse:

@@ -6,7 +6,7 @@ from typing import Any
 
 import pyarrow as pa
 
-from tandem.views.decode import Decoded, decode
+from tandem.views.decode import DecodedRecords, decode
 from tandem.views.source.log_order import further
 from tandem.views.source.source import RECORDS_SCHEMA, Source
 
@@ -33,7 +33,7 @@ def records(
     return pa.Table.from_pylist(rows, schema=RECORDS_SCHEMA)
 
 
-def decoded(source: Source, *values: bytes | None) -> Decoded:
+def decoded(source: Source, *values: bytes | None) -> DecodedRecords:
     """What the values decode to."""
     return decode(source, records(values))
 

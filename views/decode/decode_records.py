@@ -44,7 +44,7 @@ _ROW = "_row"
 
 
 @dataclass(frozen=True)
-class Decoded:
+class DecodedRecords:
     """`events` in the columns of events_schema(source), `rejects` in those of REJECTS_SCHEMA; both in the order of the records.
 
     `others` is the number of records that belong to other sources.
@@ -55,7 +55,7 @@ class Decoded:
     others: int = 0
 
 
-def decode(source: Source, records: pa.Table) -> Decoded:
+def decode(source: Source, records: pa.Table) -> DecodedRecords:
     """Turn records into events and rejects: each record independently, with exactly one outcome. No value raises an exception.
 
     `records` holds at least record_columns(source), in types that cast to those of RECORDS_SCHEMA.
@@ -92,7 +92,7 @@ def decode(source: Source, records: pa.Table) -> Decoded:
         columns = dict(zip([*place.schema.names, *plausible.schema.names], [*place.columns, *plausible.columns], strict=True))
         events.append(pa.Table.from_arrays([columns[name] for name in schema.names], schema=schema))
         rejects.append(_rejects(batch, {own[row]: reject for row, reject in rejected.items()} | untold))
-    return Decoded(pa.concat_tables(events), pa.concat_tables(rejects), others)
+    return DecodedRecords(pa.concat_tables(events), pa.concat_tables(rejects), others)
 
 
 def parser(event: type[Event], decoder: Decoder, many: int | None = None) -> Parse:

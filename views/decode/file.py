@@ -8,7 +8,7 @@ from tandem.views.source.source import Source
 
 
 @dataclass(frozen=True)
-class Layout:
+class FileLayout:
     """A record holds at most `lines` lines of a file; with `header`, each record begins with the file's first line."""
 
     header: bool
@@ -20,14 +20,14 @@ class Layout:
         return not self.header and self.lines == 1
 
 
-def layout(source: Source) -> Layout:
+def layout(source: Source) -> FileLayout:
     """The lines that a record of the source holds: one, or up to `max_events_per_record` where each event is a line.
 
     For a source with a key it is one line: lines may have different keys, and a record has one key.
     """
     decoder: Any = source.decoder
     if not isinstance(decoder, LineFormat):
-        return Layout(header=False, lines=1)
-    return Layout(
+        return FileLayout(header=False, lines=1)
+    return FileLayout(
         decoder.header, source.max_events_per_record if source.max_events_per_record is not None and source.key is None else 1
     )

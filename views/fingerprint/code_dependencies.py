@@ -20,7 +20,7 @@ from types import FunctionType
 from typing import Any
 
 from tandem.views.errors import DefinitionError
-from tandem.views.fingerprint.links import WHOLE, Waiting, linked
+from tandem.views.fingerprint.links import WHOLE, PendingLabel, linked
 from tandem.views.fingerprint.meaning import Meaning
 from tandem.views.fingerprint.module_trees import ImportStatement, ModuleTrees, bound, is_field, within
 from tandem.views.fingerprint.normal_form import normal_form
@@ -106,7 +106,7 @@ class _Search:
         """The attributes of classes; the search takes one as soon as code uses its name."""
         self.words: set[str] = set()
         """Attributes and string constants in the code found: each may be the name of a class's attribute."""
-        self.waiting: list[Waiting] = []
+        self.waiting: list[PendingLabel] = []
 
     # Starts of a search.
 

@@ -37,7 +37,7 @@ _Definition = TypeVar("_Definition", Source, View)
 
 
 @dataclass(frozen=True)
-class Change:
+class DefinitionChange:
     """One difference, as a sentence without a full stop."""
 
     words: str
@@ -53,7 +53,7 @@ class SourceChanges:
 
     name: str
     status: Status
-    changes: tuple[Change, ...] = ()
+    changes: tuple[DefinitionChange, ...] = ()
     rebuilt: bool = False
 
     @property
@@ -74,7 +74,7 @@ class ViewChanges:
 
     name: str
     status: Status
-    changes: tuple[Change, ...] = ()
+    changes: tuple[DefinitionChange, ...] = ()
     added_measures: tuple[str, ...] = ()
     computed_from: Origin = "nothing"
     unread_fields: tuple[str, ...] = ()
@@ -94,7 +94,7 @@ class Fingerprints:
 
 
 @dataclass(frozen=True)
-class Changes:
+class DefinitionChanges:
     """The differences of every source and view: those of the new definitions in their order, then the removed ones.
 
     `files` are the files whose text differs, even if the meaning is the same.
@@ -112,7 +112,7 @@ class Changes:
         )
 
 
-def compare(published: Project, wanted: Project, computed: Fingerprints | None = None) -> Changes:
+def compare(published: Project, wanted: Project, computed: Fingerprints | None = None) -> DefinitionChanges:
     """The differences between the wanted and the published definitions, and the tables `computed` from these, if given.
 
     Equal definitions may have another meaning under another version of Tandem, or of a package that their code reaches.
@@ -128,7 +128,7 @@ def compare(published: Project, wanted: Project, computed: Fingerprints | None =
         else _view(name, before, after, by_name.views, rebuilt)
         for name, before, after in _pairs(published.views, wanted.views)
     )
-    return Changes(
+    return DefinitionChanges(
         sources,
         tuple(views),
         tuple(path for path in sorted({*published.files, *wanted.files}) if published.files.get(path) != wanted.files.get(path)),
@@ -159,10 +159,12 @@ def _pairs(
 def _source(name: str, before: Source | None, after: Source | None, decoders: Mapping[str, str]) -> SourceChanges:
     if before is None or after is None:
         return SourceChanges(name, *_come_or_gone("source", came=after is not None), rebuilt=after is not None)
-    changes = [Change(each.words, _kind_in_source(each)) for each in differences(source_meaning(before), source_meaning(after))]
+    changes = [
+        DefinitionChange(each.words, _kind_in_source(each)) for each in differences(source_meaning(before), source_meaning(after))
+    ]
     if decoders.get(name, decoder_fingerprint(before)) != decoder_fingerprint(before):
-        changes.append(Change(f"events: {_VERSIONS}", "source"))
-    labels = [Change(words, "none") for words in _labels(before, after)]
+        changes.append(DefinitionChange(f"events: {_VERSIONS}", "source"))
+    labels = [DefinitionChange(words, "none") for words in _labels(before, after)]
     told = _once([*changes, *labels])
     rebuilt = decoder_fingerprint(after) != decoders.get(name, decoder_fingerprint(before))
     same = not labels and not rebuilt and source_meaning(before) == source_meaning(after)
@@ -176,10 +178,10 @@ def _view(name: str, before: View | None, after: View | None, fingerprints: Mapp
     if before is None:
         return ViewChanges(name, *_come_or_gone("view", came=True), computed_from=origin)
     found = differences(view_meaning(before), view_meaning(after))
-    changes = [Change(each.words, _kind_in_view(each, origin)) for each in found]
+    changes = [DefinitionChange(each.words, _kind_in_view(each, origin)) for each in found]
     computed = fingerprints.get(name, fingerprint(before))
     if computed != fingerprint(before):
-        changes.append(Change(f"numbers: {_VERSIONS}", "source" if origin == "archive" else "breaking"))
+        changes.append(DefinitionChange(f"numbers: {_VERSIONS}", "source" if origin == "archive" else "breaking"))
     told = _once(changes)
     if fingerprint(after) == computed:
         return ViewChanges(name, "unchanged", told)
@@ -190,19 +192,23 @@ def _view(name: str, before: View | None, after: View | None, fingerprints: Mapp
 
 def _renamed(name: str, was: str) -> ViewChanges:
     """The change of a renamed view: it keeps the batch view of the old name."""
-    return ViewChanges(name, "added", (Change(f"means what view {was!r} means, and keeps its batch view", "none"),))
+    return ViewChanges(name, "added", (DefinitionChange(f"means what view {was!r} means, and keeps its batch view", "none"),))
 
 
-def _come_or_gone(what: str, *, came: bool) -> tuple[Status, tuple[Change, ...]]:
-    return ("added", (Change(f"new {what}", "additive"),)) if came else ("removed", (Change(f"{what} removed", "breaking"),))
+def _come_or_gone(what: str, *, came: bool) -> tuple[Status, tuple[DefinitionChange, ...]]:
+    return (
+        ("added", (DefinitionChange(f"new {what}", "additive"),))
+        if came
+        else ("removed", (DefinitionChange(f"{what} removed", "breaking"),))
+    )
 
 
-def _once(changes: Iterable[Change]) -> tuple[Change, ...]:
+def _once(changes: Iterable[DefinitionChange]) -> tuple[DefinitionChange, ...]:
     """Report a function that several parts reach once, with its most serious kind."""
     kinds: dict[str, Kind] = {}
     for change in changes:
         kinds[change.words] = max(kinds.get(change.words, "none"), change.kind, key=KINDS.index)
-    return tuple(Change(words, kind) for words, kind in kinds.items())
+    return tuple(DefinitionChange(words, kind) for words, kind in kinds.items())
 
 
 def _labels(before: Source, after: Source) -> Iterator[str]:
@@ -212,7 +218,7 @@ def _labels(before: Source, after: Source) -> Iterator[str]:
             yield f"{name}: {literal(old)} -> {literal(new)}"
 
 
-def _worst(changes: tuple[Change, ...]) -> Kind:
+def _worst(changes: tuple[DefinitionChange, ...]) -> Kind:
     return max((change.kind for change in changes), key=KINDS.index, default="none")
 
 

@@ -16,7 +16,7 @@ WHOLE: Final = "*"
 
 
 @dataclass(frozen=True)
-class Waiting:
+class PendingLabel:
     """A name in a tree that `write` replaces by the label of a definition, within `text`."""
 
     node: ast.Name
@@ -33,7 +33,7 @@ class Links:
     """The links of one tree: what its names refer to, and the names without a label yet."""
 
     referents: list[Referent] = field(default_factory=list)
-    waiting: list[Waiting] = field(default_factory=list)
+    waiting: list[PendingLabel] = field(default_factory=list)
 
 
 def linked(form: ast.AST, module: str, references: References, ambiguous: Container[str]) -> tuple[ast.AST, Links]:
@@ -82,9 +82,9 @@ class _Linker(ast.NodeTransformer):
         node = ast.Name("")
         match reference.referent:
             case Defined() as definition:
-                self.links.waiting.append(Waiting(node, definition, f"{text}@"))
+                self.links.waiting.append(PendingLabel(node, definition, f"{text}@"))
             case Whole(target):
-                self.links.waiting.append(Waiting(node, Defined(target, WHOLE), f"{text}@"))
+                self.links.waiting.append(PendingLabel(node, Defined(target, WHOLE), f"{text}@"))
             case Foreign((root, *below)):
                 node.id, rest = text.format(f"{root} imported"), (*below, *rest)
             case Unknown(stars):

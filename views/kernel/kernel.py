@@ -14,7 +14,7 @@
 No engine, no I/O, no clock. Batch, speed and serving all call these functions; nothing else computes a number of an answer.
 """
 
-from tandem.views.decode import Decoded, decode
+from tandem.views.decode import DecodedRecords, decode
 from tandem.views.kernel.after_final import after_final
 from tandem.views.kernel.deduplicate import Deduplicated, deduplicate
 from tandem.views.kernel.late import Late, late
@@ -25,7 +25,7 @@ from tandem.views.source.ahead import ahead
 from tandem.views.source.prepare import Prepared, prepare
 
 __all__ = [
-    "Decoded",
+    "DecodedRecords",
     "Deduplicated",
     "Late",
     "Partial",

@@ -15,7 +15,7 @@ from tandem.views.source.value_types import ValueType
 
 
 @dataclass(frozen=True)
-class Condition:
+class FilterCondition:
     """Whether the condition was true at least once, or never false; nulls are ignored, and no value gives null."""
 
     facts: ClassVar = Facts(
@@ -46,9 +46,9 @@ class Condition:
 
 def bool_or(expression: str, *, filter: str | None = None) -> Measure:  # noqa: A002  the word of SQL
     """Whether a condition held for at least one event."""
-    return filtered(Condition(expression, "or"), filter)
+    return filtered(FilterCondition(expression, "or"), filter)
 
 
 def bool_and(expression: str, *, filter: str | None = None) -> Measure:  # noqa: A002
     """Whether a condition held for every event."""
-    return filtered(Condition(expression, "and"), filter)
+    return filtered(FilterCondition(expression, "and"), filter)

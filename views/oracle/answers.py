@@ -8,9 +8,9 @@ import pyarrow as pa
 
 from tandem.views.arrow import python_values
 from tandem.views.measures.derived import Derived
-from tandem.views.oracle.counted_events import Row, counted_rows
+from tandem.views.oracle.counted_events import CountedRow, counted_rows
 from tandem.views.oracle.expressions import Rejected, evaluated
-from tandem.views.oracle.measures import Seen, meaning
+from tandem.views.oracle.measures import MeasureInputs, meaning
 from tandem.views.oracle.windows import leaves_calendar, windows
 from tandem.views.sql.expressions import Reason
 from tandem.views.view import View, bind
@@ -21,14 +21,14 @@ Group = tuple[Any, ...]
 Answers = dict[Group, dict[str, Any]]
 
 
-def grouped(view: View, events: pa.Table) -> tuple[dict[Group, list[Row]], Mapping[Reason, int]]:
+def grouped(view: View, events: pa.Table) -> tuple[dict[Group, list[CountedRow]], Mapping[Reason, int]]:
     """The rows of each key and window, and how many the view rejects for which reason.
 
     `events` are all of their keys' that count, as the source prepares them, in any order. Raises DefinitionError.
     """
     bind(view)
     rows, rejected = counted_rows(view, events)
-    keys: dict[tuple[Any, ...], list[Row]] = defaultdict(list)
+    keys: dict[tuple[Any, ...], list[CountedRow]] = defaultdict(list)
     outside: Counter[Reason] = Counter()
     for row in rows:
         if leaves_calendar(view.window, row.at):
@@ -39,7 +39,7 @@ def grouped(view: View, events: pa.Table) -> tuple[dict[Group, list[Row]], Mappi
     return groups, rejected + outside
 
 
-def answers(view: View, groups: Mapping[Group, Sequence[Row]]) -> Answers:
+def answers(view: View, groups: Mapping[Group, Sequence[CountedRow]]) -> Answers:
     """What the view answers, but for what is left out."""
     indexed = view.source.max_events_per_record is not None
     said = {name: told.answer for name, one in view.measures.items() if (told := meaning(one, indexed=indexed)) is not None}
@@ -56,9 +56,9 @@ def left_out(view: View) -> tuple[str, ...]:
     return tuple(one.name for one in bind(view).measures if one.name in own or not own.isdisjoint(one.reads))
 
 
-def seen(rows: Sequence[Row], measure: str) -> list[Seen]:
+def seen(rows: Sequence[CountedRow], measure: str) -> list[MeasureInputs]:
     """What a measure sees of rows, in their order: nothing of those that its filter leaves out."""
-    return [Seen(row, row.inputs[measure]) for row in rows if measure in row.inputs]
+    return [MeasureInputs(row, row.inputs[measure]) for row in rows if measure in row.inputs]
 
 
 def derived(view: View, of: Sequence[Mapping[str, Any]]) -> dict[str, list[Any]]:

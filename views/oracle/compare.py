@@ -10,7 +10,7 @@ import pyarrow as pa
 
 from tandem.views.arrow import arrays, python_values
 from tandem.views.oracle.answers import Answers, Group, answers, derived, left_out, seen
-from tandem.views.oracle.counted_events import Row
+from tandem.views.oracle.counted_events import CountedRow
 from tandem.views.oracle.measures import meaning
 from tandem.views.verify.compare import Far, MeasureDifference, difference, pairs
 from tandem.views.view import View, answer_schema, approximations, group_columns
@@ -18,7 +18,7 @@ from tandem.views.view import View, answer_schema, approximations, group_columns
 _GROUP: Final = "_group"
 
 
-def compare(view: View, published: pa.Table, groups: Mapping[Group, Sequence[Row]]) -> tuple[MeasureDifference, ...]:
+def compare(view: View, published: pa.Table, groups: Mapping[Group, Sequence[CountedRow]]) -> tuple[MeasureDifference, ...]:
     """How published answers differ from what the rows of their keys and windows say, measure by measure (verify/compare.py).
 
     `published` has the columns of answer_schema(view). An estimate may be off by three times the error that it states, doubles
@@ -59,7 +59,7 @@ def _table(schema: pa.Schema, columns: Sequence[str], measures: Sequence[str], t
     return pa.Table.from_arrays([*made, numbers], schema=pa.schema([*fields, pa.field(_GROUP, pa.int64())]))
 
 
-def _far(view: View, name: str, rows: Sequence[Sequence[Row]]) -> Far | None:
+def _far(view: View, name: str, rows: Sequence[Sequence[CountedRow]]) -> Far | None:
     told = meaning(view.measures[name], indexed=view.source.max_events_per_record is not None)
     if told is None or name in view.tolerances:
         return None

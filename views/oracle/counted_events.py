@@ -29,7 +29,7 @@ _WHEN_AND_WHERE: Final = (EVENT_TIME, *POSITION, *LOG_ORDER)
 
 
 @dataclass(frozen=True)
-class Row:
+class CountedRow:
     """An event that counts, or one of the rows that its source made of it.
 
     `generation` is how many of the source's topics came before the event's. `windowed` is what the window looks at, None if that
@@ -45,7 +45,7 @@ class Row:
     inputs: Mapping[str, tuple[Any, ...]]
 
 
-def counted_rows(view: View, events: pa.Table) -> tuple[list[Row], Counter[Reason]]:
+def counted_rows(view: View, events: pa.Table) -> tuple[list[CountedRow], Counter[Reason]]:
     """The rows that the view counts, and how many it rejects for which reason; `events` are those that its source prepared."""
     rejected: Counter[Reason] = Counter()
     if view.where is not None:
@@ -68,7 +68,7 @@ def counted_rows(view: View, events: pa.Table) -> tuple[list[Row], Counter[Reaso
             # A failed expression is reported before a value that does not fit its type.
             rejected[REASONS[0] if REASONS[0] in reasons else reasons[0]] += 1
         else:
-            rows.append(Row(key, at, generation, place, looked_at[0] if looked_at else None, inputs))
+            rows.append(CountedRow(key, at, generation, place, looked_at[0] if looked_at else None, inputs))
     return rows, rejected
 
 

@@ -13,7 +13,7 @@ from tandem.views.measures.approx_quantiles import ApproxQuantiles
 from tandem.views.measures.approx_top_k import ApproxTopK
 from tandem.views.measures.collect_set import CollectSet
 from tandem.views.measures.comoments import Comoment
-from tandem.views.measures.conditions import Condition
+from tandem.views.measures.conditions import FilterCondition
 from tandem.views.measures.count import Count
 from tandem.views.measures.count_distinct import CountDistinct
 from tandem.views.measures.extremes import Extreme
@@ -26,25 +26,25 @@ from tandem.views.measures.sample import Sample
 from tandem.views.measures.theta_sketch import ThetaSketch
 from tandem.views.measures.total import Total
 from tandem.views.oracle import estimates, numbers
-from tandem.views.oracle.counted_events import Row
+from tandem.views.oracle.counted_events import CountedRow
 
 _INDEXES = 2**31
 """A place in a partition as a number: offset times this, plus the index, where a value holds several events."""
 
 
-class Seen(NamedTuple):
+class MeasureInputs(NamedTuple):
     """What a measure looks at of one row: its expressions' values."""
 
-    row: Row
+    row: CountedRow
     inputs: tuple[Any, ...]
 
 
-Answer = Callable[[Sequence[Seen]], Any]
-Near = Callable[[Any, Sequence[Seen], float], bool]
+Answer = Callable[[Sequence[MeasureInputs]], Any]
+Near = Callable[[Any, Sequence[MeasureInputs], float], bool]
 
 
 @dataclass(frozen=True)
-class Meaning:
+class OracleMeaning:
     """`answer` is what a measure says of rows. `near` tells whether a published answer that is not equal to it will do.
 
     It takes the published answer, the rows, and the error that the measure states (0 where it states none).
@@ -54,41 +54,43 @@ class Meaning:
     near: Near = lambda _published, _seen, _error: False
 
 
-def meaning(measure: Measure, *, indexed: bool = False) -> Meaning | None:
+def meaning(measure: Measure, *, indexed: bool = False) -> OracleMeaning | None:
     """The measure said plainly; None of a measure of the project's own. `indexed`: the source's values hold several events."""
     match measure:
         case Filtered():
             return meaning(measure.measure, indexed=indexed)
         case Count():
-            return Meaning(len)
+            return OracleMeaning(len)
         case Total():
-            return Meaning(lambda seen: numbers.added(_values(seen)), _near_total)
+            return OracleMeaning(lambda seen: numbers.added(_values(seen)), _near_total)
         case Mean():
-            return Meaning(lambda seen: numbers.averaged(_values(seen)), _near_mean)
+            return OracleMeaning(lambda seen: numbers.averaged(_values(seen)), _near_mean)
         case Moment():
             return _moment(measure)
         case Comoment():
             return _comoment(measure)
-        case Condition():
+        case FilterCondition():
             which = any if measure.which == "or" else all
-            return Meaning(lambda seen: which(_values(seen)) if _values(seen) else None)
+            return OracleMeaning(lambda seen: which(_values(seen)) if _values(seen) else None)
         case Extreme():
             extreme = min if measure.which == "min" else max
-            return Meaning(lambda seen: extreme(_values(seen), default=None))
+            return OracleMeaning(lambda seen: extreme(_values(seen), default=None))
         case Histogram():
-            return Meaning(lambda seen: _histogram(_values(seen), measure.edges))
+            return OracleMeaning(lambda seen: _histogram(_values(seen), measure.edges))
         case CollectSet():
-            return Meaning(lambda seen: _set(_values(seen), measure.limit))
+            return OracleMeaning(lambda seen: _set(_values(seen), measure.limit))
         case CountDistinct():
-            return Meaning(lambda seen: _size(_set(_values(seen), measure.limit)))
+            return OracleMeaning(lambda seen: _size(_set(_values(seen), measure.limit)))
         case One():
-            return Meaning(lambda seen: next((one.inputs[0] for one in _ordered(seen, measure.end, by=None)), None))
+            return OracleMeaning(lambda seen: next((one.inputs[0] for one in _ordered(seen, measure.end, by=None)), None))
         case Several():
-            return Meaning(lambda seen: _several(seen, measure))
+            return OracleMeaning(lambda seen: _several(seen, measure))
         case Sample():
-            return Meaning(lambda seen: _sampled(seen, measure.k, indexed=indexed))
+            return OracleMeaning(lambda seen: _sampled(seen, measure.k, indexed=indexed))
         case ApproxCountDistinct() | ThetaSketch():
-            return Meaning(_different, lambda published, seen, error: estimates.near_number(published, _different(seen), error))
+            return OracleMeaning(
+                _different, lambda published, seen, error: estimates.near_number(published, _different(seen), error)
+            )
         case ApproxQuantiles():
             return _quantiles(measure)
         case ApproxTopK():
@@ -96,12 +98,12 @@ def meaning(measure: Measure, *, indexed: bool = False) -> Meaning | None:
     return None
 
 
-def _values(seen: Sequence[Seen]) -> list[Any]:
+def _values(seen: Sequence[MeasureInputs]) -> list[Any]:
     """The values of a measure with one input, NULLs left out."""
     return [one.inputs[0] for one in seen if one.inputs[0] is not None]
 
 
-def _pairs(seen: Sequence[Seen]) -> list[tuple[Any, Any]]:
+def _pairs(seen: Sequence[MeasureInputs]) -> list[tuple[Any, Any]]:
     return [(first, second) for first, second in (one.inputs for one in seen) if first is not None and second is not None]
 
 
@@ -109,31 +111,31 @@ def _doubles(values: Sequence[Any]) -> bool:
     return bool(values) and isinstance(values[0], float)
 
 
-def _near_total(published: Any, seen: Sequence[Seen], _error: float) -> bool:
+def _near_total(published: Any, seen: Sequence[MeasureInputs], _error: float) -> bool:
     values = _values(seen)
     return _doubles(values) and numbers.near_sum(published, values)
 
 
-def _near_mean(published: Any, seen: Sequence[Seen], _error: float) -> bool:
+def _near_mean(published: Any, seen: Sequence[MeasureInputs], _error: float) -> bool:
     values = _values(seen)
     return _doubles(values) and numbers.near_sum(published, values, of=len(values))
 
 
-def _moment(measure: Moment) -> Meaning:
-    def near(published: Any, seen: Sequence[Seen], _error: float) -> bool:
+def _moment(measure: Moment) -> OracleMeaning:
+    def near(published: Any, seen: Sequence[MeasureInputs], _error: float) -> bool:
         values = _values(seen)
         return _doubles(values) and numbers.near_spread(published, values, measure.statistic, population=measure.population)
 
-    return Meaning(lambda seen: numbers.spread(_values(seen), measure.statistic, population=measure.population), near)
+    return OracleMeaning(lambda seen: numbers.spread(_values(seen), measure.statistic, population=measure.population), near)
 
 
-def _comoment(measure: Comoment) -> Meaning:
-    def near(published: Any, seen: Sequence[Seen], _error: float) -> bool:
+def _comoment(measure: Comoment) -> OracleMeaning:
+    def near(published: Any, seen: Sequence[MeasureInputs], _error: float) -> bool:
         pairs = _pairs(seen)
         doubles = bool(pairs) and any(isinstance(value, float) for value in pairs[0])
         return doubles and numbers.near_together(published, pairs, measure.statistic, population=measure.population)
 
-    return Meaning(lambda seen: numbers.together(_pairs(seen), measure.statistic, population=measure.population), near)
+    return OracleMeaning(lambda seen: numbers.together(_pairs(seen), measure.statistic, population=measure.population), near)
 
 
 def _histogram(values: Sequence[Any], edges: Sequence[Any]) -> dict[str, int]:
@@ -152,10 +154,10 @@ def _size(values: list[Any] | None) -> int | None:
     return None if values is None else len(values)
 
 
-def _ordered(seen: Sequence[Seen], end: str, *, by: int | None) -> list[Seen]:
+def _ordered(seen: Sequence[MeasureInputs], end: str, *, by: int | None) -> list[MeasureInputs]:
     """In order of what decides, NULLs of it left out: an input and then, or else, when and where the event was."""
 
-    def place(one: Seen) -> tuple[Any, ...]:
+    def place(one: MeasureInputs) -> tuple[Any, ...]:
         decisive = () if by is None else (one.inputs[by],)
         # The rows that a source makes of one event are at one place; a missing value comes last.
         return (*decisive, one.row.at, one.row.generation, *one.row.place[1:], one.inputs[0] is None, *one.inputs[:1])
@@ -164,17 +166,17 @@ def _ordered(seen: Sequence[Seen], end: str, *, by: int | None) -> list[Seen]:
     return sorted(held, key=place, reverse=end == "max")
 
 
-def _several(seen: Sequence[Seen], measure: Several) -> list[Any]:
+def _several(seen: Sequence[MeasureInputs], measure: Several) -> list[Any]:
     if measure.by is None:
         return [one.inputs[0] for one in _ordered(seen, measure.end, by=None)[: measure.k]]
     held = _ordered(seen, measure.end, by=1)[: measure.k]
     return [{"by": one.inputs[1], "value": one.inputs[0]} for one in held]
 
 
-def _sampled(seen: Sequence[Seen], k: int, *, indexed: bool) -> list[Any]:
+def _sampled(seen: Sequence[MeasureInputs], k: int, *, indexed: bool) -> list[Any]:
     """The values whose places have the smallest hashes: the first 60 bits of the MD5 of `topic id/partition/place`."""
 
-    def dice(one: Seen) -> int:
+    def dice(one: MeasureInputs) -> int:
         topic, partition, offset, index = one.row.place
         place = offset * _INDEXES + index if indexed else offset
         return int(md5(f"{topic}/{partition}/{place}".encode(), usedforsecurity=False).hexdigest()[:15], 16)
@@ -183,19 +185,19 @@ def _sampled(seen: Sequence[Seen], k: int, *, indexed: bool) -> list[Any]:
     return [value for _, value in drawn[:k]]
 
 
-def _different(seen: Sequence[Seen]) -> int:
+def _different(seen: Sequence[MeasureInputs]) -> int:
     return len(set(_values(seen)))
 
 
-def _quantiles(measure: ApproxQuantiles) -> Meaning:
-    return Meaning(
+def _quantiles(measure: ApproxQuantiles) -> OracleMeaning:
+    return OracleMeaning(
         lambda seen: estimates.ranked(_values(seen), measure.fractions),
         lambda published, seen, error: estimates.near_ranks(published, _values(seen), measure.fractions, error),
     )
 
 
-def _frequent(measure: ApproxTopK) -> Meaning:
-    return Meaning(
+def _frequent(measure: ApproxTopK) -> OracleMeaning:
+    return OracleMeaning(
         lambda seen: estimates.most_frequent(_values(seen), measure.k),
         lambda published, seen, error: estimates.near_counts(published, _values(seen), measure.k, error),
     )

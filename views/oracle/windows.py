@@ -10,7 +10,7 @@ from itertools import pairwise
 from typing import Any, Final
 from zoneinfo import ZoneInfo
 
-from tandem.views.oracle.counted_events import Row
+from tandem.views.oracle.counted_events import CountedRow
 from tandem.views.windows import (
     AllTime,
     Calendar,
@@ -48,7 +48,7 @@ def leaves_calendar(window: Window, at: datetime) -> bool:
     return False
 
 
-def windows(window: Window, rows: Sequence[Row]) -> Iterator[tuple[Bounds, list[Row]]]:
+def windows(window: Window, rows: Sequence[CountedRow]) -> Iterator[tuple[Bounds, list[CountedRow]]]:
     """The windows of one key, each with its rows; a row may be in several. `rows` are all that count, in any order."""
     match window:
         case AllTime():
@@ -64,8 +64,10 @@ def windows(window: Window, rows: Sequence[Row]) -> Iterator[tuple[Bounds, list[
             yield from _in_order(window, rows)
 
 
-def _together(rows: Sequence[Row], bounds: Callable[[datetime], Iterator[Bounds]]) -> Iterator[tuple[Bounds, list[Row]]]:
-    found: dict[Bounds, list[Row]] = defaultdict(list)
+def _together(
+    rows: Sequence[CountedRow], bounds: Callable[[datetime], Iterator[Bounds]]
+) -> Iterator[tuple[Bounds, list[CountedRow]]]:
+    found: dict[Bounds, list[CountedRow]] = defaultdict(list)
     for row in rows:
         for each in bounds(row.at):
             found[each].append(row)
@@ -109,8 +111,8 @@ def _clocks(zone: str) -> ZoneInfo:
         return ZoneInfo.from_file(rules, key=zone)
 
 
-def _sessions(gap: timedelta, rows: Sequence[Row]) -> Iterator[tuple[Bounds, list[Row]]]:
-    held: list[Row] = []
+def _sessions(gap: timedelta, rows: Sequence[CountedRow]) -> Iterator[tuple[Bounds, list[CountedRow]]]:
+    held: list[CountedRow] = []
     for row in sorted(rows, key=lambda row: row.at):
         if held and row.at - held[-1].at >= gap:
             yield (held[0].at, held[-1].at + gap), held
@@ -120,9 +122,9 @@ def _sessions(gap: timedelta, rows: Sequence[Row]) -> Iterator[tuple[Bounds, lis
         yield (held[0].at, held[-1].at + gap), held
 
 
-def _in_order(window: Window, rows: Sequence[Row]) -> Iterator[tuple[Bounds, list[Row]]]:
+def _in_order(window: Window, rows: Sequence[CountedRow]) -> Iterator[tuple[Bounds, list[CountedRow]]]:
     """Windows over the rows of each partition as the log has them."""
-    partitions: dict[tuple[str, int], list[Row]] = defaultdict(list)
+    partitions: dict[tuple[str, int], list[CountedRow]] = defaultdict(list)
     for row in sorted(rows, key=lambda row: row.place):
         partitions[row.place[:2]].append(row)
     for partition, inside in partitions.items():
@@ -131,7 +133,7 @@ def _in_order(window: Window, rows: Sequence[Row]) -> Iterator[tuple[Bounds, lis
             yield (bounds if isinstance(window, SlidingCountWindow) else (*bounds, number)), held
 
 
-def _cut(window: Window, rows: list[Row]) -> Iterator[list[Row]]:
+def _cut(window: Window, rows: list[CountedRow]) -> Iterator[list[CountedRow]]:
     match window:
         case SlidingCountWindow():
             yield rows[-window.size :]
@@ -140,7 +142,7 @@ def _cut(window: Window, rows: list[Row]) -> Iterator[list[Row]]:
         case Delta():
             yield from _moved(window, rows)
         case Punctuation():
-            held: list[Row] = []
+            held: list[CountedRow] = []
             for row in rows:
                 held.append(row)
                 if row.windowed is True:
@@ -152,8 +154,8 @@ def _cut(window: Window, rows: list[Row]) -> Iterator[list[Row]]:
             raise NotImplementedError(f"the plain oracle knows no window {window}")
 
 
-def _moved(window: Delta, rows: list[Row]) -> Iterator[list[Row]]:
-    held: list[Row] = []
+def _moved(window: Delta, rows: list[CountedRow]) -> Iterator[list[CountedRow]]:
+    held: list[CountedRow] = []
     first: Any = None
     for row in rows:
         value = row.windowed

@@ -18,7 +18,7 @@ _WINDOW: Final = ("window_start", "window_end", "window_state")
 
 
 @dataclass(frozen=True)
-class Origin:
+class ColumnOrigin:
     """A field that a column reads, and how."""
 
     field: str
@@ -26,12 +26,12 @@ class Origin:
 
 
 @dataclass(frozen=True)
-class Column:
+class LineageColumn:
     """A column of a view's answers: its type, the fields that it reads, and its expression in the definition."""
 
     name: str
     type: str
-    origins: tuple[Origin, ...]
+    origins: tuple[ColumnOrigin, ...]
     written: str
 
 
@@ -39,7 +39,7 @@ class Column:
 class Lineage:
     """All columns of a view's answers; `filtered_by` decides which events any of them sees, `grouped_by` which share a row."""
 
-    columns: tuple[Column, ...]
+    columns: tuple[LineageColumn, ...]
     filtered_by: tuple[str, ...]
     grouped_by: tuple[str, ...]
 
@@ -47,14 +47,17 @@ class Lineage:
 def lineage(view: View) -> Lineage:
     """The lineage that the definition gives. Behind a source's `prepare` any field of the event may have decided any column."""
     bound, schema = bind(view), answer_schema(view)
-    made: dict[str, tuple[list[Origin], str]] = {}
+    made: dict[str, tuple[list[ColumnOrigin], str]] = {}
     for name, key in bound.keys:
-        made[name] = ([Origin(field, "identity" if key.column else "transformation") for field in sorted(key.fields)], key.text)
+        made[name] = (
+            [ColumnOrigin(field, "identity" if key.column else "transformation") for field in sorted(key.fields)],
+            key.text,
+        )
     window = _window(view)
     for column in bound.placement.columns.answers:
-        made[column.name] = ([Origin(field, "transformation") for field in window], str(view.window))
+        made[column.name] = ([ColumnOrigin(field, "transformation") for field in window], str(view.window))
     for name in _WINDOW:
-        made.setdefault(name, ([Origin(field, "transformation") for field in window], str(view.window)))
+        made.setdefault(name, ([ColumnOrigin(field, "transformation") for field in window], str(view.window)))
     aggregated = {one.name: _aggregated(view, one) for one in bound.measures if one.derived is None}
     for one in bound.measures:
         if one.derived is None:
@@ -64,7 +67,7 @@ def lineage(view: View) -> Lineage:
             origins = dict.fromkeys(origin for read in one.reads for origin in aggregated[read])
             made[one.name] = (list(origins), one.derived.text)
     columns = tuple(
-        Column(field.name, str(field.type), tuple(_of_event(view.source, made[field.name][0])), made[field.name][1])
+        LineageColumn(field.name, str(field.type), tuple(_of_event(view.source, made[field.name][0])), made[field.name][1])
         for field in schema
         if field.name in made
     )
@@ -82,16 +85,18 @@ def _window(view: View) -> list[str]:
     return sorted(looked_at | (set(bound.placement.events.reads) if bound.placement.in_order else {view.source.event_time}))
 
 
-def _aggregated(view: View, one: BoundMeasure) -> list[Origin]:
+def _aggregated(view: View, one: BoundMeasure) -> list[ColumnOrigin]:
     """The fields whose values are folded, then those of the measure's own filter."""
     written = view.measures[one.name]
     if not isinstance(written, Filtered):
-        return [Origin(field, "aggregation") for field in _read(one.inputs)]
+        return [ColumnOrigin(field, "aggregation") for field in _read(one.inputs)]
     condition = _bound(view, written.filter).fields
     inner = {field for text in written.measure.inputs if isinstance(text, str) for field in _input(view, text)}
     # Any other input is a position or a time of the event.
     inner |= set(_read(one.inputs)) - condition - inner
-    return [Origin(field, "aggregation") for field in sorted(inner)] + [Origin(field, "condition") for field in sorted(condition)]
+    return [ColumnOrigin(field, "aggregation") for field in sorted(inner)] + [
+        ColumnOrigin(field, "condition") for field in sorted(condition)
+    ]
 
 
 def _input(view: View, text: str) -> frozenset[str]:
@@ -108,11 +113,11 @@ def _read(inputs: tuple[Expression, ...]) -> list[str]:
     return sorted({field for expression in inputs for field in expression.fields})
 
 
-def _of_event(source: Source, origins: list[Origin]) -> list[Origin]:
+def _of_event(source: Source, origins: list[ColumnOrigin]) -> list[ColumnOrigin]:
     if source.prepare is None or not origins:
         return [origin for origin in origins if origin.field in events_schema(source).names]
-    return [Origin(field, "transformation") for field in event_schema(source.event).names]
+    return [ColumnOrigin(field, "transformation") for field in event_schema(source.event).names]
 
 
 def _fields(source: Source, fields: list[str]) -> tuple[str, ...]:
-    return tuple(origin.field for origin in _of_event(source, [Origin(field, "transformation") for field in fields]))
+    return tuple(origin.field for origin in _of_event(source, [ColumnOrigin(field, "transformation") for field in fields]))

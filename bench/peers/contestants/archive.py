@@ -12,7 +12,7 @@ from typing import Final
 import pyspark
 from deltalake import DeltaTable
 
-from tandem.bench.peers.contestant import Command, Resources
+from tandem.bench.peers.contestant import ContestantCommand, Resources
 from tandem.bench.peers.contestants import spark_settings, tandem
 from tandem.bench.peers.contestants.batch import BatchContestant, Job, events_table
 from tandem.bench.peers.events import Answers, truth
@@ -22,9 +22,9 @@ from tandem.infra import kafka
 _COLUMNS: Final = ["id", "at", "path", "bytes", "ms"]
 
 
-def _tandem(job: Job) -> Command:
+def _tandem(job: Job) -> ContestantCommand:
     words = (sys.executable, script("archive_tandem"), str(tandem.project(job.setting)))
-    return Command(words, tandem.environment(job.setting))
+    return ContestantCommand(words, tandem.environment(job.setting))
 
 
 def _settings(given: Resources) -> Mapping[str, str]:
@@ -37,7 +37,7 @@ def _settings(given: Resources) -> Mapping[str, str]:
     }
 
 
-def _spark(job: Job) -> Command:
+def _spark(job: Job) -> ContestantCommand:
     reached = kafka.java_options(job.setting.connection.address)
     config = {
         "spark": {**_settings(job.setting), **spark_settings.class_archive(), **spark_settings.connectors()},
@@ -51,7 +51,7 @@ def _spark(job: Job) -> Command:
         "raw": str(job.folder / "raw"),
         "events": str(_events(job)),
     }
-    return Command((sys.executable, script("archive_spark"), str(job.setting.config("spark.json", config))))
+    return ContestantCommand((sys.executable, script("archive_spark"), str(job.setting.config("spark.json", config))))
 
 
 def _events(job: Job) -> Path:

@@ -16,10 +16,10 @@ import pyarrow.parquet as pq
 import pyspark
 from deltalake import DeltaTable
 
-from tandem.bench.peers.contestant import Command, Resources, Setting
+from tandem.bench.peers.contestant import ContestantCommand, Resources, Setting
 from tandem.bench.peers.contestants import spark_settings, tandem
 from tandem.bench.peers.events import Answers
-from tandem.bench.peers.outputs import Served, answers
+from tandem.bench.peers.outputs import ServedOutput, answers
 from tandem.bench.peers.provided import package, script
 from tandem.infra.settings import Settings
 from tandem.ledger.delta.addresses import Tables
@@ -49,7 +49,7 @@ class BatchContestant:
     name: str
     version: Callable[[], str]
     settings: Callable[[Resources], Mapping[str, str]]
-    command: Callable[[Job], Command]
+    command: Callable[[Job], ContestantCommand]
     answer: Callable[[Job], Answers]
 
 
@@ -65,10 +65,10 @@ def events_table(setting: Setting) -> DeltaTable:
     return DeltaTable(tables.events(SOURCE, decoder_fingerprint(source)))
 
 
-def _engine(name: str, job: Job) -> Command:
+def _engine(name: str, job: Job) -> ContestantCommand:
     config = {"files": job.files, "output": str(job.folder / "answer.parquet"), "cores": job.setting.cores, "repeat": job.repeat}
     path = job.setting.config(f"{name}.json", config)
-    return Command((job.setting.provided.python, script("batch_engines"), name, str(path)))
+    return ContestantCommand((job.setting.provided.python, script("batch_engines"), name, str(path)))
 
 
 def _written(job: Job) -> Answers:
@@ -90,7 +90,7 @@ def engine(name: str) -> BatchContestant:
     )
 
 
-def _spark(job: Job) -> Command:
+def _spark(job: Job) -> ContestantCommand:
     config = {
         "files": job.files,
         "output": str(job.folder / "answer.parquet"),
@@ -98,12 +98,12 @@ def _spark(job: Job) -> Command:
         "repeat": job.repeat,
         "spark": {**spark_settings.common(job.setting), **spark_settings.class_archive()},
     }
-    return Command((sys.executable, script("batch_spark"), str(job.setting.config("spark.json", config))))
+    return ContestantCommand((sys.executable, script("batch_spark"), str(job.setting.config("spark.json", config))))
 
 
-def _tandem(job: Job) -> Command:
+def _tandem(job: Job) -> ContestantCommand:
     words = (sys.executable, script("batch_tandem"), str(tandem.project(job.setting)), str(job.repeat))
-    return Command(words, tandem.environment(job.setting))
+    return ContestantCommand(words, tandem.environment(job.setting))
 
 
 BATCH: Final[tuple[BatchContestant, ...]] = (
@@ -112,7 +112,7 @@ BATCH: Final[tuple[BatchContestant, ...]] = (
         version=tandem.version,
         settings=tandem.settings,
         command=_tandem,
-        answer=lambda job: Served(tandem.state(job.setting)).rows(),
+        answer=lambda job: ServedOutput(tandem.state(job.setting)).rows(),
     ),
     engine("duckdb"),
     engine("polars"),

@@ -7,7 +7,7 @@ checkpoints, mini-batches against updates of single events, and object reuse.
 from collections.abc import Mapping
 from typing import Final
 
-from tandem.bench.peers.contestant import Command, Contestant, Resources, Setting
+from tandem.bench.peers.contestant import Contestant, ContestantCommand, Resources, Setting
 from tandem.bench.peers.jvm import jvm, properties, version
 from tandem.bench.peers.outputs import LastValues, follow_topic
 from tandem.bench.peers.provided import program
@@ -44,7 +44,7 @@ def settings(given: Resources) -> Mapping[str, str]:
     }
 
 
-def command(setting: Setting) -> Command:
+def command(setting: Setting) -> ContestantCommand:
     """The program, with a file of its properties."""
     reached = kafka.java_options(setting.connection.address)
     chosen = {
@@ -57,7 +57,7 @@ def command(setting: Setting) -> Command:
     }
     (setting.folder / "scratch").mkdir(parents=True, exist_ok=True)
     config = setting.private("program.properties", properties(chosen))
-    return Command((*jvm(setting, _GROUP, *_OPENED), program(_GROUP), str(config)))
+    return ContestantCommand((*jvm(setting, _GROUP, *_OPENED), program(_GROUP), str(config)))
 
 
 FLINK = Contestant(

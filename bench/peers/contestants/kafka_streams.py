@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from functools import partial
 from typing import Final, Literal
 
-from tandem.bench.peers.contestant import DEDUP_MINUTES, Command, Contestant, Resources, Setting
+from tandem.bench.peers.contestant import DEDUP_MINUTES, Contestant, ContestantCommand, Resources, Setting
 from tandem.bench.peers.jvm import jvm, properties, version
 from tandem.bench.peers.outputs import LastValues, follow_topic
 from tandem.bench.peers.provided import program
@@ -36,7 +36,7 @@ def settings(guarantee: Guarantee, given: Resources) -> Mapping[str, str]:
     }
 
 
-def command(guarantee: Guarantee, setting: Setting) -> Command:
+def command(guarantee: Guarantee, setting: Setting) -> ContestantCommand:
     """The program, with a file of its properties."""
     chosen = {
         **{f"program.{name}": value for name, value in _program(setting).items()},
@@ -46,7 +46,7 @@ def command(guarantee: Guarantee, setting: Setting) -> Command:
         "state.dir": str(setting.folder / "state"),
     }
     config = setting.private("program.properties", properties(chosen))
-    return Command((*jvm(setting, _GROUP), program(_GROUP), str(config)))
+    return ContestantCommand((*jvm(setting, _GROUP), program(_GROUP), str(config)))
 
 
 def _program(setting: Setting) -> Mapping[str, str]:

@@ -6,7 +6,7 @@ tutorials; so after a crash it would read the topic again.
 
 from collections.abc import Mapping
 
-from tandem.bench.peers.contestant import Command, Contestant, Resources, Setting
+from tandem.bench.peers.contestant import Contestant, ContestantCommand, Resources, Setting
 from tandem.bench.peers.outputs import LastValues, follow_topic
 from tandem.bench.peers.provided import package, script
 
@@ -18,7 +18,7 @@ def settings(given: Resources) -> Mapping[str, str]:
     return {"PATHWAY_THREADS": str(given.cores), "autocommit_duration_ms": str(COMMIT_MS)}
 
 
-def command(setting: Setting) -> Command:
+def command(setting: Setting) -> ContestantCommand:
     """The program, with its configuration."""
     config = {
         "kafka": setting.librdkafka(),
@@ -28,7 +28,7 @@ def command(setting: Setting) -> Command:
     }
     path = setting.config("program.json", config)
     words = (setting.provided.python, script("pathway_views"), str(path))
-    return Command(words, {"PATHWAY_THREADS": str(setting.cores)})
+    return ContestantCommand(words, {"PATHWAY_THREADS": str(setting.cores)})
 
 
 PATHWAY = Contestant(

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pyspark
 
-from tandem.bench.peers.contestant import DEDUP_MINUTES, MARKED, Command, Contestant, Resources, Setting
+from tandem.bench.peers.contestant import DEDUP_MINUTES, MARKED, Contestant, ContestantCommand, Resources, Setting
 from tandem.bench.peers.contestants import spark_settings
 from tandem.bench.peers.outputs import PartialRows
 from tandem.bench.peers.provided import script
@@ -38,7 +38,7 @@ def settings(given: Resources) -> Mapping[str, str]:
     }
 
 
-def command(setting: Setting) -> Command:
+def command(setting: Setting) -> ContestantCommand:
     """The program, with its configuration."""
     chosen = settings(setting)
     config = {
@@ -58,7 +58,7 @@ def command(setting: Setting) -> Command:
         "table": str(table(setting)),
         "checkpoint": str(setting.folder / "checkpoint"),
     }
-    return Command((sys.executable, script("spark_views"), str(setting.config("program.json", config))))
+    return ContestantCommand((sys.executable, script("spark_views"), str(setting.config("program.json", config))))
 
 
 def table(setting: Setting) -> Path:
@@ -72,5 +72,5 @@ SPARK = Contestant(
     settings=settings,
     command=command,
     output=lambda setting: PartialRows(table(setting)),
-    reader=lambda setting: Command((sys.executable, script("partial_rows_reader"), str(table(setting)), MARKED)),
+    reader=lambda setting: ContestantCommand((sys.executable, script("partial_rows_reader"), str(table(setting)), MARKED)),
 )

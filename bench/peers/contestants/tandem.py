@@ -7,9 +7,9 @@ from importlib.metadata import version as installed
 from pathlib import Path
 
 from tandem.bench.commands import reached
-from tandem.bench.peers.contestant import DEDUP_MINUTES, MARKED, Command, Contestant, Resources, Setting
+from tandem.bench.peers.contestant import DEDUP_MINUTES, MARKED, Contestant, ContestantCommand, Resources, Setting
 from tandem.bench.peers.events import DECLARED
-from tandem.bench.peers.outputs import CLAIMED, VIEW, Served, realtime_commits
+from tandem.bench.peers.outputs import CLAIMED, VIEW, ServedOutput, realtime_commits
 from tandem.bench.peers.provided import script
 
 _DEFINITIONS = """\
@@ -69,9 +69,11 @@ def settings(given: Resources) -> Mapping[str, str]:
     return {"spark.master": f"local[{given.cores}]", "spark.driver_memory": given.memory}
 
 
-def command(setting: Setting) -> Command:
+def command(setting: Setting) -> ContestantCommand:
     """The speed layer of a project with the view."""
-    return Command((sys.executable, "-m", "tandem.cli", "speed", "--project", str(project(setting))), environment(setting))
+    return ContestantCommand(
+        (sys.executable, "-m", "tandem.cli", "speed", "--project", str(project(setting))), environment(setting)
+    )
 
 
 def ready(setting: Setting) -> float | None:
@@ -93,7 +95,7 @@ TANDEM = Contestant(
     version=version,
     settings=settings,
     command=command,
-    output=lambda setting: Served(state(setting)),
-    reader=lambda setting: Command((sys.executable, script("served_reader"), str(state(setting)), VIEW, MARKED)),
+    output=lambda setting: ServedOutput(state(setting)),
+    reader=lambda setting: ContestantCommand((sys.executable, script("served_reader"), str(state(setting)), VIEW, MARKED)),
     ready=ready,
 )

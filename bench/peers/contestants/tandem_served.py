@@ -5,26 +5,26 @@ from collections.abc import Mapping
 from functools import partial
 from typing import Final
 
-from tandem.bench.peers.contestant import MARKED, Command, Contestant, Resources, Setting
+from tandem.bench.peers.contestant import MARKED, Contestant, ContestantCommand, Resources, Setting
 from tandem.bench.peers.contestants import tandem
-from tandem.bench.peers.outputs import VIEW, Served
+from tandem.bench.peers.outputs import VIEW, ServedOutput
 from tandem.bench.peers.provided import script
 
 _UNLIMITED: Final = {"serving.rate": "1000000", "serving.burst": "1000000"}
 """A client that looks every 10 ms asks more often than a token may by default."""
 
 
-def command(chosen: Mapping[str, str], setting: Setting) -> Command:
+def command(chosen: Mapping[str, str], setting: Setting) -> ContestantCommand:
     """The speed layer and the server of a project with the view."""
     variables = {f"TANDEM_{name.replace('.', '_').upper()}": value for name, value in chosen.items()}
     words = (sys.executable, script("tandem_served"), str(tandem.project(setting)), str(setting.folder / "address"))
-    return Command(words, {**tandem.environment(setting), **variables})
+    return ContestantCommand(words, {**tandem.environment(setting), **variables})
 
 
-def reader(setting: Setting) -> Command:
+def reader(setting: Setting) -> ContestantCommand:
     """A client of the server."""
     token = tandem.state(setting) / "access" / "first.token"
-    return Command((sys.executable, script("http_reader"), str(setting.folder / "address"), str(token), VIEW, MARKED))
+    return ContestantCommand((sys.executable, script("http_reader"), str(setting.folder / "address"), str(token), VIEW, MARKED))
 
 
 def _settings(chosen: Mapping[str, str], given: Resources) -> Mapping[str, str]:
@@ -39,7 +39,7 @@ def served(name: str, **chosen: str) -> Contestant:
         version=tandem.version,
         settings=partial(_settings, named),
         command=partial(command, named),
-        output=lambda setting: Served(tandem.state(setting)),
+        output=lambda setting: ServedOutput(tandem.state(setting)),
         reader=reader,
         ready=tandem.ready,
         asked=True,

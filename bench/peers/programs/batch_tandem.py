@@ -8,7 +8,7 @@ import time
 from pathlib import Path
 
 from tandem.batch.recompute import recompute
-from tandem.batch.recompute.plan import Request
+from tandem.batch.recompute.plan import RecomputeRequest
 from tandem.bench.peers import tandem_run
 from tandem.views.project import project
 
@@ -18,7 +18,7 @@ def main(folder: Path, repeat: int) -> None:
     run = tandem_run.start(folder, "recompute")
     for _ in range(repeat):
         start = time.time()
-        recompute.run(run, lambda: project.load(folder), Request(mode="full"))
+        recompute.run(run, lambda: project.load(folder), RecomputeRequest(mode="full"))
         print("RUN", start, time.time(), flush=True)
 
 

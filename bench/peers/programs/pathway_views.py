@@ -13,7 +13,7 @@ from pathlib import Path
 import pathway as pw  # type: ignore[import-not-found,unused-ignore]
 
 
-class Request(pw.Schema):  # type: ignore[misc,unused-ignore]
+class PathwayRequest(pw.Schema):  # type: ignore[misc,unused-ignore]
     """The fields that the view needs. `id` is a name of Pathway's own."""
 
     event: str
@@ -34,7 +34,7 @@ def main() -> None:
     requests = pw.io.kafka.read(
         {**config["kafka"], "group.id": config["output"], "auto.offset.reset": "earliest"},
         topic=config["topic"],
-        schema=Request,
+        schema=PathwayRequest,
         format="json",
         json_field_paths={"event": "/id"},
         autocommit_duration_ms=config["commit_ms"],

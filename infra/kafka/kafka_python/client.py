@@ -54,7 +54,7 @@ class Open:
 
 
 @dataclass(frozen=True)
-class Connection:
+class BrokerConnection:
     """An open connection to a broker. Keep it for several requests: each then takes a millisecond or two.
 
     For any number of threads. It is closed when neither it nor a copy of it is referenced.
@@ -65,7 +65,7 @@ class Connection:
     open: "Open" = field(repr=False)
 
 
-def connect(address: Address) -> Connection:
+def connect(address: Address) -> BrokerConnection:
     """Open a connection; raises NoBroker at once if nothing listens at any of the addresses, BrokerRefused for a wrong login."""
     refusals = [_refusal(server.strip(), address.timeout_s) for server in address.bootstrap.split(",")]
     if all(refusals):
@@ -74,7 +74,7 @@ def connect(address: Address) -> Connection:
         admin = KafkaAdminClient(**options)
     opened = Open()
     weakref.finalize(opened, _close, admin)
-    return Connection(address, admin, opened)
+    return BrokerConnection(address, admin, opened)
 
 
 @contextmanager
@@ -119,7 +119,7 @@ def configuration(address: Address) -> dict[str, Any]:
     }
 
 
-def ask(connection: Connection, what: str, question: Callable[[], _T]) -> _T:
+def ask(connection: BrokerConnection, what: str, question: Callable[[], _T]) -> _T:
     """The answer to a read-only request, repeated with back-off while its error is retriable, within the address's timeout.
 
     Raises NoBroker after the timeout, and BrokerRefused for an error that is not retriable; `what` names the request in messages.
@@ -137,7 +137,7 @@ def ask(connection: Connection, what: str, question: Callable[[], _T]) -> _T:
         pause = min(2 * pause, _LONGEST_PAUSE_S)
 
 
-def refusal(connection: Connection, what: str, error: BaseException) -> NoBroker:
+def refusal(connection: BrokerConnection, what: str, error: BaseException) -> NoBroker:
     """The broker's answer to a request as an error to raise."""
     kind = NoBroker if isinstance(error, KafkaError) and error.retriable else BrokerRefused
     return kind(f"{what} at {connection.address.bootstrap}: {reason(error)}")

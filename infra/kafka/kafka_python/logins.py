@@ -5,13 +5,13 @@ from typing import Final
 from kafka.admin import ScramMechanism, UserScramCredentialUpsertion
 
 from tandem.infra.kafka.errors import BrokerRefused
-from tandem.infra.kafka.kafka_python.client import Connection, ask
+from tandem.infra.kafka.kafka_python.client import BrokerConnection, ask
 
 _ITERATIONS: Final = 4096
 """The least that Kafka accepts: more would only protect a password that a person can remember."""
 
 
-def record_login(connection: Connection, username: str, password: str) -> bool:
+def record_login(connection: BrokerConnection, username: str, password: str) -> bool:
     """Record this user's SCRAM-SHA-512 login at the broker; a new password replaces the old one.
 
     The password does not leave this process: the broker gets its salted hash. False while the broker, which follows its

@@ -11,7 +11,7 @@ from kafka.errors import KafkaError, TopicAlreadyExistsError
 
 from tandem.infra.kafka.described_topic import Topic
 from tandem.infra.kafka.errors import NoBroker
-from tandem.infra.kafka.kafka_python.client import Connection, refusal
+from tandem.infra.kafka.kafka_python.client import BrokerConnection, refusal
 from tandem.infra.kafka.kafka_python.offsets import starts
 from tandem.infra.kafka.kafka_python.topics import describe
 from tandem.infra.settings import Settings
@@ -22,7 +22,7 @@ _READY_PAUSE_S: Final = 0.05
 
 
 def create(
-    connection: Connection,
+    connection: BrokerConnection,
     names: Iterable[str],
     settings: Settings,
     *,
@@ -51,7 +51,7 @@ def create(
     return _settled(connection, wanted) if len(existing) < len(set(wanted)) else existing
 
 
-def _create(connection: Connection, new: NewTopic) -> None:
+def _create(connection: BrokerConnection, new: NewTopic) -> None:
     try:
         connection.admin.create_topics([new], timeout_ms=connection.address.timeout_s * 1000)
     except TopicAlreadyExistsError:
@@ -62,7 +62,7 @@ def _create(connection: Connection, new: NewTopic) -> None:
             raise refusal(connection, f"cannot create topic '{new.name}'", error) from None
 
 
-def _settled(connection: Connection, names: list[str]) -> dict[str, Topic]:
+def _settled(connection: BrokerConnection, names: list[str]) -> dict[str, Topic]:
     """A new topic has no leaders at first; wait until its offsets can be read."""
     deadline = time.monotonic() + connection.address.timeout_s
     while True:

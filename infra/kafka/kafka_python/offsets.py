@@ -7,17 +7,17 @@ from kafka.admin import OffsetSpec
 
 from tandem.infra.kafka.described_topic import Topic
 from tandem.infra.kafka.errors import NoTopic
-from tandem.infra.kafka.kafka_python.client import Connection, ask
+from tandem.infra.kafka.kafka_python.client import BrokerConnection, ask
 from tandem.infra.kafka.kafka_python.topics import describe
 from tandem.views.source.offset_ranges import Offsets
 
 
-def starts(connection: Connection, topics: Iterable[Topic]) -> Offsets:
+def starts(connection: BrokerConnection, topics: Iterable[Topic]) -> Offsets:
     """The first offset that each partition still has. Raises NoBroker, NoTopic if a topic was deleted since it was described."""
     return _offsets(connection, topics, OffsetSpec.EARLIEST)
 
 
-def ends(connection: Connection, topics: Iterable[Topic]) -> Offsets:
+def ends(connection: BrokerConnection, topics: Iterable[Topic]) -> Offsets:
     """The offset after the last that a reader of committed records may read, of each partition.
 
     Raises NoBroker, NoTopic if a topic was deleted since it was described.
@@ -25,7 +25,7 @@ def ends(connection: Connection, topics: Iterable[Topic]) -> Offsets:
     return _offsets(connection, topics, OffsetSpec.LATEST)
 
 
-def newest_timestamps(connection: Connection, topics: Iterable[Topic]) -> dict[str, int]:
+def newest_timestamps(connection: BrokerConnection, topics: Iterable[Topic]) -> dict[str, int]:
     """The newest timestamp of each of these topics that has records, by name, in milliseconds since 1970. Raises NoBroker."""
     wanted = dict.fromkeys(_places(topics), OffsetSpec.MAX_TIMESTAMP)
     if not wanted:
@@ -38,14 +38,14 @@ def newest_timestamps(connection: Connection, topics: Iterable[Topic]) -> dict[s
     return found
 
 
-def delete_before(connection: Connection, topics: Iterable[Topic], offsets: Offsets) -> None:
+def delete_before(connection: BrokerConnection, topics: Iterable[Topic], offsets: Offsets) -> None:
     """Delete the records below these offsets, as retention does: each partition then starts there. Raises NoBroker."""
     names = {topic.id: topic.name for topic in topics}
     wanted = {TopicPartition(names[topic], number): offset for (topic, number), offset in offsets.items()}
     ask(connection, "records to delete", lambda: connection.admin.delete_records(wanted))
 
 
-def _offsets(connection: Connection, topics: Iterable[Topic], spec: int) -> Offsets:
+def _offsets(connection: BrokerConnection, topics: Iterable[Topic], spec: int) -> Offsets:
     described = list(topics)
     ids = {topic.name: topic.id for topic in described}
     wanted = dict.fromkeys(_places(described), spec)

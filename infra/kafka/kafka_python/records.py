@@ -10,7 +10,7 @@ from kafka.errors import KafkaError
 from tandem.infra.kafka.described_topic import Topic
 from tandem.infra.kafka.errors import NoBroker
 from tandem.infra.kafka.kafka_python import codecs
-from tandem.infra.kafka.kafka_python.client import Connection, opening, refusal
+from tandem.infra.kafka.kafka_python.client import BrokerConnection, opening, refusal
 from tandem.infra.kafka.kafka_python.offsets import ends
 from tandem.infra.kafka.kafka_python.retriable import heals
 from tandem.infra.kafka.record import Record
@@ -19,7 +19,9 @@ from tandem.views.source.offset_ranges import Offsets, Partition
 _POLL_MS: Final = 100
 
 
-def records(connection: Connection, topics: Iterable[Topic], starts: Offsets, *, most: int) -> dict[Partition, list[Record]]:
+def records(
+    connection: BrokerConnection, topics: Iterable[Topic], starts: Offsets, *, most: int
+) -> dict[Partition, list[Record]]:
     """The first committed records of each of these partitions from an offset on: `most`, or as many as there are.
 
     Raises NoBroker if nothing comes for the address's time.

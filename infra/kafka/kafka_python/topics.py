@@ -10,10 +10,10 @@ from kafka.errors import UnknownTopicOrPartitionError, for_code
 
 from tandem.infra.kafka.described_topic import Topic
 from tandem.infra.kafka.errors import NoTopic
-from tandem.infra.kafka.kafka_python.client import Connection, ask
+from tandem.infra.kafka.kafka_python.client import BrokerConnection, ask
 
 
-def describe(connection: Connection, names: Iterable[str]) -> dict[str, Topic]:
+def describe(connection: BrokerConnection, names: Iterable[str]) -> dict[str, Topic]:
     """The topics of these names that exist; raises NoBroker if none answers in time."""
     return {
         name: Topic(name, _text(told["topic_id"]), len(told["partitions"]))
@@ -21,12 +21,12 @@ def describe(connection: Connection, names: Iterable[str]) -> dict[str, Topic]:
     }
 
 
-def topic(connection: Connection, name: str) -> Topic:
+def topic(connection: BrokerConnection, name: str) -> Topic:
     """The topic of this name; raises NoTopic."""
     return topics(connection, [name])[0]
 
 
-def topics(connection: Connection, names: Iterable[str]) -> tuple[Topic, ...]:
+def topics(connection: BrokerConnection, names: Iterable[str]) -> tuple[Topic, ...]:
     """The topics of these names, in their order; raises NoTopic."""
     wanted = list(names)
     found = describe(connection, wanted)
@@ -36,7 +36,7 @@ def topics(connection: Connection, names: Iterable[str]) -> tuple[Topic, ...]:
     return tuple(found[name] for name in wanted)
 
 
-def configurations(connection: Connection, names: Iterable[str]) -> dict[str, Mapping[str, str]]:
+def configurations(connection: BrokerConnection, names: Iterable[str]) -> dict[str, Mapping[str, str]]:
     """The configuration in effect of each of these topics, the broker's own defaults included. Raises NoBroker."""
     resources = [ConfigResource(ConfigResourceType.TOPIC, name) for name in names]
     if not resources:
@@ -48,7 +48,7 @@ def configurations(connection: Connection, names: Iterable[str]) -> dict[str, Ma
     }
 
 
-def replicas(connection: Connection, names: Iterable[str]) -> dict[str, int]:
+def replicas(connection: BrokerConnection, names: Iterable[str]) -> dict[str, int]:
     """The least number of replicas of any partition of each of these topics. Raises NoBroker."""
     return {
         name: min(len(partition["replica_nodes"]) for partition in told["partitions"])
@@ -56,7 +56,7 @@ def replicas(connection: Connection, names: Iterable[str]) -> dict[str, int]:
     }
 
 
-def _described(connection: Connection, names: Iterable[str]) -> dict[str, dict[str, Any]]:
+def _described(connection: BrokerConnection, names: Iterable[str]) -> dict[str, dict[str, Any]]:
     """The broker's descriptions of its topics, by name."""
     wanted = list(dict.fromkeys(names))
     if not wanted:

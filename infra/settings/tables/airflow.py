@@ -8,7 +8,7 @@ from tandem.infra.settings.tables.values import Count, Port, Positive
 Cron = Annotated[str, Meta(pattern=r"^(\S+ \S+ \S+ \S+ \S+)?$")]
 
 
-class Airflow(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+class AirflowSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """`[airflow]`: when the DAGs of `up --airflow` run; cron expressions in UTC, empty for never."""
 
     port: Annotated[Port, Meta(description="Port of Airflow's pages and API on 127.0.0.1; 0 picks a free port and keeps it.")] = 0

@@ -6,7 +6,7 @@ from msgspec import Meta
 from tandem.infra.settings.tables.values import Count, Positive
 
 
-class Batch(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+class BatchSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """`[batch]`: archive and recompute."""
 
     lock_wait_s: Annotated[Count, Meta(description="Seconds to wait for another run that holds the lock.")] = 600

@@ -6,7 +6,7 @@ from msgspec import Meta
 from tandem.infra.settings.tables.values import Count, Memory, Port, Positive
 
 
-class Kafka(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+class KafkaSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """`[kafka]`: the broker of the log."""
 
     bootstrap: Annotated[str, Meta(description="host:port list of an outside broker; empty starts the embedded broker.")] = ""

@@ -6,7 +6,7 @@ from msgspec import Meta
 from tandem.infra.settings.tables.values import Count, Positive
 
 
-class Keep(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+class KeepSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """`[keep]`: retention of publications, releases and files."""
 
     publications: Annotated[Positive, Meta(description="Number of newest publications to retain with their data.")] = 2

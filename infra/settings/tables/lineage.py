@@ -6,7 +6,7 @@ from msgspec import Meta
 from tandem.infra.settings.tables.values import Positive
 
 
-class Lineage(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+class LineageSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """`[lineage]`: OpenLineage events about archive, recompute and the speed layer; none unless `url` or `file` is set."""
 
     url: Annotated[

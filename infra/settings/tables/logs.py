@@ -6,7 +6,7 @@ from msgspec import Meta
 from tandem.infra.settings.tables.values import Positive
 
 
-class Logs(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+class LogsSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """`[logs]`: the log files in `logs` of the state folder."""
 
     file_mb: Annotated[Positive, Meta(description="Maximum megabytes of a part's log file; then a new file begins.")] = 8

@@ -6,7 +6,7 @@ from msgspec import Meta
 from tandem.infra.settings.tables.values import Positive
 
 
-class Oidc(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+class OidcSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """`[serving.oidc]`: an identity provider whose tokens are accepted besides the project's own; none without an issuer."""
 
     issuer: Annotated[str, Meta(description="Accepted `iss` of tokens; empty accepts none.")] = ""

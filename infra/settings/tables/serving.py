@@ -3,11 +3,11 @@ from typing import Annotated, Literal
 import msgspec
 from msgspec import Meta
 
-from tandem.infra.settings.tables.oidc import Oidc
+from tandem.infra.settings.tables.oidc import OidcSettings
 from tandem.infra.settings.tables.values import Count, Port, Positive
 
 
-class Serving(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+class ServingSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """`[serving]`: answers over HTTP."""
 
     port: Annotated[Port, Meta(description="Port of `tandem serve`; 0 picks a free port.")] = 8640
@@ -98,4 +98,4 @@ class Serving(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
         Positive,
         Meta(description="Maximum megabytes of a source's hot records; beyond it answers wait for the next commit."),
     ] = 256
-    oidc: Oidc = Oidc()
+    oidc: OidcSettings = OidcSettings()

@@ -6,7 +6,7 @@ from msgspec import Meta
 from tandem.infra.settings.tables.values import Count, Memory, Positive
 
 
-class Spark(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+class SparkSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """`[spark]`: Spark's master, workers, memory and properties."""
 
     master: Annotated[

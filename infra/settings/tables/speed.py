@@ -6,7 +6,7 @@ from msgspec import Meta
 from tandem.infra.settings.tables.values import Count, Positive
 
 
-class Speed(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+class SpeedSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """`[speed]`: the speed layer."""
 
     trigger_ms: Annotated[Count, Meta(description="Minimum time between two micro-batches; 0 starts the next one at once.")] = 0

@@ -7,7 +7,7 @@ OBJECT_STORES: Final = ("s3", "gs", "az", "abfss")
 """The schemes of addresses of object stores."""
 
 
-class Storage(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+class StorageSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """`[storage]`: the folder of the tables."""
 
     root: Annotated[

@@ -6,7 +6,7 @@ from msgspec import Meta
 from tandem.infra.settings.tables.values import Positive
 
 
-class Supervisor(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+class SupervisorSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """`[supervisor]`: how `up` keeps the parts that it starts running."""
 
     silent_s: Annotated[

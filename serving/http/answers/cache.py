@@ -44,7 +44,7 @@ class Gone(ReadFailed, code="snapshot-expired"):
 
 
 @dataclass(frozen=True)
-class Answer:
+class CachedAnswer:
     """All rows of a question at one snapshot, in order, with which of them are touched where that makes a difference.
 
     * `digest`: names the question; `stand`: names the snapshot of the view.
@@ -100,7 +100,7 @@ class AnswerCache:
         default_factory=lambda: ReadFailed("the server has not read the tables yet; try again"), init=False, repr=False
     )
     _past: OrderedDict[int, Reader] = field(default_factory=OrderedDict, init=False, repr=False)
-    _held: OrderedDict[tuple[str, str], Answer] = field(default_factory=OrderedDict, init=False, repr=False)
+    _held: OrderedDict[tuple[str, str], CachedAnswer] = field(default_factory=OrderedDict, init=False, repr=False)
     _bytes: int = field(default=0, init=False, repr=False)
     _common: WeakKeyDictionary[InMemory, Common] = field(default_factory=WeakKeyDictionary, init=False, repr=False)
 
@@ -121,7 +121,7 @@ class AnswerCache:
         """The views of the live publication, or of a past one. Raises Gone if that is not retained, ReadFailed, Unreadable."""
         return (self.live().project if publication is None else self._reader(publication).project()).views
 
-    def answer(self, question: Question, *, stand: str | None = None) -> Answer:
+    def answer(self, question: Question, *, stand: str | None = None) -> CachedAnswer:
         """The answer at the pinned snapshot, or at the snapshot that `stand` names. Raises ReadFailed; Gone for the latter."""
         now = self._stand(question)
         if held := self._found(question, stand or now):
@@ -131,7 +131,7 @@ class AnswerCache:
         _refuse_other(stand, found.stand)  # a deleted file may have moved the pinned snapshot
         return self._hold(question, found)
 
-    def of_keys(self, question: Question, keys: pa.Table) -> Answer:
+    def of_keys(self, question: Question, keys: pa.Table) -> CachedAnswer:
         """The answer, restricted to rows whose keys are among `keys`, a table of the view's keys."""
         if question.layer == "merged" and question.publication is None:
             at = self._view(question)
@@ -141,7 +141,7 @@ class AnswerCache:
                 return self._answered(question, _picked(question, found.with_touched()), found.provenance, dice)
         return self.answer(question)
 
-    def _worked_out(self, question: Question) -> Answer:
+    def _worked_out(self, question: Question) -> CachedAnswer:
         if question.publication is None and question.layer == "merged":
             at = self._view(question)
             if at.memory is not None:
@@ -153,9 +153,9 @@ class AnswerCache:
         rows, provenance = self._asked(question)
         return self._answered(question, rows, provenance, secrets.token_hex(8) if approximations(question.view) else "")
 
-    def _answered(self, question: Question, rows: pa.Table, provenance: Provenance, dice: str) -> Answer:
+    def _answered(self, question: Question, rows: pa.Table, provenance: Provenance, dice: str) -> CachedAnswer:
         now, told = self._stand(question), provenance.of(touched=any_touched(split(rows)[1]))
-        return Answer(
+        return CachedAnswer(
             question.view, _in_order(question, rows), told, question.digest, now, _tag(question.digest, now, dice), dice
         )
 
@@ -222,13 +222,13 @@ class AnswerCache:
             self._past.popitem(last=False)
         return reader
 
-    def _found(self, question: Question, stand: str) -> Answer | None:
+    def _found(self, question: Question, stand: str) -> CachedAnswer | None:
         place = (question.digest, stand)
         if place in self._held:
             self._held.move_to_end(place)
         return self._held.get(place)
 
-    def _hold(self, question: Question, answer: Answer) -> Answer:
+    def _hold(self, question: Question, answer: CachedAnswer) -> CachedAnswer:
         place = (question.digest, answer.stand)
         if replaced := self._held.pop(place, None):
             self._bytes -= _size(replaced)
@@ -270,7 +270,7 @@ def _tag(question: str, stand: str, dice: str) -> str:
     return sha256(f"{question}/{stand}/{dice}".encode()).hexdigest()[:24]
 
 
-def _size(answer: Answer) -> int:
+def _size(answer: CachedAnswer) -> int:
     return int(answer.table.nbytes) + _OWN_BYTES
 
 

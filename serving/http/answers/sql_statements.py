@@ -7,8 +7,8 @@ from functools import partial
 
 from tandem.serving.access.fair_pool import FairPool
 from tandem.serving.memory.store import Store
-from tandem.serving.sql.limits import Limits
-from tandem.serving.sql.merged_views import MergedViews, Rows, ask
+from tandem.serving.sql.limits import StatementLimits
+from tandem.serving.sql.merged_views import MergedRows, MergedViews, ask
 from tandem.serving.sql.sandbox import Sandbox
 
 
@@ -21,7 +21,7 @@ class Statements:
     """
 
     store: Store
-    limits: Limits
+    limits: StatementLimits
     _places: FairPool = field(init=False, repr=False)
     _sandbox: Sandbox = field(init=False, repr=False)
     _views: MergedViews = field(init=False, repr=False)
@@ -38,7 +38,7 @@ class Statements:
         finally:
             self._sandbox.close()
 
-    async def run(self, statement: str, *, readable: Collection[str], by: str) -> Rows:
+    async def run(self, statement: str, *, readable: Collection[str], by: str) -> MergedRows:
         """The rows of one SELECT over the `readable` views, at the newest snapshot, for a principal. Raises Refused."""
         run = partial(ask, self._sandbox, self._views, statement, readable=readable)
         return await self._places.run(by, run)

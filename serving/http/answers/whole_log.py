@@ -25,7 +25,7 @@ class WholeLog:
 
     settings: Settings
     clock: Callable[[], float]
-    _connection: kafka.Connection | None = field(default=None, init=False, repr=False)
+    _connection: kafka.BrokerConnection | None = field(default=None, init=False, repr=False)
     _not_before: float = field(default=float("-inf"), init=False)
 
     def counted(self, pinned: Pinned) -> bool:

@@ -5,7 +5,7 @@ from dataclasses import dataclass, field
 from typing import Final, Protocol
 
 from tandem.infra.logs.telling import Lines
-from tandem.infra.settings import Serving
+from tandem.infra.settings import ServingSettings
 from tandem.serving.http.connections.admission import Admission
 from tandem.serving.http.connections.request_turns import Starts
 from tandem.serving.http.metrics import Metrics
@@ -16,7 +16,7 @@ STARTS: Final = 8
 """Requests that start in one turn of the event loop."""
 
 
-class Connection(Protocol):
+class OpenConnection(Protocol):
     """The part of a connection that admission needs."""
 
     address: str
@@ -45,22 +45,22 @@ class Door:
     Requests start a few at a time, addresses in turn, so that the loop is never busy for long with those of one.
     """
 
-    settings: Serving
+    settings: ServingSettings
     most: int
     metrics: Metrics
     access: Lines
     clock: Callable[[], float]
     starts: Starts = field(default_factory=lambda: Starts(STARTS), init=False, repr=False)
-    _kept: Admission[Connection] = field(init=False, repr=False)
-    _spare: Admission[Connection] = field(init=False, repr=False)
-    _all: set[Connection] = field(default_factory=set, init=False, repr=False)
+    _kept: Admission[OpenConnection] = field(init=False, repr=False)
+    _spare: Admission[OpenConnection] = field(init=False, repr=False)
+    _all: set[OpenConnection] = field(default_factory=set, init=False, repr=False)
 
     def __post_init__(self) -> None:
         settings = self.settings
         self._kept = Admission(self.most, settings.connections_per_address, _answers)
         self._spare = Admission(SPARE, SPARE, _answers, replace=True)
 
-    def enter(self, connection: Connection) -> bool:
+    def enter(self, connection: OpenConnection) -> bool:
         """Whether a new connection is kept; otherwise it has a spare slot, or is ended."""
         self._all.add(connection)
         self.metrics.connections(len(self._all))
@@ -77,11 +77,11 @@ class Door:
         """The time at which a transfer that began then, and has moved `done` bytes, is too slow."""
         return began + self.settings.grace_s + done / self.settings.least_bytes_s
 
-    def used(self, connection: Connection) -> None:
+    def used(self, connection: OpenConnection) -> None:
         """A request begins."""
         self._kept.used(connection.address, connection)
 
-    def leave(self, connection: Connection) -> None:
+    def leave(self, connection: OpenConnection) -> None:
         """Record that a connection ended."""
         self._all.discard(connection)
         self.metrics.connections(len(self._all))
@@ -104,5 +104,5 @@ class Door:
         )
 
 
-def _answers(connection: Connection) -> bool:
+def _answers(connection: OpenConnection) -> bool:
     return connection.answering

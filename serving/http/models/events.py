@@ -3,7 +3,7 @@
 from pydantic import BaseModel, Field
 
 
-class Appended(BaseModel):
+class AppendedDocument(BaseModel):
     """The position of a record in the log; its offset is null if the broker only reports that it has the record already."""
 
     topic_id: str
@@ -11,12 +11,12 @@ class Appended(BaseModel):
     offset: int | None
 
 
-class Sent(BaseModel):
+class SentDocument(BaseModel):
     """All records are in the log, acknowledged by all replicas; `records` are their positions, in the order of the body."""
 
     source: str
     topic: str
-    records: list[Appended]
+    records: list[AppendedDocument]
     min_position: str | None = Field(
         description="The `min_position` with which answers of the source's views count the records; null if an offset is "
         "unknown.",

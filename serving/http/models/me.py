@@ -3,7 +3,7 @@
 from pydantic import BaseModel, Field
 
 
-class Me(BaseModel):
+class MeDocument(BaseModel):
     """What a token may do: verbs, on which views, null for all, and the values of keys that visible rows have."""
 
     name: str

@@ -2,7 +2,7 @@
 
 from typing import Any, Final
 
-from tandem.serving.http.models.problem import Problem
+from tandem.serving.http.models.problem import ProblemDocument
 from tandem.serving.http.operations.part_states import HEADER
 from tandem.serving.http.protocol import problem
 from tandem.serving.http.protocol.media_types import ARROW, CSV, NDJSON
@@ -87,7 +87,7 @@ def complete(document: dict[str, Any]) -> dict[str, Any]:
     schemas = document.setdefault("components", {}).setdefault("schemas", {})
     for name in ("HTTPValidationError", "ValidationError"):
         schemas.pop(name, None)
-    schemas["Problem"] = Problem.model_json_schema()
+    schemas["ProblemDocument"] = ProblemDocument.model_json_schema()
     document["components"]["securitySchemes"] = {
         "bearer": {"type": "http", "scheme": "bearer", "description": "A token of `tandem token create`, or the provider's."}
     }

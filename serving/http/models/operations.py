@@ -7,7 +7,7 @@ from pydantic import BaseModel, ConfigDict, Field, StrictInt
 from tandem.serving.http.models.values import Line, Place
 
 
-class ViewDiff(BaseModel):
+class ViewDiffDocument(BaseModel):
     """How many rows of a view a promotion changed; for an unchanged view only its status."""
 
     status: str = Field(examples=["changed", "unchanged", "added", "removed"])
@@ -17,7 +17,7 @@ class ViewDiff(BaseModel):
     only_new: int | None = None
 
 
-class Published(BaseModel):
+class PublishedDocument(BaseModel):
     """A publication: who made it live, when, why and how; its release, its cuts and batch versions, the code's revision.
 
     `diff` is set for a promotion. `diff`, cuts and gaps are null for tokens that are restricted to rows, because they are of all
@@ -35,17 +35,17 @@ class Published(BaseModel):
     cuts: dict[str, Place] | None
     views: dict[str, list[int]] = Field(description="Its batch versions, by view.")
     gaps: list[str] | None = Field(description="The accepted gaps.")
-    diff: dict[str, ViewDiff] | None
+    diff: dict[str, ViewDiffDocument] | None
 
 
-class History(BaseModel):
+class HistoryDocument(BaseModel):
     """The newest publications, the newest first; `total` is how many there are."""
 
-    publications: list[Published]
+    publications: list[PublishedDocument]
     total: int
 
 
-class Figures(BaseModel):
+class FiguresDocument(BaseModel):
     """Of `rows` answers `differ` differ by more than `tolerance`, a `share`; errors are absolute, `smape` symmetric, from 0 to
     2.
     """
@@ -60,7 +60,7 @@ class Figures(BaseModel):
     tolerance: float
 
 
-class Audited(BaseModel):
+class AuditedDocument(BaseModel):
     """The audit of a measure in one run; `figures` is null if nothing was compared, and `obstacle` says why."""
 
     at: str
@@ -73,17 +73,17 @@ class Audited(BaseModel):
     end: Place
     obstacle: str | None = Field(examples=["bridge", "damage", "gap"])
     cause: str | None
-    figures: Figures | None
+    figures: FiguresDocument | None
     examples: list[dict[str, Any]]
 
 
-class Audits(BaseModel):
+class AuditsDocument(BaseModel):
     """The newest audits, the newest first: one per run, view and measure."""
 
-    audits: list[Audited]
+    audits: list[AuditedDocument]
 
 
-class Quarantined(BaseModel):
+class QuarantinedDocument(BaseModel):
     """A record that is not an event, and why."""
 
     topic: str = Field(description="The topic's name, else its id.")
@@ -96,16 +96,16 @@ class Quarantined(BaseModel):
     value: str = Field(description="The first 256 bytes as UTF-8; other bytes are written as `\\xNN`.")
 
 
-class Quarantine(BaseModel):
+class QuarantineDocument(BaseModel):
     """The newest quarantined records, the newest first; `counts` are of all, by reason; `next` is `before` of the next page."""
 
     source: str
     counts: dict[str, int]
-    rows: list[Quarantined]
+    rows: list[QuarantinedDocument]
     next: str | None
 
 
-class RecordAt(BaseModel):
+class RecordAtDocument(BaseModel):
     """The position of a record."""
 
     model_config = ConfigDict(extra="forbid")
@@ -115,14 +115,14 @@ class RecordAt(BaseModel):
     offset: StrictInt = Field(ge=0, lt=10**18)
 
 
-class Retry(BaseModel):
+class RetryDocument(BaseModel):
     """Which records to decode again: the newest, those with a reason, or those at given positions."""
 
     model_config = ConfigDict(extra="forbid", json_schema_extra={"examples": [{"reason": "malformed", "limit": 20}]})
 
     reason: Line | None = None
     limit: StrictInt = Field(100, ge=1, le=200)
-    at: list[RecordAt] = Field([], max_length=200, description="These records; `reason` and `limit` are then ignored.")
+    at: list[RecordAtDocument] = Field([], max_length=200, description="These records; `reason` and `limit` are then ignored.")
 
     def words(self) -> list[str]:
         """The command's options, one word each."""
@@ -130,7 +130,7 @@ class Retry(BaseModel):
         return places or [f"--limit={self.limit}", *([] if self.reason is None else [f"--reason={self.reason}"])]
 
 
-class WouldBe(BaseModel):
+class WouldBeDocument(BaseModel):
     """A record that would be events: the first of them, by field, and their number."""
 
     topic: str
@@ -141,7 +141,7 @@ class WouldBe(BaseModel):
     events: list[dict[str, Any]]
 
 
-class WouldFail(BaseModel):
+class WouldFailDocument(BaseModel):
     """A record that would be quarantined again, and why."""
 
     topic: str
@@ -152,7 +152,7 @@ class WouldFail(BaseModel):
     detail: str
 
 
-class Retried(BaseModel):
+class RetriedDocument(BaseModel):
     """How the project folder's decoder decodes quarantined records.
 
     `decoder_changed` says whether it differs from the published one: only then does `apply` decode them again.
@@ -163,6 +163,6 @@ class Retried(BaseModel):
     tried: int
     events: int = Field(description="Number of records that would be events.")
     others: int = Field(description="Number of records that would belong to another source.")
-    would_be: list[WouldBe]
-    would_fail: list[WouldFail]
+    would_be: list[WouldBeDocument]
+    would_fail: list[WouldFailDocument]
     reasons: dict[str, int] = Field(description="Number of records that would fail, by reason.")

@@ -5,7 +5,7 @@ from typing import Any
 from pydantic import BaseModel, Field
 
 
-class Problem(BaseModel):
+class ProblemDocument(BaseModel):
     """A problem document (RFC 9457)."""
 
     title: str = Field(examples=["Bad Request"])

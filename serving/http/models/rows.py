@@ -10,7 +10,7 @@ from tandem.serving.read.provenance import Layer
 from tandem.views import exactness
 
 
-class Reason(BaseModel):
+class ReasonDocument(BaseModel):
     """Why a value is not plainly exact; the other fields are the figures of the reason."""
 
     model_config = ConfigDict(extra="allow")
@@ -20,25 +20,27 @@ class Reason(BaseModel):
     says: str = Field(examples=["exact unless a duplicate arrived later than 10 min after the first copy"])
 
 
-class Said(BaseModel):
+class SaidDocument(BaseModel):
     """How exact the weakest value is, and the reasons in words."""
 
     label: exactness.Label
     says: str
 
 
-class Exactness(Said):
+class ExactnessDocument(SaidDocument):
     """How exact the values of an answer are: a value has the reasons of every row, those of its row, and those of its column."""
 
     rows: exactness.Label | None = Field(
         description="How exact the weakest row is in measures that are exact by themselves; null if no measure is."
     )
-    every: list[Reason] = Field(description="Reasons that hold for every row.")
-    marked: list[Reason] = Field(description="Reasons that hold only for rows whose `_exactness` names them.")
-    columns: dict[str, list[Reason]] = Field(description="Reasons by measure, for measures that are not exact in any row.")
+    every: list[ReasonDocument] = Field(description="Reasons that hold for every row.")
+    marked: list[ReasonDocument] = Field(description="Reasons that hold only for rows whose `_exactness` names them.")
+    columns: dict[str, list[ReasonDocument]] = Field(
+        description="Reasons by measure, for measures that are not exact in any row."
+    )
 
 
-class Provenance(BaseModel):
+class ProvenanceDocument(BaseModel):
     """What an answer counts, up to where, how fresh it is and how exact.
 
     Positions and counts over all rows of the view or source are null for tokens that are restricted to rows.
@@ -60,12 +62,12 @@ class Provenance(BaseModel):
     ahead: int | None = Field(
         description="Number of the source's events whose time is more than `clock_skew` after their record's timestamp."
     )
-    exactness: Exactness
+    exactness: ExactnessDocument
     rejected: dict[str, int] | None
     gaps: list[dict[str, Any]]
 
 
-class Rows(BaseModel):
+class RowsDocument(BaseModel):
     """A page of rows; `total` counts those of all pages, `next` is the cursor of the next page, null on the last.
 
     A row lists in `_exactness` the reasons of `provenance.exactness.marked` that hold for it; a row without it has none.
@@ -75,10 +77,10 @@ class Rows(BaseModel):
     rows: list[Row]
     total: int
     next: str | None
-    provenance: Provenance
+    provenance: ProvenanceDocument
 
 
-class OneRow(BaseModel):
+class OneRowDocument(BaseModel):
     """One row; null is the certainty that nothing with these keys and this window was counted up to `provenance.realtime`.
 
     A token that is restricted to rows gets 403 for all other keys, whether anything was counted for them or not.
@@ -86,10 +88,10 @@ class OneRow(BaseModel):
 
     view: str
     row: Row | None
-    provenance: Provenance
+    provenance: ProvenanceDocument
 
 
-class Looked(Rows):
+class LookedDocument(RowsDocument):
     """The rows that have the keys, in the order of the keys; `absent` has the numbers of the keys without a row, from 0.
 
     `hidden` has the numbers of the keys whose rows the token may not see, whether there are any or not; they are not in
@@ -100,7 +102,7 @@ class Looked(Rows):
     hidden: list[int]
 
 
-class Lookup(BaseModel):
+class LookupDocument(BaseModel):
     """Many keys at once: each has all of the view's keys, with values as rows have them."""
 
     model_config = ConfigDict(extra="forbid", json_schema_extra={"examples": [{"keys": [{"page": "/a"}, {"page": None}]}]})
@@ -116,7 +118,7 @@ class Lookup(BaseModel):
         return [dict(key) for key in self.keys]
 
 
-class Statement(BaseModel):
+class StatementDocument(BaseModel):
     """A SQL statement."""
 
     model_config = ConfigDict(extra="forbid")
@@ -124,17 +126,17 @@ class Statement(BaseModel):
     statement: StrictStr = Field(min_length=1, examples=["SELECT page, sum(n) AS n FROM per_page GROUP BY ALL ORDER BY n DESC"])
 
 
-class SelectedFrom(BaseModel):
+class SelectedFromDocument(BaseModel):
     """What the rows of a statement count: the views that it names, all at one snapshot."""
 
     publication: int | None
-    exactness: Said
-    views: dict[str, Provenance]
+    exactness: SaidDocument
+    views: dict[str, ProvenanceDocument]
 
 
-class Selected(BaseModel):
+class SelectedDocument(BaseModel):
     """The rows of a statement."""
 
     rows: list[Row]
     total: int
-    provenance: SelectedFrom
+    provenance: SelectedFromDocument

@@ -5,7 +5,7 @@ from typing import Annotated, Any
 from pydantic import BaseModel, ConfigDict, Field, StrictBool, StrictInt
 
 from tandem.serving.http.models.values import Line
-from tandem.serving.http.operations.runs import Command, Run, State
+from tandem.serving.http.operations.runs import Command, CommandRun, State
 
 Number = Annotated[StrictInt, Field(ge=1, lt=2**31)]
 Gate = Annotated[
@@ -30,7 +30,7 @@ class _Options(BaseModel):
     model_config = ConfigDict(extra="forbid")
 
 
-class Plan(_Options):
+class PlanDocument(_Options):
     """Options of `plan`: how to build views from an incomplete log."""
 
     accept_gap: list[Line] = Field([], max_length=100, description="Names of gaps to accept.")
@@ -44,7 +44,7 @@ class Plan(_Options):
         return [*gaps, *(["--accept-shorter-history"] if self.accept_shorter_history else [])]
 
 
-class Apply(Plan):
+class ApplyDocument(PlanDocument):
     """Options of `apply`, including those of `plan`.
 
     With `auto_promote` the release goes live as soon as it is ready, if it passes the gate.
@@ -61,7 +61,7 @@ class Apply(Plan):
         return [*super().words(), *_given(max_lag=self.max_lag, gate=self.gate, why=self.why or None), *promote]
 
 
-class Promote(_Options):
+class PromoteDocument(_Options):
     """Options of `promote`; by default the newest ready release. `check` only reports whether the gate is open."""
 
     release: Number | None = None
@@ -77,7 +77,7 @@ class Promote(_Options):
         return [*([] if self.release is None else [str(self.release)]), *options, *check]
 
 
-class Rollback(_Options):
+class RollbackDocument(_Options):
     """Options of `rollback`; by default to the publication before the live one."""
 
     publication: Number | None = None
@@ -88,7 +88,7 @@ class Rollback(_Options):
         return [*([] if self.publication is None else [str(self.publication)]), *_given(why=self.why or None)]
 
 
-class Retire(_Options):
+class RetireDocument(_Options):
     """Options of `retire`."""
 
     release: Number
@@ -99,7 +99,7 @@ class Retire(_Options):
         return [str(self.release), *_given(why=self.why or None)]
 
 
-class Resume(_Options):
+class ResumeDocument(_Options):
     """Options of `resume`."""
 
     why: Why = ""
@@ -114,13 +114,13 @@ def _given(**options: Any) -> list[str]:
     return [f"--{name.replace('_', '-')}={value}" for name, value in options.items() if value is not None]
 
 
-class Started(BaseModel):
+class StartedDocument(BaseModel):
     """A run that has started; `Location` is its address."""
 
     run: str = Field(examples=["7f3c1a52-64f0-4a9e-9f0c-3d1f4c1b2a90"])
 
 
-class RunState(BaseModel):
+class RunStateDocument(BaseModel):
     """A run and its progress."""
 
     id: str
@@ -138,15 +138,15 @@ class RunState(BaseModel):
     problem: str | None = Field(description="Why there is no document, unless the command reports it.")
 
 
-class Runs(BaseModel):
+class RunsDocument(BaseModel):
     """The newest runs of this server, the newest first."""
 
-    runs: list[RunState]
+    runs: list[RunStateDocument]
 
 
-def shown(run: Run) -> RunState:
+def shown(run: CommandRun) -> RunStateDocument:
     """The document of a run."""
-    return RunState(
+    return RunStateDocument(
         id=run.id,
         verb=run.command,
         by=run.by,

@@ -5,7 +5,7 @@ from pydantic import BaseModel, Field
 from tandem.serving.http.models.values import Place
 
 
-class LogState(BaseModel):
+class LogStateDocument(BaseModel):
     """Where a source's topics end, polled at most some seconds ago; if that is null, `problem` says why."""
 
     end: Place | None
@@ -13,14 +13,14 @@ class LogState(BaseModel):
     problem: str | None
 
 
-class ArchiveState(BaseModel):
+class ArchiveStateDocument(BaseModel):
     """The archive of a source: all records below `end`."""
 
     end: Place
     records: int
 
 
-class UntilLossState(BaseModel):
+class UntilLossStateDocument(BaseModel):
     """How far a source is from losing unarchived records: null if nothing is limited or waits."""
 
     seconds: float | None
@@ -29,7 +29,7 @@ class UntilLossState(BaseModel):
     warning: str | None
 
 
-class GapState(BaseModel):
+class GapStateDocument(BaseModel):
     """Offsets that the log lost before they were archived; `warning` says how to continue until a recompute accepts the gap."""
 
     name: str
@@ -39,7 +39,7 @@ class GapState(BaseModel):
     warning: str | None
 
 
-class HotTailState(BaseModel):
+class HotTailDocument(BaseModel):
     """The hot tail of a source (`serving.hot`), as its process last reported; `aside` says why answers are those of commits."""
 
     aside: str | None
@@ -53,7 +53,7 @@ class HotTailState(BaseModel):
     bytes: int
 
 
-class SourceState(BaseModel):
+class SourceStateDocument(BaseModel):
     """The position of a source; `until_loss` is null if the broker does not answer.
 
     `hot` is null without a hot tail. Positions, counts, `log`, `archive`, `until_loss` and `hot` are null for tokens restricted
@@ -69,14 +69,14 @@ class SourceState(BaseModel):
         description="Since when duplicates are recognised, if speed.identities_mb is too small for `dedup_window`; else null."
     )
     problem: str | None
-    log: LogState | None
-    archive: ArchiveState | None
-    until_loss: UntilLossState | None
-    hot: HotTailState | None
-    gaps: list[GapState]
+    log: LogStateDocument | None
+    archive: ArchiveStateDocument | None
+    until_loss: UntilLossStateDocument | None
+    hot: HotTailDocument | None
+    gaps: list[GapStateDocument]
 
 
-class EventField(BaseModel):
+class EventFieldDocument(BaseModel):
     """A field of a source's events."""
 
     name: str
@@ -88,14 +88,14 @@ class EventField(BaseModel):
     doc: str | None
 
 
-class SourceDescribed(BaseModel):
+class SourceDescribedDocument(BaseModel):
     """A source and its records."""
 
     name: str
     topics: list[str]
     decoder: str = Field(examples=["json"])
     event: str = Field(description="The name of the event type.")
-    fields: list[EventField]
+    fields: list[EventFieldDocument]
     event_time: str
     identity: list[str] = Field(description="The fields that identify duplicates; empty if every record counts.")
     idempotency_key: bool = Field(description="Whether `Idempotency-Key` is accepted: a repeated request counts once.")
@@ -111,7 +111,7 @@ class SourceDescribed(BaseModel):
     ingest: bool = Field(description="Whether the token may send events.")
 
 
-class Sources(BaseModel):
+class SourcesDocument(BaseModel):
     """The sources whose views the token may read, or to which it may send events."""
 
-    sources: list[SourceDescribed]
+    sources: list[SourceDescribedDocument]

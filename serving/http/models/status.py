@@ -2,12 +2,12 @@
 
 from pydantic import BaseModel, Field
 
-from tandem.serving.http.models.sources import SourceState
-from tandem.serving.http.models.views import ViewState
+from tandem.serving.http.models.sources import SourceStateDocument
+from tandem.serving.http.models.views import ViewStateDocument
 from tandem.serving.status.part_state import STATES
 
 
-class StandingRelease(BaseModel):
+class StandingReleaseDocument(BaseModel):
     """A release beside the live one; `lag` is by source how many offsets its realtime views are behind the live ones.
 
     `lag` is null for tokens that are restricted to rows.
@@ -19,7 +19,7 @@ class StandingRelease(BaseModel):
     lag: dict[str, int] | None
 
 
-class Part(BaseModel):
+class PartDocument(BaseModel):
     """One part of the installation: its state, since when, why, and what to do about it.
 
     `why` is null for tokens that are restricted, because it may name what they may not see.
@@ -35,7 +35,7 @@ class Part(BaseModel):
     sentence: str
 
 
-class Status(BaseModel):
+class StatusDocument(BaseModel):
     """What is published, and the positions of the readable views and their sources.
 
     `parts` are the parts of the installation. `standing` are the releases beside the live one.
@@ -44,13 +44,13 @@ class Status(BaseModel):
     publication: int
     release: int
     at: str
-    views: dict[str, ViewState]
-    sources: dict[str, SourceState]
-    parts: list[Part]
-    standing: list[StandingRelease]
+    views: dict[str, ViewStateDocument]
+    sources: dict[str, SourceStateDocument]
+    parts: list[PartDocument]
+    standing: list[StandingReleaseDocument]
 
 
-class Health(BaseModel):
+class HealthDocument(BaseModel):
     """The server is alive."""
 
     status: str = Field(examples=["ok"])

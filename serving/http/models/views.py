@@ -2,11 +2,11 @@
 
 from pydantic import BaseModel, Field
 
-from tandem.serving.http.models.rows import Reason
+from tandem.serving.http.models.rows import ReasonDocument
 from tandem.serving.http.models.values import Place
 
 
-class Column(BaseModel):
+class ColumnDocument(BaseModel):
     """A column of a view's rows."""
 
     name: str
@@ -16,10 +16,10 @@ class Column(BaseModel):
     doc: str | None
     definition: str | None = Field(description="The expression of a key, the measure of a measure.")
     adds: bool = Field(description="Whether values of several rows can be added: counts and totals.")
-    exactness: Reason | None = Field(description="Why its values are not exact in any row; null if they are.")
+    exactness: ReasonDocument | None = Field(description="Why its values are not exact in any row; null if they are.")
 
 
-class ViewState(BaseModel):
+class ViewStateDocument(BaseModel):
     """The position of a view; `problem` is the reason if it has no answers.
 
     Positions are null for tokens that are restricted to rows.
@@ -37,7 +37,7 @@ class ViewState(BaseModel):
     problem: str | None
 
 
-class ViewSummary(BaseModel):
+class ViewSummaryDocument(BaseModel):
     """A readable view."""
 
     name: str
@@ -47,16 +47,16 @@ class ViewSummary(BaseModel):
     measures: list[str]
 
 
-class Views(BaseModel):
+class ViewsDocument(BaseModel):
     """All readable views."""
 
-    views: list[ViewSummary]
+    views: list[ViewSummaryDocument]
 
 
-class ViewDescribed(ViewSummary):
+class ViewDescribedDocument(ViewSummaryDocument):
     """A view: its definition, the columns of its rows and its position."""
 
     source: str
     where: str | None
-    columns: list[Column]
-    state: ViewState
+    columns: list[ColumnDocument]
+    state: ViewStateDocument

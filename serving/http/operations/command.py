@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Final
 
-from tandem.infra.process.bounded_child import Child
+from tandem.infra.process.bounded_child import BoundedChild
 from tandem.infra.storage.resolve import VARIABLES
 from tandem.serving.access.rights import Principal
 
@@ -28,17 +28,17 @@ _LONGEST_NAME: Final = 200
 
 
 @dataclass(frozen=True)
-class Tandem:
+class TandemCommand:
     """`words` begin the command, `environ` is the server's environment."""
 
     words: Sequence[str]
     project: Path
     environ: Mapping[str, str] = field(repr=False)
 
-    def child(self, command: str, options: Sequence[str], *, by: Principal) -> Child:
+    def child(self, command: str, options: Sequence[str], *, by: Principal) -> BoundedChild:
         """A child that runs a command of the project with `--json`, for a principal; each option is one word, `--name=value`."""
         words = [*self.words, command, *options, f"--project={self.project}", "--json"]
-        return Child(words, {**_kept(self.environ), "TANDEM_WHO": _name(by)}, self.project, MOST_BYTES)
+        return BoundedChild(words, {**_kept(self.environ), "TANDEM_WHO": _name(by)}, self.project, MOST_BYTES)
 
 
 def document_of(printed: bytes) -> Any:

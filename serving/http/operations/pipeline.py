@@ -12,7 +12,7 @@ from tandem.ledger.log.retention import UntilLoss
 from tandem.ledger.publish.publications import Publication
 from tandem.ledger.publish.releases import Releases
 from tandem.serving.status.log_ends import LogEnd, log_ends
-from tandem.serving.status.positions import Archived, archived
+from tandem.serving.status.positions import ArchivePosition, archived
 from tandem.serving.status.retention import unarchived
 from tandem.serving.status.standing_releases import StandingRelease, standing_releases
 from tandem.serving.status.ttl_cache import TtlCache
@@ -25,7 +25,7 @@ _PATIENCE_S: Final = 0.8
 
 
 @dataclass(frozen=True)
-class Log:
+class PipelineLog:
     """By source, the end of its topics, how long unarchived records are safe, if the broker answers, and its hot tail, if any."""
 
     ends: Mapping[str, LogEnd]
@@ -38,10 +38,10 @@ class Log:
 
 
 @dataclass(frozen=True)
-class Stored:
+class StoredTables:
     """By source the state of the archive, and the releases beside the live one."""
 
-    archives: Mapping[str, Archived]
+    archives: Mapping[str, ArchivePosition]
     standing: tuple[StandingRelease, ...]
 
 
@@ -53,36 +53,38 @@ class Pipeline:
     tables: Tables
     now: Callable[[], datetime]
     clock: Callable[[], float]
-    _log: TtlCache[Log] = field(init=False, repr=False)
-    _stored: TtlCache[Stored] = field(init=False, repr=False)
+    _log: TtlCache[PipelineLog] = field(init=False, repr=False)
+    _stored: TtlCache[StoredTables] = field(init=False, repr=False)
 
     def __post_init__(self) -> None:
         self._log, self._stored = TtlCache(_KEPT_S, self.clock), TtlCache(_KEPT_S, self.clock)
 
-    async def log(self, sources: Iterable[Source], *, release: int) -> Log:
+    async def log(self, sources: Iterable[Source], *, release: int) -> PipelineLog:
         """The broker's answer about the sources, or why there is none; and their hot tails under a release."""
         wanted = list(sources)
         found = await self._log.get_within(_PATIENCE_S, lambda: self._ask(wanted))
         found = found or _unknown(wanted, f"the broker has not answered within {_PATIENCE_S} s")
         return replace(found, hot=hot_tails(self.settings, release, [source.name for source in wanted], clock=self.clock))
 
-    async def stored(self, live: Publication) -> Stored:
+    async def stored(self, live: Publication) -> StoredTables:
         """What the tables hold besides the live publication. Raises TandemError."""
         return await self._stored.get(lambda: self._read(live))
 
-    def _ask(self, sources: list[Source]) -> Log:
+    def _ask(self, sources: list[Source]) -> PipelineLog:
         try:
             ends = log_ends(self.settings, sources)
             told = [source for source in sources if not ends[source.name].problem]
-            return Log(ends, unarchived(self.settings, self.tables, told, now=self.now()))
+            return PipelineLog(ends, unarchived(self.settings, self.tables, told, now=self.now()))
         except Exception as error:  # noqa: BLE001 - whatever the client raises, the rest of the status is still reported
             return _unknown(sources, said_by(error))
 
-    def _read(self, live: Publication) -> Stored:
+    def _read(self, live: Publication) -> StoredTables:
         found = Releases(self.tables).load(live.release).sources
         archives = {name: archived(self.tables, name, decoder) for name, decoder in found.items()}
-        return Stored(archives, tuple(standing_releases(self.tables, live, days=self.settings.keep.release_days, now=self.now())))
+        return StoredTables(
+            archives, tuple(standing_releases(self.tables, live, days=self.settings.keep.release_days, now=self.now()))
+        )
 
 
-def _unknown(sources: Iterable[Source], why: str) -> Log:
-    return Log({source.name: LogEnd(problem=why) for source in sources}, {})
+def _unknown(sources: Iterable[Source], why: str) -> PipelineLog:
+    return PipelineLog({source.name: LogEnd(problem=why) for source in sources}, {})

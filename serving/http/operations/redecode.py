@@ -8,7 +8,7 @@ from typing import Any
 
 from tandem.infra.logs.telling import without
 from tandem.serving.access.rights import Principal
-from tandem.serving.http.operations.command import Tandem, document_of
+from tandem.serving.http.operations.command import TandemCommand, document_of
 from tandem.serving.http.protocol.problem import Problem
 
 _LINES = 20
@@ -18,7 +18,7 @@ _LINES = 20
 class Redecode:
     """One run at a time; `hidden` are secrets that no answer shows. For one event loop."""
 
-    tandem: Tandem
+    tandem: TandemCommand
     hidden: frozenset[str] = frozenset()
     _busy: bool = field(default=False, init=False, repr=False)
 

@@ -13,9 +13,9 @@ from uuid import uuid4
 from structlog.typing import FilteringBoundLogger
 
 from tandem.infra.logs.telling import without
-from tandem.infra.process.bounded_child import Child
+from tandem.infra.process.bounded_child import BoundedChild
 from tandem.serving.access.rights import Principal
-from tandem.serving.http.operations.command import MOST_BYTES, Tandem, document_of
+from tandem.serving.http.operations.command import MOST_BYTES, TandemCommand, document_of
 from tandem.views.errors import TandemError
 
 Command = Literal["plan", "apply", "promote", "rollback", "retire", "resume"]
@@ -33,13 +33,13 @@ _PATIENCE_S: Final = 30.0
 class Busy(TandemError, code="run-active"):
     """Another run is active; `run` is that run."""
 
-    def __init__(self, run: "Run") -> None:
+    def __init__(self, run: "CommandRun") -> None:
         super().__init__(f"run {run.id} ({run.command}, by {run.by}) is active; wait for it, or stop it")
         self.run = run
 
 
 @dataclass
-class Run:
+class CommandRun:
     """One use of a command, and its progress; `problem` explains a missing document."""
 
     id: str
@@ -47,7 +47,7 @@ class Run:
     by: str
     started: datetime
     effect: bool
-    child: Child = field(repr=False)
+    child: BoundedChild = field(repr=False)
     lines: deque[str] = field(default_factory=lambda: deque(maxlen=LINES))
     ended: datetime | None = None
     exit: int | None = None
@@ -75,18 +75,18 @@ class Runs:
     `hidden` are secrets that no line and no document shows. For one thread, which must not wait for a run.
     """
 
-    tandem: Tandem
+    tandem: TandemCommand
     now: Callable[[], datetime]
     log: FilteringBoundLogger
     hidden: frozenset[str] = frozenset()
-    _runs: dict[str, Run] = field(default_factory=dict, init=False, repr=False)
+    _runs: dict[str, CommandRun] = field(default_factory=dict, init=False, repr=False)
 
-    def start(self, command: Command, options: Sequence[str], *, by: Principal, effect: bool = True) -> Run:
+    def start(self, command: Command, options: Sequence[str], *, by: Principal, effect: bool = True) -> CommandRun:
         """Start a run. Raises Busy."""
         for run in self._runs.values():
             if run.ended is None and run.effect == effect:
                 raise Busy(run)
-        run = Run(str(uuid4()), command, str(by), self.now(), effect, self.tandem.child(command, options, by=by))
+        run = CommandRun(str(uuid4()), command, str(by), self.now(), effect, self.tandem.child(command, options, by=by))
         self._runs[run.id] = run
         for number in [one.id for one in self._runs.values() if one.ended is not None][: max(0, len(self._runs) - KEPT)]:
             del self._runs[number]
@@ -95,15 +95,15 @@ class Runs:
         threading.Thread(target=self._run, args=(run,), name=f"run {run.id}").start()
         return run
 
-    def newest_first(self) -> list[Run]:
+    def newest_first(self) -> list[CommandRun]:
         """All runs in memory."""
         return list(reversed(self._runs.values()))
 
-    def find(self, number: str) -> Run | None:
+    def find(self, number: str) -> CommandRun | None:
         """A run that is in memory."""
         return self._runs.get(number)
 
-    def stop(self, run: Run) -> None:
+    def stop(self, run: CommandRun) -> None:
         """Ask a run to end; it ends a little later."""
         if run.ended is None:
             run.stopping = True
@@ -121,7 +121,7 @@ class Runs:
             for run in running:
                 await asyncio.to_thread(run.over.wait, _PATIENCE_S)
 
-    def _run(self, run: Run) -> None:
+    def _run(self, run: CommandRun) -> None:
         def say(line: str) -> None:
             run.lines.append(without(line, self.hidden)[:_LINE])
 

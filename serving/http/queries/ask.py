@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from fastapi import Request
 
 from tandem.serving.access.rights import Principal
-from tandem.serving.http.answers.cache import Answer, AnswerCache
+from tandem.serving.http.answers.cache import AnswerCache, CachedAnswer
 from tandem.serving.http.protocol import cursor as cursors
 from tandem.serving.http.protocol.parameters import RowParameters, RowsParameters
 from tandem.serving.http.queries.parse import parse_measures, question_of
@@ -23,7 +23,7 @@ class Found:
     `bound` says whether the caller is restricted to rows.
     """
 
-    answer: Answer
+    answer: CachedAnswer
     measures: tuple[str, ...]
     bound: bool
     given: int = 0

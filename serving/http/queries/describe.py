@@ -6,20 +6,20 @@ from dataclasses import replace
 import pyarrow as pa
 
 from tandem.serving.access.rights import Principal
-from tandem.serving.http.models.rows import Reason
+from tandem.serving.http.models.rows import ReasonDocument
 from tandem.serving.http.models.sources import (
-    ArchiveState,
-    EventField,
-    GapState,
-    HotTailState,
-    LogState,
-    SourceDescribed,
-    SourceState,
-    UntilLossState,
+    ArchiveStateDocument,
+    EventFieldDocument,
+    GapStateDocument,
+    HotTailDocument,
+    LogStateDocument,
+    SourceDescribedDocument,
+    SourceStateDocument,
+    UntilLossStateDocument,
 )
-from tandem.serving.http.models.status import Part, StandingRelease
-from tandem.serving.http.models.views import Column, ViewDescribed, ViewState, ViewSummary
-from tandem.serving.http.operations.pipeline import Log, Stored
+from tandem.serving.http.models.status import PartDocument, StandingReleaseDocument
+from tandem.serving.http.models.views import ColumnDocument, ViewDescribedDocument, ViewStateDocument, ViewSummaryDocument
+from tandem.serving.http.operations.pipeline import PipelineLog, StoredTables
 from tandem.serving.http.protocol.problem import WITHHELD
 from tandem.serving.http.queries.permitted_sources import open_to, read_of
 from tandem.serving.read.provenance import written
@@ -41,14 +41,16 @@ from tandem.views.source.value_types import kind_of
 from tandem.views.view import View, answer_schema
 
 
-def summary(view: View) -> ViewSummary:
+def summary(view: View) -> ViewSummaryDocument:
     """The summary of a view."""
-    return ViewSummary(name=view.name, doc=view.doc, keys=list(view.keys), window=str(view.window), measures=list(view.measures))
+    return ViewSummaryDocument(
+        name=view.name, doc=view.doc, keys=list(view.keys), window=str(view.window), measures=list(view.measures)
+    )
 
 
-def described(view: View, snapshot: Snapshot, *, bound: bool) -> ViewDescribed:
+def described(view: View, snapshot: Snapshot, *, bound: bool) -> ViewDescribedDocument:
     """The description of a view; a caller that is `bound` to rows gets no positions."""
-    return ViewDescribed(
+    return ViewDescribedDocument(
         **summary(view).model_dump(),
         source=view.source.name,
         where=view.where,
@@ -57,13 +59,13 @@ def described(view: View, snapshot: Snapshot, *, bound: bool) -> ViewDescribed:
     )
 
 
-def state(view: View, snapshot: Snapshot, *, bound: bool) -> ViewState:
+def state(view: View, snapshot: Snapshot, *, bound: bool) -> ViewStateDocument:
     """The position of a view; a caller that is `bound` to rows gets no positions, and no reason of a problem, which may name
     some.
     """
     snapshot = snapshot.of(view)
     live, tail = snapshot.publication.views[view.name], snapshot.tails[view.source.name]
-    return ViewState(
+    return ViewStateDocument(
         source=view.source.name,
         publication=snapshot.publication.number,
         release=snapshot.publication.release,
@@ -77,13 +79,15 @@ def state(view: View, snapshot: Snapshot, *, bound: bool) -> ViewState:
     )
 
 
-def source_state(name: str, snapshot: Snapshot, log: Log, stored: Stored, *, restricted: bool) -> SourceState:
+def source_state(
+    name: str, snapshot: Snapshot, log: PipelineLog, stored: StoredTables, *, restricted: bool
+) -> SourceStateDocument:
     """The position of a source; a `restricted` caller does not learn which machines do not answer, nor names of views."""
     tail, end, archive, left = snapshot.tails[name], log.end(name), stored.archives.get(name), log.until_loss.get(name)
     hot = log.hot.get(name)
     if hot is not None and restricted:
         hot = replace(hot, aside=hot.aside and "the server's log has the reason", views_aside={})
-    return SourceState(
+    return SourceStateDocument(
         cut=tail.cut.to_json(),
         realtime=tail.end.to_json(),
         newest=_newest(snapshot, name),
@@ -91,22 +95,22 @@ def source_state(name: str, snapshot: Snapshot, log: Log, stored: Stored, *, res
         behind_bridge=tail.behind_bridge,
         identities_since=None if tail.identities_since is None else utc_text(tail.identities_since),
         problem=tail.problem,
-        log=LogState(
+        log=LogStateDocument(
             end=None if end.position is None else end.position.to_json(),
             lag=None if tail.problem else end.lag(tail.end),
             problem="the broker does not answer" if end.problem and restricted else end.problem,
         ),
-        archive=None if archive is None else ArchiveState(end=archive.end.to_json(), records=archive.records),
-        until_loss=None if left is None else UntilLossState.model_validate(left.to_json()),
-        hot=None if hot is None else HotTailState.model_validate(hot.to_json()),
-        gaps=[GapState.model_validate(gap_document(gap, accepted=done)) for gap, done in snapshot.gaps_of(name).items()],
+        archive=None if archive is None else ArchiveStateDocument(end=archive.end.to_json(), records=archive.records),
+        until_loss=None if left is None else UntilLossStateDocument.model_validate(left.to_json()),
+        hot=None if hot is None else HotTailDocument.model_validate(hot.to_json()),
+        gaps=[GapStateDocument.model_validate(gap_document(gap, accepted=done)) for gap, done in snapshot.gaps_of(name).items()],
     )
 
 
-def bound_source_state(name: str, snapshot: Snapshot) -> SourceState:
+def bound_source_state(name: str, snapshot: Snapshot) -> SourceStateDocument:
     """The state of a source for a caller that is restricted to rows: freshness and gaps, without position and counts."""
     tail = snapshot.tails[name]
-    return SourceState(
+    return SourceStateDocument(
         cut=None,
         realtime=None,
         newest=_newest(snapshot, name),
@@ -119,7 +123,7 @@ def bound_source_state(name: str, snapshot: Snapshot) -> SourceState:
         until_loss=None,
         hot=None,
         gaps=[
-            GapState(
+            GapStateDocument(
                 name=gap.name,
                 offsets=None,
                 reason=None,
@@ -136,19 +140,19 @@ def _adds(measure: Measure) -> bool:
     return isinstance(measure.measure if isinstance(measure, Filtered) else measure, Count | Total)
 
 
-def parts(states: Iterable[PartState], *, restricted: bool) -> list[Part]:
+def parts(states: Iterable[PartState], *, restricted: bool) -> list[PartDocument]:
     """The parts of the installation. A caller that is restricted gets no reasons, which may name a source or a broker."""
     shown = (replace(one, why=None) if restricted else one for one in states)
-    return [Part.model_validate(one.to_json()) for one in shown]
+    return [PartDocument.model_validate(one.to_json()) for one in shown]
 
 
-def standing(stored: Stored, sources: Collection[str], *, restricted: bool, bound: bool) -> list[StandingRelease]:
+def standing(stored: StoredTables, sources: Collection[str], *, restricted: bool, bound: bool) -> list[StandingReleaseDocument]:
     """The releases beside the live one, of these sources. A caller that is restricted gets no reasons, which may name others.
 
     A caller that is `bound` to rows is not told how many offsets they are behind.
     """
     return [
-        StandingRelease(
+        StandingReleaseDocument(
             release=one.release,
             stage=one.stage,
             why=None if restricted else one.why,
@@ -158,9 +162,9 @@ def standing(stored: Stored, sources: Collection[str], *, restricted: bool, boun
     ]
 
 
-def source(project: Project, of: Source, principal: Principal) -> SourceDescribed:
+def source(project: Project, of: Source, principal: Principal) -> SourceDescribedDocument:
     """What the records of a source are, and what the principal may do with it."""
-    return SourceDescribed(
+    return SourceDescribedDocument(
         name=of.name,
         topics=list(of.topics),
         decoder=decoder_name(of.decoder),
@@ -178,8 +182,8 @@ def source(project: Project, of: Source, principal: Principal) -> SourceDescribe
     )
 
 
-def _field(field: Field) -> EventField:
-    return EventField(
+def _field(field: Field) -> EventFieldDocument:
+    return EventFieldDocument(
         name=field.name,
         key=field.key,
         kind=str(kind_of(field.arrow)),
@@ -195,12 +199,12 @@ def _newest(snapshot: Snapshot, source: str) -> str | None:
     return None if newest is None else utc_text(newest)
 
 
-def _column(view: View, field: pa.Field) -> Column:
+def _column(view: View, field: pa.Field) -> ColumnDocument:
     told = {name.decode(): text.decode() for name, text in (field.metadata or {}).items()}
     part = "key" if field.name in view.keys else "measure" if field.name in view.measures else "window"
     made = view.keys.get(field.name) or (str(view.measures[field.name]) if field.name in view.measures else None)
     inexact = of_measures(view).get(field.name)
-    return Column(
+    return ColumnDocument(
         name=field.name,
         part=part,
         kind=told["kind"],
@@ -208,5 +212,5 @@ def _column(view: View, field: pa.Field) -> Column:
         doc=told.get("doc"),
         definition=made,
         adds=field.name in view.measures and _adds(view.measures[field.name]),
-        exactness=None if inexact is None else Reason.model_validate(inexact[0].to_json()),
+        exactness=None if inexact is None else ReasonDocument.model_validate(inexact[0].to_json()),
     )

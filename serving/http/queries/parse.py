@@ -9,7 +9,7 @@ import pyarrow as pa
 
 from tandem.serving.access.rights import Principal
 from tandem.serving.http.answers.question import Order, Question, digest_of, outside
-from tandem.serving.http.models.rows import Lookup
+from tandem.serving.http.models.rows import LookupDocument
 from tandem.serving.http.protocol.parameters import RowParameters, RowsParameters
 from tandem.serving.http.protocol.problem import Problem
 from tandem.serving.read.provenance import Layer
@@ -87,7 +87,7 @@ def _of_texts(view: View) -> bool:
     return all(state_schema(view).field(name).type == pa.string() for name in view.keys)
 
 
-def lookup_question(view: View, principal: Principal, body: Lookup) -> Question:
+def lookup_question(view: View, principal: Principal, body: LookupDocument) -> Question:
     """The question about the rows of many keys, without the keys themselves. Raises BadSelection."""
     selection = select(view, _restricted(view, principal, {}), parse_between(body.start, body.to))
     return Question(view, selection, body.layer or "merged")

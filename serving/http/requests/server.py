@@ -10,12 +10,12 @@ from fastapi import Request
 from structlog.typing import FilteringBoundLogger
 
 from tandem.infra.logs.telling import Lines
-from tandem.infra.settings import Serving
+from tandem.infra.settings import ServingSettings
 from tandem.ledger.delta.addresses import Tables
-from tandem.serving.access.authentication import Identities
+from tandem.serving.access.authentication import IdentityProviders
 from tandem.serving.access.fair_pool import FairPool
 from tandem.serving.access.invalid_tokens import Failures
-from tandem.serving.access.limits import Limits
+from tandem.serving.access.limits import PrincipalLimits
 from tandem.serving.access.rights import Principal
 from tandem.serving.access.sealed_text import Seal
 from tandem.serving.access.shares import Shares
@@ -44,8 +44,8 @@ class Server:
     question, `log` all other messages.
     """
 
-    settings: Serving
-    identities: Identities
+    settings: ServingSettings
+    identities: IdentityProviders
     seal: Seal
     lane: Lane
     watchdog: Watchdog
@@ -56,7 +56,7 @@ class Server:
     runs: Runs
     redecode: Redecode
     gateway: Gateway
-    limits: Limits
+    limits: PrincipalLimits
     failures: Failures
     streams: Shares
     unread: Shares

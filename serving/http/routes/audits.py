@@ -6,7 +6,7 @@ from fastapi import APIRouter, Query, Request
 
 from tandem.ledger.publish import audits as stored
 from tandem.serving.http.models.openapi import problems
-from tandem.serving.http.models.operations import Audited, Audits
+from tandem.serving.http.models.operations import AuditedDocument, AuditsDocument
 from tandem.serving.http.protocol.problem import Problem
 from tandem.serving.http.queries.permitted_views import may_see, readable
 from tandem.serving.http.requests.gate import Gated
@@ -21,7 +21,7 @@ router = APIRouter(route_class=Gated, tags=["releases"])
 
 
 @router.get("/audits", openapi_extra={"x-verb": "read"}, responses=problems(404))
-async def audits(request: Request, view: Of = None, limit: Limit = 500) -> Audits:
+async def audits(request: Request, view: Of = None, limit: Limit = 500) -> AuditsDocument:
     """List what each recompute found about the answers served until then, the newest first.
 
     One per run, view and measure: how many answers differ, by how much, why, and examples. Not for tokens that are bound to
@@ -37,4 +37,4 @@ async def audits(request: Request, view: Of = None, limit: Limit = 500) -> Audit
     known = readable(views, principal)
     if view is not None and view not in known and not seen:
         raise Problem(404, f"no view {view!r}; views: {listed(view, known)}", code="view-unknown")
-    return Audits(audits=[Audited.model_validate(document_of(audit)) for audit in seen])
+    return AuditsDocument(audits=[AuditedDocument.model_validate(document_of(audit)) for audit in seen])

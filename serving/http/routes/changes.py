@@ -10,7 +10,7 @@ from fastapi import APIRouter, Header, Request
 from fastapi.responses import StreamingResponse
 
 from tandem.serving.access.rights import Principal
-from tandem.serving.changes import Changes, Token, TokenGone, Watch, watch
+from tandem.serving.changes import Changes, ChangesToken, TokenGone, ViewFollower, watch
 from tandem.serving.http.answers.cache import AnswerCache
 from tandem.serving.http.answers.lane import Lane
 from tandem.serving.http.models.openapi import problems
@@ -85,7 +85,7 @@ async def changes(
     )
 
 
-def _token(server: Server, principal: Principal, text: str | None) -> Token | None:
+def _token(server: Server, principal: Principal, text: str | None) -> ChangesToken | None:
     """The client's token. A caller restricted to rows can neither read nor create one, because tokens contain positions."""
     if text is None:
         return None
@@ -93,7 +93,7 @@ def _token(server: Server, principal: Principal, text: str | None) -> Token | No
     if plain is None:
         raise BadSelection(f"invalid token {text!r}; use the id of an event of this stream")
     try:
-        return Token.parse(plain)
+        return ChangesToken.parse(plain)
     except TandemError as error:
         raise BadSelection(str(error)) from error
 
@@ -102,7 +102,7 @@ async def _events(
     server: Server,
     lane: Lane,
     principal: Principal,
-    watching: Watch,
+    watching: ViewFollower,
     *,
     bound: dict[str, pa.Scalar],
     shown: str,

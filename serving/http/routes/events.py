@@ -18,7 +18,7 @@ from tandem.serving.http.requests.gate import Gated
 from tandem.serving.http.requests.server import Server, principal_of, server_of
 from tandem.serving.ingest import new_records
 from tandem.serving.ingest.gateway import NoRoom, Room
-from tandem.serving.ingest.new_records import Target
+from tandem.serving.ingest.new_records import IngestTarget
 from tandem.serving.ingest.request_body import MEDIA, values
 
 if TYPE_CHECKING:
@@ -60,7 +60,7 @@ async def events(
             examples=["0b6d3f5e-8f5c-4a55-9d0c-2f1a3c9f7c11"],
         ),
     ] = None,
-) -> documents.Sent:
+) -> documents.SentDocument:
     """Write events to a source's topic: all of them or, if one does not decode, none.
 
     Answers once all replicas have acknowledged every record, with the position of each. If only some were written, 503 gives the
@@ -83,7 +83,7 @@ async def events(
         raise Problem(429, said, headers={"Retry-After": str(full.again)}) from full
 
 
-async def _written(server: Server, room: Room, target: Target, body: bytes, media: str) -> documents.Sent:
+async def _written(server: Server, room: Room, target: IngestTarget, body: bytes, media: str) -> documents.SentDocument:
     at = server.now()
     try:
         given = await server.gateway.work(room.by, lambda: values(body, media))
@@ -104,10 +104,10 @@ async def _written(server: Server, room: Room, target: Target, body: bytes, medi
     places = [_place(topic, one) for one in outcomes if isinstance(one, Appended)]
     if len(places) < len(outcomes):
         raise _partly(target, topic, outcomes)
-    return documents.Sent(
+    return documents.SentDocument(
         source=target.source.name,
         topic=topic.name,
-        records=[documents.Appended(**place) for place in places],
+        records=[documents.AppendedDocument(**place) for place in places],
         min_position=_after(topic, outcomes),
     )
 
@@ -152,7 +152,7 @@ def _after(topic: Topic, outcomes: Sequence[Outcome]) -> str | None:
     return msgspec.json.encode(Position.of(ends).to_json()).decode() if ends else None
 
 
-def _partly(target: Target, topic: Topic, outcomes: Sequence[Outcome]) -> Problem:
+def _partly(target: IngestTarget, topic: Topic, outcomes: Sequence[Outcome]) -> Problem:
     """The outcome of each record, if not all are acknowledged."""
     told: list[dict[str, Any]] = []
     for number, outcome in enumerate(outcomes):

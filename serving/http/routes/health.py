@@ -4,7 +4,7 @@ from fastapi import APIRouter
 from starlette.requests import Request
 
 from tandem.serving.http.models.openapi import problems
-from tandem.serving.http.models.status import Health
+from tandem.serving.http.models.status import HealthDocument
 from tandem.serving.http.protocol.problem import Problem
 from tandem.serving.http.requests.gate import Gated
 from tandem.serving.http.requests.server import Server, server_of
@@ -15,13 +15,13 @@ router = APIRouter(route_class=Gated, tags=["health"])
 
 
 @router.get("/healthz", openapi_extra={"x-verb": "open"}, responses=problems(known=False))
-async def healthz() -> Health:
+async def healthz() -> HealthDocument:
     """Report that the server is alive."""
-    return Health(status="ok")
+    return HealthDocument(status="ok")
 
 
 @router.get("/readyz", openapi_extra={"x-verb": "open"}, responses=problems(503, known=False))
-async def readyz(request: Request) -> Health:
+async def readyz(request: Request) -> HealthDocument:
     """Report that every view can be answered, and that answers advance.
 
     The realtime commits reach from the cut of each source without a gap, this server computes views as they were published, and
@@ -33,7 +33,7 @@ async def readyz(request: Request) -> Health:
         raise Problem(503, "the server cannot answer now; /status shows the reason")
     if (late := server.parts.unready()) is not None:
         raise Problem(503, f"answers do not advance: {late.brief}; /status shows the reason and the fix")
-    return Health(status="ok")
+    return HealthDocument(status="ok")
 
 
 def _ready(server: Server) -> bool:

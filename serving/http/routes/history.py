@@ -7,7 +7,7 @@ from fastapi import APIRouter, Query, Request
 
 from tandem.serving.access.rights import Principal
 from tandem.serving.http.models.openapi import problems
-from tandem.serving.http.models.operations import History, Published
+from tandem.serving.http.models.operations import HistoryDocument, PublishedDocument
 from tandem.serving.http.queries.permitted_views import may_see, readable
 from tandem.serving.http.requests.gate import Gated
 from tandem.serving.http.requests.server import principal_of, server_of
@@ -20,7 +20,7 @@ router = APIRouter(route_class=Gated, tags=["releases"])
 
 
 @router.get("/history", openapi_extra={"x-verb": "read"}, responses=problems())
-async def history(request: Request, limit: Limit = 100) -> History:
+async def history(request: Request, limit: Limit = 100) -> HistoryDocument:
     """List the publications, the newest first: who, when, why, release, cuts, batch versions, revision, and what a promotion
     changed.
 
@@ -33,7 +33,7 @@ async def history(request: Request, limit: Limit = 100) -> History:
     found, total = await server.work(principal, lambda: documents(server.tables, limit))
     sources = {view.source.name for view in readable(views, principal).values()}
     shown = [_restricted(one, views, sources, principal) if principal.rights.restricted else one for one in found]
-    return History(publications=[Published.model_validate(one) for one in shown], total=total)
+    return HistoryDocument(publications=[PublishedDocument.model_validate(one) for one in shown], total=total)
 
 
 def _restricted(

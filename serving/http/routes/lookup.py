@@ -9,7 +9,7 @@ from fastapi import APIRouter, Request, Response
 from tandem.serving.http.answers.cache import AnswerCache
 from tandem.serving.http.answers.key_lookup import matched, visible, wanted
 from tandem.serving.http.models.openapi import rows as documented
-from tandem.serving.http.models.rows import Looked, Lookup
+from tandem.serving.http.models.rows import LookedDocument, LookupDocument
 from tandem.serving.http.protocol.parameters import Escaped, MinPosition, View
 from tandem.serving.http.protocol.problem import Problem
 from tandem.serving.http.queries.ask import Found
@@ -27,11 +27,11 @@ router = APIRouter(route_class=Gated, tags=["rows"])
 @router.post(
     "/views/{view}/lookup",
     openapi_extra={"x-verb": "read"},
-    response_model=Looked,
+    response_model=LookedDocument,
     responses=documented(413, conditional=False),
 )
 async def lookup(
-    request: Request, view: View, body: Lookup, *, min_position: MinPosition = None, escaped: Escaped = False
+    request: Request, view: View, body: LookupDocument, *, min_position: MinPosition = None, escaped: Escaped = False
 ) -> Response:
     """The rows that have any of many keys, at one snapshot, in the order of the keys.
 

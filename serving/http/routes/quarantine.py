@@ -9,7 +9,7 @@ from tandem.ledger.log import archive_runs
 from tandem.ledger.publish.publications import Publications
 from tandem.ledger.publish.releases import Releases
 from tandem.serving.http.models.openapi import problems
-from tandem.serving.http.models.operations import Quarantine, Quarantined, Retried, Retry
+from tandem.serving.http.models.operations import QuarantinedDocument, QuarantineDocument, RetriedDocument, RetryDocument
 from tandem.serving.http.protocol.problem import Problem
 from tandem.serving.http.requests.gate import Gated
 from tandem.serving.http.requests.server import principal_of, server_of
@@ -32,14 +32,14 @@ router = APIRouter(route_class=Gated, tags=["quarantine"])
 @router.get("/quarantine/{source}", openapi_extra=_ADMIN, responses=problems(404))
 async def quarantine(
     request: Request, source: Source, reason: Reason = None, limit: Limit = 100, before: Before = None
-) -> Quarantine:
+) -> QuarantineDocument:
     """List the records of a source that are not events, the newest first, as `tandem archive` recorded them."""
     server, after = server_of(request), None if before is None else After.parse(before)
     return await server.work(principal_of(request), lambda: _page(server.tables, source, reason, limit, after))
 
 
 @router.post("/quarantine/{source}/retry", openapi_extra=_ADMIN, responses=problems(404, 409, 413))
-async def retry(request: Request, source: Source, body: Retry) -> Retried:
+async def retry(request: Request, source: Source, body: RetryDocument) -> RetriedDocument:
     """Decode records of the quarantine again, with the definitions in the project's folder, and report the outcome.
 
     It runs in its own process and writes nothing: if the decoder changed, `apply` decodes all records again.
@@ -47,7 +47,7 @@ async def retry(request: Request, source: Source, body: Retry) -> Retried:
     server, principal = server_of(request), principal_of(request)
     await server.work(principal, lambda: _decoder(server.tables, source))
     document = await server.redecode.run([f"--source={source}", *body.words()], by=principal)
-    return Retried.model_validate(document)
+    return RetriedDocument.model_validate(document)
 
 
 def _decoder(tables: Tables, source: str) -> str:
@@ -61,11 +61,11 @@ def _decoder(tables: Tables, source: str) -> str:
     return sources[source]
 
 
-def _page(tables: Tables, source: str, reason: str | None, limit: int, after: After | None) -> Quarantine:
+def _page(tables: Tables, source: str, reason: str | None, limit: int, after: After | None) -> QuarantineDocument:
     decoder = _decoder(tables, source)
     found = rejects(tables, source, decoder, reason=reason, after=after, limit=limit + 1)
     page, names = found.slice(0, limit), archive_runs.topic_names(tables, source)
-    return Quarantine(
+    return QuarantineDocument(
         source=source,
         counts=dict(archived(tables, source, decoder).counts.quarantined),
         rows=[_row(reject, names) for reject in page.to_pylist()],
@@ -73,8 +73,8 @@ def _page(tables: Tables, source: str, reason: str | None, limit: int, after: Af
     )
 
 
-def _row(reject: dict[str, Any], names: dict[str, str]) -> Quarantined:
-    return Quarantined(
+def _row(reject: dict[str, Any], names: dict[str, str]) -> QuarantinedDocument:
+    return QuarantinedDocument(
         topic=names.get(reject["topic_id"], reject["topic_id"]),
         topic_id=reject["topic_id"],
         partition=reject["partition"],

@@ -5,7 +5,7 @@ from typing import Annotated, Any, Final
 from fastapi import APIRouter, Query, Request, Response
 
 from tandem.serving.http.models.openapi import rows as documented
-from tandem.serving.http.models.rows import OneRow, Rows
+from tandem.serving.http.models.rows import OneRowDocument, RowsDocument
 from tandem.serving.http.protocol.parameters import KEY_VALUES, RowParameters, RowsParameters, View
 from tandem.serving.http.protocol.problem import Problem
 from tandem.serving.http.queries.ask import ask
@@ -18,7 +18,7 @@ _READ: Final[dict[str, Any]] = {"x-verb": "read", **KEY_VALUES}
 router = APIRouter(route_class=Gated, tags=["rows"])
 
 
-@router.get("/views/{view}/rows", openapi_extra=_READ, response_model=Rows, responses=documented(410))
+@router.get("/views/{view}/rows", openapi_extra=_READ, response_model=RowsDocument, responses=documented(410))
 async def rows(request: Request, view: View, parameters: Annotated[RowsParameters, Query()]) -> Response:
     """Rows of a view, ordered by window start, then keys, NULL last, unless another order is requested.
 
@@ -31,7 +31,7 @@ async def rows(request: Request, view: View, parameters: Annotated[RowsParameter
     return await respond(request, found, limit=parameters.limit, escaped=parameters.escaped)
 
 
-@router.get("/views/{view}/row", openapi_extra=_READ, response_model=OneRow, responses=documented(410))
+@router.get("/views/{view}/row", openapi_extra=_READ, response_model=OneRowDocument, responses=documented(410))
 async def row(request: Request, view: View, parameters: Annotated[RowParameters, Query()]) -> Response:
     """The row of one key and window; `row` is null, or there is none in other formats, if certainly nothing was counted."""
     found = await ask(request, view, parameters)

@@ -5,7 +5,7 @@ from typing import Final
 from fastapi import APIRouter, Request, Response
 
 from tandem.serving.http.models.openapi import rows as documented
-from tandem.serving.http.models.rows import Selected, Statement
+from tandem.serving.http.models.rows import SelectedDocument, StatementDocument
 from tandem.serving.http.protocol.formats import Page, accepted, headers_of, provenance, refuse_other, rendered
 from tandem.serving.http.protocol.media_types import JSON
 from tandem.serving.http.protocol.parameters import Escaped, MinPosition
@@ -16,8 +16,8 @@ from tandem.serving.http.requests.freshness import ask_all_fresh
 from tandem.serving.http.requests.gate import Gated
 from tandem.serving.http.requests.server import principal_of, server_of
 from tandem.serving.read.snapshot import Snapshot
-from tandem.serving.sql.merged_views import Rows
-from tandem.serving.sql.refusal import Reason, Refused
+from tandem.serving.sql.merged_views import MergedRows
+from tandem.serving.sql.refusal import Reason, StatementRefused
 from tandem.serving.sql.result_rows import to_rows
 
 _STATUS: Final[dict[Reason, int]] = {"statement": 400, "limit": 400, "view": 404, "failed": 503}
@@ -25,8 +25,12 @@ _STATUS: Final[dict[Reason, int]] = {"statement": 400, "limit": 400, "view": 404
 router = APIRouter(route_class=Gated, tags=["rows"])
 
 
-@router.post("/sql", openapi_extra={"x-verb": "sql"}, response_model=Selected, responses=documented(413, conditional=False))
-async def sql(request: Request, body: Statement, *, min_position: MinPosition = None, escaped: Escaped = False) -> Response:
+@router.post(
+    "/sql", openapi_extra={"x-verb": "sql"}, response_model=SelectedDocument, responses=documented(413, conditional=False)
+)
+async def sql(
+    request: Request, body: StatementDocument, *, min_position: MinPosition = None, escaped: Escaped = False
+) -> Response:
     """The rows of one SELECT, in DuckDB's SQL, over the views that the token may read, each of them a table, at one snapshot.
 
     It runs in its own process, which can open nothing and has limits of time, memory and rows. Not for tokens that are bound to
@@ -40,7 +44,7 @@ async def sql(request: Request, body: Statement, *, min_position: MinPosition = 
     server.lane.snapshot()
     known = readable(server.statements.store.pinned().project.views, principal)
 
-    async def ask() -> tuple[Snapshot | None, Rows]:
+    async def ask() -> tuple[Snapshot | None, MergedRows]:
         rows = await server.statements.run(body.statement, readable=known, by=str(principal))
         return rows.snapshot, rows
 
@@ -49,7 +53,7 @@ async def sql(request: Request, body: Statement, *, min_position: MinPosition = 
             _, found = await ask()
         else:
             found = await ask_all_fresh(server, known.values(), min_position, ask)
-    except Refused as refused:
+    except StatementRefused as refused:
         raise Problem(_STATUS[refused.reason], str(refused)) from refused
     told = found.summary({name: provenance(one, bound=False) for name, one in found.provenance.items()})
     total = found.table.num_rows

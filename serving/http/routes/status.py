@@ -6,7 +6,7 @@ from fastapi import APIRouter, Request
 
 from tandem.serving.http.answers.cache import AnswerCache
 from tandem.serving.http.models.openapi import problems
-from tandem.serving.http.models.status import Status
+from tandem.serving.http.models.status import StatusDocument
 from tandem.serving.http.queries import describe
 from tandem.serving.http.queries.permitted_views import readable
 from tandem.serving.http.requests.gate import Gated
@@ -20,7 +20,7 @@ router = APIRouter(route_class=Gated, tags=["health"])
 
 
 @router.get("/status", openapi_extra={"x-verb": "read"}, responses=problems())
-async def status(request: Request) -> Status:
+async def status(request: Request) -> StatusDocument:
     """Show what is published, and positions, cuts and problems of the views that the token may read and of their sources.
 
     The broker is asked at most every few seconds, and the answer does not wait long for it: `log` reports a broker that does not
@@ -40,7 +40,7 @@ async def status(request: Request) -> Status:
     )
     restricted, bound = principal.rights.restricted, bool(principal.rights.rows)
     shown = sorted({view.source.name for view in found.values()})
-    return Status(
+    return StatusDocument(
         publication=publication.number,
         release=publication.release,
         at=utc_text(publication.at),

@@ -3,7 +3,7 @@
 from fastapi import APIRouter, Request
 
 from tandem.serving.http.models.openapi import problems
-from tandem.serving.http.models.views import ViewDescribed, Views
+from tandem.serving.http.models.views import ViewDescribedDocument, ViewsDocument
 from tandem.serving.http.protocol.parameters import View
 from tandem.serving.http.queries import describe
 from tandem.serving.http.queries.permitted_views import readable, view_for
@@ -14,16 +14,16 @@ router = APIRouter(route_class=Gated, tags=["views"])
 
 
 @router.get("/views", openapi_extra={"x-verb": "read"}, responses=problems())
-async def views(request: Request) -> Views:
+async def views(request: Request) -> ViewsDocument:
     """List the views that the token may read."""
     server, principal = server_of(request), principal_of(request)
     server.lane.snapshot()
     found = await server.lane.ask(lambda cache: readable(cache.views(), principal), by=str(principal))
-    return Views(views=[describe.summary(view) for view in found.values()])
+    return ViewsDocument(views=[describe.summary(view) for view in found.values()])
 
 
 @router.get("/views/{view}", openapi_extra={"x-verb": "read"}, responses=problems(404))
-async def view(request: Request, view: View) -> ViewDescribed:
+async def view(request: Request, view: View) -> ViewDescribedDocument:
     """Show a view: its definition, its columns with kinds, units and docs, and its position."""
     server, principal = server_of(request), principal_of(request)
     server.lane.snapshot()

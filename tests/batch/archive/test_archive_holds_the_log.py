@@ -75,7 +75,7 @@ def test_one_job_reads_the_log_and_no_job_reads_the_archive(shop: Shop, monkeypa
     found = contents(shop)
     assert len(found["archive"]) == sum(map(len, log.values())) == len(found["events"]) + len(found["quarantine"])
     assert done.counts.events == len(found["events"])
-    assert ledger.progress(shop.tables, "sales", decoder(shop)) == ledger.Progress(1, 1, 1)
+    assert ledger.progress(shop.tables, "sales", decoder(shop)) == ledger.ArchiveProgress(1, 1, 1)
 
 
 def test_a_decoder_that_ends_its_process_does_not_stop_the_archive(shop: Shop) -> None:
@@ -94,7 +94,7 @@ def test_a_decoder_that_ends_its_process_does_not_stop_the_archive(shop: Shop) -
     held = rows_of(shop, shop.tables.archive("sales"))
     assert held["value"].to_pylist() == [*log[0], *log[1]]
     assert ledger.unchecked(shop.tables, "sales") is None
-    assert ledger.progress(shop.tables, "sales", decoder(shop)) == ledger.Progress(1, 0, 0)
+    assert ledger.progress(shop.tables, "sales", decoder(shop)) == ledger.ArchiveProgress(1, 0, 0)
     assert [line for line in said if line.endswith("copying without decoding")]
 
 
@@ -148,7 +148,7 @@ def test_the_next_run_completes_a_killed_run_once(shop: Shop) -> None:
         assert contents(shop) == expected
         assert done.counts.events > 0
         assert len(ledger.runs(tables, "sales")) == 2
-        assert ledger.progress(tables, "sales", decoder(shop)) == ledger.Progress(2, 2, 2)
+        assert ledger.progress(tables, "sales", decoder(shop)) == ledger.ArchiveProgress(2, 2, 2)
 
 
 def test_lost_offsets_are_a_named_gap(shop: Shop) -> None:

@@ -4,8 +4,8 @@ from collections.abc import Iterable
 
 import pytest
 
-from tandem.batch.archive.copied import Copied, Torn, refuse_torn
-from tandem.batch.archive.decode import Decoded
+from tandem.batch.archive.copied import Copied, CopyIncomplete, refuse_torn
+from tandem.batch.archive.decode import DecodeResult
 from tandem.batch.runtime.parquet_writer import Written
 from tandem.views.source.offset_ranges import Ranges
 
@@ -19,7 +19,7 @@ def file(partition: int, first: int, last: int, *, rows: int | None = None, topi
 
 
 def copied(*files: Written, decoded: int | None = None) -> Copied:
-    found = None if decoded is None else Decoded(decoded, 0, (), (), {})
+    found = None if decoded is None else DecodeResult(decoded, 0, (), (), {})
     return Copied(files, found)
 
 
@@ -50,17 +50,17 @@ def test_pieces_of_the_plan_are_accepted_with_or_without_holes(files: Iterable[W
     ],
 )
 def test_repeated_or_unplanned_offsets_are_refused(files: Iterable[Written], said: str) -> None:
-    with pytest.raises(Torn, match=said):
+    with pytest.raises(CopyIncomplete, match=said):
         refuse_torn(copied(*files), PLANNED)
 
 
 def test_a_file_of_two_partitions_is_refused() -> None:
     mixed = Written("x", 1, 2, {"topic_id": ("T", "T"), "partition": (0, 1), "offset": (10, 11)}, {}, 0)
-    with pytest.raises(Torn, match="records of partition 0 of topic T and of partition 1 of topic T into one file"):
+    with pytest.raises(CopyIncomplete, match="records of partition 0 of topic T and of partition 1 of topic T into one file"):
         refuse_torn(copied(mixed), PLANNED)
 
 
 @pytest.mark.parametrize("decoded", [0, 19, 21])
 def test_records_that_were_copied_but_not_decoded_are_refused(decoded: int) -> None:
-    with pytest.raises(Torn, match=f"20 records were copied and {decoded} of them decoded"):
+    with pytest.raises(CopyIncomplete, match=f"20 records were copied and {decoded} of them decoded"):
         refuse_torn(copied(file(0, 10, 29), decoded=decoded), PLANNED)

@@ -11,7 +11,7 @@ from pyspark.sql import SparkSession
 
 from tandem.batch.archive import archive
 from tandem.batch.recompute import recompute
-from tandem.batch.recompute.plan import Request
+from tandem.batch.recompute.plan import RecomputeRequest
 from tandem.cli.__main__ import main
 from tandem.infra import kafka
 from tandem.ledger.log import gaps
@@ -29,7 +29,7 @@ Capture = pytest.CaptureFixture[str]
 
 
 @pytest.fixture
-def shop(broker: kafka.Connection, spark: SparkSession, tmp_path: Path) -> Shop:
+def shop(broker: kafka.BrokerConnection, spark: SparkSession, tmp_path: Path) -> Shop:
     """A shop with three partitions."""
     return Shop.open(broker, new_topic(broker, partitions=3), tmp_path)
 
@@ -64,7 +64,7 @@ def delete(shop: Shop, partition: int, *, below: int) -> None:
 
 
 def recomputed(shop: Shop, *accepted: str) -> Publication:
-    done = recompute.run(shop.run("recompute"), shop.project, Request(mode="full", accepted=accepted))
+    done = recompute.run(shop.run("recompute"), shop.project, RecomputeRequest(mode="full", accepted=accepted))
     return done.publication
 
 

@@ -133,7 +133,7 @@ def test_offsets_without_events_have_no_duplicates(tmp_path: Path, searched: Ran
     search = duplicates.Search(FILES, "sales", events, Location(str(tmp_path / "scratch")), searched=searched)
     empty = [Slice(Ranges.of({("T", 0): (ROWS, ROWS + 9)}), (span.path,), 0)]
 
-    assert duplicates.find(Tasks(), search, empty, parallelism=2) == duplicates.Duplicates()  # type: ignore[arg-type]
+    assert duplicates.find(Tasks(), search, empty, parallelism=2) == duplicates.RepeatedHashes()  # type: ignore[arg-type]
 
 
 def test_shuffled_hashes_and_hashes_that_the_driver_sorts_are_the_same(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -20,11 +20,11 @@ from tandem.batch.maintain import maintain
 from tandem.batch.maintain.maintain import Maintained, drop_unneeded
 from tandem.batch.runtime import delta_commits, scratch
 from tandem.batch.runtime.parquet_writer import TableFile
-from tandem.infra.settings import Batch, Keep, Settings
+from tandem.infra.settings import BatchSettings, KeepSettings, Settings
 from tandem.ledger import cuts
 from tandem.ledger.delta import delta_tables
 from tandem.ledger.delta.locks import LockTimeout
-from tandem.ledger.files.file_ranges import EVENTS, RECORDS, Columns, file_ranges
+from tandem.ledger.files.file_ranges import EVENTS, RECORDS, PositionColumns, file_ranges
 from tandem.ledger.log import archive_runs
 from tandem.ledger.log.counts import Counts
 from tandem.ledger.log.positions import LOG_START
@@ -53,8 +53,8 @@ sys.stdin.read()
 
 
 def kept_up(world: World, *, publications: int = 2, hours: int = 0, mb: int = 1) -> Maintained:
-    keep = Keep(publications=publications, file_hours=hours)
-    chosen = Settings(state=str(world.state), keep=keep, batch=Batch(lock_wait_s=0, task_mb=mb))
+    keep = KeepSettings(publications=publications, file_hours=hours)
+    chosen = Settings(state=str(world.state), keep=keep, batch=BatchSettings(lock_wait_s=0, task_mb=mb))
     return maintain.run(chosen, now=lambda: world.clock, say=lambda _: None)
 
 
@@ -89,7 +89,7 @@ def archived(world: World) -> None:
     archive_runs.finish(tables, SOURCE, decoder, run.number, counts=counts, newest=NOON, at=world.clock)
 
 
-def log_tables(world: World) -> dict[str, Columns]:
+def log_tables(world: World) -> dict[str, PositionColumns]:
     decoder = decoder_fingerprint(world.project.sources[SOURCE])
     tables = world.tables
     return {

@@ -11,9 +11,9 @@ import pytest
 from tandem.batch.fold import fold
 from tandem.batch.rebuild.account import differences as summed
 from tandem.batch.rebuild.gather_states import gather_states
-from tandem.batch.rebuild.inputs import REPLAYED, SERVED, SERVED_AND_REPLAYED, Comparison, EarlierStates, LogRange, Target
+from tandem.batch.rebuild.inputs import REPLAYED, SERVED, SERVED_AND_REPLAYED, Comparison, EarlierStates, LogRange, ViewTarget
 from tandem.batch.recompute.audit import Unexplained, audits, counted_by_one, refuse_unexplained
-from tandem.batch.recompute.plan import Step
+from tandem.batch.recompute.plan import RecomputeStep
 from tandem.batch.recompute.served_state import served
 from tandem.batch.verify.replay_compare import _archived, replayed_states
 from tandem.ledger import cuts
@@ -24,7 +24,7 @@ from tandem.ledger.log.fetch_checks import Unclosed
 from tandem.ledger.log.gaps import Gap
 from tandem.ledger.log.positions import LOG_START, Position, ranges
 from tandem.ledger.publish.audits import Audit
-from tandem.ledger.publish.batch_parts import BatchView, Part
+from tandem.ledger.publish.batch_parts import BatchPart, BatchView
 from tandem.ledger.publish.publications import Publication, Publications
 from tandem.ledger.publish.releases import Releases
 from tandem.views.kernel.kernel import decode
@@ -39,7 +39,7 @@ _FILE = count()
 Differences = dict[str, tuple[MeasureDifference, ...]]
 
 
-def found(world: World, step: Step, cut: Position, *, buckets: int = 1) -> tuple[EarlierStates, Differences]:
+def found(world: World, step: RecomputeStep, cut: Position, *, buckets: int = 1) -> tuple[EarlierStates, Differences]:
     """What folding `[step.start, cut)` finds beside what was served."""
     live = Publications(world.tables).latest()
     assert live is not None
@@ -48,7 +48,7 @@ def found(world: World, step: Step, cut: Position, *, buckets: int = 1) -> tuple
     against = served(world.tables, live, log, step.views, gaps=())
     assert isinstance(against, EarlierStates), against
     views = world.project.views
-    targets = {name: Target(views[name], BatchView(release.views[name]), parts) for name, parts in step.views.items()}
+    targets = {name: ViewTarget(views[name], BatchView(release.views[name]), parts) for name, parts in step.views.items()}
     return against, folded(world, log, targets, Comparison(against), version=9, buckets=buckets)[SERVED]
 
 
@@ -59,7 +59,7 @@ def log_range(world: World, live: Publication, start: Position, cut: Position) -
 def folded(
     world: World,
     log: LogRange,
-    targets: dict[str, Target],
+    targets: dict[str, ViewTarget],
     comparison: Comparison,
     *,
     version: int | None = None,
@@ -83,7 +83,7 @@ def folded(
             held[bucket].append(value)
     built = [one for values in held.values() for one in fold._merge_bucket(work, iter(values))]
     assert version is not None or not [one for one in built if isinstance(one, fold.ViewFile)]
-    compared = [one for one in built if isinstance(one, fold.Compared)]
+    compared = [one for one in built if isinstance(one, fold.KeyComparison)]
     return {pair: {name: summed(compared, name, pair) for name in targets} for pair in pairs}
 
 
@@ -104,12 +104,12 @@ def world(tmp_path: Path) -> World:
     return world
 
 
-def step(world: World, kind: str) -> Step:
+def step(world: World, kind: str) -> RecomputeStep:
     live = Publications(world.tables).latest()
     assert live is not None
     if kind == "full":
-        return Step(SOURCE, "full", LOG_START, None, dict.fromkeys(world.project.views, ()))
-    return Step(SOURCE, "incremental", live.cut(SOURCE), None, {name: view.parts for name, view in live.views.items()})
+        return RecomputeStep(SOURCE, "full", LOG_START, None, dict.fromkeys(world.project.views, ()))
+    return RecomputeStep(SOURCE, "incremental", live.cut(SOURCE), None, {name: view.parts for name, view in live.views.items()})
 
 
 @pytest.mark.parametrize("kind", ["full", "incremental"])
@@ -203,8 +203,8 @@ def test_a_view_that_cannot_be_compared_has_the_reason(world: World) -> None:
 def test_only_the_rebuilt_windows_are_compared(world: World) -> None:
     live = Publications(world.tables).latest()
     assert live is not None
-    parts = {"per_page": (*live.views["per_page"].parts, Part(3, 0, live.cut(SOURCE), (NOON, NOON.replace(hour=13))))}
-    one = Step(SOURCE, "windows", LOG_START, live.cut(SOURCE), parts)
+    parts = {"per_page": (*live.views["per_page"].parts, BatchPart(3, 0, live.cut(SOURCE), (NOON, NOON.replace(hour=13))))}
+    one = RecomputeStep(SOURCE, "windows", LOG_START, live.cut(SOURCE), parts)
     log = log_range(world, live, one.start, live.cut(SOURCE))
     against = served(world.tables, live, log, one.views, gaps=())
     realtime = Location.of(world.tables, world.tables.realtime(live.release, SOURCE))
@@ -228,7 +228,7 @@ def test_published_replayed_and_folded_states_are_compared_in_pairs(world: World
     published = EarlierStates({name: view.parts for name, view in live.views.items()}, realtime, (), world.end)
     comparison = Comparison(published, replayed_states(world.tables, release.number, SOURCE, world.end))
     log = LogRange(release, world.project.sources[SOURCE], LOG_START, world.end, raw=True)
-    targets = {name: Target(world.project.views[name], view) for name, view in live.views.items()}
+    targets = {name: ViewTarget(world.project.views[name], view) for name, view in live.views.items()}
     found = {pair: bool(wrong(differences)) for pair, differences in folded(world, log, targets, comparison, buckets=2).items()}
     assert found == {
         SERVED: wrong_side == "served",

@@ -10,7 +10,7 @@ import pytest
 from tandem.batch.archive import archive
 from tandem.batch.recompute import recompute
 from tandem.batch.recompute.audit import Unexplained
-from tandem.batch.recompute.plan import Request
+from tandem.batch.recompute.plan import RecomputeRequest
 from tandem.ledger.log import archive_runs as archived
 from tandem.ledger.log.counts import Counts
 from tandem.ledger.log.positions import LOG_START, Position, ranges
@@ -137,7 +137,7 @@ def test_served_answers_are_compared_with_the_batch_results(shop: Shop) -> None:
     assert (told["per_hour.n"], told["about.ids"], told["sessions.n"]) == ("duplicate", "duplicate", "duplicate")
     assert [one for one in audits.history(shop.tables) if one.version == run.audits[0].version] == [*run.audits]
 
-    again = recompute.run(shop.run("recompute"), shop.project, Request(keep_cut=True))
+    again = recompute.run(shop.run("recompute"), shop.project, RecomputeRequest(keep_cut=True))
     assert honest(again.audits, shop), again.audits
     assert {one.start for one in again.audits} == {LOG_START}
 
@@ -151,7 +151,7 @@ def test_an_unexplained_difference_is_not_published(shop: Shop) -> None:
     live = Publications(shop.tables).latest()
     assert live == speed.live
     assert audits.history(shop.tables, view="refunds")
-    anyway = recompute.run(shop.run("recompute"), shop.project, Request(publish_anyway=True))
+    anyway = recompute.run(shop.run("recompute"), shop.project, RecomputeRequest(publish_anyway=True))
     assert anyway.publication.number == live.number + 1
     assert causes(anyway.audits)["per_hour.n"] == "unexplained"
 

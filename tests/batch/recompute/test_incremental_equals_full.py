@@ -9,7 +9,7 @@ import pytest
 
 from tandem.batch.archive import archive
 from tandem.batch.recompute import recompute
-from tandem.batch.recompute.plan import BadRequest, Request
+from tandem.batch.recompute.plan import BadRequest, RecomputeRequest
 from tandem.ledger.publish.publications import Publication
 from tandem.serving.read.outcome import Failed
 from tandem.serving.read.reader import Reader
@@ -94,7 +94,7 @@ def test_the_same_rows_and_the_same_counts(shop: Shop, seed: int) -> None:
         added = recompute.run(shop.run("recompute"), shop.project)
         assert [done.kind for done in added.done] == ["incremental" if step else "full"]
         found = answers(shop)
-        whole = recompute.run(shop.run("recompute"), shop.project, Request(keep_cut=True)) if step == 3 else added
+        whole = recompute.run(shop.run("recompute"), shop.project, RecomputeRequest(keep_cut=True)) if step == 3 else added
         parts.add(len(added.publication.views["per_hour"].parts))
         assert len(added.publication.views["sevens"].parts) == 1
     assert counted(added.publication) == counted(whole.publication)
@@ -140,7 +140,7 @@ def test_only_the_named_windows_are_rebuilt(shop: Shop) -> None:
     start = datetime(2026, 2, 28, 23, tzinfo=UTC)
     windows = (start, start + timedelta(days=1))
 
-    done = recompute.run(shop.run("recompute"), shop.project, Request(windows=windows))
+    done = recompute.run(shop.run("recompute"), shop.project, RecomputeRequest(windows=windows))
 
     assert [(one.kind, one.views) for one in done.done] == [("windows", ("per_hour", "hops", "days"))]
     assert answers(shop) == found
@@ -150,7 +150,7 @@ def test_only_the_named_windows_are_rebuilt(shop: Shop) -> None:
     assert 0 < added.rows < before.views["per_hour"].rows
 
     long_before = (start - timedelta(days=60), start - timedelta(days=59))
-    done = recompute.run(shop.run("recompute"), shop.project, Request(windows=long_before))
+    done = recompute.run(shop.run("recompute"), shop.project, RecomputeRequest(windows=long_before))
     assert [(one.kind, one.events) for one in done.done] == [("windows", 0)]
     assert answers(shop) == found
     assert counted(done.publication) == counted(before)
@@ -160,9 +160,11 @@ def test_only_the_named_windows_are_rebuilt(shop: Shop) -> None:
     archive.run(shop.run("archive"), shop.project)
     recompute.run(shop.run("recompute"), shop.project)
     found = answers(shop)
-    recompute.run(shop.run("recompute"), shop.project, Request(views=("days", "per_hour")))
+    recompute.run(shop.run("recompute"), shop.project, RecomputeRequest(views=("days", "per_hour")))
     assert answers(shop) == found
     with pytest.raises(BadRequest, match="'sessions' has window session"):
-        recompute.run(shop.run("recompute"), shop.project, Request(windows=windows, views=("sessions",)))
+        recompute.run(shop.run("recompute"), shop.project, RecomputeRequest(windows=windows, views=("sessions",)))
     with pytest.raises(BadRequest, match="no slice of it begins at 2026-02-28T23:30"):
-        recompute.run(shop.run("recompute"), shop.project, Request(windows=(windows[0] + timedelta(minutes=30), windows[1])))
+        recompute.run(
+            shop.run("recompute"), shop.project, RecomputeRequest(windows=(windows[0] + timedelta(minutes=30), windows[1]))
+        )

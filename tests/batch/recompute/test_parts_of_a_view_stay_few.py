@@ -6,11 +6,11 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from tandem.batch.rebuild.inputs import Target
+from tandem.batch.rebuild.inputs import ViewTarget
 from tandem.batch.recompute import plan
 from tandem.batch.recompute.plan import _MOST_PARTS
 from tandem.ledger.log.positions import Position
-from tandem.ledger.publish.batch_parts import BatchView, Part, Windows
+from tandem.ledger.publish.batch_parts import BatchPart, BatchView, Windows
 from tandem.views.measures import count
 from tandem.views.view import View
 from tandem.views.windows import Window, count_window, delta, tumbling
@@ -19,18 +19,18 @@ from tests.samples import SAMPLES
 DAY: Windows = (datetime(2026, 11, 1, tzinfo=UTC), datetime(2026, 11, 2, tzinfo=UTC))
 
 
-def merged(window: Window, parts: tuple[Part, ...], added: int) -> tuple[Part, ...]:
-    return plan.merged(Target(View(SAMPLES, window=window, measures={"n": count()}), BatchView("f", parts)), added)
+def merged(window: Window, parts: tuple[BatchPart, ...], added: int) -> tuple[BatchPart, ...]:
+    return plan.merged(ViewTarget(View(SAMPLES, window=window, measures={"n": count()}), BatchView("f", parts)), added)
 
 
-def parts(lengths: list[tuple[int, int] | None]) -> tuple[Part, ...]:
+def parts(lengths: list[tuple[int, int] | None]) -> tuple[BatchPart, ...]:
     """A part for each pair of offsets that it covers in two partitions; None is one that replaces windows and covers nothing."""
     found, ends = [], [0, 0]
     for version, length in enumerate(lengths):
         if length is not None:
             ends = [end + more for end, more in zip(ends, length, strict=True)]
         position = Position.of({("T", number): end for number, end in enumerate(ends) if end})
-        found.append(Part(version, 1, position, DAY if length is None else None))
+        found.append(BatchPart(version, 1, position, DAY if length is None else None))
     return tuple(found)
 
 

@@ -9,7 +9,7 @@ import pytest
 
 from tandem.batch.archive import archive
 from tandem.batch.recompute import recompute
-from tandem.batch.recompute.plan import Request
+from tandem.batch.recompute.plan import RecomputeRequest
 from tandem.ledger import realtime_writer
 from tandem.ledger.delta import delta_tables
 from tandem.ledger.delta.errors import Unreadable
@@ -56,7 +56,7 @@ def test_recomputes_from_events_and_from_raw_records_agree(shop: Shop) -> None:
     more = records(12, 300, known=log[0])
     shop.sell(more)
     archive.run(shop.run("archive"), shop.project)
-    second = recompute.run(shop.run("recompute"), shop.project, Request(mode="full", raw=True)).publication
+    second = recompute.run(shop.run("recompute"), shop.project, RecomputeRequest(mode="full", raw=True)).publication
 
     assert_true(shop, second, together(log, more))
     # The later sales happened at the same times, and new ones of a partition may end earlier.
@@ -127,7 +127,7 @@ def test_records_of_several_events_account_for_their_offsets(shop: Shop) -> None
     assert (done.counts.quarantined, done.counts.holes) == ({"length": too_long}, 0)
     assert done.counts.events == sum(len(held) for several in taken.values() for held in several) > done.counts.records
     for raw in (False, True):
-        live = recompute.run(shop.run("recompute"), shop.project, Request(mode="full", raw=raw)).publication
+        live = recompute.run(shop.run("recompute"), shop.project, RecomputeRequest(mode="full", raw=raw)).publication
         counts = live.counts["sales"]
         assert (counts.events, counts.duplicates, counts.records) == (expected.events, expected.duplicates, done.counts.records)
         assert (counts.quarantined, counts.holes, counts.further) == ({"length": too_long}, 0, done.counts.further)
@@ -149,7 +149,7 @@ def test_the_cut_is_a_boundary_of_the_speed_layer(shop: Shop) -> None:
         commit = Commit(writer.end, end, writer.epoch, "fold", counts=Counts(), partials=nothing, at=batch.now(), by="speed")
         writer.append(commit)
 
-    live = recompute.run(shop.run("recompute"), lambda: project, Request(publish_anyway=True)).publication
+    live = recompute.run(shop.run("recompute"), lambda: project, RecomputeRequest(publish_anyway=True)).publication
 
     assert_true(shop, live, log)
     assert live.cut("sales") == done.end
@@ -173,7 +173,7 @@ def test_a_new_release_has_new_meanings_and_a_new_decoder(shop: Shop) -> None:
 
     plain = recompute.run(shop.run("recompute"), shop.project).publication
     adopted = shop.promote()
-    again = recompute.run(shop.run("recompute"), shop.project, Request(mode="full")).publication
+    again = recompute.run(shop.run("recompute"), shop.project, RecomputeRequest(mode="full")).publication
 
     assert plain.views["refunds"].fingerprint == before.views["refunds"].fingerprint
     assert (adopted.release, adopted.kind, again.release, again.kind) == (2, "promote", 2, "recompute")
@@ -270,7 +270,7 @@ VIEWS = (per_hour, refunds, rest_n)
     }
     length = sum(map(len, log.values()))
     for raw in (False, True):
-        live = recompute.run(shop.run("recompute"), shop.project, Request(mode="full", raw=raw)).publication
+        live = recompute.run(shop.run("recompute"), shop.project, RecomputeRequest(mode="full", raw=raw)).publication
         assert_true(shop, live, own)
         sales, rest = live.counts["sales"], live.counts["rest"]
         assert sales.others == length - sum(map(len, own.values()))
@@ -292,7 +292,7 @@ def test_a_recompute_refuses_a_gap_that_is_not_accepted(shop: Shop) -> None:
 
     with pytest.raises(TandemError, match=r"sales-gap-1.*--accept-gap sales-gap-1"):
         recompute.run(shop.run("recompute"), shop.project)
-    first = recompute.run(shop.run("recompute"), shop.project, Request(accepted=("sales-gap-1",))).publication
+    first = recompute.run(shop.run("recompute"), shop.project, RecomputeRequest(accepted=("sales-gap-1",))).publication
     second = recompute.run(shop.run("recompute"), shop.project).publication
 
     assert first.gaps == second.gaps == ("sales-gap-1",)
@@ -338,6 +338,6 @@ def test_a_batch_view_that_lost_a_file_or_its_table_is_folded_again(shop: Shop) 
     for path in lost["per_hour"].rglob("*.parquet"):
         path.unlink()
     shutil.rmtree(lost["refunds"])
-    healed = recompute.run(shop.run("recompute"), shop.project, Request(views=("per_hour", "refunds")))
+    healed = recompute.run(shop.run("recompute"), shop.project, RecomputeRequest(views=("per_hour", "refunds")))
     assert {one.obstacle for one in healed.audits} == {"damage"}
     assert_true(shop, healed.publication, log)

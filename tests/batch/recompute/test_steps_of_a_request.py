@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from tandem.batch.recompute.plan import Request, Step, steps
+from tandem.batch.recompute.plan import RecomputeRequest, RecomputeStep, steps
 from tandem.ledger.log.positions import LOG_START
 from tandem.ledger.publish.publications import Publications
 from tests.serving.world import SOURCE, World, hit
@@ -26,17 +26,17 @@ def test_a_request_is_one_step_for_each_source(world: World) -> None:
     cut, none = live.cut(SOURCE), dict.fromkeys(world.project.views, ())
     parts = {name: view.parts for name, view in live.views.items()}
     assert all(parts.values())
-    further = Step(SOURCE, "incremental", cut, None, parts)
-    whole = Step(SOURCE, "full", LOG_START, None, none)
+    further = RecomputeStep(SOURCE, "incremental", cut, None, parts)
+    whole = RecomputeStep(SOURCE, "full", LOG_START, None, none)
     for request, step in (
-        (Request(), further),
-        (Request(mode="incremental"), further),
-        (Request(mode="full"), whole),
-        (Request(mode="full", raw=True), whole),
-        (Request(keep_cut=True), replace(whole, cut=cut)),
-        (Request(views=("ever",)), replace(whole, cut=cut, views={"ever": ()})),
+        (RecomputeRequest(), further),
+        (RecomputeRequest(mode="incremental"), further),
+        (RecomputeRequest(mode="full"), whole),
+        (RecomputeRequest(mode="full", raw=True), whole),
+        (RecomputeRequest(keep_cut=True), replace(whole, cut=cut)),
+        (RecomputeRequest(views=("ever",)), replace(whole, cut=cut, views={"ever": ()})),
     ):
         assert steps(world.project, live, request) == [step], request
     nothing = replace(live, cuts={})
-    assert steps(world.project, nothing, Request(mode="incremental")) == [whole]
-    assert steps(world.project, nothing, Request(keep_cut=True)) == []
+    assert steps(world.project, nothing, RecomputeRequest(mode="incremental")) == [whole]
+    assert steps(world.project, nothing, RecomputeRequest(keep_cut=True)) == []

@@ -10,7 +10,7 @@ import pytest
 from tandem.batch.archive import archive
 from tandem.batch.maintain.maintain import drop_unneeded
 from tandem.batch.recompute import recompute
-from tandem.batch.recompute.plan import Request
+from tandem.batch.recompute.plan import RecomputeRequest
 from tandem.batch.release import apply, build_release
 from tandem.batch.release.apply import Applied
 from tandem.batch.release.release_plan import Terms
@@ -61,7 +61,7 @@ def applied(shop: Shop, definitions: str, terms: Terms | None = None) -> Applied
 
 def folded_again(shop: Shop, view: str) -> Publication:
     """The view of the release that is live, folded whole at the cut that it has."""
-    return recompute.run(shop.run("recompute"), shop.project, Request(mode="full", views=(view,))).publication
+    return recompute.run(shop.run("recompute"), shop.project, RecomputeRequest(mode="full", views=(view,))).publication
 
 
 def recomputed(shop: Shop) -> Publication:
@@ -192,7 +192,7 @@ def test_a_release_is_promoted_rolled_back_resumed_and_retired(shop: Shop) -> No
     assert (promoted(shop).release, counted(shop)) == (2, refunds(every, -10))
 
     promotion.retire(StandingReleases(shop.tables), 1, by="test", at=datetime.now(UTC))
-    recompute.run(shop.run("recompute"), shop.project, Request(mode="full"))
+    recompute.run(shop.run("recompute"), shop.project, RecomputeRequest(mode="full"))
     assert StandingReleases(shop.tables).newest(1) is not None
     assert live(shop).counts["sales"].events == truth(every).events
     assert counted(shop) == refunds(every, -10)
@@ -259,7 +259,7 @@ def test_definitions_of_the_same_meaning_write_no_view_data(shop: Shop) -> None:
                                          ).replace("VIEWS = (per_hour,", "VIEWS = (per_hour, refunds,"))  # fmt: skip
     assert done.written > 0
     promoted(shop)
-    assert recompute.run(shop.run("recompute"), shop.project, Request(mode="full")).done
+    assert recompute.run(shop.run("recompute"), shop.project, RecomputeRequest(mode="full")).done
     assert counted(shop, "returns") == counted(shop, "refunds") == refunds(both, 0)
     needed = [Releases(shop.tables).load(2)]
     table = Path(whole.views["returns"].address(shop.tables, "returns"))
@@ -323,7 +323,7 @@ def test_an_interrupted_build_of_a_release_starts_over(shop: Shop, monkeypatch: 
         applied(shop, CHANGED)
     monkeypatch.undo()
     assert promotion.ready(StandingReleases(shop.tables), days=7, at=datetime.now(UTC)) == {}
-    recompute.run(shop.run("recompute"), shop.project, Request(mode="full"))
+    recompute.run(shop.run("recompute"), shop.project, RecomputeRequest(mode="full"))
     assert applied(shop, CHANGED).release == 3
     assert [release.number for release in Releases(shop.tables).every()] == [1, 2, 3]
     promoted(shop)

@@ -2,7 +2,7 @@
 
 import pytest
 
-from tandem.batch.release.gates import BadGate, Condition, Shut, parse, refuse_shut
+from tandem.batch.release.gates import BadGate, PromotionGate, Shut, parse, refuse_shut
 from tandem.ledger.publish.diffs import ReleaseDiff
 from tests.ledger.tiny import AT
 
@@ -22,8 +22,8 @@ def diff(**views: object) -> ReleaseDiff:
 
 def test_a_gate_is_a_list_of_conditions() -> None:
     assert parse("changed_keys < 1%, max_error<=0.05") == (
-        Condition("changed_keys", "<", 0.01),
-        Condition("max_error", "<=", 0.05),
+        PromotionGate("changed_keys", "<", 0.01),
+        PromotionGate("max_error", "<=", 0.05),
     )
 
 

@@ -5,10 +5,10 @@ from dataclasses import replace
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tandem.batch.recompute.plan import Step
+from tandem.batch.recompute.plan import RecomputeStep
 from tandem.batch.release.release_plan import Change, missing_steps
 from tandem.ledger.log.positions import LOG_START
-from tandem.ledger.publish.batch_parts import BatchView, Part
+from tandem.ledger.publish.batch_parts import BatchPart, BatchView
 from tandem.ledger.publish.publications import Publication
 from tandem.ledger.publish.releases import Release
 from tests.ledger.tiny import AT, at
@@ -32,7 +32,7 @@ VIEWS = (first, second)
 """
 RELEASE = Release(2, AT, "test", {}, {}, {"definitions.py": DEFINITIONS, "tandem.toml": b""})
 VIEWS = {"one": ("first", "second"), "two": ()}
-CUT, PARTS = at(3, 4), (Part(1, 2, at(3, 4)),)
+CUT, PARTS = at(3, 4), (BatchPart(1, 2, at(3, 4)),)
 
 
 @given(st.sets(st.sampled_from(["one", "two"])), st.sets(st.sampled_from(["one", "two"])), st.sets(st.sampled_from(VIEWS["one"])))
@@ -45,5 +45,5 @@ def test_a_source_without_views_is_built_as_well(counted: set[str], begun: set[s
     for source in sorted(counted):
         lacking = [name for name in VIEWS[source] if name not in built]
         if lacking or source not in begun:
-            expected.append(Step(source, "full", LOG_START, CUT, dict.fromkeys(lacking, ())))
+            expected.append(RecomputeStep(source, "full", LOG_START, CUT, dict.fromkeys(lacking, ())))
     assert found == expected

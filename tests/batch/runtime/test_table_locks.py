@@ -9,7 +9,7 @@ import pytest
 
 from tandem.batch.runtime.exclusive import locked
 from tandem.batch.runtime.table_locks import hold
-from tandem.infra.settings import Batch, Settings, Storage
+from tandem.infra.settings import BatchSettings, Settings, StorageSettings
 from tandem.ledger.delta import leases, locks
 from tandem.ledger.delta.addresses import Tables
 from tandem.ledger.delta.fence import Unclaimed
@@ -29,8 +29,10 @@ def bucket() -> Iterator[tuple[str, Mapping[str, str]]]:
 @pytest.fixture
 def machines(bucket: tuple[str, Mapping[str, str]], tmp_path: Path) -> tuple[Settings, Settings]:
     url, options = bucket
-    storage = Storage(root=f"{url}/{next(_NUMBERS)}", options=dict(options))
-    one, other = (Settings(state=str(tmp_path / name), storage=storage, batch=Batch(lock_wait_s=0)) for name in ("a", "b"))
+    storage = StorageSettings(root=f"{url}/{next(_NUMBERS)}", options=dict(options))
+    one, other = (
+        Settings(state=str(tmp_path / name), storage=storage, batch=BatchSettings(lock_wait_s=0)) for name in ("a", "b")
+    )
     return one, other
 
 

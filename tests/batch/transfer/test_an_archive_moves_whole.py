@@ -18,7 +18,7 @@ from tandem.batch.runtime.parquet_writer import TableFile
 from tandem.batch.transfer import export_archive, import_archive
 from tandem.batch.transfer.export_archive import NotExported
 from tandem.batch.transfer.import_archive import Imported, NotImported
-from tandem.infra.settings import Batch, Settings, Storage
+from tandem.infra.settings import BatchSettings, Settings, StorageSettings
 from tandem.ledger.delta.addresses import Tables
 from tandem.ledger.log import archive_runs, gaps, manifest
 from tandem.ledger.log.manifest import BadManifest
@@ -55,8 +55,8 @@ def export(filed: Filed, folder: Path) -> Path:
 
 
 def take(filed: Filed, folder: Path) -> Imported:
-    storage = Storage(root=filed.tables.root, options=dict(filed.tables.options))
-    settings = Settings(state=str(folder.parent / "host"), storage=storage, batch=Batch(lock_wait_s=0))
+    storage = StorageSettings(root=filed.tables.root, options=dict(filed.tables.options))
+    settings = Settings(state=str(folder.parent / "host"), storage=storage, batch=BatchSettings(lock_wait_s=0))
     (done,) = import_archive.run(settings, folder, [SOURCE], now=lambda: AT, say=lambda _: None)
     return done
 

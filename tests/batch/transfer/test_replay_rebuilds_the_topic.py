@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from tandem.batch.transfer import replay as replaying
-from tandem.batch.transfer.replay import NotReplayed, Replayed
+from tandem.batch.transfer.replay import NotReplayed, ReplayedTopic
 from tandem.cli.__main__ import main
 from tandem.infra import kafka
 from tandem.infra.kafka import Record
@@ -39,7 +39,9 @@ def source() -> Source:
     return load_files({"definitions.py": DEFINITIONS, "tandem.toml": b""}).sources[SOURCE]
 
 
-def replay(filed: Filed, broker: kafka.Connection, to: str, start: Position = LOG_START, say: Any = lambda _: None) -> Replayed:
+def replay(
+    filed: Filed, broker: kafka.BrokerConnection, to: str, start: Position = LOG_START, say: Any = lambda _: None
+) -> ReplayedTopic:
     return replaying.run(stack_settings(broker, Path(filed.tables.root).parent), source(), to, start, say=say)
 
 
@@ -57,14 +59,14 @@ def record(one: Row) -> Record:
     return Record(milliseconds, one["key"], one["value"], headers)
 
 
-def held(broker: kafka.Connection, name: str) -> dict[int, list[Record]]:
+def held(broker: kafka.BrokerConnection, name: str) -> dict[int, list[Record]]:
     topic = kafka.topic(broker, name)
     starts = {(topic.id, number): 0 for number in range(topic.partitions)}
     return {number: found for (_, number), found in kafka.records(broker, [topic], starts, most=10**6).items()}
 
 
 def test_after_any_kill_the_topic_has_every_record_in_order(
-    filed: Filed, broker: kafka.Connection, monkeypatch: pytest.MonkeyPatch
+    filed: Filed, broker: kafka.BrokerConnection, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     to = new_topic(broker).name + "-replayed"
     everything = {number: expected(filed, number) for number in range(3)}
@@ -97,7 +99,7 @@ def test_after_any_kill_the_topic_has_every_record_in_order(
     assert held(broker, to)[1] == expected(filed, 1)
 
 
-def test_records_before_a_position_are_left_out(filed: Filed, broker: kafka.Connection, tmp_path: Path) -> None:
+def test_records_before_a_position_are_left_out(filed: Filed, broker: kafka.BrokerConnection, tmp_path: Path) -> None:
     (tmp_path / "tandem.toml").write_text(f'state = "state"\n{kafka_toml(broker)}')
     (tmp_path / "definitions.py").write_bytes(DEFINITIONS)
     to = new_topic(broker, partitions=4).name
@@ -112,7 +114,7 @@ def test_records_before_a_position_are_left_out(filed: Filed, broker: kafka.Conn
     assert main(["replay", SOURCE, "--to", to, "--project", str(tmp_path)]) == 1
 
 
-def test_a_replay_that_would_not_be_the_log_is_refused(filed: Filed, broker: kafka.Connection, tmp_path: Path) -> None:
+def test_a_replay_that_would_not_be_the_log_is_refused(filed: Filed, broker: kafka.BrokerConnection, tmp_path: Path) -> None:
     other, few, timed, beside = (new_topic(broker, partitions=n) for n in (3, 2, 3, 4))
     produce(broker, other, [b"something else"])
     produce(broker, beside, [b"where the archive has nothing"], partition=3)
@@ -135,7 +137,7 @@ def test_a_replay_that_would_not_be_the_log_is_refused(filed: Filed, broker: kaf
     assert held(broker, few.name) == {0: [], 1: []}
 
 
-def test_records_are_read_from_an_offset_on(broker: kafka.Connection) -> None:
+def test_records_are_read_from_an_offset_on(broker: kafka.BrokerConnection) -> None:
     topic = new_topic(broker)
     produce(broker, topic, [b"%d" % n for n in range(9)])
     found = kafka.records(broker, [topic], {(topic.id, 0): 4, (topic.id, 1): 0}, most=3)

@@ -10,7 +10,7 @@ from confluent_kafka import Producer
 
 from tandem.batch.archive import archive
 from tandem.batch.recompute import recompute
-from tandem.batch.recompute.plan import Request
+from tandem.batch.recompute.plan import RecomputeRequest
 from tandem.batch.transfer import export_archive, import_archive, replay
 from tandem.infra import kafka
 from tandem.ledger.log import archive_runs as ledger
@@ -46,12 +46,12 @@ def sell(
     assert (producer.flush(20), failed) == (0, [])
 
 
-def archived(shop: Shop) -> archive.Archived:
+def archived(shop: Shop) -> archive.ArchiveResult:
     return archive.run(shop.run("archive"), shop.project)[0]
 
 
 def recomputed(shop: Shop) -> Publication:
-    return recompute.run(shop.run("recompute"), shop.project, Request(mode="full")).publication
+    return recompute.run(shop.run("recompute"), shop.project, RecomputeRequest(mode="full")).publication
 
 
 def delete_all(shop: Shop, numbers: Sequence[int]) -> None:

@@ -20,7 +20,7 @@ from tandem.ledger.delta.location import Location
 from tandem.ledger.files.file_ranges import EVENTS
 from tandem.ledger.log import archive_runs
 from tandem.ledger.log.positions import LOG_START, Position
-from tandem.ledger.publish.batch_parts import BatchView, Part, files_of
+from tandem.ledger.publish.batch_parts import BatchPart, BatchView, files_of
 from tandem.ledger.publish.publications import Publication
 from tandem.ledger.publish.releases import Release
 from tandem.ledger.stored_states import stored
@@ -177,7 +177,7 @@ class Published:
             with written:
                 written.write(states)
             delta_commits.add_files(handle, [] if written.written is None else [written.written])
-            parts.append(Part(version, states.num_rows, self.cut))
+            parts.append(BatchPart(version, states.num_rows, self.cut))
         return BatchView(RELEASE.views[view.name], tuple(parts))
 
     def change(self, view: str, changed: Any) -> None:
@@ -191,7 +191,7 @@ class Published:
             file.write(changed(states))
         assert file.written is not None
         delta_commits.add_files(handle, [file.written])
-        parts = (Part(9, file.written.rows, self.cut), *self.live[view].parts[1:])
+        parts = (BatchPart(9, file.written.rows, self.cut), *self.live[view].parts[1:])
         self.live[view] = BatchView(RELEASE.views[view], parts)
 
     def sampled(self, keys: int = 100, number: int = 7) -> dict[str, Sampled]:

@@ -14,7 +14,7 @@ from tandem.bench.peers.contestants.archive import ARCHIVE
 from tandem.bench.peers.contestants.batch import BATCH, BatchContestant, Job
 from tandem.bench.peers.contestants.registry import FRESH, STREAMING
 from tandem.bench.peers.events import Shape, generate, values
-from tandem.bench.peers.freshness import Plan, measure
+from tandem.bench.peers.freshness import FreshnessPlan, measure
 from tandem.bench.peers.provided import Provided, provide
 from tandem.bench.peers.recompute import archive, recompute
 from tandem.infra import kafka
@@ -57,7 +57,9 @@ def job(started, sent, provided: Provided, tmp_path_factory: pytest.TempPathFact
     return archive(setting(started[0], provided, tmp_path_factory.mktemp("archive"), "unused"), repeat=2, limit_s=300)
 
 
-def setting(connection: kafka.Connection, provided: Provided, folder: Path, output: str, *, topic: str = "requests") -> Setting:
+def setting(
+    connection: kafka.BrokerConnection, provided: Provided, folder: Path, output: str, *, topic: str = "requests"
+) -> Setting:
     return Setting(
         cores=2,
         memory="1g",
@@ -109,7 +111,7 @@ def test_every_marker_is_seen(contestant: Contestant, started, provided: Provide
     connection, pid = started
     topic = topics.empty(connection, f"live-{contestant.name}")
     given = setting(connection, provided, tmp_path / "run", f"fresh-{contestant.name}", topic=topic)
-    plan = Plan(
+    plan = FreshnessPlan(
         rate=200,
         pages=50,
         warm_up=3,

@@ -18,7 +18,7 @@ from prompt_toolkit.output import DummyOutput
 from tandem.cli.__main__ import main
 from tandem.cli.ask.sql_prompt import converse, terminal, words
 from tandem.serving.memory.store import Store
-from tandem.serving.sql.limits import Limits
+from tandem.serving.sql.limits import StatementLimits
 from tandem.serving.sql.merged_views import MergedViews
 from tandem.serving.sql.sandbox import Sandbox
 from tests.serving.world import World, forty_hits, hit
@@ -31,7 +31,7 @@ def world(tmp_path_factory: pytest.TempPathFactory) -> World:
 
 @pytest.fixture(scope="module")
 def sandbox() -> Iterator[Sandbox]:
-    with Sandbox(Limits(seconds=60)) as made:
+    with Sandbox(StatementLimits(seconds=60)) as made:
         yield made
 
 

@@ -16,7 +16,7 @@ from tests.stack import new_topic
 
 @pytest.mark.broker
 def test_every_record_of_the_log_is_published(
-    broker: kafka.Connection,
+    broker: kafka.BrokerConnection,
     spark: SparkSession,
     tmp_path: Path,
     capsys: pytest.CaptureFixture[str],

@@ -40,7 +40,7 @@ def test_the_text_names_the_sampled_keys() -> None:
 
 @pytest.mark.broker
 def test_both_paths_and_the_published_answers_agree(
-    broker: kafka.Connection, spark: SparkSession, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+    broker: kafka.BrokerConnection, spark: SparkSession, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     shop = Shop.open(broker, new_topic(broker), tmp_path)
     with (tmp_path / "tandem.toml").open("a") as settings:

@@ -24,7 +24,7 @@ def test_no_example_is_forgotten() -> None:
 
 
 def test_the_project_of_init_verifies(
-    broker: kafka.Connection, spark: SparkSession, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+    broker: kafka.BrokerConnection, spark: SparkSession, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     folder = tmp_path / "my shop"
     assert main(["init", str(folder)]) == 0
@@ -35,7 +35,7 @@ def test_the_project_of_init_verifies(
 
 @pytest.mark.parametrize("example", EXAMPLES, ids=lambda example: example.name)
 def test_every_example_verifies(
-    example: Path, broker: kafka.Connection, spark: SparkSession, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+    example: Path, broker: kafka.BrokerConnection, spark: SparkSession, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     for file in ("definitions.py", "generator.py"):
         (tmp_path / file).write_text((example / file).read_text())
@@ -45,7 +45,7 @@ def test_every_example_verifies(
     assert_verified(tmp_path, capsys)
 
 
-def at_the_broker(folder: Path, broker: kafka.Connection) -> None:
+def at_the_broker(folder: Path, broker: kafka.BrokerConnection) -> None:
     """Let the project read a new topic of the shared broker."""
     definitions = folder / "definitions.py"
     text, replaced = re.subn(r'\btopic="\w+"', f'topic="{new_topic(broker).name}"', definitions.read_text())

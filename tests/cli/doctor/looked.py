@@ -8,7 +8,7 @@ from pathlib import Path
 
 from tandem.cli.command.call import Call
 from tandem.cli.doctor import CHECKS, look
-from tandem.cli.doctor.check import Finding, Problem
+from tandem.cli.doctor.check import FailedCheck, Finding
 from tandem.cli.doctor.subject import Subject
 from tests.serving.world import NOON
 
@@ -29,7 +29,7 @@ def fine(folder: Path, check: str, **how) -> str:
     return found.what
 
 
-def wrong(folder: Path, check: str, problem: Problem | None = None, **how) -> Finding:
+def wrong(folder: Path, check: str, problem: FailedCheck | None = None, **how) -> Finding:
     """The only thing that it finds: this problem, or without one that the check cannot be made."""
     (found,) = looked(folder, check, **how)
     (chosen,) = (each for each in CHECKS if each.name == check)

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from tandem.cli.doctor import log as looks
-from tandem.cli.doctor.check import Problem
+from tandem.cli.doctor.check import FailedCheck
 from tandem.infra import kafka
 from tandem.ledger.delta.addresses import Tables
 from tandem.ledger.publish.publications import Publications
@@ -52,13 +52,13 @@ def write(folder: Path, *topics: str, more: str = "") -> None:
 
 
 @pytest.fixture
-def folder(tmp_path: Path, broker: kafka.Connection) -> Path:
+def folder(tmp_path: Path, broker: kafka.BrokerConnection) -> Path:
     (tmp_path / "tandem.toml").write_text(kafka_toml(broker))
     return tmp_path
 
 
 @pytest.fixture
-def made(broker: kafka.Connection) -> Callable[..., kafka.Topic]:
+def made(broker: kafka.BrokerConnection) -> Callable[..., kafka.Topic]:
     """Make a topic with a configuration."""
 
     def make(**configuration: str) -> kafka.Topic:
@@ -80,7 +80,7 @@ def made(broker: kafka.Connection) -> Callable[..., kafka.Topic]:
     ],
 )
 def test_a_topic_that_does_not_fit_its_source_is_a_finding(
-    folder: Path, made, configuration: dict[str, str], problem: Problem, told: str
+    folder: Path, made, configuration: dict[str, str], problem: FailedCheck, told: str
 ) -> None:
     write(folder, name := made().name)
     assert fine(folder, "topics") == f"{name}: configured as their sources need"
@@ -113,7 +113,7 @@ def test_a_missing_topic_is_a_finding_and_the_others_are_checked(folder: Path, m
 
 
 @pytest.mark.broker
-def test_lost_records_and_records_near_their_loss_are_findings(folder: Path, broker: kafka.Connection, made) -> None:
+def test_lost_records_and_records_near_their_loss_are_findings(folder: Path, broker: kafka.BrokerConnection, made) -> None:
     topic, now = made(retention_ms=str(40 * 3_600_000)), datetime.now(UTC)
     write(folder, topic.name)
     produce(broker, topic, [b"x"] * 3, at=now - timedelta(hours=3))
@@ -130,7 +130,7 @@ def test_lost_records_and_records_near_their_loss_are_findings(folder: Path, bro
 
 
 @pytest.mark.broker
-def test_a_record_from_the_future_is_a_finding(folder: Path, broker: kafka.Connection, made) -> None:
+def test_a_record_from_the_future_is_a_finding(folder: Path, broker: kafka.BrokerConnection, made) -> None:
     topic, now = made(), datetime.now(UTC)
     write(folder, topic.name)
     produce(broker, topic, [b"x"], at=now)
@@ -140,7 +140,7 @@ def test_a_record_from_the_future_is_a_finding(folder: Path, broker: kafka.Conne
 
 
 @pytest.mark.broker
-def test_a_record_with_any_timestamp_is_a_finding(folder: Path, broker: kafka.Connection, made) -> None:
+def test_a_record_with_any_timestamp_is_a_finding(folder: Path, broker: kafka.BrokerConnection, made) -> None:
     """Also of a year that no datetime has: microseconds that were taken for milliseconds."""
     topic = made(message_timestamp_after_max_ms=str(2**63 - 1), retention_ms="-1")
     write(folder, topic.name)
@@ -153,7 +153,7 @@ def test_a_record_with_any_timestamp_is_a_finding(folder: Path, broker: kafka.Co
 
 @pytest.mark.broker
 def test_topics_of_tandem_bound_timestamps_and_topics_with_append_time_need_not(
-    folder: Path, broker: kafka.Connection, made
+    folder: Path, broker: kafka.BrokerConnection, made
 ) -> None:
     any_time = {"message_timestamp_after_max_ms": str(2**63 - 1)}
     write(folder, new_topic(broker).name)
@@ -174,7 +174,9 @@ def test_topics_of_tandem_bound_timestamps_and_topics_with_append_time_need_not(
         ({"message.timestamp.after.max.ms": "3600001"}, 3, looks.ANY_TIME),
     ],
 )
-def test_settings_that_need_several_brokers_are_checked(change: dict[str, str], replicas: int, problem: Problem | None) -> None:
+def test_settings_that_need_several_brokers_are_checked(
+    change: dict[str, str], replicas: int, problem: FailedCheck | None
+) -> None:
     found = [each.fix for each in looks.judged(SALES, "sales", {**_FINE, **change}, replicas)]
     assert found == ([] if problem is None else [problem.fix.format(replicas=replicas, fewer=replicas - 1)])
 
@@ -205,7 +207,7 @@ def test_a_broker_that_does_not_answer_is_one_finding(tmp_path: Path) -> None:
 
 
 @pytest.mark.broker
-def test_a_broker_that_answers_is_named(folder: Path, broker: kafka.Connection) -> None:
+def test_a_broker_that_answers_is_named(folder: Path, broker: kafka.BrokerConnection) -> None:
     assert fine(folder, "broker") == f"outside broker, answers at {broker.address.bootstrap}"
 
 

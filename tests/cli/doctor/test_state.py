@@ -16,7 +16,7 @@ from tandem.cli.__main__ import main
 from tandem.cli.doctor import state as looks
 from tandem.infra.process import background
 from tandem.ledger.delta.addresses import Tables
-from tandem.ledger.delta.locks import Owner
+from tandem.ledger.delta.locks import LockOwner
 from tandem.ledger.log import archive_runs, gaps
 from tandem.ledger.log.positions import LOG_START
 from tandem.ledger.publish import adoption, diffs
@@ -79,10 +79,10 @@ def test_a_lock_names_its_holder(folder: Path, tables: Tables) -> None:
     lock = tables.lock("archive")
     with held(lock) as pid:
         owners = lock.with_name("archive.lock.owner")
-        owners.write_text(json.dumps(asdict(Owner("tandem archive", os.getpid(), "2026-11-01"))))
+        owners.write_text(json.dumps(asdict(LockOwner("tandem archive", os.getpid(), "2026-11-01"))))
         told = fine(folder, "locks")
         assert told == f"held: archive.lock by tandem archive (pid {os.getpid()}, since 2026-11-01)"
-        owners.write_text(json.dumps(asdict(Owner("tandem archive", ended(), "2026-11-01"))))
+        owners.write_text(json.dumps(asdict(LockOwner("tandem archive", ended(), "2026-11-01"))))
         found = wrong(folder, "locks", looks.ORPHAN)
         assert f"process {pid} holds " in found.what
         assert "; tandem archive (pid " in found.what

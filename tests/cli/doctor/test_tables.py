@@ -14,7 +14,7 @@ from tandem.cli.doctor import tables as looks
 from tandem.ledger.delta import delta_tables
 from tandem.ledger.log import archive_runs
 from tandem.ledger.log.positions import LOG_START
-from tandem.ledger.publish.batch_parts import Part
+from tandem.ledger.publish.batch_parts import BatchPart
 from tandem.ledger.publish.publications import Publication, Publications
 from tandem.ledger.realtime_writer import Writer
 from tandem.views.fingerprint.fingerprint import decoder_fingerprint
@@ -76,7 +76,7 @@ def closed(table: Path) -> None:
 
 
 def test_complete_tables_are_ok(world: World) -> None:
-    assert fine(world.folder, "tables") == "13 Delta tables, all complete and of reader version 1"
+    assert fine(world.folder, "tables") == "12 Delta tables, all complete and of reader version 1"
     assert fine(world.folder, "views") == "publication 3: all 3 views complete"
     shutil.rmtree(world.tables.root)
     assert fine(world.folder, "views") == "nothing is published yet"
@@ -182,7 +182,7 @@ def test_damage_that_only_older_publications_name_is_a_warning(world: World) -> 
 
 
 def test_a_version_that_only_older_publications_name_is_a_warning_after_a_rebuild(world: World) -> None:
-    again = Part(3, world.write_version("ever", 3, position(8)), position(8))
+    again = BatchPart(3, world.write_version("ever", 3, position(8)), position(8))
 
     def derive(parent: Publication | None) -> Publication:
         assert parent is not None

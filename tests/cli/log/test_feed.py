@@ -37,7 +37,7 @@ VIEWS = (hits,)
 
 
 @pytest.fixture
-def project(tmp_path: Path, broker: kafka.Connection) -> Iterator[Path]:
+def project(tmp_path: Path, broker: kafka.BrokerConnection) -> Iterator[Path]:
     """A project of one source at the shared broker, its topic as the name of its folder."""
     folder = tmp_path / f"feed-{time.monotonic_ns()}"
     folder.mkdir()
@@ -64,17 +64,17 @@ def feed(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], pr
     return run
 
 
-def values(broker: kafka.Connection, name: str) -> list[bytes]:
+def values(broker: kafka.BrokerConnection, name: str) -> list[bytes]:
     """The values of what the topic holds, in no order over partitions."""
     return [record.value for record in records(broker, name)]
 
 
-def records(broker: kafka.Connection, name: str) -> list[Any]:
+def records(broker: kafka.BrokerConnection, name: str) -> list[Any]:
     """What the topic holds, in no order over partitions."""
     return consumed(broker, kafka.topic(broker, name))
 
 
-def test_each_line_without_its_end_is_a_record_also_a_blank_one(feed, project: Path, broker: kafka.Connection) -> None:
+def test_each_line_without_its_end_is_a_record_also_a_blank_one(feed, project: Path, broker: kafka.BrokerConnection) -> None:
     data = b'{"at": 1}\n\n\xff\x00 not text\r\n  \n\n"last, without an end"'
     (project / "plain.txt").write_bytes(data)
     (project / "packed.gz").write_bytes(gzip.compress(data))
@@ -86,7 +86,7 @@ def test_each_line_without_its_end_is_a_record_also_a_blank_one(feed, project: P
     assert sorted(values(broker, project.name)) == sorted(expected * 3)
 
 
-def test_positions_are_those_after_the_sent_records(feed, project: Path, broker: kafka.Connection) -> None:
+def test_positions_are_those_after_the_sent_records(feed, project: Path, broker: kafka.BrokerConnection) -> None:
     code, document, _ = feed("-", given=b"line\n" * 5000)
     ends = kafka.ends(broker, [kafka.topic(broker, project.name)])
     told = {(topic, int(number)): offset for topic, of in document["positions"].items() for number, offset in of.items()}
@@ -94,7 +94,7 @@ def test_positions_are_those_after_the_sent_records(feed, project: Path, broker:
     assert told == {partition: end for partition, end in ends.items() if end}
 
 
-def test_lines_of_one_key_are_in_one_partition(feed, project: Path, broker: kafka.Connection) -> None:
+def test_lines_of_one_key_are_in_one_partition(feed, project: Path, broker: kafka.BrokerConnection) -> None:
     """In their order, with the key of their source; a line that does not decode is sent without one."""
     definitions = (project / "definitions.py").read_text()
     definitions = definitions.replace("    at: datetime\n", "    at: datetime\n    n: int\n").replace(
@@ -127,7 +127,7 @@ def test_a_record_that_kafka_refuses_fails_the_command(feed) -> None:
     assert errors == f"tandem: {document['error']}\n"
 
 
-def test_a_refused_feed_is_one_sentence(feed, project: Path, broker: kafka.Connection) -> None:
+def test_a_refused_feed_is_one_sentence(feed, project: Path, broker: kafka.BrokerConnection) -> None:
     assert feed("no-such-file")[1]["error"] == "cannot read no-such-file: the file does not exist"
     assert feed(".")[1]["error"].startswith("cannot read .: it is a folder")
     (project / "broken.gz").write_bytes(gzip.compress(b"line\n" * 100)[:-10])
@@ -141,7 +141,7 @@ def test_a_refused_feed_is_one_sentence(feed, project: Path, broker: kafka.Conne
     assert error.endswith("; run `tandem up` to create it")
 
 
-def test_following_continues_across_a_rotation_until_stopped(project: Path, broker: kafka.Connection) -> None:
+def test_following_continues_across_a_rotation_until_stopped(project: Path, broker: kafka.BrokerConnection) -> None:
     file = project / "access.log"
     file.write_bytes(b"one\n")
     command = [
@@ -170,7 +170,7 @@ def test_following_continues_across_a_rotation_until_stopped(project: Path, brok
     assert sorted(values(broker, project.name)) == [b"four", b"one", b"three, the last of its file", b"two"]
 
 
-def wait_for(broker: kafka.Connection, name: str, count: int) -> None:
+def wait_for(broker: kafka.BrokerConnection, name: str, count: int) -> None:
     deadline = time.monotonic() + 60
     topic = kafka.topic(broker, name)
     while sum(kafka.ends(broker, [topic]).values()) < count:
@@ -178,7 +178,7 @@ def wait_for(broker: kafka.Connection, name: str, count: int) -> None:
         time.sleep(0.05)
 
 
-def test_a_csv_file_with_a_header_is_sent_with_its_header(feed, project: Path, broker: kafka.Connection) -> None:
+def test_a_csv_file_with_a_header_is_sent_with_its_header(feed, project: Path, broker: kafka.BrokerConnection) -> None:
     """With as many rows in a record as the source takes; without blank lines."""
     definitions = (project / "definitions.py").read_text().replace("View, count", "View, count, csv")
     (project / "definitions.py").write_text(

@@ -21,7 +21,7 @@ from tandem.infra.folders import ROOT
 from tandem.ledger.delta import delta_tables
 from tandem.ledger.log.positions import LOG_START
 from tandem.ledger.publish import audits, rates
-from tandem.ledger.publish.audits import Audit, Figures
+from tandem.ledger.publish.audits import Audit, AuditFigures
 from tandem.ledger.publish.rates import Rate
 from tandem.serving.status.part_state import STATES
 from tests.cli.metrics.figures import Samples, parsed
@@ -81,7 +81,9 @@ def test_runs_and_audits_are_the_newest_and_estimates_use_earlier_runs(world: Wo
     for number, seconds in ((1, 10.0), (2, 30.0)):
         at = NOON + timedelta(hours=number)
         rates.record(world.tables, Rate(at, "hits", "full", rows=1000, bytes=50_000, views=3, seconds=seconds))
-        figures = Figures(rows=40, unequal=3, differ=number, largest=2.5, mean=0.5, smape=0.25, tolerance=0.0, cause="sketch")
+        figures = AuditFigures(
+            rows=40, unequal=3, differ=number, largest=2.5, mean=0.5, smape=0.25, tolerance=0.0, cause="sketch"
+        )
         audits.record(
             world.tables,
             [

@@ -9,7 +9,7 @@ import pytest
 from tandem import Event, Source, View, count, csv, nginx_json
 from tandem.cli.project.dry_run import trial
 from tandem.cli.records.bundles import Bundles
-from tandem.views.decode.file import Layout, layout
+from tandem.views.decode.file import FileLayout, layout
 
 
 class Row(Event):
@@ -25,18 +25,18 @@ COLUMNS = replace(JSON, decoder=csv(columns=("at", "n")))
 @pytest.mark.parametrize(
     ("source", "expected"),
     [
-        (JSON, Layout(False, 1)),
-        (replace(JSON, max_events_per_record=3), Layout(False, 1)),
-        (replace(JSON, decoder=nginx_json(), max_events_per_record=3), Layout(False, 3)),
-        (replace(JSON, decoder=nginx_json(), max_events_per_record=3, key="n"), Layout(False, 1)),
-        (COLUMNS, Layout(False, 1)),
-        (replace(COLUMNS, max_events_per_record=3), Layout(False, 3)),
-        (HEADER, Layout(True, 1)),
-        (replace(HEADER, max_events_per_record=3), Layout(True, 3)),
-        (replace(HEADER, max_events_per_record=3, key="n"), Layout(True, 1)),
+        (JSON, FileLayout(False, 1)),
+        (replace(JSON, max_events_per_record=3), FileLayout(False, 1)),
+        (replace(JSON, decoder=nginx_json(), max_events_per_record=3), FileLayout(False, 3)),
+        (replace(JSON, decoder=nginx_json(), max_events_per_record=3, key="n"), FileLayout(False, 1)),
+        (COLUMNS, FileLayout(False, 1)),
+        (replace(COLUMNS, max_events_per_record=3), FileLayout(False, 3)),
+        (HEADER, FileLayout(True, 1)),
+        (replace(HEADER, max_events_per_record=3), FileLayout(True, 3)),
+        (replace(HEADER, max_events_per_record=3, key="n"), FileLayout(True, 1)),
     ],
 )
-def test_the_layout_of_a_record_follows_the_format(source: Source, expected: Layout) -> None:
+def test_the_layout_of_a_record_follows_the_format(source: Source, expected: FileLayout) -> None:
     assert layout(source) == expected
 
 

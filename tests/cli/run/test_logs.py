@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 from tandem.cli.__main__ import main
-from tandem.cli.command.call import Call, Told
+from tandem.cli.command.call import AlreadyLogged, Call
 from tandem.cli.command.command_log import part_log, run_log
 from tests.stack import PYTHONPATH, environ
 
@@ -102,7 +102,7 @@ def test_runs_and_parts_log_how_they_ended(folder: Path, show: Show) -> None:
 
     with pytest.raises(OSError, match="full"):
         archive()
-    with pytest.raises(Told, match="KeyError"), part_log(call, settings, "metrics"):
+    with pytest.raises(AlreadyLogged, match="KeyError"), part_log(call, settings, "metrics"):
         raise KeyError("x")
     lines = json.loads(show("archive", "metrics", "--json")[1])["lines"]
     assert [(line["part"], line["level"], line["event"]) for line in lines] == [

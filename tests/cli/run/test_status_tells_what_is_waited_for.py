@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from tandem.cli.__main__ import main
-from tandem.speed.progress import Recorder, Waiting
+from tandem.speed.progress import ProgressRecorder, WaitingSource
 from tests.serving.world import forty_hits
 
 SINCE, WHY = "2026-11-01T12:00:00+00:00", "the Kafka broker at 127.0.0.1:9092 did not answer in 5 s"
@@ -23,9 +23,9 @@ def test_the_line_is_shown_until_the_broker_answers(tmp_path: Path, capsys: pyte
         return capsys.readouterr().out.splitlines()
 
     # The speed layer's own recorder, in a process that runs: this one.
-    recorder = Recorder(world.state, os.getpid())
+    recorder = ProgressRecorder(world.state, os.getpid())
     assert LINE not in lines()
-    recorder.waits(Waiting(1, "hits", SINCE, WHY))
+    recorder.waits(WaitingSource(1, "hits", SINCE, WHY))
     assert lines().count(LINE) == 1
     assert main([*status, "--json"]) == 0
     waiting = json.loads(capsys.readouterr().out)["waiting"]

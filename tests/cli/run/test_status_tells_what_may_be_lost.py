@@ -31,13 +31,13 @@ VIEWS = ()
 HOUR = timedelta(hours=1)
 
 
-def made(broker: kafka.Connection, name: str, **configuration: str) -> kafka.Topic:
+def made(broker: kafka.BrokerConnection, name: str, **configuration: str) -> kafka.Topic:
     named = {key.replace("_", "."): value for key, value in configuration.items()}
     return create_as(broker, name, named)
 
 
 def test_until_loss_is_about_unarchived_records(
-    broker: kafka.Connection, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+    broker: kafka.BrokerConnection, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     kept, now = new_topic(broker), datetime.now(UTC)
     timed = made(broker, f"{kept.name}-timed", retention_ms=str(40 * 3_600_000))

@@ -7,7 +7,7 @@ import pytest
 from tandem.cli.command.call import Call
 from tandem.cli.run.part_processes import SPEED
 from tandem.cli.run.supervised_parts import supervised
-from tandem.infra.settings import Settings, Speed, Supervisor
+from tandem.infra.settings import Settings, SpeedSettings, SupervisorSettings
 
 
 @pytest.mark.parametrize(
@@ -16,7 +16,7 @@ from tandem.infra.settings import Settings, Speed, Supervisor
 def test_a_speed_layer_that_waits_between_micro_batches_makes_progress(
     trigger_ms: int, hot_trigger_ms: int, moving_s: float, tmp_path: Path
 ) -> None:
-    speed = Speed(trigger_ms=trigger_ms, hot_trigger_ms=hot_trigger_ms)
-    settings = Settings(state=str(tmp_path), speed=speed, supervisor=Supervisor(trigger_s=5))
+    speed = SpeedSettings(trigger_ms=trigger_ms, hot_trigger_ms=hot_trigger_ms)
+    settings = Settings(state=str(tmp_path), speed=speed, supervisor=SupervisorSettings(trigger_s=5))
     parts = supervised(Call(tmp_path, json=False, debug=False, environ={}), settings)
     assert [part.moving_s for part in parts if part.name == SPEED] == [moving_s]

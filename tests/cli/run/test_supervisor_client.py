@@ -18,13 +18,13 @@ from tandem.cli.run import supervisor_client
 from tandem.cli.run.supervisor_client import NotUp, Supervised
 from tandem.infra.process import background
 from tandem.infra.process.background import Crashed, Process
-from tandem.infra.settings import Settings, Speed
+from tandem.infra.settings import Settings, SpeedSettings
 from tandem.infra.supervision import record
-from tandem.infra.supervision.record import Part, Supervision, Wanted
+from tandem.infra.supervision.record import PartRecord, Supervision, Wanted
 
 pytestmark = pytest.mark.timeout(60)
 
-RUNNING = Part("speed", "running", "", pid=1)
+RUNNING = PartRecord("speed", "running", "", pid=1)
 
 
 @dataclass
@@ -33,7 +33,7 @@ class Reporting:
 
     state: Path
     process: Process
-    parts: Callable[[Wanted], Sequence[Part]]
+    parts: Callable[[Wanted], Sequence[PartRecord]]
     ended: threading.Event = field(default_factory=threading.Event)
 
     def report(self) -> None:
@@ -47,7 +47,7 @@ class Reporting:
 
 @pytest.fixture
 def settings(tmp_path: Path) -> Settings:
-    return Settings(state=str(tmp_path), speed=Speed(ready_s=2))
+    return Settings(state=str(tmp_path), speed=SpeedSettings(ready_s=2))
 
 
 @pytest.fixture
@@ -60,7 +60,7 @@ def supervisor(settings: Settings) -> Iterator[Process]:
 
 
 @contextmanager
-def reporting(settings: Settings, supervisor: Process, parts: Callable[[Wanted], Sequence[Part]]) -> Iterator[None]:
+def reporting(settings: Settings, supervisor: Process, parts: Callable[[Wanted], Sequence[PartRecord]]) -> Iterator[None]:
     one = Reporting(settings.folder, supervisor, parts)
     thread = threading.Thread(target=one.report)
     thread.start()
@@ -86,7 +86,7 @@ def test_only_progress_since_the_request_counts(settings: Settings, supervisor: 
     record.want(settings.folder, Wanted(("speed",)))
     looks = up.asked + 0.7
 
-    def parts(_: Wanted) -> list[Part]:
+    def parts(_: Wanted) -> list[PartRecord]:
         return [replace(RUNNING, looked=up.asked - 0.001 if time.monotonic() < looks else looks)]
 
     with reporting(settings, supervisor, parts):
@@ -109,7 +109,7 @@ def test_a_new_part_that_fails_is_reported_at_once_and_not_restarted(settings: S
     failed = replace(RUNNING, state="waiting", failures=1, why="speed ended while starting (exit code 1); last words")
     broker = replace(RUNNING, name="broker")
 
-    def parts(wanted: Wanted) -> list[Part]:
+    def parts(wanted: Wanted) -> list[PartRecord]:
         return [broker, failed] if "speed" in wanted.parts else [broker]
 
     with reporting(settings, supervisor, parts), pytest.raises(Crashed, match="last words"):
@@ -122,7 +122,7 @@ def test_a_part_that_ran_may_end_once(settings: Settings, supervisor: Process, *
     up = supervised(settings)
     record.want(settings.folder, Wanted(("speed",)))
 
-    def parts(_: Wanted) -> list[Part]:
+    def parts(_: Wanted) -> list[PartRecord]:
         passed = time.monotonic() - up.asked
         if passed < 0.5:
             return [replace(RUNNING, looked=up.asked - 1, failures=2)]
@@ -152,7 +152,7 @@ def test_a_dead_supervisor_is_reported(settings: Settings, supervisor: Process) 
     up = supervised(settings)
     record.want(settings.folder, Wanted(("speed",)))
 
-    def parts(_: Wanted) -> list[Part]:
+    def parts(_: Wanted) -> list[PartRecord]:
         if time.monotonic() > up.asked + 0.5:
             background.kill(supervisor)
         return [replace(RUNNING, looked=up.asked - 1)]

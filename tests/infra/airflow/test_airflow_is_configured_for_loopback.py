@@ -12,11 +12,11 @@ import pytest
 from tandem.infra.airflow import local_airflow, packages
 from tandem.infra.folders import ROOT
 from tandem.infra.process.ports import unused
-from tandem.infra.settings import Airflow, Settings
+from tandem.infra.settings import AirflowSettings, Settings
 
 
 def configured(tmp_path: Path, **changes: object) -> tuple[Settings, ConfigParser, str | None]:
-    settings = Settings(state=str(tmp_path / "state"), airflow=Airflow(**changes))  # type: ignore[arg-type]
+    settings = Settings(state=str(tmp_path / "state"), airflow=AirflowSettings(**changes))  # type: ignore[arg-type]
     password = local_airflow._configure(settings, tmp_path / "my_shop", 4711, {})
     parser = ConfigParser()
     parser.read(local_airflow.home(settings) / "airflow.cfg")
@@ -77,6 +77,8 @@ def test_a_port_in_use_is_reported(tmp_path: Path) -> None:
         other.bind(("127.0.0.1", 0))
         other.listen()
         port = other.getsockname()[1]
-        with pytest.raises(local_airflow.PortTaken, match=rf"another program uses port {port} on 127.0.0.1 \(airflow.port\)"):
-            local_airflow._port(Settings(state=str(tmp_path), airflow=Airflow(port=port)))
-    assert local_airflow._port(Settings(state=str(tmp_path), airflow=Airflow(port=unused()))) > 0
+        with pytest.raises(
+            local_airflow.AirflowPortTaken, match=rf"another program uses port {port} on 127.0.0.1 \(airflow.port\)"
+        ):
+            local_airflow._port(Settings(state=str(tmp_path), airflow=AirflowSettings(port=port)))
+    assert local_airflow._port(Settings(state=str(tmp_path), airflow=AirflowSettings(port=unused()))) > 0

@@ -48,7 +48,7 @@ def test_a_narrow_folder_stays_as_it_is(tmp_path: Path) -> None:
 def test_a_folder_that_everybody_may_write_is_refused(tmp_path: Path) -> None:
     tmp_path.chmod(0o1777)
     with pytest.raises(
-        private_files.Shared, match=r"is shared with other users \(mode 1777, owner \d+\).*set `state` to a folder of"
+        private_files.SharedFolder, match=r"is shared with other users \(mode 1777, owner \d+\).*set `state` to a folder of"
     ):
         private_files.narrow(tmp_path)
     assert mode(tmp_path) == 0o1777
@@ -57,7 +57,7 @@ def test_a_folder_that_everybody_may_write_is_refused(tmp_path: Path) -> None:
 def test_a_folder_of_another_user_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     tmp_path.chmod(0o755)
     monkeypatch.setattr("os.geteuid", lambda: tmp_path.stat().st_uid + 1)
-    with pytest.raises(private_files.Shared, match=rf"owner {tmp_path.stat().st_uid}\)"):
+    with pytest.raises(private_files.SharedFolder, match=rf"owner {tmp_path.stat().st_uid}\)"):
         private_files.narrow(tmp_path)
     assert mode(tmp_path) == 0o755
 

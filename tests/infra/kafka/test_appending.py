@@ -9,7 +9,7 @@ from tests.stack import new_topic
 pytestmark = pytest.mark.broker
 
 
-def test_each_record_of_each_batch_gets_its_position(broker: kafka.Connection) -> None:
+def test_each_record_of_each_batch_gets_its_position(broker: kafka.BrokerConnection) -> None:
     topic = new_topic(broker)
     told: dict[int, list[Outcome]] = {}
     appender = kafka.Appender(broker.address, seconds=20)
@@ -31,7 +31,7 @@ def test_each_record_of_each_batch_gets_its_position(broker: kafka.Connection) -
     assert not appender.broken
 
 
-def test_a_refused_record_does_not_fail_others(broker: kafka.Connection) -> None:
+def test_a_refused_record_does_not_fail_others(broker: kafka.BrokerConnection) -> None:
     topic = new_topic(broker, partitions=1)
     told: list[Outcome] = []
     appender = kafka.Appender(broker.address, seconds=20)

@@ -10,7 +10,7 @@ import pytest
 from tandem.infra import kafka
 from tandem.infra.kafka import broker as embedded
 from tandem.infra.process import background
-from tandem.infra.settings import Kafka, Settings
+from tandem.infra.settings import KafkaSettings, Settings
 from tests.stack import environ
 
 pytestmark = pytest.mark.broker
@@ -29,7 +29,7 @@ def stop(settings: Settings) -> None:
 def test_a_restart_keeps_topics_data_and_address(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     # One cluster id in 64 begins with a dash, as an option does.
     monkeypatch.setattr("uuid.uuid4", lambda: uuid.UUID(bytes=b"\xf8" * 16))
-    settings = Settings(state=str(tmp_path), kafka=Kafka(memory="256m", timeout_s=20))
+    settings = Settings(state=str(tmp_path), kafka=KafkaSettings(memory="256m", timeout_s=20))
     try:
         first = start(settings)
         assert start(settings) == first
@@ -53,13 +53,13 @@ def test_a_restart_keeps_topics_data_and_address(tmp_path: Path, monkeypatch: py
 def test_a_port_in_use_is_reported_before_anything_starts(tmp_path: Path) -> None:
     with closing(socket.create_server(("127.0.0.1", 0))) as other:
         port = other.getsockname()[1]
-        settings = Settings(state=str(tmp_path), kafka=Kafka(port=port))
-        with pytest.raises(embedded.PortTaken, match=rf"^another program uses port {port} on 127\.0\.0\.1 \(kafka\.port\)"):
+        settings = Settings(state=str(tmp_path), kafka=KafkaSettings(port=port))
+        with pytest.raises(embedded.BrokerPortTaken, match=rf"^another program uses port {port} on 127\.0\.0\.1 \(kafka\.port\)"):
             start(settings)
     assert background.names(tmp_path) == []
 
 
-def test_the_broker_listens_only_on_loopback(broker: kafka.Connection) -> None:
+def test_the_broker_listens_only_on_loopback(broker: kafka.BrokerConnection) -> None:
     port = int(broker.address.bootstrap.rpartition(":")[2])
     with closing(socket.create_server(("127.0.0.2", port))):
         # Nothing holds the port on another address, which it would if it were bound to all.
@@ -68,7 +68,7 @@ def test_the_broker_listens_only_on_loopback(broker: kafka.Connection) -> None:
 
 def test_an_outside_broker_is_reached_as_configured() -> None:
     settings = Settings(
-        kafka=Kafka(
+        kafka=KafkaSettings(
             bootstrap="a:9093,b:9093",
             security="sasl_ssl",
             mechanism="SCRAM-SHA-512",

@@ -22,7 +22,7 @@ _AT_MOST_S = 20.0
 
 
 def reader(
-    broker: kafka.Connection, topics: Sequence[kafka.Topic], starts: Offsets, columns: Sequence[str] = PLACE
+    broker: kafka.BrokerConnection, topics: Sequence[kafka.Topic], starts: Offsets, columns: Sequence[str] = PLACE
 ) -> BulkReader:
     return BulkReader(broker.address, topics, starts, columns=columns)
 
@@ -41,7 +41,7 @@ def all_of(reading: BulkReader, expected: Offsets, *, most: int = 100) -> tuple[
     return pa.concat_tables(found), ends
 
 
-def transaction(broker: kafka.Connection, topic: kafka.Topic, number: int, *, commit: bool) -> None:
+def transaction(broker: kafka.BrokerConnection, topic: kafka.Topic, number: int, *, commit: bool) -> None:
     producer = Producer({**librdkafka(broker), "transactional.id": f"{topic.name}-{number}", "log_level": 0})
     producer.init_transactions(20)
     producer.begin_transaction()
@@ -50,7 +50,7 @@ def transaction(broker: kafka.Connection, topic: kafka.Topic, number: int, *, co
     producer.commit_transaction(20) if commit else producer.abort_transaction(20)
 
 
-def test_each_record_has_every_column_as_it_was_sent(broker: kafka.Connection) -> None:
+def test_each_record_has_every_column_as_it_was_sent(broker: kafka.BrokerConnection) -> None:
     topic = new_topic(broker)
     with kafka.Sender(broker.address) as sender:
         for record in HARD:
@@ -68,7 +68,7 @@ def test_each_record_has_every_column_as_it_was_sent(broker: kafka.Connection) -
     assert headers == [one.headers for one in HARD]
 
 
-def test_the_brokers_own_time_is_told_from_the_producers(broker: kafka.Connection) -> None:
+def test_the_brokers_own_time_is_told_from_the_producers(broker: kafka.BrokerConnection) -> None:
     topic = create_as(broker, f"{new_topic(broker).name}-own", {"message.timestamp.type": "LogAppendTime"})
     produce(broker, topic, [b"x"])
     with closing(reader(broker, [topic], {(topic.id, 0): 0}, ["timestamp_type", "value"])) as reading:
@@ -77,7 +77,7 @@ def test_the_brokers_own_time_is_told_from_the_producers(broker: kafka.Connectio
 
 
 @pytest.mark.parametrize("most", [1, 3, 100])
-def test_each_record_is_read_once_however_few_at_a_time(broker: kafka.Connection, most: int) -> None:
+def test_each_record_is_read_once_however_few_at_a_time(broker: kafka.BrokerConnection, most: int) -> None:
     topics = [new_topic(broker, partitions=1), new_topic(broker)]
     first, second = topics
     produce(broker, first, [b"%d" % number for number in range(7)])
@@ -95,7 +95,7 @@ def test_each_record_is_read_once_however_few_at_a_time(broker: kafka.Connection
         assert later.to_pylist() == [{"partition": 0, "offset": 7, "value": b"later"}]
 
 
-def test_what_is_not_committed_is_a_hole_that_the_ends_pass(broker: kafka.Connection) -> None:
+def test_what_is_not_committed_is_a_hole_that_the_ends_pass(broker: kafka.BrokerConnection) -> None:
     topic = new_topic(broker)
     for number, commit in enumerate((True, False, True, False)):
         transaction(broker, topic, number, commit=commit)
@@ -106,7 +106,7 @@ def test_what_is_not_committed_is_a_hole_that_the_ends_pass(broker: kafka.Connec
         assert ends == {(topic.id, 0): 8}
 
 
-def test_a_read_waits_for_the_first_record_and_for_no_second(broker: kafka.Connection) -> None:
+def test_a_read_waits_for_the_first_record_and_for_no_second(broker: kafka.BrokerConnection) -> None:
     topic = new_topic(broker, partitions=1)
     produce(broker, topic, [b"x"])
     with closing(reader(broker, [topic], {(topic.id, 0): 0})) as reading:
@@ -118,7 +118,7 @@ def test_a_read_waits_for_the_first_record_and_for_no_second(broker: kafka.Conne
         assert time.monotonic() - began > 0.4  # the client rounds times to milliseconds
 
 
-def test_offsets_that_are_gone_end_the_reading(broker: kafka.Connection) -> None:
+def test_offsets_that_are_gone_end_the_reading(broker: kafka.BrokerConnection) -> None:
     topic = new_topic(broker, partitions=1)
     produce(broker, topic, [b"0", b"1", b"2"])
     delete_below(broker, topic, {0: 2})

@@ -18,7 +18,7 @@ from kafka.admin import ConfigResource, ConfigResourceType
 from tandem.infra import kafka
 from tandem.infra.kafka import Appended, NotAppended, Outcome, Record
 from tandem.infra.kafka.kafka_python.client import configuration
-from tandem.infra.settings import Kafka, Settings
+from tandem.infra.settings import KafkaSettings, Settings
 from tests.frozen import frozen, own_broker
 from tests.infra.kafka.tools import Tools
 from tests.stack import add_partitions, consumed, delete_below, delete_topic, librdkafka, new_topic
@@ -36,11 +36,11 @@ HARD = [
 
 
 @pytest.fixture
-def tools(broker: kafka.Connection) -> Tools:
+def tools(broker: kafka.BrokerConnection) -> Tools:
     return Tools(broker.address)
 
 
-def test_every_valid_record_can_be_sent_and_read(broker: kafka.Connection, tools: Tools) -> None:
+def test_every_valid_record_can_be_sent_and_read(broker: kafka.BrokerConnection, tools: Tools) -> None:
     topic = new_topic(broker)
     with kafka.Sender(broker.address) as sender:
         for record in HARD:
@@ -50,14 +50,14 @@ def test_every_valid_record_can_be_sent_and_read(broker: kafka.Connection, tools
     assert kafka.records(broker, [topic], {(topic.id, 1): 0}, most=99) == {(topic.id, 1): HARD}
 
 
-def test_offsets_belong_to_the_described_topics(broker: kafka.Connection) -> None:
+def test_offsets_belong_to_the_described_topics(broker: kafka.BrokerConnection) -> None:
     """Kafka answers by a topic's name, whichever topic has it: one deleted and created again meanwhile is not the one meant."""
     former, other = new_topic(broker, partitions=2), new_topic(broker)
     delete_topic(broker, former.name)
     for ask in (kafka.starts, kafka.ends):
         with pytest.raises((kafka.NoBroker, kafka.NoTopic)):
             ask(broker, [former])
-    now = kafka.create(broker, [former.name], Settings(kafka=Kafka(partitions=1)))[former.name]
+    now = kafka.create(broker, [former.name], Settings(kafka=KafkaSettings(partitions=1)))[former.name]
     for ask in (kafka.starts, kafka.ends):
         for fewer in (former, replace(former, partitions=1)):
             with pytest.raises((kafka.NoBroker, kafka.NoTopic)):
@@ -69,7 +69,7 @@ def test_offsets_belong_to_the_described_topics(broker: kafka.Connection) -> Non
         assert ask(broker, [now]) == {(now.id, 0): 0}
 
 
-def test_a_broker_of_small_batches_gets_smaller_ones(broker: kafka.Connection, tools: Tools) -> None:
+def test_a_broker_of_small_batches_gets_smaller_ones(broker: kafka.BrokerConnection, tools: Tools) -> None:
     topic = new_topic(broker, partitions=1)
     broker.admin.alter_configs([ConfigResource(ConfigResourceType.TOPIC, topic.name, {"max.message.bytes": "20000"})])
     with kafka.Sender(broker.address, most_bytes=20_000) as sender:
@@ -80,7 +80,7 @@ def test_a_broker_of_small_batches_gets_smaller_ones(broker: kafka.Connection, t
 
 
 @pytest.mark.parametrize("codec", ["gzip", "snappy", "lz4", "zstd"])
-def test_every_compression_is_read(broker: kafka.Connection, codec: str) -> None:
+def test_every_compression_is_read(broker: kafka.BrokerConnection, codec: str) -> None:
     topic, values = new_topic(broker, partitions=1), [b"%d" % n * 300 for n in range(500)]
     producer = Producer({**librdkafka(broker), "compression.type": codec, "linger.ms": 50})
     for value in values:
@@ -90,7 +90,9 @@ def test_every_compression_is_read(broker: kafka.Connection, codec: str) -> None
     assert [one.value for one in found] == values[100:450]
 
 
-def test_offsets_equal_those_of_kafkas_tools_after_transactions_and_deletions(broker: kafka.Connection, tools: Tools) -> None:
+def test_offsets_equal_those_of_kafkas_tools_after_transactions_and_deletions(
+    broker: kafka.BrokerConnection, tools: Tools
+) -> None:
     """Aborted records, markers at the end, a deleted beginning, a partition that is empty and one that was added."""
     topic = new_topic(broker)
     # No more requests under way than an idempotent producer may have.
@@ -123,14 +125,14 @@ def test_offsets_equal_those_of_kafkas_tools_after_transactions_and_deletions(br
     producer.close()
 
 
-def test_a_recreated_topic_is_another_topic_with_its_own_offsets(broker: kafka.Connection, tools: Tools) -> None:
+def test_a_recreated_topic_is_another_topic_with_its_own_offsets(broker: kafka.BrokerConnection, tools: Tools) -> None:
     topic = new_topic(broker)
     with kafka.Sender(broker.address) as sender:
         for number in range(50):
             sender.send(topic.name, b"old", b"%d" % number)
         sender.finish()
         delete_topic(broker, topic.name)
-        again = kafka.create(broker, [topic.name], Settings(kafka=Kafka(partitions=2)))[topic.name]
+        again = kafka.create(broker, [topic.name], Settings(kafka=KafkaSettings(partitions=2)))[topic.name]
         assert again.id == tools.topic_id(topic.name) != topic.id
     assert kafka.ends(broker, [again]) == tools.ends(again) == {(again.id, 0): 0, (again.id, 1): 0}
     with kafka.Sender(broker.address) as sender:
@@ -138,7 +140,7 @@ def test_a_recreated_topic_is_another_topic_with_its_own_offsets(broker: kafka.C
     assert [one.value for one in consumed(broker, again)] == [b"new"]
 
 
-def test_four_threads_poll_and_send_at_once(broker: kafka.Connection) -> None:
+def test_four_threads_poll_and_send_at_once(broker: kafka.BrokerConnection) -> None:
     topic, wrong = new_topic(broker), list[BaseException]()
 
     def work(number: int) -> None:
@@ -168,7 +170,7 @@ def open_files() -> int:
     return len(list(Path("/proc/self/fd").iterdir()))
 
 
-def reconnected(broker: kafka.Connection, times: int, *, at_once: int) -> None:
+def reconnected(broker: kafka.BrokerConnection, times: int, *, at_once: int) -> None:
     topic = new_topic(broker)
 
     def once() -> None:
@@ -197,11 +199,11 @@ def reconnected(broker: kafka.Connection, times: int, *, at_once: int) -> None:
 
 
 @pytest.mark.slow
-def test_reconnecting_leaves_no_thread_and_no_connection_behind(broker: kafka.Connection) -> None:
+def test_reconnecting_leaves_no_thread_and_no_connection_behind(broker: kafka.BrokerConnection) -> None:
     reconnected(broker, 25, at_once=1)
 
 
-def test_a_copy_of_a_connection_does_not_close_it(broker: kafka.Connection) -> None:
+def test_a_copy_of_a_connection_does_not_close_it(broker: kafka.BrokerConnection) -> None:
     topic = new_topic(broker)
     other = replace(broker, address=replace(broker.address, timeout_s=7))
     assert kafka.topic(other, topic.name) == topic
@@ -211,7 +213,7 @@ def test_a_copy_of_a_connection_does_not_close_it(broker: kafka.Connection) -> N
 
 @pytest.mark.slow
 @pytest.mark.timeout(1800)
-def test_reconnecting_a_thousand_times_leaves_nothing_behind(broker: kafka.Connection) -> None:
+def test_reconnecting_a_thousand_times_leaves_nothing_behind(broker: kafka.BrokerConnection) -> None:
     reconnected(broker, 1000, at_once=8)
 
 
@@ -272,7 +274,7 @@ def test_acknowledged_records_are_in_the_log_once_and_in_order(own: tuple[kafka.
         assert (sender.acknowledged, why) == (60_000, "")
 
 
-def settled(connection: kafka.Connection, topic: kafka.Topic) -> dict[tuple[str, int], int]:
+def settled(connection: kafka.BrokerConnection, topic: kafka.Topic) -> dict[tuple[str, int], int]:
     """The ends, once nothing that was on its way arrives any more."""
     before: dict[tuple[str, int], int] = {}
     while (now := dict(kafka.ends(connection, [topic]))) != before:
@@ -281,7 +283,7 @@ def settled(connection: kafka.Connection, topic: kafka.Topic) -> dict[tuple[str,
     return now
 
 
-def everything(connection: kafka.Connection, topic: kafka.Topic) -> dict[tuple[str, int], list[Record]]:
+def everything(connection: kafka.BrokerConnection, topic: kafka.Topic) -> dict[tuple[str, int], list[Record]]:
     return kafka.records(connection, [topic], {(topic.id, number): 0 for number in range(topic.partitions)}, most=10**6)
 
 

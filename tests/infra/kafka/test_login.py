@@ -61,7 +61,7 @@ print(json.dumps(found))
 NOBODY = 65534
 
 
-def home(connection: kafka.Connection) -> Path:
+def home(connection: kafka.BrokerConnection) -> Path:
     """The folder of the shared broker, found by what its own process was started with."""
     port = connection.address.bootstrap.rpartition(":")[2]
     for command in Path("/proc").glob("[0-9]*/cmdline"):
@@ -72,7 +72,7 @@ def home(connection: kafka.Connection) -> Path:
     raise AssertionError(port)
 
 
-def controller(connection: kafka.Connection) -> int:
+def controller(connection: kafka.BrokerConnection) -> int:
     return int(json.loads((home(connection) / "ports.json").read_bytes())["controller"])
 
 
@@ -103,7 +103,7 @@ def refused(options: Mapping[str, str], bootstrap: str, topic: kafka.Topic) -> N
     assert outcomes[0] is not None
 
 
-def test_without_the_login_the_broker_refuses_everybody(broker: kafka.Connection) -> None:
+def test_without_the_login_the_broker_refuses_everybody(broker: kafka.BrokerConnection) -> None:
     """Neither at the port of clients nor at the controller's; nothing is read and nothing written."""
     topic = new_topic(broker)
     ports = (broker.address.bootstrap, f"127.0.0.1:{controller(broker)}")
@@ -119,7 +119,7 @@ def test_without_the_login_the_broker_refuses_everybody(broker: kafka.Connection
 @pytest.mark.parametrize(
     "login", ["none", "wrong password", "unknown user", "its own password by PLAIN", "setup without its password"]
 )
-def test_a_wrong_login_is_reported_as_the_cause(broker: kafka.Connection, login: str) -> None:
+def test_a_wrong_login_is_reported_as_the_cause(broker: kafka.BrokerConnection, login: str) -> None:
     """At once where the broker refuses it; without a login the broker closes the connection and says nothing."""
     options = logins(broker.address.options)[login]
     began = time.monotonic()
@@ -135,13 +135,13 @@ def test_a_wrong_login_is_reported_as_the_cause(broker: kafka.Connection, login:
         assert told.endswith("it may ask for another login, or for TLS: check kafka.security, kafka.username and kafka.password")
 
 
-def test_the_controller_refuses_the_login_of_clients(broker: kafka.Connection) -> None:
+def test_the_controller_refuses_the_login_of_clients(broker: kafka.BrokerConnection) -> None:
     right = replace(broker.address, bootstrap=f"127.0.0.1:{controller(broker)}", timeout_s=2)
     with pytest.raises(kafka.NoBroker):
         kafka.connect(right)
 
 
-def test_another_user_of_the_machine_can_neither_read_nor_connect(broker: kafka.Connection, tmp_path: Path) -> None:
+def test_another_user_of_the_machine_can_neither_read_nor_connect(broker: kafka.BrokerConnection, tmp_path: Path) -> None:
     """As another user where this one is root; else what he meets is looked at: modes of files, and a client without a login."""
     folder, port = home(broker), int(broker.address.bootstrap.rpartition(":")[2])
     secret = [folder / name for name in ("password", "java.properties", "librdkafka.properties", "server.properties")]
@@ -162,7 +162,7 @@ def test_another_user_of_the_machine_can_neither_read_nor_connect(broker: kafka.
     assert found == {**dict.fromkeys(read, "PermissionError"), str(port): 0, str(controller(broker)): 0}
 
 
-def test_other_clients_log_in_with_the_files_of_the_state_folder(broker: kafka.Connection) -> None:
+def test_other_clients_log_in_with_the_files_of_the_state_folder(broker: kafka.BrokerConnection) -> None:
     topic, folder = new_topic(broker, partitions=1), home(broker)
     told = dict(line.split("=", 1) for line in (folder / "librdkafka.properties").read_text().splitlines())
     assert told == librdkafka(broker)

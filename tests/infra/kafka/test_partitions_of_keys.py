@@ -31,7 +31,7 @@ def keys_of_bytes() -> list[bytes]:
     return sorted(found)
 
 
-def placed(connection: kafka.Connection, topic: kafka.Topic) -> dict[bytes | None, set[int]]:
+def placed(connection: kafka.BrokerConnection, topic: kafka.Topic) -> dict[bytes | None, set[int]]:
     """The partitions of each key."""
     found: dict[bytes | None, set[int]] = {}
     for record in consumed(connection, topic):
@@ -41,7 +41,7 @@ def placed(connection: kafka.Connection, topic: kafka.Topic) -> dict[bytes | Non
 
 @pytest.mark.broker
 @pytest.mark.spark
-def test_java_spark_and_the_sender_choose_the_same_partitions(broker: kafka.Connection, spark: SparkSession) -> None:
+def test_java_spark_and_the_sender_choose_the_same_partitions(broker: kafka.BrokerConnection, spark: SparkSession) -> None:
     """Java's console producer sends text alone, Spark's sink any bytes; a null key belongs nowhere, and is not the empty one."""
     texts, keys = keys_of_text(), [*map(str.encode, keys_of_text()), *keys_of_bytes()]
     assert {len(key) for key in keys} == set(range(9))

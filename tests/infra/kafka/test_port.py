@@ -15,7 +15,7 @@ from confluent_kafka import Producer
 from examples.truth import murmur2
 from tandem.infra import kafka
 from tandem.infra.folders import ROOT
-from tandem.infra.settings import Kafka, Settings
+from tandem.infra.settings import KafkaSettings, Settings
 from tandem.views.source.offset_ranges import Offsets
 from tests.stack import consumed, delete_topic, librdkafka, new_topic
 
@@ -26,24 +26,24 @@ def offset_sum(offsets) -> int:
     return sum(offsets.values())
 
 
-def settled_ends(connection: kafka.Connection, topic: kafka.Topic, expected: int) -> Offsets:
+def settled_ends(connection: kafka.BrokerConnection, topic: kafka.Topic, expected: int) -> Offsets:
     deadline = time.monotonic() + 20
     while offset_sum(ends := kafka.ends(connection, [topic])) < expected and time.monotonic() < deadline:
         time.sleep(0.02)
     return ends
 
 
-def test_topics_are_created_once_by_the_settings(broker: kafka.Connection) -> None:
+def test_topics_are_created_once_by_the_settings(broker: kafka.BrokerConnection) -> None:
     name = new_topic(broker).name + "-made"
-    first = kafka.create(broker, [name], Settings(kafka=Kafka(partitions=3)))
+    first = kafka.create(broker, [name], Settings(kafka=KafkaSettings(partitions=3)))
     assert first[name].partitions == 3
-    assert kafka.create(broker, [name], Settings(kafka=Kafka(partitions=5))) == first
+    assert kafka.create(broker, [name], Settings(kafka=KafkaSettings(partitions=5))) == first
     assert kafka.describe(broker, [name, "no-such-topic"]) == first
     with pytest.raises(kafka.NoTopic, match="topic 'no-such-topic' does not exist at"):
         kafka.topic(broker, "no-such-topic")
 
 
-def test_a_topic_may_have_append_time(broker: kafka.Connection) -> None:
+def test_a_topic_may_have_append_time(broker: kafka.BrokerConnection) -> None:
     names = [f"{new_topic(broker).name}-{kind}" for kind in ("own", "producer")]
     kafka.create(broker, names, Settings(), own_time=names[:1])
     told = kafka.configurations(broker, names)
@@ -53,7 +53,9 @@ def test_a_topic_may_have_append_time(broker: kafka.Connection) -> None:
 @pytest.mark.parametrize(
     ("ahead", "written"), [(timedelta(hours=1), "3600000"), (timedelta(minutes=5), "300000"), (None, str(2**63 - 1))]
 )
-def test_a_topic_refuses_records_from_further_ahead(broker: kafka.Connection, ahead: timedelta | None, written: str) -> None:
+def test_a_topic_refuses_records_from_further_ahead(
+    broker: kafka.BrokerConnection, ahead: timedelta | None, written: str
+) -> None:
     """What bounds what one fast clock of a producer can do is the broker's clock, whatever the broker's own default is."""
     name, now = f"{new_topic(broker).name}-bounded", datetime.now(UTC)
     kafka.create(broker, [name], Settings(), ahead=ahead)
@@ -71,7 +73,7 @@ def test_a_topic_refuses_records_from_further_ahead(broker: kafka.Connection, ah
             send(now + ahead + timedelta(seconds=60))
 
 
-def test_a_keys_hash_selects_one_partition_which_keeps_the_order(broker: kafka.Connection) -> None:
+def test_a_keys_hash_selects_one_partition_which_keeps_the_order(broker: kafka.BrokerConnection) -> None:
     topic = new_topic(broker, partitions=3)
     with kafka.Sender(broker.address) as sender:
         for number in range(300):
@@ -84,13 +86,13 @@ def test_a_keys_hash_selects_one_partition_which_keeps_the_order(broker: kafka.C
         assert [int(record.value) for record in ours] == list(range(int(key[4:]), 300, 20))
 
 
-def test_a_recreated_topic_has_another_id(broker: kafka.Connection) -> None:
+def test_a_recreated_topic_has_another_id(broker: kafka.BrokerConnection) -> None:
     topic = new_topic(broker)
     delete_topic(broker, topic.name)
     assert kafka.create(broker, [topic.name], Settings())[topic.name].id != topic.id
 
 
-def test_sent_records_arrive_byte_for_byte_with_the_time_of_sending(broker: kafka.Connection) -> None:
+def test_sent_records_arrive_byte_for_byte_with_the_time_of_sending(broker: kafka.BrokerConnection) -> None:
     topic, before = new_topic(broker, partitions=1), int(time.time() * 1000)
     values = [b"", b"\x00\xff\xfe", b"line\r", b"x" * 100_000]
     with kafka.Sender(broker.address) as sender:
@@ -104,7 +106,7 @@ def test_sent_records_arrive_byte_for_byte_with_the_time_of_sending(broker: kafk
     assert all(before - 1000 <= record.timestamp <= time.time() * 1000 + 1000 for record in found)
 
 
-def test_starts_and_ends_are_those_of_committed_records(broker: kafka.Connection) -> None:
+def test_starts_and_ends_are_those_of_committed_records(broker: kafka.BrokerConnection) -> None:
     topic = new_topic(broker, partitions=2)
     assert kafka.starts(broker, [topic]) == kafka.ends(broker, [topic]) == {(topic.id, 0): 0, (topic.id, 1): 0}
     producer = Producer({**librdkafka(broker), "transactional.id": topic.name, "log_level": 0})
@@ -123,13 +125,13 @@ def test_starts_and_ends_are_those_of_committed_records(broker: kafka.Connection
     assert settled_ends(broker, topic, 6)[topic.id, 0] == 6
 
 
-def test_topics_keep_records_with_old_timestamps(broker: kafka.Connection) -> None:
+def test_topics_keep_records_with_old_timestamps(broker: kafka.BrokerConnection) -> None:
     name = new_topic(broker).name
     configuration = kafka.configurations(broker, [name])[name]
     assert (configuration["retention.ms"], configuration["message.timestamp.type"]) == ("-1", "CreateTime")
 
 
-def test_a_record_that_is_too_large_is_reported(broker: kafka.Connection) -> None:
+def test_a_record_that_is_too_large_is_reported(broker: kafka.BrokerConnection) -> None:
     topic = new_topic(broker)
     with kafka.Sender(broker.address) as sender:
         sender.send(topic.name, b"small")
@@ -138,7 +140,7 @@ def test_a_record_that_is_too_large_is_reported(broker: kafka.Connection) -> Non
             sender.send(topic.name, b"x" * 3_000_000)
 
 
-def test_an_absent_broker_is_reported_at_once_in_one_sentence(broker: kafka.Connection) -> None:
+def test_an_absent_broker_is_reported_at_once_in_one_sentence(broker: kafka.BrokerConnection) -> None:
     with closing(socket.socket()) as unused:
         unused.bind(("127.0.0.1", 0))
         nowhere = f"127.0.0.1:{unused.getsockname()[1]}"

@@ -16,9 +16,9 @@ import pytest
 
 from tandem.infra.folders import ROOT
 from tandem.infra.lineage import data_set
-from tandem.infra.lineage.data_set import DataSets, Made
+from tandem.infra.lineage.data_set import DataSets, DerivedColumns
 from tandem.infra.lineage.runs import reporting
-from tandem.infra.settings import Lineage, Settings
+from tandem.infra.settings import LineageSettings, Settings
 from tandem.views.project import project
 from tandem.views.project.column_lineage import lineage
 from tandem.views.source.event import event_schema
@@ -34,7 +34,7 @@ def sets() -> DataSets:
     schema = event_schema(view.source.event)
     read = data_set.topic("one:9092, two:9092", "requests", schema, Ranges.of({("T", 0): (3, 8)}))
     table = data_set.table("/state/views/page_traffic/f", schema, 7)
-    return DataSets((read,), (table, data_set.view("shop", "page_traffic", Made(read, lineage(view)), 4)))
+    return DataSets((read,), (table, data_set.view("shop", "page_traffic", DerivedColumns(read, lineage(view)), 4)))
 
 
 def told(settings: Settings, *, fails: BaseException | None = None, look=sets) -> list[str]:
@@ -60,7 +60,7 @@ def written(state: Path) -> list[dict[str, Any]]:
 
 
 def to_file(state: Path) -> Settings:
-    return Settings(state=str(state), lineage=Lineage(file="lineage.jsonl", namespace="shop", token="t0ken"))
+    return Settings(state=str(state), lineage=LineageSettings(file="lineage.jsonl", namespace="shop", token="t0ken"))
 
 
 def test_a_run_is_reported_from_start_to_end(tmp_path: Path) -> None:
@@ -152,7 +152,7 @@ def server() -> Iterator[tuple[str, list[Any]]]:
 def test_events_are_sent_in_order_and_refused_ones_are_logged(tmp_path: Path) -> None:
     warned: list[str] = []
     with server() as (url, taken):
-        settings = Settings(state=str(tmp_path), lineage=Lineage(url=url, token="t0ken"))
+        settings = Settings(state=str(tmp_path), lineage=LineageSettings(url=url, token="t0ken"))
         with reporting(settings, now=lambda: NOON, warn=warned.append) as reporter:
             for _ in range(2):
                 with reporter.run("archive.requests", "BATCH", sets, release=1):
@@ -166,7 +166,7 @@ def test_events_are_sent_in_order_and_refused_ones_are_logged(tmp_path: Path) ->
 def test_an_absent_or_silent_server_delays_a_run_only_up_to_the_limit(tmp_path: Path) -> None:
     with closing(socket.create_server(("127.0.0.1", 0))) as silent:
         port = silent.getsockname()[1]
-        settings = Settings(state=str(tmp_path), lineage=Lineage(url=f"http://127.0.0.1:{port}", timeout_s=1))
+        settings = Settings(state=str(tmp_path), lineage=LineageSettings(url=f"http://127.0.0.1:{port}", timeout_s=1))
         began = time.monotonic()
         warned = told(settings)
         assert time.monotonic() - began < 10

@@ -14,13 +14,13 @@ from pathlib import Path
 import pytest
 
 from tandem.infra.logs import telling
-from tandem.infra.logs.batch import WAIT_S, Batch
-from tandem.infra.logs.files import Bounds, LogFile
-from tandem.infra.settings import MASK, Kafka, Settings
+from tandem.infra.logs.batch import WAIT_S, LogBatch
+from tandem.infra.logs.files import LogBounds, LogFile
+from tandem.infra.settings import MASK, KafkaSettings, Settings
 from tests.stack import PYTHONPATH
 
 NOON = datetime(2026, 11, 1, 12, 0, 0, 250_000, tzinfo=UTC)
-LARGE = Bounds(bytes=1 << 30, kept=1)
+LARGE = LogBounds(bytes=1 << 30, kept=1)
 
 
 def lines_of(path: Path) -> list[str]:
@@ -35,7 +35,7 @@ def until(holds) -> None:
 
 
 def test_all_lines_are_there_in_the_order_of_each_thread(tmp_path: Path) -> None:
-    batch = Batch(LogFile(tmp_path / "a.log", LARGE), str, wait_s=0.001)
+    batch = LogBatch(LogFile(tmp_path / "a.log", LARGE), str, wait_s=0.001)
     with ThreadPoolExecutor(4) as threads:
         for thread in range(4):
             threads.submit(lambda thread=thread: [batch.add(f"{thread} {number}") for number in range(3000)])
@@ -48,7 +48,7 @@ def test_all_lines_are_there_in_the_order_of_each_thread(tmp_path: Path) -> None
 
 
 def test_a_line_waits_for_a_moment_and_no_longer(tmp_path: Path) -> None:
-    batch = Batch(LogFile(tmp_path / "a.log", LARGE), str, wait_s=0.05)
+    batch = LogBatch(LogFile(tmp_path / "a.log", LARGE), str, wait_s=0.05)
     for number in range(3):
         batch.add(str(number))
         until(lambda number=number: len(lines_of(tmp_path / "a.log")) == number + 1)
@@ -56,7 +56,7 @@ def test_a_line_waits_for_a_moment_and_no_longer(tmp_path: Path) -> None:
 
 
 def test_many_lines_do_not_wait(tmp_path: Path) -> None:
-    batch = Batch(LogFile(tmp_path / "a.log", LARGE), str, wait_s=3600)
+    batch = LogBatch(LogFile(tmp_path / "a.log", LARGE), str, wait_s=3600)
     for number in range(256):
         batch.add(str(number))
     assert lines_of(tmp_path / "a.log") == [str(number) for number in range(256)]
@@ -65,7 +65,7 @@ def test_many_lines_do_not_wait(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("password", ["", "hush"])
 def test_an_event_has_the_form_of_any_log(tmp_path: Path, password: str) -> None:
-    settings = Settings(state=str(tmp_path), kafka=Kafka(password=password))
+    settings = Settings(state=str(tmp_path), kafka=KafkaSettings(password=password))
     fields = {"who": None, "path": "/views/hush é \x7f", "views": ["hush"], "ms": 0.1}
     telling.filed(settings, "one", now=lambda: NOON).info("request", **fields)
     with telling.recorded(settings, "other", now=lambda: NOON) as log:

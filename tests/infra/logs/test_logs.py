@@ -11,19 +11,19 @@ from pathlib import Path
 import pytest
 
 from tandem.infra.logs import files, telling
-from tandem.infra.logs.files import Bounds, LogFile
+from tandem.infra.logs.files import LogBounds, LogFile
 from tandem.infra.logs.lines import parse, shown
 from tandem.infra.logs.reading import Following, merged, parts
-from tandem.infra.logs.telling import Output, bound, logger
-from tandem.infra.settings import MASK, Kafka, Lineage, Settings, Spark, secrets
+from tandem.infra.logs.telling import LogSink, bound, logger
+from tandem.infra.settings import MASK, KafkaSettings, LineageSettings, Settings, SparkSettings, secrets
 from tests.stack import PYTHONPATH
 
 NOON = datetime(2026, 11, 1, 12, tzinfo=UTC)
-SMALL = Bounds(bytes=200, kept=2)
+SMALL = LogBounds(bytes=200, kept=2)
 
 
 def log_to(written: list[str], *, hidden: frozenset[str] = frozenset(), readable: bool = False):
-    return logger([Output(written.append, readable=readable)], part="speed", hidden=hidden, now=lambda: NOON)
+    return logger([LogSink(written.append, readable=readable)], part="speed", hidden=hidden, now=lambda: NOON)
 
 
 def files_of(path: Path) -> list[Path]:
@@ -54,9 +54,9 @@ def test_a_terminal_gets_text_instead_of_json() -> None:
 def test_no_log_contains_a_secret() -> None:
     said = 'pa"ss'
     settings = Settings(
-        kafka=Kafka(password=said),
-        spark=Spark(conf={"spark.hadoop.fs.s3a.secret.key": "s3cr3t"}),
-        lineage=Lineage(token="t0ken"),
+        kafka=KafkaSettings(password=said),
+        spark=SparkSettings(conf={"spark.hadoop.fs.s3a.secret.key": "s3cr3t"}),
+        lineage=LineageSettings(token="t0ken"),
     )
     written: list[str] = []
     log = log_to(written, hidden=secrets(settings))
@@ -128,7 +128,7 @@ def test_output_of_another_process_is_bounded_while_it_writes(tmp_path: Path) ->
         for number in range(100):
             sink.write(f"{number}\n".encode())
             sink.flush()
-            files.empty(path, Bounds(bytes=50, kept=1))
+            files.empty(path, LogBounds(bytes=50, kept=1))
         assert path.stat().st_size < 60
         assert (tmp_path / "spark-speed.log.1").stat().st_size < 60
     assert path.read_text().endswith("99\n")

@@ -12,14 +12,14 @@ import msgspec
 import pytest
 
 from tandem.infra.process import background
-from tandem.infra.process.background import Child, Crashed, Process
+from tandem.infra.process.background import BackgroundProcess, Crashed, Process
 
 
 @pytest.fixture
 def spawn(tmp_path: Path) -> Iterator:
-    started: list[Child] = []
+    started: list[BackgroundProcess] = []
 
-    def start(name: str, script: str) -> Child:
+    def start(name: str, script: str) -> BackgroundProcess:
         command = [sys.executable, "-c", script]
         started.append(background.spawn(tmp_path, name, command, environ=os.environ, folder=tmp_path))
         return started[-1]

@@ -12,7 +12,7 @@ import pytest
 
 from tandem.infra.folders import ROOT
 from tandem.infra.process import bounded_child as children
-from tandem.infra.process.bounded_child import Child, Ended
+from tandem.infra.process.bounded_child import BoundedChild, ChildResult
 
 WAITS = "import os, sys, threading; print(os.getpid(), file=sys.stderr, flush=True); threading.Event().wait()"
 DEAF = f"import signal; signal.signal(signal.SIGTERM, signal.SIG_IGN); {WAITS}"
@@ -24,8 +24,8 @@ subprocess.Popen([sys.executable, "-c", {WAITS!r}])
 """
 
 
-def made(code: str, *, most: int = 1000, **environ: str) -> Child:
-    return Child([sys.executable, "-c", code], environ, Path("/"), most)
+def made(code: str, *, most: int = 1000, **environ: str) -> BoundedChild:
+    return BoundedChild([sys.executable, "-c", code], environ, Path("/"), most)
 
 
 def ended(pid: int, *, seconds: float = 60) -> bool:
@@ -43,9 +43,9 @@ def ended(pid: int, *, seconds: float = 60) -> bool:
 class Heard:
     """The lines of a child that runs in a thread, whose pid it says first."""
 
-    def __init__(self, child: Child) -> None:
+    def __init__(self, child: BoundedChild) -> None:
         self.child, self.lines, self._first = child, list[str](), threading.Event()
-        self.ended: list[Ended] = []
+        self.ended: list[ChildResult] = []
         self._thread = threading.Thread(target=lambda: self.ended.append(child.run(self._say)))
         self._thread.start()
 
@@ -67,18 +67,18 @@ def test_a_childs_output_is_read_and_its_environment_is_the_given_one() -> None:
     lines: list[str] = []
     code = "import os, sys; print(sorted(os.environ)); print('a\\n\\n' + 'b' * 5000, file=sys.stderr); sys.exit(3)"
     found = made(code, LC_ALL="C", A="1").run(lines.append)
-    assert found == Ended(3, b"['A', 'LC_ALL']\n")
+    assert found == ChildResult(3, b"['A', 'LC_ALL']\n")
     assert [len(line) for line in lines] == [1, 4096, 904]
 
 
 def test_output_beyond_the_limit_is_not_kept() -> None:
     assert made("print('x' * 999)").run(print).printed == b"x" * 999 + b"\n"
-    assert made("print('x' * 1000)").run(print) == Ended(0, None)
+    assert made("print('x' * 1000)").run(print) == ChildResult(0, None)
 
 
 def test_a_missing_command_is_reported() -> None:
     lines: list[str] = []
-    assert Child(["/no/such/command"], {}, Path("/"), 1).run(lines.append).code == 127
+    assert BoundedChild(["/no/such/command"], {}, Path("/"), 1).run(lines.append).code == 127
     assert lines == ["/no/such/command: No such file or directory"]
 
 

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from tandem.infra.process import pulse
-from tandem.infra.process.pulse import Heart, Loop
+from tandem.infra.process.pulse import Heart, SourceLoop
 from tests.stack import PYTHONPATH
 
 
@@ -51,13 +51,13 @@ def test_each_source_has_its_own_progress(tmp_path: Path, heart: Heart, clock: l
     heart.waits(1, "sales", "no broker")
     found = pulse.read(tmp_path, "speed")
     assert found is not None
-    assert found.loops == (Loop(1, "sales", 120, 110, "no broker"), Loop(1, "visits", 100))
+    assert found.loops == (SourceLoop(1, "sales", 120, 110, "no broker"), SourceLoop(1, "visits", 100))
     clock[0] = 130
     heart.looked(1, "sales")
     heart.ends(1, "visits")
     found = pulse.read(tmp_path, "speed")
     assert found is not None
-    assert found.loops == (Loop(1, "sales", 130, 130),)
+    assert found.loops == (SourceLoop(1, "sales", 130, 130),)
 
 
 def test_a_report_after_the_end_of_a_source_is_ignored(tmp_path: Path, heart: Heart) -> None:

@@ -44,7 +44,7 @@ Run = Callable[..., Any]
 
 
 @pytest.fixture
-def run(broker: kafka.Connection, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Run]:
+def run(broker: kafka.BrokerConnection, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Run]:
     for name in CREDENTIALS:
         monkeypatch.setenv(name, "replaced by those of the bucket")
     project, state, topic = tmp_path / "project", tmp_path / "state", new_topic(broker)

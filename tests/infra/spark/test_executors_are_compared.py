@@ -11,7 +11,7 @@ from typing import Final
 import pytest
 
 from tandem.infra.folders import ROOT, child_environment
-from tandem.infra.settings import Settings, Spark
+from tandem.infra.settings import Settings, SparkSettings
 from tandem.infra.spark import cluster, versions
 from tandem.infra.spark.properties import properties as every_property
 from tandem.infra.spark.versions import Report
@@ -116,7 +116,7 @@ running.stop()
 
 
 def properties(master: str, cores: int, **changes: object) -> dict[str, str]:
-    return cluster.properties(Settings(spark=Spark(master=master, **changes)), ["/a.jar", "/b.jar"], cores)  # type: ignore[arg-type]
+    return cluster.properties(Settings(spark=SparkSettings(master=master, **changes)), ["/a.jar", "/b.jar"], cores)  # type: ignore[arg-type]
 
 
 def test_cores_are_bounded_as_each_resource_manager_knows_it() -> None:
@@ -141,11 +141,11 @@ def test_yarns_client_gets_a_file_system_with_a_scheme() -> None:
     """It fails on Hadoop's raw one."""
     name = "spark.hadoop.fs.file.impl"
     assert name in every_property(Settings(), os.environ)
-    assert name not in every_property(Settings(spark=Spark(master="yarn")), os.environ)
+    assert name not in every_property(Settings(spark=SparkSettings(master="yarn")), os.environ)
 
 
 def test_yarn_needs_the_folder_of_its_configuration() -> None:
-    yarn = Settings(spark=Spark(master="yarn"))
+    yarn = Settings(spark=SparkSettings(master="yarn"))
     assert "HADOOP_CONF_DIR" in (cluster.lacks(yarn, {"HADOOP_CONF_DIR": ""}) or "")
     assert cluster.lacks(yarn, {"YARN_CONF_DIR": "/etc/hadoop"}) is None
     assert cluster.lacks(Settings(), {}) is None

@@ -12,7 +12,7 @@ from py4j.protocol import Py4JNetworkError
 from pyspark import SparkContext
 from pyspark.sql import SparkSession
 
-from tandem.infra.settings import Settings, Spark
+from tandem.infra.settings import Settings, SparkSettings
 from tandem.infra.spark import executors
 from tandem.infra.spark.errors import sentence
 
@@ -138,7 +138,7 @@ def test_a_program_that_cannot_run_is_named() -> None:
 
 
 def test_the_time_in_which_yarns_client_sends_files_does_not_count(tmp_path: Path) -> None:
-    settings = Settings(spark=Spark(executor_wait_s=1))
+    settings = Settings(spark=SparkSettings(executor_wait_s=1))
     sends = ("Preparing resources for our AM container", ""), ("Uploading resource file:/a.jar -> hdfs://n/a.jar", "")
     sending = executors.Deadline(settings, log(tmp_path / "sending.log", *sends))
     sent = executors.Deadline(settings, log(tmp_path / "sent.log", *sends, (SUBMITTED, "")))
@@ -152,7 +152,7 @@ def test_a_session_that_does_not_start_in_time_is_ended_with_the_reason(tmp_path
     known += [(SparkSession, name) for name in ("_instantiatedSession", "_activeSession")]
     for place, name in known:  # all that is forgotten: this process may have a session of other tests
         monkeypatch.setattr(place, name, "of the ended JVM")
-    settings = Settings(spark=Spark(master="yarn", executor_wait_s=1))
+    settings = Settings(spark=SparkSettings(master="yarn", executor_wait_s=1))
     said = log(tmp_path / "spark-x.log", (RETRIED, ""))
     java = subprocess.Popen(["sleep", "60"])
 
@@ -174,12 +174,12 @@ def test_executors_that_come_one_after_the_other_are_all_waited_for(monkeypatch:
     status = SimpleNamespace(getExecutorInfos=lambda: range(there.pop(0)))
     java = SimpleNamespace(isStopped=lambda: False, statusTracker=lambda: status)
     context: Any = SimpleNamespace(_jsc=SimpleNamespace(sc=lambda: java))
-    settings = Settings(spark=Spark(master="spark://host:7077"))
+    settings = Settings(spark=SparkSettings(master="spark://host:7077"))
     executors.wait(context, settings, executors.Deadline(settings, None), None)
     assert there == [9]
 
 
 def test_a_session_that_starts_in_time_is_left_alone() -> None:
-    settings = Settings(spark=Spark(master="yarn"))
+    settings = Settings(spark=SparkSettings(master="yarn"))
     with pytest.raises(Py4JNetworkError), executors.in_time(None, settings, executors.Deadline(settings, None), None):
         raise Py4JNetworkError("the JVM has crashed")

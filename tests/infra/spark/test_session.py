@@ -17,7 +17,7 @@ from tandem.infra.folders import ROOT, child_environment
 from tandem.infra.java import jars, java_home
 from tandem.infra.kafka import Address, outside
 from tandem.infra.process import background
-from tandem.infra.settings import Kafka, Settings
+from tandem.infra.settings import KafkaSettings, Settings
 from tandem.infra.spark.jvm_lock import try_lock
 from tandem.infra.spark.kafka_source import kafka_options
 from tandem.ledger.delta import locks
@@ -192,7 +192,7 @@ def test_a_lock_is_held_until_the_jvm_ends_not_the_driver(spark: SparkSession, t
 
 
 def test_an_outside_broker_is_configured_by_sparks_options() -> None:
-    kafka = Kafka(
+    kafka = KafkaSettings(
         bootstrap="a:1", security="sasl_ssl", username="me", password='x"y\\', ca_file="/ca.pem", mechanism="SCRAM-SHA-256"
     )
     assert kafka_options(outside(Settings(kafka=kafka))) == {

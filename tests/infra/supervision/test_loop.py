@@ -103,7 +103,7 @@ class Supervised:
             )
         return self.popen
 
-    def part(self, name: str) -> record.Part | None:
+    def part(self, name: str) -> record.PartRecord | None:
         found = record.read(self.state)
         return found.part(name) if found and self.popen and found.pid == self.popen.pid else None
 

@@ -12,7 +12,7 @@ from tandem.ledger.delta import delta_tables
 from tandem.ledger.delta.addresses import Tables
 from tandem.ledger.delta.errors import Conflict, Unwritable
 from tandem.ledger.realtime.commit_files import spans_of, to_rows
-from tandem.ledger.realtime_writer import Fenced, NotContiguous
+from tandem.ledger.realtime_writer import NewerEpoch, NotContiguous
 from tests.ledger.tiny import AT, SOURCE, at, claim, commit_each, fold
 
 Append = Callable[[DeltaTable, pa.Table], None]
@@ -39,7 +39,7 @@ def test_a_newer_writer_fences_an_older_one(tables: Tables) -> None:
     newer = claim(tables)
     assert newer.epoch > older.epoch
     assert newer.end == at(1, 1)
-    with pytest.raises(Fenced, match=f"claimed .* with epoch {newer.epoch}; this writer had {older.epoch}"):
+    with pytest.raises(NewerEpoch, match=f"claimed .* with epoch {newer.epoch}; this writer had {older.epoch}"):
         older.append(fold(at(1, 1), at(2, 2), older.epoch))
     assert ends(tables) == [1]
     commit_each(newer, at(2, 2))
@@ -50,15 +50,15 @@ def test_a_fenced_writer_neither_compacts_nor_expires(tables: Tables) -> None:
     older = claim(tables)
     commit_each(older, *(at(n, n) for n in range(1, 5)))
     claim(tables)
-    with pytest.raises(Fenced):
+    with pytest.raises(NewerEpoch):
         older.compact(lambda _, partials: partials[0], live=at(0, 0), at=AT, fanout=2)
-    with pytest.raises(Fenced):
+    with pytest.raises(NewerEpoch):
         older.expire([at(4, 4)], at=AT)
 
 
 def test_a_commit_of_another_epoch_is_not_this_writers(tables: Tables) -> None:
     writer = claim(tables)
-    with pytest.raises(Fenced, match="epoch 7"):
+    with pytest.raises(NewerEpoch, match="epoch 7"):
         writer.append(fold(at(0, 0), at(1, 1), epoch=7))
 
 
@@ -87,7 +87,7 @@ def test_an_equal_range_of_another_writer_is_not_mistaken_for_our_commit(tables:
     """The look-up is by epoch and range: the same range by a newer writer must not hide that this one is fenced."""
     older = claim(tables)
     commit_each(claim(tables), at(1, 1))
-    with pytest.raises(Fenced):
+    with pytest.raises(NewerEpoch):
         older.append(fold(at(0, 0), at(1, 1), older.epoch))
 
 

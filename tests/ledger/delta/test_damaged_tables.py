@@ -10,7 +10,7 @@ import pyarrow as pa
 import pytest
 from msgspec import structs
 
-from tandem.infra.settings import Settings, Storage
+from tandem.infra.settings import Settings, StorageSettings
 from tandem.infra.storage.object_store import StoreFailed
 from tandem.ledger.delta import addresses, delta_tables
 from tandem.ledger.delta.addresses import Tables
@@ -142,14 +142,7 @@ def test_a_relative_folder_is_made_absolute_and_a_uri_stays(tmp_path: Path, monk
 def test_the_settings_name_the_folder_of_the_tables(tmp_path: Path) -> None:
     state = Settings(state=str(tmp_path / "state"))
     assert Tables.of(state).root == str(tmp_path / "state" / "tables")
-    assert Tables.of(structs.replace(state, storage=Storage(root="/elsewhere"))).root == "/elsewhere"
-
-
-def test_tables_that_an_earlier_version_left_in_the_state_folder_stay_there(tmp_path: Path) -> None:
-    state = Settings(state=str(tmp_path))
-    (tmp_path / "control").mkdir()
-    assert Tables.of(state).root == str(tmp_path)
-    assert Tables.of(structs.replace(state, storage=Storage(root="/elsewhere"))).root == "/elsewhere"
+    assert Tables.of(structs.replace(state, storage=StorageSettings(root="/elsewhere"))).root == "/elsewhere"
 
 
 def test_a_root_on_a_network_file_system_is_refused_unless_declared(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -157,8 +150,8 @@ def test_a_root_on_a_network_file_system_is_refused_unless_declared(tmp_path: Pa
     state = Settings(state=str(tmp_path))
     with pytest.raises(TandemError, match=r"tables is on a network file system \(nfs4\), .* set `storage.root`"):
         Tables.of(state)
-    assert Tables.of(structs.replace(state, storage=Storage(network="locks"))).root == str(tmp_path / "tables")
-    assert Tables.of(structs.replace(state, storage=Storage(root="/elsewhere"))).root == "/elsewhere"
+    assert Tables.of(structs.replace(state, storage=StorageSettings(network="locks"))).root == str(tmp_path / "tables")
+    assert Tables.of(structs.replace(state, storage=StorageSettings(root="/elsewhere"))).root == "/elsewhere"
 
 
 def test_a_created_root_is_private(tmp_path: Path) -> None:
@@ -200,7 +193,7 @@ def test_a_store_that_does_not_answer_is_no_damaged_table(tmp_path: Path, monkey
     monkeypatch.setenv("AWS_ACCESS_KEY_ID", "nobody")
     monkeypatch.setenv("AWS_SECRET_ACCESS_KEY", "none")
     options = {"aws_endpoint_url": "http://127.0.0.1:9", "aws_allow_http": "true", "max_retries": "0", "aws_region": "x"}
-    tables = Tables.of(Settings(state=str(tmp_path), storage=Storage(root="s3://bucket/tables", options=options)))
+    tables = Tables.of(Settings(state=str(tmp_path), storage=StorageSettings(root="s3://bucket/tables", options=options)))
     with pytest.raises(Unreadable) as raised:
         delta_tables.open_table(tables, f"{tables.root}/table")
 

@@ -7,7 +7,7 @@ import pytest
 
 from tandem.ledger.delta import delta_tables, journal
 from tandem.ledger.delta.addresses import Tables
-from tandem.ledger.delta.journal import Journal, Snapshot
+from tandem.ledger.delta.journal import Journal, JournalSnapshot
 
 SCHEMA = pa.schema([("text", pa.string()), ("seen", pa.list_(pa.int64()))])
 
@@ -17,7 +17,7 @@ def notes(tables: Tables) -> Journal:
     return Journal(tables, tables.control("notes"), SCHEMA)
 
 
-def seen(snapshot: Snapshot) -> dict[str, object]:
+def seen(snapshot: JournalSnapshot) -> dict[str, object]:
     return {"text": "x", "seen": [row["number"] for row in snapshot.rows()]}
 
 

@@ -7,7 +7,7 @@ from tandem.ledger.delta import delta_tables
 from tandem.ledger.delta.addresses import Tables
 from tandem.ledger.delta.vacuum import checkpoint
 from tandem.ledger.log import archive_runs
-from tandem.ledger.log.archive_runs import APP_ID, Progress
+from tandem.ledger.log.archive_runs import APP_ID, ArchiveProgress
 from tandem.ledger.log.positions import LOG_START
 from tests.ledger.tiny import AT, SOURCE, at, claim, commit_each, first, merge
 
@@ -37,4 +37,4 @@ def test_sparks_transaction_version_is_the_progress(tables: Tables, spark: Spark
         assert archive_runs.progress(tables, SOURCE, "d1").least == 0
         rows = spark.range(2).coalesce(1).write.format("delta").mode("append")
         rows.option("txnAppId", APP_ID).option("txnVersion", run.number).save(address)
-    assert archive_runs.progress(tables, SOURCE, "d1") == Progress(run.number, run.number, run.number)
+    assert archive_runs.progress(tables, SOURCE, "d1") == ArchiveProgress(run.number, run.number, run.number)

@@ -12,7 +12,7 @@ from deltalake import DeltaTable, write_deltalake
 from tandem.ledger.delta import delta_tables
 from tandem.ledger.delta.addresses import Tables
 from tandem.ledger.delta.errors import Unreadable, Vanished
-from tandem.ledger.delta.journal import Journal, Snapshot
+from tandem.ledger.delta.journal import Journal, JournalSnapshot
 from tandem.ledger.delta.watched_table import Watched
 from tandem.ledger.log import gaps
 from tandem.ledger.publish.publications import Publications
@@ -162,7 +162,7 @@ def test_a_failed_computation_is_tried_again(tables: Tables, table: str) -> None
 def test_a_cached_value_of_a_journal_is_computed_only_for_new_rows(tables: Tables) -> None:
     journal, made = Journal(tables, tables.control("names"), pa.schema([("name", pa.string())])), []
 
-    def names(snapshot: Snapshot) -> list[str]:
+    def names(snapshot: JournalSnapshot) -> list[str]:
         made.append(snapshot)
         return [row["name"] for row in snapshot.rows()]
 

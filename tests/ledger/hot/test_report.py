@@ -9,7 +9,7 @@ import msgspec
 import pytest
 
 from tandem.infra.process.pulse import Heart
-from tandem.infra.settings import Serving, Settings
+from tandem.infra.settings import ServingSettings, Settings
 from tandem.ledger.hot.report import FRESH_S, HotReport, HotReporter, HotSource, file, healthy, hot_tails
 from tandem.serving.status.part_state import SPEED
 from tandem.speed.hot.process import why_not
@@ -38,7 +38,7 @@ def reporter(tmp_path: Path) -> HotReporter:
 
 
 def settings(state: Path, *, hot: Literal["auto", "on", "off"] = "on") -> Settings:
-    return Settings(state=str(state), serving=Serving(hot=hot))
+    return Settings(state=str(state), serving=ServingSettings(hot=hot))
 
 
 def why(state: Path, clock: Clock, release: int | None = 1) -> str | None:

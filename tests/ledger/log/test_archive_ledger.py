@@ -8,7 +8,7 @@ from deltalake import CommitProperties, Transaction, write_deltalake
 
 from tandem.ledger.delta.addresses import Tables
 from tandem.ledger.log import archive_runs
-from tandem.ledger.log.archive_runs import APP_ID, ArchiveRun, NotNext, Progress
+from tandem.ledger.log.archive_runs import APP_ID, ArchiveProgress, ArchiveRun, NotNext
 from tandem.ledger.log.counts import Counts
 from tandem.ledger.log.gaps import GapNotAccepted, UnknownGap, gaps, record, refuse_unaccepted
 from tandem.ledger.log.positions import LOG_START, Position
@@ -81,7 +81,7 @@ def test_progress_is_known_after_a_kill_at_any_point(tables: Tables) -> None:
     addresses = [tables.archive(SOURCE), tables.events(SOURCE, DECODER), tables.quarantine(SOURCE, DECODER)]
     for written, address in enumerate([*addresses, None]):
         there = archive_runs.progress(tables, SOURCE, DECODER)
-        assert there == Progress(*(run.number if place < written else 0 for place in range(3)))
+        assert there == ArchiveProgress(*(run.number if place < written else 0 for place in range(3)))
         assert archive_runs.end(tables, SOURCE, DECODER) == LOG_START
         if address:
             write(address, run.number)
@@ -106,7 +106,7 @@ def test_the_end_is_where_all_tables_are_complete_and_counted(tables: Tables) ->
 def test_a_changed_decoder_fills_new_tables_from_the_first_run(tables: Tables) -> None:
     intend(tables, LOG_START, at(3, 1))
     write_all(tables, 1)
-    assert archive_runs.progress(tables, SOURCE, "d2") == Progress(archive=1, events=0, quarantine=0)
+    assert archive_runs.progress(tables, SOURCE, "d2") == ArchiveProgress(archive=1, events=0, quarantine=0)
     assert archive_runs.end(tables, SOURCE, "d2") == LOG_START
 
 

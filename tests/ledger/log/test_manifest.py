@@ -6,7 +6,17 @@ from typing import Any
 
 import pytest
 
-from tandem.ledger.log.manifest import BadManifest, Exported, File, Gap, Manifest, Stretch, Topic, read, write
+from tandem.ledger.log.manifest import (
+    BadManifest,
+    Exported,
+    ExportedGap,
+    ExportedRange,
+    ExportedTopic,
+    File,
+    Manifest,
+    read,
+    write,
+)
 from tandem.views.source.offset_ranges import Ranges
 
 FILES = [File(f"sales/part-{n}.parquet", 100 + n, f"{n}" * 64) for n in range(3)]
@@ -14,15 +24,15 @@ GOOD = Manifest(
     1,
     {
         "sales": Exported(
-            topics=(Topic("z", "sales"), Topic("a", "sales")),
+            topics=(ExportedTopic("z", "sales"), ExportedTopic("a", "sales")),
             covered={"z": {"0": [(0, 40)], "1": [(5, 9)]}, "a": {"0": [(0, 3)]}},
             rows=33,
-            gaps=(Gap("lost", {"z": {"0": [(3, 7)]}}),),
+            gaps=(ExportedGap("lost", {"z": {"0": [(3, 7)]}}),),
             stretches=(
-                Stretch("z", 0, 0, 30, 20, FILES[0]),
-                Stretch("z", 0, 30, 40, 10, FILES[1]),
-                Stretch("z", 1, 5, 9, 0, None),
-                Stretch("a", 0, 0, 3, 3, FILES[2]),
+                ExportedRange("z", 0, 0, 30, 20, FILES[0]),
+                ExportedRange("z", 0, 30, 40, 10, FILES[1]),
+                ExportedRange("z", 1, 5, 9, 0, None),
+                ExportedRange("a", 0, 0, 3, 3, FILES[2]),
             ),
         )
     },

@@ -4,7 +4,7 @@ from datetime import timedelta
 
 import pytest
 
-from tandem.ledger.log.retention import Retention, UntilLoss, Waiting, until_loss
+from tandem.ledger.log.retention import Retention, UnarchivedOffsets, UntilLoss, until_loss
 from tests.ledger.tiny import AT
 
 DAY = timedelta(days=1)
@@ -27,12 +27,12 @@ def test_retention_is_read_from_a_topics_configuration(change: dict[str, str], e
     assert Retention.of(LIMITED | change) == expected
 
 
-def left(*waiting: Waiting, lost: int = 0, warn: timedelta = DAY) -> UntilLoss:
+def left(*waiting: UnarchivedOffsets, lost: int = 0, warn: timedelta = DAY) -> UntilLoss:
     return until_loss(waiting, lost=lost, now=AT, warn=warn)
 
 
-def of_age(age: timedelta, retention: Retention = WEEK) -> Waiting:
-    return Waiting(retention, 5, AT - age, 30)
+def of_age(age: timedelta, retention: Retention = WEEK) -> UnarchivedOffsets:
+    return UnarchivedOffsets(retention, 5, AT - age, 30)
 
 
 def test_without_a_backlog_or_a_limit_the_value_is_null() -> None:
@@ -66,17 +66,17 @@ def test_it_warns_below_the_threshold_or_half_of_the_retention(days: float, kept
 def test_the_size_limit_gives_the_offsets_until_a_loss() -> None:
     """100 bytes a record: 30 of its own and what Kafka may add."""
     full = Retention(None, 10_000)
-    found = left(Waiting(full, 40, AT - 99 * DAY, 30), Waiting(full, 20, AT, 30))
+    found = left(UnarchivedOffsets(full, 40, AT - 99 * DAY, 30), UnarchivedOffsets(full, 20, AT, 30))
     assert (found.seconds, found.offsets, found.short) == (None, 60, False)
     assert (
-        left(Waiting(full, 51, AT, 30)).warning
+        left(UnarchivedOffsets(full, 51, AT, 30)).warning
         == "in 49 offsets the log may lose records that are not archived; run `tandem archive`"
     )
-    assert left(Waiting(full, 999, AT, 30)).offsets == 0
+    assert left(UnarchivedOffsets(full, 999, AT, 30)).offsets == 0
 
 
 def test_both_limits_are_reported() -> None:
-    found = left(Waiting(Retention(7 * DAY, 10_000), 10, AT - 6.5 * DAY, 30))
+    found = left(UnarchivedOffsets(Retention(7 * DAY, 10_000), 10, AT - 6.5 * DAY, 30))
     assert (found.seconds, found.offsets) == (43200, 90)
     assert found.warning == "in 12.0 hours or 90 offsets the log may lose records that are not archived; run `tandem archive`"
 

@@ -4,10 +4,12 @@ from dataclasses import replace
 
 from tandem.ledger.delta.addresses import Tables
 from tandem.ledger.publish import audits
-from tandem.ledger.publish.audits import Audit, Figures
+from tandem.ledger.publish.audits import Audit, AuditFigures
 from tests.ledger.tiny import AT, at
 
-FIGURES = Figures(9, 2, 1, 4.5, 0.5, 0.25, 0.0, "duplicate", ({"row": {"s": None}, "served": 1, "found": "1.50", "only": None},))
+FIGURES = AuditFigures(
+    9, 2, 1, 4.5, 0.5, 0.25, 0.0, "duplicate", ({"row": {"s": None}, "served": 1, "found": "1.50", "only": None},)
+)
 ONE = Audit(AT, 7, 1, 1, "v", "n", at(0, 0), at(3, 4), figures=FIGURES)
 
 

@@ -11,21 +11,21 @@ import pytest
 
 from tandem.ledger.cuts import bridge
 from tandem.ledger.delta.addresses import Tables
-from tandem.ledger.delta.journal import Journal, Row, Snapshot
+from tandem.ledger.delta.journal import Journal, JournalSnapshot, Row
 from tandem.ledger.log.counts import Counts
 from tandem.ledger.log.positions import LOG_START, Position
 from tandem.ledger.publish import publications
-from tandem.ledger.publish.batch_parts import BatchView, Part
+from tandem.ledger.publish.batch_parts import BatchPart, BatchView
 from tandem.ledger.publish.publications import NotPublishable, Publication, Publications, live_at, refuse_stale, retained
 from tandem.ledger.publish.standing import cut_of
 from tandem.views.source.watermark import Newest
 from tests.ledger.tiny import AT, SOURCE, VIEW, at, claim, commit_each, first, publish_cut
 
-PART = Part(7, 3, LOG_START, (AT, AT))
+PART = BatchPart(7, 3, LOG_START, (AT, AT))
 
 
 def batch(fingerprint: str, version: int) -> BatchView:
-    return BatchView(fingerprint, (Part(version, 1, LOG_START),))
+    return BatchView(fingerprint, (BatchPart(version, 1, LOG_START),))
 
 
 def test_nothing_is_live_before_the_first_publication(tables: Tables) -> None:
@@ -61,8 +61,8 @@ def test_a_process_that_saw_no_publication_finds_anothers(tables: Tables, monkey
     bridge(tables, 1, SOURCE, to=at(3, 3), by="test", at=AT)
 
     class Late(Journal):
-        def add(self, derive: Callable[[Snapshot], Row | None]) -> Row | None:
-            derive(Snapshot(None))
+        def add(self, derive: Callable[[JournalSnapshot], Row | None]) -> Row | None:
+            derive(JournalSnapshot(None))
             return super().add(derive)
 
     monkeypatch.setattr(publications, "Journal", Late)

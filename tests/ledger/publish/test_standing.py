@@ -13,10 +13,10 @@ from tandem.ledger import cuts
 from tandem.ledger.delta.addresses import Tables
 from tandem.ledger.log.positions import LOG_START, Position
 from tandem.ledger.publish import promotion, publications, standing
-from tandem.ledger.publish.batch_parts import BatchView, Part
+from tandem.ledger.publish.batch_parts import BatchPart, BatchView
 from tandem.ledger.publish.promotion import NotReady
 from tandem.ledger.publish.publications import NotPublishable, Publication, Publications
-from tandem.ledger.publish.standing import Followed, Record, Stage, StandingReleases, cut_of
+from tandem.ledger.publish.standing import Followed, Stage, StandingReleases, StandingRow, cut_of
 from tandem.ledger.realtime.follower import Follower
 from tandem.ledger.realtime.tiling import chain
 from tandem.ledger.realtime_writer import Writer
@@ -25,7 +25,7 @@ from tests.ledger.tiny import AT, SOURCE, at, claim, commit_each, first, partial
 DAYS = 7.0
 
 
-def applied(tables: Tables, release: int, *, stage: Stage = "built", cut: Position | None = None) -> Record:
+def applied(tables: Tables, release: int, *, stage: Stage = "built", cut: Position | None = None) -> StandingRow:
     """Another release that begins at the live cut."""
     live = Publications(tables).latest()
     assert live is not None
@@ -169,7 +169,7 @@ def test_no_rollback_crosses_a_range_without_commits(tables: Tables, writer: Wri
 def test_no_rollback_goes_to_deleted_batch_views(tables: Tables, writer: Writer) -> None:
     live = Publications(tables).latest()
     assert live is not None
-    gone = {"numbers_total": BatchView("f00d", (Part(7, 3, at(5, 5)),))}
+    gone = {"numbers_total": BatchView("f00d", (BatchPart(7, 3, at(5, 5)),))}
     Publications(tables).publish(lambda parent: replace(live, views=gone))
     Publications(tables).publish(lambda parent: live)
     with pytest.raises(NotReady, match="the batch views of publication 3 are no longer retained"):

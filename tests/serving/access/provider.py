@@ -7,7 +7,7 @@ from typing import Any
 
 from joserfc import jwk, jwt
 
-from tandem.infra.settings import Oidc as Settings
+from tandem.infra.settings import OidcSettings as Settings
 from tests.serving.world import NOON
 
 ISSUER, AUDIENCE, ADDRESS = "https://id.example", "tandem", "https://id.example/keys"

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tandem.serving.access.limits import Limits
+from tandem.serving.access.limits import PrincipalLimits
 
 
 @dataclass
@@ -19,7 +19,7 @@ class Clock:
 @given(st.lists(st.tuples(st.sampled_from(["a", "b"]), st.floats(0, 3)), max_size=60))
 def test_in_any_period_a_principal_begins_at_most_burst_plus_rate(steps: list[tuple[str, float]]) -> None:
     clock = Clock()
-    limits = Limits(rate=2, burst=3, concurrent=100, clock=clock)
+    limits = PrincipalLimits(rate=2, burst=3, concurrent=100, clock=clock)
     begun: dict[str, list[float]] = {"a": [], "b": []}
     for name, later in steps:
         clock.now += later
@@ -39,7 +39,7 @@ def test_in_any_period_a_principal_begins_at_most_burst_plus_rate(steps: list[tu
 
 
 def test_concurrent_requests_are_bounded_and_released() -> None:
-    limits = Limits(rate=100, burst=100, concurrent=2, clock=Clock())
+    limits = PrincipalLimits(rate=100, burst=100, concurrent=2, clock=Clock())
     assert [limits.enter("a") for _ in range(3)] == [None, None, 1.0]
     assert limits.enter("b") is None
     limits.leave("a")
@@ -48,7 +48,7 @@ def test_concurrent_requests_are_bounded_and_released() -> None:
 
 def test_idle_principals_are_forgotten_and_active_ones_are_not() -> None:
     clock = Clock()
-    limits = Limits(rate=1, burst=1, concurrent=1, clock=clock)
+    limits = PrincipalLimits(rate=1, burst=1, concurrent=1, clock=clock)
     assert limits.enter("running") is None
     for n in range(10_000):
         limits.enter(f"{n}")

@@ -116,7 +116,7 @@ def test_a_read_that_was_overtaken_keeps_no_token_for_longer(tables: Tables, mon
     known = Tokens(tables, lambda: seconds)
     read = known.read
 
-    def overtaken() -> tuple[tokens.Token, ...]:
+    def overtaken() -> tuple[tokens.AccessToken, ...]:
         nonlocal seconds
         found = read()
         monkeypatch.setattr(known, "read", read)
@@ -161,7 +161,7 @@ def test_checks_that_wait_share_the_next_read(tables: Tables) -> None:
     began, goes_on, reads, waiting = Event(), Event(), [], Semaphore(0)
 
     class Slow:
-        def read(self) -> tuple[tokens.Token, ...]:
+        def read(self) -> tuple[tokens.AccessToken, ...]:
             reads.append(tokens.read(tables))
             began.set()
             assert goes_on.wait(30)

@@ -8,7 +8,7 @@ from typing import Any
 import pyarrow as pa
 
 from tandem.infra import kafka
-from tandem.infra.settings import Kafka, Settings
+from tandem.infra.settings import KafkaSettings, Settings
 from tandem.views.decode import decode
 from tandem.views.kernel.deduplicate import deduplicate
 from tandem.views.source.source import RECORDS_SCHEMA, Source
@@ -39,12 +39,12 @@ NAMES = ("hits", "keyed", "bundles", "others", "told", "lines")
 class Log:
     """A broker's topics, by the names above."""
 
-    connection: kafka.Connection
+    connection: kafka.BrokerConnection
     topics: Mapping[str, kafka.Topic]
 
     @classmethod
-    def made(cls, connection: kafka.Connection, prefix: str) -> "Log":
-        found = kafka.create(connection, [f"{prefix}-{name}" for name in NAMES], Settings(kafka=Kafka(partitions=2)))
+    def made(cls, connection: kafka.BrokerConnection, prefix: str) -> "Log":
+        found = kafka.create(connection, [f"{prefix}-{name}" for name in NAMES], Settings(kafka=KafkaSettings(partitions=2)))
         return cls(connection, {name: found[f"{prefix}-{name}"] for name in NAMES})
 
     def records(self, name: str) -> dict[tuple[int, int], kafka.Record]:
@@ -78,7 +78,7 @@ class Log:
         return len(found), deduplicate(source, decoded.events).events.num_rows
 
 
-def served(folder: Path, log: Log, kafka_: Kafka, change: dict[str, Any] | None = None) -> Served:
+def served(folder: Path, log: Log, kafka_: KafkaSettings, change: dict[str, Any] | None = None) -> Served:
     """A server of the project; the broker is the one of the settings."""
     names = {name: topic.name for name, topic in log.topics.items()}
     definitions = DEFINITIONS.replace('hits = Source(topic="hits", event=Hit, event_time="moment")\n', _SOURCES.format(**names))

@@ -14,7 +14,7 @@ import httpx
 import msgspec
 import structlog
 
-from tandem.infra.settings import Kafka, Serving, Settings
+from tandem.infra.settings import KafkaSettings, ServingSettings, Settings
 from tandem.ledger.hot.feed import HotFeed
 from tandem.serving.access import tokens
 from tandem.serving.access.rights import VERBS, Rights
@@ -22,7 +22,7 @@ from tandem.serving.http import listener
 from tandem.serving.http.app import application
 from tandem.serving.http.composition import of_project
 from tandem.serving.http.listener import Tls
-from tandem.serving.http.operations.command import Tandem
+from tandem.serving.http.operations.command import TandemCommand
 from tests.serving.world import NOON, World
 from tests.stack import PYTHONPATH
 
@@ -48,7 +48,7 @@ class Served:
 
     world: World
     change: dict[str, Any] = field(default_factory=dict)
-    kafka: Kafka = field(default_factory=Kafka)
+    kafka: KafkaSettings = field(default_factory=KafkaSettings)
     lines: list[dict[str, Any]] = field(default_factory=list)
     questions: list[dict[str, Any]] = field(default_factory=list)
     seconds: float = 0.0
@@ -64,11 +64,11 @@ class Served:
             return structlog.wrap_logger(None, processors=[heard], wrapper_class=structlog.make_filtering_bound_logger("info"))
 
         log, audit = heard_by(self.lines), heard_by(self.questions)
-        serving = msgspec.structs.replace(Serving(poll_ms=5), **self.change)
+        serving = msgspec.structs.replace(ServingSettings(poll_ms=5), **self.change)
         settings = Settings(state=str(self.world.state), serving=serving, kafka=self.kafka)
         self.now = NOON
         environ = {**os.environ, "PYTHONPATH": PYTHONPATH, "SERVER_SECRET": "of the server"}
-        tandem = Tandem([sys.executable, "-P", "-m", "tandem.cli"], self.world.folder, environ)
+        tandem = TandemCommand([sys.executable, "-P", "-m", "tandem.cli"], self.world.folder, environ)
         self.server = of_project(
             settings,
             tandem=tandem,

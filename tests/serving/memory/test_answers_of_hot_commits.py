@@ -17,13 +17,13 @@ from tandem.ledger.log.positions import LOG_START, Position, upper
 from tandem.ledger.publish.batch_parts import BatchView
 from tandem.ledger.publish.publications import Publication
 from tandem.ledger.realtime.commits import Commit
-from tandem.serving.changes import Token, watch
+from tandem.serving.changes import ChangesToken, watch
 from tandem.serving.connection import Connection
 from tandem.serving.memory.cached_view import CachedView
 from tandem.serving.memory.store import Store
 from tandem.serving.read.outcome import Absent, Value
 from tandem.serving.read.selection import ALWAYS, select
-from tandem.serving.read.snapshot import Snapshot, Tail
+from tandem.serving.read.snapshot import RealtimeTail, Snapshot
 from tandem.serving.read.snapshot_follower import HOLD_S, SnapshotFollower
 from tandem.views.arrow.ipc import from_ipc
 from tandem.views.kernel.kernel import arrange, present_arranged
@@ -271,7 +271,7 @@ def test_hot_commits_of_a_release_with_other_definitions_continue_the_answers(wo
         commit = hot.commit(position(9), world.end)
         marks = {view.fingerprint: commit.partials[first.views[name].fingerprint] for name, view in publication.views.items()}
         cut = publication.cuts[SOURCE]
-        cold, hot_commit = Tail(cut, position(9)), replace(commit, partials=marks)
+        cold, hot_commit = RealtimeTail(cut, position(9)), replace(commit, partials=marks)
         return Snapshot(publication, {SOURCE: replace(cold, end=commit.end, hot=(hot_commit,), cold=cold)})
 
     following = SnapshotFollower(world.tables, feed)
@@ -542,10 +542,10 @@ def test_a_client_that_continues_from_a_token_misses_no_change_of_hot_commits(wo
     connection.refresh()
     store = connection.store
     pinned = store.pinned()
-    changed = watch(store, pinned, "per_page", Token.parse(now.token)).look(pinned)
+    changed = watch(store, pinned, "per_page", ChangesToken.parse(now.token)).look(pinned)
     assert changed is not None
     assert {row["page"] for row in changed.rows.rows()} == {"/", "/new"}
-    token = Token.parse(changed.token)
+    token = ChangesToken.parse(changed.token)
     assert (token.end, token.hot) == (position(9), (1, position(11)))
     assert str(token) == changed.token
 

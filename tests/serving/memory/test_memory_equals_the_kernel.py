@@ -17,7 +17,7 @@ from tandem.serving.memory import stack as stacks
 from tandem.serving.memory.answers import Answers
 from tandem.serving.memory.cached_view import CachedView
 from tandem.serving.memory.key_hash import Hashes, KeyHash
-from tandem.serving.memory.layout import Layout
+from tandem.serving.memory.layout import MemoryLayout
 from tandem.serving.memory.stack import Stack, extended
 from tandem.serving.read.selection import ALWAYS, select
 from tandem.views.instant import MICROSECOND
@@ -66,7 +66,7 @@ def test_rows_by_key_by_range_and_all_equal_the_kernels(kind: str, data: st.Data
         st.none() | st.integers(-(10**15), 4 * 10**15) | (st.sampled_from(bounds) if bounds else st.none()), label="watermark"
     )
 
-    layout = Layout(view, seed=data.draw(st.integers(0, 2**64 - 1), label="seed"))
+    layout = MemoryLayout(view, seed=data.draw(st.integers(0, 2**64 - 1), label="seed"))
     assert all(layout.answer.field(name).type == layout.states.field(name).type for name in layout.shared)
     base: Stack = ()
     for states in below:
@@ -147,7 +147,7 @@ def test_states_in_pieces_equal_states_in_one_table(kind: str, data: st.DataObje
     view = drawn(data, kind).view
     whole = vector(dict.fromkeys(log, 0), {partition: len(events) for partition, events in log.items()})
     (states,) = [one.states for one in folds(view, log, [whole], [whole])]
-    layout = Layout(view, 5)
+    layout = MemoryLayout(view, 5)
     piece = stacks.PIECE
     stacks.PIECE = 2
     try:

@@ -17,7 +17,7 @@ from tandem.ledger import cuts
 from tandem.ledger.delta import delta_tables
 from tandem.ledger.delta.errors import Unreadable
 from tandem.ledger.log.positions import LOG_START, Position
-from tandem.ledger.publish.batch_parts import Part
+from tandem.ledger.publish.batch_parts import BatchPart
 from tandem.ledger.publish.live_states import starting_within
 from tandem.ledger.publish.publications import Publication, Publications
 from tandem.ledger.publish.releases import Releases
@@ -148,7 +148,7 @@ def extend(world: World, start: Position, cut: Position, release: int) -> None:
     world._version += 1
     folded, whole = world.fold(start, cut), world.fold(LOG_START, cut)
     states = {name: from_ipc(folded.partials[view.fingerprint]) for name, view in world.live.views.items()}
-    parts = {name: Part(world._version, write(world, name, some), cut) for name, some in states.items()}
+    parts = {name: BatchPart(world._version, write(world, name, some), cut) for name, some in states.items()}
 
     def derive(parent: Publication | None) -> Publication:
         assert parent is not None
@@ -175,7 +175,7 @@ def mend(world: World, cut: Position, windows: tuple[datetime, datetime]) -> Non
     parts = {}
     for name in SLICED:
         states = starting_within(from_ipc(folded.partials[world.live.views[name].fingerprint]), windows)
-        parts[name] = Part(world._version, write(world, name, states), cut, windows)
+        parts[name] = BatchPart(world._version, write(world, name, states), cut, windows)
 
     def derive(parent: Publication | None) -> Publication:
         assert parent is not None
@@ -206,7 +206,7 @@ def adopt(world: World, cut: Position, release: int) -> None:
     if cut != LOG_START:
         delta_tables.conditional_append(handle, commit_files.to_rows(Commit(LOG_START, cut, 1, "bridge", at=NOON, by="test")))
     world._version += 1
-    parts = {name: Part(world._version, world.write_version(name, world._version, cut), cut) for name in world.project.views}
+    parts = {name: BatchPart(world._version, world.write_version(name, world._version, cut), cut) for name in world.project.views}
     whole = world.fold(LOG_START, cut)
 
     def derive(parent: Publication | None) -> Publication:

@@ -8,7 +8,7 @@ from random import Random
 
 from tandem.ledger.log.positions import LOG_START
 from tandem.ledger.publish import audits
-from tandem.ledger.publish.audits import Audit, Figures
+from tandem.ledger.publish.audits import Audit, AuditFigures
 from tests.serving.world import NOON, World
 
 DEFINITIONS = """
@@ -141,7 +141,7 @@ def audited(world: World, runs: int = 12) -> None:
         for view, measure, share in (("page_traffic", "hits", 0.001), ("page_traffic", "bytes", 0.002), ("site", "hits", 0.0005)):
             differ = random.choice((0, 0, 1, 2, 5))
             error = share * differ * random.random()
-            figures = Figures(180, differ, differ, 3.0 * differ, 0.02 * differ, error, 0.0, "copies" if differ else "none")
+            figures = AuditFigures(180, differ, differ, 3.0 * differ, 0.02 * differ, error, 0.0, "copies" if differ else "none")
             found.append(Audit(at, run + 1, 1, 1, view, measure, LOG_START, LOG_START, figures=figures))
         if run == 5:
             found = [Audit(at, run + 1, 1, 1, "page_traffic", "", LOG_START, LOG_START, obstacle="bridge")]

@@ -13,7 +13,7 @@ import pytest
 from tandem.cli.__main__ import main
 from tandem.ledger import cuts
 from tandem.ledger.publish import adoption
-from tandem.ledger.publish.batch_parts import BatchView, Part
+from tandem.ledger.publish.batch_parts import BatchPart, BatchView
 from tandem.ledger.publish.publications import Publications
 from tandem.ledger.publish.standing import StandingReleases
 from tandem.ledger.realtime_writer import Writer
@@ -98,7 +98,7 @@ def beside(world: World, folder: Path) -> World:
     assert release.number == 2
     views = {name: BatchView(fingerprint, ()) for name, fingerprint in release.views.items()}
     found.live = replace(live, release=2, kind="apply", at=NOON, views=views)
-    parts = {name: Part(1, found.write_version(name, 1, position(4)), position(4)) for name in views}
+    parts = {name: BatchPart(1, found.write_version(name, 1, position(4)), position(4)) for name in views}
     found.live = replace(found.live, views={name: replace(one, parts=(parts[name],)) for name, one in views.items()})
     cuts.begin(world.tables, 2, SOURCE, position(4), by="test", at=NOON)
     StandingReleases(world.tables).record("built", found.live)

@@ -9,7 +9,7 @@ from tandem.ledger import cuts
 from tandem.ledger.delta import delta_tables
 from tandem.ledger.delta.watched_table import Watched
 from tandem.ledger.log.positions import LOG_START, Position
-from tandem.ledger.publish.batch_parts import Part
+from tandem.ledger.publish.batch_parts import BatchPart
 from tandem.ledger.publish.publications import Publication, Publications
 from tandem.ledger.publish.releases import Releases
 from tandem.ledger.realtime import commit_files
@@ -17,7 +17,7 @@ from tandem.ledger.realtime.commits import Commit
 from tandem.ledger.realtime_writer import Writer
 from tandem.serving.read.outcome import Value
 from tandem.serving.read.reader import Reader
-from tandem.serving.read.snapshot import Snapshot, Tail
+from tandem.serving.read.snapshot import RealtimeTail, Snapshot
 from tandem.serving.read.snapshot_follower import SnapshotFollower
 from tests.serving.world import NOON, SOURCE, World, hit, position
 
@@ -57,7 +57,7 @@ def test_only_new_files_are_read_and_only_new_commits_decoded(world: World, monk
 def test_a_tail_is_rebuilt_if_commits_or_the_cut_changed(world: World) -> None:
     reader = SnapshotFollower(world.tables)
 
-    def made() -> Tail:
+    def made() -> RealtimeTail:
         found = reader.refresh()
         assert isinstance(found, Snapshot)
         return found.tails[SOURCE]
@@ -143,7 +143,7 @@ def adopt(world: World, cut: Position) -> int:
     release = Releases(world.tables).store(files, sources=old.sources, views=old.views, by="test", at=NOON).number
     handle = commit_files.open_or_create(world.tables, release, SOURCE)
     delta_tables.conditional_append(handle, commit_files.to_rows(Commit(LOG_START, cut, 1, "bridge", at=NOON, by="test")))
-    parts = {name: Part(7, world.write_version(name, 7, cut), cut) for name in world.project.views}
+    parts = {name: BatchPart(7, world.write_version(name, 7, cut), cut) for name in world.project.views}
 
     def derive(parent: Publication | None) -> Publication:
         assert parent is not None

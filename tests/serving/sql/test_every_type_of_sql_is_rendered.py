@@ -19,14 +19,14 @@ from tandem.cli.ask.sql_output import shown
 from tandem.serving.http.protocol.formats import Page, rendered
 from tandem.serving.http.protocol.media_types import ARROW, CSV, JSON, MEDIA, NDJSON
 from tandem.serving.sql import database
-from tandem.serving.sql.limits import Limits
-from tandem.serving.sql.merged_views import Rows
-from tandem.serving.sql.refusal import Refused
+from tandem.serving.sql.limits import StatementLimits
+from tandem.serving.sql.merged_views import MergedRows
+from tandem.serving.sql.refusal import StatementRefused
 from tandem.serving.sql.result_rows import to_rows
 from tests.serving.http.served import Asker, Served
 from tests.serving.world import forty_hits
 
-LIMITS = Limits()
+LIMITS = StatementLimits()
 DATES = ("1970-01-01", "0001-01-01", "9999-12-31", "0044-03-15 (BC)", "10000-01-01", "infinity", "-infinity")
 TIMES = (
     *("2026-11-01 08:00:00", "0001-01-01 00:00:00", "9999-12-31 23:59:59.999999", "0001-12-31 (BC) 23:59:59.5", "infinity"),
@@ -220,7 +220,7 @@ def assert_rendered(table: pa.Table, rows: list[dict[str, Any]]) -> None:
     head, *lines = csv.reader(io.StringIO(rendered(page, CSV).decode(), newline=""), strict=True)
     assert head == table.column_names
     assert len(lines) == len(rows)
-    found = Rows(table, {})
+    found = MergedRows(table, {})
     at = datetime(2026, 11, 1, tzinfo=UTC)
     assert json.loads(str(shown(found, "json", at)))["rows"] == rows
     assert len(list(csv.reader(io.StringIO(str(shown(found, "csv", at)), newline=""), strict=True))) == len(rows) + 1
@@ -288,7 +288,7 @@ def test_columns_of_one_name_stay_apart() -> None:
 
 @pytest.mark.parametrize("sql", REFUSED)
 def test_values_that_no_format_supports_are_refused(sql: str) -> None:
-    with pytest.raises(Refused, match=re.escape(REFUSED[sql])):
+    with pytest.raises(StatementRefused, match=re.escape(REFUSED[sql])):
         result(f"SELECT {sql} AS v")
 
 

@@ -12,10 +12,10 @@ import pyarrow as pa
 import pytest
 
 from tandem.serving.sql.database import connect
-from tandem.serving.sql.limits import MIB, Limits
-from tandem.serving.sql.refusal import Reason, Refused
+from tandem.serving.sql.limits import MIB, StatementLimits
+from tandem.serving.sql.refusal import Reason, StatementRefused
 from tandem.serving.sql.sandbox import Sandbox
-from tandem.serving.sql.shared_tables import Shared, share
+from tandem.serving.sql.shared_tables import SharedTables, share
 from tests.serving import attacks
 
 SECRET = "swordfish-7413"
@@ -27,12 +27,12 @@ own_frame = pa.table({"name": [SECRET]})
 class Caller:
     """A caller who may read one view; there is another."""
 
-    tables: Mapping[str, Shared]
+    tables: Mapping[str, SharedTables]
 
     def names(self) -> list[str]:
         return ["visible"]
 
-    def share(self, names: Sequence[str]) -> dict[str, Shared]:
+    def share(self, names: Sequence[str]) -> dict[str, SharedTables]:
         assert set(names) == {"visible"}
         return {name: self.tables[name] for name in names}
 
@@ -75,13 +75,13 @@ def caller() -> Caller:
 
 @pytest.fixture(scope="module")
 def sandbox() -> Iterator[Sandbox]:
-    with Sandbox(Limits(seconds=30, memory=256 * MIB)) as made:
+    with Sandbox(StatementLimits(seconds=30, memory=256 * MIB)) as made:
         yield made
 
 
 @pytest.fixture(scope="module")
 def tight() -> Iterator[Sandbox]:
-    with Sandbox(Limits(seconds=1, memory=96 * MIB, rows=1000, bytes=MIB)) as made:
+    with Sandbox(StatementLimits(seconds=1, memory=96 * MIB, rows=1000, bytes=MIB)) as made:
         yield made
 
 
@@ -90,7 +90,7 @@ def outcome(sandbox: Sandbox, caller: Caller, place: Place, statement: str) -> R
     own_frame = pa.table({"name": [SECRET]})  # noqa: F841  a statement may name what its caller's frame holds
     try:
         reason, said = None, str(sandbox.run(place.aimed(statement), caller).to_pylist())
-    except Refused as refused:
+    except StatementRefused as refused:
         reason, said = refused.reason, str(refused)
         assert said
         assert "\n" not in said
@@ -154,11 +154,11 @@ def test_allowed_statements_reveal_no_secret(sandbox: Sandbox, caller: Caller, p
 def test_a_forbidden_view_and_an_absent_one_look_the_same(sandbox: Sandbox, caller: Caller) -> None:
     said = {}
     for name in ("hidden", "absent"):
-        with pytest.raises(Refused) as refused:
+        with pytest.raises(StatementRefused) as refused:
             sandbox.run(f"SELECT * FROM {name}", caller)
         said[name] = str(refused.value).replace(name, "NAME")
     assert said["hidden"] == said["absent"] == "no view 'NAME'; views: visible"
 
 
 def test_a_long_statement_prints_no_progress() -> None:
-    assert connect(Limits()).execute("SELECT current_setting('enable_progress_bar')").fetchone() == (False,)
+    assert connect(StatementLimits()).execute("SELECT current_setting('enable_progress_bar')").fetchone() == (False,)

@@ -15,30 +15,30 @@ import pyarrow as pa
 import pytest
 
 from tandem.serving.sql import frames
-from tandem.serving.sql.limits import MIB, Limits
-from tandem.serving.sql.refusal import Refused
+from tandem.serving.sql.limits import MIB, StatementLimits
+from tandem.serving.sql.refusal import StatementRefused
 from tandem.serving.sql.sandbox import Sandbox
-from tandem.serving.sql.shared_tables import Shared, share
+from tandem.serving.sql.shared_tables import SharedTables, share
 
 
 @dataclass
 class Numbers:
     """One view of a thousand numbers; what is shared is told."""
 
-    rows: Shared = field(default_factory=lambda: share(pa.table({"n": range(1000)})))
+    rows: SharedTables = field(default_factory=lambda: share(pa.table({"n": range(1000)})))
     told: list[str] = field(default_factory=list)
 
     def names(self) -> list[str]:
         return ["numbers", "others"]
 
-    def share(self, names: Sequence[str]) -> dict[str, Shared]:
+    def share(self, names: Sequence[str]) -> dict[str, SharedTables]:
         self.told += names
         return dict.fromkeys(names, self.rows)
 
 
 @pytest.fixture(scope="module")
 def sandbox() -> Iterator[Sandbox]:
-    with Sandbox(Limits(seconds=30, memory=128 * MIB, rows=2000, bytes=MIB)) as made:
+    with Sandbox(StatementLimits(seconds=30, memory=128 * MIB, rows=2000, bytes=MIB)) as made:
         yield made
 
 
@@ -115,7 +115,7 @@ def test_a_view_is_read_in_place_and_nobody_can_write_to_it(sandbox: Sandbox) ->
     ],
 )
 def test_a_refusal_is_one_sentence(sandbox: Sandbox, statement: str, sentence: str) -> None:
-    with pytest.raises(Refused) as refused:
+    with pytest.raises(StatementRefused) as refused:
         sandbox.run(statement, Numbers())
     assert str(refused.value).startswith(sentence)
 
@@ -137,7 +137,7 @@ def test_statements_run_side_by_side_and_none_sees_another_end(sandbox: Sandbox)
     def ask(statement: str) -> None:
         try:
             outcomes.append(str(sandbox.run(statement, Numbers()).to_pylist()))
-        except Refused as refused:
+        except StatementRefused as refused:
             outcomes.append(refused.reason)
 
     statements = ["SELECT max(n) AS n FROM numbers", "SELECT list(i) FROM range(1000000000) t(i)", "FROM nowhere"] * 4
@@ -150,7 +150,7 @@ def test_statements_run_side_by_side_and_none_sees_another_end(sandbox: Sandbox)
 
 
 def test_statements_work_after_all_processes_were_killed() -> None:
-    with Sandbox(Limits(seconds=30)) as sandbox:
+    with Sandbox(StatementLimits(seconds=30)) as sandbox:
         for process in [*zygote(sandbox).children(), zygote(sandbox)]:
             process.send_signal(signal.SIGKILL)
         psutil.wait_procs([zygote(sandbox)], timeout=0)
@@ -168,7 +168,7 @@ def test_the_end_of_a_child_does_not_interrupt_the_zygote(sandbox: Sandbox) -> N
 def test_children_are_reaped_even_if_the_parent_ignores_sigchld() -> None:
     ignored = signal.signal(signal.SIGCHLD, signal.SIG_IGN)
     try:
-        with Sandbox(Limits(seconds=30)) as sandbox:
+        with Sandbox(StatementLimits(seconds=30)) as sandbox:
             first = zygote(sandbox)
             for _ in range(5):
                 sandbox.run("SELECT sum(n) AS n FROM numbers", Numbers())
@@ -184,14 +184,14 @@ def test_ended_processes_do_not_accumulate(sandbox: Sandbox) -> None:
 
 
 def test_nothing_is_left_after_close() -> None:
-    with Sandbox(Limits(seconds=30)) as sandbox:
+    with Sandbox(StatementLimits(seconds=30)) as sandbox:
         processes = [zygote(sandbox), *waiting(sandbox, 2)]
     gone, alive = psutil.wait_procs(processes, timeout=30)
     assert (len(gone), alive) == (3, [])
 
 
 def test_a_process_ends_by_itself_after_its_time() -> None:
-    with Sandbox(Limits(seconds=1)) as sandbox:
+    with Sandbox(StatementLimits(seconds=1)) as sandbox:
         child = sandbox._waiting.popleft()
         waiting(sandbox, 2)
         frames.send(child.end, b'{"type":"statement","text":"SELECT count(*) FROM range(1000000000000) a WHERE hash(range) = 1"}')

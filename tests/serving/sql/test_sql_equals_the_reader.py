@@ -16,9 +16,9 @@ from tandem.serving.memory.store import MEMORY, Store
 from tandem.serving.read.outcome import Absent, Value
 from tandem.serving.read.reader import Reader
 from tandem.serving.sql import merged_views
-from tandem.serving.sql.limits import Limits
+from tandem.serving.sql.limits import StatementLimits
 from tandem.serving.sql.merged_views import MergedViews, ask, state_names
-from tandem.serving.sql.refusal import Refused
+from tandem.serving.sql.refusal import StatementRefused
 from tandem.serving.sql.result_rows import to_rows
 from tandem.serving.sql.sandbox import Sandbox
 from tandem.serving.sql.shared_tables import share
@@ -118,7 +118,7 @@ questions = st.one_of(
 
 @pytest.fixture(scope="module")
 def sandbox() -> Iterator[Sandbox]:
-    with Sandbox(Limits(seconds=60)) as made:
+    with Sandbox(StatementLimits(seconds=60)) as made:
         yield made
 
 
@@ -218,7 +218,7 @@ def test_only_readable_views_are_visible(sandbox: Sandbox, tmp_path: Path) -> No
     views = MergedViews(Store(forty_hits(tmp_path).tables, 1))
     assert to_rows(ask(sandbox, views, "SELECT n FROM ever", readable={"ever"}).table) == [{"n": 39}]
     for name in ("per_page", "nowhere"):
-        with pytest.raises(Refused, match=f"^no view '{name}'; views: ever$"):
+        with pytest.raises(StatementRefused, match=f"^no view '{name}'; views: ever$"):
             ask(sandbox, views, f"FROM {name}", readable={"ever"})
 
 
@@ -227,7 +227,7 @@ def test_a_view_without_an_answer_is_a_failure_and_not_an_empty_table(sandbox: S
     for file in (tmp_path / ".tandem" / "tables" / "views" / "per_page").rglob("*.parquet"):
         file.unlink()
     views = MergedViews(Store(world.tables, 1))
-    with pytest.raises(Refused) as refused:
+    with pytest.raises(StatementRefused) as refused:
         ask(sandbox, views, "SELECT count(*) FROM per_page")
     assert refused.value.reason == "failed"
     assert to_rows(ask(sandbox, views, "SELECT n FROM ever").table) == [{"n": 39}]

@@ -9,7 +9,7 @@ from tandem.ledger.log.counts import NOTHING
 from tandem.ledger.log.positions import LOG_START, Position
 from tandem.ledger.publish.publications import Publication
 from tandem.ledger.realtime.commits import Commit
-from tandem.serving.read.snapshot import Snapshot, Tail
+from tandem.serving.read.snapshot import RealtimeTail, Snapshot
 from tandem.serving.status.backlog_age import BacklogAge, behind_since
 from tests.serving.world import position
 
@@ -18,7 +18,7 @@ SOURCES = ("a", "b")
 PUBLICATION = Publication(1, 0, NOON, "test", "initial", 1, dict.fromkeys(SOURCES, LOG_START), {})
 
 
-def snapshot(*tails: Tail) -> Snapshot:
+def snapshot(*tails: RealtimeTail) -> Snapshot:
     return Snapshot(PUBLICATION, dict(zip(SOURCES, tails, strict=False)))
 
 
@@ -40,7 +40,7 @@ def test_the_backlog_dates_from_the_oldest_uncounted_end(steps: list[tuple[tuple
             ends[number] += more
             counted[number] = min(ends[number], counted[number] + count)
         seen.append((second, [*ends]))
-        tails = (Tail(LOG_START, position(number)) for number in counted)
+        tails = (RealtimeTail(LOG_START, position(number)) for number in counted)
         told = remembered.look(
             {name: position(end) for name, end in zip(SOURCES, ends, strict=True)}, snapshot(*tails), now=at(second)
         )
@@ -59,9 +59,9 @@ def test_records_that_only_the_hot_tail_counts_are_a_backlog() -> None:
     """It counts them without a speed layer, whose progress is asked for here."""
     remembered, end = BacklogAge(), position(5)
     hot = Commit(position(3), end, 0, "fold")
-    with_hot = Tail(LOG_START, end, hot=(hot,))
+    with_hot = RealtimeTail(LOG_START, end, hot=(hot,))
     assert remembered.look({"a": end}, snapshot(with_hot), now=at(1)) == at(1)
-    assert remembered.look({"a": end}, snapshot(Tail(LOG_START, end)), now=at(2)) is None
+    assert remembered.look({"a": end}, snapshot(RealtimeTail(LOG_START, end)), now=at(2)) is None
 
 
 def commit(made: float, caught_up: float | None) -> Commit:
@@ -80,7 +80,7 @@ def test_a_source_that_commits_without_reaching_the_end_is_behind() -> None:
     lately = timedelta(seconds=15)
 
     def behind(*commits: Commit) -> datetime | None:
-        tails = (Tail(LOG_START, one.end, (one,)) for one in commits)
+        tails = (RealtimeTail(LOG_START, one.end, (one,)) for one in commits)
         return behind_since(snapshot(*tails), now=at(100), lately=lately)
 
     assert behind(commit(99, 98.5)) == at(98.5)

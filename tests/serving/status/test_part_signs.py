@@ -14,10 +14,10 @@ import pytest
 
 from tandem.infra.process import background, pulse
 from tandem.infra.process.background import Process
-from tandem.infra.process.pulse import Heart, Loop, Pulse
+from tandem.infra.process.pulse import Heart, Pulse, SourceLoop
 from tandem.infra.settings import Settings
 from tandem.infra.supervision import record
-from tandem.infra.supervision.record import Part, Supervision
+from tandem.infra.supervision.record import PartRecord, Supervision
 from tandem.serving.status.part_signs import part_states
 from tandem.serving.status.part_state import PartState
 
@@ -42,7 +42,7 @@ def state_of(folder: Path, part: str = "speed", *, now: datetime = NOW) -> PartS
 def beat(folder: Path, pid: int, *, looked: float, at: float = 0.1, live: int = 1, began: str | None = None) -> None:
     """Write a pulse that is `at` seconds old, with a loop of the live release and one of another that never looked."""
     now = time.monotonic()
-    loops = (Loop(live, "hits", now - looked, now - looked), Loop(live + 1, "hits", now - 5000))
+    loops = (SourceLoop(live, "hits", now - looked, now - looked), SourceLoop(live + 1, "hits", now - 5000))
     found = Pulse(pid, background.start_time(pid) if began is None else began, now - at, live, loops)
     pulse.file(folder, "speed").write_bytes(msgspec.json.encode(found))
 
@@ -113,7 +113,7 @@ def test_a_pulse_of_another_machine_is_dated_by_its_file(tmp_path: Path) -> None
     """Its monotonic clock is another one."""
     (tmp_path / "run").mkdir()
     path = pulse.file(tmp_path, "speed")
-    loops = (Loop(1, "hits", 17.0, 16.5),)
+    loops = (SourceLoop(1, "hits", 17.0, 16.5),)
     path.write_bytes(msgspec.json.encode(Pulse(7, "another boot:123", 17.2, 1, loops)))
     for seconds, state in ((1, "running"), (9, "dead")):
         os.utime(path, ((NOW - timedelta(seconds=seconds)).timestamp(),) * 2)
@@ -127,7 +127,7 @@ def test_a_broker_is_red_until_it_answers_after_a_failure(tmp_path: Path, proces
     (tmp_path / "run" / "broker.json").write_bytes((tmp_path / "run" / "speed.json").read_bytes())
     own, failed = os.getpid(), (NOW - timedelta(seconds=3)).isoformat()
     for state, red in (("starting", True), ("running", False)):
-        part = Part("broker", state, NOW.isoformat(), process.pid, 1, time.monotonic(), "", "killed by SIGKILL", failed)  # type: ignore[arg-type]
+        part = PartRecord("broker", state, NOW.isoformat(), process.pid, 1, time.monotonic(), "", "killed by SIGKILL", failed)  # type: ignore[arg-type]
         record.write(tmp_path, Supervision(own, background.start_time(own), time.monotonic(), 0.0, (part,)))
         found = state_of(tmp_path, "broker")
         assert (found.red, found.why) == (red, "killed by SIGKILL" if red else None)
@@ -143,12 +143,12 @@ def test_a_supervisor_that_hangs_is_red_and_its_parts_are_not(
         known = Process(name, process.pid, own, str(tmp_path / f"{name}.log"))
         (tmp_path / "run" / f"{name}.json").write_bytes(msgspec.json.encode(known))
     at = time.monotonic() - silent
-    parts = [Part("broker", "running", NOW.isoformat(), process.pid, looked=at - 1)]
+    parts = [PartRecord("broker", "running", NOW.isoformat(), process.pid, looked=at - 1)]
     record.write(tmp_path, Supervision(process.pid, own, at, 0.0, tuple(parts)))
     assert not state_of(tmp_path, "broker").red
     found = state_of(tmp_path, "supervisor")
     assert (found.red, near(found.since, silent) if hung else found.since) == (hung, True if hung else None)
-    parts = [Part("broker", "running", NOW.isoformat(), process.pid, looked=at - 16)]
+    parts = [PartRecord("broker", "running", NOW.isoformat(), process.pid, looked=at - 16)]
     record.write(tmp_path, Supervision(process.pid, own, at, 0.0, tuple(parts)))
     assert state_of(tmp_path, "broker").state == "stuck"
 
@@ -156,7 +156,7 @@ def test_a_supervisor_that_hangs_is_red_and_its_parts_are_not(
 def test_what_the_supervisor_reports_is_the_reason(tmp_path: Path, process: "subprocess.Popen[bytes]") -> None:
     def report(state: record.State, **more: object) -> None:
         pid = os.getpid()
-        part = Part("speed", state, NOW.isoformat(), **more)  # type: ignore[arg-type]
+        part = PartRecord("speed", state, NOW.isoformat(), **more)  # type: ignore[arg-type]
         record.write(tmp_path, Supervision(pid, background.start_time(pid), time.monotonic(), 0.0, (part,)))
 
     failed = (NOW - timedelta(seconds=30)).isoformat()

@@ -15,17 +15,17 @@ from tandem.serving.status.part_state import (
     SPEED,
     STATES,
     Beat,
-    Bounds,
     Failure,
-    Loop,
+    FollowLoop,
     PartState,
     Signs,
+    StuckBounds,
     reds,
     state_of,
 )
 
 NOW: Final = datetime(2026, 11, 1, 12, tzinfo=UTC)
-BOUNDS: Final = Bounds(stuck=timedelta(seconds=60), ready=timedelta(seconds=300))
+BOUNDS: Final = StuckBounds(stuck=timedelta(seconds=60), ready=timedelta(seconds=300))
 
 
 def decided(signs: Signs, now: datetime = NOW) -> PartState:
@@ -36,13 +36,13 @@ def ago(seconds: float) -> datetime:
     return NOW - timedelta(seconds=seconds)
 
 
-def loop(looked: float | None = 1, *, moved: float | None = None, waits: str = "", source: str = "hits") -> Loop:
+def loop(looked: float | None = 1, *, moved: float | None = None, waits: str = "", source: str = "hits") -> FollowLoop:
     """Return a loop that last looked at its log `looked` seconds ago, or that began 20 seconds ago and has not looked yet."""
     since = moved if moved is not None else 20 if looked is None else looked
-    return Loop(source, ago(since), None if looked is None else ago(looked), waits)
+    return FollowLoop(source, ago(since), None if looked is None else ago(looked), waits)
 
 
-def beat(*loops: Loop, at: float = 0.5) -> Beat:
+def beat(*loops: FollowLoop, at: float = 0.5) -> Beat:
     return Beat(ago(at), loops)
 
 
@@ -144,7 +144,7 @@ SIGNS = st.builds(
 
 
 @given(st.lists(LOOPS, max_size=3), st.integers(6, 4000) | st.just(5.001))
-def test_a_living_speed_layer_whose_last_beat_is_old_is_stuck(loops: list[Loop], silent: float) -> None:
+def test_a_living_speed_layer_whose_last_beat_is_old_is_stuck(loops: list[FollowLoop], silent: float) -> None:
     found = decided(speed(beat(*loops, at=silent)))
     assert (found.state, found.red, found.since) == ("stuck", True, ago(silent))
     assert decided(speed(beat(loop(), at=5))).state == "running"

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from tandem.infra import kafka
-from tandem.infra.settings import Settings, Speed
+from tandem.infra.settings import Settings, SpeedSettings
 from tandem.ledger.hot.chain import HotCommits
 from tandem.ledger.hot.feed import HotFeed
 from tandem.ledger.log.positions import Position
@@ -102,7 +102,7 @@ def layer(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Layer:
     broker.stand_in(monkeypatch)
     one_process.speed_stands_in(monkeypatch, broker)
     one_process.hot_stands_in(monkeypatch, broker)
-    settings = Settings(state=str(tmp_path), speed=Speed(max_events=25, compact_every=3))
+    settings = Settings(state=str(tmp_path), speed=SpeedSettings(max_events=25, compact_every=3))
     return Layer(broker, broker.new_topic(partitions=PARTITIONS), settings)
 
 

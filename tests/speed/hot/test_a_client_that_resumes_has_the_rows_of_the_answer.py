@@ -6,11 +6,11 @@ from dataclasses import dataclass, field
 
 import pytest
 
-from tandem.serving.changes import Token, TokenGone, watch
+from tandem.serving.changes import ChangesToken, TokenGone, watch
 from tandem.serving.connection import Connection
 from tandem.serving.memory.recent import SECONDS
 from tandem.serving.memory.store import Store
-from tandem.speed.hot.follow import Ended
+from tandem.speed.hot.follow import HotTailEnded
 from tests.serving.test_changes_are_neither_lost_nor_repeated import Known, known, taken_in
 from tests.speed.hot.beside import Beside, beside, layer
 from tests.speed.sales import sale
@@ -39,7 +39,7 @@ class Client:
         if late:
             connection.store.recent.clock = lambda: time.monotonic() + 2 * SECONDS
         self.connection = connection
-        store, token = connection.store, Token.parse(self.token)
+        store, token = connection.store, ChangesToken.parse(self.token)
         try:
             self.watching = watch(store, store.pinned(), self.name, token)
         except TokenGone:
@@ -81,7 +81,7 @@ def test_a_client_that_drops_at_any_event_ends_with_the_rows_of_the_answer(besid
                 continue
         try:
             beside.step(later=0.3)
-        except Ended:  # commits passed it
+        except HotTailEnded:  # commits passed it
             beside.start()
         for server in servers:
             server.refresh()
@@ -137,7 +137,7 @@ def test_a_token_ends_once_hot_commits_are_merged_across_its_end_or_folded_by_an
         beside.step(later=0.3)
         beside.connection.refresh()
         if number == 5:
-            token = Token.parse(beside.connection.view("per_minute").now().token)
+            token = ChangesToken.parse(beside.connection.view("per_minute").now().token)
             watch(beside.connection.store, beside.connection.store.pinned(), "per_minute", token)
             if again:
                 beside.start()

@@ -16,7 +16,7 @@ from tandem.batch.archive import archive as archiving
 from tandem.batch.runtime.session import BatchRun
 from tandem.infra import folders, kafka
 from tandem.infra.kafka import broker as embedded
-from tandem.infra.settings import Kafka, Settings
+from tandem.infra.settings import KafkaSettings, Settings
 from tandem.ledger.delta.addresses import Tables
 from tandem.ledger.hot.feed import HotFeed
 from tandem.ledger.log.positions import Position
@@ -87,7 +87,7 @@ def serving(settings: Settings, folder: Path, topic: kafka.Topic, toml: str) -> 
 
 
 def test_answers_count_records_before_commits_and_the_same_after_them(
-    broker: kafka.Connection, spark: SparkSession, tmp_path: Path
+    broker: kafka.BrokerConnection, spark: SparkSession, tmp_path: Path
 ) -> None:
     settings, topic = settings_for(broker, tmp_path / ".tandem"), new_topic(broker)
     produce(broker, topic, some([1, 2, 2]))
@@ -127,7 +127,7 @@ def test_answers_count_records_before_commits_and_the_same_after_them(
 
 
 def test_records_of_a_topic_that_is_created_again_are_not_counted_for_the_former(
-    broker: kafka.Connection, spark: SparkSession, tmp_path: Path
+    broker: kafka.BrokerConnection, spark: SparkSession, tmp_path: Path
 ) -> None:
     settings, topic = settings_for(broker, tmp_path / ".tandem"), new_topic(broker)
     produce(broker, topic, some([1, 2]))
@@ -138,7 +138,7 @@ def test_records_of_a_topic_that_is_created_again_are_not_counted_for_the_former
         produce(broker, topic, some([3]))
         wait_for(lambda: server.answers() == per_minute([1, 2, 3]))
         delete_topic(broker, topic.name)
-        again = kafka.create(broker, [topic.name], Settings(kafka=Kafka(partitions=topic.partitions)))[topic.name]
+        again = kafka.create(broker, [topic.name], Settings(kafka=KafkaSettings(partitions=topic.partitions)))[topic.name]
         produce(broker, again, some([10, 11, 12, 13, 14]))
         wait_for(lambda: not server.follows)
         wait_for(lambda: server.answers() == per_minute([1, 2]))

@@ -6,7 +6,7 @@ import threading
 import msgspec
 import pytest
 
-from tandem.infra.settings import Serving
+from tandem.infra.settings import ServingSettings
 from tandem.speed.hot.__main__ import LATELY_S, Demand
 from tests.speed.hot.beside import Beside, beside, layer
 from tests.speed.sales import some
@@ -72,7 +72,7 @@ def test_while_nobody_asks_folds_are_seldom_and_the_next_question_ends_the_pause
 
 def test_seldom_polls_of_the_tables_do_not_slow_folds(beside: Beside) -> None:
     beside.start()
-    beside.hot.settings = msgspec.structs.replace(beside.hot.settings, serving=Serving(poll_ms=60_000))
+    beside.hot.settings = msgspec.structs.replace(beside.hot.settings, serving=ServingSettings(poll_ms=60_000))
     beside.hot.cpu = lambda: 0.0
     assert folds(beside, 1)
     assert not folds(beside, 2, after=0.005)

@@ -11,7 +11,7 @@ from tandem.infra import kafka
 from tandem.ledger.publish.publications import Publications
 from tandem.ledger.realtime.commits import Commit
 from tandem.speed.hot import follow
-from tandem.speed.hot.follow import Ended, HotFollower, OtherRelease, RecordsLost
+from tandem.speed.hot.follow import HotFollower, HotTailEnded, OtherRelease, RecordsLost
 from tandem.views.project.project import load_files
 from tests import one_process
 from tests.speed.hot.beside import Beside, away, beside, last, layer, promote
@@ -51,7 +51,7 @@ def test_answers_count_each_event_once_whatever_happens_in_between(
                 layer.recompute()
         try:
             beside.step()
-        except Ended:  # commits passed it
+        except HotTailEnded:  # commits passed it
             beside.start()
         beside.check()
     while beside.hot.tail.end != layer.end:
@@ -236,7 +236,7 @@ def test_a_tail_that_commits_have_passed_has_half_a_minute_to_read_on(beside: Be
         layer.drain()
         beside.step(later=29)
         beside.step(later=1)
-        with pytest.raises(Ended, match="outside the hot tail"):
+        with pytest.raises(HotTailEnded, match="outside the hot tail"):
             beside.step(later=1)
     beside.step()
     with monkeypatch.context() as patch:
@@ -251,7 +251,7 @@ def test_the_broker_is_asked_each_five_seconds_in_which_nothing_comes(beside: Be
     beside.start()
     asked, topics = list[float](), kafka.topics
 
-    def counted(connection: kafka.Connection, names: Sequence[str]) -> tuple[kafka.Topic, ...]:
+    def counted(connection: kafka.BrokerConnection, names: Sequence[str]) -> tuple[kafka.Topic, ...]:
         asked.append(beside.seconds)
         return topics(connection, names)
 
@@ -293,7 +293,7 @@ def test_commits_that_end_below_the_tails_base_end_it(beside: Beside, monkeypatc
     beside.start()
     live, found, _ = beside.hot._committed()
     monkeypatch.setattr(HotFollower, "_committed", lambda _: (live, found[:-1], found[-1].start))
-    with pytest.raises(Ended, match="outside the hot tail"):
+    with pytest.raises(HotTailEnded, match="outside the hot tail"):
         beside.step()
 
 
@@ -328,7 +328,9 @@ def test_a_log_that_lost_identities_keeps_it_aside(beside: Beside, below: dict[i
     layer.topic.delete_below(below)
     if aside:
         ((partition, low),) = below.items()
-        with pytest.raises(Ended, match=f"the log no longer has offsets 0 to {low - 1} of partition {partition}, which hold"):
+        with pytest.raises(
+            HotTailEnded, match=f"the log no longer has offsets 0 to {low - 1} of partition {partition}, which hold"
+        ):
             beside.start()
     else:
         beside.start()

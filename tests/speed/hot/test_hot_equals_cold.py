@@ -15,7 +15,7 @@ from tandem.ledger.hot.chain import HotChange, HotCommits, changed, decoded, enc
 from tandem.ledger.log.counts import plus
 from tandem.ledger.log.positions import LOG_START, Position, ranges
 from tandem.ledger.realtime.commits import Commit
-from tandem.serving.read.snapshot import Tail
+from tandem.serving.read.snapshot import RealtimeTail
 from tandem.speed.dedup.dedup_window import DedupWindow
 from tandem.speed.dedup.identities import identified, identities, values
 from tandem.speed.hot import hot_tail
@@ -252,14 +252,14 @@ class Played:
 
     def check(self) -> None:
         """The answers of the server equal those of the whole log below their position."""
-        tail = Tail(LOG_START, self.committed, tuple(self.commits)).with_hot(self.served)
+        tail = RealtimeTail(LOG_START, self.committed, tuple(self.commits)).with_hot(self.served)
         for name, view in self.views.items():
             self.check_view(name, view, tail.of(name))
         self.check_counts(tail.every, pa.concat_tables(self.records(LOG_START, tail.end)), tail.end)
         for commit in tail.every:
             self.check_labels(commit)
 
-    def check_view(self, name: str, view: View, tail: Tail) -> None:
+    def check_view(self, name: str, view: View, tail: RealtimeTail) -> None:
         """A view's answers equal those of the log below their position, which never moves back once commits are handed over."""
         assert self.committed.at_or_below(tail.end)
         events = decode(self.of, pa.concat_tables(self.records(LOG_START, tail.end))).events

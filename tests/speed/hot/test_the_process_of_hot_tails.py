@@ -14,7 +14,7 @@ import pytest
 
 from tandem.infra import kafka
 from tandem.infra.kafka import broker as embedded
-from tandem.infra.kafka.bulk_reader import LogMoved, Read
+from tandem.infra.kafka.bulk_reader import LogMoved, ReadRecords
 from tandem.ledger.delta.errors import Unreadable
 from tandem.ledger.hot import report as reports
 from tandem.ledger.hot.messages import HotMessage, read
@@ -297,7 +297,7 @@ def test_a_tail_that_fails_before_it_folds_anything_starts_ever_more_rarely(
 ) -> None:
     read, good = one_process.Reading.read, cycle([True, False])
 
-    def reads_once(reading: one_process.Reading, **how: Any) -> Read:
+    def reads_once(reading: one_process.Reading, **how: Any) -> ReadRecords:
         if next(good):
             return read(reading, **how)
         raise kafka.NoBroker("a fault of the client")

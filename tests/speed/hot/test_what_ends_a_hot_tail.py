@@ -11,7 +11,7 @@ import pytest
 
 from tandem.infra import kafka
 from tandem.infra.kafka.described_topic import Topic
-from tandem.infra.settings import Serving, Settings
+from tandem.infra.settings import ServingSettings, Settings
 from tandem.ledger.delta.addresses import Tables
 from tandem.ledger.hot.messages import HotMessage
 from tandem.ledger.log.counts import Counts
@@ -20,11 +20,11 @@ from tandem.ledger.publish.releases import Releases
 from tandem.speed.dedup.dedup_window import DedupWindow
 from tandem.speed.hot.__main__ import Reports
 from tandem.speed.hot.comparison import alike, differing
-from tandem.speed.hot.follow import Ended, HotFollower, earlier_topic
+from tandem.speed.hot.follow import HotFollower, HotTailEnded, earlier_topic
 from tandem.speed.hot.hot_tail import HotTail, NotTiling
 from tandem.speed.micro_batch.follower_state import FollowerState
 from tandem.speed.micro_batch.task import Task
-from tandem.speed.source.counted_at import Stretch
+from tandem.speed.source.counted_at import CountedRange
 from tandem.views.arrow.ipc import from_ipc
 from tandem.views.instant import microseconds
 from tests.serving.world import NOON, SOURCE, World, nine_hits, position
@@ -51,7 +51,7 @@ def following(world: World, base: Position, *, most: int | None = None) -> tuple
     """A hot tail from `base` on, without a broker that answers."""
     sent: list[HotMessage] = []
     release, source = Releases(world.tables).load(1), world.project.sources[SOURCE]
-    settings = Settings(state=str(world.state), serving=Serving(hot_mb=1))
+    settings = Settings(state=str(world.state), serving=ServingSettings(hot_mb=1))
     connection: Any = Connection()
     found = HotFollower(settings, world.tables, connection, release, source, world.project.views, lambda: NOON, sent.append)
     task = Task(release.files, SOURCE, {name: name for name in world.project.views}, generations=("T",))
@@ -66,14 +66,14 @@ def test_a_reader_that_failed_is_not_read_on(tmp_path: Path) -> None:
     """Its client is behind records that it did not return, which would look like holes."""
     world = nine_hits(tmp_path)
     one, _ = following(world, world.writer.end)
-    with pytest.raises(Ended, match="refuses to return records"):
+    with pytest.raises(HotTailEnded, match="refuses to return records"):
         one.step(0)
 
 
 def test_a_full_tail_that_commits_pass_starts_again_at_once(tmp_path: Path) -> None:
     world = nine_hits(tmp_path)
     one, _ = following(world, position(6), most=0)
-    with pytest.raises(Ended, match="outside the hot tail"):
+    with pytest.raises(HotTailEnded, match="outside the hot tail"):
         one.step(0)
 
 
@@ -187,15 +187,15 @@ def test_records_above_the_commits_are_bounded_while_identities_are_loaded(tmp_p
     world = nine_hits(tmp_path)
     one, _ = following(world, world.writer.end)
     one._wait(pa.table({"value": [b"x" * (1 << 19)]}))
-    with pytest.raises(Ended, match="more than 1 MB"):
+    with pytest.raises(HotTailEnded, match="more than 1 MB"):
         one._wait(pa.table({"value": [b"x" * (1 << 19)]}))
 
 
 def test_identities_of_an_earlier_topic_keep_the_tail_aside() -> None:
     """Only the archive has them."""
     new, old = Topic("sales", "new", 1), {("old", 0): 8}
-    before = Stretch(LOG_START, Position.of({**old, ("new", 0): 3}), NOON)
-    after = Stretch(before.end, Position.of({**old, ("new", 0): 9}), NOON)
+    before = CountedRange(LOG_START, Position.of({**old, ("new", 0): 3}), NOON)
+    after = CountedRange(before.end, Position.of({**old, ("new", 0): 9}), NOON)
     assert earlier_topic([before, after], [new], {}) == "old"
     assert earlier_topic([after], [new], {}) is None
     assert earlier_topic([before], [new], {("old", 0): 8}) is None
@@ -283,6 +283,6 @@ def test_an_idle_tail_never_polls_an_object_store_more_often_than_a_busy_one(
 ) -> None:
     world = nine_hits(tmp_path)
     one, _ = following(world, world.writer.end)
-    one.settings = Settings(state=str(world.state), serving=Serving(poll_ms=poll_ms))
+    one.settings = Settings(state=str(world.state), serving=ServingSettings(poll_ms=poll_ms))
     monkeypatch.setattr(Tables, "local", property(lambda _: local))
     assert one._look_s == seconds

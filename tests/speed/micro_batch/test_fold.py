@@ -11,7 +11,7 @@ from pyspark.sql import DataFrame, SparkSession
 from tandem.ledger.log.fetch_checks import refuse_unclosed
 from tandem.speed.dedup.dedup_window import DedupWindow
 from tandem.speed.dedup.identities import Identities
-from tandem.speed.micro_batch.fold import Folded, Torn, fold_records
+from tandem.speed.micro_batch.fold import MicroBatchResult, RangeMismatch, fold_records
 from tandem.speed.micro_batch.task import Task
 from tandem.speed.micro_batch.workers import Workers
 from tandem.views.arrow.ipc import from_ipc
@@ -59,7 +59,7 @@ def spanning(*partitions: list[bytes], first: int = 0) -> Ranges:
     return Ranges.of({("T", number): (first, first + len(values)) for number, values in enumerate(partitions)})
 
 
-def answers(project: Project, folded: Folded, name: str, fingerprint: str) -> list[dict[str, object]]:
+def answers(project: Project, folded: MicroBatchResult, name: str, fingerprint: str) -> list[dict[str, object]]:
     view = project.views[name]
     rows = present(view, Partial(from_ipc(folded.partials[fingerprint]), EMPTY, {})).to_pylist()
     return sorted(rows, key=lambda row: (row["window_start"] or START, row["shop"]))
@@ -231,7 +231,7 @@ def test_records_outside_the_plan_are_refused(spark: SparkSession, project: Proj
     views = {"f2": project.views["per_shop"]}
     task = Task(FILES, "sales", {"per_shop": "f2"})
     partitions = [[sale(1), sale(2)]]
-    with pytest.raises(Torn, match=r"offsets 0 to 1 of partition 0 of topic T were read, but \[0, 1\) was planned"):
+    with pytest.raises(RangeMismatch, match=r"offsets 0 to 1 of partition 0 of topic T were read, but \[0, 1\) was planned"):
         fold_records(records(spark, *partitions), task, views, Ranges.of({("T", 0): (0, 1)}), DedupWindow(0), workers=Workers())
     holed = fold_records(
         records(spark, *partitions), task, views, Ranges.of({("T", 0): (0, 5)}), DedupWindow(0), workers=Workers()

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from tandem.speed.dedup.dedup_window import DedupWindow
 from tandem.speed.dedup.identities import SCHEMA
-from tandem.speed.micro_batch.fold import Torn, fold_shares
+from tandem.speed.micro_batch.fold import RangeMismatch, fold_shares
 from tandem.speed.micro_batch.task import Share, Task, share_of
 from tandem.views.arrow.ipc import from_ipc, to_ipc
 from tandem.views.instant import microseconds, time_of
@@ -68,7 +68,7 @@ def test_records_outside_the_planned_range_are_refused(parts: list[tuple[int, in
         return shares
 
     if torn:
-        with pytest.raises(Torn):
+        with pytest.raises(RangeMismatch):
             fold_shares(run, TASK, {}, covered, DedupWindow(0))
         return
     folded = fold_shares(run, TASK, {}, covered, DedupWindow(0))

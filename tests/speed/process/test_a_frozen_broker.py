@@ -8,7 +8,7 @@ import pytest
 from pyspark.sql import SparkSession
 
 from tandem.infra import kafka
-from tandem.infra.settings import Speed
+from tandem.infra.settings import SpeedSettings
 from tandem.speed import progress
 from tests.frozen import frozen, own_broker
 from tests.speed.sales import answered, per_minute, running, some, total, wait_for, wait_until_folded
@@ -27,7 +27,7 @@ def test_the_speed_layer_outlives_a_frozen_broker(
 ) -> None:
     """Once between micro-batches and once among them; where Spark's own client has given up, status says what is waited for."""
     with own_broker(tmp_path / "broker") as (connection, pid):
-        settings = stack_settings(connection, tmp_path / "project", speed=Speed(max_events=200))
+        settings = stack_settings(connection, tmp_path / "project", speed=SpeedSettings(max_events=200))
         topic = kafka.create(connection, ["sales"], settings)["sales"]
         produce(connection, topic, some(range(100)))
 

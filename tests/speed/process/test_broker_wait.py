@@ -11,9 +11,9 @@ from typing import Any
 import pytest
 
 from tandem.infra import kafka
-from tandem.infra.settings import Settings, Speed
+from tandem.infra.settings import Settings, SpeedSettings
 from tandem.speed.process.broker_wait import Wait
-from tandem.speed.progress import Recorder
+from tandem.speed.progress import ProgressRecorder
 from tandem.speed.source.follow import Surroundings
 from tests.infra.kafka.begun import begun
 
@@ -29,9 +29,9 @@ def other_password(settings: Settings) -> None:
 
 @pytest.mark.parametrize("moves", [other_port, other_password])
 def test_a_broker_that_has_moved_ends_the_wait_at_once(tmp_path: Path, moves: Callable[[Settings], None]) -> None:
-    settings = Settings(state=str(tmp_path), speed=Speed(broker_wait_s=600))
+    settings = Settings(state=str(tmp_path), speed=SpeedSettings(broker_wait_s=600))
     unused: Any = None
-    connection = kafka.Connection(begun(settings, port=1, pid=os.getpid()), unused, unused)
+    connection = kafka.BrokerConnection(begun(settings, port=1, pid=os.getpid()), unused, unused)
     source: Any = SimpleNamespace(name="sales", topics=("sales",))
     said: list[str] = []
     around = Surroundings(
@@ -45,7 +45,7 @@ def test_a_broker_that_has_moved_ends_the_wait_at_once(tmp_path: Path, moves: Ca
         warn=said.append,
         reporter=unused,
         stopping=lambda: False,
-        recorder=Recorder(tmp_path, os.getpid()),
+        recorder=ProgressRecorder(tmp_path, os.getpid()),
     )
     moves(settings)
     with pytest.raises(kafka.BrokerRefused, match=r"start the speed layer again$"):

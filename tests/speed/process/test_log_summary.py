@@ -3,7 +3,7 @@
 from structlog.contextvars import get_contextvars
 
 from tandem.speed.process.speed_layer import Telling
-from tandem.speed.progress import Folded
+from tandem.speed.progress import MicroBatchSeconds
 
 
 def test_sums_are_logged_at_most_once_per_period() -> None:
@@ -12,8 +12,8 @@ def test_sums_are_logged_at_most_once_per_period() -> None:
     telling = Telling(lambda text: said.append((text, get_contextvars())), every_s=60, clock=lambda: now[0])
     for second in range(0, 121, 20):
         now[0] = float(second)
-        telling.add(Folded(1, "hits", 10, 0.5))
-    telling.add(Folded(2, "hits", 7, 0.25))
+        telling.add(MicroBatchSeconds(1, "hits", 10, 0.5))
+    telling.add(MicroBatchSeconds(2, "hits", 7, 0.25))
     about = {"release": 1, "source": "hits"}
     assert said == [
         ("folding records", about | {"micro_batches": 1, "records": 10, "seconds": 0.5}),

@@ -93,7 +93,9 @@ class Asking:
         assert self.answers > 20
 
 
-def test_a_release_goes_live_and_back_while_events_arrive(broker: kafka.Connection, spark: SparkSession, tmp_path: Path) -> None:
+def test_a_release_goes_live_and_back_while_events_arrive(
+    broker: kafka.BrokerConnection, spark: SparkSession, tmp_path: Path
+) -> None:
     """One partition, in the order of the numbers: the position says what an answer must be."""
     settings, topic = settings_for(broker, tmp_path), new_topic(broker, partitions=1)
     tables, sent, stop = Tables.of(settings), count(), Event()
@@ -152,7 +154,9 @@ def test_a_release_goes_live_and_back_while_events_arrive(broker: kafka.Connecti
     assert reached.at_or_below(folded(settings, 1))
 
 
-def test_a_release_that_cannot_be_followed_ends_alone(broker: kafka.Connection, spark: SparkSession, tmp_path: Path) -> None:
+def test_a_release_that_cannot_be_followed_ends_alone(
+    broker: kafka.BrokerConnection, spark: SparkSession, tmp_path: Path
+) -> None:
     settings, topic = settings_for(broker, tmp_path), new_topic(broker)
     tables, nowhere = Tables.of(settings), load_files(project_files("no-such-topic"))
     with running(spark, settings, topic) as layer:

@@ -28,10 +28,10 @@ from tandem.ledger.publish.releases import Releases
 from tandem.ledger.publish.standing import StandingReleases
 from tandem.ledger.realtime.commits import Commit
 from tandem.ledger.realtime.tiling import chain
-from tandem.ledger.realtime_writer import Fenced
+from tandem.ledger.realtime_writer import NewerEpoch
 from tandem.serving.read.outcome import given
 from tandem.serving.read.reader import Reader
-from tandem.speed.source.start_position import Gap
+from tandem.speed.source.start_position import OffsetsLost
 from tandem.views.fingerprint.fingerprint import decoder_fingerprint, fingerprint
 from tandem.views.project.project import load_files
 from tests.speed.sales import (
@@ -55,7 +55,7 @@ from tests.stack import add_partitions, delete_below, delete_topic, environ, lib
 pytestmark = pytest.mark.broker
 
 
-def test_answers_follow_the_log_and_a_restart(broker: kafka.Connection, spark: SparkSession, tmp_path: Path) -> None:
+def test_answers_follow_the_log_and_a_restart(broker: kafka.BrokerConnection, spark: SparkSession, tmp_path: Path) -> None:
     """Random chunks of out-of-order sales with copies and bad records, in whatever micro-batches Spark makes of them."""
     dice = random.Random(11)
     settings, topic = settings_for(broker, tmp_path, compact_every=4), new_topic(broker)
@@ -80,7 +80,9 @@ def test_answers_follow_the_log_and_a_restart(broker: kafka.Connection, spark: S
     assert total(settings, "events") == len(set(numbers))
 
 
-def test_transaction_markers_and_aborted_records_are_holes(broker: kafka.Connection, spark: SparkSession, tmp_path: Path) -> None:
+def test_transaction_markers_and_aborted_records_are_holes(
+    broker: kafka.BrokerConnection, spark: SparkSession, tmp_path: Path
+) -> None:
     settings, topic = settings_for(broker, tmp_path), new_topic(broker, partitions=1)
     producer = Producer({**librdkafka(broker), "transactional.id": topic.name})
     producer.init_transactions()
@@ -97,7 +99,7 @@ def test_transaction_markers_and_aborted_records_are_holes(broker: kafka.Connect
     assert (total(settings, "events"), total(settings, "holes")) == (3, 6)
 
 
-def test_of_two_layers_the_older_is_fenced(broker: kafka.Connection, spark: SparkSession, tmp_path: Path) -> None:
+def test_of_two_layers_the_older_is_fenced(broker: kafka.BrokerConnection, spark: SparkSession, tmp_path: Path) -> None:
     settings, topic = settings_for(broker, tmp_path), new_topic(broker)
     older = Running(settings)
     older.start(spark, load_files(project_files(topic.name)))
@@ -105,14 +107,14 @@ def test_of_two_layers_the_older_is_fenced(broker: kafka.Connection, spark: Spar
     with running(spark, settings, topic):
         produce(broker, topic, some(range(50, 100)), partition=1)
         older.join()
-        assert isinstance(older.error, Fenced)
+        assert isinstance(older.error, NewerEpoch)
         produce(broker, topic, some(range(100, 120)))
         wait_until_folded(settings, broker, topic)
         assert answered(settings) == per_minute(range(120))
     assert total(settings, "events") == 120
 
 
-def test_the_layer_continues_after_a_bridge(broker: kafka.Connection, spark: SparkSession, tmp_path: Path) -> None:
+def test_the_layer_continues_after_a_bridge(broker: kafka.BrokerConnection, spark: SparkSession, tmp_path: Path) -> None:
     settings, topic = settings_for(broker, tmp_path, trigger_ms=3000), new_topic(broker)
     with running(spark, settings, topic) as layer:
         produce(broker, topic, some(range(10)))
@@ -129,7 +131,7 @@ def test_the_layer_continues_after_a_bridge(broker: kafka.Connection, spark: Spa
 
 
 def test_duplicates_of_events_below_a_bridge_are_recognized(
-    broker: kafka.Connection, spark: SparkSession, tmp_path: Path
+    broker: kafka.BrokerConnection, spark: SparkSession, tmp_path: Path
 ) -> None:
     """Also where nothing but the bridge says that there was anything before: no micro-batch, no publication but the first."""
     settings, topic = settings_for(broker, tmp_path), new_topic(broker)
@@ -144,7 +146,7 @@ def test_duplicates_of_events_below_a_bridge_are_recognized(
 
 
 def test_records_that_the_log_lost_are_read_from_the_archive(
-    broker: kafka.Connection, spark: SparkSession, tmp_path: Path
+    broker: kafka.BrokerConnection, spark: SparkSession, tmp_path: Path
 ) -> None:
     settings, topic = settings_for(broker, tmp_path, max_events=20), new_topic(broker)
     project = load_files(project_files(topic.name))
@@ -164,12 +166,12 @@ def test_records_that_the_log_lost_are_read_from_the_archive(
     stopped = Running(settings)
     stopped.start(spark, project)
     stopped.join()
-    assert isinstance(stopped.error, Gap)
+    assert isinstance(stopped.error, OffsetsLost)
     assert "offsets 90 to 94 of partition 0" in str(stopped.error)
 
 
 def test_duplicates_of_events_counted_before_a_restart_are_recognized(
-    broker: kafka.Connection, spark: SparkSession, tmp_path: Path
+    broker: kafka.BrokerConnection, spark: SparkSession, tmp_path: Path
 ) -> None:
     settings, topic = settings_for(broker, tmp_path), new_topic(broker)
     # Number 86 is of the first minute, which was over long before.
@@ -189,7 +191,7 @@ def test_duplicates_of_events_counted_before_a_restart_are_recognized(
 
 
 def test_duplicates_are_dropped_in_any_partition_and_micro_batch(
-    broker: kafka.Connection, spark: SparkSession, tmp_path: Path
+    broker: kafka.BrokerConnection, spark: SparkSession, tmp_path: Path
 ) -> None:
     """In a micro-batch, in another, after the cut, after a restart, in another release; beyond the dedup window by the batch.
 
@@ -254,7 +256,7 @@ def test_duplicates_are_dropped_in_any_partition_and_micro_batch(
         assert answered(settings) == per_minute(range(121))
 
 
-def test_a_recreated_topic_ends_the_layer(broker: kafka.Connection, spark: SparkSession, tmp_path: Path) -> None:
+def test_a_recreated_topic_ends_the_layer(broker: kafka.BrokerConnection, spark: SparkSession, tmp_path: Path) -> None:
     settings, topic = settings_for(broker, tmp_path), new_topic(broker)
     produce(broker, topic, some(range(10)))
     layer = Running(settings)
@@ -278,7 +280,9 @@ def test_a_recreated_topic_ends_the_layer(broker: kafka.Connection, spark: Spark
         wait_for(lambda: total(settings, "events") == 15)
 
 
-def test_the_layer_moves_to_the_release_that_is_published(broker: kafka.Connection, spark: SparkSession, tmp_path: Path) -> None:
+def test_the_layer_moves_to_the_release_that_is_published(
+    broker: kafka.BrokerConnection, spark: SparkSession, tmp_path: Path
+) -> None:
     settings, topic = settings_for(broker, tmp_path), new_topic(broker)
     tables = Tables.of(settings)
     with running(spark, settings, topic) as layer:
@@ -295,7 +299,7 @@ def test_the_layer_moves_to_the_release_that_is_published(broker: kafka.Connecti
         assert layer.said == ["release 2 is live; continuing with its definitions"]
 
 
-def test_two_topics_are_followed_as_one_log(broker: kafka.Connection, spark: SparkSession, tmp_path: Path) -> None:
+def test_two_topics_are_followed_as_one_log(broker: kafka.BrokerConnection, spark: SparkSession, tmp_path: Path) -> None:
     """Copies across topics are found within micro-batches, across them and after a restart; a topic made anew is named."""
     settings, first, second = settings_for(broker, tmp_path), new_topic(broker), new_topic(broker, partitions=3)
     files = project_files("TOPICS")
@@ -321,7 +325,7 @@ def test_two_topics_are_followed_as_one_log(broker: kafka.Connection, spark: Spa
     assert f"topic '{second.name}' was deleted and created again" in str(layer.error)
 
 
-def test_one_topic_is_followed_by_two_sources(broker: kafka.Connection, spark: SparkSession, tmp_path: Path) -> None:
+def test_one_topic_is_followed_by_two_sources(broker: kafka.BrokerConnection, spark: SparkSession, tmp_path: Path) -> None:
     settings, topic = settings_for(broker, tmp_path), new_topic(broker)
     files = project_files(topic.name)
     for old, new in (
@@ -356,7 +360,7 @@ def test_one_topic_is_followed_by_two_sources(broker: kafka.Connection, spark: S
     assert [total(settings, what) for what in ("events", "duplicates", "others", "holes")] == [30, 10, 80, 0]
 
 
-def test_partitions_that_are_added_are_followed(broker: kafka.Connection, spark: SparkSession, tmp_path: Path) -> None:
+def test_partitions_that_are_added_are_followed(broker: kafka.BrokerConnection, spark: SparkSession, tmp_path: Path) -> None:
     settings, topic = settings_for(broker, tmp_path), new_topic(broker, partitions=1)
     with running(spark, settings, topic):
         produce(broker, topic, some(range(10)))
@@ -372,7 +376,7 @@ def test_partitions_that_are_added_are_followed(broker: kafka.Connection, spark:
 
 
 def test_a_table_that_cannot_be_written_ends_the_layer_in_a_sentence(
-    broker: kafka.Connection, spark: SparkSession, tmp_path: Path
+    broker: kafka.BrokerConnection, spark: SparkSession, tmp_path: Path
 ) -> None:
     settings, topic = settings_for(broker, tmp_path), new_topic(broker)
     layer = Running(settings)

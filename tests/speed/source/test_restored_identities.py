@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tandem.ledger.log.positions import LOG_START, Position
-from tandem.speed.source.counted_at import Stretch
+from tandem.speed.source.counted_at import CountedRange
 from tandem.speed.source.restore_identities import numbered
 
 AT = datetime(2026, 11, 1, tzinfo=UTC)
@@ -22,7 +22,7 @@ def test_each_record_has_the_number_of_its_stretch(drawn: list[tuple[int, ...]],
     """Over two topics with partitions of equal numbers; some stretches have no record of a partition."""
     ends = list(accumulate(drawn, lambda one, further: tuple(map(sum, zip(one, further, strict=True)))))
     positions = [LOG_START, *(Position.of(dict(zip(PARTITIONS, end, strict=True))) for end in ends)]
-    stretches = [Stretch(start, end, AT) for start, end in pairwise(positions)]
+    stretches = [CountedRange(start, end, AT) for start, end in pairwise(positions)]
     group = stretches[min(skipped, len(stretches) - 1) :]
     rows = [
         ((topic, partition, offset), first + number)

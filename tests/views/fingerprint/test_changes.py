@@ -6,7 +6,14 @@ from typing import Any
 
 import pytest
 
-from tandem.views.fingerprint.definition_diff import Change, Changes, SourceChanges, ViewChanges, compare, continued
+from tandem.views.fingerprint.definition_diff import (
+    DefinitionChange,
+    DefinitionChanges,
+    SourceChanges,
+    ViewChanges,
+    compare,
+    continued,
+)
 from tandem.views.fingerprint.fingerprint import LABELS, _measure, source_meaning, view_meaning
 from tandem.views.measures.custom import CustomMeasure
 from tandem.views.measures.derived import Derived
@@ -30,11 +37,11 @@ def changed(before: Project, tmp_path: Path) -> Any:
     return lambda *edits: compare(before, edited(tmp_path, *edits))
 
 
-def source(changes: Changes, name: str) -> SourceChanges:
+def source(changes: DefinitionChanges, name: str) -> SourceChanges:
     return next(one for one in changes.sources if one.name == name)
 
 
-def view(changes: Changes, name: str) -> ViewChanges:
+def view(changes: DefinitionChanges, name: str) -> ViewChanges:
     return next(one for one in changes.views if one.name == name)
 
 
@@ -85,7 +92,7 @@ def test_a_file_that_reads_otherwise_is_named_although_nothing_differs(changed: 
 )
 def test_labels_of_a_source_change_it_but_no_number(changed: Any, old: str, new: str, words: str) -> None:
     found = changed((D, old, new))
-    assert source(found, "orders") == SourceChanges("orders", "changed", (Change(words, "none"),))
+    assert source(found, "orders") == SourceChanges("orders", "changed", (DefinitionChange(words, "none"),))
     assert found.different
     assert {one.status for one in found.views} == {"unchanged"}
 
@@ -129,7 +136,7 @@ def test_a_view_of_a_new_source_waits_for_its_archive(changed: Any) -> None:
         ("texts", "added", True),
         ("lines", "removed", False),
     ]
-    assert view(found, "words").changes == (Change("source: lines -> texts", "source"),)
+    assert view(found, "words").changes == (DefinitionChange("source: lines -> texts", "source"),)
     assert view(found, "words").computed_from == "archive"
 
 
@@ -137,7 +144,9 @@ def test_what_decoder_and_prepare_both_reach_is_told_once_with_the_worst(tmp_pat
     shared = ("lines.py", 'return "the"', "return fields_of(b'the|')[0]")
     old = edited(tmp_path / "old", shared)
     new = edited(tmp_path / "new", shared, ("tables/shifts.py", 'b"|"', 'b";"'))
-    assert view(compare(old, new), "words").changes == (Change("constant MARK in tables/shifts.py:3 changed", "source"),)
+    assert view(compare(old, new), "words").changes == (
+        DefinitionChange("constant MARK in tables/shifts.py:3 changed", "source"),
+    )
 
 
 def test_every_parameter_of_a_source_counts_or_is_a_label(before: Project) -> None:

@@ -8,7 +8,7 @@ from typing import NamedTuple
 
 import pytest
 
-from tandem.views.fingerprint.definition_diff import Changes, Kind, ViewChanges, compare
+from tandem.views.fingerprint.definition_diff import DefinitionChanges, Kind, ViewChanges, compare
 from tandem.views.fingerprint.fingerprint import decoder_fingerprint, fingerprint
 from tandem.views.project.project import Project
 from tests.views.edited import edited
@@ -151,7 +151,7 @@ def before(tmp_path_factory: pytest.TempPathFactory) -> Project:
     return edited(tmp_path_factory.mktemp("before"))
 
 
-def views(changes: Changes) -> dict[str, ViewChanges]:
+def views(changes: DefinitionChanges) -> dict[str, ViewChanges]:
     return {view.name: view for view in changes.views}
 
 

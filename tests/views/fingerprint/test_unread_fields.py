@@ -12,7 +12,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tandem.views.decode import Decoded
+from tandem.views.decode import DecodedRecords
 from tandem.views.fingerprint.unread_fields import unread_fields
 from tandem.views.project.project import load_files
 from tandem.views.source.decoder import Decoder
@@ -104,12 +104,12 @@ def source(kind: type[Event], decoder: Decoder = JSON, many: int | None = None) 
     )
 
 
-def events_of(found: Decoded, columns: list[str]) -> list[dict[str, Any]]:
+def events_of(found: DecodedRecords, columns: list[str]) -> list[dict[str, Any]]:
     rows: list[dict[str, Any]] = found.events.select(columns).to_pylist()
     return rows
 
 
-def numbers(found: Decoded) -> tuple[int, int, int]:
+def numbers(found: DecodedRecords) -> tuple[int, int, int]:
     return found.events.num_rows, found.events.num_rows - further(found.events), found.rejects.num_rows
 
 

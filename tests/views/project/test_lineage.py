@@ -7,7 +7,7 @@ import pytest
 
 from tandem.infra.folders import ROOT
 from tandem.views.measures import approx_quantiles, count, derived, first, total
-from tandem.views.project.column_lineage import Origin, lineage
+from tandem.views.project.column_lineage import ColumnOrigin, lineage
 from tandem.views.project.project import load
 from tandem.views.source.event import Event
 from tandem.views.source.source import Source
@@ -75,7 +75,7 @@ def test_a_window_in_order_is_made_of_positions_and_a_session_of_time() -> None:
 
 def test_behind_prepare_any_field_may_have_decided() -> None:
     source = Source(topic="sales", event=Sale, event_time="at", name="sales", prepare=plain)
-    whole = tuple(Origin(field, "transformation") for field in ("at", "shop", "cents", "refund"))
+    whole = tuple(ColumnOrigin(field, "transformation") for field in ("at", "shop", "cents", "refund"))
     assert {column.origins for column in lineage(view(source)).columns} == {(), whole}
 
 

@@ -8,13 +8,13 @@ from typing import Any
 import pytest
 
 from tandem.infra.folders import ROOT
-from tandem.views.oracle.counted_events import Row
+from tandem.views.oracle.counted_events import CountedRow
 from tandem.views.oracle.windows import windows
 from tandem.views.windows import registry
 
 PAGE = (ROOT / "docs" / "windows.md").read_text("utf-8")
 NAMES = {name: made for name, made in vars(registry).items() if isinstance(made, FunctionType)}
-ROW = Row((), datetime(2026, 11, 1, tzinfo=UTC), 0, ("T", 0, 0, 0), 1.5, {})
+ROW = CountedRow((), datetime(2026, 11, 1, tzinfo=UTC), 0, ("T", 0, 0, 0), 1.5, {})
 
 
 def documented(name: str) -> Any:

@@ -11,7 +11,7 @@ import structlog
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tandem.infra.settings import Serving
+from tandem.infra.settings import ServingSettings
 from tandem.serving.http.connections.admission import Admission
 from tandem.serving.http.connections.open_connections import Door
 from tandem.serving.http.connections.request_turns import Starts
@@ -65,7 +65,7 @@ def test_an_address_that_may_replace_loses_its_own_oldest_connection() -> None:
 def test_a_transfer_at_the_rate_is_never_too_slow_and_a_stopped_one_is(
     rate: int, grace: int, steps: list[tuple[int, int]]
 ) -> None:
-    door = Door(Serving(least_bytes_s=rate, grace_s=grace), 1, Metrics(), structlog.get_logger(), lambda: 0.0)
+    door = Door(ServingSettings(least_bytes_s=rate, grace_s=grace), 1, Metrics(), structlog.get_logger(), lambda: 0.0)
     now = done = 0
     for seconds, size in steps:
         now, done = now + seconds, done + size

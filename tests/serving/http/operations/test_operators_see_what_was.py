@@ -11,17 +11,17 @@ from typing import Any
 import pytest
 
 from tandem.cli.__main__ import main
-from tandem.infra.settings import Kafka, Settings
+from tandem.infra.settings import KafkaSettings, Settings
 from tandem.ledger.log.positions import LOG_START
 from tandem.ledger.publish import audits
-from tandem.ledger.publish.audits import Audit, Figures
+from tandem.ledger.publish.audits import Audit, AuditFigures
 from tandem.ledger.publish.publications import Publications
 from tandem.serving.http.operations.pipeline import Pipeline
 from tandem.serving.status.ttl_cache import TtlCache
 from tests.serving.http.served import Served
 from tests.serving.world import NOON, SOURCE, World, forty_hits, one_ready, position
 
-FIGURES = Figures(10, 2, 2, 3.0, 0.5, 0.01, 1e-9, "late copies", ({"row": {"page": "/a"}, "served": 1, "found": 2},))
+FIGURES = AuditFigures(10, 2, 2, 3.0, 0.5, 0.01, 1e-9, "late copies", ({"row": {"page": "/a"}, "served": 1, "found": 2},))
 AUDIT = Audit(NOON, 1, 1, 1, "per_page", "n", LOG_START, position(20), None, FIGURES)
 
 
@@ -121,7 +121,7 @@ async def test_status_has_the_releases_beside_the_live_one(tmp_path: Path) -> No
 async def test_a_silent_broker_delays_nothing(served: Served) -> None:
     """It takes connections and never says anything."""
     with socket.create_server(("127.0.0.1", 0)) as silent:
-        kafka = Kafka(bootstrap=f"127.0.0.1:{silent.getsockname()[1]}", timeout_s=2)
+        kafka = KafkaSettings(bootstrap=f"127.0.0.1:{silent.getsockname()[1]}", timeout_s=2)
         pipeline = Pipeline(Settings(state=str(served.world.state), kafka=kafka), served.world.tables, lambda: NOON, lambda: 0.0)
         source = served.world.project.sources[SOURCE]
         async with asyncio.timeout(10):

@@ -14,7 +14,7 @@ import structlog
 from tandem.ledger.publish.publications import Publications
 from tandem.ledger.realtime_writer import Writer
 from tandem.serving.access.rights import VERBS, Principal, Rights
-from tandem.serving.http.operations.command import MOST_BYTES, Tandem
+from tandem.serving.http.operations.command import MOST_BYTES, TandemCommand
 from tandem.serving.http.operations.runs import KEPT, LINES, Busy, Runs
 from tests.infra.process.test_bounded_child import ended
 from tests.serving.http.served import DAY, WAITING, Served
@@ -141,7 +141,7 @@ async def test_a_run_gets_only_the_environment_that_it_needs(served: Served) -> 
     ],
 )
 def test_a_run_reaches_the_tables_and_the_cluster_that_the_server_reaches(name: str, tmp_path: Path) -> None:
-    tandem = Tandem(["tandem"], tmp_path, {name: "of the server"})
+    tandem = TandemCommand(["tandem"], tmp_path, {name: "of the server"})
     assert tandem.child("apply", [], by=DESK).environ[name] == "of the server"
 
 
@@ -165,7 +165,7 @@ async def test_invalid_options_start_no_command(served: Served) -> None:
 
 
 def runs_of(tmp_path: Path, code: str, hidden: frozenset[str] = frozenset()) -> Runs:
-    tandem = Tandem([sys.executable, "-c", code], tmp_path, {})
+    tandem = TandemCommand([sys.executable, "-c", code], tmp_path, {})
     return Runs(tandem, lambda: NOON, structlog.wrap_logger(None, processors=[_dropped]), hidden)
 
 

@@ -113,7 +113,7 @@ def test_readiness_ends_once_a_part_is_stuck_for_stale_s(world: World) -> None:
 
 
 @pytest.mark.broker
-def test_a_server_with_only_the_tables_decides_by_the_log(broker: kafka.Connection, tmp_path: Path) -> None:
+def test_a_server_with_only_the_tables_decides_by_the_log(broker: kafka.BrokerConnection, tmp_path: Path) -> None:
     """Nothing in the state folder tells of a speed layer: the log has a record, and nobody counts it."""
     log = Log.made(broker, "alone")
     here = sending.served(tmp_path, log, shared_kafka(broker.address))

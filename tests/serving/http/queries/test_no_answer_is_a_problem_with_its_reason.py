@@ -231,7 +231,7 @@ def test_an_internal_error_reveals_nothing(world: World, monkeypatch: pytest.Mon
 
 
 def test_a_server_that_computes_a_view_differently_is_not_ready(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(reader, "meaning_of", lambda _: "of another kernel")
+    monkeypatch.setattr(reader, "fingerprint", lambda _: "of another kernel")
     with Served(world).asker() as asker:
         problem(asker.get("/views/ever/rows"), 503, "was published by a version of Tandem that computes it differently")
         problem(asker.get("/readyz"), 503)

@@ -11,7 +11,7 @@ import pytest
 
 from tandem.ledger.delta import delta_tables
 from tandem.ledger.log import gaps
-from tandem.serving.changes import Token
+from tandem.serving.changes import ChangesToken
 from tandem.serving.http.protocol.media_types import ARROW, CSV, JSON, NDJSON
 from tandem.serving.http.requests.gate import gated
 from tandem.views import exactness
@@ -167,9 +167,9 @@ def test_a_stream_continues_from_an_opaque_token(tmp_path: Path) -> None:
             assert (row["page"], row["n"]) == ("/a", 3)
     file = served.world.state / "access" / "seal.key"
     assert (file.stat().st_mode & 0o777, file.stat().st_size) == (0o600, 32)
-    assert Token.parse(all_["id"]).end.get((TOPIC_ID, 0))  # as the other one's holder must not
+    assert ChangesToken.parse(all_["id"]).end.get((TOPIC_ID, 0))  # as the other one's holder must not
     with pytest.raises(TandemError):
-        Token.parse(mine["id"])
+        ChangesToken.parse(mine["id"])
 
 
 def test_tokens_have_one_length_whatever_they_contain(tmp_path: Path) -> None:

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from tandem.infra.logs import telling
-from tandem.infra.settings import Logs, Settings
+from tandem.infra.settings import LogsSettings, Settings
 from tandem.serving.access import tokens
 from tandem.serving.access.sealed_text import Seal
 from tandem.serving.http.requests.gate import gated
@@ -124,7 +124,7 @@ def test_digests_are_keyed_by_the_project(tmp_path: Path) -> None:
 
 
 def test_the_audit_log_is_bounded(tmp_path: Path) -> None:
-    settings = Settings(state=str(tmp_path), logs=Logs(file_mb=1, kept_files=2))
+    settings = Settings(state=str(tmp_path), logs=LogsSettings(file_mb=1, kept_files=2))
     with telling.recorded(settings, "audit", now=lambda: NOON) as log:
         for _ in range(25_000):
             log.info("question", who="token:desk", client="127.0.0.1", views=["per_page"], question="0" * 32, rows=1, ms=0.1)

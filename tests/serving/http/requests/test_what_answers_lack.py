@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 from tandem.ledger.log.positions import Position
 from tandem.ledger.publish.publications import Publication
 from tandem.serving.http.requests.freshness import _lacking
-from tandem.serving.read.snapshot import Snapshot, Tail
+from tandem.serving.read.snapshot import RealtimeTail, Snapshot
 from tandem.views.measures import count
 from tandem.views.source.offset_ranges import Partition
 from tandem.views.view import View
@@ -24,7 +24,7 @@ positions = st.dictionaries(st.sampled_from(places), st.integers(1, 4)).map(Posi
 
 @given(st.dictionaries(st.sampled_from(["one", "two", "three"]), positions), positions)
 def test_nothing_is_lacking_if_each_source_has_come_as_far(ends: dict[str, Position], wanted: Position) -> None:
-    tails = {name: Tail(Position(), end) for name, end in ends.items()}
+    tails = {name: RealtimeTail(Position(), end) for name, end in ends.items()}
     found = _lacking(Snapshot(PUBLICATION, tails), [VIEWS[name] for name in ends], wanted)
     far = []
     for place, offset in wanted.items():
@@ -37,5 +37,5 @@ def test_nothing_is_lacking_if_each_source_has_come_as_far(ends: dict[str, Posit
 @given(positions)
 def test_a_source_without_an_answer_keeps_nobody_waiting(wanted: Position) -> None:
     """The answer says what is wrong with it."""
-    tails = {"one": Tail(Position(), wanted), "torn": Tail(Position(), Position(), problem="a gap")}
+    tails = {"one": RealtimeTail(Position(), wanted), "torn": RealtimeTail(Position(), Position(), problem="a gap")}
     assert _lacking(Snapshot(PUBLICATION, tails), [VIEWS[name] for name in tails], wanted) == 0

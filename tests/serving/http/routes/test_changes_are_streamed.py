@@ -11,7 +11,7 @@ import httpx
 import pytest
 
 from tandem.serving.access import tokens
-from tandem.serving.changes import Token
+from tandem.serving.changes import ChangesToken
 from tandem.serving.memory.recent import SECONDS
 from tests.serving.http.served import Served, serving
 from tests.serving.world import NOON, World, forty_hits, hit
@@ -107,7 +107,7 @@ def test_an_invalid_token_is_refused(world: World) -> None:
         more(world, hit("/later", 6))
         with stream(address, served.token("a third"), params={"since": token}) as found:
             assert pages(next(found)) == {"/later": 12}  # over another publication
-        known = Token.parse(token)
+        known = ChangesToken.parse(token)
         gone = str(replace(known, version=known.version + 7))
         answer = httpx.get(f"{address}{PATH}", params={"since": gone}, headers=headers)
         assert (answer.status_code, "scan the view again" in answer.text) == (410, True)

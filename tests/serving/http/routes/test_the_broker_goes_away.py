@@ -13,7 +13,7 @@ import pytest
 from tandem.infra import kafka
 from tandem.infra.kafka import broker as embedded
 from tandem.infra.process import background
-from tandem.infra.settings import Kafka, Settings
+from tandem.infra.settings import KafkaSettings, Settings
 from tests.serving.http.sending import Log, ndjson, served
 from tests.serving.http.served import Served
 from tests.serving.world import hit
@@ -26,7 +26,7 @@ class Broker:
     """An embedded broker of one's own, in a project's state folder."""
 
     def __init__(self, state: Path) -> None:
-        self.settings = Settings(state=str(state), kafka=Kafka(memory="256m", timeout_s=20))
+        self.settings = Settings(state=str(state), kafka=KafkaSettings(memory="256m", timeout_s=20))
         self.start()
 
     def start(self) -> None:
@@ -56,7 +56,7 @@ def project(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Broker, 
 def server(project: tuple[Broker, Log, Path]) -> Served:
     _, log, folder = project
     # What is lost is given up after so long; what is not has to be acknowledged by then on a busy machine too.
-    return served(folder, log, Kafka(timeout_s=10), {"ingest_mb": 1, "timeout_s": 60})
+    return served(folder, log, KafkaSettings(timeout_s=10), {"ingest_mb": 1, "timeout_s": 60})
 
 
 @asynccontextmanager
