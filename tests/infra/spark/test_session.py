@@ -93,7 +93,7 @@ def test_tasks_see_the_platform(spark: SparkSession) -> None:
         yield from (pa.RecordBatch.from_pylist([{"file": views.__file__, "python": sys.executable}]) for _ in batches)
 
     found = spark.range(1).mapInArrow(where, "file string, python string").toArrow().to_pylist()
-    assert found == [{"file": str(ROOT / "views" / "__init__.py"), "python": sys.executable}]
+    assert found == [{"file": str(ROOT / "src" / "tandem" / "views" / "__init__.py"), "python": sys.executable}]
 
 
 def test_the_jvm_uses_the_class_archive_of_set_up(spark: SparkSession) -> None:
