@@ -18,6 +18,8 @@ _SLOW = "not slow"
 # Two at a time: most of the time goes by waiting for Java to start. A file's tests stay together, so that they share a session;
 # tests/conftest.py knows which need none.
 _SPREAD = ("-n", "2", "--dist", "loadfile")
+_SLOWEST = ("--durations", "20", "--durations-min", "1")
+"""At the end, the slowest tests and fixtures."""
 # The long run has single tests that take many minutes, and begins with those. Demos and Airflow's schedulers leave a third
 # process its time. What only computes does so in new processes: in those that have run thousands of tests it takes twice as long.
 _LONG = ("--timeout", "3000", "--no-loadscope-reorder")
@@ -87,7 +89,7 @@ def run(
         "lint": ["-m", "ruff", "check", "--quiet", "."],
         "types": ["-m", "mypy", "--no-error-summary"],
         "imports": ["-c", "import importlinter.cli; importlinter.cli.lint_imports_command()"],
-        **{name: ["-m", "pytest", *_SPREAD, *selection, *further] for name, selection in parts.items()},
+        **{name: ["-m", "pytest", *_SPREAD, *_SLOWEST, *selection, *further] for name, selection in parts.items()},
     }
     codes = {}
     seconds = {}
