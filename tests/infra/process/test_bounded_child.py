@@ -116,8 +116,8 @@ def test_a_child_ends_with_a_killed_parent() -> None:
     code = f"""
 import sys
 from pathlib import Path
-from tandem.infra.process.bounded_child import Child
-Child([sys.executable, "-c", {WAITS!r}], {{}}, Path("/"), 1).run(lambda line: print(line, flush=True))
+from tandem.infra.process.bounded_child import BoundedChild
+BoundedChild([sys.executable, "-c", {WAITS!r}], {{}}, Path("/"), 1).run(lambda line: print(line, flush=True))
 """
     parent = subprocess.Popen([sys.executable, "-c", code], cwd=ROOT, stdout=subprocess.PIPE, text=True)
     assert parent.stdout is not None

@@ -89,7 +89,7 @@ def test_an_executor_that_comes_after_the_versions_is_compared_too(tmp_path: Pat
 import os, sys
 from dataclasses import replace
 from tandem.batch.runtime import spark_jobs
-from tandem.infra.settings import Settings, Spark
+from tandem.infra.settings import Settings, SparkSettings
 from tandem.infra.spark import versions, session
 described, report = versions.described, versions.report
 
@@ -100,7 +100,7 @@ def altered(sent):
     return driver
 
 versions.described = altered
-settings = Settings(state=sys.argv[1], spark=Spark(master="local-cluster[1,1,1024]"))
+settings = Settings(state=sys.argv[1], spark=SparkSettings(master="local-cluster[1,1,1024]"))
 running = session.get_or_create_session(settings, "test", environ=os.environ)
 try:
     spark_jobs.each(running, abs, [-1])

@@ -32,10 +32,11 @@ echo '{warning}' >&2
 DRIVER = """
 import sys, os
 from tandem.infra.spark.session import NoSession, get_or_create_session
-from tandem.infra.settings import Settings, Spark
+from tandem.infra.settings import Settings, SparkSettings
 conf = {"spark.driver.extraJavaOptions": sys.argv[2]} if sys.argv[2] else {}
 try:
-    get_or_create_session(Settings(state=sys.argv[1], spark=Spark(master="local[1]", conf=conf)), "driver", environ=os.environ)
+    settings = Settings(state=sys.argv[1], spark=SparkSettings(master="local[1]", conf=conf))
+    get_or_create_session(settings, "driver", environ=os.environ)
 except NoSession as error:
     print(error)
 """

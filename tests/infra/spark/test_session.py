@@ -31,8 +31,8 @@ import sys, os, time
 from pathlib import Path
 from tandem.infra.spark.jvm_lock import try_lock
 from tandem.infra.spark.session import get_or_create_session
-from tandem.infra.settings import Settings, Spark
-settings = Settings(state=sys.argv[1], spark=Spark(master="local[1]", driver_memory="512m"))
+from tandem.infra.settings import Settings, SparkSettings
+settings = Settings(state=sys.argv[1], spark=SparkSettings(master="local[1]", driver_memory="512m"))
 session = get_or_create_session(settings, "driver", environ=os.environ)
 got = try_lock(session, Path(sys.argv[2]))
 try:
@@ -48,9 +48,9 @@ time.sleep(600)
 OPTIONS = """
 import sys, os
 from tandem.infra.spark.session import get_or_create_session
-from tandem.infra.settings import Settings, Spark
+from tandem.infra.settings import Settings, SparkSettings
 conf = {"spark.driver.extraJavaOptions": sys.argv[2]} if sys.argv[2] else {}
-settings = Settings(state=sys.argv[1], spark=Spark(master="local[1]", conf=conf))
+settings = Settings(state=sys.argv[1], spark=SparkSettings(master="local[1]", conf=conf))
 session = get_or_create_session(settings, "driver", environ=os.environ, optimized=sys.argv[3] == "True")
 print(*session._jvm.java.lang.management.ManagementFactory.getRuntimeMXBean().getInputArguments(), sep="\\n")
 """
@@ -59,8 +59,8 @@ print(*session._jvm.java.lang.management.ManagementFactory.getRuntimeMXBean().ge
 IMPORTS = """
 import sys, os
 from tandem.infra.spark.session import get_or_create_session
-from tandem.infra.settings import Settings, Spark
-session = get_or_create_session(Settings(state=sys.argv[1], spark=Spark(master="local[1]")), "driver", environ=os.environ)
+from tandem.infra.settings import Settings, SparkSettings
+session = get_or_create_session(Settings(state=sys.argv[1], spark=SparkSettings(master="local[1]")), "driver", environ=os.environ)
 print(*session.sparkContext.parallelize([0], 1).flatMap(lambda _: __import__("sys").modules).collect())
 session.range(1).mapInArrow(lambda batches: batches, "id long").toArrow()
 print("pandas" in sys.modules)

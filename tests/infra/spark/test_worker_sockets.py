@@ -21,7 +21,7 @@ print(worker_sockets.properties({})[worker_sockets.FOLDER])
 
 SESSION = """
 import os, sys
-from tandem.infra.settings import Settings, Spark
+from tandem.infra.settings import Settings, SparkSettings
 from tandem.infra.spark.session import get_or_create_session
 
 def families(_):
@@ -30,7 +30,7 @@ def families(_):
     return sorted({socket.AddressFamily(one.family).name for one in own.net_connections("all") if one.status != "LISTEN"})
 
 conf = dict(one.split("=") for one in sys.argv[2:])
-settings = Settings(state=sys.argv[1], spark=Spark(master="local[1]", driver_memory="512m", conf=conf))
+settings = Settings(state=sys.argv[1], spark=SparkSettings(master="local[1]", driver_memory="512m", conf=conf))
 session = get_or_create_session(settings, "sockets", environ=os.environ)
 context = session.sparkContext
 print(*context.parallelize([0], 1).map(families).collect()[0])

@@ -70,7 +70,7 @@ def test_no_thread_of_arrow_is_left_with_the_last_reference_to_a_file() -> None:
     code = """
 import gc
 from tandem.infra.storage import object_store
-object_store._Reader.__del__ = lambda self: print(self._name, "is released")
+object_store._ObjectReader.__del__ = lambda self: print(self._name, "is released")
 storage = object_store.ObjectStore("memory:///")
 for number in range(2 + object_store._opened_last.maxlen):
     storage.put_if_absent(f"file {number}", b"content")

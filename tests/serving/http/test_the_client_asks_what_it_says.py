@@ -8,7 +8,7 @@ import httpx
 import pytest
 
 from tandem.serving import client as clients
-from tandem.serving.client import Client, RequestRefused
+from tandem.serving.client import Client, Refused
 from tandem.serving.read.outcome import Value
 from tandem.serving.read.reader import Reader
 from tests.serving.http.served import Served, serving
@@ -79,12 +79,12 @@ def test_you_read_what_you_wrote(world: World, client: Client) -> None:
 
 
 def test_a_refusal_is_raised_with_its_sentence(client: Client) -> None:
-    with pytest.raises(RequestRefused, match="no view 'evr'; views: ever") as refused:
+    with pytest.raises(Refused, match="no view 'evr'; views: ever") as refused:
         client.rows("evr")
     assert (refused.value.status, refused.value.retry_after) == (404, None)
-    with pytest.raises(RequestRefused, match=r"no route /views/\.\./status"):
+    with pytest.raises(Refused, match=r"no route /views/\.\./status"):
         client.view("../status")
-    with pytest.raises(RequestRefused, match="not as fresh as requested") as stale:
+    with pytest.raises(Refused, match="not as fresh as requested") as stale:
         client.rows("ever", min_position='{"T": {"0": 999}}')
     assert (stale.value.status, stale.value.retry_after) == (504, 1.0)
     for ask in (
@@ -92,7 +92,7 @@ def test_a_refusal_is_raised_with_its_sentence(client: Client) -> None:
         lambda ahead: client.lookup("per_page", [{"page": "/"}], min_position=ahead),
         lambda ahead: client.sql("SELECT 1", min_position=ahead),
     ):
-        with pytest.raises(RequestRefused, match="not as fresh as requested") as stale:
+        with pytest.raises(Refused, match="not as fresh as requested") as stale:
             ask('{"T": {"0": 999}}')
         assert (stale.value.status, stale.value.retry_after) == (504, 1.0)
 
@@ -102,6 +102,6 @@ def test_an_answer_of_another_server_is_reported_as_such() -> None:
         return httpx.Response(429, headers={"Retry-After": "3"}, text="<html>")
 
     with httpx.Client(transport=httpx.MockTransport(answer), base_url="http://proxy") as http:
-        with pytest.raises(RequestRefused, match="/views answered 429") as refused:
+        with pytest.raises(Refused, match="/views answered 429") as refused:
             Client(http).views()
         assert refused.value.retry_after == 3.0

@@ -17,7 +17,7 @@ from tandem.cli.__main__ import main
 from tandem.infra import kafka, settings
 from tandem.infra.folders import ROOT
 from tandem.serving.access.oidc import provider
-from tandem.serving.client import RequestRefused, client
+from tandem.serving.client import Refused, client
 from tandem.serving.http.requests.gate import gated
 from tests.documented import DOCS, Command, steps
 from tests.serving.http.served import Served, serving
@@ -145,7 +145,7 @@ def test_events_that_the_page_sends_are_in_the_log(broker: kafka.BrokerConnectio
         (place,) = sent["records"]
         assert json.loads(sent["min_position"]) == {topic.id: {str(place["partition"]): place["offset"] + 1}}
         known = {"token": secret, "client": client}
-        with pytest.raises(RequestRefused, match="not as fresh as requested"):
+        with pytest.raises(Refused, match="not as fresh as requested"):
             exec(PYTHON[1].replace("http://127.0.0.1:8640", url), known)
     assert sum(kafka.ends(broker, [topic]).values()) == 2
 

@@ -28,6 +28,7 @@ import pyarrow as pa
 from tandem.views.errors import DefinitionError
 from tandem.views.source.event import Event, Field, event_fields
 from tandem.views.source.fields.reasons import misfit
+from tandem.views.source.fields.times import cut_by_name
 
 Kind = Literal["boolean", "integer", "float", "string", "enum", "bytes", "date", "timestamp", "decimal", "uuid"]
 
@@ -61,6 +62,6 @@ def takes(field: Field, kind: Kind | None) -> bool:
 def built(event: type[Event], values: Mapping[str, Any]) -> Any:
     """The event with these values by key; raises Reject if the event type refuses them."""
     try:
-        return msgspec.convert(values, event)
+        return msgspec.convert(cut_by_name(event, values), event)
     except msgspec.ValidationError as error:
         raise misfit(error) from error

@@ -19,6 +19,7 @@ it.
 
 import re
 from collections.abc import Callable
+from datetime import datetime
 from functools import partial
 from typing import Any
 
@@ -29,6 +30,7 @@ from tandem.views.errors import DefinitionError
 from tandem.views.source.event import Event, Field
 from tandem.views.source.fields.named_fields import named_fields
 from tandem.views.source.fields.reasons import Reject, misfit
+from tandem.views.source.fields.times import cut
 
 Read = Callable[[str], Any]
 
@@ -68,6 +70,8 @@ def reader(field: Field, read: Read | None = None, *, empty: tuple[str, ...] = (
 def _by_type(field: Field) -> Read:
     if field.type is str:
         return str
+    if field.type is datetime:
+        return _time(field)
     # Without `strict`, msgspec reads numbers in texts. Types that JSON writes as strings do not need it.
     lax = partial(msgspec.convert, type=field.type, strict=False)
     numbers = {pa.int64(): _INT, pa.float64(): _FLOAT}.get(field.arrow)
@@ -80,6 +84,16 @@ def _by_type(field: Field) -> Read:
         except msgspec.ValidationError as error:
             raise Reject(misfit(error).reason, f"field {field.key}: {error}: {_start(text)}") from error
         raise Reject("invalid_value", f"field {field.key}: not a number: {_start(text)}")
+
+    return value
+
+
+def _time(field: Field) -> Read:
+    def value(text: str) -> Any:
+        try:
+            return msgspec.convert(cut(text), datetime)
+        except msgspec.ValidationError as error:
+            raise Reject(misfit(error).reason, f"field {field.key}: {error}: {_start(text)}") from error
 
     return value
 

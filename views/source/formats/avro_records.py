@@ -2,11 +2,13 @@
 
 import json
 from collections.abc import Callable, Mapping
+from decimal import Context, Decimal
 from functools import partial
 from io import BytesIO
 from typing import Any, Final
 
 from fastavro import parse_schema, schemaless_reader
+from fastavro.read import LOGICAL_READERS
 
 from tandem.views.errors import DefinitionError, listed
 from tandem.views.source.event import Event, Field
@@ -35,10 +37,15 @@ _ANNOTATED: Final[dict[str, Kind | None]] = {
     "long-local-timestamp-micros": None,
     "int-time-millis": None,
     "long-time-micros": None,
-    "bytes-decimal": "decimal",
-    "fixed-decimal": "decimal",
+    "bytes-exact-decimal": "decimal",
+    "fixed-exact-decimal": "decimal",
     "string-uuid": "uuid",
 }
+
+
+_DECIMAL_BITS: Final = 4096
+_DECIMALS: Final = Context(prec=1300)
+"""Of more digits than those bits have: no decimal is rounded."""
 
 
 def canonical(schema: str | Mapping[str, Any], which: str) -> str:
@@ -104,8 +111,10 @@ def reader(event: type[Event], schema: str, which: str, *, listed: bool) -> Call
 
     Raises DefinitionError if the schema does not give the fields of the event type, or is an array unless `listed`.
     """
+    for written in ("bytes", "fixed"):
+        LOGICAL_READERS.setdefault(f"{written}-exact-decimal", _exact_decimal)
     names: dict[str, Any] = {}
-    parsed: Any = parse_schema(json.loads(schema), names)
+    parsed: Any = parse_schema(_with_exact_decimals(json.loads(schema)), names)
     if listed and parsed["type"] == "record":
         raise DefinitionError(
             f"avro: {which} is a record, which is one event; a source with max_events_per_record=... takes an array of records"
@@ -118,6 +127,33 @@ def reader(event: type[Event], schema: str, which: str, *, listed: bool) -> Call
     assert record is not None  # `canonical` has checked the schema
     _check_record(named_fields(event, "an Avro record"), record, names, event.__name__, which)
     return partial(_decoded, parsed, names)
+
+
+def _with_exact_decimals(schema: Any) -> Any:
+    """The schema with a logical type of ours for decimals: fastavro rounds a value to the schema's precision, half to even.
+
+    Java's reader returns all digits; here they count, too. A decimal without a valid precision and scale is its bytes, as the
+    specification says of invalid logical types.
+    """
+    if isinstance(schema, list):
+        return [_with_exact_decimals(branch) for branch in schema]
+    if not isinstance(schema, Mapping):
+        return schema
+    inner = {key: _with_exact_decimals(value) for key, value in schema.items()}
+    if schema.get("logicalType") != "decimal":
+        return inner
+    precision, scale = schema.get("precision"), schema.get("scale", 0)
+    if isinstance(precision, int) and isinstance(scale, int) and 0 <= scale <= precision and precision > 0:
+        return {**inner, "logicalType": "exact-decimal"}
+    return {key: value for key, value in inner.items() if key != "logicalType"}
+
+
+def _exact_decimal(data: bytes, schema: Any, _: Any = None) -> Decimal:
+    """The decimal of an integer in two's complement, with all its digits; raises OverflowError if it has thousands."""
+    unscaled = int.from_bytes(data, "big", signed=True)
+    if unscaled.bit_length() > _DECIMAL_BITS:
+        raise OverflowError(f"a decimal of {unscaled.bit_length()} bits")
+    return Decimal(unscaled).scaleb(-schema.get("scale", 0), _DECIMALS)
 
 
 def _decoded(schema: Any, names: Mapping[str, Any], value: bytes) -> Any:
@@ -158,7 +194,7 @@ def _check_field(field: Field, schema: Any, names: Mapping[str, Any], place: str
         elif field.fields and one["type"] == "record":
             _check_record(field.fields, one, names, place, which)
         elif field.items is not None or field.fields or not takes(field, _kind(one)):
-            written = one.get("logicalType") or one["type"]
+            written = one.get("logicalType", one["type"]).removeprefix("exact-")
             raise DefinitionError(f"{place}: {which} has this field as {written}, which is not what {field.arrow} is read from")
 
 

@@ -24,6 +24,7 @@ import msgspec
 from tandem.views.definition_text import call
 from tandem.views.source.event import Event, Field, event_fields
 from tandem.views.source.fields.reasons import Reject, misfit
+from tandem.views.source.fields.times import cut_in_json, may_have_further_digits, time_fields
 from tandem.views.source.format import Listed, Parse
 
 MAX_DEPTH = 128
@@ -39,7 +40,10 @@ class Json:
     def parser(self, event: type[Event]) -> Parse:
         """A function from one value to one event; unknown fields are ignored, whatever their values."""
         fields = event_fields(event)
-        return strict(msgspec.json.Decoder(event).decode, frozenset(_keys(fields)), _colons(fields))
+        decode = msgspec.json.Decoder(event).decode
+        if time_fields(event):
+            return strict(partial(_decode_times, decode), frozenset(_keys(fields)), _colons(fields))
+        return strict(decode, frozenset(_keys(fields)), _colons(fields))
 
     def listed(self, event: type[Event]) -> Listed:
         """Values that are an array of such objects, each of which is read as if it were alone."""
@@ -75,6 +79,10 @@ def strict(decode: Callable[[bytes], Any], keys: frozenset[str], colons: int) ->
         return parsed
 
     return parse
+
+
+def _decode_times(decode: Callable[[bytes], Any], value: bytes) -> Any:
+    return decode(value if may_have_further_digits(value) is None else cut_in_json(decode, value))
 
 
 def _decoded(decode: Callable[[bytes], Any], value: bytes) -> Any:

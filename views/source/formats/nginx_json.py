@@ -33,6 +33,7 @@ from tandem.views.source.event import Event, Field
 from tandem.views.source.fields.named_fields import built
 from tandem.views.source.fields.reasons import Reject, misfit
 from tandem.views.source.fields.text_values import Read, reader, text_fields
+from tandem.views.source.fields.times import cut
 from tandem.views.source.format import Listed, Parse
 from tandem.views.source.formats.clf_time import CLF_TIME, clf_time
 from tandem.views.source.formats.json import strict
@@ -40,7 +41,7 @@ from tandem.views.source.formats.lines import by_line
 
 _EMPTY = ("", "-")
 _CLF_TIME = re.compile(CLF_TIME, re.ASCII)
-_SECONDS = re.compile(r"[0-9]{1,11}(?:\.[0-9]{1,6})?", re.ASCII)
+_SECONDS = re.compile(r"[0-9]{1,11}(?:\.[0-9]{1,9})?", re.ASCII)
 
 Logged = str | int | float | msgspec.UnsetType
 # Numbers are read once the type of their field is known: a decimal keeps all its digits.
@@ -119,7 +120,7 @@ def _decimal(written: bytes, key: str) -> str:
 
 def _iso8601(text: str) -> datetime:
     try:
-        return msgspec.convert(text, datetime)
+        return msgspec.convert(cut(text), datetime)
     except msgspec.ValidationError as error:
         raise Reject("invalid_value", f"time_iso8601 {text[:40]!r}: {error}") from error
 

@@ -8,7 +8,7 @@ The event type takes what it needs by name:
 | ------------ | -------- | -------------------------------------------------------------------------------------- |
 | `facility`   | int      | 0 to 23: the priority divided by 8                                                     |
 | `severity`   | int      | 0 (emergency) to 7 (debug): the remainder                                              |
-| `time`       | datetime | TIMESTAMP, which has a zone and at most six digits of a second                         |
+| `time`       | datetime | TIMESTAMP, which has a zone; digits beyond the microsecond are cut                     |
 | `hostname`   | str      | HOSTNAME                                                                               |
 | `app`        | str      | APP-NAME                                                                               |
 | `procid`     | str      | PROCID                                                                                 |
@@ -38,6 +38,7 @@ from tandem.views.source.event import TIMESTAMP, Event, Field
 from tandem.views.source.fields.named_fields import built
 from tandem.views.source.fields.reasons import Reject
 from tandem.views.source.fields.text_values import text_fields
+from tandem.views.source.fields.times import cut
 from tandem.views.source.format import Listed, Parse
 from tandem.views.source.formats.lines import by_line
 
@@ -47,7 +48,7 @@ _SD_VALUE = r'[^"\\\]]*+(?:\\.[^"\\\]]*+)*+'
 _SD_PARAMETERS = rf'(?: {_SD_NAME}="{_SD_VALUE}")*+'
 _PARTS = {
     "priority": r"<(0|[1-9]\d{0,2})>1",
-    "time": r"(-|\d{4}-\d{2}-\d{2}T\d{2}:\d{2}:\d{2}(?:\.\d{1,6})?(?:Z|[+-]\d{2}:\d{2}))",
+    "time": r"(-|\d{4}-\d{2}-\d{2}T\d{2}:\d{2}:\d{2}(?:\.\d+)?(?:Z|[+-]\d{2}:\d{2}))",
     "hostname": r"([!-~]{1,255}+)",
     "app": r"([!-~]{1,48}+)",
     "procid": r"([!-~]{1,128}+)",
@@ -137,7 +138,7 @@ def _time(text: str) -> datetime:
     if text == _NIL:
         raise Reject("missing_field", "the message has no time")
     try:
-        return msgspec.convert(text, datetime)
+        return msgspec.convert(cut(text), datetime)
     except msgspec.ValidationError as error:
         raise Reject("invalid_value", f"time {text!r} does not exist") from error
 

@@ -9,7 +9,7 @@ from examples.truth import murmur2
 from tandem.infra import kafka
 from tandem.ledger.log.positions import Position
 from tandem.serving import client as clients
-from tandem.serving.client import RequestRefused
+from tandem.serving.client import Refused
 from tests.serving.http.sending import Log, ndjson, served
 from tests.serving.http.served import Asker, Served, serving
 from tests.serving.world import NOON, hit
@@ -222,8 +222,8 @@ def test_the_client_sends_and_reads_what_it_wrote(server: Served, log: Log) -> N
         (alone,) = client.send("bundles", b"[" + hit("/a", 1) + b"]", topic=log.topics["bundles"].name).places
         assert log.records("bundles")[alone.partition, alone.offset].value == b"[" + hit("/a", 1) + b"]"
         assert [one["name"] for one in client.sources() if one["idempotency_key"]] == ["keyed", "bundles"]
-        with pytest.raises(RequestRefused, match="record 1 of 2 is not an event") as refused:
+        with pytest.raises(Refused, match="record 1 of 2 is not an event") as refused:
             client.send("keyed", [events[0], {}])
         assert (refused.value.status, [one["reason"] for one in refused.value.records]) == (422, ["missing_field"])
-        with pytest.raises(RequestRefused, match="not as fresh as requested"):  # no speed layer counts it
+        with pytest.raises(Refused, match="not as fresh as requested"):  # no speed layer counts it
             client.rows("of_keyed", min_position=again.min_position or "")

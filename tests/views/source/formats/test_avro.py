@@ -3,6 +3,7 @@
 from datetime import UTC, date, datetime, timedelta
 from decimal import Decimal
 from enum import Enum
+from fractions import Fraction
 from io import BytesIO
 from typing import Annotated, Any
 from uuid import UUID
@@ -314,3 +315,63 @@ def test_it_is_refused_behind_values_of_every_type(
         assert reason(source, value) == "out_of_range"
     else:
         assert event(source, value)["n"] == (-(2**63) if last[1] == 10 else 1)
+
+
+class Paid(msgspec.Struct):
+    amount: Annotated[Decimal, Scale(2)]
+
+
+class Payment(Event):
+    at: datetime
+    amount: Annotated[Decimal, Scale(2)]
+    fee: Annotated[Decimal, Scale(2)] | None
+    parts: list[Annotated[Decimal, Scale(2)]]
+    paid: Paid
+
+
+SHORT = {"type": "bytes", "logicalType": "decimal", "precision": 4, "scale": 2}
+FIXED = {"type": "fixed", "name": "Fee", "size": 12, "logicalType": "decimal", "precision": 4, "scale": 2}
+PAYMENT = record(
+    ("at", TIME),
+    ("amount", SHORT),
+    ("fee", ["null", FIXED]),
+    ("parts", {"type": "array", "items": SHORT}),
+    ("paid", {**record(("amount", SHORT)), "name": "Paid"}),
+)
+
+
+def bare(schema: Any) -> Any:
+    """The schema without logical types: what a writer writes that checks no precision."""
+    if isinstance(schema, list):
+        return [bare(one) for one in schema]
+    if isinstance(schema, dict):
+        return {name: bare(value) for name, value in schema.items() if name != "logicalType"}
+    return schema
+
+
+@given(st.lists(st.integers(-(10**24), 10**24), min_size=4, max_size=6))
+@example([123456, -123456, 99995, -5])
+def test_decimals_have_all_their_digits(unscaled: list[int]) -> None:
+    """More digits than the schema's precision are not rounded: Java's reader returns them, too."""
+    written_as = [one.to_bytes(12, "big", signed=True) for one in unscaled]
+    stream = BytesIO()
+    amount, fee, paid, *parts = written_as
+    values = {"at": 0, "amount": amount, "fee": fee, "parts": parts, "paid": {"amount": paid}}
+    fastavro.schemaless_writer(stream, fastavro.parse_schema(bare(PAYMENT)), values)
+    found = avro(schema=PAYMENT).parser(Payment)(stream.getvalue())
+    read = [found.amount, found.fee, found.paid.amount, *found.parts]
+    assert [(one * 100).as_integer_ratio() for one in map(Fraction, read)] == [(one, 1) for one in unscaled]
+
+
+def test_a_decimal_of_thousands_of_digits_is_out_of_range() -> None:
+    schema = record(("at", TIME), ("amount", SHORT))
+    stream = BytesIO()
+    fastavro.schemaless_writer(stream, fastavro.parse_schema(bare(schema)), {"at": 0, "amount": b"\x01" * 3000})
+
+    class Amount(Event):
+        at: datetime
+        amount: Annotated[Decimal, Scale(2)]
+
+    assert (
+        reason(Source(topic="t", event=Amount, event_time="at", decoder=avro(schema=schema)), stream.getvalue()) == "out_of_range"
+    )

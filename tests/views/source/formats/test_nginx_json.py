@@ -85,6 +85,11 @@ def test_a_line_becomes_the_variables_that_the_event_type_names() -> None:
         ({"upstream_response_time": "-"}, {"upstream_response_time": None}),
         ({"msec": 1431857103.123}, {"msec": datetime(2015, 5, 17, 10, 5, 3, 123000, tzinfo=UTC)}),
         ({"msec": "1431857103.000001"}, {"msec": datetime(2015, 5, 17, 10, 5, 3, 1, tzinfo=UTC)}),
+        ({"msec": "1431857103.000001999"}, {"msec": datetime(2015, 5, 17, 10, 5, 3, 1, tzinfo=UTC)}),
+        (
+            {"time_iso8601": "2015-05-17T10:05:03.9999999+00:00"},
+            {"time_iso8601": datetime(2015, 5, 17, 10, 5, 3, 999999, tzinfo=UTC)},
+        ),
         ({"msec": ""}, {"msec": None}),
         ({"time_local": "17/May/2015:10:05:03 +0200"}, {"time_local": datetime(2015, 5, 17, 8, 5, 3, tzinfo=UTC)}),
         ({"request": 'a "\\ \u0001 é'}, {"request": 'a "\\ \u0001 é'}),

@@ -1,0 +1,105 @@
+"""Digits of a time beyond the microsecond are cut in every format: the copy that a relay has cut is the same event."""
+
+import json as plain
+from collections.abc import Callable
+from datetime import UTC, datetime
+from io import BytesIO
+from typing import Any
+
+import fastavro
+import msgspec
+import pytest
+from hypothesis import example, given
+from hypothesis import strategies as st
+
+from tandem import Event, Source, avro, csv, json
+from tandem.views.source.formats.json import Json
+from tests.views.logged import decoded
+
+LATEST = datetime.max.replace(tzinfo=UTC)
+
+
+class Stop(msgspec.Struct):
+    at: datetime
+    note: str
+
+
+class Trip(Event):
+    at: datetime
+    note: str
+    stops: list[Stop]
+    ends: list[datetime]
+
+
+class Line(Event):
+    at: datetime
+    note: str
+
+
+AVRO = {"type": "record", "name": "Line", "fields": [{"name": "at", "type": "string"}, {"name": "note", "type": "string"}]}
+
+
+def avro_line(at: str, note: str) -> bytes:
+    stream = BytesIO()
+    fastavro.schemaless_writer(stream, fastavro.parse_schema(AVRO), {"at": at, "note": note})
+    return stream.getvalue()
+
+
+def read(decoder: Any, value: bytes) -> list[dict[str, Any]]:
+    source = Source(topic="lines", event=Line, event_time="at", decoder=decoder)
+    return decoded(source, value).events.select(["at", "note"]).to_pylist()
+
+
+FORMATS: dict[str, tuple[Any, Callable[[str, str], bytes]]] = {
+    "json": (json(), lambda at, note: plain.dumps({"at": at, "note": note, "unread": at}).encode()),
+    "csv": (csv(columns=("at", "note")), lambda at, note: f"{at},{note}".encode()),
+    "avro": (avro(schema=AVRO), avro_line),
+}
+
+
+@pytest.mark.parametrize("name", FORMATS)
+@given(st.integers(0, 10**6 - 1), st.integers(1, 10**6 - 1), st.sampled_from(["Z", "+05:30", "-11:00"]))
+@example(999_999, 600_000, "Z")
+@example(0, 1, "Z")
+def test_a_time_is_that_of_its_first_six_digits(name: str, microsecond: int, further: int, zone: str) -> None:
+    decoder, written = FORMATS[name]
+    kept = f"2026-10-31T23:59:59.{microsecond:06}"
+    (cut,) = read(decoder, written(kept + zone, "x"))
+    (full,) = read(decoder, written(f"{kept}{further:06}{zone}", "x"))
+    assert full == cut
+    assert full["at"].microsecond == microsecond
+
+
+@pytest.mark.parametrize("name", FORMATS)
+def test_the_last_time_of_the_calendar_is_read(name: str) -> None:
+    decoder, written = FORMATS[name]
+    parsed = decoder.parser(Line)(written("9999-12-31T23:59:59.9999999Z", "x"))
+    assert parsed.at == LATEST
+
+
+@pytest.mark.parametrize("name", FORMATS)
+def test_a_text_that_looks_like_a_time_stays_as_it_is(name: str) -> None:
+    decoder, written = FORMATS[name]
+    text = "2026-10-31T23:59:59.9999996Z"
+    assert decoder.parser(Line)(written(text, text)) == Line(datetime(2026, 10, 31, 23, 59, 59, 999_999, UTC), text)
+
+
+NANOS = st.integers(0, 10**9 - 1)
+
+
+@given(st.lists(NANOS, max_size=3), st.lists(NANOS, max_size=3), NANOS)
+def test_times_in_lists_and_structs_are_cut_and_texts_beside_them_are_not(stops: list[int], ends: list[int], at: int) -> None:
+    def text(nanos: int) -> str:
+        return f"2026-10-31T23:59:59.{nanos:09}Z"
+
+    def time(nanos: int) -> datetime:
+        return datetime(2026, 10, 31, 23, 59, 59, nanos // 1000, UTC)
+
+    value = {
+        "at": text(at),
+        "note": text(at),
+        "stops": [{"at": text(one), "note": text(one)} for one in stops],
+        "ends": [text(one) for one in ends],
+    }
+    expected = Trip(time(at), text(at), [Stop(time(one), text(one)) for one in stops], [time(one) for one in ends])
+    assert Json().parser(Trip)(plain.dumps(value).encode()) == expected
