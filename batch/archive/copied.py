@@ -31,7 +31,7 @@ class Copied:
 
 
 def refuse_torn(copied: Copied, planned: Ranges) -> None:
-    """Raise Torn unless each file is a piece of the planned ranges, no two files overlap, and all records were decoded.
+    """Raise CopyIncomplete unless each file is a piece of the planned ranges, no two files overlap, and all records were decoded.
 
     Offsets without a record are allowed: whether they are lost is decided later.
     """

@@ -97,7 +97,7 @@ def environment(settings: Settings, environ: Mapping[str, str]) -> dict[str, str
 def prepare(settings: Settings, project: Path, *, environ: Mapping[str, str], say: Callable[[str], None]) -> PreparedAirflow:
     """Install, configure and migrate Airflow as far as needed for its start; the caller holds `background.starting`.
 
-    Changes nothing while its API runs. Raises NotInstalled, PortTaken, NotPrepared.
+    Changes nothing while its API runs. Raises NotInstalled, AirflowPortTaken, NotPrepared.
     """
     installed = packages.environment(environ)
     installed.provide(say, environ=environ)

@@ -25,8 +25,8 @@ def folder(path: Path) -> Path:
 def narrow(path: Path) -> int | None:
     """Create the folder with mode 0700, or narrow it to that. Returns the wider mode that it had; None if it was not wider.
 
-    Raises Shared for a folder of another user, unless this one is root, and for a folder with the sticky bit, such as /tmp, which
-    is public on purpose.
+    Raises SharedFolder for a folder of another user, unless this one is root, and for a folder with the sticky bit, such as /tmp,
+    which is public on purpose.
     """
     told = folder(path).stat()
     mode = stat.S_IMODE(told.st_mode)

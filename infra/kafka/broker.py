@@ -93,7 +93,7 @@ def address(settings: Settings) -> kafka.Address:
 def start(settings: Settings, *, environ: Mapping[str, str]) -> Process:
     """Start the embedded broker unless it runs, and return when it answers; the caller holds `background.starting`.
 
-    Raises PortTaken, Crashed with the last lines of its log, NoJava or MissingJar.
+    Raises BrokerPortTaken, Crashed with the last lines of its log, NoJava or MissingJar.
     """
     if process := background.running(settings.folder, NAME):
         return process
@@ -112,7 +112,7 @@ def begin(settings: Settings, *, environ: Mapping[str, str], dies_with_us: bool 
     """Start the embedded broker, which does not run, and return at once; `dies_with_us` as in `background.spawn`.
 
     Also returns the password of the user `setup`, which `answers` needs until the broker has answered once.
-    Raises PortTaken, Crashed if its data folder cannot be prepared, NoJava or MissingJar.
+    Raises BrokerPortTaken, Crashed if its data folder cannot be prepared, NoJava or MissingJar.
     """
     private_files.folder(settings.folder)
     home = private_files.folder(broker_login.home(settings))
@@ -176,7 +176,7 @@ def _bootstrap(ports: _Ports) -> str:
 
 
 def refuse_taken_port(settings: Settings) -> None:
-    """Raise PortTaken if the configured port is in use. Only for a broker that does not run."""
+    """Raise BrokerPortTaken if the configured port is in use. Only for a broker that does not run."""
     configured = settings.kafka.port
     if configured and not free(configured):
         raise BrokerPortTaken(_taken(configured, settings))

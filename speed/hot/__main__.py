@@ -197,7 +197,7 @@ class HotTails:
         self.reporter.report(HotSource(release.number, name, time.monotonic(), ahead=ahead, **msgspec.structs.asdict(status)))
 
     def _once_more(self, connection: kafka.BrokerConnection, away: str) -> None:
-        """Wait a moment, for a broker that does not answer. Raises Ended if the broker has another address or login now."""
+        """Wait a moment, for a broker that does not answer. Raises HotTailEnded if its address or login has changed."""
         self.stop.wait(_AGAIN_S)
         with suppress(kafka.NoBroker):
             if broker.address(self.settings) != connection.address:

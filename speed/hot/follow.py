@@ -125,7 +125,7 @@ class HotFollower:
     def begin(self) -> None:
         """Start from where commits end, and load the identities below.
 
-        Raises Ended, LogMoved, OtherRelease, NoBroker, NoTopic, Unreadable.
+        Raises HotTailEnded, LogMoved, OtherRelease, NoBroker, NoTopic, Unreadable.
         """
         name, fingerprints = self.source.name, {name: self.release.views[name] for name in self.views}
         live, commits, base = self._committed()
@@ -153,7 +153,7 @@ class HotFollower:
     def step(self, wait_s: float) -> bool:
         """Fold what is new, after at most `wait_s` seconds; then look at the commits. Returns whether something was folded.
 
-        Under load records wait for the next fold's turn, so a fold has more of them. Raises Ended, LogMoved, OtherRelease,
+        Under load records wait for the next fold's turn, so a fold has more of them. Raises HotTailEnded, LogMoved, OtherRelease,
         NoTopic.
         """
         if self._heavy.taken_in(self.tail):
@@ -230,7 +230,7 @@ class HotFollower:
         return True
 
     def _answers(self) -> bool:
-        """Whether the broker answers. Raises Ended if it has other topics or partitions than at the start, NoTopic."""
+        """Whether the broker answers. Raises HotTailEnded if it has other topics or partitions than at the start, NoTopic."""
         was, self.away = self.away, None
         try:
             now = kafka.topics(self.connection, self.source.topics)
@@ -342,7 +342,7 @@ class HotFollower:
         return window
 
     def _wait(self, records: pa.Table) -> None:
-        """Keep records above the base until all identities below it are loaded. Raises Ended beyond the bound of memory."""
+        """Keep records above the base until the identities below it are loaded. Raises HotTailEnded beyond the bound of memory."""
         self._waiting.append(records)
         most = self.settings.serving.hot_mb
         if sum(each.nbytes for each in self._waiting) > most << 20:

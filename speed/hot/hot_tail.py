@@ -140,7 +140,7 @@ class HotTail:
     def extend(self, records: pa.Table, end: Position, *, at: datetime) -> Commit:
         """Fold the records of `[self.end, end)`, which are all that the log has there, and return them as a commit.
 
-        Raises NotTiling, Torn if a record lies outside the range, and what the fold raises.
+        Raises NotTiling, RangeMismatch if a record lies outside the range, and what the fold raises.
         """
         if end == self.end or not self.end.at_or_below(end):
             raise NotTiling(f"[{self.end}, {end}) does not follow the hot tail, which ends at {self.end}")

@@ -63,8 +63,8 @@ def fold_records(
     After such a micro-batch, tasks hand back the events that they fold, within bounds. The driver then folds a task's events
     again, without those that another task has read, too.
 
-    `views` are the source's by fingerprint. A hole is an offset of the ranges without a record. Raises Torn if a record lies
-    outside the ranges, DefinitionError, and what Spark raises.
+    `views` are the source's by fingerprint. A hole is an offset of the ranges without a record. Raises RangeMismatch if a record
+    lies outside the ranges, DefinitionError, and what Spark raises.
     """
     most = HANDED_BACK_BYTES // max(1, len(ranges.intervals)) if workers.hand_back else 0
     folded = fold_shares(partial(_run, records, workers), replace(task, hand_back=most), views, ranges, dedup_window)

@@ -95,7 +95,7 @@ class Follow:
         self._followed = Followed(StandingReleases(self.around.tables), self.around.settings.keep.release_days)
 
     def begin(self) -> None:
-        """Read records that Kafka no longer has from the archive, then start the query. Raises Gap, LogChanged, Fenced."""
+        """Read what Kafka no longer has from the archive, then start the query. Raises OffsetsLost, LogChanged, Fenced."""
         around, tail = self.around, self.tail
         while True:
             begun = beginning(around.tables, self.source, tail.writer.end, around.connection, at=tail.now())

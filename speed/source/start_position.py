@@ -36,7 +36,7 @@ class Beginning:
 def beginning(tables: Tables, source: Source, start: Position, connection: kafka.BrokerConnection, *, at: datetime) -> Beginning:
     """Decide how to continue from `start`, and record topics and first offsets that are new, at the time `at`.
 
-    Raises Gap, LogChanged if the log ends below `start` or is another log, NoBroker, NoTopic.
+    Raises OffsetsLost, LogChanged if the log ends below `start` or is another log, NoBroker, NoTopic.
     """
     now = kafka.topics(connection, source.topics)
     names, topics = {topic.id: topic.name for topic in now}, {topic.name: topic.id for topic in now}
