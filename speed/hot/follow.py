@@ -342,7 +342,7 @@ class HotFollower:
         return window
 
     def _wait(self, records: pa.Table) -> None:
-        """Keep records above the base until the identities below it are loaded. Raises HotTailEnded beyond the bound of memory."""
+        """Keep records above the base until all identities below are loaded. Raises HotTailEnded beyond the bound of memory."""
         self._waiting.append(records)
         most = self.settings.serving.hot_mb
         if sum(each.nbytes for each in self._waiting) > most << 20:
