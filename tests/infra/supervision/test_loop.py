@@ -28,7 +28,7 @@ from pathlib import Path
 from tandem.infra.process import background
 from tandem.infra.supervision.loop import Supervisor
 from tandem.infra.supervision.part import Part, Sign, answered
-from tandem.infra.supervision.restarts import Terms
+from tandem.infra.supervision.restarts import RestartBounds
 
 state, scripts, bounds = Path(sys.argv[1]), json.loads(sys.argv[2]), json.loads(sys.argv[3])
 
@@ -53,7 +53,7 @@ signal.signal(signal.SIGTERM, lambda *_: stop.set())
 signal.signal(signal.SIGHUP, lambda *_: None)
 parts = [part(name, script, tuple(list(scripts)[:index])) for index, (name, script) in enumerate(scripts.items())]
 Supervisor(
-    state, parts, Terms(bounds["first"], 1, bounds["failures"], bounds["settled"]), lambda: datetime.now(UTC),
+    state, parts, RestartBounds(bounds["first"], 1, bounds["failures"], bounds["settled"]), lambda: datetime.now(UTC),
     lambda text: print(text, flush=True), lambda text: print("warning:", text, flush=True), grace_s=bounds["grace"],
 ).keep(stop)
 """
