@@ -31,7 +31,7 @@ _TESTS = (
     *(f"tests/{name}" for name in ("views", "ledger", "speed", "batch", "serving", "agreement", "laws", "simulation")),
     "tests/cli/records/test_lines_are_bundled.py",  # what of views only a command needs
 )
-_ELSEWHERE = tuple(f"tests/serving/{name}" for name in ("http", "page", "code", "access"))
+_ELSEWHERE = tuple(f"tests/serving/{name}" for name in ("http", "page", "project_code", "access"))
 """What these reach of the product runs in servers that they start."""
 _MOST_S = 60
 """A test that takes longer while it is recorded waits for something, and is not used."""
