@@ -43,7 +43,7 @@ def of_classes() -> dict[str, list[str]]:
         known |= {node.name for node in more.values()}
 
 
-REPORTED = "cli/command/call.py: Told"
+REPORTED = "cli/command/call.py: AlreadyLogged"
 """It has the code of the error that it reports."""
 
 
