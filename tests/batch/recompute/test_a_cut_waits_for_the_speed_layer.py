@@ -37,7 +37,7 @@ def cut(state: Path, end: Position, waits: Waits) -> tuple[Position, bool]:
 
 @pytest.fixture
 def tables(tmp_path: Path) -> Tables:
-    tables = Tables(str(tmp_path))
+    tables = Tables(str(tmp_path / "tables"))
     first(tables)
     return tables
 
