@@ -144,7 +144,8 @@ def test_a_part_that_fails_to_start_is_reported_with_its_own_error(run, project:
 
 def test_an_absent_outside_broker_is_one_sentence(run, project: Path) -> None:
     (project / "tandem.toml").write_text('[kafka]\nbootstrap = "127.0.0.1:1"\n')
-    assert run("up", project) == (1, {"error": "no Kafka broker at 127.0.0.1:1: connection refused", "code": "broker-unavailable"})
+    document = {"error": "no Kafka broker at 127.0.0.1:1: connection refused", "code": "broker-unavailable"}
+    assert run("up", project) == (1, document)
 
 
 def test_down_of_a_project_that_never_ran_creates_nothing(run, tmp_path: Path) -> None:
