@@ -125,8 +125,8 @@ MUTANTS = (
         "windows-at-a-newer-cut",
         "a recompute of some windows also folds events above the published cut, which realtime views count again",
         "batch/recompute/plan.py",
-        '        return Step(source, "windows", LOG_START, published, parts)',
-        '        return Step(source, "windows", LOG_START, None, parts)',
+        '        return RecomputeStep(source, "windows", LOG_START, published, parts)',
+        '        return RecomputeStep(source, "windows", LOG_START, None, parts)',
         SIMULATION,
     ),
     Mutant(
@@ -314,8 +314,8 @@ MUTANTS = (
         "suspects-forgotten",
         "the search leaves suspects to a fold that does not get the hashes of all of them, so duplicates count",
         "batch/fold/duplicates.py",
-        "return Duplicates(suspects=files)",
-        "return Duplicates(suspects=files[1:])",
+        "return RepeatedHashes(suspects=files)",
+        "return RepeatedHashes(suspects=files[1:])",
         "tests/batch/fold/test_suspects_are_decided_in_the_fold.py::test_the_fold_counts_what_the_kernel_counts",
     ),
     Mutant(
