@@ -20,7 +20,7 @@ from tests.serving.world import World, forty_hits
 HAPROXY = shutil.which("haproxy", path="/usr/sbin:/usr/bin:/usr/local/sbin:/usr/local/bin")
 (SHOWN,) = re.findall(r"^```haproxy\n(.*?)^```$", (DOCS / "serve.md").read_text("utf-8"), re.MULTILINE | re.DOTALL)
 
-pytestmark = pytest.mark.skipif(HAPROXY is None, reason="there is no haproxy here: apt install haproxy")
+pytestmark = pytest.mark.skipif(HAPROXY is None, reason="haproxy is not installed: apt install haproxy")
 
 
 @contextmanager
