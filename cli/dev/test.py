@@ -71,7 +71,8 @@ def run(
         raise TandemError("--seed belongs to --campaign; type `-- --seed N` for the seed of --mutants or of tests/simulation")
     environ = {name: value for name, value in call.environ.items() if not name.startswith("TANDEM_")}
     environ = folders.child_environment(environ)
-    environ["PYTHONPATH"] = os.pathsep.join([environ["PYTHONPATH"], str(folders.DAGS)])
+    # Tests, and what they start, import each other and the examples; what a user starts must not, so the launcher adds no root.
+    environ["PYTHONPATH"] = os.pathsep.join([environ["PYTHONPATH"], str(folders.DAGS), str(folders.ROOT)])
     environ["JAVA_TOOL_OPTIONS"] = " ".join(filter(None, [environ.get("JAVA_TOOL_OPTIONS"), _JAVA]))
     if all_:
         environ["TANDEM_HYPOTHESIS"] = "all"
