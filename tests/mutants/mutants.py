@@ -1,29 +1,47 @@
 """Planted bugs, each a change of a few words of the product's code, and the test that catches it.
 
-`python -m tests.mutants.mutants > tests/mutants/README.md` writes the table.
+A bug has no file: its code is found wherever it lies in the product, and its test in all files of tests.
 """
 
-import sys
+from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import cache
+from pathlib import Path
 
-SIMULATION = "tests/simulation/test_any_seed.py::test_any_seed_gives_the_answers_of_the_log"
-LOSSES = "tests/simulation/test_no_loss_without_a_name.py::test_every_offset_of_the_log_is_in_the_archive_or_in_a_gap"
-STILL = "tests/simulation/test_one_stands_still.py"
-MEMORY = "tests/serving/memory/test_memory_equals_the_reader.py"
-HOT = "tests/speed/hot/test_hot_equals_cold.py::test_a_hot_answer_equals_the_cold_answer_at_its_position"
-NAMED = "tests/simulation/test_nothing_named_is_deleted.py::test_files_that_may_still_be_read_exist"
+from tandem.infra.folders import ROOT
+
+PRODUCT = ("views", "infra", "ledger", "batch", "speed", "serving", "bench", "cli", "dags", "src/tandem")
+
+SIMULATION = "test_any_seed_gives_the_answers_of_the_log"
+LOSSES = "test_every_offset_of_the_log_is_in_the_archive_or_in_a_gap"
+HOT = "test_a_hot_answer_equals_the_cold_answer_at_its_position"
+NAMED = "test_files_that_may_still_be_read_exist"
 
 
 @dataclass(frozen=True)
 class Mutant:
-    """A bug: `new` in place of `old`, which occurs once in `file`. `bug` describes its effect, `test` catches it."""
+    """A bug: `new` in place of `old`, which occurs once in the product. `bug` is its effect; the test named `test` catches it."""
 
     name: str
     bug: str
-    file: str
     old: str
     new: str
     test: str
+
+    @property
+    def file(self) -> str:
+        """The file that holds `old`. Raises ValueError if none does, or more than one place."""
+        places = [file for file, text in product().items() for _ in range(text.count(self.old))]
+        if len(places) != 1:
+            raise ValueError(f"{self.name}: {self.old!r} is in {places or 'no file'}; expected one place")
+        return places[0]
+
+
+@cache
+def product() -> Mapping[str, str]:
+    """The text of each file of the product."""
+    files = (file for package in PRODUCT for file in sorted(Path(ROOT, package).rglob("*.py")))
+    return {str(file.relative_to(ROOT)): file.read_text() for file in files}
 
 
 MUTANTS = (
@@ -31,42 +49,37 @@ MUTANTS = (
         "alias-for-import",
         "a fingerprint hashes the local name of an import instead of the imported object, so another import under the "
         "same name goes unnoticed",
-        "views/fingerprint/references.py",
         '            return Reference(Foreign(tuple(submodule.split("."))))',
         '            return Reference(Foreign((origin.split(".")[0], alias.asname or alias.name)))',
-        "tests/views/fingerprint/test_code_in_modules.py::test_code_that_reaches_something_else_has_another_fingerprint",
+        "test_code_that_reaches_something_else_has_another_fingerprint",
     ),
     Mutant(
         "alive-is-well",
         "a speed layer whose process lives is reported as running, even if it makes no progress",
-        "serving/status/part_state.py",
         "    if silent > SILENT:",
         "    if silent > timedelta.max:",
-        "tests/serving/status/test_part_state.py::test_a_living_speed_layer_whose_last_beat_is_old_is_stuck",
+        "test_a_living_speed_layer_whose_last_beat_is_old_is_stuck",
     ),
     Mutant(
         "any-record-will-do",
         "`--wait` returns once as many records of other partitions are counted as the caller waits for",
-        "serving/read/position_wait.py",
         "return sum(distance(counted.get(source, Position()), position) for source, position in wanted.items())",
         "return sum(\n"
         "        max(0, sum(position.values()) - sum(counted.get(source, Position()).values()))\n"
         "        for source, position in wanted.items()\n"
         "    )",
-        "tests/serving/read/test_until_counted.py::test_only_the_given_positions_are_waited_for",
+        "test_only_the_given_positions_are_waited_for",
     ),
     Mutant(
         "at-the-cut",
         "a commit that ends exactly at the cut counts as above it (`<` instead of `<=`), so its events count twice",
-        "ledger/realtime/tiling.py",
         "if span.mark or span.end.at_or_below(cut):",
         "if span.mark or (span.end.at_or_below(cut) and span.end != cut):",
-        "tests/ledger/realtime/test_tiling.py::test_the_chain_runs_from_the_cut_to_the_last_commit",
+        "test_the_chain_runs_from_the_cut_to_the_last_commit",
     ),
     Mutant(
         "published-before-written",
         "a publication names batch versions before their files are committed, so readers find no rows",
-        "batch/recompute/recompute.py",
         "    commit(tables, version, built)\n\n    def following(parent: Publication | None) -> Publication:\n"
         "        publications.refuse_stale(parent, live, extends=version.definitions.views)\n"
         "        assert parent is not None  # else it is stale\n"
@@ -82,15 +95,13 @@ MUTANTS = (
     Mutant(
         "commits-rebased",
         "delta-rs retries a stale commit on a newer version that the writer has not read, so fencing fails",
-        "ledger/delta/delta_tables.py",
         "_ONCE: Final = CommitProperties(max_commit_retries=0)",
         "_ONCE: Final = CommitProperties()",
-        "tests/ledger/delta/test_conditional_commits.py::test_a_stale_handle_commits_nothing",
+        "test_a_stale_handle_commits_nothing",
     ),
     Mutant(
         "ranges-from-rows",
         "a micro-batch covers only the partitions with events instead of the whole plan, so other offsets stay uncovered",
-        "speed/micro_batch/log_tail.py",
         "        there = still_there()\n",
         "        there = still_there()\n"
         "        end = Position.of({p: at if p in folded.maxima else state.end.get(p, 0) for p, at in end.items()})\n",
@@ -100,31 +111,27 @@ MUTANTS = (
         "mixed-cut",
         "a cut takes for each partition the smaller position of speed and archive, so it mixes two boundaries and commits "
         "straddle it",
-        "ledger/cuts.py",
         "    return Choice(reached[-1] if reached else cut, bridge=False)",
         "    return Choice(Position.of({p: min(at, whole.end.get(p, 0)) for p, at in archive_end.items()}), bridge=False)",
-        "tests/ledger/test_cuts.py::test_the_cut_is_the_largest_boundary_that_the_archive_has_reached",
+        "test_the_cut_is_the_largest_boundary_that_the_archive_has_reached",
     ),
     Mutant(
         "bridge-crossed",
         "a reader crosses a bridge before a batch view covers it, so events are missing from answers",
-        "ledger/realtime/tiling.py",
         "bridge = None if across_bridges else next(",
         "bridge = None if across_bridges is not None else next(",
-        "tests/ledger/test_cuts.py::test_readers_do_not_cross_a_bridge_before_a_batch_covers_it",
+        "test_readers_do_not_cross_a_bridge_before_a_batch_covers_it",
     ),
     Mutant(
         "parent-unchecked",
         "a run extends a batch version that is no longer live, so events count twice or not at all",
-        "ledger/publish/publications.py",
         "        if parent.views.get(view) != started_from.views.get(view):",
         "        if view not in parent.views:",
-        "tests/ledger/publish/test_publications.py::test_the_release_that_a_run_started_from_must_still_be_live",
+        "test_the_release_that_a_run_started_from_must_still_be_live",
     ),
     Mutant(
         "windows-at-a-newer-cut",
         "a recompute of some windows also folds events above the published cut, which realtime views count again",
-        "batch/recompute/plan.py",
         '        return RecomputeStep(source, "windows", LOG_START, published, parts)',
         '        return RecomputeStep(source, "windows", LOG_START, None, parts)',
         SIMULATION,
@@ -132,112 +139,99 @@ MUTANTS = (
     Mutant(
         "partial-drops-copies",
         "`partial` drops equal events that are folded together, although only `deduplicate` may drop duplicates",
-        "views/kernel/partial.py",
         "    prepare = bind(view).placement.steps.fold.prepare\n",
         '    fields = [name for name in events.column_names if not name.startswith("_")]\n'
         "    first = {repr(row): n for n, row in reversed([*enumerate(events.select(fields).to_pylist())])}\n"
         "    events = events.take(sorted(first.values()))\n"
         "    prepare = bind(view).placement.steps.fold.prepare\n",
-        "tests/views/kernel/test_fold_edges.py::test_a_null_is_a_key_like_any_other",
+        "test_a_null_is_a_key_like_any_other",
     ),
     Mutant(
         "compacted-across-a-reservation",
         "compaction merges commits across a cut that a batch run has reserved, so the cut is no longer a boundary",
-        "ledger/realtime/compaction.py",
         "for position in (live, *protect, *(span.start for span in reserved))}",
         "for position in (live, *protect)}",
-        "tests/ledger/test_cuts.py::test_compaction_never_crosses_a_reserved_cut",
+        "test_compaction_never_crosses_a_reserved_cut",
     ),
     Mutant(
         "stale-handle",
         "a commit that was decided on an old version of the table is accepted on the newest version",
-        "ledger/delta/delta_tables.py",
         "    def append() -> None:\n        write_deltalake(\n",
         "    def append() -> None:\n        handle.update_incremental()\n        write_deltalake(\n",
-        "tests/ledger/delta/test_conditional_commits.py::test_a_stale_handle_commits_nothing",
+        "test_a_stale_handle_commits_nothing",
     ),
     Mutant(
         "epoch-unchecked",
         "a writer continues after another writer has claimed the table, so both count the same events",
-        "ledger/realtime_writer.py",
         "        if newest > self.epoch:",
         "        if newest > self.epoch and not self._spans:",
-        "tests/ledger/delta/test_conditional_commits.py::test_a_newer_writer_fences_an_older_one",
+        "test_a_newer_writer_fences_an_older_one",
     ),
     Mutant(
         "expired-below-the-newest-cut",
         "maintenance expires commits below the newest cut, although an older retained publication still needs them",
-        "ledger/realtime/compaction.py",
         "all(span.end.at_or_below(cut) for cut in retained)",
         "any(span.end.at_or_below(cut) for cut in retained)",
-        "tests/ledger/realtime/test_compaction.py::test_only_commits_below_every_cut_expire",
+        "test_only_commits_below_every_cut_expire",
     ),
     Mutant(
         "ahead-moves-the-watermark",
         "one event with a time in the far future labels the windows of all others final",
-        "views/source/event_maxima.py",
-        "    events = not_ahead(source, events)\n",
-        "",
-        "tests/views/source/test_ahead.py::test_one_far_event_moves_nothing_and_the_next_one_does",
+        "    events = not_ahead(source, events)\n    times",
+        "    times",
+        "test_one_far_event_moves_nothing_and_the_next_one_does",
     ),
     Mutant(
         "late-events-dropped",
         "events behind the watermark are dropped instead of labelled",
-        "speed/micro_batch/task.py",
         "    prepared = prepare(source, events, task.generations)\n",
         "    if task.watermark is not None:\n"
         "        times = events[source.event_time].cast(pa.int64()).to_numpy()\n"
         "        events = events.filter(pa.array(times >= task.watermark))\n"
         "    prepared = prepare(source, events, task.generations)\n",
-        "tests/speed/test_any_split_counts_what_batch_counts.py::test_within_the_dedup_window_any_split_counts_the_same",
+        "test_within_the_dedup_window_any_split_counts_the_same",
     ),
     Mutant(
         "merge-by-arrival",
         "the merge of two extremes keeps the first one instead of the smaller or larger",
-        "views/measures/extremes.py",
         "fold=aggregate, merge=aggregate)",
         'fold=aggregate, merge="first({0})")',
-        "tests/laws/test_measures.py::test_merge_is_commutative",
+        "test_merge_is_commutative",
     ),
     Mutant(
         "minus-zero",
         "-0.0 is not normalised to 0.0, so equal numbers become two keys",
-        "views/source/fields/columns.py",
         "        return pc.add(numbers, 0.0)  # -0.0 becomes 0.0",
         "        return numbers",
-        "tests/views/source/formats/test_json.py::test_negative_zero_becomes_zero",
+        "test_negative_zero_becomes_zero",
     ),
     Mutant(
         "unacknowledged-is-failed",
         "a commit whose acknowledgement was lost counts as failed, so its events are committed again",
-        "ledger/realtime_writer.py",
         "            except (Conflict, Unwritable) as error:\n                self._look()\n",
         "            except (Conflict, Unwritable) as error:\n"
         "                if isinstance(error, delta.Unwritable):\n"
         "                    raise\n"
         "                self._look()\n",
-        "tests/ledger/delta/test_conditional_commits.py::test_a_commit_that_landed_despite_an_error_is_not_repeated",
+        "test_a_commit_that_landed_despite_an_error_is_not_repeated",
     ),
     Mutant(
         "cut-steps-back",
         "a publication may have an earlier cut than the one before, so answers go back in time",
-        "ledger/publish/publications.py",
         "        if not cut.at_or_below(candidate.cut(source)):",
         "        if source not in candidate.cuts:",
-        "tests/ledger/publish/test_publications.py::test_a_cut_never_steps_back_within_a_release",
+        "test_a_cut_never_steps_back_within_a_release",
     ),
     Mutant(
         "gone-before-it-is-live",
         "maintenance deletes files that a promotion is about to publish, if the release is recomputed or retired at that moment",
-        "ledger/publish/standing.py",
         'one.stage == "built" and one.state.parent >= live)',
         'one.stage == "built" and one.state.parent > live)',
-        "tests/simulation/test_a_promotion_rests.py::test_every_file_of_a_promoted_release_exists",
+        "test_every_file_of_a_promoted_release_exists",
     ),
     Mutant(
         "shared-table-dropped",
         "maintenance drops a table by its name alone, although another release or a renamed view still uses it",
-        "batch/maintain/maintain.py",
         "views = set(view_tables(tables, keep, kept))",
         "views = set(view_tables(tables, keep, ()))",
         NAMED,
@@ -245,7 +239,6 @@ MUTANTS = (
     Mutant(
         "shared-version-expired",
         "maintenance expires a batch version that another view uses, because it checks only the view that created the table",
-        "batch/maintain/maintain.py",
         "        if live.address(tables, name) == address",
         "        if tables.view(name, live.fingerprint) == address",
         NAMED,
@@ -253,132 +246,116 @@ MUTANTS = (
     Mutant(
         "first-by-arrival",
         "`first` takes the first folded event of several with one time, instead of the first in the log",
-        "views/measures/first_last.py",
         'fold=f"{self.end}({packed}) FILTER ({{0}} IS NOT NULL)",',
         'fold=f"arg_{self.end}({packed}, {{1}}) FILTER ({{0}} IS NOT NULL)",',
-        "tests/views/measures/test_first_and_last.py::test_events_of_one_time_go_by_their_places",
+        "test_events_of_one_time_go_by_their_places",
     ),
     Mutant(
         "tail-called-exact",
         "rows with realtime states have no reason against exactness, so rows that may count a late duplicate are labelled exact",
-        "serving/read/touched_rows.py",
         "        found[engine.query(sql, tables)[_ROW].to_numpy()] = True",
         "        pass",
-        "tests/serving/read/test_exact_is_exact.py::test_every_interface_marks_exactly_the_rows_with_realtime_states",
+        "test_every_interface_marks_exactly_the_rows_with_realtime_states",
     ),
     Mutant(
         "lists-told-as-one-event",
         "the estimate of a run counts offsets instead of events, so a record with a list counts as one event",
-        "ledger/files/file_ranges.py",
         '        each=1 + (row.get(f"max.{INDEX}") or 0),',
         "        each=1,",
-        "tests/batch/recompute/test_what_is_ahead_is_told.py::test_the_estimate_of_records_with_several_events_counts_events",
+        "test_the_estimate_of_records_with_several_events_counts_events",
     ),
     Mutant(
         "dedup-window-off-by-one",
         "the dedup window evicts an identity a microsecond too early: at the end of its span instead of after it",
-        "speed/dedup/dedup_window.py",
         "self.caught_up - self.span))",
         "self.caught_up - self.span + 1))",
-        "tests/speed/dedup/test_identities.py::test_an_identity_is_kept_to_the_end_of_its_span",
+        "test_an_identity_is_kept_to_the_end_of_its_span",
     ),
     Mutant(
         "collision-believed",
         "an event whose digest shares its first word with another counts as a duplicate, although the other words differ",
-        "speed/dedup/identity_runs.py",
         "        identity[one] = self.rest[at, 0] == keys[one, 1]\n",
         "        identity[one] = True\n",
-        "tests/speed/test_any_split_counts_what_batch_counts.py::test_a_hash_collision_is_not_a_duplicate",
+        "test_a_hash_collision_is_not_a_duplicate",
     ),
     Mutant(
         "collision-dropped",
         "a full recompute drops an event whose hash is also another identity's, as if equal hashes were equal identities",
-        "batch/fold/suspects.py",
         "    return kernel.deduplicate(source, events, generations=generations)\n",
         "    made = IdentityHash.of_source(source)\n"
         "    assert made is not None\n"
         "    first = np.unique(made.made(events).to_numpy(), return_index=True)[1]\n"
         "    kept = np.isin(np.arange(events.num_rows), first)\n"
         "    return Deduplicated(events.filter(pa.array(kept)), int((~kept).sum()), 0, kept)\n",
-        "tests/batch/fold/test_suspects_are_decided_in_the_fold.py::test_the_fold_counts_what_the_kernel_counts",
+        "test_the_fold_counts_what_the_kernel_counts",
     ),
     Mutant(
         "hash-of-half-an-identity",
         "the column of hashes is named after a part of the identity, so the hashes of another identity are believed",
-        "ledger/files/identity_hashes.py",
         "msgspec.json.encode([duckdb.__version__, self.columns])",
         "msgspec.json.encode([duckdb.__version__, self.columns[:1]])",
-        "tests/ledger/files/test_hashes_beside_events.py::test_hashes_of_another_identity_are_not_read",
+        "test_hashes_of_another_identity_are_not_read",
     ),
     Mutant(
         "suspects-forgotten",
         "the search leaves suspects to a fold that does not get the hashes of all of them, so duplicates count",
-        "batch/fold/duplicates.py",
         "return RepeatedHashes(suspects=files)",
         "return RepeatedHashes(suspects=files[1:])",
-        "tests/batch/fold/test_suspects_are_decided_in_the_fold.py::test_the_fold_counts_what_the_kernel_counts",
+        "test_the_fold_counts_what_the_kernel_counts",
     ),
     Mutant(
         "suspect-in-every-bucket",
         "each bucket keeps the states of all suspects, not only those of its own keys, so these events count several times",
-        "batch/fold/fold.py",
         "                if at == bucket:\n",
         "                if True:\n",
-        "tests/batch/fold/test_suspects_are_decided_in_the_fold.py::test_the_fold_counts_what_the_kernel_counts",
+        "test_the_fold_counts_what_the_kernel_counts",
     ),
     Mutant(
         "filter-forgets",
         "tasks do not get the newest run of identities, so duplicates of the last counted events count",
-        "speed/dedup/dedup_window.py",
         "tuple(run.words for run in self.runs)",
         "tuple(run.words for run in self.runs[:-1])",
-        "tests/speed/test_any_split_counts_what_batch_counts.py::test_within_the_dedup_window_any_split_counts_the_same",
+        "test_within_the_dedup_window_any_split_counts_the_same",
     ),
     Mutant(
         "suspect-twice",
         "the driver keeps a known duplicate if it is the first of its identity within its task",
-        "speed/dedup/duplicates.py",
         "first & stays & suspect)",
         "first & suspect)",
-        "tests/speed/test_any_split_counts_what_batch_counts.py::test_within_the_dedup_window_any_split_counts_the_same",
+        "test_within_the_dedup_window_any_split_counts_the_same",
     ),
     Mutant(
         "folded-again-whole",
         "the driver folds the events that a task returned without dropping duplicates of other tasks, so these count twice",
-        "speed/micro_batch/task.py",
-        "events.filter(pa.array(~dropped))",
+        "task, events.filter(pa.array(~dropped))",
         "events",
-        "tests/speed/test_any_split_counts_what_batch_counts.py::test_within_the_dedup_window_any_split_counts_the_same",
+        "test_within_the_dedup_window_any_split_counts_the_same",
     ),
     Mutant(
         "stamped-ahead",
         "one record with a timestamp in the future evicts the identities of all others",
-        "speed/dedup/dedup_window.py",
         "        after = replace(self, times=times, caught_up=caught_up, newest=max(stamps, default=None))\n",
         "        after = replace(self, times=times, caught_up=max(stamps, default=None), newest=max(stamps, default=None))\n",
-        "tests/speed/test_hostile_clocks.py::test_identities_that_the_rule_keeps_are_kept",
+        "test_identities_that_the_rule_keeps_are_kept",
     ),
     Mutant(
         "never-behind",
         "the dedup window uses a commit's own time as the time until which the log was counted, also if the layer lags, "
         "so duplicates count",
-        "speed/micro_batch/log_tail.py",
         "        if end.position.at_or_below(reached):\n",
         "        if True:\n",
-        "tests/speed/test_hostile_clocks.py::test_a_duplicate_received_within_the_dedup_window_never_counts",
+        "test_a_duplicate_received_within_the_dedup_window_never_counts",
     ),
     Mutant(
         "times-lost-in-compaction",
         "a compacted commit has the time of its first part, so its identities are evicted too early",
-        "ledger/realtime/compaction.py",
         "at=max((commit.at for commit in folds if commit.at), default=None)",
         "at=min((commit.at for commit in folds if commit.at), default=None)",
-        "tests/speed/test_hostile_clocks.py::test_a_duplicate_received_within_the_dedup_window_never_counts",
+        "test_a_duplicate_received_within_the_dedup_window_never_counts",
     ),
     Mutant(
         "recalled-by-timestamp",
         "a restart loads identities by the records' timestamps instead of the commits' times, so duplicates count",
-        "speed/source/counted_at.py",
         "            if stamped or self.caught_up is None or one.at >= self.caught_up - dedup_window:\n",
         "            if stamped:\n",
         SIMULATION,
@@ -386,32 +363,28 @@ MUTANTS = (
     Mutant(
         "stale-session",
         "memory answers with a session that has become part of another, from a layer that a newer one replaces",
-        "serving/memory/answers.py",
         "            if low < high or (not layout.by_window and reader.knows(found)):",
         "            if False:",
-        "tests/serving/memory/test_memory_equals_the_reader.py::test_a_merged_session_no_longer_exists",
+        "test_a_merged_session_no_longer_exists",
     ),
     Mutant(
         "lost-in-compaction",
         "memory skips a compacted commit that has both counted and new events, so the new events are missing",
-        "serving/memory/cached_view.py",
         "            held, after = replace(held, end=held.cut, tail=(), alone=()), 0",
         "            after = len(tail.commits)",
-        "tests/serving/memory/test_memory_equals_the_reader.py::test_commits_compacted_across_a_readers_position_count_once",
+        "test_commits_compacted_across_a_readers_position_count_once",
     ),
     Mutant(
         "hash-believed",
         "memory returns a row whose key has the same hash as the requested key, without comparing the keys",
-        "serving/memory/answers.py",
         "                if reader.key(place) == key:",
         "                if reader.key(place) is not None:",
-        "tests/serving/memory/test_memory_equals_the_kernel.py::test_rows_by_key_by_range_and_all_equal_the_kernels",
+        "test_rows_by_key_by_range_and_all_equal_the_kernels",
     ),
     Mutant(
         "present-first",
         "an archive run begins at a partition's current start, although records were deleted since an earlier poll found "
         "it empty, so they are lost without a gap",
-        "batch/archive/archive.py",
         "for partition, offset in {**known, **firsts}.items() if",
         "for partition, offset in starts.items() if",
         LOSSES,
@@ -419,15 +392,13 @@ MUTANTS = (
     Mutant(
         "later-first-wins",
         "a first offset that is recorded later replaces an earlier one, so a loss is no longer recognised",
-        "ledger/log/archive_runs.py",
         "found[partition] = min(offset, found.get(partition, offset))",
         "found[partition] = offset",
-        "tests/ledger/log/test_archive_ledger.py::test_a_later_poll_does_not_move_a_first_offset",
+        "test_a_later_poll_does_not_move_a_first_offset",
     ),
     Mutant(
         "looked-and-forgot",
         "the speed layer counts without recording the log's first offsets, so a later loss is not recognised",
-        "speed/source/start_position.py",
         "    firsts = archive_runs.record_firsts(tables, source.name, firsts, at=at)\n",
         "",
         LOSSES,
@@ -435,16 +406,14 @@ MUTANTS = (
     Mutant(
         "firsts-of-an-early-look",
         "a process continues from its own first offsets although another recorded earlier ones, so it lacks identities",
-        "ledger/log/archive_runs.py",
         "known.update(_recorded(snapshot.rows()))",
         "known.update({p: offset for p, offset in _recorded(snapshot.rows()).items() if p not in firsts})",
-        "tests/ledger/log/test_archive_ledger.py::test_a_process_that_looked_too_early_continues_with_the_recorded_offsets",
+        "test_a_process_that_looked_too_early_continues_with_the_recorded_offsets",
     ),
     Mutant(
         "first-as-if-new",
         "the speed layer takes the current start of a partition that the archive lacks as its first offset, so it skips "
         "lost records without a name",
-        "speed/source/start_position.py",
         "firsts = first_offsets(lows, topics, known=known, names=recorded)",
         "firsts = {p: known.get(p, 0) if p in held else low for p, low in lows.items()}",
         LOSSES,
@@ -452,7 +421,6 @@ MUTANTS = (
     Mutant(
         "lost-unseen",
         "losses in a partition that the archive lacks are not reported",
-        "ledger/losses.py",
         "    for partition, end in begins.items():\n",
         "    for partition, end in ((p, e) for p, e in begins.items() if p in archived):\n",
         LOSSES,
@@ -460,15 +428,13 @@ MUTANTS = (
     Mutant(
         "behind-an-empty-range",
         "the archive stays below a partition's first offset although the speed layer is there already, so no cut passes it",
-        "batch/archive/archive.py",
         "    if start != end:\n",
         "    if ranges(start, end, fresh).length:\n",
-        "tests/simulation/test_no_loss_without_a_name.py::test_a_topic_emptied_before_the_first_poll_and_recreated_has_a_gap",
+        "test_a_topic_emptied_before_the_first_poll_and_recreated_has_a_gap",
     ),
     Mutant(
         "former-forgotten",
         "counted records of a deleted topic are not part of the archive run's range, so they are lost without a gap",
-        "ledger/losses.py",
         "    if archive_runs.topic_names(tables, source).keys() <= set(present):",
         "    if present:",
         LOSSES,
@@ -476,7 +442,6 @@ MUTANTS = (
     Mutant(
         "live-cut-read-last",
         "maintenance reads the live cut after the retained cuts, so it compacts across a cut that was published in between",
-        "speed/micro_batch/maintenance.py",
         "    live = cut_of(tables, release.number, source)\n"
         "    end = archive_runs.end(tables, source, release.sources[source])\n"
         "    kept = followed.retained(at, publications=keep.publications, since=at - timedelta(days=keep.days))\n"
@@ -485,36 +450,32 @@ MUTANTS = (
         "    kept = followed.retained(at, publications=keep.publications, since=at - timedelta(days=keep.days))\n"
         "    cuts = [state.cut(source) for state in kept if state.release == release.number]\n"
         "    live = cut_of(tables, release.number, source)\n",
-        "tests/simulation/test_upkeep_rests.py::test_a_publication_between_two_reads_of_maintenance_is_readable",
+        "test_a_publication_between_two_reads_of_maintenance_is_readable",
     ),
     Mutant(
         "committed-unasked",
         "a micro-batch is committed without a check that the log is still the fetched one",
-        "speed/source/query.py",
         "still_there=lambda: self.log.require(start, self.tail.state.firsts)",
         "still_there=lambda: None",
-        f"{STILL}::test_no_record_counts_for_an_earlier_topic_of_the_same_name",
+        "test_no_record_counts_for_an_earlier_topic_of_the_same_name",
     ),
     Mutant(
         "copied-unasked",
         "records of a recreated topic stay in the archive under the deleted topic, if they were copied during the change",
-        "batch/archive/archive.py",
         "doubtful = copy.doubtful(files, whole, starts)",
         "doubtful = frozenset[str]()",
-        f"{STILL}::test_no_record_counts_for_an_earlier_topic_of_the_same_name",
+        "test_no_record_counts_for_an_earlier_topic_of_the_same_name",
     ),
     Mutant(
         "taken-out-but-typed",
         "records that a run removes from the archive stay in the events table, where the same tasks have decoded them",
-        "batch/archive/archive.py",
         "            decoded = decoded if whole else None\n",
         "",
-        "tests/simulation/test_no_loss_without_a_name.py::test_records_that_a_run_removes_from_the_archive_are_in_no_other_table",
+        "test_records_that_a_run_removes_from_the_archive_are_in_no_other_table",
     ),
     Mutant(
         "typed-and-unchecked",
         "a run whose records are already decoded skips the check for lost offsets",
-        "batch/archive/archive.py",
         "            names, whole = _gaps(batch, log, run)\n",
         "            names, whole = _gaps(batch, log, run) if decoded is None else ([], True)\n",
         LOSSES,
@@ -522,202 +483,176 @@ MUTANTS = (
     Mutant(
         "copied-twice",
         "two files of one run with the same offsets are both committed to the archive",
-        "batch/archive/copied.py",
         "        if low < start or rows",
         "        if rows",
-        "tests/batch/archive/test_copied_files.py::test_repeated_or_unplanned_offsets_are_refused",
+        "test_repeated_or_unplanned_offsets_are_refused",
     ),
     Mutant(
         "copied-but-not-typed",
         "records that were copied without decoding count as decoded into no events",
-        "batch/archive/copy_task.py",
         "decode.total(decoded) if typed else None",
         "decode.total(decoded)",
-        "tests/batch/archive/test_one_pass.py::test_a_copy_without_decoding_has_the_same_bytes_and_no_events",
+        "test_a_copy_without_decoding_has_the_same_bytes_and_no_events",
     ),
     Mutant(
         "typed-in-part",
         "a run is committed although some of its records were copied and not decoded",
-        "batch/archive/copied.py",
         "copied.decoded.records != copied.records",
         "copied.decoded.records > copied.records",
-        "tests/batch/archive/test_copied_files.py::test_records_that_were_copied_but_not_decoded_are_refused",
+        "test_records_that_were_copied_but_not_decoded_are_refused",
     ),
     Mutant(
         "nothing-reserved",
         "a batch run does not reserve its cut, so compaction merges commits on both sides of it",
-        "ledger/cuts.py",
         "            reserve(tables, release, source, choice.cut, by=by, at=at)\n",
         "            pass\n",
-        f"{STILL}::test_a_cut_stays_a_boundary_while_a_batch_folds_below",
+        "test_a_cut_stays_a_boundary_while_a_batch_folds_below",
     ),
     Mutant(
         "newest-state-unknown",
         "workers of the speed layer keep the initial state of their release and ignore newer publications",
-        "speed/process/speed_layer.py",
         "                self._workers[state.release, source].know(state)\n",
         "                pass\n",
-        "tests/simulation/test_workers_know_their_release.py::test_workers_get_the_state_that_a_batch_published",
+        "test_workers_get_the_state_that_a_batch_published",
     ),
     Mutant(
         "gap-before-untold",
         "a gap that begins before a range and reaches into it is not reported for the range",
-        "ledger/log/gaps.py",
         "            first < end.get(partition, 0) and to > start.get(partition, 0)",
         "            start.get(partition, 0) <= first < end.get(partition, 0)",
-        "tests/ledger/test_losses.py::test_a_gap_touches_a_range_that_has_one_of_its_offsets",
+        "test_a_gap_touches_a_range_that_has_one_of_its_offsets",
     ),
     Mutant(
         "imported-is-caught-up",
         "an imported archive run counts as proof that this log was counted up to its time, so a restart evicts identities "
         "too early",
-        "speed/source/counted_at.py",
         "None if run.imported or to != run.end else",
         "None if to != run.end else",
-        "tests/speed/test_hostile_clocks.py::test_only_runs_of_this_installation_know_when_the_log_was_caught_up",
+        "test_only_runs_of_this_installation_know_when_the_log_was_caught_up",
     ),
     Mutant(
         "parts-are-caught-up",
         "each part of a divided stretch claims that the whole log is counted, which only the last part can",
-        "speed/source/counted_at.py",
         "caught_up=one.caught_up if end == one.end else None",
         "caught_up=one.caught_up",
-        "tests/speed/test_hostile_clocks.py::test_only_the_last_part_of_a_divided_stretch_is_caught_up",
+        "test_only_the_last_part_of_a_divided_stretch_is_caught_up",
     ),
     Mutant(
         "restored-by-the-wrong-commit",
         "after a restart an identity belongs to the commit before its own, so it is evicted too early",
-        "speed/source/restore_identities.py",
         'side="right")\n    return numbers',
         'side="left")\n    return numbers',
-        "tests/speed/source/test_restored_identities.py::test_each_record_has_the_number_of_its_stretch",
+        "test_each_record_has_the_number_of_its_stretch",
     ),
     Mutant(
         "moving-layer-not-waited-for",
         "a recompute bridges a speed layer that is still advancing instead of waiting for it",
-        "batch/recompute/cut.py",
         "        still = still + _EVERY_S if now == reached else 0.0\n",
         "        still = still + _EVERY_S\n",
-        "tests/batch/recompute/test_a_cut_waits_for_the_speed_layer.py"
-        "::test_a_speed_layer_that_does_not_advance_is_bridged_after_three_seconds",
+        "test_a_speed_layer_that_does_not_advance_is_bridged_after_three_seconds",
     ),
     Mutant(
         "two-topics-counted-whole",
         "a file with records of two topics counts with all its rows, although only one topic is requested",
-        "ledger/files/scan.py",
         "span.topics[0] != span.topics[1]:",
         "span.topics[1] != span.topics[1]:",
-        "tests/ledger/files/test_files_inside_ranges.py::test_all_rows_of_a_file_inside_are_of_one_partition_and_interval",
+        "test_all_rows_of_a_file_inside_are_of_one_partition_and_interval",
     ),
     Mutant(
         "another-views-rows",
         "a view without files is answered with the rows of the previously queried view",
-        "serving/memory/store.py",
         "            except Unreadable:\n                continue\n",
         "            except Unreadable:\n                pass\n",
-        "tests/serving/memory/test_memory_equals_the_reader.py::test_a_view_without_files_never_gets_another_views_answers",
+        "test_a_view_without_files_never_gets_another_views_answers",
     ),
     Mutant(
         "finished-runs-decoded-again",
         "each archive run decodes all earlier runs again and reports their records as new",
-        "ledger/log/archive_runs.py",
         "if run.number not in finished]",
         "if run.number]",
-        "tests/batch/test_in_one_process.py::test_an_archive_run_reports_new_records_and_names_a_gap",
+        "test_an_archive_run_reports_new_records_and_names_a_gap",
     ),
     Mutant(
         "full-is-incremental",
         "`--mode full` adds to the published views instead of folding all events",
-        "batch/recompute/plan.py",
         'if request.mode == "full" or request.raw or not published.offsets:',
         "if request.raw or not published.offsets:",
-        "tests/batch/recompute/test_steps_of_a_request.py::test_a_request_is_one_step_for_each_source",
+        "test_a_request_is_one_step_for_each_source",
     ),
     Mutant(
         "another-releases-tail",
         "memory continues with the realtime states of a release that is no longer live",
-        "serving/memory/cached_view.py",
         "    if (held.release, held.batch, held.cut) == (origin.release, batch, tail.cut):",
         "    if (held.batch, held.cut) == (batch, tail.cut):",
-        f"{MEMORY}::test_of_another_release_nothing_is_reused_that_is_not_the_same",
+        "test_of_another_release_nothing_is_reused_that_is_not_the_same",
     ),
     Mutant(
         "layout-of-former-definitions",
         "memory adds states in the column order of definitions that are no longer live",
-        "serving/memory/store.py",
         " and held.layout.fits(layout):",
         ":",
-        f"{MEMORY}::test_of_another_release_nothing_is_reused_that_is_not_the_same",
+        "test_of_another_release_nothing_is_reused_that_is_not_the_same",
     ),
     Mutant(
         "marked-for-a-later-window",
         "a single row of a hopping window has a reason because a later, overlapping window has realtime states",
-        "serving/memory/answers.py",
         "        end = end if held.layout.sessions else start + 1",
         "        pass",
-        "tests/serving/read/test_exact_is_exact.py::test_memory_marks_the_rows_that_the_reader_marks",
+        "test_memory_marks_the_rows_that_the_reader_marks",
     ),
     Mutant(
         "session-final-too-early",
         "a single row labels a session final before its gap has passed, although an event may still join it",
-        "serving/memory/answers.py",
         "final_until(view.source, self.watermark, bind(view).placement.timing.grace)",
         "final_until(view.source, self.watermark)",
-        "tests/serving/memory/test_memory_equals_the_kernel.py::test_rows_by_key_by_range_and_all_equal_the_kernels",
+        "test_rows_by_key_by_range_and_all_equal_the_kernels",
     ),
     Mutant(
         "bridge-forgets-the-epoch",
         "a table that has only a bridge left has epoch 0, so the next writer does not fence earlier ones",
-        "ledger/cuts.py",
         '        return Commit(start, to, _epoch(spans), "bridge", by=by, at=at)',
         '        return Commit(start, to, 0, "bridge", by=by, at=at)',
-        "tests/ledger/test_cuts.py::test_a_table_of_which_a_bridge_is_left_keeps_its_newest_epoch",
+        "test_a_table_of_which_a_bridge_is_left_keeps_its_newest_epoch",
     ),
     Mutant(
         "sources-without-views-left-out",
         "a new release with a changed decoder gets no cut of the source if no view reads it",
-        "batch/release/release_plan.py",
         "if cut.offsets and (views or source not in base.cuts):",
         "if cut.offsets and views:",
-        "tests/batch/release/test_missing_steps.py::test_a_source_without_views_is_built_as_well",
+        "test_a_source_without_views_is_built_as_well",
     ),
     Mutant(
         "plan-prints-a-whole-fold",
         "`plan` prints that a view is folded whole, of which `apply` folds only the new measures",
-        "cli/release/plan.py",
         "list(step.gained[name].measures) if name in step.gained else None",
         "None",
-        "tests/cli/release/test_apply_does_what_plan_prints.py::test_each_kind_of_change_is_done_as_it_was_printed",
+        "test_each_kind_of_change_is_done_as_it_was_printed",
     ),
     Mutant(
         "fastest-source-is-enough",
         "SQL over several sources of one topic waits only for the fastest of them",
-        "serving/http/requests/freshness.py",
         "lacking += max(distance(",
         "lacking += min(distance(",
-        "tests/serving/http/requests/test_what_answers_lack.py::test_nothing_is_lacking_if_each_source_has_come_as_far",
+        "test_nothing_is_lacking_if_each_source_has_come_as_far",
     ),
     Mutant(
         "nothing-becomes-no-number",
         "after three merges the moments of a group without values are NaN, and spoil later values",
-        "views/measures/states/float_moments.py",
         "    some = lengths > 0\n    groups",
         "    some = lengths >= 0\n    groups",
-        "tests/views/measures/test_moments.py::test_events_without_a_value_are_never_seen",
+        "test_events_without_a_value_are_never_seen",
     ),
     Mutant(
         "deleted-unfenced",
         "maintain deletes listed files without a commit, so a run that was paused after it wrote them commits missing files",
-        "ledger/delta/vacuum.py",
         "        delta_tables.commit_actions(handle, [], lease=lease)\n",
         "",
-        "tests/simulation/test_two_machines.py::test_no_commit_names_a_file_that_maintain_deletes",
+        "test_no_commit_names_a_file_that_maintain_deletes",
     ),
     Mutant(
         "maintained-unclaimed",
         "maintain neither claims the tables whose files it deletes nor carries its token, so a run that it has displaced commits "
         "missing files",
-        "batch/maintain/maintain.py",
         """        delta_tables.claim(handle, tables.lease(address))
 
 
@@ -732,36 +667,32 @@ def _vacuum(tables: Tables, address: str, settings: Settings) -> Freed:
     handle = delta_tables.open_table(tables, address)
     return Freed() if handle is None else vacuum(handle, hours=settings.keep.file_hours)
 """,
-        "tests/simulation/test_two_machines.py::test_no_commit_names_a_file_that_maintain_deletes",
+        "test_no_commit_names_a_file_that_maintain_deletes",
     ),
     Mutant(
         "stale-token-accepted",
         "a holder of an earlier lease that was paused reopens a table and commits to it",
-        "ledger/delta/fence.py",
         "    if there > lease.token:",
         "    if there > lease.token + 1:",
-        "tests/ledger/delta/test_leases.py::test_a_stale_holder_commits_nothing_however_often_it_reopens",
+        "test_a_stale_holder_commits_nothing_however_often_it_reopens",
     ),
     Mutant(
         "number-before-token",
         "a fenced archive run takes the commit of the next holder, which has its number and other rows, for its own",
-        "batch/runtime/delta_commits.py",
         "    fence.refuse_unclaimed(handle, lease)\n    if _has(handle, transaction):",
         "    if _has(handle, transaction):",
-        "tests/batch/runtime/test_commits_of_new_files.py::test_a_fenced_run_takes_no_commit_of_another_for_its_own",
+        "test_a_fenced_run_takes_no_commit_of_another_for_its_own",
     ),
     Mutant(
         "taken-after-one-look",
         "a lease is taken from a holder that renews it, if it is old enough by the clock of the waiting process",
-        "ledger/delta/leases.py",
         "        if found is not None and found.id != seen:",
         "        if found is not None and not seen:",
-        "tests/ledger/delta/test_leases.py::test_a_holder_that_renews_keeps_it_for_longer_than_anybody_waits",
+        "test_a_holder_that_renews_keeps_it_for_longer_than_anybody_waits",
     ),
     Mutant(
         "hot-beside-its-commits",
         "at the hand-over a reader counts commits and the hot commits of the same range",
-        "ledger/hot/chain.py",
         "            return tuple(committed[:number])",
         "            return tuple(committed)",
         HOT,
@@ -769,7 +700,6 @@ def _vacuum(tables: Tables, address: str, settings: Settings) -> Freed:
     Mutant(
         "hot-forgets-what-commits-counted",
         "the hot tail forgets identities below the commits that took its place, so it counts their later duplicates",
-        "speed/hot/hot_tail.py",
         "            state = state.after(replace(segment.commit, at=at, caught_up=caught_up), segment.identities)",
         "            after = state.after(replace(segment.commit, at=at, caught_up=caught_up), segment.identities)\n"
         "            state = replace(after, dedup_window=state.dedup_window)",
@@ -778,7 +708,6 @@ def _vacuum(tables: Tables, address: str, settings: Settings) -> Freed:
     Mutant(
         "hot-part-below-the-boundary-forgotten",
         "a segment that commits divide is folded again without the identities of its lower part",
-        "speed/hot/hot_tail.py",
         "            lower, state = self._folded(low, position, state, views, at=at)",
         "            lower, after = self._folded(low, position, state, views, at=at)\n"
         "            state = replace(after, dedup_window=state.dedup_window)",
@@ -787,15 +716,13 @@ def _vacuum(tables: Tables, address: str, settings: Settings) -> Freed:
     Mutant(
         "hot-view-counted-beyond-a-lack",
         "answers of a view count hot commits that follow a hot commit without the view",
-        "serving/read/snapshot.py",
         "takewhile(lambda commit: fingerprint in commit.partials, self.hot)",
         "filter(lambda commit: fingerprint in commit.partials, self.hot)",
-        "tests/speed/hot/test_hot_equals_cold.py::test_a_view_that_was_left_out_counts_none_behind_the_first_that_lacks_it",
+        "test_a_view_that_was_left_out_counts_none_behind_the_first_that_lacks_it",
     ),
     Mutant(
         "hot-divided-without-the-view-aside",
         "where commits divide a hot commit with a view that stands aside now, the upper part lacks it: its answers step back",
-        "speed/hot/hot_tail.py",
         "            views = {fingerprint for segment in straddling for fingerprint in segment.commit.partials}",
         "            views = self.views.keys() - self.left_out",
         HOT,
@@ -803,32 +730,28 @@ def _vacuum(tables: Tables, address: str, settings: Settings) -> Freed:
     Mutant(
         "hot-view-steps-back",
         "a new process of hot tails lacks a view that the former one had, and its answers step back to the commits",
-        "serving/read/snapshot_follower.py",
         "            if source in ends and name in live and",
         "            if source not in ends and name in live and",
-        "tests/serving/memory/test_answers_of_hot_commits.py::test_a_view_that_stands_aside_says_how_far_its_own_answers_count",
+        "test_a_view_that_stands_aside_says_how_far_its_own_answers_count",
     ),
     Mutant(
         "hot-merge-forgets",
         "a merged segment of the hot tail keeps the identities of its newest part alone, so later duplicates of the others count",
-        "speed/hot/hot_tail.py",
         "                np.concatenate([segment.identities.keys for segment in segments]),\n"
         "                np.concatenate([segment.identities.times for segment in segments]),",
         "                segments[-1].identities.keys,\n                segments[-1].identities.times,",
-        "tests/speed/hot/test_hot_equals_cold.py::test_a_merged_segment_keeps_the_identities_of_all_its_parts",
+        "test_a_merged_segment_keeps_the_identities_of_all_its_parts",
     ),
     Mutant(
         "hot-merge-beside-its-parts",
         "a reader counts merged hot commits beside the commit that took their place",
-        "serving/memory/cached_view.py",
         "    known = continued(held.hot_commits, hot)",
         "    known = 0 if continued(held.hot_commits, hot) is not None else None",
-        "tests/serving/memory/test_answers_of_hot_commits.py::test_merged_hot_commits_add_nothing_to_a_view_that_counts_them",
+        "test_merged_hot_commits_add_nothing_to_a_view_that_counts_them",
     ),
     Mutant(
         "hot-behind-commits",
         "hot commits that end below the commits on a partition take their place, so answers step back",
-        "ledger/hot/chain.py",
         "    if not end.at_or_below(hot[-1].end):",
         "    if not hot[0].start.at_or_below(end):",
         HOT,
@@ -836,126 +759,92 @@ def _vacuum(tables: Tables, address: str, settings: Settings) -> Freed:
     Mutant(
         "hot-of-another-release",
         "hot commits of a release that is not live continue the realtime table of the live one",
-        "ledger/hot/feed.py",
         "        return self._commits.get((release, source), ())",
         "        return next((found for (_, name), found in self._commits.items() if name == source), ())",
-        "tests/serving/memory/test_answers_of_hot_commits.py::test_hot_commits_of_another_release_are_not_counted",
+        "test_hot_commits_of_another_release_are_not_counted",
     ),
     Mutant(
         "hot-of-a-deleted-topic",
         "answers keep hot records of a topic that was created again",
-        "ledger/hot/feed.py",
         "                    self.losses += 1",
         "                    pass",
-        "tests/serving/memory/test_answers_of_hot_commits.py::test_records_that_the_log_may_have_lost_leave_answers_at_once",
+        "test_records_that_the_log_may_have_lost_leave_answers_at_once",
     ),
     Mutant(
         "hot-token-forgets",
         "a client that continues from a token keeps rows that only hot commits had counted",
-        "serving/changes.py",
         "(held.hot_commits[0].epoch, held.end) if held.hot else None",
         "None",
-        "tests/speed/hot/test_a_client_that_resumes_has_the_rows_of_the_answer.py::test_rows_that_only_hot_commits_counted_end_with_their_token",
+        "test_rows_that_only_hot_commits_counted_end_with_their_token",
     ),
     Mutant(
         "hot-states-stay",
         "a view in memory keeps the states of hot commits beside those of the hot commits that took their place",
-        "serving/memory/cached_view.py",
         "        held, known = without_hot(held), 0",
         "        known = 0",
-        "tests/serving/memory/test_answers_of_hot_commits.py::test_a_process_that_starts_again_divides_the_log_in_other_places",
+        "test_a_process_that_starts_again_divides_the_log_in_other_places",
     ),
     Mutant(
         "hot-records-above-the-commits-dropped",
         "a hot tail that starts drops records above the commits that it reads while it loads identities",
-        "speed/hot/follow.py",
         "                self._wait(above)",
         "                pass",
-        "tests/speed/hot/test_following_in_one_process.py::test_answers_count_each_event_once_whatever_happens_in_between",
+        "test_answers_count_each_event_once_whatever_happens_in_between",
     ),
     Mutant(
         "hot-compares-nothing",
         "the hot tail leaves out the last of the commits that took its place when it compares both",
-        "speed/hot/follow.py",
         "ends.index(covered.end) + 1]",
         "ends.index(covered.end)]",
-        "tests/speed/hot/test_following_in_one_process.py::test_a_comparison_counts_the_rows_that_differ_and_waits_five_seconds",
+        "test_a_comparison_counts_the_rows_that_differ_and_waits_five_seconds",
     ),
     Mutant(
         "hot-labels-begin-anew",
         "a hot tail that starts after a recompute does not label events late that are behind those of the batch",
-        "speed/hot/follow.py",
-        "live.maxima.get(name, {})",
-        "{}",
-        "tests/speed/hot/test_following_in_one_process.py::test_labels_continue_those_of_commits_and_of_the_batch",
+        "commits), live.maxima.get(name, {})",
+        "commits)",
+        "test_labels_continue_those_of_commits_and_of_the_batch",
     ),
     Mutant(
         "place-of-the-gone",
         "a caller that is cancelled just as its turn comes keeps its place in the fair pool for ever",
-        "serving/access/fair_pool.py",
         "                self._leave(by)  # the turn came at the same time",
         "                pass",
-        "tests/serving/access/test_a_caller_that_goes_keeps_no_place.py::test_the_place_of_a_cancelled_caller_goes_to_the_next",
+        "test_the_place_of_a_cancelled_caller_goes_to_the_next",
     ),
     Mutant(
         "true-is-one",
         "a look-up of the key True finds the row of 1",
-        "serving/memory/key_values.py",
         "type(value) is int and",
         "isinstance(value, int) and",
-        "tests/serving/test_a_key_finds_its_own_row.py::test_in_a_program",
+        "test_in_a_program",
     ),
     Mutant(
         "token-of-another-meaning",
         "a follower continues from a kept token although its view has another definition since a promote",
-        "serving/changes.py",
         "if known is not None and known.batch.fingerprint == held.batch.fingerprint:",
         "if known is not None:",
-        "tests/serving/test_changes_are_neither_lost_nor_repeated.py::test_a_token_kept_before_a_promote_to_another_meaning_has_expired",
+        "test_a_token_kept_before_a_promote_to_another_meaning_has_expired",
     ),
     Mutant(
         "token-kept-with-another",
         "a revoked token is accepted for as long as other tokens are used",
-        "serving/access/tokens.py",
         "else (began, {known: principal})",
         "else (began, {**accepted, known: principal})",
-        "tests/serving/access/test_tokens_are_kept_as_hashes.py::test_an_accepted_secret_is_not_looked_for_again_for_a_moment",
+        "test_an_accepted_secret_is_not_looked_for_again_for_a_moment",
     ),
     Mutant(
         "lease-counted-from-after-its-renewal",
         "a holder whose renewal took long takes itself for the holder after others may have taken the lease",
-        "ledger/delta/leases.py",
         "record, began + record.duration_s",
         "record, self.clock() + record.duration_s",
-        "tests/ledger/delta/test_leases.py::test_a_renewal_counts_from_before_it_is_put",
+        "test_a_renewal_counts_from_before_it_is_put",
     ),
     Mutant(
         "lease-of-a-copied-lock-file",
         "a process with a copy of a state folder takes the lease of the process that runs with the original",
-        "batch/runtime/table_locks.py",
         "{status.st_dev}:{status.st_ino}",
         "{status.st_dev}",
-        "tests/batch/runtime/test_table_locks.py::test_a_copy_of_a_lock_file_is_not_the_lock_file",
+        "test_a_copy_of_a_lock_file_is_not_the_lock_file",
     ),
 )
-
-HEAD = f"""\
-# Mutants
-
-{len(MUTANTS)} bugs that this code could have, each planted in a copy of the tree, and the test that catches it.
-`./tandem test --all -- tests/mutants` plants them all; every run checks that each still fits the code. Written by
-`python -m tests.mutants.mutants > tests/mutants/README.md` from `mutants.py`, which holds the changes.
-
-| bug | effect | in | caught by |
-| --- | --- | --- | --- |
-"""
-
-
-def table() -> str:
-    """The page that lists all mutants."""
-    rows = [f"| {each.name} | {each.bug} | `{each.file}` | `{each.test.replace('::', ' ')}` |\n" for each in MUTANTS]
-    return HEAD + "".join(rows)
-
-
-if __name__ == "__main__":
-    sys.stdout.write(table())

@@ -29,7 +29,7 @@ _NOT_PRODUCT = ("views/oracle/", "views/verify/laws.py", "views/verify/random_ev
 _COMPUTING = "not slow and not spark and not broker"
 _TESTS = (
     *(f"tests/{name}" for name in ("views", "ledger", "speed", "batch", "serving", "agreement", "laws", "simulation")),
-    "tests/cli/records/test_lines_are_bundled.py",  # what of views only a command needs
+    "tests/cli/records",  # what of views only a command needs
 )
 _ELSEWHERE = tuple(f"tests/serving/{name}" for name in ("http", "page", "project_code", "access"))
 """What these reach of the product runs in servers that they start."""
