@@ -6,46 +6,12 @@ Pictures are bar charts of Mermaid, which GitHub draws from the text.
 import json
 import sys
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Final
+from typing import Any
 
 from tandem.bench.peers.report import REFERENCE
 
 Document = Mapping[str, Any]
-
-
-@dataclass(frozen=True)
-class PageColumn:
-    """A column of a table: its heading, and the title of the figure that it shows."""
-
-    heading: str
-    figure: str
-
-
-CATCH_UP: Final = (
-    PageColumn("events/s", "events/s"),
-    PageColumn("s, with the start", "s of both"),
-    PageColumn("CPU s", "CPU s"),
-    PageColumn("broker's CPU s", "broker's CPU s"),
-    PageColumn("peak PSS, MB", "peak PSS, MB"),
-)
-FRESH: Final = (
-    PageColumn("CPU, cores", "contestant's CPU, cores"),
-    PageColumn("while nobody asks", "its CPU while nobody asks"),
-    PageColumn("reader's CPU", "reader's CPU, cores"),
-    PageColumn("broker's CPU", "broker's CPU, cores"),
-    PageColumn("peak PSS, MB", "peak PSS, MB"),
-    PageColumn("s to the first answer", "s to the first answer"),
-)
-RECOMPUTE: Final = (
-    PageColumn("events/s", "events/s"),
-    PageColumn("s, warm", "s, warm"),
-    PageColumn("s, the first time", "s, the first time"),
-    PageColumn("CPU s, warm", "CPU s, warm"),
-    PageColumn("peak PSS, MB", "peak PSS, MB"),
-)
-ARCHIVE: Final = tuple(column for column in RECOMPUTE if column.heading != "s, the first time")
 
 
 def page(document: Document) -> str:
@@ -57,46 +23,29 @@ def _lines(document: Document) -> Iterator[str]:
     yield "Machine: " + ", ".join(f"{name} {value}" for name, value in document["machine"].items()) + "."
     yield ""
     yield "Versions: " + ", ".join(f"{one['name']} {one['version']}" for one in document["contestants"]) + "."
-    part = document["catch_up"]
-    if part["estimates"]:
-        yield from _part(f"Catch-up with {_events(part)} events", part["estimates"], CATCH_UP, "events/s")
-    part = document["freshness"]
-    if part["delays"]:
-        yield from _freshness(part)
-    for title, name, columns in (("Recompute", "recompute", RECOMPUTE), ("Archive", "archive", ARCHIVE)):
+    for title, name, drawn in (
+        ("Catch-up with", "catch_up", "events/s"),
+        ("Freshness", "freshness", ""),
+        ("Recompute of", "recompute", "s, warm"),
+        ("Archive of", "archive", "s, warm"),
+    ):
         part = document[name]
-        if part["estimates"]:
-            yield from _part(f"{title} of {_events(part)} events", part["estimates"], columns, "s, warm")
+        if not part["estimates"]:
+            continue
+        if name == "freshness":
+            delays = {one["contestant"]: one for one in part["delays"]}
+            median = {one: 1000 * delay["p50"]["value"] for one, delay in delays.items() if delay["p50"]["value"] is not None}
+            yield from picture("Freshness at 1,000 events/s: p50, ms", median)
+            yield from _table("Freshness at 1,000 events/s; bounds in brackets (90 % confidence):", part["estimates"], delays)
+            continue
+        events = f"{title} {_events(part)} events"
+        bars = {one["contestant"]: one["value"] for one in part["estimates"] if one["figure"] == drawn}
+        yield from picture(f"{events}: {drawn}", {own: bars[own] for own in _contestants(part["estimates"]) if own in bars})
+        yield from _table(f"{events}:", part["estimates"], {})
 
 
 def _events(part: Document) -> str:
     return " and ".join(f"{events:,}" for events in dict.fromkeys(run["events"] for run in part["runs"]))
-
-
-def _part(title: str, estimates: Sequence[Document], columns: Sequence[PageColumn], drawn: str) -> Iterator[str]:
-    """A part whose figures are all estimates."""
-    found = _by_contestant(estimates)
-    yield from picture(f"{title}: {drawn}", {name: own[drawn]["value"] for name, own in found.items() if drawn in own})
-    rows = [[f"`{name}`", *(_cell(own.get(column.figure)) for column in columns)] for name, own in found.items()]
-    yield from _table(f"{title}:", ["contestant", *(column.heading for column in columns)], rows)
-
-
-def _freshness(part: Document) -> Iterator[str]:
-    """Freshness, whose percentiles are over markers, and what the contestants needed meanwhile."""
-    found = _by_contestant(part["estimates"])
-    delays = {one["contestant"]: one for one in part["delays"]}
-    median = {name: 1000 * one["p50"]["value"] for name, one in delays.items() if one["p50"]["value"] is not None}
-    yield from picture("Freshness at 1,000 events/s: p50, ms", median)
-    rows = [
-        [
-            f"`{name}`",
-            *(_delay(delays[name][share]) if name in delays else "" for share in ("p50", "p99")),
-            *(_cell(own.get(column.figure)) for column in FRESH),
-        ]
-        for name, own in found.items()
-    ]
-    headings = ["contestant", "p50, ms", "p99, ms", *(column.heading for column in FRESH)]
-    yield from _table("Freshness at 1,000 events/s; bounds in brackets (90 % confidence):", headings, rows)
 
 
 def picture(title: str, values: Mapping[str, float]) -> Iterator[str]:
@@ -114,16 +63,22 @@ def picture(title: str, values: Mapping[str, float]) -> Iterator[str]:
     )
 
 
-def _table(title: str, headings: Sequence[str], rows: Sequence[Sequence[str]]) -> Iterator[str]:
+def _table(title: str, estimates: Sequence[Document], delays: Mapping[str, Document]) -> Iterator[str]:
+    """A row for each contestant, with a column for each figure of the part, and for p50 and p99 where there are delays."""
+    figures = list(dict.fromkeys(one["figure"] for one in estimates))
+    of = {(one["contestant"], one["figure"]): one for one in estimates}
+    shares = ("p50", "p99") if delays else ()
     yield from ("", title, "")
-    for cells in (headings, ["---"] * len(headings), *rows):
-        yield f"| {' | '.join(cells)} |"
+    headings = ["contestant", *(f"{share}, ms" for share in shares), *figures]
+    yield from (f"| {' | '.join(cells)} |" for cells in (headings, ["---"] * len(headings)))
+    for name in _contestants(estimates):
+        cells = [_delay(delays[name][share]) if name in delays else "" for share in shares]
+        yield f"| {' | '.join([f'`{name}`', *cells, *(_cell(of.get((name, figure))) for figure in figures)])} |"
 
 
-def _by_contestant(estimates: Sequence[Document]) -> dict[str, dict[str, Document]]:
-    """The estimates of each contestant by title; Tandem's come first."""
-    names = dict.fromkeys([REFERENCE, *(one["contestant"] for one in estimates)])
-    return {name: {one["figure"]: one for one in estimates if one["contestant"] == name} for name in names}
+def _contestants(estimates: Sequence[Document]) -> list[str]:
+    """Tandem comes first."""
+    return list(dict.fromkeys([REFERENCE, *(one["contestant"] for one in estimates)]))
 
 
 def _cell(one: Document | None) -> str:

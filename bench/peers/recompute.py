@@ -15,6 +15,8 @@ from tandem.bench.peers.running import started
 from tandem.bench.process_tree import Sampler
 from tandem.views.errors import TandemError
 
+BatchPart = Literal["recompute", "archive"]
+
 
 @dataclass(frozen=True)
 class PeersRecompute:
@@ -36,7 +38,7 @@ class PeersRecompute:
     rows: int = 0
     differ: int | None = None
     problem: str = ""
-    part: Literal["recompute", "archive"] = "recompute"
+    part: BatchPart = "recompute"
 
     @property
     def per_second(self) -> float | None:

@@ -3,13 +3,13 @@
 import os
 import platform
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
+from functools import partial
 from pathlib import Path
-from typing import Final, TypeAlias
+from typing import Any, Final, TypeAlias, TypeVar
 
-from tandem.bench.peers import topics
 from tandem.bench.peers.catch_up import CaughtUp, catch_up
 from tandem.bench.peers.contestant import Contestant, Resources, Setting
 from tandem.bench.peers.contestants.archive import ARCHIVE
@@ -18,16 +18,18 @@ from tandem.bench.peers.contestants.registry import STREAMING
 from tandem.bench.peers.contestants.tandem_served import SERVED, TANDEM_HOT
 from tandem.bench.peers.events import Answers, Shape, generate, truth, values
 from tandem.bench.peers.freshness import Fresh, FreshnessPlan, measure
-from tandem.bench.peers.order import turns
 from tandem.bench.peers.provided import Provided
-from tandem.bench.peers.recompute import PeersRecompute, archive, recompute
+from tandem.bench.peers.recompute import BatchPart, PeersRecompute, archive, recompute
 from tandem.infra import kafka
+from tandem.infra.settings import KafkaSettings, Settings
 
+_T = TypeVar("_T")
 Result: TypeAlias = CaughtUp | PeersRecompute | Fresh
 TOPIC: Final = "requests"
 NO_TIME: Final = "no time left"
 """The problem of a run that was left out."""
 _BEFORE: Final = timedelta(hours=2)
+_TOPICS: Final = Settings(kafka=KafkaSettings(partitions=2, retention_hours=0))
 
 
 @dataclass(frozen=True)
@@ -96,7 +98,7 @@ class Arena:
     def setting(self, contestant: str, topic: str, *, fresh: bool, number: int) -> Setting:
         """What a contestant is given in a round: an empty topic of its own among them."""
         name = f"{'fresh' if fresh else 'catch-up'}-{number}-{contestant}"
-        output = topics.published(self.connection, name)
+        output = empty(self.connection, name, own_time=True)
         return Setting(
             cores=self.resources.cores,
             memory=self.resources.memory,
@@ -115,13 +117,13 @@ def compare(arena: Arena, scale: PeersScale) -> Iterator[Result]:
     base = arena.now.replace(minute=0, second=0, microsecond=0) - _BEFORE
     arena.say(f"sending {scale.events:,} events")
     events = generate(Shape(scale.events, scale.pages, base))
-    topics.filled(arena.connection, TOPIC, values(events))
+    filled(arena.connection, TOPIC, values(events))
     expected = truth(events)
     arena.say("archiving them for recomputes")
     job = archive(arena.setting("archive", TOPIC, fresh=False, number=0), scale.repeat, scale.limit_s)
     for run in runs(arena, scale, expected, job):
         if time.monotonic() > end:
-            yield run.missing(NO_TIME)
+            yield run.missing(problem=NO_TIME)
             continue
         arena.say(f"round {run.round + 1} of {scale.rounds}, {run.part}: {run.contestant}")
         yield run.measure()
@@ -135,71 +137,76 @@ class PeersRun:
     part: str
     contestant: str
     measure: Callable[[], Result]
-    missing: Callable[[str], Result]
+    missing: Callable[..., Result]
+    """The result if there is no time for it; takes the `problem`."""
 
 
 def runs(arena: Arena, scale: PeersScale, expected: Answers, job: Job) -> Iterator[PeersRun]:
     """Every run in order. Tandem's servers come last, so that a lack of time costs no peer a run."""
-    for number in range(scale.rounds):
-        for contestant in turns(STREAMING, number):
-            yield _catch_up(arena, scale, expected, contestant, number)
-        for archiving in turns(ARCHIVE, number):
-            yield _archive(arena, scale, expected, archiving, number)
-        for batch in turns(BATCH, number):
-            folder = arena.folder / f"recompute-{number}-{batch.name}"
-            yield _recompute(scale, expected, replace(job, folder=folder), batch, number)
-        for contestant in turns(STREAMING, number):
-            yield _freshness(arena, scale, contestant, number)
-    for contestant in scale.served:
-        yield _freshness(arena, scale, contestant, scale.rounds - 1)
+    limits: dict[str, Any] = {"events": scale.events, "limit_s": scale.limit_s}
 
-
-def _catch_up(arena: Arena, scale: PeersScale, expected: Answers, contestant: Contestant, number: int) -> PeersRun:
-    def measured() -> CaughtUp:
+    def caught_up(contestant: Contestant, number: int) -> CaughtUp:
         setting = arena.setting(contestant.name, TOPIC, fresh=False, number=number)
-        return catch_up(
-            contestant, setting, expected, events=scale.events, number=number, broker=arena.broker, limit_s=scale.limit_s
-        )
+        return catch_up(contestant, setting, expected, number=number, broker=arena.broker, **limits)
 
-    def missing(why: str) -> CaughtUp:
-        return CaughtUp(contestant.name, number, scale.events, problem=why)
-
-    return PeersRun(number, "catch-up", contestant.name, measured, missing)
-
-
-def _archive(arena: Arena, scale: PeersScale, expected: Answers, contestant: BatchContestant, number: int) -> PeersRun:
-    def measured() -> PeersRecompute:
+    def archived(contestant: BatchContestant, number: int) -> PeersRecompute:
         setting = arena.setting(f"archive-{contestant.name}", TOPIC, fresh=False, number=number)
-        job = Job(setting, (), 1, setting.folder / "run")
-        found = recompute(contestant, job, expected, events=scale.events, number=number, limit_s=scale.limit_s)
-        return replace(found, part="archive")
+        once = Job(setting, (), 1, setting.folder / "run")
+        return replace(recompute(contestant, once, expected, number=number, **limits), part="archive")
 
-    def missing(why: str) -> PeersRecompute:
-        return PeersRecompute(contestant.name, number, scale.events, problem=why, part="archive")
+    def recomputed(contestant: BatchContestant, number: int) -> PeersRecompute:
+        own = replace(job, folder=arena.folder / f"recompute-{number}-{contestant.name}")
+        return recompute(contestant, own, expected, number=number, **limits)
 
-    return PeersRun(number, "archive", contestant.name, measured, missing)
-
-
-def _recompute(scale: PeersScale, expected: Answers, job: Job, contestant: BatchContestant, number: int) -> PeersRun:
-    def measured() -> PeersRecompute:
-        return recompute(contestant, job, expected, events=scale.events, number=number, limit_s=scale.limit_s)
-
-    def missing(why: str) -> PeersRecompute:
-        return PeersRecompute(contestant.name, number, scale.events, problem=why)
-
-    return PeersRun(number, "recompute", contestant.name, measured, missing)
-
-
-def _freshness(arena: Arena, scale: PeersScale, contestant: Contestant, number: int) -> PeersRun:
-    def measured() -> Fresh:
-        topic = topics.empty(arena.connection, f"live-{number}-{contestant.name}")
+    def fresh(contestant: Contestant, number: int) -> Fresh:
+        topic = empty(arena.connection, f"live-{number}-{contestant.name}")
         setting = arena.setting(contestant.name, topic, fresh=True, number=number)
         return measure(contestant, setting, scale.plan, number=number, broker=arena.broker)
 
-    def missing(why: str) -> Fresh:
-        return Fresh(contestant.name, number, problem=why)
+    def freshness(contestant: Contestant, number: int) -> PeersRun:
+        name = contestant.name
+        return PeersRun(number, "freshness", name, partial(fresh, contestant, number), partial(Fresh, name, number))
 
-    return PeersRun(number, "freshness", contestant.name, measured, missing)
+    for number in range(scale.rounds):
+        for contestant in turns(STREAMING, number):
+            missing = partial(CaughtUp, contestant.name, number, scale.events)
+            yield PeersRun(number, "catch-up", contestant.name, partial(caught_up, contestant, number), missing)
+        parts: tuple[tuple[BatchPart, tuple[BatchContestant, ...], Callable[[BatchContestant, int], PeersRecompute]], ...] = (
+            ("archive", ARCHIVE, archived),
+            ("recompute", BATCH, recomputed),
+        )
+        for part, batch, work in parts:
+            for one in turns(batch, number):
+                lacking = partial(PeersRecompute, one.name, number, scale.events, part=part)
+                yield PeersRun(number, part, one.name, partial(work, one, number), lacking)
+        for contestant in turns(STREAMING, number):
+            yield freshness(contestant, number)
+    for contestant in scale.served:
+        yield freshness(contestant, scale.rounds - 1)
+
+
+def turns(contestants: Sequence[_T], number: int) -> list[_T]:
+    """The order of round `number`: each round begins with the next contestant, and every second round goes backwards.
+
+    So no contestant always follows the same other one.
+    """
+    start = number % len(contestants)
+    forwards = [*contestants[start:], *contestants[:start]]
+    return forwards if number % 2 == 0 else [forwards[0], *reversed(forwards[1:])]
+
+
+def filled(connection: kafka.BrokerConnection, name: str, records: Iterable[tuple[bytes, bytes]]) -> None:
+    """Create a topic and send keys and values to it; duplicates follow their event in its partition."""
+    empty(connection, name)
+    with kafka.Sender(connection.address) as sender:
+        for key, value in records:
+            sender.send(name, value, key)
+
+
+def empty(connection: kafka.BrokerConnection, name: str, *, own_time: bool = False) -> str:
+    """Create an empty topic; with `own_time` its records get the broker's time."""
+    kafka.create(connection, [name], _TOPICS, own_time=[name] if own_time else [])
+    return name
 
 
 def machine(arena: Arena) -> dict[str, object]:

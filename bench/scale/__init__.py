@@ -1,1 +1,1 @@
-"""The growth of Tandem's costs: of a trigger with the number of views, of a recompute's memory with the number of keys."""
+"""`tandem bench scale`: what more executors gain, and what many keys of a micro-batch cost."""

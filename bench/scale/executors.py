@@ -16,8 +16,7 @@ from typing import Final, Literal, get_args
 from tandem.bench.commands import cores, running, until_ended
 from tandem.bench.peers.events import DECLARED, Answers, Shape, differing, generate, truth, values
 from tandem.bench.peers.outputs import answers
-from tandem.bench.scale.draining import counted, folds, micro_batches, wait_for
-from tandem.bench.scale.ground import Ground, TriggerWatch, since
+from tandem.bench.scale.ground import Ground, TriggerWatch, counted, folds, micro_batches, since, wait_for
 from tandem.infra import kafka
 from tandem.infra.settings import KafkaSettings, Settings
 from tandem.ledger.delta.addresses import Tables

@@ -11,8 +11,7 @@ from statistics import median
 from typing import Any, Final
 
 from tandem.bench.commands import running
-from tandem.bench.scale.draining import counted, folds, micro_batches, wait_for
-from tandem.bench.scale.ground import Ground, TriggerWatch
+from tandem.bench.scale.ground import Ground, TriggerWatch, counted, folds, micro_batches, wait_for
 from tandem.infra import kafka
 from tandem.infra.settings import KafkaSettings, Settings
 from tandem.ledger.realtime.commits import Commit

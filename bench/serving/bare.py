@@ -4,13 +4,24 @@ The file is a JSON document with the answer's `headers` and its `body`. The modu
 """
 
 import json
+import os
+import socket
 import sys
 from pathlib import Path
 
+import uvicorn
 from fastapi import FastAPI, Request, Response
 
-from tandem.bench.serving.announced import Announced
 from tandem.serving.http import listener
+
+
+class Announced(uvicorn.Server):
+    """Prints its address and process id, as JSON, once it answers."""
+
+    async def startup(self, sockets: list[socket.socket] | None = None) -> None:
+        await super().startup(sockets)
+        assert sockets
+        print(json.dumps({"address": listener.address_of(sockets[0], tls=None), "pid": os.getpid()}), flush=True)
 
 
 def main(answer: Path) -> None:

@@ -1,6 +1,7 @@
-"""The measurements: in process, over HTTP while others commit, by DuckDB over the same files and in memory, and by Spark."""
+"""The measurements: in process, over HTTP while others commit, and by DuckDB over the same files and in memory."""
 
-import os
+import resource
+import sys
 import time
 import warnings
 from collections.abc import Callable, Iterator, Sequence
@@ -17,11 +18,8 @@ import pyarrow as pa
 
 from tandem.bench import silent_duckdb
 from tandem.bench.serving.over_http import OverHTTP, over_http
-from tandem.bench.serving.peak import peak
 from tandem.bench.serving.published import AT, SMALL, VIEW, PublishedTail, files, publish
 from tandem.bench.serving.questions import MANY, Questions, QuestionTimes, ServingScale, asked, many, numbered, questions, timed
-from tandem.infra.settings import Settings, SparkSettings
-from tandem.infra.spark.session import get_or_create_session
 from tandem.ledger.delta.addresses import Tables
 from tandem.serving import Connection, PublishedView
 from tandem.serving.memory.store import Store
@@ -68,18 +66,7 @@ class ByDuckDB:
     by: Literal["DuckDB", "DuckDB in memory"] = "DuckDB"
 
 
-@dataclass(frozen=True)
-class BySpark:
-    """The same by Spark SQL over the Delta table, in a warm session."""
-
-    keys: int
-    row: QuestionTimes
-    lookup: QuestionTimes
-    sums: tuple[int, int]
-    by: Literal["SparkSettings"] = "SparkSettings"
-
-
-Side = InProcess | OverHTTP | ByDuckDB | BySpark
+Side = InProcess | OverHTTP | ByDuckDB
 
 
 def measure(folder: Path, scale: ServingScale, say: Callable[[str], None]) -> Iterator[Side]:
@@ -89,7 +76,7 @@ def measure(folder: Path, scale: ServingScale, say: Callable[[str], None]) -> It
         place = folder / str(keys)
         publish(place, keys)
         sides: tuple[Callable[[Path, int, ServingScale], Side], ...] = (by_duckdb, by_duckdb_in_memory, in_process, over_http)
-        for side in (*sides, by_spark) if scale.spark else sides:
+        for side in sides:
             found = apart(side, place, keys, scale)
             say(f"{keys:,} keys: {found.row.p50 * 1e6:,.0f} us a row, {found.lookup.p50 * 1e3:,.1f} ms for {MANY:,} ({found.by})")
             yield found
@@ -191,22 +178,12 @@ def _duckdb(folder: Path, keys: int, scale: ServingScale, *, in_memory: bool) ->
     return ByDuckDB(keys, row, lookup, scan, top, sums, by="DuckDB in memory" if in_memory else "DuckDB")
 
 
-def by_spark(folder: Path, keys: int, scale: ServingScale) -> BySpark:
-    """The same to Spark, in a session with the settings of Tandem's own."""
-    settings = Settings(state=str(folder / "spark"), spark=SparkSettings(driver_memory="2g"))
-    session = get_or_create_session(settings, "bench", environ=os.environ)
-    tables = Tables(str(folder / ".tandem" / "tables"))
-    columns = "page, hits, bytes, largest, mean__sum / mean__count AS mean"
-    session.read.parquet(*files(tables, VIEW)).createOrReplaceTempView(VIEW)
-    some, several = questions(keys, scale.rows)[: scale.spark], many(keys, scale.spark)
+def peak() -> int:
+    """The peak memory of this process in bytes.
 
-    def those(names: Sequence[str]) -> list[Any]:
-        listed = ", ".join(f"'{name}'" for name in names)
-        return session.sql(f"SELECT {columns} FROM {VIEW} WHERE page IN ({listed})").collect()
-
-    row = timed([partial(those, [name]) for name in some])
-    lookup = timed([partial(those, names) for names in several])
-    asked_all = [found for name in questions(keys, scale.rows)[: scale.duckdb] for found in those([name])]
-    sums = tuple(numbered((found.hits, found.bytes) for found in rows) for rows in (asked_all, those(several[0])))
-    session.stop()
-    return BySpark(keys, row, lookup, (sums[0], sums[1]))
+    From Linux's /proc, because getrusage includes the peak of the process that it was forked from.
+    """
+    if sys.platform == "darwin":
+        return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    status = Path("/proc/self/status").read_text(encoding="ascii")
+    return int(next(line for line in status.splitlines() if line.startswith("VmHWM:")).split()[1]) * 1024

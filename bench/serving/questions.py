@@ -21,7 +21,7 @@ Questions: TypeAlias = tuple[Asks, Asks]
 class ServingScale:
     """The keys of each view, and how often each question is asked: one row and many keys of Tandem, both of DuckDB.
 
-    `commits` are those of which is watched how soon they are counted; `spark` is how often Spark is asked.
+    `commits` are those of which is watched how soon they are counted.
     """
 
     keys: tuple[int, ...]
@@ -29,11 +29,10 @@ class ServingScale:
     lookups: int
     duckdb: int
     commits: int
-    spark: int
 
 
-FULL: Final = ServingScale((100_000, 1_000_000, 10_000_000), rows=20_000, lookups=100, duckdb=30, commits=200, spark=10)
-QUICK: Final = ServingScale((20_000, 200_000), rows=3_000, lookups=30, duckdb=10, commits=40, spark=0)
+FULL: Final = ServingScale((100_000, 1_000_000, 10_000_000), rows=20_000, lookups=100, duckdb=30, commits=200)
+QUICK: Final = ServingScale((20_000, 200_000), rows=3_000, lookups=30, duckdb=10, commits=40)
 
 
 @dataclass(frozen=True)

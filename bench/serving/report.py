@@ -8,13 +8,13 @@ from rich.table import Table
 
 from tandem.bench.serving import rates
 from tandem.bench.serving.growing import Growth
-from tandem.bench.serving.measuring import ByDuckDB, BySpark, InProcess, Side
+from tandem.bench.serving.measuring import ByDuckDB, InProcess, Side
 from tandem.bench.serving.over_http import OverHTTP
 from tandem.bench.serving.questions import QuestionTimes
 from tandem.bench.serving.rates import Rates
 
 Found = Sequence[Side]
-S = TypeVar("S", InProcess, OverHTTP, ByDuckDB, BySpark)
+S = TypeVar("S", InProcess, OverHTTP, ByDuckDB)
 
 
 @dataclass(frozen=True)
@@ -49,9 +49,9 @@ def document(found: Found, growth: Growth, looked_up: Rates) -> dict[str, Any]:
 
 
 def times(sides: Found) -> dict[str, float]:
-    """How many times longer DuckDB over the files, in memory, and Spark where it was asked, took for the same."""
+    """How many times longer DuckDB over the files and in memory took for the same."""
     (own,), (http,), (duckdb, in_memory) = _of(sides, InProcess), _of(sides, OverHTTP), _of(sides, ByDuckDB)
-    said = {
+    return {
         "row": duckdb.row.p50 / own.row.p50,
         "lookup": duckdb.lookup.p50 / own.lookup.p50,
         "row over HTTP": duckdb.row.p50 / http.row.p50,
@@ -62,9 +62,6 @@ def times(sides: Found) -> dict[str, float]:
         "DuckDB in memory, lookup": in_memory.lookup.p50 / own.lookup.p50,
         "DuckDB in memory, row over HTTP": in_memory.row.p50 / http.row.p50,
     }
-    for spark in _of(sides, BySpark):
-        said |= {"Spark, row": spark.row.p50 / own.row.p50, "Spark, row over HTTP": spark.row.p50 / http.row.p50}
-    return said
 
 
 def goals(found: Found, growth: Growth, looked_up: Rates) -> list[Goal]:

@@ -22,7 +22,6 @@ from tandem.bench.peers.contestants.batch import BATCH
 from tandem.bench.peers.contestants.registry import FRESH
 from tandem.bench.peers.provided import provide
 from tandem.bench.scale import executors, micro_batch_keys
-from tandem.bench.scale import measuring as scaling
 from tandem.bench.scale import report as scaled
 from tandem.bench.scale.ground import machine
 from tandem.bench.serving import growing, questions, rates
@@ -51,7 +50,7 @@ def run(
         typer.Argument(
             help="The benchmark. peers: Tandem, Kafka Streams, Flink SQL, Pathway and Structured Streaming on one topic; DuckDB, "
             "Polars, chdb and Spark SQL on its files. growth: recomputes of more events, views and keys. "
-            "scale: executors, keys and views. serving: questions in process and over HTTP, and DuckDB over the same files. "
+            "scale: executors and keys. serving: questions in process and over HTTP, and DuckDB over the same files. "
             "soak: a server under steady load."
         ),
     ] = "peers",
@@ -116,7 +115,6 @@ def _scale(call: Call, minutes: float, *, quick: bool) -> Output:
             keys, cluster = (micro_batch_keys.QUICK, executors.QUICK) if quick else (micro_batch_keys.FULL, executors.FULL)
             found += micro_batch_keys.measure(ground, keys, call.say, more)
             found += executors.measure(ground, cluster, call.say, more)
-        found += scaling.measure(place, scaling.QUICK if quick else scaling.FULL, call.say, more)
     on = machine()
     document = scaled.document(found, on, complete=not over)
     return Output(document, Group(*scaled.shown(found, on, complete=not over)), 1 if scaled.wrong(found) else 0)

@@ -17,7 +17,7 @@ from tandem.bench.serving.report import Goal
 @pytest.mark.slow
 def test_all_sides_answer_the_same_questions_and_all_figures_are_there(tmp_path: Path) -> None:
     said: list[str] = []
-    scale = ServingScale((300, 600), rows=40, lookups=3, duckdb=3, commits=3, spark=0)
+    scale = ServingScale((300, 600), rows=40, lookups=3, duckdb=3, commits=3)
     found = list(measuring.measure(tmp_path, scale, said.append))
     growth = growing.measure(tmp_path, scale, said.append)
     turns = tuple(Turn(BusyLoad(100.0 * n, 0.01, 0.02 * n), 1e-4 / n) for n in (1, 2, 3))

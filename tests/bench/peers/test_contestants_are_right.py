@@ -7,7 +7,6 @@ from pathlib import Path
 
 import pytest
 
-from tandem.bench.peers import topics
 from tandem.bench.peers.catch_up import catch_up
 from tandem.bench.peers.contestant import Contestant, Setting
 from tandem.bench.peers.contestants.archive import ARCHIVE
@@ -17,6 +16,7 @@ from tandem.bench.peers.events import Shape, generate, values
 from tandem.bench.peers.freshness import FreshnessPlan, measure
 from tandem.bench.peers.provided import Provided, provide
 from tandem.bench.peers.recompute import archive, recompute
+from tandem.bench.peers.rounds import empty, filled
 from tandem.infra import kafka
 from tandem.infra.kafka import broker
 from tandem.infra.process import background
@@ -47,7 +47,7 @@ def started(tmp_path_factory: pytest.TempPathFactory):
 def sent(started) -> list[tuple[bytes, bytes]]:
     base = datetime.now(UTC).replace(minute=0, second=0, microsecond=0) - timedelta(hours=2)
     records = list(values(generate(Shape(EVENTS, 50, base))))
-    topics.filled(started[0], "requests", records)
+    filled(started[0], "requests", records)
     return records
 
 
@@ -66,7 +66,7 @@ def setting(
         folder=folder,
         connection=connection,
         topic=topic,
-        output=topics.published(connection, output),
+        output=empty(connection, output, own_time=True),
         provided=provided,
         fresh=topic != "requests",
     )
@@ -109,7 +109,7 @@ def test_an_archive_has_every_event(contestant: BatchContestant, started, sent, 
 @pytest.mark.parametrize("contestant", FRESH, ids=lambda one: one.name)
 def test_every_marker_is_seen(contestant: Contestant, started, provided: Provided, tmp_path: Path) -> None:
     connection, pid = started
-    topic = topics.empty(connection, f"live-{contestant.name}")
+    topic = empty(connection, f"live-{contestant.name}")
     given = setting(connection, provided, tmp_path / "run", f"fresh-{contestant.name}", topic=topic)
     plan = FreshnessPlan(
         rate=200,

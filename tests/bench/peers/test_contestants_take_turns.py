@@ -9,7 +9,7 @@ from typing import Any
 from tandem.bench.peers import rounds
 from tandem.bench.peers.contestants.batch import Job
 from tandem.bench.peers.contestants.registry import STREAMING
-from tandem.bench.peers.order import turns
+from tandem.bench.peers.rounds import turns
 
 NAMES = ["a", "b", "c", "d", "e", "f"]
 
