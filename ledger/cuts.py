@@ -16,7 +16,7 @@ from datetime import datetime
 from tandem.ledger.delta import delta_tables
 from tandem.ledger.delta.addresses import Tables
 from tandem.ledger.delta.errors import Conflict
-from tandem.ledger.log import archive_runs
+from tandem.ledger.log.archive_runs import ArchiveLedger
 from tandem.ledger.log.positions import LOG_START, Position, distance, upper
 from tandem.ledger.publish.standing import cut_of
 from tandem.ledger.realtime.commit_files import open_or_create, read_spans, spans_of, to_rows
@@ -82,8 +82,9 @@ def take(tables: Tables, release: int, source: str, *, archive_end: Position, pa
 
 def _refuse_out_of_reach(tables: Tables, source: str, reached: Position) -> None:
     """Raise OutOfReach if realtime views counted more of a topic than is archived, and the topic was since created again."""
-    names = archive_runs.topic_names(tables, source)
-    runs = archive_runs.runs(tables, source)
+    ledger = ArchiveLedger(tables, source)
+    names = ledger.topic_names()
+    runs = ledger.runs()
     archived = runs[-1].end if runs else LOG_START
     newest = {name: topic for topic, name in names.items()}
     for (topic, partition), offset in reached.items():

@@ -7,7 +7,7 @@ deleted before that is not part of the log.
 from collections.abc import Collection, Iterable, Mapping
 
 from tandem.ledger.delta.addresses import Tables
-from tandem.ledger.log import archive_runs
+from tandem.ledger.log.archive_runs import ArchiveLedger
 from tandem.ledger.log.positions import LOG_START, Position, upper
 from tandem.ledger.realtime.commit_files import spans_of
 from tandem.views.source.offset_ranges import Interval, Offsets, Partition, Ranges
@@ -37,7 +37,7 @@ def first_offsets(
 
 def counted_of_former(tables: Tables, source: str, *, releases: Iterable[int], present: Collection[str]) -> Position:
     """How far these releases' realtime tables reach in deleted topics: the proof of offsets that no log has any more."""
-    if archive_runs.topic_names(tables, source).keys() <= set(present):
+    if ArchiveLedger(tables, source).topic_names().keys() <= set(present):
         return LOG_START
     reached = upper(*(span.end for release in releases for span in spans_of(tables, release, source)))
     return Position.of({(topic, number): end for (topic, number), end in reached.items() if topic not in present})

@@ -28,7 +28,7 @@ from tandem.infra.spark.errors import SPARK_ERRORS, sentence
 from tandem.infra.spark.session import get_or_create_session
 from tandem.ledger.delta.addresses import Tables
 from tandem.ledger.delta.delta_tables import open_table
-from tandem.ledger.log import archive_runs
+from tandem.ledger.log.archive_runs import ArchiveLedger
 from tandem.ledger.log.positions import LOG_START, Position, lower
 from tandem.serving.read.outcome import ReadFailed
 from tandem.serving.read.past_publication import live_at
@@ -233,5 +233,5 @@ def started(settings: Settings, environ: Mapping[str, str], *, debug: bool = Fal
 def frames(session: SparkSession, reader: Reader) -> Frames:
     """The DataFrames of a session at the snapshot that a reader has pinned."""
     sources = reader.project().sources.values()
-    ends = {source.name: archive_runs.end(reader.tables, source.name, decoder_fingerprint(source)) for source in sources}
+    ends = {source.name: ArchiveLedger(reader.tables, source.name).end(decoder_fingerprint(source)) for source in sources}
     return Frames(session, reader, ends)

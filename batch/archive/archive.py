@@ -29,9 +29,10 @@ from tandem.ledger import losses
 from tandem.ledger.delta import delta_tables
 from tandem.ledger.delta.location import Location
 from tandem.ledger.files.file_ranges import RECORDS, file_ranges
-from tandem.ledger.log import archive_runs, gaps
+from tandem.ledger.log.archive_runs import APP_ID, ArchiveLedger, ArchiveRun
 from tandem.ledger.log.counts import Counts, plus
 from tandem.ledger.log.fetch_checks import refuse_changed_log, refuse_new_topic
+from tandem.ledger.log.gaps import Gaps
 from tandem.ledger.log.positions import LOG_START, Position, ranges, upper
 from tandem.ledger.publish import first_publication
 from tandem.ledger.publish.releases import Release
@@ -139,41 +140,38 @@ def _archive_standing(
 
 
 def _archive(batch: BatchRun, release: Release, log: _ArchivedLog) -> ArchiveResult:
-    with bound(source=log.source.name, release=release.number):
-        return _archived(batch, release, log)
-
-
-def _archived(batch: BatchRun, release: Release, log: _ArchivedLog) -> ArchiveResult:
     tables, name = batch.tables, log.source.name
-    typed = typed_tables(tables, release, log.source)
-    counts, found = [], []
-    # Before anything is read that this run decides on: from here on no archive run before it commits.
-    delta_commits.make_table(tables, tables.archive(name), RECORDS_SCHEMA, bounded=BOUNDED)
-    archive_runs.claim(tables, name)
-    # The run before may have been killed before its gaps were recorded.
-    left = archive_runs.unchecked(tables, name)
-    if left is not None:
-        found += _gaps(batch, log, left)[0]
-    for run in _to_do(batch, log, typed.decoder):
-        decoded = None
-        if run.number > archive_runs.progress(tables, name, typed.decoder).archive:
-            decoded = _copy(batch, log, run, typed)
-            names, whole = _gaps(batch, log, run)
-            found += names
-            # Events of records that were removed from the archive do not count.
-            decoded = decoded if whole else None
-        counts.append(decode_run(batch, typed, run, decoded))
-    return ArchiveResult(name, archive_runs.archived(tables, name), plus(*counts), tuple(found))
+    with bound(source=name, release=release.number):
+        typed = typed_tables(tables, release, log.source)
+        counts, found = [], []
+        # Before anything is read that this run decides on: from here on no archive run before it commits.
+        delta_commits.make_table(tables, tables.archive(name), RECORDS_SCHEMA, bounded=BOUNDED)
+        ledger = ArchiveLedger(tables, name)
+        ledger.claim()
+        # The run before may have been killed before its gaps were recorded.
+        left = ledger.unchecked()
+        if left is not None:
+            found += _gaps(batch, log, ledger, left)[0]
+        for run in _to_do(batch, log, ledger, typed.decoder):
+            decoded = None
+            if run.number > ledger.progress(typed.decoder).archive:
+                decoded = _copy(batch, log, run, typed)
+                names, whole = _gaps(batch, log, ledger, run)
+                found += names
+                # Events of records that were removed from the archive do not count.
+                decoded = decoded if whole else None
+            counts.append(decode_run(batch, typed, run, decoded))
+        return ArchiveResult(name, ledger.archived(), plus(*counts), tuple(found))
 
 
-def _to_do(batch: BatchRun, log: _ArchivedLog, decoder: str) -> Iterator[archive_runs.ArchiveRun]:
+def _to_do(batch: BatchRun, log: _ArchivedLog, ledger: ArchiveLedger, decoder: str) -> Iterator[ArchiveRun]:
     """The unfinished runs, then a run for new records, if there are any; its intent is recorded first."""
     tables, name = batch.tables, log.source.name
-    if any(run.imported for run in archive_runs.unwritten(tables, name)):
+    if any(run.imported for run in ledger.unwritten()):
         raise ImportUnfinished(f"an import of source {name!r} is incomplete; run `tandem import` again with the same folder")
-    yield from archive_runs.unfinished(tables, name, decoder)
-    runs, names = archive_runs.runs(tables, name), archive_runs.topic_names(tables, name)
-    known = archive_runs.firsts(tables, name)
+    yield from ledger.unfinished(decoder)
+    runs, names = ledger.runs(), ledger.topic_names()
+    known = ledger.firsts()
     start = runs[-1].end if runs else LOG_START
     now = log.now()
     starts, ends = log.starts(now), log.ends(now)
@@ -183,16 +181,16 @@ def _to_do(batch: BatchRun, log: _ArchivedLog, decoder: str) -> Iterator[archive
     _refuse_another_log(start, starts, ends)
     topics = {topic.name: topic.id for topic in now}
     firsts = losses.first_offsets(starts, topics, known=known, names=names)
-    archive_runs.name_topics(tables, name, topics, at=batch.now())
-    firsts = archive_runs.record_firsts(tables, name, firsts, at=batch.now())
+    ledger.name_topics(topics, at=batch.now())
+    firsts = ledger.record_firsts(firsts, at=batch.now())
     end = upper(start, Position.of(ends), former)
     fresh = {partition: offset for partition, offset in {**known, **firsts}.items() if partition not in start}
     # Also if the range has no offsets: the speed layer follows the log's end, and the archive must not stay behind it.
     if start != end:
-        yield archive_runs.intend(tables, name, start=start, end=end, firsts=fresh, by=batch.by, at=batch.now())
+        yield ledger.intend(start=start, end=end, firsts=fresh, by=batch.by, at=batch.now())
 
 
-def _copy(batch: BatchRun, log: _ArchivedLog, run: archive_runs.ArchiveRun, typed: TypedTables) -> DecodeResult | None:
+def _copy(batch: BatchRun, log: _ArchivedLog, run: ArchiveRun, typed: TypedTables) -> DecodeResult | None:
     """Copy the records of the run's range that the log still has into the archive, in one commit with the run's number.
 
     Returns the files into which the same tasks decoded the records, which no table names yet; None if the records have to be
@@ -216,7 +214,7 @@ def _copy(batch: BatchRun, log: _ArchivedLog, run: archive_runs.ArchiveRun, type
     copied = _copied(batch, log, topics, there, typed.work)
     refuse_torn(copied, there)
     lease = tables.lease(tables.archive(name))
-    delta_commits.add_files(handle, copied.files, lease=lease, transaction=(archive_runs.APP_ID, run.number))
+    delta_commits.add_files(handle, copied.files, lease=lease, transaction=(APP_ID, run.number))
     return copied.decoded
 
 
@@ -240,7 +238,7 @@ def _copied(batch: BatchRun, log: _ArchivedLog, topics: Sequence[kafka.Topic], t
                 raise
 
 
-def _gaps(batch: BatchRun, log: _ArchivedLog, run: archive_runs.ArchiveRun) -> tuple[list[str], bool]:
+def _gaps(batch: BatchRun, log: _ArchivedLog, ledger: ArchiveLedger, run: ArchiveRun) -> tuple[list[str], bool]:
     """Record the offsets of the run that neither the archive nor the log has as gaps.
 
     Returns the gaps' names, and whether the archive still has all that the run copied.
@@ -253,7 +251,7 @@ def _gaps(batch: BatchRun, log: _ArchivedLog, run: archive_runs.ArchiveRun) -> t
     tables, name = batch.tables, log.source.name
     now = log.now()
     starts, ends = log.starts(now), log.ends(now)
-    log.refuse_new_topic(run.end, archive_runs.topic_names(tables, name))
+    log.refuse_new_topic(run.end, ledger.topic_names())
     _refuse_another_log(run.end, starts, ends)
     handle = delta_tables.open_table(tables, tables.archive(name))
     files = [] if handle is None else file_ranges(handle, RECORDS)
@@ -267,10 +265,10 @@ def _gaps(batch: BatchRun, log: _ArchivedLog, run: archive_runs.ArchiveRun) -> t
     missing = copy.lost(Location.of(tables, tables.archive(name)), files, whole, starts)
     found = []
     if missing.length:
-        gap = gaps.record(tables, name, missing, reason="the log had deleted them before they were archived", at=batch.now())
+        gap = Gaps(tables).record(name, missing, reason="the log had deleted them before they were archived", at=batch.now())
         batch.say(gap.way_on)
         found.append(gap.name)
-    archive_runs.check(tables, name, run.number, at=batch.now())
+    ledger.check(run.number, at=batch.now())
     return found, not doubtful
 
 

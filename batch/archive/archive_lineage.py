@@ -10,7 +10,7 @@ from tandem.infra.kafka import broker
 from tandem.infra.lineage import data_set
 from tandem.infra.lineage.data_set import DataSet, DataSets
 from tandem.ledger.delta import delta_tables
-from tandem.ledger.log import archive_runs
+from tandem.ledger.log.archive_runs import ArchiveLedger
 from tandem.ledger.log.positions import LOG_START, Position, ranges
 from tandem.ledger.publish.releases import Release
 from tandem.views.source.event import event_schema
@@ -28,11 +28,12 @@ def archiving(
 ) -> "AbstractContextManager[ReportedRun | None]":
     """The run that archives a source: its inputs are the offsets of each topic that it archives."""
     tables, name, decoder = batch.tables, source.name, release.sources[source.name]
-    start = archive_runs.archived(tables, name) if reporter.sending is not None else LOG_START
+    ledger = ArchiveLedger(tables, name)
+    start = ledger.archived() if reporter.sending is not None else LOG_START
 
     def look() -> DataSets:
-        end = archive_runs.archived(tables, name)
-        names = archive_runs.topic_names(tables, name)
+        end = ledger.archived()
+        names = ledger.topic_names()
         address = broker.address(batch.settings).bootstrap
         schema = event_schema(source.event)
         read = [

@@ -17,8 +17,7 @@ from tandem.ledger.delta.addresses import Tables
 from tandem.ledger.delta.location import Location
 from tandem.ledger.files.file_ranges import RECORDS, rows_within, table_ranges
 from tandem.ledger.files.splits import cut, even_rows
-from tandem.ledger.log import archive_runs
-from tandem.ledger.log.archive_runs import ArchiveRun
+from tandem.ledger.log.archive_runs import APP_ID, ArchiveLedger, ArchiveRun
 from tandem.ledger.log.counts import Counts
 from tandem.ledger.log.fetch_checks import Unclosed, refuse_unclosed
 from tandem.ledger.log.positions import ranges
@@ -67,7 +66,7 @@ def decode_archived(batch: BatchRun, release: Release, source: Source) -> list[C
     The caller holds the archive's lock. Needs no broker. Raises TandemError.
     """
     typed = typed_tables(batch.tables, release, source)
-    return [decode_run(batch, typed, run) for run in archive_runs.undecoded(batch.tables, source.name, typed.decoder)]
+    return [decode_run(batch, typed, run) for run in ArchiveLedger(batch.tables, source.name).undecoded(typed.decoder)]
 
 
 def decode_run(batch: BatchRun, typed: TypedTables, run: ArchiveRun, decoded: DecodeResult | None = None) -> Counts:
@@ -80,11 +79,11 @@ def decode_run(batch: BatchRun, typed: TypedTables, run: ArchiveRun, decoded: De
     events, quarantine = typed.create()
     found = _decode(batch, typed.work, run) if decoded is None else decoded
     counts = _account(typed.source, run, found)
-    lease, transaction = typed.tables.lease(typed.work.events.address), (archive_runs.APP_ID, run.number)
+    lease, transaction = typed.tables.lease(typed.work.events.address), (APP_ID, run.number)
     delta_commits.add_files(events, found.events, lease=lease, transaction=transaction)
     delta_commits.add_files(quarantine, found.rejects, lease=lease, transaction=transaction)
-    archive_runs.finish(
-        batch.tables, typed.source.name, typed.decoder, run.number, counts=counts, newest=found.newest, at=batch.now()
+    ArchiveLedger(batch.tables, typed.source.name).finish(
+        typed.decoder, run.number, counts=counts, newest=found.newest, at=batch.now()
     )
     return counts
 

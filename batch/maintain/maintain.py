@@ -18,7 +18,7 @@ from tandem.ledger.delta import delta_tables
 from tandem.ledger.delta.addresses import Tables
 from tandem.ledger.delta.vacuum import Freed, checkpoint, vacuum
 from tandem.ledger.files.file_ranges import EVENTS, RECORDS, PositionColumns
-from tandem.ledger.log import archive_runs
+from tandem.ledger.log.archive_runs import ArchiveLedger
 from tandem.ledger.publish import publications
 from tandem.ledger.publish.batch_parts import paths
 from tandem.ledger.publish.publications import Publication
@@ -97,12 +97,13 @@ def _maintain(tables: Tables, settings: Settings, at: datetime) -> Maintained:
 
 def _logs(tables: Tables, needed: list[Release], settings: Settings, at: datetime) -> Iterator[Upkeep]:
     for source in dict.fromkeys(name for release in needed for name in release.sources):
-        known = archive_runs.runs(tables, source)
+        ledger = ArchiveLedger(tables, source)
+        known = ledger.runs()
         if not known:
             continue
         _claim(tables, tables.archive(source))
         # Files of a run that is not checked may have to leave the archive, and no others with them.
-        checked = archive_runs.unchecked(tables, source) is None
+        checked = ledger.unchecked() is None
         addresses: dict[str, PositionColumns] = {tables.archive(source): RECORDS} if checked else {}
         for release in needed:
             if decoder := release.sources.get(source):

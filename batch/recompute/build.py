@@ -23,10 +23,10 @@ from tandem.infra.logs.telling import bound
 from tandem.ledger.delta.addresses import Tables
 from tandem.ledger.log.gaps import Gap
 from tandem.ledger.log.positions import LOG_START, Position, distance
-from tandem.ledger.publish import rates
 from tandem.ledger.publish.audits import Obstacle
 from tandem.ledger.publish.batch_parts import BatchPart
 from tandem.ledger.publish.publications import Publication
+from tandem.ledger.publish.rates import RunRates
 from tandem.ledger.publish.releases import Release
 from tandem.views.fingerprint.additive import same_events
 from tandem.views.project.project import Project
@@ -130,7 +130,7 @@ def _rebuilt(batch: BatchRun, version: NewVersion, step: RecomputeStep, *, live:
         batch.say(f"{step.source}: other events count for {', '.join(whole)} than before; folding all measures")
         return _rebuilt(batch, version, replace(step, gained={}), live=live)
     seconds = time.monotonic() - began
-    rates.record(batch.tables, ahead.took(seconds, at=batch.now()))
+    RunRates(batch.tables).record(ahead.took(seconds, at=batch.now()))
     written = sum(file.file.size for file in views.files)
     done = StepResult(
         log.source.name, step.kind, log.start, log.cut, tuple(targets), views.counts.events, seconds, ahead, written

@@ -9,7 +9,7 @@ from tandem.batch.recompute.plan import RecomputeStep
 from tandem.batch.runtime.session import BatchRun
 from tandem.infra.logs.telling import bound
 from tandem.ledger import cuts
-from tandem.ledger.log import archive_runs
+from tandem.ledger.log.archive_runs import ArchiveLedger
 from tandem.ledger.log.positions import Position
 from tandem.ledger.publish.releases import Release
 from tandem.ledger.publish.standing import cut_of
@@ -34,7 +34,7 @@ def with_cuts(
             yield step
             continue
         with bound(source=step.source, views=list(step.views), release=release.number):
-            end = archive_runs.end(batch.tables, step.source, release.sources[step.source])
+            end = ArchiveLedger(batch.tables, step.source).end(release.sources[step.source])
             if not end.offsets:
                 batch.say(f"{step.source}: nothing is archived yet; run `tandem archive` first")
             cut = take_cut(batch, release.number, step.source, end, sleep=sleep)

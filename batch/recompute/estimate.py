@@ -6,11 +6,11 @@ from typing import Any, Final
 
 from tandem.ledger.delta.addresses import Tables
 from tandem.ledger.files.file_ranges import EVENTS, RECORDS, rows_within, table_ranges, within_times
-from tandem.ledger.log import archive_runs
+from tandem.ledger.log.archive_runs import ArchiveLedger
 from tandem.ledger.log.positions import LOG_START, Position, ranges
 from tandem.ledger.publish import rates
 from tandem.ledger.publish.batch_parts import Windows
-from tandem.ledger.publish.rates import Estimate, Rate
+from tandem.ledger.publish.rates import Estimate, Rate, RunRates
 from tandem.views.counted import counted
 from tandem.views.source.source import Source
 
@@ -70,10 +70,11 @@ def expected(
     files = table_ranges(tables, address, where, "" if kind == RAW else source.event_time)
     if windows is not None and source.prepare is None:  # `prepare` may change event times
         files = within_times(files, *windows)
-    covered = ranges(start, end, archive_runs.firsts(tables, name))
+    covered = ranges(start, end, ArchiveLedger(tables, name).firsts())
     rows = rows_within(files, covered)
     stored = sum(file.size * rows_within([file], covered) // max(1, file.rows) for file in files)
-    return Expected(name, kind, views, rows, stored, rates.estimate(rates.history(tables), name, kind, rows=rows, views=views))
+    estimate = rates.estimate(RunRates(tables).history(), name, kind, rows=rows, views=views)
+    return Expected(name, kind, views, rows, stored, estimate)
 
 
 def size(number: int) -> str:

@@ -26,8 +26,8 @@ from tandem.infra.lineage.runs import reporting
 from tandem.infra.logs.telling import bound
 from tandem.ledger.delta.errors import Conflict, Unwritable
 from tandem.ledger.log.gaps import Gap
-from tandem.ledger.publish import audits, first_publication, publications
-from tandem.ledger.publish.audits import Audit
+from tandem.ledger.publish import first_publication, publications
+from tandem.ledger.publish.audits import Audit, Audits
 from tandem.ledger.publish.completeness import accepted_gaps
 from tandem.ledger.publish.publications import NotPublishable, Publication
 from tandem.ledger.publish.standing import Followed
@@ -92,7 +92,7 @@ def _published(batch: BatchRun, version: NewVersion, steps: Sequence[RecomputeSt
     if not built:
         return RecomputeResult(live, (), version.gaps)
     compared = tuple(audit for one in built for audit in auditing.audits_of(tables, version, one, at=batch.now()))
-    audits.record(tables, compared)
+    Audits(tables).record(compared)
     if not version.request.publish_anyway:
         auditing.refuse_unexplained(compared)
     commit(tables, version, built)

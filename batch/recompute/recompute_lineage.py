@@ -7,7 +7,7 @@ from tandem.batch.archive.archive_lineage import table
 from tandem.batch.runtime.session import BatchRun
 from tandem.infra.lineage import data_set
 from tandem.infra.lineage.data_set import DataSets, DerivedColumns
-from tandem.ledger.log import archive_runs
+from tandem.ledger.log.archive_runs import ArchiveLedger
 from tandem.ledger.log.positions import ranges
 from tandem.ledger.publish.batch_parts import BatchView
 from tandem.ledger.publish.publications import Publications
@@ -41,7 +41,7 @@ def recomputing(
     def look() -> DataSets:
         done = built[name].done if name in built else None
         start, end = (step.start, step.cut) if done is None else (done.start, done.cut)
-        covered = None if end is None else ranges(start, end, archive_runs.firsts(tables, name))
+        covered = None if end is None else ranges(start, end, ArchiveLedger(tables, name).firsts())
         at, schema = tables.events(name, release.sources[name]), events_schema(source)
         read = table(batch, *((tables.archive(name), RECORDS_SCHEMA) if raw else (at, schema)), covered)
         # The columns are those of the events, whichever way they were read.

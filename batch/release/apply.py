@@ -17,9 +17,8 @@ from tandem.batch.release.build_release import build_release
 from tandem.batch.release.diff import diffs
 from tandem.batch.release.release_plan import ReleasePlan, Status, Terms, plan_release
 from tandem.batch.runtime.session import BatchRun
-from tandem.ledger.publish import diffs as kept_diffs
 from tandem.ledger.publish import first_publication, promotion
-from tandem.ledger.publish.diffs import ReleaseDiff
+from tandem.ledger.publish.diffs import ReleaseDiff, ReleaseDiffs
 from tandem.ledger.publish.publications import Publication
 from tandem.views.errors import TandemError
 from tandem.views.project.project import Project
@@ -74,7 +73,7 @@ def run(
         if (state := batch.standing.state_of(replaced)) is not None:
             why = f"release {number} replaces it"
             batch.standing.record("retired", replace(state, by=batch.by, at=batch.now(), why=why))
-    diff, written = kept_diffs.of_release(tables, number), 0
+    diff, written = ReleaseDiffs(tables).of_release(number), 0
     if not plan.ready:
         built = build_release(batch, plan)
         diff, written = _compare(batch, plan, built.state), built.written
@@ -106,7 +105,7 @@ def _compare(batch: BatchRun, plan: ReleasePlan, state: Publication) -> ReleaseD
         for name, what in change.status.items()
     }
     diff = ReleaseDiff(batch.now(), change.after.number, change.before.number, views)
-    kept_diffs.record(batch.tables, diff)
+    ReleaseDiffs(batch.tables).record(diff)
     return diff
 
 

@@ -14,12 +14,13 @@ from typing import Any, Literal
 from tandem.batch.rebuild.inputs import Gained
 from tandem.batch.recompute.plan import RecomputeStep
 from tandem.ledger.delta.addresses import Tables
-from tandem.ledger.log import archive_runs
+from tandem.ledger.log.archive_runs import ArchiveLedger
 from tandem.ledger.log.gaps import Gap
 from tandem.ledger.log.positions import LOG_START, Position
-from tandem.ledger.publish import adoption, diffs, promotion
+from tandem.ledger.publish import adoption, promotion
 from tandem.ledger.publish.batch_parts import BatchView
 from tandem.ledger.publish.completeness import accepted_gaps, shorter_histories
+from tandem.ledger.publish.diffs import ReleaseDiffs
 from tandem.ledger.publish.publications import Publication
 from tandem.ledger.publish.releases import Release, Releases
 from tandem.ledger.publish.standing import StandingReleases
@@ -164,7 +165,7 @@ def plan_release(
     newest, before, tables = releases.every()[-1], releases.load(live.release), standing.tables
     if adoption.defines(before, wanted):
         return None
-    usable = promotion.ready(standing, days=days, at=at).keys() & diffs.newest(tables).keys()
+    usable = promotion.ready(standing, days=days, at=at).keys() & ReleaseDiffs(tables).newest().keys()
     # What `apply` makes ready is always after the live release, so that `promote` without a number goes forward only.
     ready = newest.number > live.release and newest.number in usable and adoption.defines(newest, wanted)
     after = newest if ready else adoption.candidate(wanted, newest.number + 1, by=by, at=at)
@@ -195,7 +196,7 @@ def _with_work(tables: Tables, plan: ReleasePlan, terms: Terms) -> ReleasePlan:
 
 def _is_undecoded(tables: Tables, change: Change, source: str) -> bool:
     """Whether the archive is not decoded yet for the new release, as it is if an earlier release had the same decoder."""
-    return change.other_decoder(source) and bool(archive_runs.undecoded(tables, source, change.after.sources[source]))
+    return change.other_decoder(source) and bool(ArchiveLedger(tables, source).undecoded(change.after.sources[source]))
 
 
 def _never_live(standing: StandingReleases, wanted: int) -> tuple[int, ...]:

@@ -6,7 +6,7 @@ from dataclasses import replace
 from tandem.batch.release.release_plan import UnreadView
 from tandem.batch.runtime.session import BatchRun
 from tandem.ledger.delta.addresses import Tables
-from tandem.ledger.log import archive_runs
+from tandem.ledger.log.archive_runs import ArchiveLedger
 from tandem.ledger.log.positions import Position
 from tandem.ledger.publish.publications import Publication
 
@@ -43,11 +43,12 @@ def same_records(tables: Tables, source: str, before: str, now: str, cut: Positi
 
     Runs that reach beyond it count whole: a record there may cause a fold that is not needed, never the reverse.
     """
-    runs = {run.number for run in archive_runs.runs(tables, source) if not cut.at_or_below(run.start)}
+    ledger = ArchiveLedger(tables, source)
+    runs = {run.number for run in ledger.runs() if not cut.at_or_below(run.start)}
     found = [
         {
             summary.run: (counts.events, counts.records, counts.rejects, counts.others, counts.holes)
-            for summary in archive_runs.summaries(tables, source, decoder)
+            for summary in ledger.summaries(decoder)
             if summary.run in runs
             for counts in (summary.counts,)
         }

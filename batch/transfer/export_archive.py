@@ -14,7 +14,9 @@ from tandem.batch.transfer.archived_records import Records
 from tandem.ledger.delta.addresses import Tables
 from tandem.ledger.delta.location import Location
 from tandem.ledger.files.splits import cut
-from tandem.ledger.log import archive_runs, gaps, manifest
+from tandem.ledger.log import gaps, manifest
+from tandem.ledger.log.archive_runs import ArchiveLedger
+from tandem.ledger.log.gaps import Gaps
 from tandem.ledger.log.manifest import Exported, ExportedGap, ExportedRange, ExportedTopic, File, Manifest
 from tandem.ledger.log.positions import LOG_START, Position, ranges
 from tandem.views.errors import TandemError
@@ -36,7 +38,7 @@ def run(tables: Tables, sources: Sequence[str], folder: Path, *, say: Callable[[
     The export ends with the last run whose gaps are recorded. Archive runs may continue meanwhile. Raises NotExported, also if a
     source has no archived records, and Unreadable.
     """
-    ends = {source: archive_runs.accounted(tables, source) for source in sources}
+    ends = {source: ArchiveLedger(tables, source).accounted() for source in sources}
     for source, end in ends.items():
         if not end:
             raise NotExported(f"source {source!r} has no archived records; run `tandem archive` first")
@@ -65,7 +67,8 @@ def _make_ready(folder: Path) -> None:
 
 
 def _export(tables: Tables, source: str, end: Position, folder: Path, say: Callable[[str], None]) -> Exported:
-    covered = ranges(LOG_START, end, archive_runs.firsts(tables, source))
+    ledger = ArchiveLedger(tables, source)
+    covered = ranges(LOG_START, end, ledger.firsts())
     say(f"{source}: writing {covered.length} offsets to {folder}")
     held, there = manifest.covered(covered), Records.archived(tables, source)
     stretches = tuple(
@@ -73,14 +76,14 @@ def _export(tables: Tables, source: str, end: Position, folder: Path, say: Calla
         for partition, whole in held.items()
         for interval in _intervals(there.of(partition), partition, whole)
     )
-    names, ids = archive_runs.topic_names(tables, source), {topic for topic, _ in held}
+    names, ids = ledger.topic_names(), {topic for topic, _ in held}
     return Exported(
-        topics=tuple(ExportedTopic(topic, names[topic]) for topic in archive_runs.generations(tables, source) if topic in ids),
+        topics=tuple(ExportedTopic(topic, names[topic]) for topic in ledger.generations() if topic in ids),
         covered=manifest.written(covered),
         rows=sum(stretch.rows for stretch in stretches),
         gaps=tuple(
             ExportedGap(gap.reason, manifest.written(gap.ranges))
-            for gap in gaps.touching(gaps.gaps(tables, source), source, LOG_START, end)
+            for gap in gaps.touching(Gaps(tables).of(source), source, LOG_START, end)
         ),
         stretches=stretches,
     )

@@ -28,8 +28,10 @@ from tandem.ledger.delta.addresses import Tables
 from tandem.ledger.delta.errors import reason
 from tandem.ledger.delta.location import Location
 from tandem.ledger.files.file_ranges import RECORDS, FileRange
-from tandem.ledger.log import archive_runs, gaps, manifest
+from tandem.ledger.log import manifest
+from tandem.ledger.log.archive_runs import APP_ID, IMPORT, ArchiveLedger
 from tandem.ledger.log.fetch_checks import named
+from tandem.ledger.log.gaps import Gaps
 from tandem.ledger.log.manifest import Exported, ExportedRange, Manifest
 from tandem.ledger.log.positions import Position, upper
 from tandem.views.errors import TandemError
@@ -146,7 +148,8 @@ def _verify_rows(opened: pq.ParquetFile, stretch: ExportedRange, path: Path) -> 
 
 def _new(tables: Tables, folder: Path, name: str, exported: Exported) -> _New:
     """The new records of an export. Raises NotImported if the archive has another history, or cannot continue with the export."""
-    held, known = archive_runs.archived(tables, name), archive_runs.firsts(tables, name)
+    ledger = ArchiveLedger(tables, name)
+    held, known = ledger.archived(), ledger.firsts()
     _refuse_another_order(tables, name, exported)
     parts = dict[Partition, Interval]()
     mine, theirs = Records.archived(tables, name), _exported(folder, exported)
@@ -172,7 +175,7 @@ def _new(tables: Tables, folder: Path, name: str, exported: Exported) -> _New:
     begins = {partition: start for partition, (start, _) in parts.items() if partition not in held}
     fresh = {partition: min(start, known.get(partition, start)) for partition, start in begins.items()}
     steps = tuple(_steps(exported, held, parts, fresh))
-    unwritten = archive_runs.unwritten(tables, name)
+    unwritten = ledger.unwritten()
     intended = [_Step(run.start, run.end, dict(run.firsts)) for run in unwritten]
     if not all(run.imported for run in unwritten):
         raise NotImported(f"an archive run of source {name!r} is incomplete; run `tandem archive`, then import again")
@@ -184,8 +187,12 @@ def _new(tables: Tables, folder: Path, name: str, exported: Exported) -> _New:
 
 def _refuse_another_order(tables: Tables, name: str, exported: Exported) -> None:
     """Raise NotImported unless both have their topics in the same order, with the new topics last."""
-    held = {topic for topic, _ in archive_runs.archived(tables, name)}
-    there, here = [topic.id for topic in exported.topics], [one for one in archive_runs.generations(tables, name) if one in held]
+    ledger = ArchiveLedger(tables, name)
+    held = {topic for topic, _ in ledger.archived()}
+    there, here = (
+        [topic.id for topic in exported.topics],
+        [one for one in ledger.generations() if one in held],
+    )
     shared = [topic for topic in here if topic in there]
     if there[: len(shared)] != shared or (len(shared) < len(there) and shared != here):
         raise NotImported(
@@ -218,24 +225,23 @@ def _steps(exported: Exported, held: Position, parts: Mapping[Partition, Interva
 def _import(tables: Tables, new: _New, now: Callable[[], datetime]) -> Imported:
     """Write the new records and make them visible."""
     name = new.source
+    ledger = ArchiveLedger(tables, name)
     if not new.steps:
-        return Imported(name, archive_runs.archived(tables, name), new=False, records=0)
+        return Imported(name, ledger.archived(), new=False, records=0)
     handle = delta_commits.make_table(tables, tables.archive(name), RECORDS_SCHEMA, bounded=BOUNDED)
     written = [file for partition, interval in new.parts.items() for file in _write(tables, new, partition, interval)]
-    lacking = archive_runs.unwritten(tables, name)
+    lacking = ledger.unwritten()
     for step in new.steps[len(lacking) :]:
-        run = archive_runs.intend(
-            tables, name, start=step.start, end=step.end, firsts=step.firsts, by=archive_runs.IMPORT, at=now()
-        )
+        run = ledger.intend(start=step.start, end=step.end, firsts=step.firsts, by=IMPORT, at=now())
         lacking.append(run)
     for topic in new.exported.topics:
-        archive_runs.name_topics(tables, name, {topic.name: topic.id}, at=now())
+        ledger.name_topics({topic.name: topic.id}, at=now())
     missing = [(_within(Ranges.from_json(gap.ranges), new.parts), gap.reason) for gap in new.exported.gaps]
     for ranges, why in [*missing, (new.lost, "the imported records begin after them")]:
         if ranges.length:
-            gaps.record(tables, name, ranges, reason=why, at=now())
+            Gaps(tables).record(name, ranges, reason=why, at=now())
     lease = tables.lease(tables.archive(name))
-    delta_commits.add_files(handle, written, lease=lease, transaction=(archive_runs.APP_ID, lacking[-1].number))
+    delta_commits.add_files(handle, written, lease=lease, transaction=(APP_ID, lacking[-1].number))
     return Imported(name, lacking[-1].end, new=True, records=sum(file.rows for file in written))
 
 

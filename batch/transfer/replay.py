@@ -16,7 +16,7 @@ from tandem.infra import kafka
 from tandem.infra.kafka import Record, broker
 from tandem.infra.settings import Settings
 from tandem.ledger.delta.addresses import Tables
-from tandem.ledger.log import archive_runs
+from tandem.ledger.log.archive_runs import ArchiveLedger
 from tandem.ledger.log.manifest import covered
 from tandem.ledger.log.positions import Position, ranges
 from tandem.views.errors import TandemError
@@ -93,12 +93,13 @@ def run(settings: Settings, source: Source, to: str, start: Position, *, say: Ca
 
 def _log(tables: Tables, source: str, start: Position) -> _ReplayedLog:
     """The archived records from `start` on. Raises NotReplayed."""
-    end, known = archive_runs.archived(tables, source), archive_runs.firsts(tables, source)
+    ledger = ArchiveLedger(tables, source)
+    end, known = ledger.archived(), ledger.firsts()
     if not end:
         raise NotReplayed(f"source {source!r} has no archived records; run `tandem archive` first")
     if not start.at_or_below(end):
         raise NotReplayed(f"the archive of source {source!r} ends at {end}; it has no records from {start} on")
-    order = {topic: place for place, topic in enumerate(archive_runs.generations(tables, source))}
+    order = {topic: place for place, topic in enumerate(ledger.generations())}
     parts: dict[int, tuple[tuple[Partition, Interval], ...]] = {}
     there = covered(ranges(start, end, known))
     for partition, interval in sorted(there.items(), key=lambda part: order[part[0][0]]):

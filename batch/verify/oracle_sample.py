@@ -22,7 +22,7 @@ from tandem.ledger.delta.location import Location
 from tandem.ledger.files.file_ranges import EVENTS, file_ranges
 from tandem.ledger.files.scan import scan
 from tandem.ledger.files.splits import Slice
-from tandem.ledger.log import archive_runs
+from tandem.ledger.log.archive_runs import ArchiveLedger
 from tandem.ledger.log.positions import LOG_START, ranges
 from tandem.ledger.publish.batch_parts import files_with_later
 from tandem.ledger.publish.publications import Publication
@@ -137,11 +137,12 @@ def draw(view: View, states: Iterable[pa.Table], keys: int, publication: int) ->
 def _log(tables: Tables, live: Publication, release: Release, source: Source) -> _SampledLog:
     address = tables.events(source.name, release.sources[source.name])
     handle = delta_tables.open_table(tables, address)
+    ledger = ArchiveLedger(tables, source.name)
     return _SampledLog(
         Location.of(tables, address),
         () if handle is None else tuple(span.path for span in file_ranges(handle, EVENTS)),
-        ranges(LOG_START, live.cut(source.name), archive_runs.firsts(tables, source.name)),
-        archive_runs.generations(tables, source.name),
+        ranges(LOG_START, live.cut(source.name), ledger.firsts()),
+        ledger.generations(),
     )
 
 

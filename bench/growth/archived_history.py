@@ -11,7 +11,7 @@ from tandem.batch.archive.decode_runs import decode_archived
 from tandem.batch.runtime import delta_commits
 from tandem.batch.runtime.session import BatchRun
 from tandem.ledger.files.file_ranges import RECORDS
-from tandem.ledger.log import archive_runs
+from tandem.ledger.log.archive_runs import APP_ID, ArchiveLedger
 from tandem.ledger.log.positions import LOG_START, Position
 from tandem.ledger.publish.releases import Releases
 from tandem.views.source.source import RECORDS_SCHEMA, Source
@@ -29,11 +29,12 @@ _PIECE: Final = 500_000
 def write(batch: BatchRun, source: Source, first: int, end: int, values: Values) -> None:
     """Write an archive run of the events with numbers in [first, end), half of them in each of two partitions, and decode it."""
     tables = batch.tables
-    known = archive_runs.runs(tables, source.name)
+    ledger = ArchiveLedger(tables, source.name)
+    known = ledger.runs()
     start = known[-1].end if known else LOG_START
     each = (end - first) // _PARTITIONS
     to = Position.of({(_TOPIC, number): start.get((_TOPIC, number), 0) + each for number in range(_PARTITIONS)})
-    run = archive_runs.intend(tables, source.name, start=start, end=to, by="bench", at=batch.now())
+    run = ledger.intend(start=start, end=to, by="bench", at=batch.now())
     handle = delta_commits.make_table(tables, tables.archive(source.name), RECORDS_SCHEMA, bounded=RECORDS.names)
 
     def batches() -> Iterator[pa.RecordBatch]:
@@ -44,9 +45,9 @@ def write(batch: BatchRun, source: Source, first: int, end: int, values: Values)
                 yield from _records(number, offset + low, values(at, at + rows)).to_batches()
 
     reader = pa.RecordBatchReader.from_batches(RECORDS_SCHEMA, batches())
-    properties = CommitProperties(app_transactions=[Transaction(archive_runs.APP_ID, run.number)], max_commit_retries=0)
+    properties = CommitProperties(app_transactions=[Transaction(APP_ID, run.number)], max_commit_retries=0)
     write_deltalake(handle, reader, mode="append", commit_properties=properties)
-    archive_runs.check(tables, source.name, run.number, at=batch.now())
+    ledger.check(run.number, at=batch.now())
     decode_archived(batch, Releases(tables).load(1), source)
 
 

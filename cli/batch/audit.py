@@ -11,8 +11,7 @@ import typer
 from tandem.cli.command.call import Call, Output
 from tandem.cli.command.text_tables import listing
 from tandem.ledger.delta.addresses import Tables
-from tandem.ledger.publish import audits
-from tandem.ledger.publish.audits import Audit
+from tandem.ledger.publish.audits import Audit, Audits
 from tandem.serving.read.selection import BadSelection, parse_time
 from tandem.serving.status.audits import document_of
 from tandem.views.counted import counted
@@ -44,7 +43,7 @@ def run(
     if plot + as_csv + ndjson > 1:
         raise BadSelection("--plot, --csv and --ndjson cannot be combined")
     start = parse_time(since) if since else None
-    found = audits.history(Tables.of(call.settings()), view=view, measure=measure)
+    found = Audits(Tables.of(call.settings())).history(view=view, measure=measure)
     chosen = [audit for audit in reversed(found) if start is None or audit.at >= start]
     documents = [document_of(audit) for audit in chosen]
     if as_csv:

@@ -8,7 +8,7 @@ from tandem.infra import kafka
 from tandem.infra.kafka import broker
 from tandem.infra.settings import Settings
 from tandem.ledger.delta.addresses import Tables
-from tandem.ledger.log import archive_runs
+from tandem.ledger.log.archive_runs import ArchiveLedger
 from tandem.ledger.log.positions import Position, distance
 from tandem.serving.read.outcome import Absent, Value, given
 from tandem.serving.read.provenance import Layer, age
@@ -75,7 +75,7 @@ class Watcher:
         return Look(
             at=datetime.now(UTC),
             log_end=self.log_end(),
-            archived=archive_runs.archived(self._tables, self.source),
+            archived=ArchiveLedger(self._tables, self.source).archived(),
             cut=tail.cut,
             realtime=tail.end,
             publication=snapshot.publication.number,

@@ -11,7 +11,7 @@ from typing import Final
 from tandem.cli.doctor.check import Check, FailedCheck, Finding, ok
 from tandem.cli.doctor.subject import Subject
 from tandem.ledger.delta.addresses import Tables
-from tandem.ledger.log import archive_runs
+from tandem.ledger.log.archive_runs import ArchiveLedger
 from tandem.ledger.log.positions import ranges
 from tandem.views.errors import TandemError
 
@@ -80,7 +80,7 @@ def _growth(tables: Tables, sizes: Mapping[tuple[str, str], int]) -> int:
     grows = 0
     for (kind, source), size in sizes.items():
         if kind == "log" and source:
-            lengths = [ranges(run.start, run.end, run.firsts).length for run in archive_runs.runs(tables, source)]
+            lengths = [ranges(run.start, run.end, run.firsts).length for run in ArchiveLedger(tables, source).runs()]
             grows += size * lengths[-1] // sum(lengths) if lengths else 0
     return grows
 

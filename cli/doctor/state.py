@@ -10,8 +10,9 @@ from tandem.cli.doctor.check import Check, FailedCheck, Finding, ok, unless
 from tandem.cli.doctor.subject import Subject
 from tandem.infra.process import background
 from tandem.ledger.delta import locks
-from tandem.ledger.log import archive_runs, gaps
-from tandem.ledger.publish import diffs
+from tandem.ledger.log.archive_runs import ArchiveLedger
+from tandem.ledger.log.gaps import Gaps
+from tandem.ledger.publish.diffs import ReleaseDiffs
 from tandem.ledger.publish.publications import Publication, Publications
 from tandem.ledger.publish.releases import Releases
 from tandem.ledger.publish.standing import Followed, StandingReleases
@@ -106,14 +107,15 @@ def _runs(subject: Subject) -> Iterator[Finding]:
     tables, found = subject.tables, []
     decoders = {(name, one) for state in _followed(subject) for name, one in Releases(tables).load(state.release).sources.items()}
     for source in tables.names("control", "runs"):
-        waiting = [run.number for run in archive_runs.unwritten(tables, source) if run.imported]
+        ledger = ArchiveLedger(tables, source)
+        waiting = [run.number for run in ledger.unwritten() if run.imported]
         if waiting:
             found.append(UNFINISHED_IMPORT.found(f"source '{source}': the records of run {waiting[0]} are not imported yet"))
             continue
-        known = {run.number for run in archive_runs.runs(tables, source)}
+        known = {run.number for run in ledger.runs()}
         finished = known if any(name == source for name, _ in decoders) else set[int]()
         for decoder in (decoder for name, decoder in decoders if name == source):
-            finished = finished & {one.run for one in archive_runs.summaries(tables, source, decoder)}
+            finished = finished & {one.run for one in ledger.summaries(decoder)}
         if left := known - finished:
             found.append(UNFINISHED_RUN.found(f"source '{source}': run {min(left)} of {max(known)} is incomplete"))
     yield from unless(found, "all archive runs are complete")
@@ -128,7 +130,7 @@ def _gaps(subject: Subject) -> Iterator[Finding]:
     accepted = () if live is None else live.gaps
     found = (
         GAP.found(f"gap {gap.name} of source '{gap.source}': {gap.ranges.length} offsets are lost ({gap.reason})", gap=gap.name)
-        for gap in gaps.gaps(subject.tables)
+        for gap in Gaps(subject.tables).every()
         if gap.name not in accepted
     )
     yield from unless(found, "every recorded loss is accepted" if accepted else "no recorded losses")
@@ -144,7 +146,7 @@ def _apply(subject: Subject) -> Iterator[Finding]:
     for number, one in sorted(newest.items()):
         if one.over:
             continue
-        if one.stage == "applied" or (number not in live and diffs.of_release(tables, number) is None):
+        if one.stage == "applied" or (number not in live and ReleaseDiffs(tables).of_release(number) is None):
             what = "is not built" if one.stage == "applied" else "is built, but not compared with the live one"
             found.append(UNFINISHED_APPLY.found(f"release {number} {what}", release=number))
     yield from unless(found, "no incomplete apply")

@@ -11,7 +11,7 @@ from tandem.cli.doctor.subject import Subject
 from tandem.ledger.delta import delta_tables
 from tandem.ledger.delta.addresses import Tables
 from tandem.ledger.delta.errors import Unreadable
-from tandem.ledger.log import archive_runs
+from tandem.ledger.log.archive_runs import ArchiveLedger
 from tandem.ledger.publish import batch_parts
 from tandem.ledger.publish.batch_parts import damage
 from tandem.ledger.publish.publications import Publications
@@ -130,7 +130,7 @@ def _gone(tables: Tables) -> Iterator[Finding]:
     """Yield missing archives."""
     for source in tables.names("control", "summaries"):
         address = tables.archive(source)
-        if archive_runs.runs(tables, source) and not any(tables.storage().list_after(tables.name(address))):
+        if ArchiveLedger(tables, source).runs() and not any(tables.storage().list_after(tables.name(address))):
             yield ARCHIVE.found(f"{address} is missing, although archive runs wrote it", folder=address)
 
 

@@ -9,7 +9,7 @@ from tandem.batch.transfer import export_archive
 from tandem.cli.command.call import Call, Output
 from tandem.cli.command.published_definitions import definitions, source
 from tandem.ledger.delta.addresses import Tables
-from tandem.ledger.log import archive_runs
+from tandem.ledger.log.archive_runs import ArchiveLedger
 
 
 def run(
@@ -31,7 +31,7 @@ def run(
     if every == bool(sources):
         raise typer.BadParameter("name the sources to export, or use --all")
     chosen = [source(project, name).name for name in sources or ()] or [
-        name for name in project.sources if archive_runs.archived(tables, name)
+        name for name in project.sources if ArchiveLedger(tables, name).archived()
     ]
     if not chosen:
         raise export_archive.NotExported("nothing is archived yet; run `tandem archive` first")

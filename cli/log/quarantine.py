@@ -10,7 +10,7 @@ from tandem.cli.command.call import Call, Output
 from tandem.cli.command.text_tables import cell, listing
 from tandem.cli.records.redecode import At, RetriedReject, decode_again
 from tandem.ledger.delta.addresses import Tables
-from tandem.ledger.log import archive_runs
+from tandem.ledger.log.archive_runs import ArchiveLedger
 from tandem.ledger.publish.publications import Publications
 from tandem.ledger.publish.releases import Releases
 from tandem.serving.status.quarantine import rejects
@@ -87,7 +87,7 @@ def _retried(
         raise TandemError(f"{len(at)} records are too many to decode again at once; at most {_MOST}")
     done = decode_again(tables, defined[name], [_at(text) for text in at] or newest(name))
     changed = decoder_fingerprint(defined[name]) != decoders[name]
-    names = archive_runs.topic_names(tables, name)
+    names = ArchiveLedger(tables, name).topic_names()
     events = [(_place(one, names), number, done.events[one]) for one, number in done.numbers.items()]
     document = {
         "source": name,

@@ -11,10 +11,9 @@ from tandem.infra.kafka import broker
 from tandem.infra.settings import Settings
 from tandem.ledger.delta import delta_tables
 from tandem.ledger.delta.addresses import Tables
-from tandem.ledger.publish import audits, rates
-from tandem.ledger.publish.audits import Audit
+from tandem.ledger.publish.audits import Audit, Audits
 from tandem.ledger.publish.publications import Publication, Publications
-from tandem.ledger.publish.rates import Rate
+from tandem.ledger.publish.rates import Rate, RunRates
 from tandem.ledger.publish.releases import Releases
 from tandem.serving.read.reader import Reader
 from tandem.speed import progress
@@ -61,8 +60,8 @@ def look(call: Call, *, now: datetime) -> ProjectState:
         status.document(call, settings, tables, reader, now=now),
         _expected(settings),
         published,
-        audits.history(tables),
-        rates.history(tables),
+        Audits(tables).history(),
+        RunRates(tables).history(),
         [] if published is None else list(_stored(tables, published)),
         running.sources if (running := progress.read(settings.folder)) else (),
     )

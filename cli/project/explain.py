@@ -17,7 +17,7 @@ from tandem.infra.settings import Settings
 from tandem.ledger.delta import delta_tables
 from tandem.ledger.delta.addresses import Tables
 from tandem.ledger.files.file_ranges import EVENTS, file_ranges
-from tandem.ledger.log import archive_runs
+from tandem.ledger.log.archive_runs import ArchiveLedger
 from tandem.ledger.log.positions import LOG_START, distance, ranges
 from tandem.ledger.publish.batch_parts import BatchView, files_of
 from tandem.ledger.publish.publications import Publication, Publications
@@ -169,7 +169,8 @@ def _batch(live: _Live) -> dict[str, Any]:
     events, at_once = tables.events(source.name, decoder), os.cpu_count() or 1
     handle = delta_tables.open_table(tables, events)
     files = [] if handle is None else file_ranges(handle, EVENTS)
-    covered = ranges(LOG_START, archive_runs.end(tables, source.name, decoder), archive_runs.firsts(tables, source.name))
+    ledger = ArchiveLedger(tables, source.name)
+    covered = ranges(LOG_START, ledger.end(decoder), ledger.firsts())
     parts = slices(files, covered, parallelism=at_once, task_mb=live.settings.batch.task_mb)
     return {
         "version": live.batch.version,

@@ -10,7 +10,7 @@ from tandem.cli.command.call import Call, Output
 from tandem.cli.command.drift import since_published
 from tandem.cli.command.options import AcceptGap, AcceptShorterHistory
 from tandem.ledger.delta.addresses import Tables
-from tandem.ledger.log import archive_runs
+from tandem.ledger.log.archive_runs import ArchiveLedger
 from tandem.ledger.publish.publications import Publication
 from tandem.ledger.publish.releases import Releases
 from tandem.ledger.publish.standing import StandingReleases
@@ -99,7 +99,7 @@ def _ahead(call: Call, plan: ReleasePlan) -> Iterator[tuple[str, Expected]]:
     undecoded = {source.name for source in plan.undecoded}
     for step in plan.steps:
         name, raw = step.source, step.source in undecoded
-        end = archive_runs.archived(tables, name) if raw else step.cut
+        end = ArchiveLedger(tables, name).archived() if raw else step.cut
         assert end is not None  # the steps of a release end at the live cut
         source, decoder = change.new.sources[name], change.after.sources[name]
         yield name, expected(tables, source, decoder, kind=RAW if raw else step.kind, views=len(step.views), end=end)

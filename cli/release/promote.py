@@ -10,8 +10,8 @@ from tandem.batch.release.gates import PromotionGate
 from tandem.cli.command.actor import who
 from tandem.cli.command.call import Call, Output
 from tandem.ledger.delta.addresses import Tables
-from tandem.ledger.publish import diffs, promotion
-from tandem.ledger.publish.diffs import ReleaseDiff
+from tandem.ledger.publish import promotion
+from tandem.ledger.publish.diffs import ReleaseDiff, ReleaseDiffs
 from tandem.ledger.publish.publications import Publication
 from tandem.ledger.publish.standing import StandingReleases
 
@@ -52,7 +52,7 @@ def run(
     if check:
         return _checked(call, release, conditions)
     live = promoted(call, release, conditions, max_lag=max_lag, why=why)
-    compared = diffs.of_release(Tables.of(call.settings()), live.release)
+    compared = ReleaseDiffs(Tables.of(call.settings())).of_release(live.release)
     document = {"publication": live.number, "release": live.release, "kind": live.kind, "views": _views(compared)}
     return Output(document, f"publication {live.number}: release {live.release} is live")
 
@@ -62,7 +62,7 @@ def _checked(call: Call, release: int | None, conditions: tuple[PromotionGate, .
     settings = call.settings()
     tables = Tables.of(settings)
     state = promotion.chosen(StandingReleases(tables), release, days=settings.keep.release_days, at=datetime.now(UTC))
-    compared = diffs.of_release(tables, state.release)
+    compared = ReleaseDiffs(tables).of_release(state.release)
     document = {"release": state.release, "open": True, "why": None, "views": _views(compared)}
     try:
         if conditions:
@@ -84,5 +84,5 @@ def promoted(call: Call, release: int | None, conditions: tuple[PromotionGate, .
     standing = StandingReleases(tables)
     state = promotion.chosen(standing, release, days=days, at=at)
     if conditions:
-        gates.refuse_shut(conditions, diffs.of_release(tables, state.release))
+        gates.refuse_shut(conditions, ReleaseDiffs(tables).of_release(state.release))
     return promotion.promote(standing, state.release, days=days, max_lag=max_lag, by=who(call, "promote"), at=at, why=why)

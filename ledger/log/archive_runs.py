@@ -106,201 +106,211 @@ CHECKED: Final = pa.schema([("run", pa.int64()), ("at", pa.timestamp("us", "UTC"
 """The archive runs whose losses are recorded as gaps."""
 
 
-def name_topics(tables: Tables, source: str, topics: Mapping[str, str], *, at: datetime) -> None:
-    """Record the names of topics, ids by name in the order of the source; recorded names stay.
+@dataclass
+class ArchiveLedger:
+    """The ledger of one source's archive. Its journals are opened once: a read polls for what is new."""
 
-    A process that reads a topic first calls this before it counts anything, so all processes number generations alike.
-    """
+    tables: Tables
+    source: str
 
-    def row(topic: str, name: str) -> Callable[[JournalSnapshot], Row | None]:
-        def derive(snapshot: JournalSnapshot) -> Row | None:
-            there = any(stored["topic"] == topic for stored in snapshot.rows())
-            return None if there else {"topic": topic, "name": name, "at": at}
+    def __post_init__(self) -> None:
+        tables, source = self.tables, self.source
+        self._runs = Journal(tables, tables.control("runs", source), RUNS)
+        self._topics = Journal(tables, tables.control("topics", source), TOPICS)
+        self._firsts = Journal(tables, tables.control("firsts", source), FIRSTS)
+        self._checked = Journal(tables, tables.control("checked", source), CHECKED)
+        self._finished: dict[str, Journal] = {}
 
-        return derive
+    def name_topics(self, topics: Mapping[str, str], *, at: datetime) -> None:
+        """Record the names of topics, ids by name in the order of the source; recorded names stay.
 
-    known = topic_names(tables, source)
-    for name, topic in topics.items():
-        if topic not in known:
-            _topics(tables, source).add(row(topic, name))
+        A process that reads a topic first calls this before it counts anything, so all processes number generations alike.
+        """
 
+        def row(topic: str, name: str) -> Callable[[JournalSnapshot], Row | None]:
+            def derive(snapshot: JournalSnapshot) -> Row | None:
+                there = any(stored["topic"] == topic for stored in snapshot.rows())
+                return None if there else {"topic": topic, "name": name, "at": at}
 
-def topic_names(tables: Tables, source: str) -> dict[str, str]:
-    """The recorded names of topics by id, in the order in which they were recorded."""
-    return {row["topic"]: row["name"] for row in _topics(tables, source).read().rows()}
+            return derive
 
+        known = self.topic_names()
+        for name, topic in topics.items():
+            if topic not in known:
+                self._topics.add(row(topic, name))
 
-def record_firsts(tables: Tables, source: str, firsts: Offsets, *, at: datetime) -> dict[Partition, int]:
-    """Record the first offsets of partitions, also of empty ones; recorded offsets stay. Returns what is recorded of them.
+    def topic_names(self) -> dict[str, str]:
+        """The recorded names of topics by id, in the order in which they were recorded."""
+        return {row["topic"]: row["name"] for row in self._topics.read().rows()}
 
-    A process that reads the log calls this before it counts or archives anything, and continues with what it returns: another
-    process may have recorded earlier offsets meanwhile. From then on a deleted record is a loss.
-    """
-    known = _looked_at(tables, source)
+    def record_firsts(self, firsts: Offsets, *, at: datetime) -> dict[Partition, int]:
+        """Record the first offsets of partitions, also of empty ones; recorded offsets stay. Returns what is recorded of them.
 
-    def row(snapshot: JournalSnapshot) -> Row | None:
-        known.update(_recorded(snapshot.rows()))
-        new = {partition: offset for partition, offset in firsts.items() if partition not in known}
-        return {"firsts": _written(new), "at": at} if new else None
+        A process that reads the log calls this before it counts or archives anything, and continues with what it returns: another
+        process may have recorded earlier offsets meanwhile. From then on a deleted record is a loss.
+        """
+        known = self._looked_at()
 
-    if not firsts.keys() <= known.keys():
-        _firsts(tables, source).add(row)
-    return {partition: min(offset, known.get(partition, offset)) for partition, offset in firsts.items()}
+        def row(snapshot: JournalSnapshot) -> Row | None:
+            known.update(_recorded(snapshot.rows()))
+            new = {partition: offset for partition, offset in firsts.items() if partition not in known}
+            return {"firsts": _written(new), "at": at} if new else None
 
+        if not firsts.keys() <= known.keys():
+            self._firsts.add(row)
+        return {partition: min(offset, known.get(partition, offset)) for partition, offset in firsts.items()}
 
-def intend(
-    tables: Tables, source: str, *, start: Position, end: Position, firsts: Offsets | None = None, by: str, at: datetime
-) -> ArchiveRun:
-    """Record the next run before anything of it is written. Raises NotNext unless `start` is where the last one ends."""
-    if start == end or not start.at_or_below(end):
-        raise NotNext(f"[{start}, {end}) is not a range that can be archived for source {source!r}: it must end above its start")
+    def intend(self, *, start: Position, end: Position, firsts: Offsets | None = None, by: str, at: datetime) -> ArchiveRun:
+        """Record the next run before anything of it is written. Raises NotNext unless `start` is where the last one ends."""
+        if start == end or not start.at_or_below(end):
+            raise NotNext(
+                f"[{start}, {end}) is not a range that can be archived for source {self.source!r}: it must end above its start"
+            )
 
-    def row(snapshot: JournalSnapshot) -> Row:
-        newest = snapshot.newest()
-        last = LOG_START if newest is None else _run(newest).end
-        if start != last:
-            raise NotNext(f"an archive run of source {source!r} cannot start at {start}: the last one ends at {last}")
-        return {
-            "start_position": json.dumps(start.to_json()),
-            "end_position": json.dumps(end.to_json()),
-            "firsts": _written(firsts or {}),
-            "at": at,
-            "by": by,
-        }
+        def row(snapshot: JournalSnapshot) -> Row:
+            newest = snapshot.newest()
+            last = LOG_START if newest is None else _run(newest).end
+            if start != last:
+                raise NotNext(f"an archive run of source {self.source!r} cannot start at {start}: the last one ends at {last}")
+            return {
+                "start_position": json.dumps(start.to_json()),
+                "end_position": json.dumps(end.to_json()),
+                "firsts": _written(firsts or {}),
+                "at": at,
+                "by": by,
+            }
 
-    stored = _runs(tables, source).add(row)
-    assert stored is not None  # `row` always makes one
-    return _run(stored)
+        stored = self._runs.add(row)
+        assert stored is not None  # `row` always makes one
+        return _run(stored)
 
+    def runs(self) -> list[ArchiveRun]:
+        """All recorded runs of a source in order; each starts where the one before it ends."""
+        return [_run(row) for row in self._runs.read().rows()]
 
-def runs(tables: Tables, source: str) -> list[ArchiveRun]:
-    """All recorded runs of a source in order; each starts where the one before it ends."""
-    return [_run(row) for row in _runs(tables, source).read().rows()]
+    def progress(self, decoder: str) -> ArchiveProgress:
+        """The progress of the archive, and of events and quarantine under this decoder fingerprint. Raises Unreadable."""
+        return ArchiveProgress(
+            archive=self._archived_run(),
+            events=_reached(self.tables, self.tables.events(self.source, decoder)),
+            quarantine=_reached(self.tables, self.tables.quarantine(self.source, decoder)),
+        )
 
+    def end(self, decoder: str) -> Position:
+        """The position below which archive, events and quarantine are complete and counted."""
+        finished = {summary.run for summary in self.summaries(decoder)}
+        reached = LOG_START
+        for run in self.runs():
+            if run.number not in finished:
+                break
+            reached = run.end
+        return reached
 
-def progress(tables: Tables, source: str, decoder: str) -> ArchiveProgress:
-    """The progress of the archive, and of events and quarantine under this decoder fingerprint. Raises Unreadable."""
-    return ArchiveProgress(
-        archive=_reached(tables, tables.archive(source)),
-        events=_reached(tables, tables.events(source, decoder)),
-        quarantine=_reached(tables, tables.quarantine(source, decoder)),
-    )
+    def archived(self) -> Position:
+        """The position that the archive table has reached, decoded or not."""
+        reached = self._archived_run()
+        return next((run.end for run in self.runs() if run.number == reached), LOG_START)
 
+    def check(self, run: int, *, at: datetime) -> None:
+        """Record that every offset of an archive run is archived, in a recorded gap, or a harmless hole. Idempotent."""
 
-def end(tables: Tables, source: str, decoder: str) -> Position:
-    """The position below which archive, events and quarantine are complete and counted."""
-    finished = {summary.run for summary in summaries(tables, source, decoder)}
-    reached = LOG_START
-    for run in runs(tables, source):
-        if run.number not in finished:
-            break
-        reached = run.end
-    return reached
+        def row(snapshot: JournalSnapshot) -> Row | None:
+            return None if any(stored["run"] == run for stored in snapshot.rows()) else {"run": run, "at": at}
 
+        self._checked.add(row)
 
-def archived(tables: Tables, source: str) -> Position:
-    """The position that the archive table has reached, decoded or not."""
-    reached = _reached(tables, tables.archive(source))
-    return next((run.end for run in runs(tables, source) if run.number == reached), LOG_START)
+    def claim(self) -> None:
+        """Fence the intents and checks of earlier holders of the archive's lease, if this process has it.
 
+        Raises Fenced, LeaseLost, Unwritable.
+        """
+        self._runs.claim()
+        self._checked.claim()
 
-def check(tables: Tables, source: str, run: int, *, at: datetime) -> None:
-    """Record that every offset of an archive run is archived, in a recorded gap, or a harmless hole. Idempotent."""
+    def unchecked(self) -> ArchiveRun | None:
+        """The archive's last run if its losses are not recorded as gaps yet; else None.
 
-    def row(snapshot: JournalSnapshot) -> Row | None:
-        return None if any(stored["run"] == run for stored in snapshot.rows()) else {"run": run, "at": at}
-
-    _checked(tables, source).add(row)
-
-
-def claim(tables: Tables, source: str) -> None:
-    """Fence the intents and checks of earlier holders of the archive's lease, if this process has it.
-
-    Raises Fenced, LeaseLost, Unwritable.
-    """
-    _runs(tables, source).claim()
-    _checked(tables, source).claim()
-
-
-def unchecked(tables: Tables, source: str) -> ArchiveRun | None:
-    """The archive's last run if its losses are not recorded as gaps yet; else None.
-
-    A run begins only after the one before it was checked. An import takes its gaps from the manifest and needs no check.
-    """
-    reached = _reached(tables, tables.archive(source))
-    last = next((run for run in runs(tables, source) if run.number == reached), None)
-    if last is None or last.imported or any(row["run"] == reached for row in _checked(tables, source).read().rows()):
-        return None
-    return last
-
-
-def accounted(tables: Tables, source: str) -> Position:
-    """The position below which every offset that the log had is archived or in a recorded gap.
-
-    It lies below `archived` after a run that was killed between its commit and its gaps, until the next run.
-    """
-    left = unchecked(tables, source)
-    return archived(tables, source) if left is None else left.start
-
-
-def unwritten(tables: Tables, source: str) -> list[ArchiveRun]:
-    """The recorded runs that the archive table lacks."""
-    reached = _reached(tables, tables.archive(source))
-    return [run for run in runs(tables, source) if run.number > reached]
-
-
-def unfinished(tables: Tables, source: str, decoder: str) -> list[ArchiveRun]:
-    """The recorded runs that are not finished under this decoder fingerprint."""
-    finished = {summary.run for summary in summaries(tables, source, decoder)}
-    return [run for run in runs(tables, source) if run.number not in finished]
-
-
-def undecoded(tables: Tables, source: str, decoder: str) -> list[ArchiveRun]:
-    """The unfinished runs that are checked: what they hold is in the archive, and needs no broker."""
-    reached, left = _reached(tables, tables.archive(source)), unchecked(tables, source)
-    checked = reached if left is None else left.number - 1
-    return [run for run in unfinished(tables, source, decoder) if run.number <= checked]
-
-
-def finish(tables: Tables, source: str, decoder: str, run: int, *, counts: Counts, newest: datetime | None, at: datetime) -> None:
-    """Record what a run found. Idempotent. Raises NotNext unless all three tables hold the run."""
-    there = progress(tables, source, decoder)
-    if there.least < run:
-        raise NotNext(f"archive run {run} of source {source!r} is incomplete: archive, events and quarantine contain {there}")
-
-    def row(snapshot: JournalSnapshot) -> Row | None:
-        if any(stored["run"] == run for stored in snapshot.rows()):
+        A run begins only after the one before it was checked. An import takes its gaps from the manifest and needs no check.
+        """
+        reached = self._archived_run()
+        last = next((run for run in self.runs() if run.number == reached), None)
+        if last is None or last.imported or any(row["run"] == reached for row in self._checked.read().rows()):
             return None
-        return {"run": run, "counts": json.dumps(counts.to_json()), "newest": newest, "at": at}
+        return last
 
-    _summaries(tables, source, decoder).add(row)
+    def accounted(self) -> Position:
+        """The position below which every offset that the log had is archived or in a recorded gap.
 
+        It lies below `archived` after a run that was killed between its commit and its gaps, until the next run.
+        """
+        left = self.unchecked()
+        return self.archived() if left is None else left.start
 
-def summaries(tables: Tables, source: str, decoder: str) -> list[Summary]:
-    """What the finished runs found under this decoder fingerprint, in order of run."""
-    rows = _summaries(tables, source, decoder).read().rows()
-    found = [Summary(row["run"], Counts.from_json(json.loads(row["counts"])), row["newest"], row["at"]) for row in rows]
-    return sorted(found, key=lambda summary: summary.run)
+    def unwritten(self) -> list[ArchiveRun]:
+        """The recorded runs that the archive table lacks."""
+        reached = self._archived_run()
+        return [run for run in self.runs() if run.number > reached]
 
+    def unfinished(self, decoder: str) -> list[ArchiveRun]:
+        """The recorded runs that are not finished under this decoder fingerprint."""
+        finished = {summary.run for summary in self.summaries(decoder)}
+        return [run for run in self.runs() if run.number not in finished]
 
-def firsts(tables: Tables, source: str) -> dict[Partition, int]:
-    """The first offset that the log ever had of each partition: the least that was recorded.
+    def undecoded(self, decoder: str) -> list[ArchiveRun]:
+        """The unfinished runs that are checked: what they hold is in the archive, and needs no broker."""
+        reached, left = self._archived_run(), self.unchecked()
+        checked = reached if left is None else left.number - 1
+        return [run for run in self.unfinished(decoder) if run.number <= checked]
 
-    The log may start later now; the offsets in between are archived or lost.
-    """
-    found = _looked_at(tables, source)
-    for run in runs(tables, source):
-        for partition, offset in run.firsts.items():
-            found[partition] = min(offset, found.get(partition, offset))
-    return found
+    def finish(self, decoder: str, run: int, *, counts: Counts, newest: datetime | None, at: datetime) -> None:
+        """Record what a run found. Idempotent. Raises NotNext unless all three tables hold the run."""
+        there = self.progress(decoder)
+        if there.least < run:
+            raise NotNext(
+                f"archive run {run} of source {self.source!r} is incomplete: archive, events and quarantine contain {there}"
+            )
 
+        def row(snapshot: JournalSnapshot) -> Row | None:
+            if any(stored["run"] == run for stored in snapshot.rows()):
+                return None
+            return {"run": run, "counts": json.dumps(counts.to_json()), "newest": newest, "at": at}
 
-def generations(tables: Tables, source: str) -> tuple[str, ...]:
-    """The ids of the source's topics in log order, which is that of `name_topics` and never changes.
+        self._summaries(decoder).add(row)
 
-    A topic that was created again is archived after all of the one before it.
-    """
-    return tuple(topic_names(tables, source))
+    def summaries(self, decoder: str) -> list[Summary]:
+        """What the finished runs found under this decoder fingerprint, in order of run."""
+        rows = self._summaries(decoder).read().rows()
+        found = [Summary(row["run"], Counts.from_json(json.loads(row["counts"])), row["newest"], row["at"]) for row in rows]
+        return sorted(found, key=lambda summary: summary.run)
+
+    def firsts(self) -> dict[Partition, int]:
+        """The first offset that the log ever had of each partition: the least that was recorded.
+
+        The log may start later now; the offsets in between are archived or lost.
+        """
+        found = self._looked_at()
+        for run in self.runs():
+            for partition, offset in run.firsts.items():
+                found[partition] = min(offset, found.get(partition, offset))
+        return found
+
+    def generations(self) -> tuple[str, ...]:
+        """The ids of the source's topics in log order, which is that of `name_topics` and never changes.
+
+        A topic that was created again is archived after all of the one before it.
+        """
+        return tuple(self.topic_names())
+
+    def _archived_run(self) -> int:
+        return _reached(self.tables, self.tables.archive(self.source))
+
+    def _looked_at(self) -> dict[Partition, int]:
+        return _recorded(self._firsts.read().rows())
+
+    def _summaries(self, decoder: str) -> Journal:
+        if decoder not in self._finished:
+            self._finished[decoder] = Journal(self.tables, self.tables.control("summaries", self.source, decoder), SUMMARIES)
+        return self._finished[decoder]
 
 
 def _reached(tables: Tables, address: str) -> int:
@@ -308,35 +318,11 @@ def _reached(tables: Tables, address: str) -> int:
     return 0 if handle is None else handle.transaction_version(APP_ID) or 0
 
 
-def _runs(tables: Tables, source: str) -> Journal:
-    return Journal(tables, tables.control("runs", source), RUNS)
-
-
-def _topics(tables: Tables, source: str) -> Journal:
-    return Journal(tables, tables.control("topics", source), TOPICS)
-
-
-def _looked_at(tables: Tables, source: str) -> dict[Partition, int]:
-    return _recorded(_firsts(tables, source).read().rows())
-
-
 def _recorded(rows: Iterable[Mapping[str, Any]]) -> dict[Partition, int]:
     found: dict[Partition, int] = {}
     for row in rows:
         found |= _read(row["firsts"])
     return found
-
-
-def _firsts(tables: Tables, source: str) -> Journal:
-    return Journal(tables, tables.control("firsts", source), FIRSTS)
-
-
-def _checked(tables: Tables, source: str) -> Journal:
-    return Journal(tables, tables.control("checked", source), CHECKED)
-
-
-def _summaries(tables: Tables, source: str, decoder: str) -> Journal:
-    return Journal(tables, tables.control("summaries", source, decoder), SUMMARIES)
 
 
 def _run(row: Mapping[str, Any]) -> ArchiveRun:

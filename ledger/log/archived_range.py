@@ -4,7 +4,7 @@ from dataclasses import dataclass, field
 from datetime import datetime
 
 from tandem.ledger.delta.addresses import Tables
-from tandem.ledger.log import archive_runs
+from tandem.ledger.log.archive_runs import ArchiveLedger
 from tandem.ledger.log.positions import LOG_START, Position, ranges
 from tandem.views.source.offset_ranges import Offsets, Ranges
 
@@ -48,15 +48,16 @@ class ArchivedRange:
 
 def archived_range(tables: Tables, source: str, decoder: str, start: Position, end: Position) -> ArchivedRange:
     """Read it, for the events and rejects under a decoder fingerprint. Raises Unreadable."""
-    runs = archive_runs.runs(tables, source)
+    ledger = ArchiveLedger(tables, source)
+    runs = ledger.runs()
     touching = {run.number for run in runs if not end.at_or_below(run.start) and not run.end.at_or_below(start)}
-    found = [summary.counts for summary in archive_runs.summaries(tables, source, decoder) if summary.run in touching]
+    found = [summary.counts for summary in ledger.summaries(decoder) if summary.run in touching]
     return ArchivedRange(
         source,
         start,
         end,
-        archive_runs.firsts(tables, source),
-        archive_runs.generations(tables, source),
+        ledger.firsts(),
+        ledger.generations(),
         holes=sum(counts.holes for counts in found),
         others=sum(counts.others for counts in found),
         archived_at=next((run.at for run in runs if end.at_or_below(run.end)), None),

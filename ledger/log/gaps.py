@@ -2,7 +2,7 @@
 
 import json
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Final
 
@@ -10,7 +10,6 @@ import pyarrow as pa
 
 from tandem.ledger.delta.addresses import Tables
 from tandem.ledger.delta.journal import Journal, JournalSnapshot, Row
-from tandem.ledger.delta.watched_table import Watched
 from tandem.ledger.log.positions import Position
 from tandem.views.errors import TandemError
 from tandem.views.source.offset_ranges import Ranges
@@ -54,31 +53,43 @@ SCHEMA: Final = pa.schema(
 )
 
 
-def record(tables: Tables, source: str, ranges: Ranges, *, reason: str, at: datetime) -> Gap:
-    """Record a gap under the name `<source>-gap-<n>`; the same ranges of a source again are the same gap."""
-    found: list[Gap] = []
+@dataclass
+class Gaps:
+    """The recorded gaps of all sources. Their journal is opened once: a read polls for what is new."""
 
-    def row(snapshot: JournalSnapshot) -> Row | None:
-        known = [gap for gap in map(_gap, snapshot.rows()) if gap.source == source]
-        same = next((gap for gap in known if gap.ranges == ranges), None)
-        if same is not None:
-            found.append(same)
-            return None
-        name = f"{source}-gap-{len(known) + 1}"
-        return {"name": name, "source": source, "ranges": json.dumps(ranges.to_json()), "reason": reason, "at": at}
+    tables: Tables
+    journal: Journal = field(init=False, repr=False)
+    _every: tuple[JournalSnapshot | None, tuple[Gap, ...]] = field(default=(None, ()), init=False, repr=False)
 
-    stored = _journal(tables).add(row)
-    return found[-1] if stored is None else _gap(stored)
+    def __post_init__(self) -> None:
+        self.journal = Journal(self.tables, self.tables.control("gaps"), SCHEMA)
 
+    def record(self, source: str, ranges: Ranges, *, reason: str, at: datetime) -> Gap:
+        """Record a gap under the name `<source>-gap-<n>`; the same ranges of a source again are the same gap."""
+        found: list[Gap] = []
 
-def gaps(tables: Tables, source: str | None = None) -> list[Gap]:
-    """All recorded gaps, of one source if given, in the order in which they were recorded."""
-    return [gap for gap in _all(_journal(tables).read()) if source in (None, gap.source)]
+        def row(snapshot: JournalSnapshot) -> Row | None:
+            known = [gap for gap in map(_gap, snapshot.rows()) if gap.source == source]
+            same = next((gap for gap in known if gap.ranges == ranges), None)
+            if same is not None:
+                found.append(same)
+                return None
+            name = f"{source}-gap-{len(known) + 1}"
+            return {"name": name, "source": source, "ranges": json.dumps(ranges.to_json()), "reason": reason, "at": at}
 
+        stored = self.journal.add(row)
+        return found[-1] if stored is None else _gap(stored)
 
-def watched(tables: Tables) -> Watched[tuple[Gap, ...]]:
-    """All recorded gaps, cached: a poll reads only what is new."""
-    return _journal(tables).watched(_all)
+    def every(self) -> tuple[Gap, ...]:
+        """All gaps in the order in which they were recorded, the same object if nothing is new. Raises Unreadable."""
+        snapshot = self.journal.read()
+        if self._every[0] is not snapshot:
+            self._every = snapshot, tuple(map(_gap, snapshot.rows()))
+        return self._every[1]
+
+    def of(self, source: str) -> list[Gap]:
+        """The gaps of one source. Raises Unreadable."""
+        return [gap for gap in self.every() if gap.source == source]
 
 
 def refuse_unaccepted(found: list[Gap], accepted: tuple[str, ...]) -> None:
@@ -103,14 +114,6 @@ def touching(gaps: Iterable[Gap], source: str, start: Position, end: Position) -
         )
 
     return tuple(gap for gap in gaps if gap.source == source and touches(gap))
-
-
-def _journal(tables: Tables) -> Journal:
-    return Journal(tables, tables.control("gaps"), SCHEMA)
-
-
-def _all(snapshot: JournalSnapshot) -> tuple[Gap, ...]:
-    return tuple(map(_gap, snapshot.rows()))
 
 
 def _gap(row: Row) -> Gap:

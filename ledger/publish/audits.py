@@ -75,22 +75,27 @@ SCHEMA: Final = pa.schema([("at", pa.timestamp("us", "UTC")), ("version", pa.int
 """One row a run, so that all of its audits land or none. `audits` is JSON."""
 
 
-def record(tables: Tables, audits: Sequence[Audit]) -> None:
-    """Add the audits of one run to the history; nothing if there are none. Raises Unreadable, Unwritable."""
-    if audits:
-        first = audits[0]
-        row = {"at": first.at, "version": first.version, "audits": json.dumps([_to_json(audit) for audit in audits])}
-        _journal(tables).add(lambda _: row)
+@dataclass
+class Audits:
+    """The audits of all runs. Their journal is opened once: a read polls for what is new."""
 
+    tables: Tables
+    journal: Journal = field(init=False, repr=False)
 
-def history(tables: Tables, *, view: str | None = None, measure: str | None = None) -> list[Audit]:
-    """All audits, of one view and measure if given, oldest first. An audit with an obstacle belongs to every measure."""
-    found = [_from_json(row, one) for row in _journal(tables).read().rows() for one in json.loads(row["audits"])]
-    return [each for each in found if view in (None, each.view) and (each.figures is None or measure in (None, each.measure))]
+    def __post_init__(self) -> None:
+        self.journal = Journal(self.tables, self.tables.control("audits"), SCHEMA)
 
+    def record(self, audits: Sequence[Audit]) -> None:
+        """Add the audits of one run to the history; nothing if there are none. Raises Unreadable, Unwritable."""
+        if audits:
+            first = audits[0]
+            row = {"at": first.at, "version": first.version, "audits": json.dumps([_to_json(audit) for audit in audits])}
+            self.journal.add(lambda _: row)
 
-def _journal(tables: Tables) -> Journal:
-    return Journal(tables, tables.control("audits"), SCHEMA)
+    def history(self, *, view: str | None = None, measure: str | None = None) -> list[Audit]:
+        """All audits, of one view and measure if given, oldest first. An audit with an obstacle belongs to every measure."""
+        found = [_from_json(row, one) for row in self.journal.read().rows() for one in json.loads(row["audits"])]
+        return [each for each in found if view in (None, each.view) and (each.figures is None or measure in (None, each.measure))]
 
 
 def _to_json(audit: Audit) -> dict[str, Any]:

@@ -3,8 +3,9 @@
 from collections.abc import Iterable
 
 from tandem.ledger.delta.addresses import Tables
-from tandem.ledger.log import archive_runs, gaps
-from tandem.ledger.log.gaps import Gap
+from tandem.ledger.log import gaps
+from tandem.ledger.log.archive_runs import ArchiveLedger
+from tandem.ledger.log.gaps import Gap, Gaps
 from tandem.ledger.log.positions import LOG_START, ranges
 from tandem.ledger.publish.publications import Publication
 from tandem.views.errors import TandemError
@@ -16,7 +17,7 @@ class ShorterHistory(TandemError, code="history-shorter"):
 
 def accepted_gaps(tables: Tables, state: Publication, sources: Iterable[str], accepted: Iterable[str]) -> tuple[Gap, ...]:
     """All gaps of the sources. Raises gaps.GapNotAccepted for a gap that neither this run nor the earlier state accepts."""
-    found = tuple(gap for source in sources for gap in gaps.gaps(tables, source))
+    found = tuple(gap for source in sources for gap in Gaps(tables).of(source))
     gaps.refuse_unaccepted(list(found), (*accepted, *(gap.name for gap in found if gap.name in state.gaps)))
     return found
 
@@ -36,6 +37,6 @@ def _shorter(tables: Tables, live: Publication, source: str) -> str | None:
     counts = live.counts.get(source)
     if counts is None:
         return None
-    covered = ranges(LOG_START, live.cut(source), archive_runs.firsts(tables, source)).length
+    covered = ranges(LOG_START, live.cut(source), ArchiveLedger(tables, source).firsts()).length
     lacking = counts.offsets - covered
     return f"shorter history of {source}: {lacking} offsets" if lacking > 0 else None

@@ -27,25 +27,29 @@ class ReleaseDiff:
     views: Mapping[str, Mapping[str, Any]] = field(hash=False)
 
 
-def record(tables: Tables, diff: ReleaseDiff) -> None:
-    """Store a diff. Raises Unwritable."""
-    row = {"at": diff.at, "release": diff.release, "against": diff.against, "views": json.dumps(diff.views)}
-    _journal(tables).add(lambda _: row)
+@dataclass
+class ReleaseDiffs:
+    """The diffs of all releases. Their journal is opened once: a read polls for what is new."""
 
+    tables: Tables
+    journal: Journal = field(init=False, repr=False)
 
-def of_release(tables: Tables, release: int) -> ReleaseDiff | None:
-    """The newest diff of a release; None if it was never compared. Raises Unreadable."""
-    return newest(tables).get(release)
+    def __post_init__(self) -> None:
+        self.journal = Journal(self.tables, self.tables.control("diffs"), SCHEMA)
 
+    def record(self, diff: ReleaseDiff) -> None:
+        """Store a diff. Raises Unwritable."""
+        row = {"at": diff.at, "release": diff.release, "against": diff.against, "views": json.dumps(diff.views)}
+        self.journal.add(lambda _: row)
 
-def newest(tables: Tables) -> dict[int, ReleaseDiff]:
-    """The newest diff of every release that was compared, by its number. Raises Unreadable."""
-    rows = {row["release"]: row for row in _journal(tables).read().rows()}
-    return {release: _from_row(row) for release, row in rows.items()}
+    def of_release(self, release: int) -> ReleaseDiff | None:
+        """The newest diff of a release; None if it was never compared. Raises Unreadable."""
+        return self.newest().get(release)
 
-
-def _journal(tables: Tables) -> Journal:
-    return Journal(tables, tables.control("diffs"), SCHEMA)
+    def newest(self) -> dict[int, ReleaseDiff]:
+        """The newest diff of every release that was compared, by its number. Raises Unreadable."""
+        rows = {row["release"]: row for row in self.journal.read().rows()}
+        return {release: _from_row(row) for release, row in rows.items()}
 
 
 def _from_row(row: Row) -> ReleaseDiff:

@@ -1,7 +1,7 @@
 """A journal of how long runs took, and an estimate of the next run from the last ones."""
 
 from collections.abc import Iterable, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, field
 from datetime import datetime
 from statistics import median
 from typing import Final
@@ -57,15 +57,24 @@ SCHEMA: Final = pa.schema(
 )
 
 
-def record(tables: Tables, rate: Rate) -> None:
-    """Add a run. Raises Unreadable, Unwritable."""
-    _journal(tables).add(lambda _: asdict(rate))
+@dataclass
+class RunRates:
+    """How long runs took. Their journal is opened once: a read polls for what is new."""
 
+    tables: Tables
+    journal: Journal = field(init=False, repr=False)
 
-def history(tables: Tables) -> list[Rate]:
-    """All runs, oldest first. Raises Unreadable."""
-    names = SCHEMA.names
-    return [Rate(**{name: row[name] for name in names}) for row in _journal(tables).read().rows()]
+    def __post_init__(self) -> None:
+        self.journal = Journal(self.tables, self.tables.control("rates"), SCHEMA)
+
+    def record(self, rate: Rate) -> None:
+        """Add a run. Raises Unreadable, Unwritable."""
+        self.journal.add(lambda _: asdict(rate))
+
+    def history(self) -> list[Rate]:
+        """All runs, oldest first. Raises Unreadable."""
+        names = SCHEMA.names
+        return [Rate(**{name: row[name] for name in names}) for row in self.journal.read().rows()]
 
 
 def estimate(rates: Iterable[Rate], source: str, kind: str, *, rows: int, views: int) -> Estimate | None:
@@ -90,7 +99,3 @@ def _seconds(last: Sequence[Rate], work: int) -> float:
         return fixed * max(1.0, work / median(rate.work for rate in small))
     each = median(max(0.0, rate.seconds - fixed) / (rate.work - least) for rate in larger)
     return fixed + each * max(0, work - least)
-
-
-def _journal(tables: Tables) -> Journal:
-    return Journal(tables, tables.control("rates"), SCHEMA)

@@ -4,7 +4,7 @@ from dataclasses import dataclass
 from datetime import datetime
 
 from tandem.ledger.delta.addresses import Tables
-from tandem.ledger.log.gaps import gaps
+from tandem.ledger.log.gaps import Gaps
 from tandem.ledger.publish import publications
 from tandem.ledger.publish.publications import Publications
 from tandem.serving.read.outcome import Failed
@@ -30,7 +30,7 @@ class PastPublication:
                 why = "it does not exist" if publication is None else "its batch views are no longer retained"
                 return Failed(f"cannot answer from publication {self.number}: {why}; retained: {left}")
             tails = {source: RealtimeTail(cut, cut) for source, cut in publication.cuts.items()}
-            return Snapshot(publication, tails, tuple(gaps(self.tables)))
+            return Snapshot(publication, tails, Gaps(self.tables).every())
         except TandemError as error:
             return Failed(str(error))
 

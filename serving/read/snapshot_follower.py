@@ -6,7 +6,7 @@ from typing import Final, Protocol
 
 from tandem.ledger.delta.addresses import Tables
 from tandem.ledger.hot.chain import HotCommits
-from tandem.ledger.log import gaps
+from tandem.ledger.log.gaps import Gaps
 from tandem.ledger.log.positions import LOG_START, Position, upper
 from tandem.ledger.publish.publications import Publication, Publications
 from tandem.ledger.realtime.commits import Commit
@@ -117,7 +117,7 @@ class SnapshotFollower:
 
     def _begin(self) -> None:
         self._followed: dict[tuple[int, str], _Realtime] = {}
-        self._live, self._gaps = Publications(self.tables), gaps.watched(self.tables)
+        self._live, self._gaps = Publications(self.tables), Gaps(self.tables)
 
     def _look(self) -> Snapshot | None:
         live = self._live.latest()
@@ -125,7 +125,7 @@ class SnapshotFollower:
 
     def _at(self, publication: Publication) -> Snapshot:
         tails = {source: self._tail(publication.release, source, cut) for source, cut in publication.cuts.items()}
-        return Snapshot(publication, tails, self._gaps.read())
+        return Snapshot(publication, tails, self._gaps.every())
 
     def _tail(self, release: int, source: str, cut: Position) -> RealtimeTail:
         # Hot commits first: commits that are read later reach at least as far as where these begin.

@@ -4,8 +4,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from tandem.ledger.delta.addresses import Tables
-from tandem.ledger.publish import diffs
-from tandem.ledger.publish.diffs import ReleaseDiff
+from tandem.ledger.publish.diffs import ReleaseDiff, ReleaseDiffs
 from tandem.ledger.publish.publications import Publication, Publications
 from tandem.ledger.publish.releases import Release, Releases
 from tandem.views.instant import utc_text
@@ -16,7 +15,7 @@ def documents(tables: Tables, limit: int | None = None) -> tuple[list[dict[str, 
     every = Publications(tables).history()
     chosen = every[::-1][:limit]
     stored = {release.number: release for release in Releases(tables).every()}
-    compared = diffs.newest(tables) if any(each.kind == "promote" for each in chosen) else {}
+    compared = ReleaseDiffs(tables).newest() if any(each.kind == "promote" for each in chosen) else {}
     return [_document(each, stored[each.release], compared.get(each.release)) for each in chosen], len(every)
 
 

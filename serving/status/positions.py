@@ -4,7 +4,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field
 
 from tandem.ledger.delta.addresses import Tables
-from tandem.ledger.log import archive_runs
+from tandem.ledger.log.archive_runs import ArchiveLedger, ArchiveRun, Summary
 from tandem.ledger.log.counts import NOTHING, Counts, plus
 from tandem.ledger.log.positions import LOG_START, Position
 from tandem.serving.read.snapshot import RealtimeTail
@@ -50,10 +50,11 @@ def standing(below_the_cut: Counts, tail: RealtimeTail, archived: ArchivePositio
 
 def archived(tables: Tables, source: str, decoder: str) -> ArchivePosition:
     """The archive of a source under a decoder's fingerprint, up to the first unfinished run."""
-    return archived_by(archive_runs.runs(tables, source), archive_runs.summaries(tables, source, decoder))
+    ledger = ArchiveLedger(tables, source)
+    return archived_by(ledger.runs(), ledger.summaries(decoder))
 
 
-def archived_by(runs: Iterable[archive_runs.ArchiveRun], summaries: Iterable[archive_runs.Summary]) -> ArchivePosition:
+def archived_by(runs: Iterable[ArchiveRun], summaries: Iterable[Summary]) -> ArchivePosition:
     """The counts of the runs, first to last, until one has no summary."""
     found = {summary.run: summary.counts for summary in summaries}
     end, counts = LOG_START, []

@@ -10,7 +10,7 @@ from tandem.infra.kafka import Record, broker
 from tandem.infra.settings import Settings
 from tandem.ledger import losses
 from tandem.ledger.delta.addresses import Tables
-from tandem.ledger.log import archive_runs
+from tandem.ledger.log.archive_runs import ArchiveLedger
 from tandem.ledger.log.retention import Retention, UnarchivedOffsets, UntilLoss, until_loss
 from tandem.ledger.publish.standing import Followed, StandingReleases
 from tandem.views.instant import nearest_time
@@ -51,8 +51,9 @@ def _waiting(
 ) -> tuple[int, list[UnarchivedOffsets]]:
     """The number of lost offsets, and the part of each partition that is neither archived nor retained without limit."""
     name, topics = source.name, kafka.topics(connection, source.topics)
-    reached, known = archive_runs.accounted(tables, name), archive_runs.firsts(tables, name)
-    names = archive_runs.topic_names(tables, name)
+    ledger = ArchiveLedger(tables, name)
+    reached, known = ledger.accounted(), ledger.firsts()
+    names = ledger.topic_names()
     by_id = {topic.id: kept[topic.name] for topic in topics}
     starts, ends = kafka.starts(connection, topics), kafka.ends(connection, topics)
     former = losses.counted_of_former(tables, name, releases=releases, present=by_id)

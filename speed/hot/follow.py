@@ -18,7 +18,7 @@ from tandem.ledger.delta.errors import Unreadable
 from tandem.ledger.delta.watched_table import SELDOM_S
 from tandem.ledger.hot.chain import LOOK_S, HotChange
 from tandem.ledger.hot.messages import HotMessage, HotStatus, message_of
-from tandem.ledger.log import archive_runs
+from tandem.ledger.log.archive_runs import ArchiveLedger
 from tandem.ledger.log.counts import plus
 from tandem.ledger.log.positions import Position, upper
 from tandem.ledger.publish.publications import Publication, Publications
@@ -130,10 +130,11 @@ class HotFollower:
         name, fingerprints = self.source.name, {name: self.release.views[name] for name in self.views}
         live, commits, base = self._committed()
         self._topics = kafka.topics(self.connection, self.source.topics)
-        generations = archive_runs.generations(self.tables, name)
+        ledger = ArchiveLedger(self.tables, name)
+        generations = ledger.generations()
         if unknown := [topic.name for topic in self._topics if topic.id not in generations]:
             raise RecordsLost(f"the speed layer has not recorded topic '{unknown[0]}' yet")  # it may be created again
-        firsts = archive_runs.firsts(self.tables, name)
+        firsts = ledger.firsts()
         task = Task(self.release.files, name, fingerprints, generations=generations, secret=secrets.token_bytes(SECRET_BYTES))
         state = FollowerState(
             self._restored(task, base, firsts),

@@ -5,7 +5,7 @@ from datetime import datetime, timedelta
 
 from tandem.infra.settings import KeepSettings
 from tandem.ledger.delta.addresses import Tables
-from tandem.ledger.log import archive_runs
+from tandem.ledger.log.archive_runs import ArchiveLedger
 from tandem.ledger.publish.releases import Release
 from tandem.ledger.publish.standing import Followed, cut_of
 from tandem.ledger.realtime.compaction import RECENT, Merge
@@ -32,7 +32,7 @@ def tend(
     """
     # The live cut first: a cut that is published meanwhile is then still protected as a reserved one.
     live = cut_of(tables, release.number, source)
-    end = archive_runs.end(tables, source, release.sources[source])
+    end = ArchiveLedger(tables, source).end(release.sources[source])
     kept = followed.retained(at, publications=keep.publications, since=at - timedelta(days=keep.days))
     cuts = [state.cut(source) for state in kept if state.release == release.number]
     gone = writer.compact(merging(views), live=live, protect=[*cuts, end], at=at, recent=RECENT)

@@ -9,7 +9,7 @@ from tandem.infra.lineage import data_set
 from tandem.infra.lineage.data_set import DataSets, DerivedColumns
 from tandem.infra.logs.telling import bound
 from tandem.ledger.delta import delta_tables
-from tandem.ledger.log import archive_runs
+from tandem.ledger.log.archive_runs import ArchiveLedger
 from tandem.ledger.log.positions import ranges
 from tandem.ledger.publish.publications import Publication
 from tandem.ledger.publish.releases import Release
@@ -119,7 +119,7 @@ def following(follow: Follow) -> "AbstractContextManager[ReportedRun | None]":
     tables, start = around.tables, tail.writer.end
 
     def look() -> DataSets:
-        names = archive_runs.topic_names(tables, source.name)
+        names = ArchiveLedger(tables, source.name).topic_names()
         covered = ranges(start, tail.writer.end, tail.state.firsts).intervals
         address, schema = broker.address(around.settings).bootstrap, event_schema(source.event)
         read = tuple(

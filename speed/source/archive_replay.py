@@ -9,7 +9,7 @@ from functools import partial
 from pyspark.sql import SparkSession
 
 from tandem.ledger.delta.addresses import Tables
-from tandem.ledger.log import archive_runs
+from tandem.ledger.log.archive_runs import ArchiveLedger
 from tandem.ledger.log.counts import NOTHING, Counts, add, plus
 from tandem.ledger.log.positions import Position, ranges
 from tandem.ledger.publish.publications import Publication
@@ -58,7 +58,8 @@ def replay(
     window. These duplicates count, as they do in the log's tail. Raises what `Tail.extend` raises.
     """
     fingerprints = {name: release.views[name] for name in views}
-    generations, firsts = archive_runs.generations(tables, source.name), archive_runs.firsts(tables, source.name)
+    ledger = ArchiveLedger(tables, source.name)
+    generations, firsts = ledger.generations(), ledger.firsts()
     writer = Writer.claim(into, release.number, source.name, by=by, at=now())
     window = unseen(source, identities_mb)
     tail = UncommittedLog(

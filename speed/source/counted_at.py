@@ -7,8 +7,7 @@ from itertools import accumulate
 from typing import Final
 
 from tandem.ledger.delta.addresses import Tables
-from tandem.ledger.log import archive_runs
-from tandem.ledger.log.archive_runs import ArchiveRun
+from tandem.ledger.log.archive_runs import ArchiveLedger, ArchiveRun
 from tandem.ledger.log.positions import LOG_START, Position, lower, ranges
 from tandem.ledger.publish.publications import Publications
 from tandem.ledger.publish.releases import Release
@@ -65,8 +64,9 @@ def counted(tables: Tables, release: Release, source: str, end: Position, *, now
     live = Publications(tables).latest()
     if all(commit.mark for commit in commits) and live is not None:
         commits = Follower(tables, live.release, source).poll()
-    summaries = archive_runs.summaries(tables, source, release.sources[source])
-    return of_ledger(commits, archive_runs.runs(tables, source), {each.run: each.newest for each in summaries}, end, now=now)
+    ledger = ArchiveLedger(tables, source)
+    summaries = ledger.summaries(release.sources[source])
+    return of_ledger(commits, ledger.runs(), {each.run: each.newest for each in summaries}, end, now=now)
 
 
 def of_ledger(

@@ -19,7 +19,7 @@ from tandem.infra.spark.errors import broker_away, sentence, worded
 from tandem.infra.spark.kafka_source import kafka_options
 from tandem.ledger.delta.addresses import Tables
 from tandem.ledger.hot.report import healthy, pause
-from tandem.ledger.log import archive_runs
+from tandem.ledger.log.archive_runs import ArchiveLedger
 from tandem.ledger.log.fetch_checks import LogChanged
 from tandem.ledger.log.positions import Position, distance, ranges
 from tandem.ledger.publish.publications import Publication
@@ -100,7 +100,7 @@ class Follow:
         while True:
             begun = beginning(around.tables, self.source, tail.writer.end, around.connection, at=tail.now())
             tail.state = replace(tail.state, firsts=begun.firsts)
-            tail.task = replace(tail.task, generations=archive_runs.generations(around.tables, self.source.name))
+            tail.task = replace(tail.task, generations=ArchiveLedger(around.tables, self.source.name).generations())
             if tail.state.end != tail.writer.end:
                 self._recall(begun)
             try:

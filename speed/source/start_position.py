@@ -6,7 +6,7 @@ from datetime import datetime
 
 from tandem.infra import kafka
 from tandem.ledger.delta.addresses import Tables
-from tandem.ledger.log import archive_runs
+from tandem.ledger.log.archive_runs import ArchiveLedger
 from tandem.ledger.log.fetch_checks import refuse_changed_log, refuse_new_topic
 from tandem.ledger.log.positions import Position, upper
 from tandem.ledger.losses import first_offsets
@@ -42,14 +42,15 @@ def beginning(tables: Tables, source: Source, start: Position, connection: kafka
     names, topics = {topic.id: topic.name for topic in now}, {topic.name: topic.id for topic in now}
     lows, ends = kafka.starts(connection, now), kafka.ends(connection, now)
     refuse_changed_log({p: at for p, at in start.items() if p in ends}, firsts=dict.fromkeys(ends, 0), ends=ends)
-    held = archive_runs.accounted(tables, source.name)
+    ledger = ArchiveLedger(tables, source.name)
+    held = ledger.accounted()
     # Only the archive decides which topic is the log.
-    recorded = archive_runs.topic_names(tables, source.name)
+    recorded = ledger.topic_names()
     refuse_new_topic(topics, upper(start, held), recorded)
-    known = archive_runs.firsts(tables, source.name)
+    known = ledger.firsts()
     firsts = first_offsets(lows, topics, known=known, names=recorded)
-    archive_runs.name_topics(tables, source.name, topics, at=at)
-    firsts = archive_runs.record_firsts(tables, source.name, firsts, at=at)
+    ledger.name_topics(topics, at=at)
+    firsts = ledger.record_firsts(firsts, at=at)
     starts: dict[Partition, int] = {}
     # Generations of the topic before this one are in the archive only.
     behind = {partition: end for partition, end in held.items() if partition not in lows}

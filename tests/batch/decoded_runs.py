@@ -7,8 +7,7 @@ import pyarrow as pa
 from deltalake import CommitProperties, Transaction, write_deltalake
 
 from tandem.ledger.delta.addresses import Tables
-from tandem.ledger.log import archive_runs
-from tandem.ledger.log.archive_runs import APP_ID
+from tandem.ledger.log.archive_runs import APP_ID, ArchiveLedger
 from tandem.ledger.log.counts import Counts
 from tandem.ledger.log.positions import LOG_START, Position
 
@@ -23,7 +22,7 @@ def archived(tables: Tables, source: str, *ends: int) -> None:
     """A run up to each of these offsets."""
     start = LOG_START
     for end in ends:
-        run = archive_runs.intend(tables, source, start=start, end=at(end), by="test", at=AT)
+        run = ArchiveLedger(tables, source).intend(start=start, end=at(end), by="test", at=AT)
         _write(tables.archive(source), run.number)
         start = run.end
 
@@ -33,7 +32,7 @@ def decoded(tables: Tables, source: str, decoder: str, found: Sequence[Counts]) 
     for run, counts in enumerate(found, 1):
         for address in (tables.events(source, decoder), tables.quarantine(source, decoder)):
             _write(address, run)
-        archive_runs.finish(tables, source, decoder, run, counts=counts, newest=AT, at=AT)
+        ArchiveLedger(tables, source).finish(decoder, run, counts=counts, newest=AT, at=AT)
 
 
 def _write(address: str, run: int) -> None:

@@ -14,8 +14,9 @@ from tandem.batch.runtime.parquet_writer import TableFile
 from tandem.ledger.delta import delta_tables
 from tandem.ledger.delta.addresses import Tables
 from tandem.ledger.delta.location import Location
-from tandem.ledger.log import archive_runs, gaps
+from tandem.ledger.log.archive_runs import APP_ID, ArchiveLedger
 from tandem.ledger.log.counts import Counts
+from tandem.ledger.log.gaps import Gaps
 from tandem.ledger.log.positions import LOG_START, Position, upper
 from tandem.views.source.offset_ranges import Partition, Ranges
 from tandem.views.source.source import RECORDS_SCHEMA
@@ -50,18 +51,19 @@ class Filed:
     @property
     def end(self) -> Position:
         """How far the archive reaches."""
-        return archive_runs.archived(self.tables, self.source)
+        return ArchiveLedger(self.tables, self.source).archived()
 
     def name(self, name: str, topic: str) -> None:
         """What archive calls a topic before its first run."""
-        archive_runs.name_topics(self.tables, self.source, {name: topic}, at=AT)
+        ArchiveLedger(self.tables, self.source).name_topics({name: topic}, at=AT)
 
     def file(self, rows: Sequence[Row], ends: Mapping[Partition, int], firsts: Mapping[Partition, int] | None = None) -> None:
         """One run up to `ends` with these records."""
-        known = archive_runs.runs(self.tables, self.source)
+        ledger = ArchiveLedger(self.tables, self.source)
+        known = ledger.runs()
         start = known[-1].end if known else LOG_START
         end = upper(start, Position.of(ends))
-        run = archive_runs.intend(self.tables, self.source, start=start, end=end, firsts=firsts or {}, by="archive", at=AT)
+        run = ledger.intend(start=start, end=end, firsts=firsts or {}, by="archive", at=AT)
         address = self.tables.archive(self.source)
         handle = delta_commits.make_table(self.tables, address, RECORDS_SCHEMA, bounded=BOUNDED)
         written = []
@@ -71,23 +73,22 @@ class Filed:
                 file.write(pa.Table.from_pylist(mine, RECORDS_SCHEMA))
             assert file.written is not None
             written.append(file.written)
-        delta_commits.add_files(handle, written, transaction=(archive_runs.APP_ID, run.number))
-        archive_runs.check(self.tables, self.source, run.number, at=AT)
+        delta_commits.add_files(handle, written, transaction=(APP_ID, run.number))
+        ledger.check(run.number, at=AT)
         self.rows += rows
 
     def finish(self, decoder: str) -> None:
         """Have all runs decoded, as far as the ledger knows."""
+        ledger = ArchiveLedger(self.tables, self.source)
         for address in (self.tables.events(self.source, decoder), self.tables.quarantine(self.source, decoder)):
             handle = delta_commits.make_table(self.tables, address, pa.schema([("x", pa.int64())]))
-            delta_commits.add_files(
-                handle, [], transaction=(archive_runs.APP_ID, len(archive_runs.runs(self.tables, self.source)))
-            )
-        for run in archive_runs.runs(self.tables, self.source):
-            archive_runs.finish(self.tables, self.source, decoder, run.number, counts=Counts(), newest=None, at=AT)
+            delta_commits.add_files(handle, [], transaction=(APP_ID, len(ledger.runs())))
+        for run in ledger.runs():
+            ledger.finish(decoder, run.number, counts=Counts(), newest=None, at=AT)
 
     def lose(self, ranges: Ranges) -> None:
         """Record a gap."""
-        gaps.record(self.tables, self.source, ranges, reason="lost", at=AT)
+        Gaps(self.tables).record(self.source, ranges, reason="lost", at=AT)
 
 
 def row(topic: str, partition: int, offset: int, seed: int = 0) -> Row:

@@ -31,7 +31,7 @@ from tandem.batch.runtime.session import BatchRun
 from tandem.cli.demo import s3_server
 from tandem.infra import kafka
 from tandem.infra.settings import KeepSettings, Settings, StorageSettings
-from tandem.ledger.log import archive_runs as archived
+from tandem.ledger.log.archive_runs import ArchiveLedger
 from tandem.ledger.publish import promotion
 from tandem.ledger.publish.publications import Publications
 from tandem.ledger.publish.standing import StandingReleases
@@ -145,7 +145,7 @@ def run(shop: MemoryShop, injured: Injured) -> None:
         assert sum(row["n"] for row in answers(shop, live, "refunds")) == truth(every, below=-10).refunds
         copied = rows_of(shop, shop.tables.archive("sales"))
         assert copied.num_rows == sum(map(len, every.values()))
-        assert [run.number for run in archived.runs(shop.tables, "sales")] == [1, 2]
+        assert [run.number for run in ArchiveLedger(shop.tables, "sales").runs()] == [1, 2]
         injured.typed(
             f"maintain-{number}", lambda: maintain.run(shop.settings, now=lambda: datetime.now(UTC), say=lambda _: None)
         )

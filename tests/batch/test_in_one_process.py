@@ -21,8 +21,8 @@ from tandem.batch.runtime import scratch
 from tandem.batch.runtime.session import BatchRun
 from tandem.infra import kafka
 from tandem.infra.settings import LineageSettings, Settings
-from tandem.ledger.log import archive_runs as archived
-from tandem.ledger.log import gaps
+from tandem.ledger.log.archive_runs import ArchiveLedger
+from tandem.ledger.log.gaps import Gaps
 from tandem.ledger.publish.releases import Releases
 from tests import one_process
 from tests.batch.recompute import test_audits as audits
@@ -96,7 +96,7 @@ def test_an_archive_run_reports_new_records_and_names_a_gap(shop: Shop) -> None:
         assert sum(done.counts.quarantined.values()) == found.quarantined
         assert (done.end, done.gaps) == (topic.end, ())
     (done,) = archive.run(shop.run("archive"), shop.project)
-    assert (done.counts.offsets, done.end, len(archived.runs(shop.tables, "sales"))) == (0, topic.end, 2)
+    assert (done.counts.offsets, done.end, len(ArchiveLedger(shop.tables, "sales").runs())) == (0, topic.end, 2)
 
     start = topic.end[shop.topic.id, 0]
     shop.sell({0: records(53, 9)[0]})
@@ -104,7 +104,7 @@ def test_an_archive_run_reports_new_records_and_names_a_gap(shop: Shop) -> None:
     topic.delete_below({0: start + 1})
     (done,) = archive.run(shop.run("archive"), shop.project)
     assert (done.gaps, done.counts.holes) == (("sales-gap-1",), 4)
-    (gap,) = gaps.gaps(shop.tables, "sales")
+    (gap,) = Gaps(shop.tables).of("sales")
     assert gap.ranges.to_json() == {shop.topic.id: {"0": [[start, start + 1]]}}
 
 

@@ -9,7 +9,7 @@ from tandem.ledger import cuts
 from tandem.ledger.cuts import Choice, NotABoundary, OutOfReach, Passed, choose
 from tandem.ledger.delta import delta_tables
 from tandem.ledger.delta.addresses import Tables
-from tandem.ledger.log import archive_runs
+from tandem.ledger.log.archive_runs import ArchiveLedger
 from tandem.ledger.log.positions import LOG_START, Position, distance, upper
 from tandem.ledger.realtime.commit_files import spans_of
 from tandem.ledger.realtime.commits import Kind, Span
@@ -77,18 +77,19 @@ def test_a_cut_is_chosen_across_bridges_too(
 
 
 def test_no_cut_lies_beyond_the_archived_part_of_a_deleted_topic(tables: Tables) -> None:
-    archive_runs.name_topics(tables, SOURCE, {"numbers": "T"}, at=AT)
-    archive_runs.intend(tables, SOURCE, start=LOG_START, end=at(2, 3), by="test", at=AT)
+    ledger = ArchiveLedger(tables, SOURCE)
+    ledger.name_topics({"numbers": "T"}, at=AT)
+    ledger.intend(start=LOG_START, end=at(2, 3), by="test", at=AT)
     writer = claim(tables)
     commit_each(writer, at(2, 1), at(2, 4))
     # The archive is behind, and comes on.
     assert take(tables, at(2, 3)) == at(2, 1)
-    archive_runs.name_topics(tables, SOURCE, {"numbers": "U"}, at=AT)
+    ledger.name_topics({"numbers": "U"}, at=AT)
     with pytest.raises(
         OutOfReach, match=r"partition 1 of topic 'numbers' \(id T\) up to offset 4, but the archive has it up to 3"
     ):
         take(tables, at(2, 3))
-    archive_runs.intend(tables, SOURCE, start=at(2, 3), end=at(2, 4), by="test", at=AT)
+    ledger.intend(start=at(2, 3), end=at(2, 4), by="test", at=AT)
     assert take(tables, at(2, 4)) == at(2, 4)
 
 

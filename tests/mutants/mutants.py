@@ -399,7 +399,7 @@ MUTANTS = (
     Mutant(
         "looked-and-forgot",
         "the speed layer counts without recording the log's first offsets, so a later loss is not recognised",
-        "    firsts = archive_runs.record_firsts(tables, source.name, firsts, at=at)\n",
+        "    firsts = ledger.record_firsts(firsts, at=at)\n",
         "",
         LOSSES,
     ),
@@ -435,7 +435,7 @@ MUTANTS = (
     Mutant(
         "former-forgotten",
         "counted records of a deleted topic are not part of the archive run's range, so they are lost without a gap",
-        "    if archive_runs.topic_names(tables, source).keys() <= set(present):",
+        "    if ArchiveLedger(tables, source).topic_names().keys() <= set(present):",
         "    if present:",
         LOSSES,
     ),
@@ -443,10 +443,10 @@ MUTANTS = (
         "live-cut-read-last",
         "maintenance reads the live cut after the retained cuts, so it compacts across a cut that was published in between",
         "    live = cut_of(tables, release.number, source)\n"
-        "    end = archive_runs.end(tables, source, release.sources[source])\n"
+        "    end = ArchiveLedger(tables, source).end(release.sources[source])\n"
         "    kept = followed.retained(at, publications=keep.publications, since=at - timedelta(days=keep.days))\n"
         "    cuts = [state.cut(source) for state in kept if state.release == release.number]\n",
-        "    end = archive_runs.end(tables, source, release.sources[source])\n"
+        "    end = ArchiveLedger(tables, source).end(release.sources[source])\n"
         "    kept = followed.retained(at, publications=keep.publications, since=at - timedelta(days=keep.days))\n"
         "    cuts = [state.cut(source) for state in kept if state.release == release.number]\n"
         "    live = cut_of(tables, release.number, source)\n",
@@ -476,8 +476,8 @@ MUTANTS = (
     Mutant(
         "typed-and-unchecked",
         "a run whose records are already decoded skips the check for lost offsets",
-        "            names, whole = _gaps(batch, log, run)\n",
-        "            names, whole = _gaps(batch, log, run) if decoded is None else ([], True)\n",
+        "                names, whole = _gaps(batch, log, ledger, run)\n",
+        "                names, whole = _gaps(batch, log, ledger, run) if decoded is None else ([], True)\n",
         LOSSES,
     ),
     Mutant(

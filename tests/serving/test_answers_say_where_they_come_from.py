@@ -9,8 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tandem.cli.__main__ import main
-from tandem.ledger.log import gaps
-from tandem.ledger.log.gaps import Gap
+from tandem.ledger.log.gaps import Gap, Gaps
 from tandem.ledger.log.positions import LOG_START
 from tandem.ledger.realtime.commits import Commit
 from tandem.serving import connect
@@ -187,9 +186,9 @@ def test_a_gap_is_shown_in_every_answer_that_it_touches(tmp_path: Path) -> None:
     made.trigger(position(4))
     made.recompute(position(4))
     made.trigger()
-    gaps.record(made.tables, SOURCE, Ranges.of({("T", 0): (5, 7)}), reason="retention", at=NOON)
-    gaps.record(made.tables, "elsewhere", Ranges.of({("T", 0): (0, 7)}), reason="retention", at=NOON)
-    gaps.record(made.tables, SOURCE, Ranges.of({("T", 0): (1, 2)}), reason="retention", at=NOON)
+    Gaps(made.tables).record(SOURCE, Ranges.of({("T", 0): (5, 7)}), reason="retention", at=NOON)
+    Gaps(made.tables).record("elsewhere", Ranges.of({("T", 0): (0, 7)}), reason="retention", at=NOON)
+    Gaps(made.tables).record(SOURCE, Ranges.of({("T", 0): (1, 2)}), reason="retention", at=NOON)
     shown = {layer: [gap.name for gap in value(made, layer=layer).provenance.gaps] for layer in ("batch", "speed", "merged")}
     assert shown == {"batch": ["hits-gap-2"], "speed": ["hits-gap-1"], "merged": ["hits-gap-1", "hits-gap-2"]}
 

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from tandem.ledger.delta import delta_tables
-from tandem.ledger.log import gaps
+from tandem.ledger.log.gaps import Gaps
 from tandem.serving import connect
 from tandem.serving.memory.store import Store
 from tandem.serving.read.outcome import Failed, ReadFailed
@@ -130,7 +130,7 @@ def test_missing_or_torn_files_fail_with_the_reason_in_every_interface(
 
 
 def test_lost_offsets_are_reported_with_the_number_in_every_interface(world: World, sandbox: Sandbox) -> None:
-    gaps.record(world.tables, SOURCE, Ranges.of({("T", 0): (4, 6)}), reason="retention", at=NOON)
+    Gaps(world.tables).record(SOURCE, Ranges.of({("T", 0): (4, 6)}), reason="retention", at=NOON)
     assert set(every_way(world, sandbox).values()) == {9}
     answer = Reader(world.tables).answer("per_page")
     assert not isinstance(answer, Failed)

@@ -14,12 +14,12 @@ from deltalake import CommitProperties, DeltaTable, Transaction, write_deltalake
 from tandem.infra.settings import Settings
 from tandem.ledger import cuts
 from tandem.ledger.delta.addresses import Tables
-from tandem.ledger.log import archive_runs
+from tandem.ledger.log.archive_runs import APP_ID, ArchiveLedger
 from tandem.ledger.log.counts import Counts
 from tandem.ledger.log.positions import LOG_START, Position, ranges
-from tandem.ledger.publish import diffs, first_publication
+from tandem.ledger.publish import first_publication
 from tandem.ledger.publish.batch_parts import BatchPart, BatchView
-from tandem.ledger.publish.diffs import ReleaseDiff
+from tandem.ledger.publish.diffs import ReleaseDiff, ReleaseDiffs
 from tandem.ledger.publish.labels import labels_below
 from tandem.ledger.publish.publications import Publication, Publications
 from tandem.ledger.publish.releases import Releases
@@ -105,7 +105,7 @@ def one_ready(folder: Path) -> "World":
     assert live is not None
     cuts.begin(made.tables, release.number, SOURCE, position(20), by="test", at=NOON)
     StandingReleases(made.tables).record("built", replace(live, release=release.number, kind="apply", at=NOON))
-    diffs.record(made.tables, ReleaseDiff(NOON, 2, 1, {"per_page": CHANGED, "ever": {"status": "unchanged"}}))
+    ReleaseDiffs(made.tables).record(ReleaseDiff(NOON, 2, 1, {"per_page": CHANGED, "ever": {"status": "unchanged"}}))
     return made
 
 
@@ -266,17 +266,18 @@ class World:
         """What an archive run leaves behind for all of the log from where the run before it ended."""
         source = self.project.sources[SOURCE]
         decoder = decoder_fingerprint(source)
-        run = archive_runs.intend(self.tables, SOURCE, start=start, end=self.end, by="test", at=NOON)
+        ledger = ArchiveLedger(self.tables, SOURCE)
+        run = ledger.intend(start=start, end=self.end, by="test", at=NOON)
         filed = self.records(start, self.end)
         decoded = decode(source, filed)
-        written = CommitProperties(app_transactions=[Transaction(archive_runs.APP_ID, run.number)])
+        written = CommitProperties(app_transactions=[Transaction(APP_ID, run.number)])
         write_deltalake(self.tables.archive(SOURCE), filed, mode="append", commit_properties=written)
         write_deltalake(self.tables.events(SOURCE, decoder), decoded.events, mode="append", commit_properties=written)
         write_deltalake(self.tables.quarantine(SOURCE, decoder), decoded.rejects, mode="append", commit_properties=written)
         reasons = decoded.rejects["reason"].to_pylist()
         counts = Counts(events=decoded.events.num_rows, quarantined={reason: reasons.count(reason) for reason in set(reasons)})
-        archive_runs.check(self.tables, SOURCE, run.number, at=NOON)
-        archive_runs.finish(self.tables, SOURCE, decoder, run.number, counts=counts, newest=NOON, at=NOON)
+        ledger.check(run.number, at=NOON)
+        ledger.finish(decoder, run.number, counts=counts, newest=NOON, at=NOON)
 
     def moved(self, folder: Path) -> "World":
         """A copy of the project and its state in another folder, which has none; what becomes of one is nothing to the other."""

@@ -11,9 +11,9 @@ import tandem.serving.status.retention
 from tandem.batch.recompute.plan import RecomputeRequest
 from tandem.cli.doctor import state as doctor
 from tandem.ledger.cuts import OutOfReach
-from tandem.ledger.log import archive_runs, gaps
+from tandem.ledger.log.archive_runs import ArchiveLedger
 from tandem.ledger.log.fetch_checks import LogChanged
-from tandem.ledger.log.gaps import GapNotAccepted
+from tandem.ledger.log.gaps import Gap, GapNotAccepted, Gaps
 from tandem.ledger.log.positions import Position, upper
 from tandem.ledger.log.retention import UntilLoss
 from tandem.ledger.publish.publications import Publications
@@ -97,8 +97,9 @@ class Losses:
     def archive(self, *, new_topic: bool) -> None:
         self._look()
         tables = self.world.tables
-        reached = upper(archive_runs.archived(tables, SOURCE), *(one.end for one in programs.commits(self.world)))
-        if reached and not new_topic and self.world.log.topic not in archive_runs.topic_names(tables, SOURCE):
+        ledger = ArchiveLedger(tables, SOURCE)
+        reached = upper(ledger.archived(), *(one.end for one in programs.commits(self.world)))
+        if reached and not new_topic and self.world.log.topic not in ledger.topic_names():
             with pytest.raises(LogChanged, match="`tandem archive --new-topic` continues with this topic"):
                 programs.archive(self.world)
         else:
@@ -130,8 +131,8 @@ class Losses:
     # What there is.
 
     @property
-    def gaps(self) -> list[gaps.Gap]:
-        return gaps.gaps(self.world.tables, SOURCE)
+    def gaps(self) -> list[Gap]:
+        return Gaps(self.world.tables).of(SOURCE)
 
     @property
     def missing(self) -> set[Place]:

@@ -12,7 +12,7 @@ import tandem.batch.transfer.export_archive
 import tandem.batch.transfer.import_archive
 from tandem.batch.runtime.parquet_writer import Written
 from tandem.ledger.delta.addresses import Tables
-from tandem.ledger.log import archive_runs
+from tandem.ledger.log.archive_runs import ArchiveLedger
 from tandem.ledger.log.manifest import ExportedRange, File
 from tandem.views.source.offset_ranges import Interval, Partition, Ranges
 from tests.simulation.numbers import SOURCE
@@ -48,7 +48,7 @@ class Moved:
 
 def export(world: World) -> Moved | None:
     """What `tandem export` takes along; None if nothing is archived yet."""
-    end = archive_runs.accounted(world.tables, SOURCE)
+    end = ArchiveLedger(world.tables, SOURCE).accounted()
     if not end:
         return None
     exported = tandem.batch.transfer.export_archive._export(world.tables, SOURCE, end, Path(), world.say)

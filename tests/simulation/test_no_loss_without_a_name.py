@@ -15,8 +15,9 @@ from tandem.batch.archive import copy
 from tandem.batch.archive.copied import Copied
 from tandem.batch.archive.decode_runs import decode_archived
 from tandem.infra.kafka import NoTopic
-from tandem.ledger.log import archive_runs, gaps
+from tandem.ledger.log.archive_runs import ArchiveLedger, ArchiveProgress
 from tandem.ledger.log.fetch_checks import LogChanged
+from tandem.ledger.log.gaps import Gaps
 from tandem.ledger.log.positions import LOG_START
 from tandem.ledger.publish.releases import Releases
 from tandem.speed.source.start_position import OffsetsLost
@@ -128,7 +129,7 @@ def test_records_that_a_run_removes_from_the_archive_are_in_no_other_table() -> 
     tables = one.world.tables
     decoder = Releases(tables).load(1).sources[SOURCE]
     assert [gap.ranges.to_json() for gap in one.gaps] == [{former: {"0": [[3, 5]]}}]
-    assert archive_runs.progress(tables, SOURCE, decoder) == archive_runs.ArchiveProgress(2, 2, 2)
+    assert ArchiveLedger(tables, SOURCE).progress(decoder) == ArchiveProgress(2, 2, 2)
     events = [found_in(row)[:2] for row in stored(tables.events(SOURCE, decoder))]
     assert sorted(events) == sorted(one.filed) == [((former, 0), offset) for offset in range(3)]
     one.settle()
@@ -151,11 +152,12 @@ def test_an_archive_run_killed_between_its_commit_and_its_gaps_loses_no_name(at:
         raise _Killed
 
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(*(gaps, "record") if at == "record" else (archive_runs, "check"), killed)
+        patch.setattr(Gaps if at == "record" else ArchiveLedger, at, killed)
         with pytest.raises(_Killed):
             one.archive(new_topic=False)
     one.judge()
-    assert archive_runs.accounted(one.world.tables, SOURCE) == LOG_START
+    ledger = ArchiveLedger(one.world.tables, SOURCE)
+    assert ledger.accounted() == LOG_START
     if decoder == "beside":
         tables = one.world.tables
         run: Any = Run(one.world, "apply")
@@ -164,7 +166,7 @@ def test_an_archive_run_killed_between_its_commit_and_its_gaps_loses_no_name(at:
     one.judge()
     one.archive(new_topic=False)
     assert len(one.gaps) == 1
-    assert archive_runs.accounted(one.world.tables, SOURCE) == one.world.log.end
+    assert ledger.accounted() == one.world.log.end
     one.follow([10], loses=0)
     one.settle()
 

@@ -4,7 +4,7 @@ from typing import Annotated
 
 from fastapi import APIRouter, Query, Request
 
-from tandem.ledger.publish import audits as stored
+from tandem.ledger.publish.audits import Audits
 from tandem.serving.http.models.openapi import problems
 from tandem.serving.http.models.operations import AuditedDocument, AuditsDocument
 from tandem.serving.http.protocol.problem import Problem
@@ -32,7 +32,7 @@ async def audits(request: Request, view: Of = None, limit: Limit = 500) -> Audit
         raise Problem(403, "a token that is restricted to rows may not read audits, which compare all rows")
     server.lane.snapshot()
     views = await server.lane.ask(lambda cache: cache.views(), by=str(principal))
-    found = await server.work(principal, lambda: stored.history(server.tables, view=view))
+    found = await server.work(principal, lambda: Audits(server.tables).history(view=view))
     seen = [audit for audit in reversed(found) if may_see(views, audit.view, principal)][:limit]
     known = readable(views, principal)
     if view is not None and view not in known and not seen:

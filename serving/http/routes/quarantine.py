@@ -5,7 +5,7 @@ from typing import Annotated, Any, Final
 from fastapi import APIRouter, Path, Query, Request
 
 from tandem.ledger.delta.addresses import Tables
-from tandem.ledger.log import archive_runs
+from tandem.ledger.log.archive_runs import ArchiveLedger
 from tandem.ledger.publish.publications import Publications
 from tandem.ledger.publish.releases import Releases
 from tandem.serving.http.models.openapi import problems
@@ -64,7 +64,7 @@ def _decoder(tables: Tables, source: str) -> str:
 def _page(tables: Tables, source: str, reason: str | None, limit: int, after: After | None) -> QuarantineDocument:
     decoder = _decoder(tables, source)
     found = rejects(tables, source, decoder, reason=reason, after=after, limit=limit + 1)
-    page, names = found.slice(0, limit), archive_runs.topic_names(tables, source)
+    page, names = found.slice(0, limit), ArchiveLedger(tables, source).topic_names()
     return QuarantineDocument(
         source=source,
         counts=dict(archived(tables, source, decoder).counts.quarantined),

@@ -11,9 +11,9 @@ from confluent_kafka import Producer
 from tandem.batch.archive import archive, decode
 from tandem.batch.runtime.spark_jobs import TaskFailed
 from tandem.infra import kafka
-from tandem.ledger.log import archive_runs as ledger
-from tandem.ledger.log import gaps
+from tandem.ledger.log.archive_runs import ArchiveLedger, ArchiveProgress
 from tandem.ledger.log.fetch_checks import LogChanged
+from tandem.ledger.log.gaps import Gaps
 from tandem.ledger.publish.publications import Publications
 from tandem.ledger.publish.releases import Releases
 from tandem.views.errors import TandemError
@@ -59,7 +59,7 @@ def test_every_record_is_archived_once_byte_for_byte(shop: Shop) -> None:
     assert len(found["events"]) == len(found["archive"]) - len(bad)
     assert nothing.counts.events == 0
     assert first.counts.events + second.counts.events == len(found["events"])
-    assert second.end == ledger.end(shop.tables, "sales", decoder(shop))
+    assert second.end == ArchiveLedger(shop.tables, "sales").end(decoder(shop))
 
 
 def test_one_job_reads_the_log_and_no_job_reads_the_archive(shop: Shop, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -75,7 +75,7 @@ def test_one_job_reads_the_log_and_no_job_reads_the_archive(shop: Shop, monkeypa
     found = contents(shop)
     assert len(found["archive"]) == sum(map(len, log.values())) == len(found["events"]) + len(found["quarantine"])
     assert done.counts.events == len(found["events"])
-    assert ledger.progress(shop.tables, "sales", decoder(shop)) == ledger.ArchiveProgress(1, 1, 1)
+    assert ArchiveLedger(shop.tables, "sales").progress(decoder(shop)) == ArchiveProgress(1, 1, 1)
 
 
 def test_a_decoder_that_ends_its_process_does_not_stop_the_archive(shop: Shop) -> None:
@@ -93,8 +93,8 @@ def test_a_decoder_that_ends_its_process_does_not_stop_the_archive(shop: Shop) -
 
     held = rows_of(shop, shop.tables.archive("sales"))
     assert held["value"].to_pylist() == [*log[0], *log[1]]
-    assert ledger.unchecked(shop.tables, "sales") is None
-    assert ledger.progress(shop.tables, "sales", decoder(shop)) == ledger.ArchiveProgress(1, 0, 0)
+    assert ArchiveLedger(shop.tables, "sales").unchecked() is None
+    assert ArchiveLedger(shop.tables, "sales").progress(decoder(shop)) == ArchiveProgress(1, 0, 0)
     assert [line for line in said if line.endswith("copying without decoding")]
 
 
@@ -120,7 +120,7 @@ def test_aborted_and_uncommitted_records_are_not_archived(shop: Shop) -> None:
     assert [row["offset"] for row in found["archive"]] == [0, 1, 2, 8, 9, 10]
     assert found["archive"][0]["headers"] == [{"key": "trace", "value": b"1"}]
     assert (done.counts.events, done.counts.holes) == (6, 6)
-    assert not gaps.gaps(shop.tables)
+    assert not Gaps(shop.tables).every()
 
 
 def test_the_next_run_completes_a_killed_run_once(shop: Shop) -> None:
@@ -147,8 +147,8 @@ def test_the_next_run_completes_a_killed_run_once(shop: Shop) -> None:
 
         assert contents(shop) == expected
         assert done.counts.events > 0
-        assert len(ledger.runs(tables, "sales")) == 2
-        assert ledger.progress(tables, "sales", decoder(shop)) == ledger.ArchiveProgress(2, 2, 2)
+        assert len(ArchiveLedger(tables, "sales").runs()) == 2
+        assert ArchiveLedger(tables, "sales").progress(decoder(shop)) == ArchiveProgress(2, 2, 2)
 
 
 def test_lost_offsets_are_a_named_gap(shop: Shop) -> None:
@@ -162,7 +162,7 @@ def test_lost_offsets_are_a_named_gap(shop: Shop) -> None:
 
     (done,) = archive.run(shop.run("archive"), shop.project)
 
-    (gap,) = gaps.gaps(shop.tables, "sales")
+    (gap,) = Gaps(shop.tables).of("sales")
     assert done.gaps == (gap.name,)
     assert gap.ranges.to_json() == {shop.topic.id: {"0": [[end, end + 10]]}}
     assert done.counts.holes == 10

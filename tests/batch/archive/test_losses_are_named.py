@@ -14,8 +14,7 @@ from tandem.batch.recompute import recompute
 from tandem.batch.recompute.plan import RecomputeRequest
 from tandem.cli.__main__ import main
 from tandem.infra import kafka
-from tandem.ledger.log import gaps
-from tandem.ledger.log.gaps import GapNotAccepted
+from tandem.ledger.log.gaps import GapNotAccepted, Gaps
 from tandem.ledger.publish.publications import Publication
 from tandem.serving.read.outcome import given
 from tandem.serving.read.reader import Reader
@@ -96,7 +95,7 @@ def assert_told(shop: Shop, capsys: Capture, offsets: str, way: str) -> None:
 
 def assert_settled(shop: Shop, capsys: Capture, name: str, lost: Callable[[], dict[str, Any]], counted: int) -> None:
     """From the archive run on that named the gap: one way on everywhere, which leads to answers without the lost records."""
-    (gap,) = gaps.gaps(shop.tables, "sales")
+    (gap,) = Gaps(shop.tables).of("sales")
     assert (gap.name, gap.ranges.to_json()) == (name, lost())
     way = f"`tandem recompute --accept-gap {name}`"
     assert_told(shop, capsys, f"{gap.ranges.length} offsets", way)

@@ -25,7 +25,7 @@ from tandem.ledger import cuts
 from tandem.ledger.delta import delta_tables
 from tandem.ledger.delta.locks import LockTimeout
 from tandem.ledger.files.file_ranges import EVENTS, RECORDS, PositionColumns, file_ranges
-from tandem.ledger.log import archive_runs
+from tandem.ledger.log.archive_runs import APP_ID, ArchiveLedger
 from tandem.ledger.log.counts import Counts
 from tandem.ledger.log.positions import LOG_START
 from tandem.ledger.publish import promotion
@@ -69,11 +69,12 @@ def archived(world: World) -> None:
     """What an archive run leaves behind for what is new in the log: a file in each of three tables."""
     source, tables = world.project.sources[SOURCE], world.tables
     decoder = decoder_fingerprint(source)
-    before = archive_runs.runs(tables, SOURCE)
+    ledger = ArchiveLedger(tables, SOURCE)
+    before = ledger.runs()
     start = before[-1].end if before else LOG_START
     if start == world.end:
         return
-    run = archive_runs.intend(tables, SOURCE, start=start, end=world.end, by="test", at=world.clock)
+    run = ledger.intend(start=start, end=world.end, by="test", at=world.clock)
     records = world.records(start, world.end)
     found = decode(source, records)
     for address, schema, rows, columns in (
@@ -82,11 +83,11 @@ def archived(world: World) -> None:
         (tables.quarantine(SOURCE, decoder), REJECTS_SCHEMA, found.rejects, RECORDS),
     ):
         handle = delta_commits.make_table(tables, address, schema, bounded=columns.names)
-        written = CommitProperties(app_transactions=[Transaction(archive_runs.APP_ID, run.number)])
+        written = CommitProperties(app_transactions=[Transaction(APP_ID, run.number)])
         write_deltalake(handle, rows, mode="append", commit_properties=written)
     counts = Counts(events=found.events.num_rows, quarantined={"json": found.rejects.num_rows})
-    archive_runs.check(tables, SOURCE, run.number, at=world.clock)
-    archive_runs.finish(tables, SOURCE, decoder, run.number, counts=counts, newest=NOON, at=world.clock)
+    ledger.check(run.number, at=world.clock)
+    ledger.finish(decoder, run.number, counts=counts, newest=NOON, at=world.clock)
 
 
 def log_tables(world: World) -> dict[str, PositionColumns]:
@@ -258,7 +259,7 @@ def test_rows_are_in_the_order_of_the_log_and_files_are_pruned_by_it(world: Worl
     for address, where in log_tables(world).items():
         handle = delta_tables.open_table(world.tables, address)
         assert handle is not None
-        assert handle.transaction_version(archive_runs.APP_ID) == 4
+        assert handle.transaction_version(APP_ID) == 4
         found = file_ranges(handle, where)
         assert sorted(span.partitions for span in found if span.partitions) == [(0, 0), (1, 1)]
         for span in found:

@@ -8,7 +8,7 @@ import pytest
 
 from tandem.batch.rebuild.account import _newest, refuse_unexplained
 from tandem.ledger.delta.addresses import Tables
-from tandem.ledger.log import archive_runs
+from tandem.ledger.log.archive_runs import ArchiveLedger
 from tandem.ledger.log.archived_range import archived_range
 from tandem.ledger.log.counts import Counts
 from tandem.ledger.log.fetch_checks import Unclosed
@@ -54,7 +54,7 @@ def test_runs_that_reach_into_the_range_explain_the_holes_that_they_found(batch:
 def test_no_event_is_newer_than_the_run_that_archived_it(batch: Any, cut: int, of: int) -> None:
     """A producer's clock that is ahead makes no batch look fresh."""
     archived = archived_range(batch.tables, "sales", "d", LOG_START, at(cut))
-    moment = archive_runs.runs(batch.tables, "sales")[of].at
+    moment = ArchiveLedger(batch.tables, "sales").runs()[of].at
     assert archived.archived_at == moment
     for later in (-1, 0, 1, 10**9):
         assert _newest(archived, [microseconds(moment) - 5, microseconds(moment) + later]) == min(

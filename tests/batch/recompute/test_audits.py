@@ -11,11 +11,11 @@ from tandem.batch.archive import archive
 from tandem.batch.recompute import recompute
 from tandem.batch.recompute.audit import Unexplained
 from tandem.batch.recompute.plan import RecomputeRequest
-from tandem.ledger.log import archive_runs as archived
+from tandem.ledger.log.archive_runs import ArchiveLedger
 from tandem.ledger.log.counts import Counts
 from tandem.ledger.log.positions import LOG_START, Position, ranges
-from tandem.ledger.publish import audits, first_publication
-from tandem.ledger.publish.audits import Audit
+from tandem.ledger.publish import first_publication
+from tandem.ledger.publish.audits import Audit, Audits
 from tandem.ledger.publish.publications import Publications
 from tandem.ledger.publish.releases import Releases
 from tandem.ledger.realtime.commits import Commit
@@ -61,7 +61,7 @@ class Speed:
 
     def follow(self, *, batches: int = 2, lose: int = 0) -> None:
         """Commit what was archived since in so many micro-batches; of each the first `lose` events are left out of the states."""
-        start, end = self.writer.end, archived.end(self.shop.tables, "sales", self.release.sources["sales"])
+        start, end = self.writer.end, ArchiveLedger(self.shop.tables, "sales").end(self.release.sources["sales"])
         for number in range(1, batches + 1):
             self._commit(Position.of({p: _between(start.get(p, 0), to, number / batches) for p, to in end.items()}), lose)
 
@@ -135,7 +135,7 @@ def test_served_answers_are_compared_with_the_batch_results(shop: Shop) -> None:
     assert reached != run.done[0].cut
     told = causes(run.audits)
     assert (told["per_hour.n"], told["about.ids"], told["sessions.n"]) == ("duplicate", "duplicate", "duplicate")
-    assert [one for one in audits.history(shop.tables) if one.version == run.audits[0].version] == [*run.audits]
+    assert [one for one in Audits(shop.tables).history() if one.version == run.audits[0].version] == [*run.audits]
 
     again = recompute.run(shop.run("recompute"), shop.project, RecomputeRequest(keep_cut=True))
     assert honest(again.audits, shop), again.audits
@@ -150,7 +150,7 @@ def test_an_unexplained_difference_is_not_published(shop: Shop) -> None:
         recompute.run(shop.run("recompute"), shop.project)
     live = Publications(shop.tables).latest()
     assert live == speed.live
-    assert audits.history(shop.tables, view="refunds")
+    assert Audits(shop.tables).history(view="refunds")
     anyway = recompute.run(shop.run("recompute"), shop.project, RecomputeRequest(publish_anyway=True))
     assert anyway.publication.number == live.number + 1
     assert causes(anyway.audits)["per_hour.n"] == "unexplained"

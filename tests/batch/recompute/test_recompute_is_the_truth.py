@@ -13,7 +13,7 @@ from tandem.batch.recompute.plan import RecomputeRequest
 from tandem.ledger import realtime_writer
 from tandem.ledger.delta import delta_tables
 from tandem.ledger.delta.errors import Unreadable
-from tandem.ledger.log import archive_runs as archived
+from tandem.ledger.log.archive_runs import ArchiveLedger
 from tandem.ledger.log.counts import Counts
 from tandem.ledger.log.fetch_checks import Unclosed
 from tandem.ledger.publish.publications import Publications
@@ -286,7 +286,7 @@ def test_a_recompute_refuses_a_gap_that_is_not_accepted(shop: Shop) -> None:
     archive.run(shop.run("archive"), shop.project)
     lost = records(16, 40)[0]
     shop.sell({0: lost, 1: []})
-    (end,) = archived.archived(shop.tables, "sales").values()
+    (end,) = ArchiveLedger(shop.tables, "sales").archived().values()
     delete_below(shop.connection, shop.topic, {0: end + 3})
     archive.run(shop.run("archive"), shop.project)
 
@@ -325,7 +325,7 @@ def test_lost_rows_and_lost_files_publish_nothing(shop: Shop) -> None:
 
 def decoder(shop: Shop) -> str:
     (name,) = {path.parent.name for path in Path(shop.tables.root, "log", "sales").glob("*/events")}
-    assert archived.progress(shop.tables, "sales", name).events
+    assert ArchiveLedger(shop.tables, "sales").progress(name).events
     return name
 
 

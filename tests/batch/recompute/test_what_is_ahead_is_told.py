@@ -10,9 +10,8 @@ from tandem.batch.recompute.estimate import RAW, Expected, duration, estimate_te
 from tandem.ledger.files.file_ranges import EVENTS, file_ranges
 from tandem.ledger.files.splits import cut
 from tandem.ledger.log.positions import LOG_START, Position, ranges
-from tandem.ledger.publish import rates
 from tandem.ledger.publish.batch_parts import Windows
-from tandem.ledger.publish.rates import Estimate
+from tandem.ledger.publish.rates import Estimate, RunRates
 from tandem.ledger.publish.releases import Releases
 from tandem.views.kernel.kernel import decode
 from tests.serving.world import DEFINITIONS, NOON, SOURCE, World, hit, position
@@ -84,7 +83,7 @@ def test_the_estimate_counts_the_rows_of_the_windows(world: World) -> None:
 
 def test_a_timed_run_gives_an_estimate_for_its_kind(world: World) -> None:
     first = ahead(world, "full", LOG_START, position(10))
-    rates.record(world.tables, first.took(4.0, at=NOON))
+    RunRates(world.tables).record(first.took(4.0, at=NOON))
     assert ahead(world, "full", LOG_START, world.end).estimate == Estimate(12.0, 1, 10)
     assert ahead(world, "incremental", LOG_START, world.end).estimate is None
     assert first.words.endswith("into 3 views; no estimate yet, because no similar run has been timed")

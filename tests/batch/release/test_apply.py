@@ -14,9 +14,9 @@ from tandem.batch.recompute.plan import RecomputeRequest
 from tandem.batch.release import apply, build_release
 from tandem.batch.release.apply import Applied
 from tandem.batch.release.release_plan import Terms
-from tandem.ledger.publish import diffs as kept
 from tandem.ledger.publish import promotion
 from tandem.ledger.publish.completeness import ShorterHistory
+from tandem.ledger.publish.diffs import ReleaseDiffs
 from tandem.ledger.publish.publications import Publication, Publications
 from tandem.ledger.publish.releases import Releases
 from tandem.ledger.publish.standing import StandingReleases
@@ -116,7 +116,7 @@ def test_a_changed_view_is_folded_an_unchanged_one_is_shared_and_both_are_compar
         "n": 0, "cents": 0, "biggest": 0, "usual": len(old),
     }  # fmt: skip
     assert figures["measures"]["usual"]["largest"] == pytest.approx(1)
-    assert kept.of_release(shop.tables, 2) == done.diff
+    assert ReleaseDiffs(shop.tables).of_release(2) == done.diff
 
     done = applied(shop, ADDED)
     assert (done.release, done.status) == (3, {"per_hour": "unchanged", "refunds": "unchanged", "per_shop": "added"})

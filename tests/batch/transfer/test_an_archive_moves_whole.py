@@ -20,7 +20,9 @@ from tandem.batch.transfer.export_archive import NotExported
 from tandem.batch.transfer.import_archive import Imported, NotImported
 from tandem.infra.settings import BatchSettings, Settings, StorageSettings
 from tandem.ledger.delta.addresses import Tables
-from tandem.ledger.log import archive_runs, gaps, manifest
+from tandem.ledger.log import manifest
+from tandem.ledger.log.archive_runs import ArchiveLedger
+from tandem.ledger.log.gaps import Gaps
 from tandem.ledger.log.manifest import BadManifest
 from tandem.ledger.log.positions import LOG_START, Position
 from tandem.ledger.publish.publications import Publications
@@ -64,14 +66,15 @@ def take(filed: Filed, folder: Path) -> Imported:
 def history(filed: Filed) -> dict[str, Any]:
     """All that an archive says of the log."""
     tables = filed.tables
-    end = archive_runs.archived(tables, SOURCE)
+    ledger = ArchiveLedger(tables, SOURCE)
+    end = ledger.archived()
     return {
         "rows": rows_in(tables),
         "end": end,
-        "firsts": {partition: archive_runs.firsts(tables, SOURCE).get(partition, 0) for partition in end},
-        "generations": archive_runs.generations(tables, SOURCE),
-        "names": {topic: archive_runs.topic_names(tables, SOURCE)[topic] for topic, _ in end},
-        "gaps": Ranges().union(*(gap.ranges for gap in gaps.gaps(tables, SOURCE))),
+        "firsts": {partition: ledger.firsts().get(partition, 0) for partition in end},
+        "generations": ledger.generations(),
+        "names": {topic: ledger.topic_names()[topic] for topic, _ in end},
+        "gaps": Ranges().union(*(gap.ranges for gap in Gaps(tables).of(SOURCE))),
     }
 
 
@@ -79,7 +82,7 @@ def grow(filed: Filed, topic: str, spans: dict[int, tuple[int, int]], holes: fro
     """One run with a stretch of each of a topic's partitions, without some offsets."""
     filed.name("sales", topic)
     rows = [row(topic, n, offset) for n, (start, end) in spans.items() for offset in range(start, end) if offset not in holes]
-    there = archive_runs.archived(filed.tables, SOURCE)
+    there = ArchiveLedger(filed.tables, SOURCE).archived()
     firsts = {(topic, n): start for n, (start, _) in spans.items() if (topic, n) not in there}
     filed.file(rows, {(topic, n): end for n, (_, end) in spans.items()}, firsts)
 
@@ -126,7 +129,7 @@ def test_generations_gaps_and_first_offsets_are_imported(origin: Filed, tmp_path
     assert (done.new, done.records, done.end) == (True, len(origin.rows), origin.end)
     assert history(other) == history(origin)
     assert history(other)["generations"] == ("z", "a")
-    assert [run.imported for run in archive_runs.runs(other.tables, SOURCE)] == [True, True]
+    assert [run.imported for run in ArchiveLedger(other.tables, SOURCE).runs()] == [True, True]
     # What was imported can be exported again before it is decoded.
     third = installation(tmp_path / "third")
     export_archive.run(other.tables, [SOURCE], tmp_path / "again", say=lambda _: None)
@@ -148,19 +151,20 @@ def test_an_archive_moves_from_a_folder_to_a_bucket_and_back(origin: Filed, tmp_
 def test_offsets_before_the_start_of_an_import_are_a_gap(origin: Filed, tmp_path: Path) -> None:
     """Who looked at the log first saw offsets that the export never had: no run will archive them."""
     other = installation(tmp_path / "other")
-    archive_runs.record_firsts(other.tables, SOURCE, {("z", 0): 0, ("z", 1): 2, ("a", 0): 0}, at=AT)
+    ledger = ArchiveLedger(other.tables, SOURCE)
+    ledger.record_firsts({("z", 0): 0, ("z", 1): 2, ("a", 0): 0}, at=AT)
     moved = export(origin, tmp_path / "moved")
     for _ in range(2):
         take(other, moved)
-        found = {gap.name: gap.ranges for gap in gaps.gaps(other.tables, SOURCE)}
+        found = {gap.name: gap.ranges for gap in Gaps(other.tables).of(SOURCE)}
         lost = Ranges.of({("z", 1): (2, 5)})
         assert found == {"sales-gap-1": Ranges.of({("z", 1): (10, 14)}), "sales-gap-2": lost}
-        assert archive_runs.firsts(other.tables, SOURCE)["z", 1] == 2
+        assert ledger.firsts()["z", 1] == 2
 
 
 def test_runs_without_recorded_gaps_are_not_exported(origin: Filed, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     settled = origin.end
-    monkeypatch.setattr(archive_runs, "check", lambda *_, **__: None)
+    monkeypatch.setattr(ArchiveLedger, "check", lambda *_, **__: None)
     grow(origin, "a", {0: (12, 20)})
     made = export_archive.run(origin.tables, [SOURCE], tmp_path / "moved", say=lambda _: None)
     assert Position.of({p: end for p, ((_, end),) in made.sources[SOURCE].ranges.intervals}) == settled
@@ -194,9 +198,9 @@ def test_a_killed_import_is_finished_by_the_next_one(origin: Filed, tmp_path: Pa
     """Before each call that changes the state."""
     folder, expected = export(origin, tmp_path / "moved"), history(origin)
     parts: list[tuple[Any, str]] = [
-        (archive_runs, "intend"),
-        (archive_runs, "name_topics"),
-        (gaps, "record"),
+        (ArchiveLedger, "intend"),
+        (ArchiveLedger, "name_topics"),
+        (Gaps, "record"),
         (delta_commits, "make_table"),
         (delta_commits, "add_files"),
         (TableFile, "__exit__"),
@@ -251,7 +255,7 @@ def test_an_archive_with_other_records_or_another_history_is_refused(origin: Fil
     grow(late, "z", {0: (2, 9)})
     cut = other("cut")
     cut.name("sales", "z")
-    archive_runs.intend(cut.tables, SOURCE, start=LOG_START, end=Position.of({("z", 0): 3}), by="archive", at=AT)
+    ArchiveLedger(cut.tables, SOURCE).intend(start=LOG_START, end=Position.of({("z", 0): 3}), by="archive", at=AT)
     refused = [
         (differing, "different records at offset 7 of partition 0 of topic z"),
         (lacking, "different records at offset 4 of partition 0 of topic z"),
@@ -341,7 +345,7 @@ def test_a_changed_file_is_refused(origin: Filed, tmp_path: Path) -> None:
             (folder / manifest.FILE).write_text(relabel(document))
         with pytest.raises(TandemError, match=sentence):
             take(other, folder)
-        assert (rows_in(other.tables), archive_runs.runs(other.tables, SOURCE)) == ([], [])
+        assert (rows_in(other.tables), ArchiveLedger(other.tables, SOURCE).runs()) == ([], [])
         path.unlink(missing_ok=True)
         path.write_bytes(content)
         (folder / manifest.FILE).write_text(document)

@@ -8,7 +8,7 @@ import pytest
 from tandem.cli.__main__ import main
 from tandem.ledger.delta import delta_tables
 from tandem.ledger.delta.addresses import Tables
-from tandem.ledger.log import archive_runs
+from tandem.ledger.log.archive_runs import ArchiveLedger
 
 EXPORT = Path(__file__).with_name("export_of_format_1")
 SOURCE = "orders"
@@ -27,4 +27,4 @@ def test_it_is_imported_whole(tmp_path: Path, capsys: pytest.CaptureFixture[str]
     rows = handle.to_pyarrow_table().to_pylist()
     sent = (project / "orders.jsonl").read_bytes().splitlines()[:12]
     assert sorted(row["value"] for row in rows) == sorted(sent)
-    assert archive_runs.archived(tables, SOURCE)
+    assert ArchiveLedger(tables, SOURCE).archived()

@@ -13,7 +13,7 @@ from tandem.batch.recompute import recompute
 from tandem.batch.recompute.plan import RecomputeRequest
 from tandem.batch.transfer import export_archive, import_archive, replay
 from tandem.infra import kafka
-from tandem.ledger.log import archive_runs as ledger
+from tandem.ledger.log.archive_runs import ArchiveLedger
 from tandem.ledger.log.positions import LOG_START
 from tandem.ledger.publish.publications import Publication
 from tandem.speed.source.start_position import beginning
@@ -108,7 +108,7 @@ def test_a_moved_log_continues_and_a_rebuilt_topic_is_counted_again(shop: Shop, 
     recomputed(other)
     sell(other, {0: [*log[1][:50], *more[0]], 1: more[1]})
     archived(other)
-    assert ledger.generations(other.tables, "sales") == (shop.topic.id, other.topic.id)
+    assert ArchiveLedger(other.tables, "sales").generations() == (shop.topic.id, other.topic.id)
     assert_true(other, recomputed(other), {**log, 10: [*log[1][:50], *more[0]], 11: more[1]})
 
     (tmp_path / "again").mkdir()

@@ -18,7 +18,7 @@ from tandem.batch.verify.oracle_sample import Sampled, draw, sampled
 from tandem.ledger.delta.addresses import Tables
 from tandem.ledger.delta.location import Location
 from tandem.ledger.files.file_ranges import EVENTS
-from tandem.ledger.log import archive_runs
+from tandem.ledger.log.archive_runs import ArchiveLedger
 from tandem.ledger.log.positions import LOG_START, Position
 from tandem.ledger.publish.batch_parts import BatchPart, BatchView, files_of
 from tandem.ledger.publish.publications import Publication
@@ -147,11 +147,12 @@ class Published:
             ends[topic, number] = max(ends.get((topic, number), 0), offset + 1)
         older = Position.of({partition: end for partition, end in ends.items() if partition[0] == "Z"})
         self.cut = Position.of(ends)
-        archive_runs.name_topics(self.tables, source, {"anew" if n else "first": id_ for n, id_ in enumerate(GENERATIONS)}, at=AT)
+        ledger = ArchiveLedger(self.tables, source)
+        ledger.name_topics({"anew" if n else "first": id_ for n, id_ in enumerate(GENERATIONS)}, at=AT)
         start = LOG_START
         for end in dict.fromkeys([older, self.cut]):
             if end != start:
-                archive_runs.intend(self.tables, source, start=start, end=end, by="archive", at=AT)
+                ledger.intend(start=start, end=end, by="archive", at=AT)
             start = end
         address = self.tables.events(source, RELEASE.sources[source])
         schema = events_schema(self.source)

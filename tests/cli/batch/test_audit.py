@@ -10,7 +10,7 @@ import pytest
 
 from tandem.cli.__main__ import main
 from tandem.ledger.delta.addresses import Tables
-from tandem.ledger.publish import audits
+from tandem.ledger.publish.audits import Audits
 from tests.ledger.publish.test_audits import FIGURES, ONE
 
 
@@ -20,7 +20,7 @@ def folder(tmp_path: Path) -> Path:
     tables = Tables(str(tmp_path / "state" / "tables"))
     for run, error in enumerate((0.0, 0.5, 0.25)):
         one = replace(ONE, at=ONE.at + timedelta(hours=run), version=run, figures=replace(FIGURES, smape=error))
-        audits.record(tables, [one, replace(one, view="w", measure="", figures=None, obstacle="bridge")])
+        Audits(tables).record([one, replace(one, view="w", measure="", figures=None, obstacle="bridge")])
     return tmp_path
 
 

@@ -7,7 +7,7 @@ import pytest
 
 from tandem.cli.doctor.disk import FULL, SHORT
 from tandem.ledger.delta.addresses import Tables
-from tandem.ledger.log import archive_runs
+from tandem.ledger.log.archive_runs import ArchiveLedger
 from tandem.ledger.log.positions import LOG_START
 from tests.cli.doctor.looked import fine, wrong
 from tests.ledger.tiny import AT, at
@@ -51,11 +51,12 @@ def test_space_is_needed_for_rewriting_the_tables(folder: Path) -> None:
 def test_space_is_needed_for_an_archive_run_like_the_last(folder: Path) -> None:
     tables, free = Tables(str(folder / ".tandem" / "tables")), shutil.disk_usage(folder).free
     sparse(folder / ".tandem/tables/log/numbers/archive/part.parquet", 4 * free)
-    archive_runs.intend(tables, "numbers", start=LOG_START, end=at(90, 0), by="test", at=AT)
-    archive_runs.intend(tables, "numbers", start=at(90, 0), end=at(100, 0), by="test", at=AT)
+    ledger = ArchiveLedger(tables, "numbers")
+    ledger.intend(start=LOG_START, end=at(90, 0), by="test", at=AT)
+    ledger.intend(start=at(90, 0), end=at(100, 0), by="test", at=AT)
     told = wrong(folder, "disk", SHORT).what  # the last run had a tenth of the offsets
     assert float(told.split("wrote about ")[1].split(" GB")[0]) == pytest.approx(0.4 * free / 1e9, rel=0.01)
-    archive_runs.intend(tables, "numbers", start=at(100, 0), end=at(100, 100), by="test", at=AT)
+    ledger.intend(start=at(100, 0), end=at(100, 100), by="test", at=AT)
     wrong(folder, "disk", FULL)
 
 
@@ -73,7 +74,7 @@ def test_tables_in_another_folder_are_checked_there(folder: Path) -> None:
 
 def test_a_damaged_journal_is_a_finding(folder: Path) -> None:
     tables = Tables(str(folder / ".tandem" / "tables"))
-    archive_runs.intend(tables, "numbers", start=LOG_START, end=at(1, 1), by="test", at=AT)
+    ArchiveLedger(tables, "numbers").intend(start=LOG_START, end=at(1, 1), by="test", at=AT)
     sparse(folder / ".tandem/tables/log/numbers/archive/part.parquet", 1)
     fine(folder, "disk")
     for file in Path(tables.control("runs", "numbers")).glob("*.parquet"):

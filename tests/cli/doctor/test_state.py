@@ -17,10 +17,11 @@ from tandem.cli.doctor import state as looks
 from tandem.infra.process import background
 from tandem.ledger.delta.addresses import Tables
 from tandem.ledger.delta.locks import LockOwner
-from tandem.ledger.log import archive_runs, gaps
+from tandem.ledger.log.archive_runs import IMPORT, ArchiveLedger
+from tandem.ledger.log.gaps import Gaps
 from tandem.ledger.log.positions import LOG_START
-from tandem.ledger.publish import adoption, diffs
-from tandem.ledger.publish.diffs import ReleaseDiff
+from tandem.ledger.publish import adoption
+from tandem.ledger.publish.diffs import ReleaseDiff, ReleaseDiffs
 from tandem.ledger.publish.publications import Publications
 from tandem.ledger.publish.standing import Stage, StandingReleases
 from tandem.speed.process import checkpoints
@@ -140,7 +141,7 @@ def world(archived: World, tmp_path: Path) -> World:
 
 def test_an_incomplete_archive_run_is_a_finding_unless_one_is_active(world: World, tmp_path: Path) -> None:
     assert fine(tmp_path, "runs") == "all archive runs are complete"
-    archive_runs.intend(world.tables, SOURCE, start=world.end, end=position(5), by="archive", at=NOON)
+    ArchiveLedger(world.tables, SOURCE).intend(start=world.end, end=position(5), by="archive", at=NOON)
     assert wrong(tmp_path, "runs", looks.UNFINISHED_RUN).what == f"source '{SOURCE}': run 2 of 2 is incomplete"
     with held(world.tables.lock("archive")):
         assert fine(tmp_path, "runs") == "an archive run is active"
@@ -160,13 +161,13 @@ def beside(world: World, stage: Stage) -> int:
 
 
 def test_an_incomplete_import_is_a_finding(folder: Path, tables: Tables) -> None:
-    archive_runs.intend(tables, "numbers", start=LOG_START, end=at(5, 5), by=archive_runs.IMPORT, at=AT)
+    ArchiveLedger(tables, "numbers").intend(start=LOG_START, end=at(5, 5), by=IMPORT, at=AT)
     wrong(folder, "runs", looks.UNFINISHED_IMPORT)
 
 
 def test_a_gap_is_a_finding_until_a_publication_accepts_it(world: World, tmp_path: Path) -> None:
     assert fine(tmp_path, "gaps") == "no recorded losses"
-    gap = gaps.record(world.tables, SOURCE, Ranges.of({("T", 0): (0, 3)}), reason="the log began at 3", at=NOON)
+    gap = Gaps(world.tables).record(SOURCE, Ranges.of({("T", 0): (0, 3)}), reason="the log began at 3", at=NOON)
     found = wrong(tmp_path, "gaps", looks.GAP)
     assert found.what == f"gap {gap.name} of source '{SOURCE}': 3 offsets are lost (the log began at 3)"
     assert found.fix == f"`tandem recompute --accept-gap {gap.name}` continues without these records"
@@ -197,7 +198,7 @@ def test_an_interrupted_apply_is_a_finding_until_it_is_complete(world: World, tm
         assert fine(tmp_path, "apply") == "a batch run is active"
     beside(world, "built")
     assert "not compared" in wrong(tmp_path, "apply", looks.UNFINISHED_APPLY).what
-    diffs.record(world.tables, ReleaseDiff(NOON, number, 1, {}))
+    ReleaseDiffs(world.tables).record(ReleaseDiff(NOON, number, 1, {}))
     fine(tmp_path, "apply")
     assert number == 2
     (tmp_path / "definitions.py").write_text(world.definitions.replace("bytes > 0", "bytes > 2"))

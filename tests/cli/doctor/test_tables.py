@@ -12,7 +12,7 @@ from deltalake import DeltaTable
 from tandem.cli.__main__ import main
 from tandem.cli.doctor import tables as looks
 from tandem.ledger.delta import delta_tables
-from tandem.ledger.log import archive_runs
+from tandem.ledger.log.archive_runs import ArchiveLedger
 from tandem.ledger.log.positions import LOG_START
 from tandem.ledger.publish.batch_parts import BatchPart
 from tandem.ledger.publish.publications import Publication, Publications
@@ -128,15 +128,16 @@ def test_a_removed_realtime_table_is_created_again(world: World, capsys: pytest.
 def test_removed_decoded_tables_are_decoded_again(world: World) -> None:
     closed(Path(world.tables.quarantine(SOURCE, decoder(world))))
     fix = wrong(world.folder, "tables", looks.DECODED).fix or ""
-    assert archive_runs.end(world.tables, SOURCE, decoder(world)) == position(11)
+    ledger = ArchiveLedger(world.tables, SOURCE)
+    assert ledger.end(decoder(world)) == position(11)
     removed = fix.split("`")[1:4:2]
     assert [Path(folder).relative_to(world.tables.root).parts[0] for folder in removed] == ["control", "log"]
     for folder in removed:
         shutil.rmtree(folder)
     assert not Path(world.tables.events(SOURCE, decoder(world))).exists()
     fine(world.folder, "tables")
-    assert archive_runs.end(world.tables, SOURCE, decoder(world)) == LOG_START
-    assert archive_runs.archived(world.tables, SOURCE) == position(11)
+    assert ledger.end(decoder(world)) == LOG_START
+    assert ledger.archived() == position(11)
 
 
 def of_version(world: World, view: str, number: int) -> Path:

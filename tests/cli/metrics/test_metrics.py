@@ -20,9 +20,8 @@ from tandem.cli.metrics.table import markdown
 from tandem.infra.folders import ROOT
 from tandem.ledger.delta import delta_tables
 from tandem.ledger.log.positions import LOG_START
-from tandem.ledger.publish import audits, rates
-from tandem.ledger.publish.audits import Audit, AuditFigures
-from tandem.ledger.publish.rates import Rate
+from tandem.ledger.publish.audits import Audit, AuditFigures, Audits
+from tandem.ledger.publish.rates import Rate, RunRates
 from tandem.serving.status.part_state import STATES
 from tests.cli.metrics.figures import Samples, parsed
 from tests.serving.world import NOON, World, forty_hits, hit, position
@@ -80,12 +79,11 @@ def test_every_metric_equals_the_log(world: World, capsys: pytest.CaptureFixture
 def test_runs_and_audits_are_the_newest_and_estimates_use_earlier_runs(world: World, capsys: pytest.CaptureFixture[str]) -> None:
     for number, seconds in ((1, 10.0), (2, 30.0)):
         at = NOON + timedelta(hours=number)
-        rates.record(world.tables, Rate(at, "hits", "full", rows=1000, bytes=50_000, views=3, seconds=seconds))
+        RunRates(world.tables).record(Rate(at, "hits", "full", rows=1000, bytes=50_000, views=3, seconds=seconds))
         figures = AuditFigures(
             rows=40, unequal=3, differ=number, largest=2.5, mean=0.5, smape=0.25, tolerance=0.0, cause="sketch"
         )
-        audits.record(
-            world.tables,
+        Audits(world.tables).record(
             [
                 Audit(at, number, 1, 1, "ever", "pages", LOG_START, position(31), figures=figures),
                 Audit(at, number, 1, 1, "per_page", "", LOG_START, position(31), obstacle="gap"),

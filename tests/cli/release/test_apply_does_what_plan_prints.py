@@ -16,9 +16,11 @@ from tandem.batch.recompute import recompute
 from tandem.batch.release import apply
 from tandem.batch.release.release_plan import Terms
 from tandem.cli.__main__ import main
-from tandem.ledger.publish import diffs, rates, releases
+from tandem.ledger.publish import releases
 from tandem.ledger.publish.batch_parts import versions
+from tandem.ledger.publish.diffs import ReleaseDiffs
 from tandem.ledger.publish.publications import Publication, Publications
+from tandem.ledger.publish.rates import RunRates
 from tandem.ledger.publish.releases import Releases
 from tandem.ledger.publish.standing import StandingReleases
 from tandem.ledger.realtime.commit_files import spans_of
@@ -97,8 +99,8 @@ class Observed:
 
     def __post_init__(self) -> None:
         tables = self.shop.tables
-        self.records, self.rates = len(StandingReleases(tables).records()), len(rates.history(tables))
-        self.compared = diffs.newest(tables)
+        self.records, self.rates = len(StandingReleases(tables).records()), len(RunRates(tables).history())
+        self.compared = ReleaseDiffs(tables).newest()
         self.files = files(self.shop)
 
     def apply(self, terms: Terms) -> apply.Applied:
@@ -112,7 +114,7 @@ class Observed:
         begun = any(one.state.release == number for one in new)
         state = StandingReleases(tables).state_of(number)
         assert state is not None
-        diff = diffs.newest(tables)[number]
+        diff = ReleaseDiffs(tables).newest()[number]
         return {
             "release": number,
             "ready": not begun,
@@ -144,7 +146,7 @@ class Observed:
         """By source that was folded: the views that got a batch version which the live ones lack."""
         definitions, alone = project.load_files(release.files), self.alone()
         there = {part.version for view in live.views.values() for part in view.parts}
-        found: dict[str, Any] = {rate.source: {} for rate in rates.history(self.shop.tables)[self.rates :]}
+        found: dict[str, Any] = {rate.source: {} for rate in RunRates(self.shop.tables).history()[self.rates :]}
         for name, view in state.views.items():
             if view.parts and not {part.version for part in view.parts} <= there:
                 assert view.parts[-1].version in versions(self.shop.tables, view.address(self.shop.tables, name))
@@ -184,7 +186,7 @@ def agree(shop: Shop, capsys: pytest.CaptureFixture[str], definitions: str, *, t
         source: {name: alone for name, alone in views.items() if name not in kept} for source, views in plan["folds"].items()
     }
     assert told | {"keeps": plan["keeps"]} == plan | {"folds": folds}
-    for rate in rates.history(shop.tables)[seen.rates :]:
+    for rate in RunRates(shop.tables).history()[seen.rates :]:
         if rate.source not in plan["decodes"]:
             assert document["estimates"][rate.source]["rows"] == rate.rows
             assert rate.views == len(folds[rate.source])

@@ -8,9 +8,8 @@ from typing import Any
 import pytest
 
 from tandem.cli.__main__ import main
-from tandem.ledger.publish import rates
 from tandem.ledger.publish.publications import Publications
-from tandem.ledger.publish.rates import Rate
+from tandem.ledger.publish.rates import Rate, RunRates
 from tandem.ledger.publish.releases import Releases
 from tests.serving.world import DEFINITIONS, NOON, World, hit, position
 
@@ -167,8 +166,8 @@ def test_the_plan_estimates_the_work(tmp_path: Path, capsys: pytest.CaptureFixtu
     assert "  source hits: about 40 rows to read, " in shown
     assert "; no estimate yet\n" in shown
 
-    rates.record(made.tables, Rate(NOON, "hits", "full", rows=20, bytes=1, views=1, seconds=100.0))
-    rates.record(made.tables, Rate(NOON, "hits", "raw", rows=20, bytes=1, views=3, seconds=100.0))
+    RunRates(made.tables).record(Rate(NOON, "hits", "full", rows=20, bytes=1, views=1, seconds=100.0))
+    RunRates(made.tables).record(Rate(NOON, "hits", "raw", rows=20, bytes=1, views=3, seconds=100.0))
     _, document, shown = planned(capsys, tmp_path, changed)
     assert (document["estimates"]["hits"]["seconds"], document["estimates"]["hits"]["runs"]) == (200.0, 1)
     assert "; estimated 3 min\n" in shown

@@ -6,8 +6,7 @@ from pyspark.sql import SparkSession
 from tandem.ledger.delta import delta_tables
 from tandem.ledger.delta.addresses import Tables
 from tandem.ledger.delta.vacuum import checkpoint
-from tandem.ledger.log import archive_runs
-from tandem.ledger.log.archive_runs import APP_ID, ArchiveProgress
+from tandem.ledger.log.archive_runs import APP_ID, ArchiveLedger, ArchiveProgress
 from tandem.ledger.log.positions import LOG_START
 from tests.ledger.tiny import AT, SOURCE, at, claim, commit_each, first, merge
 
@@ -32,9 +31,10 @@ def test_spark_reads_realtime_and_control_tables(tables: Tables, spark: SparkSes
 
 
 def test_sparks_transaction_version_is_the_progress(tables: Tables, spark: SparkSession) -> None:
-    run = archive_runs.intend(tables, SOURCE, start=LOG_START, end=at(3, 1), by="test", at=AT)
+    ledger = ArchiveLedger(tables, SOURCE)
+    run = ledger.intend(start=LOG_START, end=at(3, 1), by="test", at=AT)
     for address in (tables.archive(SOURCE), tables.events(SOURCE, "d1"), tables.quarantine(SOURCE, "d1")):
-        assert archive_runs.progress(tables, SOURCE, "d1").least == 0
+        assert ledger.progress("d1").least == 0
         rows = spark.range(2).coalesce(1).write.format("delta").mode("append")
         rows.option("txnAppId", APP_ID).option("txnVersion", run.number).save(address)
-    assert archive_runs.progress(tables, SOURCE, "d1") == ArchiveProgress(run.number, run.number, run.number)
+    assert ledger.progress("d1") == ArchiveProgress(run.number, run.number, run.number)

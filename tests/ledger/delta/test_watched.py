@@ -14,7 +14,7 @@ from tandem.ledger.delta.addresses import Tables
 from tandem.ledger.delta.errors import Unreadable, Vanished
 from tandem.ledger.delta.journal import Journal, JournalSnapshot
 from tandem.ledger.delta.watched_table import Watched
-from tandem.ledger.log import gaps
+from tandem.ledger.log.gaps import Gaps
 from tandem.ledger.publish.publications import Publications
 from tandem.views.source.offset_ranges import Ranges
 from tests.ledger.tiny import AT, SOURCE, at, publish_cut
@@ -177,12 +177,12 @@ def test_a_cached_value_of_a_journal_is_computed_only_for_new_rows(tables: Table
 
 
 def test_gaps_and_publications_are_watched(tables: Tables, monkeypatch: pytest.MonkeyPatch) -> None:
-    live, recorded = Publications(tables), gaps.watched(tables)
-    assert (live.latest(), recorded.read()) == (None, ())
+    live, recorded = Publications(tables), Gaps(tables)
+    assert (live.latest(), recorded.every()) == (None, ())
     for n in range(2):
         published = publish_cut(tables, at(0, 0))
-        gaps.record(tables, SOURCE, Ranges.of({("T", 0): (2 * n, 2 * n + 1)}), reason="lost", at=AT)
+        Gaps(tables).record(SOURCE, Ranges.of({("T", 0): (2 * n, 2 * n + 1)}), reason="lost", at=AT)
         assert live.latest() == published == Publications(tables).latest()
-        assert recorded.read() == tuple(gaps.gaps(tables))
-        assert len(recorded.read()) == n + 1
-        assert quiet(monkeypatch, lambda: (live.latest(), recorded.read())) == (live.latest(), recorded.read())
+        assert recorded.every() == Gaps(tables).every()
+        assert len(recorded.every()) == n + 1
+        assert quiet(monkeypatch, lambda: (live.latest(), recorded.every())) == (live.latest(), recorded.every())

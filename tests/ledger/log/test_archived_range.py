@@ -7,7 +7,7 @@ import pytest
 from deltalake import CommitProperties, Transaction, write_deltalake
 
 from tandem.ledger.delta.addresses import Tables
-from tandem.ledger.log import archive_runs
+from tandem.ledger.log.archive_runs import APP_ID, ArchiveLedger
 from tandem.ledger.log.archived_range import archived_range
 from tandem.ledger.log.counts import Counts
 from tandem.ledger.log.positions import LOG_START, Position
@@ -21,14 +21,13 @@ DECODER = "d1"
 def archived(tables: Tables) -> Tables:
     """Two archive runs, an hour apart: up to (3, 1) with one hole, up to (3, 4) with two records of other sources."""
     for number, (start, end) in enumerate([(LOG_START, at(3, 1)), (at(3, 1), at(3, 4))]):
-        archive_runs.intend(
-            tables, SOURCE, start=start, end=end, firsts={("T", 0): 2}, by="test", at=AT + timedelta(hours=number)
-        )
+        ledger = ArchiveLedger(tables, SOURCE)
+        ledger.intend(start=start, end=end, firsts={("T", 0): 2}, by="test", at=AT + timedelta(hours=number))
         for address in (tables.archive(SOURCE), tables.events(SOURCE, DECODER), tables.quarantine(SOURCE, DECODER)):
-            once = CommitProperties(app_transactions=[Transaction(archive_runs.APP_ID, number + 1)])
+            once = CommitProperties(app_transactions=[Transaction(APP_ID, number + 1)])
             write_deltalake(address, pa.table({"run": [number + 1]}), mode="append", commit_properties=once)
         counts = Counts(holes=1) if number == 0 else Counts(others=2)
-        archive_runs.finish(tables, SOURCE, DECODER, number + 1, counts=counts, newest=AT, at=AT)
+        ledger.finish(DECODER, number + 1, counts=counts, newest=AT, at=AT)
     return tables
 
 

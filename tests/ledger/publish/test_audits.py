@@ -3,8 +3,7 @@
 from dataclasses import replace
 
 from tandem.ledger.delta.addresses import Tables
-from tandem.ledger.publish import audits
-from tandem.ledger.publish.audits import Audit, AuditFigures
+from tandem.ledger.publish.audits import Audit, AuditFigures, Audits
 from tests.ledger.tiny import AT, at
 
 FIGURES = AuditFigures(
@@ -16,12 +15,12 @@ ONE = Audit(AT, 7, 1, 1, "v", "n", at(0, 0), at(3, 4), figures=FIGURES)
 def test_recorded_audits_are_read_back(tables: Tables) -> None:
     other = replace(ONE, measure="m", figures=replace(FIGURES, cause="none", examples=()))
     bridged = replace(ONE, view="w", measure="", figures=None, obstacle="bridge")
-    audits.record(tables, [ONE, other, bridged])
-    audits.record(tables, [])
-    audits.record(tables, [replace(ONE, version=8)])
-    found = audits.history(tables)
+    Audits(tables).record([ONE, other, bridged])
+    Audits(tables).record([])
+    Audits(tables).record([replace(ONE, version=8)])
+    found = Audits(tables).history()
     assert found == [ONE, other, bridged, replace(ONE, version=8)]
     assert found[0].figures is not None
     assert found[0].figures.examples == FIGURES.examples
-    assert audits.history(tables, view="v", measure="m") == [other]
-    assert audits.history(tables, view="w", measure="m") == [bridged]
+    assert Audits(tables).history(view="v", measure="m") == [other]
+    assert Audits(tables).history(view="w", measure="m") == [bridged]

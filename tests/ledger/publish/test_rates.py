@@ -9,19 +9,18 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tandem.ledger.delta.addresses import Tables
-from tandem.ledger.publish import rates
-from tandem.ledger.publish.rates import Estimate, Rate, estimate
+from tandem.ledger.publish.rates import Estimate, Rate, RunRates, estimate
 
 ONE = Rate(datetime(2026, 11, 1, tzinfo=UTC), "hits", "full", rows=1000, bytes=50_000, views=1, seconds=10.0)
 
 
 def test_runs_are_kept_in_order(tmp_path: Path) -> None:
     tables = Tables(str(tmp_path))
-    assert rates.history(tables) == []
+    assert RunRates(tables).history() == []
     two = replace(ONE, kind="incremental", seconds=2.5)
-    rates.record(tables, ONE)
-    rates.record(tables, two)
-    assert rates.history(tables) == [ONE, two]
+    RunRates(tables).record(ONE)
+    RunRates(tables).record(two)
+    assert RunRates(tables).history() == [ONE, two]
 
 
 def test_only_runs_of_the_source_and_kind_that_read_something_count() -> None:

@@ -7,8 +7,7 @@ from pathlib import Path
 from random import Random
 
 from tandem.ledger.log.positions import LOG_START
-from tandem.ledger.publish import audits
-from tandem.ledger.publish.audits import Audit, AuditFigures
+from tandem.ledger.publish.audits import Audit, AuditFigures, Audits
 from tests.serving.world import NOON, World
 
 DEFINITIONS = """
@@ -145,7 +144,7 @@ def audited(world: World, runs: int = 12) -> None:
             found.append(Audit(at, run + 1, 1, 1, view, measure, LOG_START, LOG_START, figures=figures))
         if run == 5:
             found = [Audit(at, run + 1, 1, 1, "page_traffic", "", LOG_START, LOG_START, obstacle="bridge")]
-        audits.record(world.tables, found)
+        Audits(world.tables).record(found)
 
 
 def hostile(folder: Path) -> World:

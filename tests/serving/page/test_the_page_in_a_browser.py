@@ -16,7 +16,7 @@ from playwright.sync_api import Browser, Page, Route, expect
 
 from tandem.infra.process import pulse
 from tandem.infra.process.pulse import Heart
-from tandem.ledger.publish import audits
+from tandem.ledger.publish.audits import Audits
 from tandem.ledger.publish.publications import Publications
 from tandem.ledger.realtime_writer import Writer
 from tandem.serving.access import tokens
@@ -429,7 +429,7 @@ def test_no_row_of_a_view_of_estimates_is_labelled_exact(open_page: Open, addres
 
 
 def test_accuracy_is_shown_over_time(open_page: Open, served: Served) -> None:
-    history = [audit for audit in audits.history(served.world.tables) if audit.view == "page_traffic"]
+    history = [audit for audit in Audits(served.world.tables).history() if audit.view == "page_traffic"]
     page = settled(open_page("#/accuracy"))
     page.get_by_role("combobox", name="view").select_option("page_traffic")
     expect(page.get_by_text("not comparable: bridge")).to_be_visible()

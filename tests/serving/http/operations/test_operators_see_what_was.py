@@ -13,8 +13,7 @@ import pytest
 from tandem.cli.__main__ import main
 from tandem.infra.settings import KafkaSettings, Settings
 from tandem.ledger.log.positions import LOG_START
-from tandem.ledger.publish import audits
-from tandem.ledger.publish.audits import Audit, AuditFigures
+from tandem.ledger.publish.audits import Audit, AuditFigures, Audits
 from tandem.ledger.publish.publications import Publications
 from tandem.serving.http.operations.pipeline import Pipeline
 from tandem.serving.status.ttl_cache import TtlCache
@@ -31,8 +30,8 @@ def served(tmp_path_factory: pytest.TempPathFactory) -> Served:
     Publications(world.tables).publish(
         lambda live: live and replace(live, release=2, kind="promote", by="test", why="fewer bots")
     )
-    audits.record(world.tables, [AUDIT, replace(AUDIT, view="ever"), replace(AUDIT, view="gone", measure="", figures=None)])
-    audits.record(world.tables, [replace(AUDIT, version=2)])
+    Audits(world.tables).record([AUDIT, replace(AUDIT, view="ever"), replace(AUDIT, view="gone", measure="", figures=None)])
+    Audits(world.tables).record([replace(AUDIT, version=2)])
     return Served(world)
 
 

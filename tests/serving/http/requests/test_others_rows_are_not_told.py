@@ -10,7 +10,7 @@ import pyarrow as pa
 import pytest
 
 from tandem.ledger.delta import delta_tables
-from tandem.ledger.log import gaps
+from tandem.ledger.log.gaps import Gaps
 from tandem.serving.changes import ChangesToken
 from tandem.serving.http.protocol.media_types import ARROW, CSV, JSON, NDJSON
 from tandem.serving.http.requests.gate import gated
@@ -43,7 +43,7 @@ def made(folder: Path, others: int) -> World:
     world.append(1, hit("/d", 300))
     world.trigger()
     lost = Ranges.of({(TOPIC_ID, 0): (2, 2 + others)})
-    gaps.record(world.tables, SOURCE, lost, reason=f"{others} offsets from 2 on", at=NOON)
+    Gaps(world.tables).record(SOURCE, lost, reason=f"{others} offsets from 2 on", at=NOON)
     return world
 
 
