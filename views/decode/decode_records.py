@@ -1,8 +1,9 @@
 """The kernel's decode: turns records of the log into events and rejects, each record independently."""
 
-from collections.abc import Container, Hashable, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Container, Hashable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
 from functools import lru_cache
+from itertools import repeat
 from operator import attrgetter
 from typing import Any, cast
 
@@ -20,7 +21,7 @@ from tandem.views.source.decoder import Decoder, record_parameters
 from tandem.views.source.event import Event, Field, event_fields
 from tandem.views.source.fields.columns import column, misfits, unfit
 from tandem.views.source.fields.reasons import Reject, refusal, within
-from tandem.views.source.format import Format, Listed, Parse
+from tandem.views.source.format import Format, Listed, Parse, Searched
 from tandem.views.source.record_filter import record_filter_parameters
 from tandem.views.source.source import (
     APPEND_TIME,
@@ -174,14 +175,16 @@ def _parsed(
     source: Source, event: type[Event], decoder: Decoder, batch: pa.RecordBatch
 ) -> tuple[dict[int, Any], dict[int, Reject]]:
     read = ("value", *record_parameters(decoder))
-    return _parse(parser(event, decoder, source.max_events_per_record), *(batch.column(name).to_pylist() for name in read))
+    parse = parser(event, decoder, source.max_events_per_record)
+    parsers = parse.for_values(batch.column("value")) if isinstance(parse, Searched) else repeat(parse)
+    return _parse(parsers, *(batch.column(name).to_pylist() for name in read))
 
 
-def _parse(parse: Parse, *columns: Sequence[Any]) -> tuple[dict[int, Any], dict[int, Reject]]:
+def _parse(parsers: Iterable[Parse], *columns: Sequence[Any]) -> tuple[dict[int, Any], dict[int, Reject]]:
     """Decode each row of columns, of which the first holds the values: the structs and the rejects, by row."""
     structs: dict[int, Any] = {}
     rejected: dict[int, Reject] = {}
-    for row, read in enumerate(zip(*columns, strict=True)):
+    for row, (parse, read) in enumerate(zip(parsers, zip(*columns, strict=True), strict=False)):
         if not (value := read[0]):
             rejected[row] = Reject("empty", "the record has no value" if value is None else "the value has no bytes")
             continue
@@ -297,8 +300,11 @@ def bounded(listed: Listed, most: int) -> Parse:
 
     The first fault rejects the record; the reject names the event that has it.
     """
+    if isinstance(listed.parse, Searched):
+        parse, plain = (bounded(replace(listed, parse=one), most) for one in (listed.parse.parse, listed.parse.plain))
+        return Searched(parse, plain, listed.parse.search)
 
-    def parse(*record: Any) -> list[Any]:
+    def parse_all(*record: Any) -> list[Any]:
         parts = listed.split(*record)
         if not 1 <= len(parts) <= most:
             raise Reject("length", f"{len(parts)} events in one value; it holds 1 to {most}")
@@ -310,4 +316,4 @@ def bounded(listed: Listed, most: int) -> Parse:
                 raise within(refusal(error), index) from error
         return events
 
-    return parse
+    return parse_all

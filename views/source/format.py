@@ -1,13 +1,46 @@
 """The contract of decoders: every module in views/source/formats satisfies it."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from itertools import repeat
 from typing import Any, Protocol, runtime_checkable
+
+import numpy as np
+import pyarrow as pa
 
 from tandem.views.source.event import Event
 
 Parse = Callable[..., Any]
 """From one non-empty value, and the record's parts that a function takes, to one struct of the event type; raises Reject."""
+
+
+@dataclass(frozen=True)
+class Searched:
+    """`parse` reads all values; `plain` is faster, for values in which `search` finds nothing.
+
+    `search` returns places in bytes. For all values of a batch, one after another, it costs a tenth of a search in each.
+    """
+
+    parse: Parse
+    plain: Parse
+    search: Callable[[bytes], Iterator[int]]
+
+    def __call__(self, *record: Any) -> Any:
+        """Read any value."""
+        return self.parse(*record)
+
+    def for_values(self, values: pa.Array) -> Iterable[Parse]:
+        """For each of these binary values, the faster Parse that reads it."""
+        if not len(values) or values.buffers()[2] is None:
+            return repeat(self.plain)
+        bounds = np.frombuffer(values.buffers()[1], np.int32)[values.offset : values.offset + len(values) + 1]
+        found = list(self.search(values.buffers()[2][int(bounds[0]) : int(bounds[-1])].to_pybytes()))
+        if not found:
+            return repeat(self.plain)
+        parsers = [self.plain] * len(values)
+        for row in np.unique(np.searchsorted(bounds, np.array(found) + bounds[0], "right") - 1).tolist():
+            parsers[row] = self.parse
+        return parsers
 
 
 @dataclass(frozen=True)

@@ -103,3 +103,39 @@ def test_times_in_lists_and_structs_are_cut_and_texts_beside_them_are_not(stops:
     }
     expected = Trip(time(at), text(at), [Stop(time(one), text(one)) for one in stops], [time(one) for one in ends])
     assert Json().parser(Trip)(plain.dumps(value).encode()) == expected
+
+
+class Row(Event, array_like=True, tag="row"):
+    at: datetime
+    note: str
+    stops: list[Stop] | None = None
+
+
+@pytest.mark.parametrize(
+    ("event", "written", "cut"),
+    [
+        (Line, r'{"\u0061t":"2026-10-31T23:59:59\u002e9999996Z","note":"\ud83d\ude00"}', "2026-10-31T23:59:59.999999Z"),
+        (Line, r'{"at":"2026-10-31T23:59:59.\u0039999996Z","note":"59.9999996"}', "2026-10-31T23:59:59.999999Z"),
+        (Row, '["row","2026-10-31T23:59:59.9999996Z","59.9999996"]', "2026-10-31T23:59:59.999999Z"),
+        (Row, '["row","2026-10-31T23:59:59.9999996Z","x",null,9e999]', "2026-10-31T23:59:59.999999Z"),
+        (Row, '["row","2026-10-31T23:59:59.9999996Z","x",[{"at":"2026-10-31T23:59:59.9999996Z","note":"x"}]]', ""),
+    ],
+)
+def test_every_way_to_write_a_time_is_cut(event: Any, written: str, cut: str) -> None:
+    """Escapes in texts, structs that are arrays."""
+    parsed = Json().parser(event)(written.encode())
+    assert parsed.at == datetime(2026, 10, 31, 23, 59, 59, 999_999, UTC)
+    if not cut:
+        assert [stop.at for stop in parsed.stops] == [parsed.at]
+
+
+@given(
+    st.lists(st.sampled_from(["59", "59.9999996", r"59\u002e9999996", "59.9999996 not a time"]), max_size=6), st.integers(0, 3)
+)
+def test_a_batch_is_read_as_its_values_are_alone(seconds: list[str], first: int) -> None:
+    """A search of the whole batch decides how its values are read."""
+    source = Source(topic="lines", event=Line, event_time="at", max_events_per_record=2)
+    values = [f'[{{"at":"2026-10-31T23:59:{one}Z","note":"{one}"}}]'.encode() for one in seconds][first:]
+    together = decoded(source, *values).events.column("at").to_pylist()
+    assert together == [one for value in values for one in decoded(source, value).events.column("at").to_pylist()]
+    assert all(time.microsecond in (0, 999_999) for time in together)
