@@ -6,11 +6,9 @@ from typing import Final
 import numpy as np
 import pyarrow as pa
 
-from tandem.ledger.delta.location import Location
-from tandem.ledger.delta.stored_file import opened
-from tandem.ledger.publish.batch_parts import BatchPart
-from tandem.ledger.publish.live_states import still_live
-from tandem.views.arrow.ipc import to_ipc
+from tandem.ledger.delta.location import Location, opened
+from tandem.ledger.publish.batch_parts import BatchPart, still_live
+from tandem.views.arrow.arrays import to_ipc
 from tandem.views.sql import engine
 from tandem.views.view import View, state_schema
 from tandem.views.windows import WINDOW_COLUMNS

@@ -26,7 +26,7 @@ from tandem.serving.read.outcome import ReadFailed
 from tandem.serving.read.provenance import Layer
 from tandem.serving.read.reader import refusal
 from tandem.serving.read.snapshot import Snapshot
-from tandem.views.arrow.ipc import from_ipc
+from tandem.views.arrow.arrays import from_ipc
 from tandem.views.errors import TandemError
 from tandem.views.kernel import kernel
 from tandem.views.project import project

@@ -34,7 +34,7 @@ from tandem.ledger.log.counts import Counts, plus
 from tandem.ledger.log.fetch_checks import refuse_changed_log, refuse_new_topic
 from tandem.ledger.log.gaps import Gaps
 from tandem.ledger.log.positions import LOG_START, Position, ranges, upper
-from tandem.ledger.publish import first_publication
+from tandem.ledger.publish import adoption
 from tandem.ledger.publish.releases import Release
 from tandem.ledger.publish.standing import Followed
 from tandem.views.errors import TandemError
@@ -103,7 +103,7 @@ def run(
     accepts it, also while it is still empty. Waits for another run that holds one of the locks, which are taken in order. Raises
     TandemError.
     """
-    live = first_publication.live(batch.tables, working_tree, by=batch.by, at=batch.now())
+    live = adoption.live(batch.tables, working_tree, by=batch.by, at=batch.now())
     release = batch.releases.load(live.release)
     # Before Spark starts, so that an absent broker is reported at once. A frozen broker is waited for; a broker that refuses
     # connections is reported at once.

@@ -8,8 +8,7 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from tandem.ledger.delta.location import Location
-from tandem.ledger.delta.stored_file import opened
+from tandem.ledger.delta.location import Location, opened
 from tandem.ledger.files.file_ranges import EVENTS
 from tandem.ledger.files.scan import within
 from tandem.views.source.log_order import Places, places

@@ -33,13 +33,12 @@ from pyspark.sql import SparkSession
 from tandem.batch.fold.dropped_positions import contained
 from tandem.batch.runtime import spark_jobs
 from tandem.batch.runtime.parquet_writer import TableFile
-from tandem.ledger.delta.location import Location
-from tandem.ledger.delta.stored_file import opened
+from tandem.ledger.delta.location import Location, opened
 from tandem.ledger.files.file_ranges import EVENTS
 from tandem.ledger.files.identity_hashes import IdentityHash
 from tandem.ledger.files.scan import scan, stored, within
 from tandem.ledger.files.splits import Slice
-from tandem.views.arrow.ipc import from_ipc, to_ipc
+from tandem.views.arrow.arrays import from_ipc, to_ipc
 from tandem.views.kernel import kernel
 from tandem.views.kernel.deduplicate import contents
 from tandem.views.project import project

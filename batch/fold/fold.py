@@ -22,15 +22,13 @@ from tandem.batch.fold.dropped_positions import read_dropped_positions
 from tandem.batch.fold.suspects import Decided, SetApart, Suspects, decide, to_all
 from tandem.batch.runtime import spark_jobs
 from tandem.batch.runtime.parquet_writer import TableFile, Written
-from tandem.ledger.delta.location import Location
-from tandem.ledger.delta.stored_file import opened
+from tandem.ledger.delta.location import Location, opened
 from tandem.ledger.files.file_ranges import EVENTS
 from tandem.ledger.files.scan import scan
 from tandem.ledger.files.splits import Slice
-from tandem.ledger.publish.batch_parts import BatchPart, Windows
-from tandem.ledger.publish.live_states import starting_within
+from tandem.ledger.publish.batch_parts import BatchPart, Windows, starting_within
 from tandem.ledger.stored_states import by_bucket, stored
-from tandem.views.arrow.ipc import from_ipc
+from tandem.views.arrow.arrays import from_ipc
 from tandem.views.fingerprint.additive import Apart, joined, with_measures
 from tandem.views.kernel import kernel
 from tandem.views.kernel.kernel import Partial

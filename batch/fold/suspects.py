@@ -15,7 +15,7 @@ from tandem.batch.fold import duplicates
 from tandem.batch.fold.duplicates import Hashes
 from tandem.ledger.delta.location import Location
 from tandem.ledger.files.identity_hashes import IdentityHash
-from tandem.views.arrow.ipc import from_ipc, to_ipc
+from tandem.views.arrow.arrays import from_ipc, to_ipc
 from tandem.views.kernel import kernel
 from tandem.views.kernel.deduplicate import Deduplicated
 from tandem.views.source.source import Source

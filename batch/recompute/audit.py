@@ -10,7 +10,7 @@ from tandem.batch.recompute.build import Built, NewVersion
 from tandem.ledger.delta.addresses import Tables
 from tandem.ledger.log.counts import NOTHING, Counts, plus
 from tandem.ledger.publish.audits import Audit, AuditFigures, Obstacle
-from tandem.ledger.publish.repaired import repaired
+from tandem.ledger.publish.labels import repaired
 from tandem.views.errors import TandemError
 from tandem.views.verify.cause import cause
 from tandem.views.verify.compare import Example, MeasureDifference, tolerance

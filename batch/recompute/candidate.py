@@ -10,9 +10,8 @@ from tandem.ledger.delta.addresses import Tables
 from tandem.ledger.log.counts import NOTHING, add, plus
 from tandem.ledger.log.positions import Position
 from tandem.ledger.publish.batch_parts import BatchPart
-from tandem.ledger.publish.labels import Labels, labels_below
+from tandem.ledger.publish.labels import Labels, labels_below, repaired
 from tandem.ledger.publish.publications import Publication
-from tandem.ledger.publish.repaired import repaired
 from tandem.views.source.watermark import Maxima
 from tandem.views.source.watermark import newest as united
 

@@ -26,7 +26,7 @@ from tandem.infra.lineage.runs import reporting
 from tandem.infra.logs.telling import bound
 from tandem.ledger.delta.errors import Conflict, Unwritable
 from tandem.ledger.log.gaps import Gap
-from tandem.ledger.publish import first_publication, publications
+from tandem.ledger.publish import adoption, publications
 from tandem.ledger.publish.audits import Audit, Audits
 from tandem.ledger.publish.completeness import accepted_gaps
 from tandem.ledger.publish.publications import NotPublishable, Publication
@@ -60,10 +60,10 @@ def run(batch: BatchRun, working_tree: Callable[[], Project], request: Recompute
     explanation, unless the request says to publish anyway.
     """
     tables = batch.tables
-    first_publication.live(tables, working_tree, by=batch.by, at=batch.now())
+    adoption.live(tables, working_tree, by=batch.by, at=batch.now())
     batch.hold("views")
     batch.standing.claim()
-    live = first_publication.live(tables, working_tree, by=batch.by, at=batch.now())
+    live = adoption.live(tables, working_tree, by=batch.by, at=batch.now())
     if live.kind == "rollback":
         return RecomputeResult(live, (), paused=True)
     found = _publish(batch, live, request)

@@ -17,7 +17,7 @@ from tandem.batch.release.build_release import build_release
 from tandem.batch.release.diff import diffs
 from tandem.batch.release.release_plan import ReleasePlan, Status, Terms, plan_release
 from tandem.batch.runtime.session import BatchRun
-from tandem.ledger.publish import first_publication, promotion
+from tandem.ledger.publish import adoption, promotion
 from tandem.ledger.publish.diffs import ReleaseDiff, ReleaseDiffs
 from tandem.ledger.publish.publications import Publication
 from tandem.views.errors import TandemError
@@ -61,10 +61,10 @@ def run(
     """
     tables = batch.tables
     wanted = working_tree()
-    first_publication.live(tables, lambda: wanted, by=batch.by, at=batch.now())
+    adoption.live(tables, lambda: wanted, by=batch.by, at=batch.now())
     batch.hold("views")
     batch.standing.claim()
-    live = first_publication.live(tables, lambda: wanted, by=batch.by, at=batch.now())
+    live = adoption.live(tables, lambda: wanted, by=batch.by, at=batch.now())
     plan = _stored(batch, live, wanted, terms)
     if plan is None:
         return Applied(live)

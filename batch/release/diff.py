@@ -14,7 +14,7 @@ from tandem.ledger.publish.batch_parts import BatchPart, files_with_later
 from tandem.ledger.publish.publications import Publication
 from tandem.ledger.publish.releases import Release
 from tandem.ledger.stored_states import by_bucket, stored
-from tandem.views.arrow.ipc import from_ipc
+from tandem.views.arrow.arrays import from_ipc
 from tandem.views.kernel.kernel import Partial
 from tandem.views.project import project
 from tandem.views.verify.release_diff import Diff, add, diff

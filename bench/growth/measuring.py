@@ -24,7 +24,7 @@ from tandem.bench.growth import archived_history, duckdb_alone
 from tandem.bench.process_tree import Sampler
 from tandem.infra.settings import Settings, SparkSettings
 from tandem.ledger.delta import delta_tables
-from tandem.ledger.publish import first_publication
+from tandem.ledger.publish import adoption
 from tandem.ledger.publish.batch_parts import files_of
 from tandem.ledger.publish.publications import Publication
 from tandem.views.fingerprint.fingerprint import decoder_fingerprint
@@ -157,7 +157,7 @@ def written(batch: BatchRun, folder: Path, size: Size) -> Project:
     names = ", ".join(f"view{number}" for number in range(size.views))
     (folder / "definitions.py").write_text(f"{_DEFINITIONS}{views}\nVIEWS = ({names},)\n", "utf-8")
     defined = project.load(folder)
-    first_publication.live(batch.tables, lambda: defined, by="bench", at=batch.now())
+    adoption.live(batch.tables, lambda: defined, by="bench", at=batch.now())
     with silent_duckdb.connect() as engine:
 
         def values(low: int, high: int) -> pa.ChunkedArray:

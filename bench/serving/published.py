@@ -15,7 +15,7 @@ from deltalake import DeltaTable, write_deltalake
 from tandem.ledger.delta import delta_tables
 from tandem.ledger.delta.addresses import Tables
 from tandem.ledger.log.positions import LOG_START, Position
-from tandem.ledger.publish import first_publication
+from tandem.ledger.publish import adoption
 from tandem.ledger.publish.batch_parts import BatchPart, BatchView
 from tandem.ledger.publish.publications import Publication, Publications
 from tandem.ledger.realtime import commit_files
@@ -23,7 +23,7 @@ from tandem.ledger.realtime.commits import Commit
 from tandem.ledger.realtime.compaction import RECENT
 from tandem.ledger.realtime_writer import Writer
 from tandem.views.arrow import arrays
-from tandem.views.arrow.ipc import from_ipc, to_ipc
+from tandem.views.arrow.arrays import from_ipc, to_ipc
 from tandem.views.kernel.kernel import merge_states
 from tandem.views.project import project
 from tandem.views.view import View, state_schema
@@ -77,7 +77,7 @@ def publish(folder: Path, keys: int) -> Tables:
     (folder / "tandem.toml").touch()
     shutil.copy(Path(__file__).with_name("definitions.py"), folder / "definitions.py")
     definitions, tables = project.load(folder), Tables(str(folder / ".tandem" / "tables"))
-    live = first_publication.live(tables, lambda: definitions, by="bench", at=AT)
+    live = adoption.live(tables, lambda: definitions, by="bench", at=AT)
     handle = commit_files.open_or_create(tables, live.release, SOURCE)
     delta_tables.conditional_append(handle, commit_files.to_rows(Commit(LOG_START, _CUT, 1, "bridge", at=AT, by="bench")))
     fingerprint, view = live.views[VIEW].fingerprint, definitions.views[VIEW]

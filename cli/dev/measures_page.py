@@ -12,8 +12,7 @@ from tandem.cli.project.measure_costs import facts_of, said, size
 from tandem.views.errors import DefinitionError
 from tandem.views.measures import registry
 from tandem.views.measures.custom import CustomMeasure
-from tandem.views.measures.facts import Facts
-from tandem.views.measures.measure import EVENT_TIME, LOG_ORDER, POSITION, Aggregate, Measure
+from tandem.views.measures.measure import EVENT_TIME, LOG_ORDER, POSITION, Aggregate, Facts, Measure
 from tandem.views.source.value_types import BOOLEAN, FLOAT, INTEGER, TEXT, TIME, ValueType
 
 _DECIMAL: Final = ValueType("decimal", "DECIMAL(38,2)", pa.decimal128(38, 2))

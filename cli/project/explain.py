@@ -25,7 +25,7 @@ from tandem.ledger.publish.releases import Releases
 from tandem.serving.read.batch_states import HELD_BYTES
 from tandem.serving.read.reader import Reader
 from tandem.serving.read.snapshot import RealtimeTail, provenance_of
-from tandem.views.arrow.ipc import from_ipc
+from tandem.views.arrow.arrays import from_ipc
 from tandem.views.errors import TandemError, listed
 from tandem.views.exactness import Exactness
 from tandem.views.fingerprint.fingerprint import decoder_fingerprint, fingerprint

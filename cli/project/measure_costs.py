@@ -5,8 +5,7 @@ from typing import Any
 import pyarrow as pa
 
 from tandem.views.exactness import of_approximation
-from tandem.views.measures.facts import Facts
-from tandem.views.measures.measure import Aggregate, Approximation
+from tandem.views.measures.measure import Aggregate, Approximation, Facts
 
 
 def size(aggregate: Aggregate, facts: Facts) -> str:

@@ -12,8 +12,7 @@ import pyarrow.compute as pc
 
 from tandem.ledger.delta.addresses import Tables
 from tandem.ledger.delta.delta_tables import open_table
-from tandem.ledger.delta.location import Location
-from tandem.ledger.delta.stored_file import opened
+from tandem.ledger.delta.location import Location, opened
 from tandem.ledger.files.file_ranges import RECORDS, file_ranges
 from tandem.views.kernel.kernel import decode
 from tandem.views.kernel.rows import written

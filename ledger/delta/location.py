@@ -3,9 +3,13 @@
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
+import pyarrow as pa
+import pyarrow.parquet as pq
+
 from tandem.infra.storage.resolve import storage_at
 from tandem.infra.storage.storage import Storage
 from tandem.ledger.delta.addresses import Tables
+from tandem.ledger.delta.errors import unreadable
 
 
 @dataclass(frozen=True)
@@ -23,3 +27,11 @@ class Location:
     def storage(self) -> Storage:
         """The storage that is rooted here."""
         return storage_at(self.address, self.options)
+
+
+def opened(place: Location, path: str, *, verified: bool = False) -> pq.ParquetFile:
+    """The open file; `verified` checks its pages against their checksums. Raises Unreadable if it is missing or torn."""
+    try:
+        return pq.ParquetFile(place.storage().open(path), page_checksum_verification=verified)
+    except (OSError, pa.ArrowException) as error:
+        unreadable(f"{place.address}: {path}", error)

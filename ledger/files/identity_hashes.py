@@ -15,8 +15,7 @@ import duckdb
 import msgspec
 import pyarrow as pa
 
-from tandem.ledger.delta.location import Location
-from tandem.ledger.delta.stored_file import opened
+from tandem.ledger.delta.location import Location, opened
 from tandem.ledger.files.scan import stored
 from tandem.ledger.files.splits import Slice
 from tandem.views.kernel.deduplicate import identity_columns

@@ -9,8 +9,7 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from tandem.ledger.delta.errors import unreadable
-from tandem.ledger.delta.location import Location
-from tandem.ledger.delta.stored_file import opened
+from tandem.ledger.delta.location import Location, opened
 from tandem.ledger.files.file_ranges import FileRange, PositionColumns
 from tandem.ledger.files.splits import Slice
 from tandem.views.source.offset_ranges import Ranges

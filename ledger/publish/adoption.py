@@ -1,8 +1,10 @@
 """From a project to the release that stores it."""
 
+from collections.abc import Callable
 from datetime import datetime
 
 from tandem.ledger.delta.addresses import Tables
+from tandem.ledger.publish.publications import Publication, Publications
 from tandem.ledger.publish.releases import Release, Releases
 from tandem.views.fingerprint.fingerprint import decoder_fingerprint, fingerprint
 from tandem.views.project.project import Project
@@ -29,3 +31,16 @@ def _fingerprints(project: Project) -> tuple[dict[str, str], dict[str, str]]:
     """The decoder fingerprints of sources and the fingerprints of views, by name."""
     sources = {name: decoder_fingerprint(source) for name, source in project.sources.items()}
     return sources, {name: fingerprint(view) for name, view in project.views.items()}
+
+
+def live(tables: Tables, working_tree: Callable[[], Project], *, by: str, at: datetime) -> Publication:
+    """The live publication; without one, the working tree's definitions become release 1 and publication 1, an empty batch.
+
+    If anything is published, the working tree is not loaded, so it may be broken.
+    """
+    publications = Publications(tables)
+    live = publications.latest()
+    if live is not None:
+        return live
+    release = adopt(tables, working_tree(), by=by, at=at)
+    return publications.initial(release=release.number, sources=release.sources, views=release.views, by=by, at=at)

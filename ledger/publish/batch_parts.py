@@ -6,12 +6,15 @@ from datetime import datetime
 from typing import Any
 
 import pyarrow as pa
+import pyarrow.compute as pc
 from deltalake import DeltaTable
 
 from tandem.ledger.delta.addresses import Tables
 from tandem.ledger.delta.delta_tables import damaged, open_table
 from tandem.ledger.delta.errors import Unreadable
 from tandem.ledger.log.positions import Position
+from tandem.views.source.event import TIMESTAMP
+from tandem.views.windows import WINDOW_COLUMNS
 
 Windows = tuple[datetime, datetime]
 """Half-open bounds of window starts."""
@@ -138,3 +141,20 @@ def _files(handle: DeltaTable) -> Iterator[tuple[int, PartFile]]:
     version = actions["partition.batch_version"].cast(pa.int64()).to_pylist()
     columns = (actions[name].to_pylist() for name in ("path", "num_records", "size_bytes"))
     return zip(version, (PartFile(*row) for row in zip(*columns, strict=True)), strict=True)
+
+
+def still_live(states: pa.Table, later: Sequence[BatchPart]) -> pa.Table:
+    """The states of a part that no later part replaces."""
+    for start, end in (part.windows for part in later if part.windows):
+        states = states.filter(~_starting_within(start, end))
+    return states
+
+
+def starting_within(states: pa.Table, windows: Windows) -> pa.Table:
+    """The states whose windows start within the bounds."""
+    return states.filter(_starting_within(*windows))
+
+
+def _starting_within(start: datetime, end: datetime) -> pc.Expression:
+    column = pc.field(WINDOW_COLUMNS[0])
+    return (column >= pa.scalar(start, TIMESTAMP)) & (column < pa.scalar(end, TIMESTAMP))

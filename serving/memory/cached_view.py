@@ -11,8 +11,7 @@ from tandem.ledger.delta.addresses import Tables
 from tandem.ledger.delta.errors import unreadable
 from tandem.ledger.hot.chain import HotCommits, continued
 from tandem.ledger.log.positions import Position
-from tandem.ledger.publish.batch_parts import BatchPart, BatchView, files_of
-from tandem.ledger.publish.live_states import still_live
+from tandem.ledger.publish.batch_parts import BatchPart, BatchView, files_of, still_live
 from tandem.ledger.realtime.commits import Commit
 from tandem.serving.memory.layout import MemoryLayout
 from tandem.serving.memory.stack import Stack, extended

@@ -13,8 +13,7 @@ from deltalake import DeltaTable
 from tandem.ledger.delta.addresses import Tables
 from tandem.ledger.delta.delta_tables import storage
 from tandem.ledger.delta.errors import unreadable
-from tandem.ledger.publish.batch_parts import BatchPart, files_of
-from tandem.ledger.publish.live_states import still_live
+from tandem.ledger.publish.batch_parts import BatchPart, files_of, still_live
 from tandem.serving.read.selection import Selection
 
 HELD_BYTES = 64 * 2**20

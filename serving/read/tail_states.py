@@ -5,7 +5,7 @@ import pyarrow as pa
 from tandem.ledger.delta.addresses import Tables
 from tandem.ledger.delta.errors import unreadable
 from tandem.ledger.realtime.commits import Commit
-from tandem.views.arrow.ipc import from_ipc
+from tandem.views.arrow.arrays import from_ipc
 from tandem.views.view import View
 
 

@@ -10,8 +10,7 @@ import pyarrow.compute as pc
 from tandem.ledger.delta.addresses import Tables
 from tandem.ledger.delta.delta_tables import files as files_of
 from tandem.ledger.delta.delta_tables import open_table
-from tandem.ledger.delta.location import Location
-from tandem.ledger.delta.stored_file import opened
+from tandem.ledger.delta.location import Location, opened
 from tandem.serving.read.selection import BadSelection
 from tandem.views.source.source import REJECTS_SCHEMA
 

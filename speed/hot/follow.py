@@ -36,7 +36,7 @@ from tandem.speed.micro_batch.follower_state import FollowerState
 from tandem.speed.micro_batch.task import Task
 from tandem.speed.source.counted_at import CountedRange, counted, divided
 from tandem.speed.source.restore_identities import begun, numbered, unseen
-from tandem.views.arrow.ipc import from_ipc
+from tandem.views.arrow.arrays import from_ipc
 from tandem.views.errors import TandemError
 from tandem.views.kernel.kernel import decode
 from tandem.views.source.offset_ranges import Offsets, Partition

@@ -27,7 +27,7 @@ from tandem.speed.micro_batch.fold import fold_shares
 from tandem.speed.micro_batch.follower_state import FollowerState, step
 from tandem.speed.micro_batch.maintenance import merging
 from tandem.speed.micro_batch.task import Share, Task, share_of
-from tandem.views.arrow.ipc import from_ipc
+from tandem.views.arrow.arrays import from_ipc
 from tandem.views.source.source import Source
 from tandem.views.source.watermark import later
 from tandem.views.view import View

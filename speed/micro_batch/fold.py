@@ -13,7 +13,7 @@ from tandem.speed.dedup.duplicates import find_duplicates
 from tandem.speed.dedup.identities import Identities
 from tandem.speed.micro_batch.task import SCHEMA, Share, Task, fold, partial_of, shares, without
 from tandem.speed.micro_batch.workers import Workers
-from tandem.views.arrow.ipc import from_ipc, to_ipc
+from tandem.views.arrow.arrays import from_ipc, to_ipc
 from tandem.views.errors import TandemError
 from tandem.views.instant import nearest_time
 from tandem.views.kernel.kernel import merge

@@ -10,7 +10,7 @@ from tandem.ledger.publish.releases import Release
 from tandem.ledger.publish.standing import Followed, cut_of
 from tandem.ledger.realtime.compaction import RECENT, Merge
 from tandem.ledger.realtime_writer import Writer
-from tandem.views.arrow.ipc import from_ipc, to_ipc
+from tandem.views.arrow.arrays import from_ipc, to_ipc
 from tandem.views.kernel.kernel import merge_states
 from tandem.views.view import View
 

@@ -25,7 +25,7 @@ from tandem.infra.settings import Settings
 from tandem.infra.spark.errors import worded
 from tandem.ledger.delta.addresses import Tables
 from tandem.ledger.delta.errors import Unwritable
-from tandem.ledger.publish import first_publication
+from tandem.ledger.publish import adoption
 from tandem.ledger.publish.publications import NotPublishable, Publication, Publications
 from tandem.ledger.publish.releases import Releases
 from tandem.ledger.publish.standing import Followed, StandingReleases
@@ -71,7 +71,7 @@ def run(
     by = f"speed (process {os.getpid()})"
     connection = kafka.connect(broker.address(settings))
     if Publications(tables).latest() is None:
-        first_publication.live(tables, project, by=by, at=now())
+        adoption.live(tables, project, by=by, at=now())
     checkpoints = own_folder(settings.folder)
     spark = session()
     folded = Telling(say, every_s=_TELL_S, clock=time.monotonic)

@@ -20,7 +20,7 @@ from tandem.speed.micro_batch.task import SCHEMA, Task, identify
 from tandem.speed.source import record_frames
 from tandem.speed.source.counted_at import CountedLog, CountedRange, divided, together
 from tandem.speed.source.start_position import Beginning
-from tandem.views.arrow.ipc import from_ipc
+from tandem.views.arrow.arrays import from_ipc
 from tandem.views.instant import MICROSECOND, microseconds
 from tandem.views.source.offset_ranges import EMPTY, Offsets
 from tandem.views.source.source import Source

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tandem.views.arrow.ipc import from_ipc, to_ipc
+from tandem.views.arrow.arrays import from_ipc, to_ipc
 from tandem.views.kernel.kernel import Partial, deduplicate, merge, partial, present, settle
 from tandem.views.source.offset_ranges import Ranges
 from tandem.views.source.source import Source

@@ -23,7 +23,7 @@ from tandem.batch.fold.dropped_positions import DroppedPositions
 from tandem.speed.dedup.dedup_window import DedupWindow
 from tandem.speed.dedup.duplicates import Duplicates, find_duplicates
 from tandem.speed.dedup.identities import Identified, identified, identities, is_at, values
-from tandem.views.arrow.ipc import from_ipc, to_ipc
+from tandem.views.arrow.arrays import from_ipc, to_ipc
 from tandem.views.kernel.kernel import Partial, decode, deduplicate, merge, partial, prepare, present, settle
 from tandem.views.source.log_order import further, places
 from tandem.views.source.offset_ranges import EMPTY, Ranges

@@ -22,7 +22,7 @@ from tandem.ledger.files.file_ranges import EVENTS
 from tandem.ledger.files.splits import Slice
 from tandem.ledger.log.counts import Counts, plus
 from tandem.ledger.log.positions import LOG_START, Position, ranges
-from tandem.ledger.publish import first_publication
+from tandem.ledger.publish import adoption
 from tandem.ledger.publish.labels import labels_below
 from tandem.ledger.realtime.commits import Commit
 from tandem.ledger.realtime.follower import Follower
@@ -33,7 +33,7 @@ from tandem.speed.micro_batch.fold import MicroBatchResult, fold_shares
 from tandem.speed.micro_batch.follower_state import FollowerState
 from tandem.speed.micro_batch.log_tail import UncommittedLog
 from tandem.speed.micro_batch.task import Share, Task, share_of
-from tandem.views.arrow.ipc import from_ipc, to_ipc
+from tandem.views.arrow.arrays import from_ipc, to_ipc
 from tandem.views.kernel.kernel import decode, deduplicate, merge, merge_states, present
 from tandem.views.kernel.partial import Partial
 from tandem.views.project.project import load_files
@@ -262,7 +262,7 @@ def test_both_layers_label_events_as_plain_python_does(log: list[list[list[Told]
     at_once: list[datetime | None] = []
     with TemporaryDirectory() as folder, patch.object(log_tail, "fold_records", by_shares):
         tables = Tables(folder)
-        live = first_publication.live(tables, lambda: PROJECT, by="test", at=NOW)
+        live = adoption.live(tables, lambda: PROJECT, by="test", at=NOW)
         speed, commits, start = tail_of(tables, live), list[Commit](), LOG_START
         for number, chunks in enumerate(log):
             if number == restart:

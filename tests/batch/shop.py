@@ -19,8 +19,7 @@ from tandem.infra.settings import Settings
 from tandem.ledger.delta import delta_tables
 from tandem.ledger.delta.addresses import Tables
 from tandem.ledger.publish import promotion
-from tandem.ledger.publish.batch_parts import files_of
-from tandem.ledger.publish.live_states import still_live
+from tandem.ledger.publish.batch_parts import files_of, still_live
 from tandem.ledger.publish.publications import Publication
 from tandem.ledger.publish.releases import Releases
 from tandem.ledger.publish.standing import StandingReleases

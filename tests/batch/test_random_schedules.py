@@ -19,7 +19,7 @@ import pytest
 from tandem.infra import kafka
 from tandem.ledger.delta.addresses import Tables
 from tandem.ledger.log.positions import Position
-from tandem.ledger.publish import first_publication, promotion
+from tandem.ledger.publish import adoption, promotion
 from tandem.ledger.publish.publications import NotPublishable, Publications
 from tandem.ledger.publish.releases import Releases
 from tandem.ledger.publish.standing import StandingReleases
@@ -152,7 +152,7 @@ class Schedule:
 @contextmanager
 def running(shop: Shop, dice: random.Random) -> Iterator[Schedule]:
     one = Schedule(shop, dice)
-    first_publication.live(shop.tables, shop.project, by="test", at=datetime.now(UTC))
+    adoption.live(shop.tables, shop.project, by="test", at=datetime.now(UTC))
     one.start_speed()
     try:
         yield one

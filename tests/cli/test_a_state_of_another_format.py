@@ -11,7 +11,7 @@ from tandem.cli.command.exit_codes import FAILED
 from tandem.ledger.delta import delta_tables
 from tandem.ledger.delta.addresses import Tables
 from tandem.ledger.delta.state_format import DESCRIPTION, FORMAT
-from tandem.ledger.publish import first_publication
+from tandem.ledger.publish import adoption
 from tandem.views.project.project import load
 from tests.serving.world import World, hit
 
@@ -21,7 +21,7 @@ def project(tmp_path: Path) -> Path:
     """A project with a first publication."""
     folder = tmp_path / "shop"
     assert main(["init", str(folder)]) == 0
-    first_publication.live(Tables(str(folder / ".tandem" / "tables")), lambda: load(folder), by="test", at=datetime.now(UTC))
+    adoption.live(Tables(str(folder / ".tandem" / "tables")), lambda: load(folder), by="test", at=datetime.now(UTC))
     return folder
 
 

@@ -12,7 +12,7 @@ from deltalake import DeltaTable, write_deltalake
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tandem.views.arrow.ipc import from_ipc, to_ipc
+from tandem.views.arrow.arrays import from_ipc, to_ipc
 from tandem.views.kernel.kernel import Partial, merge, partial, present
 from tandem.views.measures import (
     Measure,

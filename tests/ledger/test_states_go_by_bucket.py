@@ -5,7 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tandem.ledger.stored_states import by_bucket
-from tandem.views.arrow.ipc import from_ipc
+from tandem.views.arrow.arrays import from_ipc
 
 
 @given(st.lists(st.tuples(st.text(max_size=2) | st.none(), st.integers(0, 3))), st.integers(1, 5), st.booleans())

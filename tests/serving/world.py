@@ -17,7 +17,7 @@ from tandem.ledger.delta.addresses import Tables
 from tandem.ledger.log.archive_runs import APP_ID, ArchiveLedger
 from tandem.ledger.log.counts import Counts
 from tandem.ledger.log.positions import LOG_START, Position, ranges
-from tandem.ledger.publish import first_publication
+from tandem.ledger.publish import adoption
 from tandem.ledger.publish.batch_parts import BatchPart, BatchView
 from tandem.ledger.publish.diffs import ReleaseDiff, ReleaseDiffs
 from tandem.ledger.publish.labels import labels_below
@@ -26,7 +26,7 @@ from tandem.ledger.publish.releases import Releases
 from tandem.ledger.publish.standing import StandingReleases
 from tandem.ledger.realtime.commits import Commit
 from tandem.ledger.realtime_writer import Writer
-from tandem.views.arrow.ipc import from_ipc, to_ipc
+from tandem.views.arrow.arrays import from_ipc, to_ipc
 from tandem.views.fingerprint.fingerprint import decoder_fingerprint
 from tandem.views.kernel.kernel import after_final, ahead, decode, merge_states, partial, prepare
 from tandem.views.project import project
@@ -165,7 +165,7 @@ class World:
         (self.folder / "definitions.py").write_text(self.definitions)
         self.project = project.load(self.folder)
         self.tables = Tables.of(Settings(state=str(self.state)))
-        self.live = first_publication.live(self.tables, lambda: self.project, by="test", at=NOON)
+        self.live = adoption.live(self.tables, lambda: self.project, by="test", at=NOON)
         self.writer = Writer.claim(self.tables, 1, SOURCE, by="test", at=NOON)
         self._version = 0
         self.maxima: Maxima = {}

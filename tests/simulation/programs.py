@@ -16,7 +16,7 @@ from tandem.batch.release.release_plan import Terms
 from tandem.infra.settings import SpeedSettings
 from tandem.ledger.delta.errors import Unreadable
 from tandem.ledger.log.positions import LOG_START, Position, ranges, upper
-from tandem.ledger.publish import first_publication, promotion, publications
+from tandem.ledger.publish import adoption, promotion, publications
 from tandem.ledger.publish.publications import Publication, Publications
 from tandem.ledger.publish.releases import Releases
 from tandem.ledger.publish.standing import Followed, StandingReleases
@@ -123,7 +123,7 @@ def speed(
     """
     tables = world.tables
     if Publications(tables).latest() is None:
-        first_publication.live(tables, world.working_tree, by="speed", at=world.now())
+        adoption.live(tables, world.working_tree, by="speed", at=world.now())
     followed = Followed(StandingReleases(tables), world.keep.release_days)
     state = which(followed.states(world.now()))
     release = Releases(tables).load(state.release)
@@ -189,7 +189,7 @@ def follow(world: World, ends: Iterable[Ahead], *, meanwhile: Callable[[], objec
     `meanwhile` comes between a micro-batch's fetch and its commit, which then does not come if the log is another.
     """
     tables = world.tables
-    first_publication.live(tables, world.working_tree, by="speed", at=world.now())
+    adoption.live(tables, world.working_tree, by="speed", at=world.now())
     state = Followed(StandingReleases(tables), world.keep.release_days).states(world.now())[0]
     release = Releases(tables).load(state.release)
     definitions = project.load_files(release.files)

@@ -10,7 +10,7 @@ import pytest
 from tandem.infra.kafka import Topic
 from tandem.ledger.log.fetch_checks import LogChanged
 from tandem.ledger.log.positions import Position
-from tandem.ledger.publish import first_publication
+from tandem.ledger.publish import adoption
 from tandem.ledger.publish.publications import Publications
 from tandem.ledger.publish.releases import Releases
 from tandem.ledger.realtime_writer import Writer
@@ -84,7 +84,7 @@ def _trigger(folder: Path, monkeypatch: pytest.MonkeyPatch, change: Callable[[Wo
     before, after = (nothing, change) if late else (change, nothing)
     world = World(log=Log([[], []]))
     Present.enter(world)
-    first_publication.live(world.tables, world.working_tree, by="speed", at=world.now())
+    adoption.live(world.tables, world.working_tree, by="speed", at=world.now())
     state = Publications(world.tables).latest()
     assert state is not None
     release = Releases(world.tables).load(1)

@@ -35,7 +35,7 @@ import tandem.ledger.delta.journal
 import tandem.ledger.delta.leases
 import tandem.ledger.files.file_ranges
 import tandem.ledger.publish.adoption
-import tandem.ledger.publish.live_states
+import tandem.ledger.publish.batch_parts
 import tandem.ledger.publish.publications
 import tandem.ledger.realtime.commit_files
 import tandem.ledger.realtime_writer
@@ -65,8 +65,7 @@ from tandem.ledger.files.file_ranges import RECORDS, FileRange
 from tandem.ledger.log.archived_range import archived_range
 from tandem.ledger.log.counts import Counts
 from tandem.ledger.log.positions import Position, ranges
-from tandem.ledger.publish.batch_parts import files_of
-from tandem.ledger.publish.live_states import starting_within, still_live
+from tandem.ledger.publish.batch_parts import files_of, starting_within, still_live
 from tandem.ledger.publish.releases import Releases
 from tandem.ledger.publish.standing import StandingReleases
 from tandem.speed.dedup.dedup_window import DedupWindow
@@ -319,7 +318,7 @@ def surroundings() -> Iterator[None]:
         patch.setattr(Tables, "make_root", lambda _: None)
         patch.setattr(tandem.ledger.delta.journal, "time", SimpleNamespace(sleep=sleep))
         patch.setattr(tandem.ledger.delta.journal, "_FILES", 2)
-        patch.setattr(tandem.ledger.publish.live_states, "_starting_within", Within)
+        patch.setattr(tandem.ledger.publish.batch_parts, "_starting_within", Within)
         for module in (tandem.ledger.realtime.commit_files, tandem.ledger.publish.publications):
             patch.setattr(module, "json", SimpleNamespace(loads=_parsed, dumps=json.dumps))
         patch.setattr(tandem.ledger.publish.publications, "from_row", _remembered(tandem.ledger.publish.publications.from_row))

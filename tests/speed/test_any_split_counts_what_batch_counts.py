@@ -17,7 +17,7 @@ from tandem.speed.dedup.identities import identified, identities, values
 from tandem.speed.dedup.row_hash import row_hashes
 from tandem.speed.micro_batch.fold import fold_shares
 from tandem.speed.micro_batch.task import Share, Task, share_of
-from tandem.views.arrow.ipc import from_ipc
+from tandem.views.arrow.arrays import from_ipc
 from tandem.views.kernel.kernel import Partial, decode, deduplicate, merge, present
 from tandem.views.project.project import load_files
 from tandem.views.source.offset_ranges import EMPTY, Ranges

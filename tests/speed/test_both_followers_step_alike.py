@@ -24,7 +24,7 @@ from tandem.speed.micro_batch.fold import MicroBatchResult, fold_shares
 from tandem.speed.micro_batch.follower_state import FollowerState
 from tandem.speed.micro_batch.log_tail import UncommittedLog
 from tandem.speed.micro_batch.task import Task, share_of
-from tandem.views.arrow.ipc import from_ipc
+from tandem.views.arrow.arrays import from_ipc
 from tandem.views.source.offset_ranges import Ranges
 from tandem.views.source.watermark import newest
 from tandem.views.view import View

@@ -23,7 +23,7 @@ from tandem.ledger import cuts
 from tandem.ledger.delta.addresses import Tables
 from tandem.ledger.log.fetch_checks import LogChanged
 from tandem.ledger.log.positions import LOG_START, Position
-from tandem.ledger.publish import first_publication, publications
+from tandem.ledger.publish import adoption, publications
 from tandem.ledger.publish.publications import Publication
 from tandem.ledger.publish.releases import Release, Releases
 from tandem.ledger.realtime.commit_files import spans_of
@@ -82,7 +82,7 @@ class Layer:
 
     def start(self) -> None:
         """A process that claims the table, and catches up."""
-        live = first_publication.live(self.tables, lambda: self.project, by="test", at=self.now())
+        live = adoption.live(self.tables, lambda: self.project, by="test", at=self.now())
         release = Releases(self.tables).load(live.release)
         definitions = load_files(release.files)
         nothing = SimpleNamespace(follows=lambda *_: None, heart=SimpleNamespace(looked=lambda *_: None))

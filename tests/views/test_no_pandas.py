@@ -13,7 +13,7 @@ from tandem.views.measures import count, approx_count_distinct, maximum, mean, a
 from tandem.views.source.source import Source
 from tandem.views.view import View, state_schema
 from tandem.views.windows import tumbling
-from tandem.views.arrow.ipc import from_ipc, to_ipc
+from tandem.views.arrow.arrays import from_ipc, to_ipc
 
 class Reading(Event):
     at: datetime

@@ -4,11 +4,12 @@ pyarrow's own `pa.array` and `to_numpy` import pandas, which takes seconds where
 answer.
 """
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
+import pyarrow.ipc
 
 Mask = npt.NDArray[np.bool_]
 """True where there is a value."""
@@ -106,3 +107,41 @@ def _valid(values: Iterable[object]) -> Mask:
 
 def _bits(valid: Mask | None) -> pa.Buffer | None:
     return None if valid is None or valid.all() else pa.py_buffer(np.packbits(valid, bitorder="little"))
+
+
+def to_ipc(table: pa.Table) -> bytes:
+    """The table as one Arrow IPC stream, schema and its metadata included. Equal tables may have different bytes."""
+    sink = pa.BufferOutputStream()
+    with pyarrow.ipc.new_stream(sink, table.schema) as writer:
+        writer.write_table(table)
+    stream: bytes = sink.getvalue().to_pybytes()
+    return stream
+
+
+def from_ipc(stream: bytes) -> pa.Table:
+    """Inverse of `to_ipc`; the table's columns are views into `stream`. Raises pa.ArrowInvalid if it is not an IPC stream."""
+    return pyarrow.ipc.open_stream(stream).read_all()
+
+
+def halved(
+    made: Callable[[pa.Table], pa.Table], rows: pa.Table, fails: Callable[[BaseException], bool]
+) -> Iterator[tuple[pa.Table, pa.Table | None]]:
+    """The rows in pieces, each with what is made of it; None beside a single row for which that fails.
+
+    Mostly nothing fails, and there is one piece; else some 2 log n calls find each row that does. An exception that
+    `fails` does not call a failure of the rows is raised, and so is what fails without any row: no row is the cause of that.
+    """
+    try:
+        result = made(rows)
+    except BaseException as error:
+        if not fails(error):
+            raise
+        half = rows.num_rows // 2
+        if not half:
+            made(rows.slice(0, 0))  # For each such row: one may leave behind a computation that fails for all others.
+            yield rows, None
+            return
+        yield from halved(made, rows.slice(0, half), fails)
+        yield from halved(made, rows.slice(half), fails)
+    else:
+        yield rows, result

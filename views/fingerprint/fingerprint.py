@@ -16,8 +16,7 @@ from typing import Any, Final, cast
 from tandem.views.errors import DefinitionError
 from tandem.views.fingerprint.code_dependencies import code_of_classes, code_of_function
 from tandem.views.fingerprint.event_meaning import event_meaning
-from tandem.views.fingerprint.meaning import Meaning, digest
-from tandem.views.fingerprint.packages import version_of
+from tandem.views.fingerprint.meaning import Meaning, digest, version_of
 from tandem.views.source.decoder import Decoder, decoder_name
 from tandem.views.source.record_filter import RecordFilter, record_filter_name, record_filter_value
 from tandem.views.source.schema_version import Version

@@ -6,10 +6,14 @@ A fingerprint is a tree's hash (views/fingerprint/fingerprint.py), and `plan` co
 
 import hashlib
 import json
+import sys
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
+from importlib.metadata import PackageNotFoundError, packages_distributions, version
 from textwrap import shorten
 from typing import Any, Final, Literal
+
+from tandem.views.project.isolated_import import PLATFORM
 
 _CHARACTERS: Final = 16
 _LONGEST: Final = 160
@@ -97,3 +101,23 @@ def _arrow(before: str, after: str) -> str:
 
 def _short(text: str) -> str:
     return shorten(text, _LONGEST, placeholder=" ...")
+
+
+def counted_package(module: str) -> str | None:
+    """The package of a module; None for Python's own modules and Tandem, whose versions do not count here."""
+    root = module.split(".", maxsplit=1)[0]
+    return root if root and root not in sys.stdlib_module_names and root not in PLATFORM else None
+
+
+def version_of(package: str) -> Meaning:
+    """A package as a part: the name of its module, and its installed version."""
+    installed = _version(package)
+    return Meaning(f"package {package}", installed, installed)
+
+
+def _version(root: str) -> str:
+    try:
+        return version(root)
+    except PackageNotFoundError:
+        names = packages_distributions().get(root, [])  # slow: reads every package's list of files
+        return version(names[0]) if names else "unknown"

@@ -15,9 +15,8 @@ No engine, no I/O, no clock. Batch, speed and serving all call these functions; 
 """
 
 from tandem.views.decode import DecodedRecords, decode
-from tandem.views.kernel.after_final import after_final
 from tandem.views.kernel.deduplicate import Deduplicated, deduplicate
-from tandem.views.kernel.late import Late, late
+from tandem.views.kernel.late import Late, after_final, late
 from tandem.views.kernel.merge import merge, merge_states, settle
 from tandem.views.kernel.partial import Partial, partial
 from tandem.views.kernel.present import arrange, arrange_as_one, present, present_arranged

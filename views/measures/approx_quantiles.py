@@ -12,10 +12,9 @@ import pyarrow as pa
 from tandem.views.arrow import arrays
 from tandem.views.definition_text import call
 from tandem.views.errors import DefinitionError
-from tandem.views.measures.facts import Facts
 from tandem.views.measures.filtered import filtered
-from tandem.views.measures.measure import Aggregate, Approximation, Measure
-from tandem.views.measures.states.groups import sketch_state, states_of
+from tandem.views.measures.measure import Aggregate, Approximation, Facts, Measure
+from tandem.views.measures.states.hashing import sketch_state, states_of
 from tandem.views.measures.total import number
 from tandem.views.source.value_types import ValueType
 

@@ -18,10 +18,9 @@ from tandem.views.arrow import arrays, python_values
 from tandem.views.definition_text import call
 from tandem.views.errors import DefinitionError
 from tandem.views.instant import time_of
-from tandem.views.measures.facts import Facts
 from tandem.views.measures.filtered import filtered
-from tandem.views.measures.measure import Aggregate, Approximation, Measure
-from tandem.views.measures.states.groups import sketch_state, states_of
+from tandem.views.measures.measure import Aggregate, Approximation, Facts, Measure
+from tandem.views.measures.states.hashing import sketch_state, states_of
 from tandem.views.source.value_types import ValueType, answer_field
 
 LG_ROOM: Final = 10

@@ -8,9 +8,8 @@ import pyarrow as pa
 
 from tandem.views.definition_text import call
 from tandem.views.errors import DefinitionError
-from tandem.views.measures.facts import Facts
 from tandem.views.measures.filtered import filtered
-from tandem.views.measures.measure import Aggregate, Measure, State, only
+from tandem.views.measures.measure import Aggregate, Facts, Measure, State, only
 from tandem.views.source.value_types import ValueType
 
 

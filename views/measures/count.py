@@ -6,9 +6,8 @@ from typing import ClassVar
 
 import pyarrow as pa
 
-from tandem.views.measures.facts import Facts
 from tandem.views.measures.filtered import filtered
-from tandem.views.measures.measure import Aggregate, Measure, State, only
+from tandem.views.measures.measure import Aggregate, Facts, Measure, State, only
 from tandem.views.source.value_types import ValueType
 
 

@@ -42,9 +42,8 @@ import pyarrow as pa
 from tandem.views.arrow import arrays, python_values
 from tandem.views.definition_text import call
 from tandem.views.errors import DefinitionError, TandemError, TooLong, said_by
-from tandem.views.measures.facts import Facts
 from tandem.views.measures.filtered import Filtered
-from tandem.views.measures.measure import Aggregate, Approximation, Measure, State
+from tandem.views.measures.measure import Aggregate, Approximation, Facts, Measure, State
 from tandem.views.source.value_types import ValueType, kind_of
 
 _PARAMETERS: Final = (bool, int, float, str, bytes, Decimal, date, timedelta, type(None))

@@ -10,8 +10,7 @@ import pyarrow as pa
 from tandem.views.arrow import arrays
 from tandem.views.definition_text import call
 from tandem.views.errors import DefinitionError
-from tandem.views.measures.facts import Facts
-from tandem.views.measures.measure import Aggregate, Approximation
+from tandem.views.measures.measure import Aggregate, Approximation, Facts
 from tandem.views.source.value_types import ValueType, normalised, objections
 from tandem.views.sql import engine
 from tandem.views.sql.engine import quoted

@@ -5,9 +5,8 @@ from dataclasses import dataclass
 from typing import ClassVar, Literal
 
 from tandem.views.definition_text import call
-from tandem.views.measures.facts import Facts
 from tandem.views.measures.filtered import filtered
-from tandem.views.measures.measure import Aggregate, Measure, State, only
+from tandem.views.measures.measure import Aggregate, Facts, Measure, State, only
 from tandem.views.source.value_types import ValueType
 
 

@@ -14,9 +14,8 @@ import pyarrow as pa
 from tandem.views.arrow import arrays
 from tandem.views.definition_text import call
 from tandem.views.errors import DefinitionError
-from tandem.views.measures.facts import Facts
 from tandem.views.measures.filtered import filtered
-from tandem.views.measures.measure import EVENT_TIME, LOG_ORDER, Aggregate, Measure, State
+from tandem.views.measures.measure import EVENT_TIME, LOG_ORDER, Aggregate, Facts, Measure, State
 from tandem.views.source.value_types import ValueType, answer_field
 from tandem.views.sql.engine import quoted
 

@@ -9,9 +9,8 @@ import pyarrow as pa
 from tandem.views.arrow import arrays
 from tandem.views.definition_text import call
 from tandem.views.errors import DefinitionError
-from tandem.views.measures.facts import Facts
 from tandem.views.measures.filtered import filtered
-from tandem.views.measures.measure import POSITION, Aggregate, Measure, State
+from tandem.views.measures.measure import POSITION, Aggregate, Facts, Measure, State
 from tandem.views.source.value_types import ValueType, answer_field
 
 _MOST: Final = 10_000

@@ -15,11 +15,9 @@ import pyarrow as pa
 from tandem.views.arrow import arrays
 from tandem.views.definition_text import call
 from tandem.views.errors import TandemError
-from tandem.views.measures.facts import Facts
 from tandem.views.measures.filtered import filtered
-from tandem.views.measures.measure import Aggregate, Approximation, Measure
-from tandem.views.measures.states.groups import sketch_state
-from tandem.views.measures.states.hashing import EMPTY, collected, one_value_theta, sketches_of
+from tandem.views.measures.measure import Aggregate, Approximation, Facts, Measure
+from tandem.views.measures.states.hashing import EMPTY, collected, one_value_theta, sketch_state, sketches_of
 from tandem.views.source.value_types import ValueType
 
 LG_K: Final = 12

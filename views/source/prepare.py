@@ -21,7 +21,7 @@ from typing import Final
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from tandem.views.arrow.bisect import halved
+from tandem.views.arrow.arrays import halved
 from tandem.views.arrow.python_values import do_without_pandas, scalar
 from tandem.views.errors import DefinitionError, said_by
 from tandem.views.source.event import TIMESTAMP

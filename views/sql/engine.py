@@ -14,7 +14,7 @@ from typing import Final
 import duckdb
 import pyarrow as pa
 
-from tandem.views.arrow import bisect
+from tandem.views.arrow import arrays
 
 _LOCKED_DOWN: Final[dict[str, str | bool | int | float | list[str]]] = {
     "threads": 1,  # Spark runs one task per core; a second thread here would take the core of another task.
@@ -148,7 +148,7 @@ def halved(sql: str, name: str, rows: pa.Table) -> Iterator[tuple[pa.Table, pa.T
         duckdb.OutOfMemoryException: too little memory.
         duckdb.Error: the statement itself is wrong: it fails over zero rows, or cannot read the table.
     """
-    return bisect.halved(lambda piece: query(sql, {name: piece}), rows, _is_of_rows)
+    return arrays.halved(lambda piece: query(sql, {name: piece}), rows, _is_of_rows)
 
 
 def _is_of_rows(error: BaseException) -> bool:

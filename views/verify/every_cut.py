@@ -10,7 +10,7 @@ from typing import Any
 import pyarrow as pa
 
 from tandem.views import oracle
-from tandem.views.arrow.ipc import from_ipc, to_ipc
+from tandem.views.arrow.arrays import from_ipc, to_ipc
 from tandem.views.kernel.deduplicate import identity_columns
 from tandem.views.kernel.kernel import Partial, deduplicate, merge, partial, prepare, present
 from tandem.views.source.event import Event

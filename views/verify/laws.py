@@ -18,7 +18,7 @@ from hypothesis import errors as hypothesis_errors
 from hypothesis import strategies as st
 
 from tandem.views.arrow import arrays, python_values
-from tandem.views.arrow.ipc import from_ipc, to_ipc
+from tandem.views.arrow.arrays import from_ipc, to_ipc
 from tandem.views.errors import TandemError, said_by
 from tandem.views.kernel.kernel import prepare
 from tandem.views.measures.custom import CustomMeasure, MethodFailed

@@ -19,7 +19,7 @@ from tandem.ledger.delta.location import Location
 from tandem.ledger.files.file_ranges import EVENTS, FileRange
 from tandem.ledger.files.identity_hashes import IdentityHash
 from tandem.ledger.files.splits import cut
-from tandem.views.arrow.ipc import to_ipc
+from tandem.views.arrow.arrays import to_ipc
 from tandem.views.kernel import kernel
 from tandem.views.project import project
 from tandem.views.source.offset_ranges import Ranges

@@ -14,13 +14,13 @@ from tandem.batch.recompute.plan import RecomputeRequest
 from tandem.ledger.log.archive_runs import ArchiveLedger
 from tandem.ledger.log.counts import Counts
 from tandem.ledger.log.positions import LOG_START, Position, ranges
-from tandem.ledger.publish import first_publication
+from tandem.ledger.publish import adoption
 from tandem.ledger.publish.audits import Audit, Audits
 from tandem.ledger.publish.publications import Publications
 from tandem.ledger.publish.releases import Releases
 from tandem.ledger.realtime.commits import Commit
 from tandem.ledger.realtime_writer import Writer
-from tandem.views.arrow.ipc import to_ipc
+from tandem.views.arrow.arrays import to_ipc
 from tandem.views.kernel.kernel import partial
 from tests.batch.shop import DEFINITIONS as SHOP
 from tests.batch.shop import Shop, rows_of
@@ -55,7 +55,7 @@ class Speed:
 
     def __init__(self, shop: Shop) -> None:
         self.shop = shop
-        self.live = first_publication.live(shop.tables, shop.project, by="test", at=datetime.now(UTC))
+        self.live = adoption.live(shop.tables, shop.project, by="test", at=datetime.now(UTC))
         self.release = Releases(shop.tables).load(self.live.release)
         self.writer = Writer.claim(shop.tables, self.release.number, "sales", by="test", at=datetime.now(UTC))
 

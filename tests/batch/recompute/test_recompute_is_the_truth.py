@@ -20,7 +20,7 @@ from tandem.ledger.publish.publications import Publications
 from tandem.ledger.realtime.commit_files import spans_of
 from tandem.ledger.realtime.commits import Commit
 from tandem.ledger.realtime.tiling import chain
-from tandem.views.arrow.ipc import to_ipc
+from tandem.views.arrow.arrays import to_ipc
 from tandem.views.errors import TandemError
 from tandem.views.fingerprint.fingerprint import fingerprint
 from tandem.views.view import state_schema

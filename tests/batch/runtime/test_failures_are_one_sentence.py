@@ -7,8 +7,7 @@ from pyspark.sql import SparkSession
 
 from tandem.batch.runtime import spark_jobs
 from tandem.ledger.delta.errors import Unreadable
-from tandem.ledger.delta.location import Location
-from tandem.ledger.delta.stored_file import opened
+from tandem.ledger.delta.location import Location, opened
 
 _FULL = "No space left on device"
 

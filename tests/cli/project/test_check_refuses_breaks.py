@@ -8,7 +8,7 @@ import pytest
 
 from tandem.cli.__main__ import main
 from tandem.ledger.delta.addresses import Tables
-from tandem.ledger.publish import first_publication
+from tandem.ledger.publish import adoption
 from tandem.views.project.project import load
 
 DEFINITIONS = """
@@ -44,7 +44,7 @@ def test_a_break_needs_a_version(tmp_path: Path, capsys: pytest.CaptureFixture[s
     (tmp_path / "tandem.toml").write_text('state = "state"\n')
     assert check(EUROS)[0] == 0  # nothing is published
     assert check(DEFINITIONS)[0] == 0
-    first_publication.live(
+    adoption.live(
         Tables(str(tmp_path / "state" / "tables")), lambda: load(tmp_path), by="test", at=datetime(2026, 11, 1, tzinfo=UTC)
     )
     assert check(DEFINITIONS)[0] == 0

@@ -22,12 +22,12 @@ import sys
 from datetime import UTC, datetime
 from pathlib import Path
 from tandem.ledger.delta.addresses import Tables
-from tandem.ledger.publish import first_publication
+from tandem.ledger.publish import adoption
 from tandem.views.project.project import load
 
 for folder in map(Path, sys.argv[1:]):
     tables = Tables(str(folder / ".tandem" / "tables"))
-    first_publication.live(tables, lambda: load(folder), by="test", at=datetime(2026, 11, 1, tzinfo=UTC))
+    adoption.live(tables, lambda: load(folder), by="test", at=datetime(2026, 11, 1, tzinfo=UTC))
 """
 PLAN = """
 import contextlib, io, json, sys

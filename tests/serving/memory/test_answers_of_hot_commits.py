@@ -25,7 +25,7 @@ from tandem.serving.read.outcome import Absent, Value
 from tandem.serving.read.selection import ALWAYS, select
 from tandem.serving.read.snapshot import RealtimeTail, Snapshot
 from tandem.serving.read.snapshot_follower import HOLD_S, SnapshotFollower
-from tandem.views.arrow.ipc import from_ipc
+from tandem.views.arrow.arrays import from_ipc
 from tandem.views.kernel.kernel import arrange, present_arranged
 from tandem.views.kernel.rows import ordered, to_rows
 from tandem.views.view import View

@@ -17,8 +17,7 @@ from tandem.ledger import cuts
 from tandem.ledger.delta import delta_tables
 from tandem.ledger.delta.errors import Unreadable
 from tandem.ledger.log.positions import LOG_START, Position
-from tandem.ledger.publish.batch_parts import BatchPart
-from tandem.ledger.publish.live_states import starting_within
+from tandem.ledger.publish.batch_parts import BatchPart, starting_within
 from tandem.ledger.publish.publications import Publication, Publications
 from tandem.ledger.publish.releases import Releases
 from tandem.ledger.realtime import commit_files
@@ -30,7 +29,7 @@ from tandem.serving.memory.store import MEMORY, Store
 from tandem.serving.read.outcome import Absent, ReadFailed, Value
 from tandem.serving.read.reader import Reader
 from tandem.serving.read.selection import ALWAYS, select
-from tandem.views.arrow.ipc import from_ipc
+from tandem.views.arrow.arrays import from_ipc
 from tandem.views.fingerprint.fingerprint import fingerprint
 from tandem.views.kernel.kernel import merge_states
 from tandem.views.project.project import load_files

@@ -27,7 +27,7 @@ from tandem.serving.read.outcome import Absent, Value
 from tandem.serving.read.reader import Reader
 from tandem.serving.spark_frames import Frames
 from tandem.views import oracle
-from tandem.views.arrow.ipc import to_ipc
+from tandem.views.arrow.arrays import to_ipc
 from tandem.views.exactness import MARK
 from tandem.views.kernel.deduplicate import content_columns, identity_columns
 from tandem.views.kernel.kernel import decode, deduplicate, partial, prepare

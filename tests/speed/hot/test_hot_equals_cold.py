@@ -24,7 +24,7 @@ from tandem.speed.hot.hot_tail import Covered, HotTail, states
 from tandem.speed.micro_batch.fold import fold_shares
 from tandem.speed.micro_batch.follower_state import FollowerState
 from tandem.speed.micro_batch.task import Task, share_of
-from tandem.views.arrow.ipc import from_ipc, to_ipc
+from tandem.views.arrow.arrays import from_ipc, to_ipc
 from tandem.views.kernel.kernel import decode, deduplicate, merge_states, partial, prepare
 from tandem.views.project.project import load_files
 from tandem.views.source.event_maxima import maxima_of

@@ -25,7 +25,7 @@ from tandem.speed.hot.hot_tail import HotTail, NotTiling
 from tandem.speed.micro_batch.follower_state import FollowerState
 from tandem.speed.micro_batch.task import Task
 from tandem.speed.source.counted_at import CountedRange
-from tandem.views.arrow.ipc import from_ipc
+from tandem.views.arrow.arrays import from_ipc
 from tandem.views.instant import microseconds
 from tests.serving.world import NOON, SOURCE, World, nine_hits, position
 from tests.speed.hot.test_hot_equals_cold import MINUTES, PROJECT, Played

@@ -14,7 +14,7 @@ from tandem.speed.dedup.identities import Identities
 from tandem.speed.micro_batch.fold import MicroBatchResult, RangeMismatch, fold_records
 from tandem.speed.micro_batch.task import Task
 from tandem.speed.micro_batch.workers import Workers
-from tandem.views.arrow.ipc import from_ipc
+from tandem.views.arrow.arrays import from_ipc
 from tandem.views.kernel.kernel import Partial, present
 from tandem.views.project.project import Project, load_files
 from tandem.views.source.offset_ranges import EMPTY, Ranges

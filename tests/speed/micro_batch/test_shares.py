@@ -14,7 +14,7 @@ from tandem.speed.dedup.dedup_window import DedupWindow
 from tandem.speed.dedup.identities import SCHEMA
 from tandem.speed.micro_batch.fold import RangeMismatch, fold_shares
 from tandem.speed.micro_batch.task import Share, Task, share_of
-from tandem.views.arrow.ipc import from_ipc, to_ipc
+from tandem.views.arrow.arrays import from_ipc, to_ipc
 from tandem.views.instant import microseconds, time_of
 from tandem.views.source.offset_ranges import Ranges
 from tandem.views.source.source import RECORDS_SCHEMA

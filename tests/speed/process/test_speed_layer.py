@@ -21,7 +21,7 @@ from tandem.ledger import cuts
 from tandem.ledger.delta.addresses import Tables
 from tandem.ledger.log.fetch_checks import LogChanged
 from tandem.ledger.log.positions import LOG_START, Position
-from tandem.ledger.publish import first_publication, promotion
+from tandem.ledger.publish import adoption, promotion
 from tandem.ledger.publish.batch_parts import BatchView
 from tandem.ledger.publish.publications import Publication, Publications
 from tandem.ledger.publish.releases import Releases
@@ -136,7 +136,7 @@ def test_duplicates_of_events_below_a_bridge_are_recognized(
     """Also where nothing but the bridge says that there was anything before: no micro-batch, no publication but the first."""
     settings, topic = settings_for(broker, tmp_path), new_topic(broker)
     tables, project = Tables.of(settings), load_files(project_files(topic.name))
-    first_publication.live(tables, lambda: project, by="test", at=datetime.now(UTC))
+    adoption.live(tables, lambda: project, by="test", at=datetime.now(UTC))
     produce(broker, topic, some(range(10)))
     cuts.bridge(tables, 1, "sales", to=log_end(broker, topic), by="test", at=datetime.now(UTC))
     with running(spark, settings, topic):

@@ -10,7 +10,7 @@ import pyarrow as pa
 import pytest
 
 from tandem.infra.folders import ROOT
-from tandem.views.arrow import bisect
+from tandem.views.arrow import arrays
 from tandem.views.sql import engine
 
 
@@ -148,4 +148,4 @@ def test_what_a_row_breaks_for_all_others_is_no_failure_of_theirs() -> None:
         return rows
 
     with pytest.raises(duckdb.FatalException):
-        list(bisect.halved(made, pa.table({"x": ["a", "breaks", "b"]}), engine._is_of_rows))
+        list(arrays.halved(made, pa.table({"x": ["a", "breaks", "b"]}), engine._is_of_rows))

@@ -8,8 +8,7 @@ import pyarrow as pa
 
 from tandem.views.arrow import arrays
 from tandem.views.errors import DefinitionError
-from tandem.views.measures.facts import Facts
-from tandem.views.measures.measure import State
+from tandem.views.measures.measure import Facts, State
 from tandem.views.source.value_types import ValueType
 
 MOST_VALUES: Final = 100_000

@@ -15,8 +15,7 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from tandem.views.arrow import arrays
-from tandem.views.measures.facts import Facts
-from tandem.views.measures.measure import State
+from tandem.views.measures.measure import Facts, State
 
 Doubles = npt.NDArray[np.float64]
 Fold = Callable[[Doubles, npt.NDArray[np.intp], Doubles], Doubles]

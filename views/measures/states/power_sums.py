@@ -15,8 +15,7 @@ from typing import Final
 import pyarrow as pa
 
 from tandem.views.arrow import arrays
-from tandem.views.measures.facts import Facts
-from tandem.views.measures.measure import State
+from tandem.views.measures.measure import Facts, State
 from tandem.views.source.value_types import HUGE, ValueType
 
 _ROOM: Final = 2**66

@@ -14,8 +14,7 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from tandem.views.arrow import arrays
-from tandem.views.measures.facts import Facts
-from tandem.views.measures.measure import State
+from tandem.views.measures.measure import Facts, State
 from tandem.views.source.value_types import HUGE, ValueType
 
 _NARROW_DIGITS: Final = 18
