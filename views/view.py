@@ -278,12 +278,16 @@ def _check_shape(view: View, place: str) -> None:
     """Raise DefinitionError for what is wrong apart from expressions."""
     if not isinstance(view.source, Source):
         raise DefinitionError(f"{place}, source: {view.source!r} is not a Source")
-    if not _is_bindable(view.window):
-        raise DefinitionError(f"{place}, window: {view.window!r} is not a window, such as tumbling(minutes=1) or all_time()")
+    if not type(view.window).__module__.startswith("tandem.views.windows."):
+        raise DefinitionError(
+            f"{place}, window: {view.window!r} is not a window of Tandem, such as tumbling(minutes=1) or all_time(); a project "
+            "cannot define its own"
+        )
     if not view.measures:
         raise DefinitionError(f"{place} has no measures; for example measures={{'n': count()}}")
     for name, measure in view.measures.items():
-        if not _is_bindable(measure):
+        bindable = not isinstance(measure, type) and hasattr(measure, "inputs") and callable(getattr(measure, "bind", None))
+        if not bindable and not isinstance(measure, CustomMeasure):
             raise DefinitionError(f"{place}, measure {name!r}: {measure!r} is not a measure, such as count() or total('...')")
     for name in (*([view.name] if view.name else []), *view.keys, *view.measures):
         if not isinstance(name, str) or not _NAME.fullmatch(name):
@@ -316,10 +320,3 @@ def _check_columns(place: str, reserved: Iterable[str], columns: list[str]) -> N
                 f"{place}: the name {column!r} is already used{spelt}; keys, measures and their states need different names"
             )
         seen[column.casefold()] = column
-
-
-def _is_bindable(part: Any) -> bool:
-    """Whether it is made as a measure or a window is."""
-    if isinstance(part, CustomMeasure):
-        return True
-    return not isinstance(part, type) and hasattr(part, "inputs") and callable(getattr(part, "bind", None))

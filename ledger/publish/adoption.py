@@ -1,4 +1,4 @@
-"""From a project to the release that stores it."""
+"""From a project to the release that stores it, and to publication 1 of a project that has published nothing yet."""
 
 from collections.abc import Callable
 from datetime import datetime

@@ -1,4 +1,4 @@
-"""The labels at a cut: late events, events after final windows, and the watermark.
+"""The labels at a cut: late events, events after final windows, the watermark; and the duplicates that were counted as events.
 
 Only the speed layer labels events, because it reads them in order. A batch reads files in any order and knows only the maxima of
 what it has read. Events that the speed layer skipped over a bridge have no label.

@@ -12,7 +12,7 @@ from tandem.views.measures import Approximation, approx_count_distinct, approx_q
 from tandem.views.source.event import Event
 from tandem.views.source.source import Source
 from tandem.views.view import View, answer_schema, approximations, bind, group_columns, state_schema
-from tandem.views.windows import tumbling
+from tandem.views.windows import AllTime, tumbling
 from tests.samples import SAMPLES
 
 TIME = pa.timestamp("us", "UTC")
@@ -133,11 +133,16 @@ def test_errors_name_the_part_and_what_exists() -> None:
     assert wrong(keys={"at": "at"}).endswith('; these are reserved words of SQL; quote them: "at"')
 
 
+class OwnWindow(AllTime):
+    """A window of a project: neither the oracle nor look-ups know it."""
+
+
 @pytest.mark.parametrize(
     ("parts", "sentence"),
     [
         ({"source": "requests"}, "'requests' is not a Source"),
-        ({"window": 60}, "60 is not a window, such as tumbling(minutes=1) or all_time()"),
+        ({"window": 60}, "60 is not a window of Tandem, such as tumbling(minutes=1) or all_time(); a project cannot define"),
+        ({"window": OwnWindow()}, "window: OwnWindow() is not a window of Tandem"),
         ({"measures": {}}, "has no measures"),
         ({"measures": {"n": count}}, "is not a measure, such as count()"),
         ({"measures": {"n": "count"}}, "is not a measure"),

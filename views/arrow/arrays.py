@@ -1,4 +1,4 @@
-"""Arrow arrays made from Python and numpy values, and numpy values taken from them.
+"""Arrow arrays from Python and numpy values and back, tables as bytes, and the rows that make a computation fail.
 
 pyarrow's own `pa.array` and `to_numpy` import pandas, which takes seconds where it is installed and has no part in any
 answer.

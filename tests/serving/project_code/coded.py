@@ -1,4 +1,4 @@
-"""A project whose own measures, windows and decoder compute, or fail as their names say while a file lies beside the project."""
+"""A project whose own measures and decoder compute, or fail as their names say while a file lies beside the project."""
 
 import json
 import os
@@ -18,8 +18,8 @@ import os
 import re
 import threading
 import time
-from dataclasses import dataclass, replace
-from datetime import datetime, timedelta
+from dataclasses import dataclass
+from datetime import datetime
 from decimal import Decimal
 from pathlib import Path
 from typing import Annotated
@@ -28,7 +28,6 @@ import msgspec
 import pyarrow as pa
 
 from tandem import CustomMeasure, Event, Scale, Source, View, count, total, tumbling
-from tandem.views.windows import Session
 
 FAILS = Path(r"@FOLDER@", "fails")
 
@@ -77,18 +76,6 @@ class Own(CustomMeasure):
         return pa.array([f"total {one}" for one in states.to_pylist()], pa.string())
 
 
-class Broken(Session):
-    """Sessions, unless they fail."""
-
-    def bind(self, source, types):
-        placed = super().bind(source, types)
-        return replace(placed, steps=replace(placed.steps, merge=replace(placed.steps.merge, prepare=self.prepared)))
-
-    def prepared(self, rows, keys):
-        fails("raises")
-        return rows
-
-
 class Hit(Event):
     moment: datetime
     page: str | None
@@ -114,10 +101,9 @@ blocks = View(hits, measures={"own": Own("bytes", "blocks")})
 aborts = View(hits, measures={"own": Own("bytes", "aborts")})
 merge_hangs = View(hits, measures={"own": Own("bytes", merges="hangs")})
 merge_raises = View(hits, measures={"own": Own("bytes", merges="raises")})
-windowed = View(hits, window=Broken(timedelta(minutes=3)), measures={"n": count()})
 
 SOURCES = (hits, own)
-VIEWS = (plain, coded, hangs, raises, lies, holds, blocks, aborts, merge_hangs, merge_raises, windowed)
+VIEWS = (plain, coded, hangs, raises, lies, holds, blocks, aborts, merge_hangs, merge_raises)
 '''
 
 

@@ -132,15 +132,6 @@ def test_a_decoder_that_hangs_is_one_problem(asker: Asker, world: World) -> None
     assert sent("own", b"{").status_code == 422
 
 
-def test_a_window_that_raises_is_one_problem(asker: Asker, world: World) -> None:
-    with failing(world, "raises"):
-        found = asker.get("/views/windowed/rows")
-        assert found.status_code == 503
-        assert found.json()["detail"].startswith("definitions.py:")
-        assert found.json()["detail"].endswith(": code of the project raised ValueError: not today")
-    assert rows(asker, "windowed")[0]["n"] == 6
-
-
 def test_a_server_that_code_stops_ends_with_its_stack(world: World) -> None:
     secret = Served(world).token("asks", days=3650)
     with (

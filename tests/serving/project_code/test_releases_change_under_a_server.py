@@ -27,7 +27,7 @@ PREFIX, GAP = "first", 1
 """
 PROJECT = """
 from dataclasses import dataclass
-from datetime import datetime, timedelta
+from datetime import datetime
 from decimal import Decimal
 from typing import Annotated
 
@@ -35,8 +35,7 @@ import msgspec
 import pyarrow as pa
 
 from texts import GAP, PREFIX
-from tandem import CustomMeasure, Event, Scale, Source, View, count
-from tandem.views.windows import Session
+from tandem import CustomMeasure, Event, Scale, Source, View, count, session
 
 
 @dataclass(frozen=True)
@@ -59,10 +58,6 @@ class Own(CustomMeasure):
         return pa.array([f"{PREFIX}: {one}" for one in states.to_pylist()], pa.string())
 
 
-class Mine(Session):
-    pass
-
-
 class Hit(Event):
     moment: datetime
     page: str | None
@@ -78,7 +73,7 @@ def decoder(value: bytes) -> Hit:
 
 hits = Source(topic="hits", event=Hit, event_time="moment", decoder=decoder)
 own = View(hits, keys={"page": "page"}, measures={"n": count(), "own": Own("bytes")})
-sessions = View(hits, keys={"page": "page"}, window=Mine(timedelta(minutes=GAP)), measures={"own": Own("bytes")})
+sessions = View(hits, keys={"page": "page"}, window=session(minutes=GAP), measures={"own": Own("bytes")})
 SOURCES = (hits,)
 VIEWS = (own, sessions)
 """
