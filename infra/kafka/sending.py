@@ -217,5 +217,7 @@ def _producing(address: Address, *, most_bytes: int) -> dict[str, str | int | Ca
         "compression.type": "lz4",
         "partitioner": "murmur2_random",
         "message.max.bytes": str(most_bytes),
+        # Else a broker at Kafka's defaults creates a deleted topic again, empty and under a new id, and acknowledges the record.
+        "allow.auto.create.topics": "false",
         **address.options,
     }

@@ -29,5 +29,9 @@ def topic_offsets(topics: Iterable[Topic], offsets: Offsets) -> str:
 
 
 def kafka_options(address: Address) -> dict[str, str]:
-    """The options that Spark's Kafka source and sink need: the broker, the login, and only committed records."""
-    return {f"kafka.{name}": value for name, value in java_options(address).items()} | {"kafka.isolation.level": "read_committed"}
+    """The options of Spark's Kafka source: the broker, the login, only committed records, and no topic that it creates."""
+    return {f"kafka.{name}": value for name, value in java_options(address).items()} | {
+        "kafka.isolation.level": "read_committed",
+        # Else a consumer whose topic was deleted has a broker at Kafka's defaults create it again.
+        "kafka.allow.auto.create.topics": "false",
+    }

@@ -194,7 +194,10 @@ class _Manager(KafkaConnectionManager):
 class _Client(KafkaNetClient):
     def __init__(self, **options: Any) -> None:
         net = NetworkSelector(**options)
-        super().__init__(net=net, manager=_Manager(net, **options))
+        manager = _Manager(net, **options)
+        # kafka-python 3.0.12 does not hand the option `allow_auto_create_topics` on to the requests that it is about.
+        manager.cluster.config["allow_auto_create_topics"] = False
+        super().__init__(net=net, manager=manager)
 
     @property
     def failure(self) -> KafkaError | None:

@@ -41,7 +41,6 @@ def records(
             auto_offset_reset="earliest",
             isolation_level="read_committed",
             fetch_max_wait_ms=10,
-            allow_auto_create_topics=False,
         )
     try:
         left = {

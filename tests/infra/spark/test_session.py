@@ -198,6 +198,7 @@ def test_an_outside_broker_is_configured_by_sparks_options() -> None:
     assert kafka_options(outside(Settings(kafka=kafka))) == {
         "kafka.bootstrap.servers": "a:1",
         "kafka.isolation.level": "read_committed",
+        "kafka.allow.auto.create.topics": "false",
         "kafka.security.protocol": "SASL_SSL",
         "kafka.ssl.truststore.type": "PEM",
         "kafka.ssl.truststore.location": "/ca.pem",
@@ -209,4 +210,5 @@ def test_an_outside_broker_is_configured_by_sparks_options() -> None:
     assert kafka_options(Address("a:1", {}, 20)) == {
         "kafka.bootstrap.servers": "a:1",
         "kafka.isolation.level": "read_committed",
+        "kafka.allow.auto.create.topics": "false",
     }
