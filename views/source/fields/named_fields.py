@@ -16,9 +16,10 @@
 A string for another type of field is read as the json decoder reads it.
 """
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from datetime import date, datetime
 from decimal import Decimal
+from functools import partial
 from typing import Any, Final, Literal
 from uuid import UUID
 
@@ -28,7 +29,7 @@ import pyarrow as pa
 from tandem.views.errors import DefinitionError
 from tandem.views.source.event import Event, Field, event_fields
 from tandem.views.source.fields.reasons import misfit
-from tandem.views.source.fields.times import cut_by_name
+from tandem.views.source.fields.times import cut_by_name, time_fields
 
 Kind = Literal["boolean", "integer", "float", "string", "enum", "bytes", "date", "timestamp", "decimal", "uuid"]
 
@@ -57,6 +58,20 @@ def takes(field: Field, kind: Kind | None) -> bool:
     """Whether a field that is neither list nor struct takes values of this kind; no field takes the kind None."""
     by_value = _TAKES[int] if field.arrow == pa.int64() else _TAKES[str]
     return kind in _TAKES.get(field.type, by_value)
+
+
+def builder(event: type[Event], *, texts: bool) -> Callable[[Mapping[str, Any]], Any]:
+    """`built` for one event type; without `texts` no value is the text of a time."""
+    if texts and time_fields(event):
+        return partial(built, event)
+
+    def build(values: Mapping[str, Any]) -> Any:
+        try:
+            return msgspec.convert(values, event)
+        except msgspec.ValidationError as error:
+            raise misfit(error) from error
+
+    return build
 
 
 def built(event: type[Event], values: Mapping[str, Any]) -> Any:

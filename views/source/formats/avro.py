@@ -10,19 +10,20 @@ The event type takes the fields that it needs by name (its JSON key, where that 
 * An array is a list, a record a struct, a union with null an Optional.
 * A field that a schema lacks has the event type's default, so one event type reads the records of all its schemas.
 * Maps, times of day and times without zone fit no field; the schema may contain them.
+* A field that the event type does not take is skipped by its physical type, so it decides nothing: the schema may be recursive
+  there, and have invalid defaults and logical types.
 
 fastavro reads the values. It decides about bytes that no writer of the schema writes, such as a negative index of an enum.
 """
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from functools import partial
 from typing import Any, Final
 
 from tandem.views.definition_text import call
 from tandem.views.errors import DefinitionError
 from tandem.views.source.event import Event
-from tandem.views.source.fields.named_fields import built
+from tandem.views.source.fields.named_fields import builder
 from tandem.views.source.fields.reasons import Reject
 from tandem.views.source.format import Listed, Parse
 
@@ -39,20 +40,22 @@ class Avro:
 
     def parser(self, event: type[Event]) -> Parse:
         """A function from one value to one event; raises DefinitionError if a schema lacks a field that the event type needs."""
-        read = self._reader(event, listed=False)
-        return lambda value: built(event, read(value))
+        read, build = self._reader(event, listed=False)
+        return lambda value: build(read(value))
 
     def listed(self, event: type[Event]) -> Listed:
         """Values that are an array of records; raises DefinitionError also if a schema is not an array."""
-        return Listed(self._reader(event, listed=True), partial(built, event))
+        return Listed(*self._reader(event, listed=True))
 
-    def _reader(self, event: type[Event], *, listed: bool) -> Callable[[bytes], Any]:
-        """A function from one value to a record's values by name, or to a list of those."""
+    def _reader(self, event: type[Event], *, listed: bool) -> tuple[Callable[[bytes], Any], Callable[[Any], Any]]:
+        """The function from one value to the values of a record by name, or to a list of those; then the one to the event."""
         from tandem.views.source.formats.avro_records import reader  # noqa: PLC0415 - few projects need fastavro
 
         if isinstance(self.schemas, str):
-            return reader(event, self.schemas, "the schema", listed=listed)
-        readers = {number: reader(event, schema, f"schema {number}", listed=listed) for number, schema in self.schemas}
+            read_one, texts = reader(event, self.schemas, "the schema", listed=listed)
+            return read_one, builder(event, texts=texts)
+        both = {number: reader(event, schema, f"schema {number}", listed=listed) for number, schema in self.schemas}
+        readers = {number: read_one for number, (read_one, _) in both.items()}
 
         def read(value: bytes) -> Any:
             if len(value) < _FRAME_BYTES or value[0] != 0:
@@ -62,7 +65,7 @@ class Avro:
                 raise Reject("schema", f"the source has no schema {number}; schemas: {', '.join(map(str, sorted(readers)))}")
             return readers[number](value[_FRAME_BYTES:])
 
-        return read
+        return read, builder(event, texts=any(texts for _, texts in both.values()))
 
     def __str__(self) -> str:
         if isinstance(self.schemas, str):
@@ -73,8 +76,7 @@ class Avro:
 def avro(*, schema: Schema | None = None, schemas: Mapping[int, Schema] | None = None) -> Avro:
     """Decode Avro: values of one `schema`, or values that begin with the id of their schema in a registry, one of `schemas`.
 
-    A schema is a JSON text or the parsed JSON. It is a record, or with `max_events_per_record` an array of a record, and does not
-    contain itself.
+    A schema is a JSON text or the parsed JSON. It is a record, or with `max_events_per_record` an array of a record.
     """
     from tandem.views.source.formats.avro_records import canonical  # noqa: PLC0415 - few projects need fastavro
 

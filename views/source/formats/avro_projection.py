@@ -1,0 +1,208 @@
+"""What of an Avro schema an event type reads: all other fields become the physical types that are read fastest.
+
+A field that no event needs then decides nothing: neither its logical type nor its default, neither its symbols nor its encoding.
+Where values of a field could be nested without bound, or have items of zero bytes, the field is a hole: its bytes are cut out of
+the value before fastavro reads it.
+"""
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from itertools import count
+from typing import Any, Final
+
+from tandem.views.errors import DefinitionError, listed
+from tandem.views.source.event import Field
+from tandem.views.source.fields.named_fields import Kind, takes
+from tandem.views.source.formats.avro_schema import resolved
+from tandem.views.source.formats.avro_skip import after, block, branch_of, number, takes_no_bytes
+
+_KINDS: Final[dict[str, Kind]] = {
+    "boolean": "boolean",
+    "int": "integer",
+    "long": "integer",
+    "float": "float",
+    "double": "float",
+    "string": "string",
+    "enum": "enum",
+    "bytes": "bytes",
+    "fixed": "bytes",
+}
+EXACT_DECIMAL: Final = "exact-decimal"
+"""A logical type of ours: fastavro rounds a value to the schema's precision, half to even."""
+# The kinds of values that fastavro returns for logical types. Any other annotation is ignored, as the specification says.
+_ANNOTATED: Final[dict[str, Kind | None]] = {
+    "int-date": "date",
+    "long-timestamp-millis": "timestamp",
+    "long-timestamp-micros": "timestamp",
+    "long-local-timestamp-millis": None,
+    "long-local-timestamp-micros": None,
+    "int-time-millis": None,
+    "long-time-micros": None,
+    "bytes-exact-decimal": "decimal",
+    "fixed-exact-decimal": "decimal",
+    "string-uuid": "uuid",
+}
+_PHYSICAL: Final = {"string": "bytes", "enum": "int"}
+"""Types of the same bytes, of which every value is read, and faster."""
+
+
+class _Unbounded(Exception):
+    """A value of the type may be nested, or have items, without bound."""
+
+
+@dataclass
+class Projector:
+    """Builds the projection of one schema; `names` are its named types, `which` names it in errors.
+
+    `texts` is whether a field that it has read so far is a string.
+    """
+
+    names: Mapping[str, Any]
+    which: str
+    texts: bool = False
+    numbers: Iterator[int] = field(default_factory=count)
+
+    def record(self, fields: tuple[Field, ...], schema: Any, place: str) -> dict[str, Any]:
+        """The record with the fields that an event type reads; raises DefinitionError if it does not give them."""
+        there = {one["name"]: one["type"] for one in schema["fields"]}
+        wanted = {one.key: one for one in fields}
+        for one in fields:
+            if one.required and one.key not in there:
+                have = listed(one.key, there)
+                raise DefinitionError(f"{place}.{one.name}: {self.which} has no field {one.key!r}; fields: {have}")
+        projected = []
+        for name, type_ in there.items():
+            if name in wanted:
+                projected.append({"name": name, "type": self._field(wanted[name], type_, f"{place}.{wanted[name].name}")})
+                continue
+            try:
+                projected.append({"name": name, "type": self._physical(type_, ())})
+            except _Unbounded:
+                projected.append({"name": name, "hole": type_})
+        return {"type": "record", "name": self._name(), "fields": projected}
+
+    def _field(self, field: Field, schema: Any, place: str) -> Any:
+        if isinstance(schema, list):
+            # A null in a required field rejects its record.
+            return [
+                "null" if resolved(branch, self.names)["type"] == "null" else self._field(field, branch, place)
+                for branch in schema
+            ]
+        one = resolved(schema, self.names)
+        if field.items is not None and one["type"] == "array":
+            if takes_no_bytes(one["items"], self.names):
+                raise DefinitionError(
+                    f"{place}: {self.which} has items of zero bytes, of which a short value may hold any number"
+                )
+            return {"type": "array", "items": self._field(field.items, one["items"], f"{place}[]")}
+        if field.fields and one["type"] == "record":
+            return self.record(field.fields, one, place)
+        read, kind = _leaf(one)
+        if field.items is not None or field.fields or not takes(field, kind):
+            written = one.get("logicalType", one["type"])
+            raise DefinitionError(
+                f"{place}: {self.which} has this field as {written}, which is not what {field.arrow} is read from"
+            )
+        self.texts = self.texts or kind == "string"
+        return {**read, "name": self._name()} if "name" in read else read
+
+    def _physical(self, schema: Any, outer: tuple[str, ...]) -> Any:
+        if isinstance(schema, list):
+            return [self._physical(branch, outer) for branch in schema]
+        one = resolved(schema, self.names)
+        kind = one["type"]
+        if kind == "record":
+            if one["name"] in outer:
+                raise _Unbounded
+            inner = (*outer, one["name"])
+            fields = [{"name": part["name"], "type": self._physical(part["type"], inner)} for part in one["fields"]]
+            return {"type": "record", "name": self._name(), "fields": fields}
+        if kind == "array":
+            if takes_no_bytes(one["items"], self.names):
+                raise _Unbounded
+            return {"type": "array", "items": self._physical(one["items"], outer)}
+        if kind == "map":
+            # A pair has the same bytes, and its key need not be UTF-8.
+            pair = [{"name": "key", "type": "bytes"}, {"name": "value", "type": self._physical(one["values"], outer)}]
+            return {"type": "array", "items": {"type": "record", "name": self._name(), "fields": pair}}
+        if kind == "fixed":
+            return {"type": "fixed", "name": self._name(), "size": one["size"]}
+        return _PHYSICAL.get(kind, kind)
+
+    def _name(self) -> str:
+        return f"T{next(self.numbers)}"
+
+
+def _leaf(schema: Mapping[str, Any]) -> tuple[dict[str, Any], Kind | None]:
+    """The schema of a single value as fastavro reads it, and the kind of its values."""
+    kept = {
+        name: schema[name] for name in ("type", "name", "size", "symbols", "logicalType", "scale", "precision") if name in schema
+    }
+    logical = kept.pop("logicalType", None)
+    if logical == "decimal":
+        logical = EXACT_DECIMAL if valid_decimal(schema) else None
+    annotated = f"{schema['type']}-{logical}"
+    if annotated in _ANNOTATED:
+        return {**kept, "logicalType": logical}, _ANNOTATED[annotated]
+    return kept, _KINDS.get(schema["type"])
+
+
+def valid_decimal(schema: Mapping[str, Any]) -> bool:
+    """Whether a decimal's annotation is valid: a precision, a scale within it, and in `fixed` the bytes for all its values."""
+    precision, scale = schema.get("precision"), schema.get("scale", 0)
+    if not (isinstance(precision, int) and isinstance(scale, int) and 0 <= scale <= precision and precision > 0):
+        return False
+    return bool(schema["type"] != "fixed" or 10**precision <= 2 ** (8 * schema["size"] - 1))
+
+
+def has_holes(schema: Any) -> bool:
+    """Whether a projected schema has a field that is cut out of values."""
+    if isinstance(schema, list):
+        return any(map(has_holes, schema))
+    if not isinstance(schema, dict):
+        return False
+    inner = [one.get("type") for one in schema.get("fields", ())]
+    return any("hole" in one for one in schema.get("fields", ())) or any(map(has_holes, (*inner, schema.get("items"))))
+
+
+def closed(schema: Any) -> Any:
+    """A projected schema without its holes."""
+    if isinstance(schema, list):
+        return [closed(branch) for branch in schema]
+    if not isinstance(schema, dict):
+        return schema
+    if "fields" in schema:
+        return {**schema, "fields": [{**one, "type": closed(one["type"])} for one in schema["fields"] if "hole" not in one]}
+    return {**schema, "items": closed(schema["items"])} if "items" in schema else schema
+
+
+def without_holes(schema: Any, names: Mapping[str, Any], value: bytes) -> bytes:
+    """A value of the projected schema without the bytes of its holes; raises Reject for a value that ends too early."""
+    kept: list[bytes] = []
+    start = 0
+    for first, last in _spans(schema, names, value, [0]):
+        kept.append(value[start:first])
+        start = last
+    return b"".join((*kept, value[start:]))
+
+
+def _spans(schema: Any, names: Mapping[str, Any], value: bytes, at: list[int]) -> Iterator[tuple[int, int]]:
+    """The spans of holes in the item that begins at `at[0]`, which moves to the item's end."""
+    if isinstance(schema, list):
+        branch, at[0] = number(value, at[0])
+        yield from _spans(branch_of(schema, branch), names, value, at)
+    elif not has_holes(schema):
+        at[0] = after(schema, names, value, at[0])
+    elif schema["type"] == "record":
+        for one in schema["fields"]:
+            if "hole" in one:
+                start, at[0] = at[0], after(one["hole"], names, value, at[0])
+                yield start, at[0]
+            else:
+                yield from _spans(one["type"], names, value, at)
+    else:
+        items, at[0] = block(value, at[0])
+        while items:
+            for _ in range(items):
+                yield from _spans(schema["items"], names, value, at)
+            items, at[0] = block(value, at[0])

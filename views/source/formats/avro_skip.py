@@ -1,0 +1,131 @@
+"""Skips what an Avro value holds, by its physical types: the end of an item, without its value.
+
+It keeps its place on a list, so a value may be nested to any depth: fastavro 1.13.1 ends the process for a value of a recursive
+schema that is nested some thousand deep. Items of zero bytes are skipped at once, however many there are.
+"""
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, Final
+
+from tandem.views.source.fields.reasons import Reject
+from tandem.views.source.formats.avro_schema import resolved
+
+_LONG: Final = re.compile(rb"[\x80-\xff]{9}[\x02-\xff]")
+"""Bytes that occur in every number of more than 64 bits; texts of other alphabets contain them too."""
+_NUMBER_BYTES: Final = 10
+_SIZES: Final = {"null": 0, "boolean": 1, "float": 4, "double": 8}
+
+
+@dataclass
+class _Items:
+    """Items of an array or map that are left to skip in the block at hand."""
+
+    schema: Any
+    keys: bool
+    left: int = 0
+
+
+def check_numbers(schema: Any, names: Mapping[str, Any], value: bytes) -> None:
+    """Raise Reject if a number does not fit 64 bits, in a value that fastavro has read: it drops the high bits."""
+    if _LONG.search(value) is not None:
+        after(schema, names, value, 0)
+
+
+def after(schema: Any, names: Mapping[str, Any], value: bytes, at: int) -> int:
+    """The end of the item that begins at this byte. Raises Reject for a number of more than 64 bits, or if bytes are missing."""
+    left = [schema]
+    while left:
+        item = left.pop()
+        if isinstance(item, _Items):
+            at = _next_item(item, names, value, at, left)
+            continue
+        if isinstance(item, list):
+            branch, at = number(value, at)
+            left.append(branch_of(item, branch))
+            continue
+        item = resolved(item, names)
+        kind = item["type"]
+        if kind in _SIZES:
+            at += _SIZES[kind]
+        elif kind == "fixed":
+            at += int(item["size"])
+        elif kind == "record":
+            left.extend(field["type"] for field in reversed(item["fields"]))
+        elif kind in ("array", "map"):
+            left.append(_Items(item["items" if kind == "array" else "values"], keys=kind == "map"))
+            at = _begin_block(left[-1], value, at, left)
+        else:
+            length, at = number(value, at)
+            at += _size(length) if kind in ("bytes", "string") else 0
+        if at > len(value):
+            raise Reject("format", "not a value of its schema: it ends within an item")
+    return at
+
+
+def branch_of(union: list[Any], branch: int) -> Any:
+    """The schema of a union with this number."""
+    if not 0 <= branch < len(union):
+        raise Reject("format", f"not a value of its schema: a union has no branch {branch}")
+    return union[branch]
+
+
+def block(value: bytes, at: int) -> tuple[int, int]:
+    """The number of items of the block that begins at this byte, and where the first of them begins."""
+    count, at = number(value, at)
+    if count < 0:
+        _, at = number(value, at)
+    return abs(count), at
+
+
+def number(value: bytes, at: int) -> tuple[int, int]:
+    """The number that begins at this byte, and its end."""
+    bits = 0
+    for place in range(_NUMBER_BYTES):
+        if at + place >= len(value):
+            raise Reject("format", "not a value of its schema: it ends within a number")
+        byte = value[at + place]
+        bits |= (byte & 0x7F) << 7 * place
+        if byte < 0x80:
+            if bits >= 2**64:
+                break
+            return (bits >> 1) ^ -(bits & 1), at + place + 1
+    raise Reject("out_of_range", "a number does not fit 64 bits")
+
+
+def takes_no_bytes(schema: Any, names: Mapping[str, Any], outer: tuple[str, ...] = ()) -> bool:
+    """Whether no value of the schema has a byte."""
+    if isinstance(schema, list):
+        return False
+    schema = resolved(schema, names)
+    if schema["type"] == "record":
+        inner = (*outer, schema["name"])
+        return schema["name"] in outer or all(takes_no_bytes(field["type"], names, inner) for field in schema["fields"])
+    return bool(schema["type"] == "null" or (schema["type"] == "fixed" and schema["size"] == 0))
+
+
+def _begin_block(items: _Items, value: bytes, at: int, left: list[Any]) -> int:
+    items.left, at = block(value, at)
+    if not items.left:
+        left.pop()
+    return at
+
+
+def _next_item(items: _Items, names: Mapping[str, Any], value: bytes, at: int, left: list[Any]) -> int:
+    if not items.left or (not items.keys and takes_no_bytes(items.schema, names)):
+        left.append(items)
+        return _begin_block(items, value, at, left)
+    items.left -= 1
+    left.append(items)
+    if items.keys:
+        length, at = number(value, at)
+        at += _size(length)
+    left.append(items.schema)
+    return at
+
+
+def _size(length: int) -> int:
+    if length < 0:
+        raise Reject("format", f"not a value of its schema: a text of {length} bytes")
+    return length
