@@ -1,6 +1,5 @@
-"""`tandem audit` lists, filters, plots and exports the history of audits, the newest first."""
+"""`tandem audit` lists and filters the history of audits, the newest first."""
 
-import csv
 import json
 from dataclasses import replace
 from datetime import timedelta
@@ -44,13 +43,3 @@ def test_audits_are_filtered(folder: Path, capsys: pytest.CaptureFixture[str]) -
     document = json.loads(shown(capsys, folder, "v", "--measure", "n", "--since", "2026-11-01T13:00:00Z", "--json"))
     assert [(audit["view"], audit["version"]) for audit in document["audits"]] == [("v", 2), ("v", 1)]
     assert "no audits" in shown(capsys, folder, "x")
-
-
-def test_audits_are_exported_and_plotted(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    rows = list(csv.DictReader(shown(capsys, folder, "--csv").splitlines()))
-    assert [(row["view"], row["compared"], row["smape"]) for row in rows[:2]] == [("w", "bridge", ""), ("v", "yes", "0.25")]
-    objects = [json.loads(line) for line in shown(capsys, folder, "--ndjson").splitlines()]
-    assert [each["version"] for each in objects] == [2, 2, 1, 1, 0, 0]
-    assert shown(capsys, folder, "--plot") == "v.n  ▁█▅  sMAPE now 25.000%, at most 50.000%, 3 runs\n"
-    assert main(["audit", "--plot", "--csv", "--project", str(folder)]) == 1
-    assert "--plot, --csv and --ndjson cannot be combined" in capsys.readouterr().err
