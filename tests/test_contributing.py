@@ -91,14 +91,11 @@ def test_the_text_names_each_command_of_this_test() -> None:
     assert named == ["tandem check", "tandem check --laws", "tandem topics", "tandem try doors events.txt"]
 
 
-def test_check_knows_measure_and_decoder(tree: Path) -> None:
-    document = tandem(tree, "check")
+def test_check_knows_measure_and_decoder_and_the_laws_hold(tree: Path) -> None:
+    document = tandem(tree, "check", "--laws")
     assert document["sources"]["openings"]["decoder"] == "logfmt"
     assert list(document["views"]) == ["doors"]
-
-
-def test_the_laws_hold(tree: Path) -> None:
-    assert tandem(tree, "check", "--laws")["laws"] == {"doors": {"cold": None}}
+    assert document["laws"] == {"doors": {"cold": None}}
 
 
 def test_the_command_runs(tree: Path) -> None:

@@ -4,6 +4,7 @@ import ast
 import pickle
 import re
 from collections import Counter
+from functools import cache
 
 from tandem.cli.command_line import INTERNAL_ERROR, USAGE_INVALID
 from tandem.infra.folders import ROOT
@@ -16,6 +17,7 @@ PACKAGES = ("views/", "ledger/", "infra/", "batch/", "speed/", "serving/", "cli/
 LISTED = re.findall(r"^\| `([^`]+)` \|", (ROOT / "docs" / "errors.md").read_text("utf-8"), flags=re.MULTILINE)
 
 
+@cache
 def trees() -> dict[str, ast.Module]:
     names = [name for name in tracked() if name.endswith(".py") and name.startswith(PACKAGES)]
     return {name: ast.parse((ROOT / name).read_text("utf-8")) for name in names}
@@ -27,6 +29,7 @@ def given(node: ast.ClassDef | ast.Call) -> list[str]:
     return [word.value for word in words if isinstance(word, ast.Constant) and isinstance(word.value, str)]
 
 
+@cache
 def of_classes() -> dict[str, list[str]]:
     """The codes of each class that is a TandemError, by the names of its bases."""
     classes = [(name, node) for name, tree in trees().items() for node in ast.walk(tree) if isinstance(node, ast.ClassDef)]

@@ -68,9 +68,15 @@ def test_a_class_name_means_one_thing() -> None:
     assert sorted(set(ALLOWED["classes"]) - set(twice)) == [], "these are used once now: take them out of allowed_names.toml"
 
 
+@cache
+def counts() -> Counter[str]:
+    """How often the modules bind each name."""
+    return Counter(name for tree in modules().values() for name in bound(tree))
+
+
 @pytest.mark.parametrize("word", sorted(EMPTY))
 def test_an_empty_word_names_no_more_than_before(word: str) -> None:
-    number = Counter(name for tree in modules().values() for name in bound(tree))[word]
+    number = counts()[word]
     assert number <= ALLOWED["empty"].get(word, 0), f"{word!r} says nothing of what it names"
     assert number == ALLOWED["empty"].get(word, 0), f"lower the number of {word!r} in allowed_names.toml to {number}"
 

@@ -51,6 +51,8 @@ PATTERNS = {
     "write 'retry' or 'retriable'": r"\bheals?\b|\basked again\b",
 }
 
+ANY = re.compile("|".join(PATTERNS.values()), re.IGNORECASE)
+
 # By path the sentences that stay: each has a word of the patterns in another meaning, or is a list and not a sentence.
 EXCEPTIONS: dict[str, tuple[str, ...]] = {
     "CHANGELOG.md": ("| `mend` of `doctor --json`",),
@@ -91,7 +93,7 @@ def stumbles(path: str, content: str) -> list[str]:
     found = []
     for line, text in texts(path, content):
         flat = re.sub(r"\s+", " ", text)
-        for advice, pattern in PATTERNS.items():
+        for advice, pattern in PATTERNS.items() if ANY.search(flat) else ():
             for match in re.finditer(pattern, flat, re.IGNORECASE):
                 around = flat[max(0, match.start() - 40) : match.end() + 40]
                 found.append(f"{path}:{line}: {match[0]!r} in {around!r}: {advice}")

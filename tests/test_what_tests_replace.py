@@ -17,6 +17,8 @@ MOST = 110
 
 def replaced(text: str) -> list[str]:
     """The names of ours, other than constants, that a test file replaces by `setattr` of monkeypatch or `object` of patch."""
+    if not re.search(r"\.(setattr|object)\(", text):
+        return []
     tree = ast.parse(text)
     ours = {
         alias.asname or alias.name.partition(".")[0]
