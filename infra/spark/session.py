@@ -105,14 +105,18 @@ def get_or_create_session(
         found = java_home.find(environ)
         archive = java_home.class_archive(found, environ)
         options = [f"-XX:SharedArchiveFile={archive}", *_IN_PLACE] if archive.exists() else []
-        options += [] if optimized else [_FRUGAL]
-        own = _java_options(configured)
-        options += [] if _COLLECTOR.search(own) else [_SERIAL, *([] if optimized or _HEAP.search(own) else _SMALL_HEAP)]
+        options += frugal(_java_options(configured), optimized=optimized)
         _launch(settings, app, configured, found, options, debug=debug)
     builder = SparkSession.builder
     for name, value in configured.items():
         builder = builder.config(name, value)
     return builder.getOrCreate()
+
+
+def frugal(own: str, *, optimized: bool) -> list[str]:
+    """Options of a JVM that leaves the work to Python's workers, as far as the user's `own` do not rule them out."""
+    compiler = [] if optimized else [_FRUGAL]
+    return compiler + ([] if _COLLECTOR.search(own) else [_SERIAL, *([] if optimized or _HEAP.search(own) else _SMALL_HEAP)])
 
 
 def _launch(

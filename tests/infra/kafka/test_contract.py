@@ -203,20 +203,6 @@ def test_reconnecting_leaves_no_thread_and_no_connection_behind(broker: kafka.Br
     reconnected(broker, 25, at_once=1)
 
 
-def test_a_copy_of_a_connection_does_not_close_it(broker: kafka.BrokerConnection) -> None:
-    topic = new_topic(broker)
-    other = replace(broker, address=replace(broker.address, timeout_s=7))
-    assert kafka.topic(other, topic.name) == topic
-    del other
-    assert kafka.topic(broker, topic.name) == topic
-
-
-@pytest.mark.slow
-@pytest.mark.timeout(1800)
-def test_reconnecting_a_thousand_times_leaves_nothing_behind(broker: kafka.BrokerConnection) -> None:
-    reconnected(broker, 1000, at_once=8)
-
-
 @pytest.fixture
 def own(tmp_path: Path) -> Iterator[tuple[kafka.Address, int]]:
     """A broker that may be frozen, and its process id."""

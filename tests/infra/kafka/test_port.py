@@ -10,27 +10,13 @@ from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 
 import pytest
-from confluent_kafka import Producer
 
-from examples.truth import murmur2
 from tandem.infra import kafka
 from tandem.infra.folders import ROOT
 from tandem.infra.settings import KafkaSettings, Settings
-from tandem.views.source.offset_ranges import Offsets
-from tests.stack import consumed, delete_topic, librdkafka, new_topic
+from tests.stack import consumed, new_topic
 
 pytestmark = pytest.mark.broker
-
-
-def offset_sum(offsets) -> int:
-    return sum(offsets.values())
-
-
-def settled_ends(connection: kafka.BrokerConnection, topic: kafka.Topic, expected: int) -> Offsets:
-    deadline = time.monotonic() + 20
-    while offset_sum(ends := kafka.ends(connection, [topic])) < expected and time.monotonic() < deadline:
-        time.sleep(0.02)
-    return ends
 
 
 def test_topics_are_created_once_by_the_settings(broker: kafka.BrokerConnection) -> None:
@@ -73,25 +59,6 @@ def test_a_topic_refuses_records_from_further_ahead(
             send(now + ahead + timedelta(seconds=60))
 
 
-def test_a_keys_hash_selects_one_partition_which_keeps_the_order(broker: kafka.BrokerConnection) -> None:
-    topic = new_topic(broker, partitions=3)
-    with kafka.Sender(broker.address) as sender:
-        for number in range(300):
-            sender.send(topic.name, b"%d" % number, b"key-%d" % (number % 20))
-    found = consumed(broker, topic)
-    assert {record.partition for record in found} == {0, 1, 2}
-    for key in {record.key for record in found}:
-        ours = [record for record in found if record.key == key]
-        assert {record.partition for record in ours} == {(murmur2(key) & 0x7FFFFFFF) % 3}
-        assert [int(record.value) for record in ours] == list(range(int(key[4:]), 300, 20))
-
-
-def test_a_recreated_topic_has_another_id(broker: kafka.BrokerConnection) -> None:
-    topic = new_topic(broker)
-    delete_topic(broker, topic.name)
-    assert kafka.create(broker, [topic.name], Settings())[topic.name].id != topic.id
-
-
 def test_sent_records_arrive_byte_for_byte_with_the_time_of_sending(broker: kafka.BrokerConnection) -> None:
     topic, before = new_topic(broker, partitions=1), int(time.time() * 1000)
     values = [b"", b"\x00\xff\xfe", b"line\r", b"x" * 100_000]
@@ -104,31 +71,6 @@ def test_sent_records_arrive_byte_for_byte_with_the_time_of_sending(broker: kafk
     assert [record.value for record in found] == [*values, None]
     assert [record.key for record in found] == [b"key"] * 4 + [None]
     assert all(before - 1000 <= record.timestamp <= time.time() * 1000 + 1000 for record in found)
-
-
-def test_starts_and_ends_are_those_of_committed_records(broker: kafka.BrokerConnection) -> None:
-    topic = new_topic(broker, partitions=2)
-    assert kafka.starts(broker, [topic]) == kafka.ends(broker, [topic]) == {(topic.id, 0): 0, (topic.id, 1): 0}
-    producer = Producer({**librdkafka(broker), "transactional.id": topic.name, "log_level": 0})
-    producer.init_transactions(20)
-    producer.begin_transaction()
-    for _ in range(3):
-        producer.produce(topic.name, b"committed", partition=0)
-    producer.commit_transaction(20)
-    # Three records and the marker that closes their transaction, which comes a moment after the commit.
-    assert settled_ends(broker, topic, 4) == {(topic.id, 0): 4, (topic.id, 1): 0}
-    producer.begin_transaction()
-    producer.produce(topic.name, b"open", partition=0)
-    producer.flush(20)
-    assert kafka.ends(broker, [topic])[topic.id, 0] == 4
-    producer.abort_transaction(20)
-    assert settled_ends(broker, topic, 6)[topic.id, 0] == 6
-
-
-def test_topics_keep_records_with_old_timestamps(broker: kafka.BrokerConnection) -> None:
-    name = new_topic(broker).name
-    configuration = kafka.configurations(broker, [name])[name]
-    assert (configuration["retention.ms"], configuration["message.timestamp.type"]) == ("-1", "CreateTime")
 
 
 def test_a_record_that_is_too_large_is_reported(broker: kafka.BrokerConnection) -> None:

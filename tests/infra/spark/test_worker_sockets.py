@@ -48,25 +48,22 @@ print(remembered() - before)
 """
 
 
-ON = f"{worker_sockets.ENABLED}=true"
 OFF = f"{worker_sockets.ENABLED}=false"
 
 
 @pytest.mark.spark
-@pytest.mark.parametrize(
-    ("conf", "family", "remembered"), [([], "AF_UNIX", False), ([ON], "AF_UNIX", True), ([OFF], "AF_INET", False)]
-)
+@pytest.mark.parametrize(("conf", "family"), [([], "AF_UNIX"), ([OFF], "AF_INET")])
 def test_a_worker_has_no_connection_of_the_network_unless_the_user_asks_for_it(
-    tmp_path: Path, conf: list[str], family: str, *, remembered: bool
+    tmp_path: Path, conf: list[str], family: str
 ) -> None:
-    """And Java remembers nothing for each result, unless the user turns all of Spark's own sockets on."""
+    """And Java remembers nothing for each result."""
     command = [sys.executable, "-c", SESSION, str(tmp_path / "state"), *conf]
     environ = {**child_environment(os.environ), "TMPDIR": "/tmp"}
     ended = subprocess.run(command, capture_output=True, text=True, check=True, env=environ, timeout=300)
     families, more = ended.stdout.splitlines()
     assert family in families.split()
     assert ("AF_INET" in families.split()) == (family == "AF_INET")
-    assert int(more) == (10 if remembered else 0)
+    assert int(more) == 0
 
 
 def test_only_this_user_may_enter_the_folder(monkeypatch: pytest.MonkeyPatch) -> None:

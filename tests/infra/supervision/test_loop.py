@@ -273,18 +273,6 @@ def test_the_supervisor_outlives_its_terminal(supervised) -> None:
     wait_for(lambda: one.running("a") != here)
 
 
-def test_down_during_a_restart_ends_all_parts(supervised) -> None:
-    one = supervised({"a": beating("a"), "b": beating("b")}, first=0.5)
-    popen = one.start()
-    a, b = one.running("a"), one.running("b")
-    os.kill(a, signal.SIGKILL)
-    wait_for(lambda: one.part("a").state == "waiting")
-    popen.send_signal(signal.SIGTERM)
-    assert popen.wait(60) == 0
-    assert (session(a), session(b)) == ([], [])
-    assert one.said().count("started a") == 1
-
-
 @pytest.mark.slow
 def test_a_part_that_is_requested_later_is_started_too(supervised) -> None:
     one = supervised({"a": beating("a"), "b": beating("b")})
@@ -316,23 +304,3 @@ def test_a_pause_of_the_machine_is_not_a_failure_of_its_parts(supervised) -> Non
     looked = one.part("a").looked
     wait_for(lambda: one.part("a").looked > looked + 1)
     assert (one.running("a"), one.part("a").failures) == (a, 0)
-
-
-def test_a_part_that_cannot_be_started_ends_no_other(supervised, tmp_path: Path) -> None:
-    one = supervised({"a": beating("a"), "b": beating("b")})
-    (tmp_path / "logs" / "b.log").mkdir(parents=True)
-    one.start()
-    part = wait_for(lambda: (found := one.part("b")) and found.state == "given up" and found)
-    assert part.why.startswith("b could not be started: ")
-    assert "logs/b.log" in part.why
-    one.running("a")
-
-
-@pytest.mark.slow
-def test_an_unreadable_list_of_parts_ends_nothing(supervised, tmp_path: Path) -> None:
-    one = supervised({"a": beating("a")})
-    popen = one.start()
-    a = one.running("a")
-    (tmp_path / "run" / "supervisor.wanted").write_bytes(b"torn")
-    time.sleep(1)
-    assert (popen.poll(), one.running("a")) == (None, a)
