@@ -6,7 +6,7 @@ import os
 import sys
 
 from tandem.cli.registry import COMMANDS, OF_CHECKOUT, USAGE
-from tandem.infra.folders import CHECKOUT
+from tandem.infra.folders import CHECKOUT, ROOT
 
 _HELP = ("-h", "--help")
 _MORE = "`tandem COMMAND --help` describes a command, `tandem --version` prints the version."
@@ -18,13 +18,22 @@ def main(arguments: list[str]) -> int:
         (sys.stdout if arguments else sys.stderr).write(_help())
         return 0 if arguments else 2
     if arguments[0] == "--version":
-        from tandem.cli.command.version import version  # noqa: PLC0415 - what is not needed here takes time to import
-
-        sys.stdout.write(f"tandem {version()}\n")
+        sys.stdout.write(f"tandem {_version()}\n")
         return 0
-    from tandem.cli.command_line import run  # noqa: PLC0415 - see above
+    from tandem.cli.command_line import run  # noqa: PLC0415 - what is not needed here takes time to import
 
     return run(arguments)
+
+
+def _version() -> str:
+    """The version of the checkout, or of the installed copy."""
+    if CHECKOUT:
+        import tomllib  # noqa: PLC0415 - each of the two takes time to import
+
+        return str(tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))["project"]["version"])
+    from importlib import metadata  # noqa: PLC0415 - see above
+
+    return metadata.version("tandem")
 
 
 def _help() -> str:

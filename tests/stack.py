@@ -16,7 +16,7 @@ from pyspark.sql import SparkSession
 
 from tandem.infra import folders, kafka
 from tandem.infra.kafka import broker as embedded
-from tandem.infra.kafka.kafka_python import client, codecs
+from tandem.infra.kafka.kafka_python import client, records
 from tandem.infra.process import background
 from tandem.infra.settings import KafkaSettings, Settings, SparkSettings
 from tandem.infra.spark.session import get_or_create_session
@@ -105,7 +105,7 @@ def produce(
 
 def consumed(connection: kafka.BrokerConnection, topic: kafka.Topic) -> list[Any]:
     """Every committed record of a topic, partition by partition, as kafka-python's own consumer reads it."""
-    codecs.provide()
+    records.provide_codecs()
     ends = {TopicPartition(topic.name, number): end for (_, number), end in kafka.ends(connection, [topic]).items()}
     options = {"auto_offset_reset": "earliest", "enable_auto_commit": False, "isolation_level": "read_committed"}
     consumer = KafkaConsumer(**client.configuration(connection.address), **options)

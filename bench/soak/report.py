@@ -6,8 +6,7 @@ from typing import Any, Final
 
 from rich.table import Table
 
-from tandem.bench.soak.flatness import MOST, Flatness, flatness
-from tandem.bench.soak.load import ANSWERS, Soaked
+from tandem.bench.soak.load import ANSWERS, MOST, Flatness, Soaked, flatness
 
 _MIB: Final = 2**20
 

@@ -5,13 +5,13 @@ Call. It reports progress with `Call.say`, returns an Output, or None if it has 
 cli/command_line.py prints the result and sets the exit code.
 """
 
+import subprocess
 import sys
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from tandem.cli.command.revision import revision
 from tandem.infra import settings as settings_of_project
 from tandem.infra.folders import EXAMPLES
 from tandem.infra.settings import Settings
@@ -89,3 +89,21 @@ def resolve_project(given: Path | None, environ: Mapping[str, str], cwd: Path) -
     if named := environ.get("TANDEM_PROJECT"):
         return (cwd / Path(named).expanduser()).resolve()
     return cwd if (cwd / settings_of_project.FILE).is_file() else DEFAULT_PROJECT
+
+
+def revision(folder: Path) -> str:
+    """The commit of the folder's files, with `+` if some of them differ; empty without Git or outside a repository."""
+    commit = _git(folder, "rev-parse", "--short=12", "HEAD")
+    return f"{commit}+" if commit and _git(folder, "status", "--porcelain", "--", ".") else commit
+
+
+def _git(folder: Path, *arguments: str) -> str:
+    # The repository's own configuration must not start programs.
+    command = ["git", "-c", "core.fsmonitor=false", *arguments]
+    try:
+        done = subprocess.run(  # noqa: S603 - our own command
+            command, cwd=folder, capture_output=True, text=True, timeout=10, check=False
+        )
+    except (OSError, subprocess.TimeoutExpired):
+        return ""
+    return done.stdout.strip() if done.returncode == 0 else ""

@@ -6,21 +6,23 @@ restart  the speed layer was killed with SIGKILL and restarted while more events
 """
 
 import time
+from collections import deque
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
+from statistics import quantiles
 from typing import Any
 
 from tandem.cli.demo import scheduler
 from tandem.cli.demo.checks import DemoCheck, compare
-from tandem.cli.demo.freshness import Freshness
 from tandem.cli.demo.scheduler import Scheduler
 from tandem.cli.demo.stage import DemoChild, Stage
 from tandem.cli.demo.wait_for import wait_for
 from tandem.cli.demo.watcher import Look, Watcher
 from tandem.cli.records import expected_answers
+from tandem.ledger.log.positions import LOG_START, Position
 from tandem.views.errors import TandemError
 
 SPEED = "speed"
@@ -29,6 +31,32 @@ _FLOWING, _TAIL = 0.6, 0.8
 _FLOWING_S, _RESTART_S = 40.0, 10.0
 UP_S, AIRFLOW_S, _JOB_S, _CATCH_UP_S = 240.0, 1200.0, 900.0, 600.0
 _GENERATE_S = 600.0
+
+
+@dataclass
+class Freshness:
+    """Records ends of the log, and after how many seconds each of them was counted.
+
+    The error is at most twice the time between two polls.
+    """
+
+    seconds: list[float] = field(default_factory=list)
+    _waiting: deque[tuple[float, Position]] = field(default_factory=deque)
+    _last: Position = LOG_START
+
+    def look(self, now: float, log_end: Position, counted: Position) -> None:
+        """Record the current end of the log, and the position of answers."""
+        if log_end != self._last:
+            self._waiting.append((now, log_end))
+            self._last = log_end
+        while self._waiting and self._waiting[0][1].at_or_below(counted):
+            self.seconds.append(now - self._waiting.popleft()[0])
+
+    def to_json(self) -> dict[str, Any]:
+        """The median and the 99th percentile, None without two samples."""
+        cuts = quantiles(self.seconds, n=100, method="inclusive") if len(self.seconds) > 1 else []
+        found = {"p50": round(cuts[49], 3), "p99": round(cuts[98], 3)} if cuts else {"p50": None, "p99": None}
+        return {**found, "samples": len(self.seconds)}
 
 
 @dataclass

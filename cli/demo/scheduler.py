@@ -4,7 +4,7 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Any, Final
 
-from tandem.infra.airflow import local_airflow, rest_api
+from tandem.infra.airflow import local_airflow
 from tandem.infra.settings import Settings
 from tandem.views.errors import TandemError
 
@@ -51,7 +51,9 @@ class Scheduler:
         found = local_airflow.address(self.settings)
         if found is None:
             raise RunFailed("Airflow has ended unexpectedly")
-        listed = rest_api.ask(found, local_airflow.passwords(self.settings), f"/dags/{DAG}/dagRuns?limit=100&order_by=-run_after")
+        listed = local_airflow.ask(
+            found, local_airflow.passwords(self.settings), f"/dags/{DAG}/dagRuns?limit=100&order_by=-run_after"
+        )
         runs: list[dict[str, Any]] = listed["dag_runs"]
         return runs
 

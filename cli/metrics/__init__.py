@@ -14,7 +14,7 @@ from structlog.typing import FilteringBoundLogger
 from tandem.cli.command import signals
 from tandem.cli.command.call import Call, Output
 from tandem.cli.command.command_log import part_log
-from tandem.cli.metrics import project_state
+from tandem.cli.metrics import samples
 from tandem.cli.metrics.families import FAMILIES, SCRAPE_SUCCESS
 from tandem.views.errors import TandemError
 
@@ -74,7 +74,7 @@ class _Project(Collector):
     def collect(self) -> Iterator[Metric]:
         """The families of one scrape."""
         try:
-            found = project_state.look(self._call, now=datetime.now(UTC))
+            found = samples.look(self._call, now=datetime.now(UTC))
         except TandemError as error:
             if self._log is None:
                 raise

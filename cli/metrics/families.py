@@ -10,8 +10,7 @@ from typing import Final, Literal
 from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, Metric
 
 from tandem.cli.metrics import samples
-from tandem.cli.metrics.project_state import ProjectState
-from tandem.cli.metrics.samples import Sample
+from tandem.cli.metrics.samples import ProjectState, Sample
 
 
 @dataclass(frozen=True)

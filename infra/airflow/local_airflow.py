@@ -8,6 +8,7 @@ import json
 import os
 import secrets
 import subprocess
+import urllib.request
 from base64 import urlsafe_b64encode
 from collections.abc import Callable, Mapping
 from configparser import ConfigParser
@@ -19,7 +20,7 @@ from typing import Any, Final
 import msgspec
 
 from tandem.infra import folders
-from tandem.infra.airflow import packages, rest_api
+from tandem.infra.airflow import packages
 from tandem.infra.files import private_files
 from tandem.infra.locks.environment import Environment
 from tandem.infra.process import background
@@ -119,7 +120,7 @@ def begin(settings: Settings, name: str, *, environ: Mapping[str, str], dies_wit
 def healthy(settings: Settings, name: str, *, since: datetime) -> bool:
     """Whether Airflow's API answers and reports this process as healthy, by a heartbeat of it after `since`."""
     try:
-        found = rest_api.health(f"http://{HOST}:{_remembered(settings)}").get(_HEALTH[name]) or {}
+        found = health(f"http://{HOST}:{_remembered(settings)}").get(_HEALTH[name]) or {}
     except (OSError, ValueError):
         return False
     heard = found.get(f"latest_{_HEALTH[name]}_heartbeat")
@@ -131,7 +132,7 @@ def parsed(settings: Settings) -> bool:
     """Whether the DAG processor has read our own DAGs, which it does after its start."""
     try:
         for dag in OUR_DAGS:
-            rest_api.ask(f"http://{HOST}:{_remembered(settings)}", passwords(settings), f"/dags/{dag}")
+            ask(f"http://{HOST}:{_remembered(settings)}", passwords(settings), f"/dags/{dag}")
     except (OSError, ValueError):
         return False
     return True
@@ -267,3 +268,29 @@ def _remembered(settings: Settings) -> int:
         return int((home(settings) / "port").read_text("ascii"))
     except (OSError, ValueError):
         return 0
+
+
+_SECONDS: Final = 60
+
+
+def ask(address: str, passwords: Path, path: str) -> Any:
+    """The API's answer to a GET. Raises OSError, also urllib's HTTPError."""
+    user, password = next(iter(json.loads(passwords.read_text("utf-8")).items()))
+    token = _request(f"{address}/auth/token", {"username": user, "password": password})["access_token"]
+    return _request(f"{address}/api/v2{path}", token=token)
+
+
+def health(address: str) -> dict[str, Any]:
+    """The health that each part reports; needs no password. Raises OSError."""
+    found: dict[str, Any] = _request(f"{address}/api/v2/monitor/health")
+    return found
+
+
+def _request(address: str, document: Any = None, *, token: str = "") -> Any:
+    headers = {"Content-Type": "application/json"} | ({"Authorization": f"Bearer {token}"} if token else {})
+    request = urllib.request.Request(  # noqa: S310 - the address of our own Airflow
+        address, None if document is None else json.dumps(document).encode(), headers
+    )
+    # No proxy: it is this machine.
+    with urllib.request.build_opener(urllib.request.ProxyHandler({})).open(request, timeout=_SECONDS) as answer:
+        return json.loads(answer.read())

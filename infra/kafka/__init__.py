@@ -1,6 +1,6 @@
 """The platform's Kafka client: one port, two clients behind it, each with one role. Callers use only the names of this package.
 
-kafka-python is the client of requests (`requests`): topics, offsets, configurations, logins, and samples of single records.
+kafka-python is the client of requests (`kafka_python`): topics, offsets, configurations, logins, and samples of single records.
 librdkafka carries records: `sending` appends all, one or many, and `bulk_reader` reads for the hot tail. A record of 200 bytes
 takes librdkafka 2.6 µs of CPU to send and 1.9 to read, kafka-python 16 to 22 and 5.4; a lone append 0.6 and 2.5 ms.
 """
@@ -9,23 +9,31 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any, Final
 
 from tandem.infra.kafka.address import Address, jaas, java_options, login, outside
-from tandem.infra.kafka.described_topic import Topic
-from tandem.infra.kafka.errors import BrokerRefused, NoBroker, NoTopic, NotSent
-from tandem.infra.kafka.outcome import Appended, NotAppended, Outcome, Told
-from tandem.infra.kafka.record import MOST_BYTES, Record
+from tandem.infra.kafka.contract import (
+    MOST_BYTES,
+    Appended,
+    BrokerRefused,
+    NoBroker,
+    NotAppended,
+    NoTopic,
+    NotSent,
+    Outcome,
+    Record,
+    Told,
+    Topic,
+)
 
 if TYPE_CHECKING:
-    from tandem.infra.kafka.requests import (
-        BrokerConnection,
+    from tandem.infra.kafka.kafka_python.client import BrokerConnection, connect
+    from tandem.infra.kafka.kafka_python.records import records
+    from tandem.infra.kafka.kafka_python.topics import (
         configurations,
-        connect,
         create,
         delete_before,
         describe,
         ends,
         newest_timestamps,
         record_login,
-        records,
         replicas,
         starts,
         topic,
@@ -68,11 +76,16 @@ __all__ = [
     "topics",
 ]
 
-_SENDING: Final = ("Appender", "Sender")
+_PLACES: Final = {
+    **dict.fromkeys(("Appender", "Sender"), "sending"),
+    **dict.fromkeys(("BrokerConnection", "connect"), "kafka_python.client"),
+    "records": "kafka_python.records",
+}
+"""The modules of names that need a client; the others are in `kafka_python.topics`."""
 
 
 def __getattr__(name: str) -> Any:
     """Import a client when it is first used: that takes time, and a command without a broker does not use it."""
     if name not in __all__:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    return getattr(import_module(f"tandem.infra.kafka.{'sending' if name in _SENDING else 'requests'}"), name)
+    return getattr(import_module(f"tandem.infra.kafka.{_PLACES.get(name, 'kafka_python.topics')}"), name)

@@ -9,8 +9,7 @@ import pyarrow as pa
 from confluent_kafka import TIMESTAMP_LOG_APPEND_TIME, Consumer, KafkaError, KafkaException, Message, TopicPartition
 
 from tandem.infra.kafka.address import Address
-from tandem.infra.kafka.described_topic import Topic
-from tandem.infra.kafka.errors import BrokerRefused, NoBroker
+from tandem.infra.kafka.contract import BrokerRefused, NoBroker, Topic
 from tandem.views.source.offset_ranges import Offsets, Partition
 from tandem.views.source.source import RECORDS_SCHEMA
 

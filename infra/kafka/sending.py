@@ -11,9 +11,7 @@ from typing import Any, Final, Self
 from confluent_kafka import KafkaError, KafkaException, Message, Producer
 
 from tandem.infra.kafka.address import Address
-from tandem.infra.kafka.errors import NotSent
-from tandem.infra.kafka.outcome import Appended, NotAppended, Outcome, Told
-from tandem.infra.kafka.record import MOST_BYTES, Record
+from tandem.infra.kafka.contract import MOST_BYTES, Appended, NotAppended, NotSent, Outcome, Record, Told
 
 # A record that no broker has acknowledged for this long is given up: the sender reports it instead of retrying for minutes.
 _DELIVERY_S: Final = 30

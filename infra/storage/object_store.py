@@ -19,8 +19,7 @@ from obstore.exceptions import AlreadyExistsError, BaseError
 from obstore.store import from_url
 
 from tandem.infra.storage.client_options import client_options
-from tandem.infra.storage.refused import ADVICE, refused
-from tandem.infra.storage.storage import Head, Upload, checked
+from tandem.infra.storage.storage import ADVICE, Head, Upload, checked, refused
 from tandem.views.errors import TandemError
 
 _PART_BYTES: Final = 8 << 20

@@ -4,6 +4,7 @@ A name is relative to the storage's root, with `/` between its parts, such as `v
 literally: `%2E` is three characters, and nothing is decoded. There are no folders: a name exists, or it does not.
 """
 
+import re
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from types import TracebackType
@@ -97,3 +98,14 @@ def checked(name: str) -> str:
             f"invalid file name {name!r}; expected parts with '/' between them, without '..' and control characters"
         )
     return name
+
+
+ADVICE: Final = "check the credentials and their rights (docs/object-store.md, Options and credentials)"
+
+# Listings, streams and delta-rs have the status in their text only. An expired token of Amazon's is 400 Bad Request.
+_REFUSED: Final = re.compile(r"\b(401 Unauthorized|403 Forbidden)\b|<Code>(Expired|Invalid)Token</Code>")
+
+
+def refused(error: BaseException) -> bool:
+    """Whether the client's error, of obstore or delta-rs, is the store's answer to bad credentials or missing rights."""
+    return _REFUSED.search(str(error)) is not None

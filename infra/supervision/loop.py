@@ -19,7 +19,6 @@ from tandem.infra.process.background import BackgroundProcess
 from tandem.infra.supervision import record, restarts
 from tandem.infra.supervision.guard import Guard
 from tandem.infra.supervision.part import Part, SignPoll, stuck
-from tandem.infra.supervision.pauses import Pauses
 from tandem.infra.supervision.record import Supervision, Wanted
 from tandem.infra.supervision.restarts import RestartBounds, RestartState
 from tandem.views.errors import TandemError
@@ -27,6 +26,24 @@ from tandem.views.errors import TandemError
 _ROUND_S: Final = 0.2
 GRACE_S: Final = 20.0
 """Seconds that a part may take to end before it is killed."""
+
+
+_PAUSED_S: Final = 1.0
+"""A loop that is this late was stopped."""
+
+
+@dataclass
+class Pauses:
+    """The rounds of a loop; `resumed` is when the first one began, or the first one after a pause, by the loop's clock."""
+
+    resumed: float = 0.0
+    _last: float = float("-inf")
+
+    def comes_round(self, now: float) -> None:
+        """A round begins."""
+        if now - self._last > _PAUSED_S:
+            self.resumed = now
+        self._last = now
 
 
 @dataclass

@@ -13,8 +13,8 @@ from typing import Final, NoReturn
 import pyarrow as pa
 from deltalake.exceptions import DeltaError
 
-from tandem.infra.storage.refused import ADVICE, refused
 from tandem.infra.storage.resolve import is_local
+from tandem.infra.storage.storage import ADVICE, refused
 from tandem.views.errors import TandemError
 
 FAILURES: Final = (DeltaError, OSError, ValueError, pa.ArrowException)

@@ -6,8 +6,7 @@ from pathlib import Path
 import pytest
 
 from tandem.bench.soak import report
-from tandem.bench.soak.flatness import SoakSample, flatness
-from tandem.bench.soak.load import Soak, Soaked, soak
+from tandem.bench.soak.load import Soak, Soaked, SoakSample, flatness, soak
 
 MIB = 2**20
 

@@ -1,6 +1,7 @@
 """Connections by kafka-python: requests with back-off until an answer or a timeout, and a close with their owner."""
 
 import logging
+import re
 import socket
 import threading
 import time
@@ -19,6 +20,8 @@ from kafka.errors import (
     KafkaTimeoutError,
     RequestTimedOutError,
     SaslAuthenticationFailedError,
+    UnknownBrokerIdError,
+    UnknownTopicOrPartitionError,
     UnsupportedSaslMechanismError,
 )
 from kafka.net.compat import KafkaNetClient
@@ -26,8 +29,7 @@ from kafka.net.manager import KafkaConnectionManager
 from kafka.net.selector import NetworkSelector
 
 from tandem.infra.kafka.address import Address
-from tandem.infra.kafka.errors import BrokerRefused, NoBroker
-from tandem.infra.kafka.kafka_python.retriable import heals, reason
+from tandem.infra.kafka.contract import BrokerRefused, NoBroker
 
 _T = TypeVar("_T")
 
@@ -47,6 +49,10 @@ _HUNG_UP: Final = "socket disconnected"
 """The client's text for a connection that the broker closed. A broker closes it without an answer if a login is missing."""
 _IO_THREAD: Final = "kafka-io-"
 """The name of the client's threads."""
+_GONE: Final = UnknownTopicOrPartitionError
+"""The client treats a missing topic as retriable; here the topic has just been seen, so it was deleted."""
+_LEADERLESS: Final = UnknownBrokerIdError
+"""The client's error for a partition without a leader, as after a pause of the broker, which it does not mark as retriable."""
 
 
 class Open:
@@ -141,6 +147,17 @@ def refusal(connection: BrokerConnection, what: str, error: BaseException) -> No
     """The broker's answer to a request as an error to raise."""
     kind = NoBroker if isinstance(error, KafkaError) and error.retriable else BrokerRefused
     return kind(f"{what} at {connection.address.bootstrap}: {reason(error)}")
+
+
+def heals(error: KafkaError) -> bool:
+    """Whether a retry of the request may succeed: mostly the errors that the client marks as retriable."""
+    return isinstance(error, _LEADERLESS) or (bool(error.retriable) and not isinstance(error, _GONE))
+
+
+def reason(error: BaseException) -> str:
+    """The error in Kafka's words, or else by its name: MessageSizeTooLargeError is "message size too large"."""
+    said = next((str(one) for one in error.args if one), "")
+    return said or re.sub(r"(?<=[a-z])(?=[A-Z])", " ", type(error).__name__.removesuffix("Error")).lower()
 
 
 class _Manager(KafkaConnectionManager):

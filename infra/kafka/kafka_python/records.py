@@ -1,22 +1,22 @@
 """Single records by kafka-python: the first of partitions from an offset on."""
 
+import io
 import time
 from collections.abc import Iterable
 from typing import Any, Final
 
-from kafka import KafkaConsumer, TopicPartition
+import pyarrow as pa
+from kafka import KafkaConsumer, TopicPartition, codec
 from kafka.errors import KafkaError
+from kafka.record import default_records
 
-from tandem.infra.kafka.described_topic import Topic
-from tandem.infra.kafka.errors import NoBroker
-from tandem.infra.kafka.kafka_python import codecs
-from tandem.infra.kafka.kafka_python.client import BrokerConnection, opening, refusal
-from tandem.infra.kafka.kafka_python.offsets import ends
-from tandem.infra.kafka.kafka_python.retriable import heals
-from tandem.infra.kafka.record import Record
+from tandem.infra.kafka.contract import NoBroker, Record, Topic
+from tandem.infra.kafka.kafka_python.client import BrokerConnection, heals, opening, refusal
+from tandem.infra.kafka.kafka_python.topics import ends
 from tandem.views.source.offset_ranges import Offsets, Partition
 
 _POLL_MS: Final = 100
+_LENGTH_BITS: Final = 7
 
 
 def records(
@@ -33,7 +33,7 @@ def records(
     if not starts:
         return found
     limits = ends(connection, described)
-    codecs.provide()
+    provide_codecs()
     with opening(connection.address) as options:
         consumer = KafkaConsumer(
             **options,
@@ -78,3 +78,38 @@ def records(
 
 def _record(given: Any) -> Record:
     return Record(given.timestamp, given.key, given.value, tuple(given.headers))
+
+
+class _Snappy:
+    """The functions of the package `snappy` that kafka-python uses: one raw block after its length, seven bits per byte."""
+
+    @staticmethod
+    def decompress(block: bytes) -> bytes:
+        size = place = 0
+        while True:
+            byte = block[place]
+            size |= (byte & 0x7F) << (_LENGTH_BITS * place)
+            place += 1
+            if byte < 0x80:
+                break
+        found: bytes = pa.Codec("snappy").decompress(block, decompressed_size=size, asbytes=True)
+        return found
+
+
+def provide_codecs() -> None:
+    """Register pyarrow's codecs in kafka-python, which without a package for each reads no compression but gzip's."""
+    read: Any = default_records
+    if codec.snappy is None:
+        codec.snappy = _Snappy
+    if codec.lz4 is None:
+        codec.lz4 = pa
+        read.lz4_decode = lambda payload: _streamed(payload, "lz4")
+    if codec.zstd is None:
+        codec.zstd = pa
+        read.zstd_decode = lambda payload: _streamed(payload, "zstd")
+
+
+def _streamed(payload: bytes, name: str) -> bytes:
+    with pa.CompressedInputStream(io.BytesIO(payload), name) as stream:
+        found: bytes = stream.read()
+    return found

@@ -10,7 +10,7 @@ from typing import Any
 from kafka import KafkaConsumer, TopicPartition
 
 from tandem.infra.kafka import broker
-from tandem.infra.kafka.kafka_python import client, codecs
+from tandem.infra.kafka.kafka_python import client, records
 from tandem.infra.settings import Settings
 from tests.campaign.answers.oracle import Position, Record
 
@@ -69,6 +69,6 @@ class Log:
             consumer.close()
 
     def _consumer(self) -> Any:
-        codecs.provide()
+        records.provide_codecs()
         address = broker.address(Settings(state=str(self.state)))
         return KafkaConsumer(**client.configuration(address), enable_auto_commit=False, auto_offset_reset="none")

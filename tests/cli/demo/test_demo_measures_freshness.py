@@ -1,6 +1,6 @@
 """Freshness is the time from the log to the answer; an idle log changes nothing."""
 
-from tandem.cli.demo.freshness import Freshness
+from tandem.cli.demo.once import Freshness
 from tandem.ledger.log.positions import LOG_START, Position
 
 

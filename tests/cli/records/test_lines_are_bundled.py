@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from tandem import Event, Source, View, count, csv, nginx_json
-from tandem.cli.project.dry_run import trial
+from tandem.cli.project.try_view import trial
 from tandem.cli.records.bundles import Bundles
 from tandem.views.decode.file import FileLayout, layout
 

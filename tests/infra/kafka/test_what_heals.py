@@ -6,8 +6,7 @@ import pytest
 from kafka import errors
 
 from tandem.infra import kafka
-from tandem.infra.kafka.kafka_python.client import ask
-from tandem.infra.kafka.kafka_python.retriable import heals, reason
+from tandem.infra.kafka.kafka_python.client import ask, heals, reason
 
 KINDS = sorted(
     (kind for kind in vars(errors).values() if isinstance(kind, type) and issubclass(kind, errors.KafkaError)),

@@ -10,7 +10,7 @@ import pyarrow as pa
 import pytest
 
 from tandem.infra import kafka
-from tandem.infra.kafka.described_topic import Topic
+from tandem.infra.kafka import Topic
 from tandem.infra.settings import ServingSettings, Settings
 from tandem.ledger.delta.addresses import Tables
 from tandem.ledger.hot.messages import HotMessage
