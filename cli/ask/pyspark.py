@@ -50,7 +50,7 @@ def run(
     if publication is not None and as_of is not None:
         raise BadSelection("--publication and --as-of cannot be combined")
     if script is not None and not script.is_file():
-        raise TandemError(f"no script at {script}: the file does not exist")
+        raise TandemError(f"no script at {script}: the file does not exist", code="file-unusable")
     settings = call.settings()
     reader = pinned(settings, publication=publication, as_of=parse_time(as_of) if as_of else None)
     session = started(settings, call.environ, debug=call.debug)

@@ -44,7 +44,7 @@ def run(
     views.views()  # fails before anything starts if nothing is published or readable
     if statement is None and sys.stdin.isatty():
         if call.json:
-            raise TandemError("--json needs a statement as an argument or on standard input")
+            raise TandemError("--json needs a statement as an argument or on standard input", code="usage-invalid")
         from tandem.cli.ask.sql_prompt import converse, terminal  # noqa: PLC0415  the line editor is loaded only for a prompt
 
         with Sandbox(limits) as sandbox:

@@ -85,7 +85,7 @@ def run(
     meanwhile; answers and the speed layer continue.
     """
     if bool(views) == every:
-        raise TandemError("name the views to verify, or use --all")
+        raise TandemError("name the views to verify, or use --all", code="usage-invalid")
     with batch_run(call, "verify") as batch:
         live, verified = _every(batch, views, keys)
     agree = all(one.agrees for one in verified)
@@ -109,7 +109,7 @@ def _every(batch: BatchRun, names: list[str] | None, keys: int) -> tuple[Publica
     definitions = project.load_files(release.files)
     verified = list(_verified(batch, live, release, definitions, _chosen(definitions, names), keys=keys))
     if not verified:
-        raise TandemError("no events are below a published cut yet; run `tandem recompute` first")
+        raise TandemError("no events are below a published cut yet; run `tandem recompute` first", code="nothing-published")
     return live, verified
 
 

@@ -69,7 +69,9 @@ def since_published(tables: Tables, live: Publication | None, wanted: Project) -
     try:
         published = load_files(release.files)
     except DefinitionError as error:
-        raise TandemError(f"the definitions of release {release.number} cannot be used: {error}") from error
+        raise TandemError(
+            f"the definitions of release {release.number} cannot be used: {error}", code="definition-invalid"
+        ) from error
     return compare(published, wanted, Fingerprints(release.sources, release.views))
 
 

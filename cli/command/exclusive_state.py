@@ -26,7 +26,9 @@ def emptied(state: Path, *, before: Callable[[], object]) -> Iterator[None]:
         try:
             lock.enter_context(file_lock.held(state.with_name(f"{state.name}.lock"), wait=False))
         except BlockingIOError:
-            raise TandemError(f"another `tandem {state.parent.name}` is running in {state}; stop it first") from None
+            raise TandemError(
+                f"another `tandem {state.parent.name}` is running in {state}; stop it first", code="run-active"
+            ) from None
         before()
         shutil.rmtree(state, ignore_errors=True)
         yield

@@ -35,7 +35,7 @@ def topic(source: Source, name: str | None) -> str:
         return source.topics[0]
     if name not in source.topics:
         wrong = f"source '{source.name}' has several topics" if name is None else f"source '{source.name}' has no topic '{name}'"
-        raise TandemError(f"{wrong}: choose one with --topic; topics: {listed(name or '', source.topics)}")
+        raise TandemError(f"{wrong}: choose one with --topic; topics: {listed(name or '', source.topics)}", code="usage-invalid")
     return name
 
 

@@ -95,7 +95,7 @@ def ends_now(settings: Settings, source: Source) -> Mapping[str, Position]:
 
     end = log_ends(settings, [source])[source.name]
     if end.position is None:
-        raise TandemError(f"--wait cannot read the end of the log: {end.problem}")
+        raise TandemError(f"--wait cannot read the end of the log: {end.problem}", code="broker-unavailable")
     return {source.name: end.position}
 
 

@@ -51,10 +51,12 @@ def run(
     another file of the state or a command line.
     """
     if cluster and storage != "s3":
-        raise TandemError("`tandem demo --cluster` needs `--storage s3`: workers on other hosts see no folder of this one")
+        raise TandemError(
+            "`tandem demo --cluster` needs `--storage s3`: workers on other hosts see no folder of this one", code="usage-invalid"
+        )
     console = call.console()
     if not once and (call.json or not console.is_terminal):
-        raise TandemError("`tandem demo` needs a terminal; without one use `tandem demo --once`")
+        raise TandemError("`tandem demo` needs a terminal; without one use `tandem demo --once`", code="usage-invalid")
     source = generate.load(call.project).source
     start = time.monotonic()
 

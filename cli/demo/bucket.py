@@ -45,7 +45,7 @@ def own_bucket(environ: Mapping[str, str], log: Path) -> Iterator[Mapping[str, s
     try:
         line = server.stdout.readline()
         if not line:
-            raise TandemError(f"the demo's S3 server did not start; its log is {log}")
+            raise TandemError(f"the demo's S3 server did not start; its log is {log}", code="process-crashed")
         found = json.loads(line)
         credentials = {"AWS_ACCESS_KEY_ID": secrets.token_hex(8), "AWS_SECRET_ACCESS_KEY": secrets.token_hex(16)}
         # The demo reads the tables itself, too, and clients take credentials from their process's environment.

@@ -146,7 +146,10 @@ def _running(
     def check() -> None:
         if process.poll() is not None:
             lines = "\n".join(f"  {line}" for line in background.last_lines(log))
-            raise TandemError(f"Spark's {name} ended with exit code {process.returncode}; the last lines of {log}:\n{lines}")
+            raise TandemError(
+                f"Spark's {name} ended with exit code {process.returncode}; the last lines of {log}:\n{lines}",
+                code="process-crashed",
+            )
 
     try:
         wait_for(

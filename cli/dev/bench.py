@@ -77,7 +77,9 @@ def run(
     fail if an answer is wrong. `soak` fails if a request gets no answer, or if the server's memory, open files or threads grow.
     """
     if minutes is not None and (what not in ("soak", "peers", "scale") or (what == "soak" and quick)):
-        raise TandemError("--minutes needs WHAT to be soak, peers or scale, and soak cannot combine it with --quick")
+        raise TandemError(
+            "--minutes needs WHAT to be soak, peers or scale, and soak cannot combine it with --quick", code="usage-invalid"
+        )
     if what == "peers":
         return _peers(call, minutes, quick=quick)
     if what == "soak":

@@ -66,9 +66,12 @@ def run(
 ) -> Output:
     """Check lint, types and import directions of this checkout, and run its tests."""
     if sum((all_, mutants, campaign is not None)) > 1:
-        raise TandemError("--all, --mutants and --campaign are separate runs; type one of them")
+        raise TandemError("--all, --mutants and --campaign are separate runs; type one of them", code="usage-invalid")
     if seed is not None and campaign is None:
-        raise TandemError("--seed belongs to --campaign; type `-- --seed N` for the seed of --mutants or of tests/simulation")
+        raise TandemError(
+            "--seed belongs to --campaign; type `-- --seed N` for the seed of --mutants or of tests/simulation",
+            code="usage-invalid",
+        )
     environ = {name: value for name, value in call.environ.items() if not name.startswith("TANDEM_")}
     environ = folders.child_environment(environ)
     # Tests, and what they start, import each other and the examples; what a user starts must not, so the launcher adds no root.

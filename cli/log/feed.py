@@ -129,9 +129,9 @@ class _Waiting:
 def _refuse_no_file(file: Path) -> None:
     """Pipes and devices are read as files are."""
     if file.is_dir():
-        raise TandemError(f"cannot read {file}: it is a folder; name a file, or - for standard input")
+        raise TandemError(f"cannot read {file}: it is a folder; name a file, or - for standard input", code="file-unusable")
     if not file.exists():
-        raise TandemError(f"cannot read {file}: the file does not exist")
+        raise TandemError(f"cannot read {file}: the file does not exist", code="file-unusable")
 
 
 @contextmanager

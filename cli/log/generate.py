@@ -232,5 +232,7 @@ def _time(text: str) -> datetime:
     except ValueError:
         time = None
     if time is None or time.tzinfo is None:
-        raise TandemError(f"invalid --base {text!r}; expected a time with a zone, such as 2026-11-01T08:00:00Z")
+        raise TandemError(
+            f"invalid --base {text!r}; expected a time with a zone, such as 2026-11-01T08:00:00Z", code="usage-invalid"
+        )
     return time

@@ -51,7 +51,7 @@ def run(
     if retry:
         return _retried(call, decoders, source, at or [], lambda name: _newest(tables, name, decoders[name], reason, limit))
     if at:
-        raise TandemError("--at needs --retry: it names records to decode again")
+        raise TandemError("--at needs --retry: it names records to decode again", code="usage-invalid")
     chosen = decoders if source is None else {source: decoders[source]}
     found = [
         (name, reject) for name, decoder in chosen.items() for reject in rejects(tables, name, decoder, reason=reason).to_pylist()
@@ -67,7 +67,7 @@ def _newest(tables: Tables, source: str, decoder: str, reason: str | None, limit
     """The positions of the newest records of a quarantine."""
     most = _RETRIED if limit is None else limit
     if most > _MOST:
-        raise TandemError(f"{most} records are too many to decode again at once; at most {_MOST}")
+        raise TandemError(f"{most} records are too many to decode again at once; at most {_MOST}", code="usage-invalid")
     found = rejects(tables, source, decoder, reason=reason, limit=most)
     return list(zip(*(found[column].to_pylist() for column in ("topic_id", "partition", "offset")), strict=True))
 
@@ -77,14 +77,16 @@ def _retried(
 ) -> Output:
     """Decode these records, else the newest of the quarantine, with the definitions in the project's folder."""
     if source is None and len(decoders) != 1:
-        raise TandemError(f"--retry needs one source: name it with --source; sources: {listed('', decoders)}")
+        raise TandemError(
+            f"--retry needs one source: name it with --source; sources: {listed('', decoders)}", code="usage-invalid"
+        )
     name, tables, defined = source or next(iter(decoders)), Tables.of(call.settings()), call.definitions().sources
     if name not in defined:
         raise TandemError(
             f"the project's folder does not define source {name!r}; sources: {listed(name, defined)}", code="source-unknown"
         )
     if len(at) > _MOST:
-        raise TandemError(f"{len(at)} records are too many to decode again at once; at most {_MOST}")
+        raise TandemError(f"{len(at)} records are too many to decode again at once; at most {_MOST}", code="usage-invalid")
     done = decode_again(tables, defined[name], [_at(text) for text in at] or newest(name))
     changed = decoder_fingerprint(defined[name]) != decoders[name]
     names = ArchiveLedger(tables, name).topic_names()
@@ -105,7 +107,9 @@ def _retried(
 def _at(text: str) -> At:
     match = _AT.fullmatch(text)
     if match is None:
-        raise TandemError(f"invalid --at {text!r}; expected TOPIC_ID/PARTITION:OFFSET, as `tandem quarantine` prints it")
+        raise TandemError(
+            f"invalid --at {text!r}; expected TOPIC_ID/PARTITION:OFFSET, as `tandem quarantine` prints it", code="usage-invalid"
+        )
     return match["topic"], int(match["partition"]), int(match["offset"])
 
 

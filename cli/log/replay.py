@@ -55,6 +55,9 @@ def _position(given: list[str] | tuple[str, ...]) -> Position:
     for text in given:
         parts = re.fullmatch(r"([\w-]+)/(\d+):\s*(\d+)", text, re.ASCII)
         if parts is None:
-            raise TandemError(f"invalid --from {text!r}; expected TOPIC-ID/PARTITION:OFFSET, as `tandem archive` prints it")
+            raise TandemError(
+                f"invalid --from {text!r}; expected TOPIC-ID/PARTITION:OFFSET, as `tandem archive` prints it",
+                code="usage-invalid",
+            )
         offsets[parts[1], int(parts[2])] = int(parts[3])
     return Position.of(offsets)

@@ -175,7 +175,9 @@ def _laws(project: Project) -> tuple[dict[str, dict[str, str | None]], dict[str,
     except ModuleNotFoundError as error:
         if error.name != "hypothesis":
             raise
-        raise TandemError("--laws needs the Python package 'hypothesis', which is not installed") from error
+        raise TandemError(
+            "--laws needs the Python package 'hypothesis', which is not installed", code="packages-missing"
+        ) from error
 
     tried: dict[str, dict[str, str | None]] = {}
     for name, view in project.views.items():
@@ -187,14 +189,14 @@ def _laws(project: Project) -> tuple[dict[str, dict[str, str | None]], dict[str,
                 try:
                     tried.setdefault(name, {})[measure.name] = counterexample(inner, types)
                 except TandemError as error:
-                    raise TandemError(f"view {name!r}, measure {measure.name!r}: {error}") from error
+                    raise TandemError(f"view {name!r}, measure {measure.name!r}: {error}", code="definition-invalid") from error
     prepared: dict[str, str | None] = {}
     for name, source in project.sources.items():
         if source.prepare is not None:
             try:
                 prepared[name] = dependent_rows(source)
             except TandemError as error:
-                raise TandemError(f"source {name!r}, prepare: {error}") from error
+                raise TandemError(f"source {name!r}, prepare: {error}", code="definition-invalid") from error
     return tried, prepared
 
 

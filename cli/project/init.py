@@ -23,13 +23,16 @@ def run(
     files = sorted(path for path in TEMPLATE.iterdir() if path.is_file())
     taken = [file.name for file in files if (directory / file.name).exists()]
     if taken:
-        raise TandemError(f"{directory} already has {', '.join(taken)}, and init does not overwrite files; name a new folder")
+        raise TandemError(
+            f"{directory} already has {', '.join(taken)}, and init does not overwrite files; name a new folder",
+            code="file-unusable",
+        )
     try:
         directory.mkdir(parents=True, exist_ok=True)
         for file in files:
             shutil.copyfile(file, directory / file.name)
     except OSError as error:
-        raise TandemError(f"cannot write a project to {directory}: {error.strerror}") from error
+        raise TandemError(f"cannot write a project to {directory}: {error.strerror}", code="file-unusable") from error
     return Output(
         {"project": str(directory.resolve()), "files": [file.name for file in files]}, _next(shlex.quote(str(directory)), files)
     )

@@ -27,7 +27,7 @@ def write(file: Path, document: dict[str, Any]) -> None:
             with suppress(FileNotFoundError):
                 Path(name).unlink()
     except OSError as error:
-        raise TandemError(f"cannot write the expected answers to {file}: {error.strerror}") from error
+        raise TandemError(f"cannot write the expected answers to {file}: {error.strerror}", code="file-unusable") from error
 
 
 def read(file: Path) -> dict[str, list[Row]]:
@@ -35,5 +35,7 @@ def read(file: Path) -> dict[str, list[Row]]:
     try:
         views: dict[str, list[Row]] = json.loads(file.read_text("utf-8"))["views"]
     except (OSError, ValueError, KeyError, TypeError) as error:
-        raise TandemError(f"{file} is not a file of expected answers written by `tandem generate`: {error}") from error
+        raise TandemError(
+            f"{file} is not a file of expected answers written by `tandem generate`: {error}", code="file-unusable"
+        ) from error
     return views

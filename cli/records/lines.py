@@ -22,7 +22,7 @@ def lines(file: Path) -> Iterator[bytes]:
                 yield without_end(line)
     except (OSError, EOFError, zlib.error) as error:
         reason = error.strerror if isinstance(error, OSError) and error.strerror else str(error)
-        raise TandemError(f"cannot read {file}: {reason}") from error
+        raise TandemError(f"cannot read {file}: {reason}", code="file-unusable") from error
 
 
 def without_end(line: bytes) -> bytes:

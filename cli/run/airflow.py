@@ -21,7 +21,7 @@ def run(
     settings = call.settings()
     environment = packages.environment(call.environ)
     if not environment.installed() or not (local_airflow.home(settings) / "airflow.cfg").exists():
-        raise TandemError("this project has no Airflow yet; `tandem up --airflow` starts one")
+        raise TandemError("this project has no Airflow yet; `tandem up --airflow` starts one", code="airflow-not-prepared")
     os.execve(  # noqa: S606 - Airflow's command line takes the place of ours
         environment.command("airflow"), ["airflow", *(arguments or ())], local_airflow.environment(settings, call.environ)
     )

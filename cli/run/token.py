@@ -47,14 +47,16 @@ def run(
     Publications(tables).latest()  # a state of another format is refused before a journal is added to it
     if what == "list":
         if name is not None or may or view or row:
-            raise TandemError("`tandem token list` lists all tokens; it does not accept NAME, --may, --view or --row")
+            raise TandemError(
+                "`tandem token list` lists all tokens; it does not accept NAME, --may, --view or --row", code="usage-invalid"
+            )
         shown = [_document(token, now) for token in tokens.read(tables)]
         return Output({"tokens": shown}, listing([_row(one) for one in shown]) if shown else "no tokens")
     if name is None:
-        raise TandemError(f"name the token: `tandem token {what} NAME`")
+        raise TandemError(f"name the token: `tandem token {what} NAME`", code="usage-invalid")
     if what == "revoke":
         if may or view or row:
-            raise TandemError("`tandem token revoke` accepts only a name, not --may, --view or --row")
+            raise TandemError("`tandem token revoke` accepts only a name, not --may, --view or --row", code="usage-invalid")
         gone = tokens.revoke(tables, name, now=now)
         return Output({"revoked": gone.name}, f"token {gone.name!r} is revoked")
     rights = Rights.of(may=may or (), views=view or (), rows=row or ())
@@ -74,7 +76,9 @@ def _refuse_what_shows_nothing(call: Call, rights: Rights) -> None:
             raise TandemError(f"no view {view!r}; views: {listed(view, views)}", code="view-unknown")
     if all(rights.bound(view) is None for view in views.values()):
         keys = "; ".join(f"{name}: {', '.join(view.keys) or 'none'}" for name, view in views.items())
-        raise TandemError(f"no view has the keys {', '.join(rights.rows)} of --row; keys by view: {keys}")
+        raise TandemError(
+            f"no view has the keys {', '.join(rights.rows)} of --row; keys by view: {keys}", code="selection-invalid"
+        )
 
 
 def _document(token: AccessToken, now: datetime) -> dict[str, Any]:

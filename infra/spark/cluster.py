@@ -73,7 +73,10 @@ def _cores_of_one(conf: Mapping[str, str]) -> int:
     """The cores of each executor."""
     given = conf.get("spark.executor.cores", "1")
     if not (given.isdecimal() and int(given)):
-        raise TandemError(f"spark.executor.cores = {given!r} in [spark.conf] is not valid; expected a whole number from 1")
+        raise TandemError(
+            f"spark.executor.cores = {given!r} in [spark.conf] is not valid; expected a whole number from 1",
+            code="settings-invalid",
+        )
     return int(given)
 
 

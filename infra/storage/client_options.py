@@ -65,5 +65,5 @@ def _duration(name: str, value: str) -> timedelta:
 
 def _matching(name: str, value: str, pattern: str, expected: str) -> str:
     if not re.fullmatch(pattern, value, re.ASCII):
-        raise TandemError(f"storage.options: {name} = {value!r}; expected {expected}")
+        raise TandemError(f"storage.options: {name} = {value!r}; expected {expected}", code="settings-invalid")
     return value

@@ -2,7 +2,9 @@
 
 import json
 import os
+import re
 import subprocess
+from pathlib import Path
 
 import pytest
 
@@ -87,3 +89,27 @@ def test_hours_are_computed_from_airflows_times() -> None:
     )
     two, one = ["2026-11-01T02:00:00", "2026-11-01T03:00:00"], ["2026-11-01T03:00:00"]
     assert done.stdout.strip() == str([two, two, one, one, one, one]), done.stderr
+
+
+# What the recipe's task makes of the ends of a command.
+JUDGED = """
+from tandem_dags.command import Done
+task = Careful(task_id="careful", arguments=["recompute"])
+for code, document in ((0, {}), (1, {"code": "gap-not-accepted"}), (1, {"code": "broker-unavailable"}), (-9, {}), (2, {})):
+    try:
+        print(task.judge(Done(code, document)))
+    except Exception as error:
+        print(type(error).__name__)
+"""
+
+
+@needs_airflow
+def test_a_task_decides_by_the_code_of_its_commands_error(tmp_path: Path) -> None:
+    """As docs/errors.md says."""
+    page = (ROOT / "docs" / "errors.md").read_text("utf-8")
+    (recipe,) = (block for block in re.findall(r"^```python\n(.*?)^```$", page, re.MULTILINE | re.DOTALL) if "Careful" in block)
+    python = packages.environment({}).command("python")
+    variables = {"AIRFLOW_HOME": str(tmp_path), "PYTHONPATH": str(ROOT / "dags"), "PATH": os.environ["PATH"]}
+    done = subprocess.run([str(python), "-c", recipe + JUDGED], env=variables, capture_output=True, text=True, check=False)
+    again, never = "AirflowException", "AirflowFailException"
+    assert done.stdout.splitlines()[-5:] == ["None", never, again, again, never], done.stderr
