@@ -16,7 +16,7 @@ from tandem.bench.commands import BenchProject
 from tandem.bench.scale import executors, micro_batch_keys, report
 from tandem.bench.scale.cpu_quota import quotas
 from tandem.bench.scale.executors import Case, ExecutorsPlan, ExecutorsRun, cases, gains
-from tandem.bench.scale.ground import PARTS, Ground, TriggerWatch, machine, since
+from tandem.bench.scale.ground import PARTS, Ground, TriggerWatch, machine
 from tandem.bench.scale.micro_batch_keys import HeldKeys
 from tandem.cli.demo.wait_for import wait_for
 from tandem.cli.dev.bench_cluster import on_cluster
@@ -68,15 +68,6 @@ def test_a_busy_machine_is_the_limit(two_cores: None) -> None:
     assert gain.limit == "the machine; 1.9 of 2 cores were busy, 1.0 of them with this"
     (bounded,) = gains([run(1, 10, share=0.4), run(2, 8, share=0.4, busy=1.9)])
     assert bounded.limit.startswith("what does not run in tasks side by side, 6.0 of 8.0 s (75%); 1.9 of 2 ")
-
-
-def test_two_that_are_slower_than_one_have_no_more_fixed_seconds_than_all(two_cores: None) -> None:
-    (gain,) = gains([run(1, 10), run(2, 12)])
-    assert (gain.fixed_s, gain.two_s) == (12, 12)
-
-
-def test_without_both_numbers_of_executors_no_gain_is_claimed() -> None:
-    assert list(gains([run(1, 10)])) == []
 
 
 def test_a_wrong_answer_is_said_and_counted() -> None:
@@ -140,10 +131,6 @@ def test_where_no_group_can_be_made_nothing_is_bounded(tmp_path: Path) -> None:
     with quotas("tandem-test", controller=tmp_path) as found:
         assert found is None
     assert list(tmp_path.iterdir()) == []
-
-
-def test_requests_are_those_since_a_count() -> None:
-    assert since({"GET": 3, "PUT": 2}, {"GET": 5, "PUT": 2, "LIST": 1}) == {"GET": 2, "LIST": 1}
 
 
 def test_the_cpu_of_a_child_is_counted_also_after_its_end() -> None:

@@ -43,10 +43,11 @@ def test_the_page_is_generated_from_the_code() -> None:
     assert PAGE.read_text("utf-8") == markdown(), "python -m tandem.cli.dev.measures_page > docs/measures.md"
 
 
-@pytest.mark.parametrize("name", sorted(name for name in vars(registry) if not name.startswith("_")))
-def test_every_measure_is_on_the_page(name: str) -> None:
-    assert name in tandem.__all__
-    assert any(line.startswith((f"| `{name}(", f"| `class ...({name})")) for line in markdown().splitlines())
+def test_every_measure_is_on_the_page() -> None:
+    lines = markdown().splitlines()
+    for name in sorted(name for name in vars(registry) if not name.startswith("_")):
+        assert name in tandem.__all__
+        assert any(line.startswith((f"| `{name}(", f"| `class ...({name})")) for line in lines), name
 
 
 def state_bytes(measure: Measure, numbers: int) -> int:

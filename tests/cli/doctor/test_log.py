@@ -74,8 +74,6 @@ def made(broker: kafka.BrokerConnection) -> Callable[..., kafka.Topic]:
     ("configuration", "problem", "told"),
     [
         ({"cleanup_policy": "compact"}, looks.COMPACTED, "cleanup.policy is compact"),
-        ({"cleanup_policy": "compact,delete"}, looks.COMPACTED, "cleanup.policy is "),
-        ({"min_insync_replicas": "2"}, looks.NO_WRITES, "min.insync.replicas is 2, of 1"),
         ({"max_message_bytes": "999999"}, looks.SMALL, "max.message.bytes is 999999"),
     ],
 )
@@ -130,16 +128,6 @@ def test_lost_records_and_records_near_their_loss_are_findings(folder: Path, bro
 
 
 @pytest.mark.broker
-def test_a_record_from_the_future_is_a_finding(folder: Path, broker: kafka.BrokerConnection, made) -> None:
-    topic, now = made(), datetime.now(UTC)
-    write(folder, topic.name)
-    produce(broker, topic, [b"x"], at=now)
-    fine(folder, "timestamps", now=now)
-    fine(folder, "timestamps", now=now - looks.SKEW + timedelta(seconds=1))
-    assert topic.name in wrong(folder, "timestamps", looks.FUTURE_RECORD, now=now - looks.SKEW - timedelta(seconds=1)).what
-
-
-@pytest.mark.broker
 def test_a_record_with_any_timestamp_is_a_finding(folder: Path, broker: kafka.BrokerConnection, made) -> None:
     """Also of a year that no datetime has: microseconds that were taken for milliseconds."""
     topic = made(message_timestamp_after_max_ms=str(2**63 - 1), retention_ms="-1")
@@ -149,17 +137,6 @@ def test_a_record_with_any_timestamp_is_a_finding(folder: Path, broker: kafka.Br
     assert wrong(folder, "timestamps", looks.FUTURE_RECORD).what.endswith("has a record with timestamp 9999-12-31T23:59:59+00:00")
     assert wrong(folder, "topics", looks.ANY_TIME).what.endswith(f"message.timestamp.after.max.ms is {2**63 - 1}")
     assert fine(folder, "retention") == "retention does not threaten records that are not archived"
-
-
-@pytest.mark.broker
-def test_topics_of_tandem_bound_timestamps_and_topics_with_append_time_need_not(
-    folder: Path, broker: kafka.BrokerConnection, made
-) -> None:
-    any_time = {"message_timestamp_after_max_ms": str(2**63 - 1)}
-    write(folder, new_topic(broker).name)
-    fine(folder, "topics")
-    write(folder, made(message_timestamp_type="LogAppendTime", **any_time).name)
-    fine(folder, "topics")
 
 
 @pytest.mark.parametrize(

@@ -27,7 +27,6 @@ from tandem.ledger.publish.standing import Stage, StandingReleases
 from tandem.speed.process import checkpoints
 from tandem.views.project import project
 from tandem.views.source.offset_ranges import Ranges
-from tests.batch.filed import Filed, row
 from tests.cli.doctor.looked import LATER, fine, wrong
 from tests.ledger.tiny import AT, at
 from tests.serving.world import NOON, SOURCE, World, hit, position
@@ -176,12 +175,6 @@ def test_a_gap_is_a_finding_until_a_publication_accepts_it(world: World, tmp_pat
     assert fine(tmp_path, "gaps") == "every recorded loss is accepted"
 
 
-def test_an_import_before_the_first_publication_needs_decoding(folder: Path, tables: Tables) -> None:
-    filed = Filed(tables)
-    filed.file([row("T", 0, 0)], {("T", 0): 1})
-    wrong(folder, "runs", looks.UNFINISHED_RUN)
-
-
 def test_unreadable_records_of_runs_and_releases_are_findings(world: World, tmp_path: Path) -> None:
     for file in Path(world.tables.control("publications")).glob("*.parquet"):
         file.unlink()
@@ -233,7 +226,7 @@ def test_checkpoints_of_a_dead_speed_layer_are_a_finding_and_the_next_deletes_th
     fine(folder, "leftovers")
 
 
-@pytest.mark.parametrize("busy", ["speed", "archive", "views", "young"])
+@pytest.mark.parametrize("busy", ["speed", "archive", "young"])
 def test_folders_of_a_killed_spark_are_a_finding_unless_spark_is_active(folder: Path, tables: Tables, busy: str) -> None:
     state = folder / ".tandem"
     for name in ("blockmgr-1", "spark-2"):

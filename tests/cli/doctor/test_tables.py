@@ -86,12 +86,8 @@ def test_complete_tables_are_ok(world: World) -> None:
     ("kind", "damage"),
     [
         ("journal", torn),
-        ("journal", closed),
         ("archive", emptied),
-        ("archive", closed),
         ("decoded", overwritten),
-        ("decoded", closed),
-        ("realtime", torn),
         ("realtime", closed),
     ],
 )
@@ -146,12 +142,9 @@ def of_version(world: World, view: str, number: int) -> Path:
     return Path(world.tables.view(view, live.fingerprint)) / f"batch_version={live.version}"
 
 
-@pytest.mark.parametrize("damage", [torn, overwritten, emptied])
-def test_a_damaged_batch_view_is_a_finding(
-    world: World, damage: Callable[[Path], None], capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_a_damaged_batch_view_is_a_finding(world: World, capsys: pytest.CaptureFixture[str]) -> None:
     assert answer(world, capsys) == (0, 9)
-    damage(of_version(world, "ever", 3))
+    overwritten(of_version(world, "ever", 3))
     fine(world.folder, "tables")
     found = wrong(world.folder, "views", looks.LOST_PART)
     assert found.what.startswith("view 'ever', publication 3: file batch_version=2/")
@@ -174,12 +167,6 @@ def test_a_view_that_does_not_open_is_a_finding(world: World) -> None:
     shutil.rmtree(table)
     fine(world.folder, "tables")
     assert "of batch version 2 does not exist" in wrong(world.folder, "views", looks.LOST_PART).what
-
-
-def test_damage_that_only_older_publications_name_is_a_warning(world: World) -> None:
-    emptied(of_version(world, "ever", 2))
-    wrong(world.folder, "tables", looks.OLD_PART)
-    fine(world.folder, "views")
 
 
 def test_a_version_that_only_older_publications_name_is_a_warning_after_a_rebuild(world: World) -> None:
@@ -225,9 +212,3 @@ def test_files_that_their_owner_deletes_meanwhile_are_not_a_finding(world: World
         (Path(before.table_uri.removeprefix("file://")) / path).unlink()
     handle, damaged = looks.looked_through(before)
     assert (damaged, delta_tables.files(handle)) == ([], now)
-
-
-def test_unreadable_publications_are_a_finding(world: World) -> None:
-    torn(Path(world.tables.control("publications")))
-    wrong(world.folder, "tables", looks.JOURNAL)
-    wrong(world.folder, "views")

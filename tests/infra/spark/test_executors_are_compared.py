@@ -154,12 +154,3 @@ def test_yarn_needs_the_folder_of_its_configuration() -> None:
 def test_jars_are_sent_unless_they_are_installed() -> None:
     assert properties("spark://h:1", 0)["spark.jars"] == "/a.jar,/b.jar"
     assert "spark.jars" not in properties("spark://h:1", 0, jars="installed")
-
-
-def test_the_address_of_the_driver_is_spark_s_choice_unless_it_is_set() -> None:
-    assert "spark.driver.host" not in properties("spark://h:1", 0)
-    assert properties("spark://h:1", 0, driver_host="10.0.0.1")["spark.driver.host"] == "10.0.0.1"
-
-
-def test_the_same_code_is_the_same_archive() -> None:
-    assert cluster._archive() == cluster._archive()

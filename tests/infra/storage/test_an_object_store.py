@@ -103,13 +103,6 @@ def test_a_store_that_is_gone_is_one_sentence_and_an_os_error() -> None:
             assert "\n" not in str(told.value)
 
 
-def test_an_upload_that_fails_is_one_sentence_too() -> None:
-    with a_bucket() as (url, options):
-        storage = ObjectStore(url, {**options, "aws_endpoint_url": "http://127.0.0.1:1", "max_retries": "1"})
-        with pytest.raises(StoreFailed, match="run the command again"), storage.create("a") as upload:
-            upload.stream.write(b"x")
-
-
 def _uploaded(storage: ObjectStore, content: bytes) -> None:
     with storage.create("a") as upload:
         upload.stream.write(content)
@@ -125,16 +118,14 @@ USES: Final[Mapping[str, Callable[[ObjectStore], object]]] = {
 }
 
 
-@pytest.mark.parametrize("use", USES)
 @pytest.mark.parametrize("status", ["401 Unauthorized", "403 Forbidden"])
-def test_refused_credentials_are_to_be_checked_and_nothing_to_be_repeated(use: str, status: str) -> None:
-    with (
-        a_bucket(Refusing(status), of=quick_bucket) as (url, options),
-        pytest.raises(StoreFailed, match=r"the object store refused the credentials or their rights: .*; check the cred") as told,
-    ):
-        USES[use](ObjectStore(url, options))
-    assert "again" not in str(told.value)
-    assert "\n" not in str(told.value)
+def test_refused_credentials_are_to_be_checked_and_nothing_to_be_repeated(status: str) -> None:
+    said = r"the object store refused the credentials or their rights: [^\n]*; check the cred"
+    with a_bucket(Refusing(status), of=quick_bucket) as (url, options):
+        for use in USES.values():
+            with pytest.raises(StoreFailed, match=said) as told:
+                use(ObjectStore(url, options))
+            assert "again" not in str(told.value)
 
 
 def test_a_path_is_local_and_a_url_is_not() -> None:

@@ -91,18 +91,18 @@ def names(storage: Storage, prefix: str = "", after: str = "") -> list[str]:
     return [head.name for head in storage.list_after(prefix, after)]
 
 
-@pytest.mark.parametrize("name", HOSTILE)
-def test_a_name_is_taken_literally(storage: Storage, name: str) -> None:
-    if name == "\\" and str(getattr(storage, "url", "")).startswith("abfss:"):
-        pytest.skip("Azurite takes a backslash for a slash")
-    assert put(storage, name, b"content") == 7
-    assert read(storage, name) == b"content"
-    assert names(storage) == [name]
-    head = storage.head(name)
-    assert head is not None
-    assert (head.name, head.size) == (name, 7)
-    storage.delete([name])
-    assert names(storage) == []
+def test_a_name_is_taken_literally(storage: Storage) -> None:
+    for name in HOSTILE:
+        if name == "\\" and str(getattr(storage, "url", "")).startswith("abfss:"):
+            continue  # Azurite takes a backslash for a slash
+        assert put(storage, name, b"content") == 7
+        assert read(storage, name) == b"content"
+        assert names(storage) == [name]
+        head = storage.head(name)
+        assert head is not None
+        assert (head.name, head.size) == (name, 7)
+        storage.delete([name])
+        assert names(storage) == []
 
 
 def test_names_that_differ_only_when_encoded_are_different_files(storage: Storage) -> None:
@@ -111,26 +111,20 @@ def test_names_that_differ_only_when_encoded_are_different_files(storage: Storag
     assert {name: read(storage, name) for name in names(storage)} == {name: name.encode() for name in (".a", "%2Ea", "%252Ea")}
 
 
-@pytest.mark.parametrize("name", ["", "/a", "a/", "a//b", "..", "a/../b", "./a", "a\0b", "a\nb"])
-def test_a_name_that_could_leave_the_root_is_refused(storage: Storage, name: str) -> None:
-    for use in (
+def test_a_name_or_prefix_that_could_leave_the_root_is_refused(storage: Storage) -> None:
+    put(storage, "a/b", b"x")
+    uses = (
         storage.open,
         storage.head,
         storage.create,
         lambda it: storage.put_if_absent(it, b""),
         lambda it: storage.delete([it]),
-    ):
-        with pytest.raises(InvalidName, match="invalid file name"):
-            use(name)
-
-
-@pytest.mark.parametrize("prefix", ["/a", "a/", "a//b", "..", "a/../b", "./a", "a\nb"])
-def test_a_prefix_that_could_leave_the_root_is_refused(storage: Storage, prefix: str) -> None:
-    put(storage, "a/b", b"x")
-    with pytest.raises(InvalidName, match="invalid file name"):
-        names(storage, prefix)
-    with pytest.raises(InvalidName, match="invalid file name"):
-        storage.delete_below(prefix)
+    )
+    of_prefixes = (lambda it: names(storage, it), storage.delete_below)
+    for name in ("/a", "a/", "a//b", "..", "a/../b", "./a", "a\nb", "a\0b", ""):
+        for use in (*uses, *(of_prefixes if name not in ("", "a\0b") else ())):
+            with pytest.raises(InvalidName, match="invalid file name"):
+                use(name)
     assert names(storage) == ["a/b"]
 
 
@@ -172,12 +166,6 @@ def test_close_returns_the_size_and_parquet_can_read_the_file(storage: Storage) 
     assert head.size == size > 0
     with storage.open("t/part.parquet") as file:
         assert pq.ParquetFile(file).read() == rows
-
-
-def test_a_block_that_ends_closes_the_file(storage: Storage) -> None:
-    with storage.create("a") as upload:
-        upload.stream.write(b"whole")
-    assert read(storage, "a") == b"whole"
 
 
 def test_a_file_whose_writer_failed_does_not_exist(storage: Storage) -> None:
@@ -254,15 +242,6 @@ def test_a_prefix_ends_at_a_part_of_the_name(storage: Storage) -> None:
     assert names(storage, "a") == ["a/b/y", "a/x"]
     storage.delete_below("a")
     assert names(storage) == ["a.b", "ab/x"]
-
-
-def test_delete_below_deletes_only_nested_files(storage: Storage) -> None:
-    for name in ("s/1/2/3", "s/4", "t"):
-        put(storage, name, b"")
-    storage.delete_below("s")
-    assert names(storage) == ["t"]
-    put(storage, "s/5", b"")
-    assert names(storage, "s") == ["s/5"]
 
 
 PARTS = strategies.text(strategies.sampled_from("ab.-/%é=0~"), min_size=1, max_size=6).filter(
