@@ -1,15 +1,12 @@
 """`explain` shows how a view is computed and what its tables hold, without Spark, also if they are empty."""
 
 import json
-import subprocess
-import sys
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from tandem.cli.__main__ import main
-from tandem.infra.folders import ROOT
 from tandem.views.view import bind, state_schema
 from tests.serving.world import World, hit, position
 
@@ -152,13 +149,3 @@ def test_prepare_is_a_step(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -
 def test_an_unknown_view_is_one_sentence(world: World, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["explain", "per_pag", "--project", str(world.folder)]) == 1
     assert capsys.readouterr().err == "tandem: no view 'per_pag'; views: per_page, ever, inverse\n"
-
-
-def test_explain_imports_no_spark(world: World) -> None:
-    script = (
-        "import sys; from tandem.cli.__main__ import main; "
-        f"assert main(['explain', 'ever', '--project', {str(world.folder)!r}]) == 0; "
-        "assert not {'pyspark', 'pandas'} & set(sys.modules)"
-    )
-    done = subprocess.run([sys.executable, "-c", script], cwd=ROOT, capture_output=True, text=True, check=False, timeout=60)
-    assert (done.returncode, done.stderr) == (0, "")

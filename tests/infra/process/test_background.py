@@ -68,11 +68,6 @@ def test_another_process_under_an_old_pid_is_neither_found_nor_ended(tmp_path: P
     assert background.alive(innocent.process)
 
 
-def test_waiting_returns_the_result_of_ready(tmp_path: Path, spawn) -> None:
-    child = spawn("quick", "import time; open('ready', 'w'); time.sleep(60)")
-    assert background.wait(child, lambda: is_there(tmp_path / "ready"), seconds=20) is True
-
-
 def test_a_crash_while_starting_shows_the_last_lines_of_this_start(tmp_path: Path, spawn) -> None:
     spawn("crasher", "print('the start before')").popen.wait(20)
     child = spawn("crasher", "print('about to fail'); raise SystemExit(3)")
