@@ -95,8 +95,8 @@ def test_offsets_equal_those_of_kafkas_tools_after_transactions_and_deletions(
 ) -> None:
     """Aborted records, markers at the end, a deleted beginning, a partition that is empty and one that was added."""
     topic = new_topic(broker)
-    # No more requests under way than an idempotent producer may have.
-    options = configuration(broker.address) | {"max_in_flight_requests_per_connection": 5}
+    # No more requests under way than an idempotent producer may have; and tools may take their time while a transaction is open.
+    options = configuration(broker.address) | {"max_in_flight_requests_per_connection": 5, "transaction_timeout_ms": 600_000}
     producer = KafkaProducer(**options, transactional_id=topic.name)
     producer.init_transactions()
     for number, commit in enumerate((True, False, True, False)):
