@@ -36,21 +36,6 @@ def bridge(tables: Tables, to: Position) -> None:
     cuts.bridge(tables, 1, SOURCE, to=to, by="test", at=AT)
 
 
-@pytest.mark.parametrize(
-    ("archive_end", "cut"),
-    [
-        (at(2, 1), at(2, 1)),
-        (at(2, 3), at(2, 1)),
-        (at(9, 3), at(2, 1)),
-        (at(2, 4), at(2, 4)),
-        (at(9, 9), at(5, 4)),
-        (at(1, 1), LOG_START),
-    ],
-)
-def test_the_cut_is_the_largest_boundary_that_the_archive_has_reached(archive_end: Position, cut: Position) -> None:
-    assert choose([C, B, A], cut=LOG_START, archive_end=archive_end, patience=PATIENT) == Choice(cut, bridge=False)
-
-
 LENGTHS = st.lists(st.tuples(st.sampled_from(["fold", "fold", "bridge"]), st.integers(0, 3), st.integers(0, 3)), max_size=6)
 
 
@@ -93,20 +78,6 @@ def test_no_cut_lies_beyond_the_archived_part_of_a_deleted_topic(tables: Tables)
     assert take(tables, at(2, 4)) == at(2, 4)
 
 
-def test_a_cut_does_not_step_back_behind_the_live_one() -> None:
-    assert choose([A, B, C], cut=at(2, 4), archive_end=at(2, 1), patience=PATIENT).cut == at(2, 4)
-
-
-def test_a_speed_layer_that_is_too_far_behind_is_bridged() -> None:
-    assert choose([A, B, C], cut=LOG_START, archive_end=at(9, 9), patience=8) == Choice(at(9, 9), bridge=True)
-    assert choose([A, B, C], cut=LOG_START, archive_end=at(9, 9), patience=9) == Choice(at(5, 4), bridge=False)
-    assert choose([], cut=LOG_START, archive_end=at(9, 9), patience=0) == Choice(at(9, 9), bridge=True)
-
-
-def test_no_bridge_while_the_chain_is_ahead_anywhere() -> None:
-    assert choose([A, B, C], cut=LOG_START, archive_end=at(4, 90), patience=0) == Choice(at(2, 4), bridge=False)
-
-
 def test_a_chain_that_does_not_tile_has_no_cut() -> None:
     with pytest.raises(TandemError, match="cannot choose a cut"):
         choose([A, C], cut=LOG_START, archive_end=at(9, 9), patience=0)
@@ -119,19 +90,6 @@ def test_only_a_boundary_can_be_reserved(tables: Tables) -> None:
     assert cuts.reserved(tables, 1, SOURCE) == [at(2, 1)]
     with pytest.raises(NotABoundary, match="no commit of release 1 ends there"):
         reserve(tables, at(3, 1))
-
-
-def test_compaction_never_crosses_a_reserved_cut(tables: Tables) -> None:
-    writer = claim(tables)
-    commit_each(writer, *(at(n, n) for n in range(1, 9)))
-    reserve(tables, at(3, 3))
-    for _ in range(3):
-        writer.compact(merge, live=LOG_START, at=AT, fanout=2)
-    spans = spans_of(tables, 1, SOURCE)
-    assert cuts.reserved(tables, 1, SOURCE) == [at(3, 3)]
-    assert boundary(spans, at(3, 3))
-    assert chain(spans, at(3, 3)).problem is None
-    assert len(chain(spans, LOG_START).commits) < 8
 
 
 def test_a_reservation_is_void_once_the_published_cut_has_passed_it(tables: Tables) -> None:
@@ -176,15 +134,6 @@ def test_a_bridge_extends_the_chain_to_the_archives_end(tables: Tables) -> None:
     assert raised.value.end == at(6, 6)
     commit_each(writer, at(8, 8))
     assert chain(spans_of(tables, 1, SOURCE), at(6, 6)).end == at(8, 8)
-
-
-def test_readers_do_not_cross_a_bridge_before_a_batch_covers_it(tables: Tables) -> None:
-    writer = claim(tables)
-    commit_each(writer, at(2, 1))
-    bridge(tables, at(6, 6))
-    writer = claim(tables)
-    commit_each(writer, at(8, 8))
-    assert chain(spans_of(tables, 1, SOURCE), LOG_START).end == at(2, 1)
 
 
 def test_a_table_of_which_a_bridge_is_left_keeps_its_newest_epoch(tables: Tables) -> None:

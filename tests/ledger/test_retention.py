@@ -18,29 +18,10 @@ from tests.ledger.tiny import AT, SOURCE, at, claim, commit_each, decode, merge,
 NINE = [at(n, n) for n in range(1, 10)]
 
 
-def test_commits_that_a_retained_cut_needs_stay(tables: Tables) -> None:
-    writer = claim(tables)
-    commit_each(writer, *NINE)
-    assert writer.expire([at(3, 3), at(6, 6)], at=AT) == 4
-    spans = spans_of(tables, 1, SOURCE)
-    for cut in (at(3, 3), at(6, 6)):
-        found = chain(spans, cut)
-        assert (found.end, found.problem) == (at(9, 9), None)
-    assert not any(span.end == at(2, 2) for span in spans)
-
-
 def test_without_a_retained_cut_nothing_expires(tables: Tables) -> None:
     writer = claim(tables)
     commit_each(writer, *NINE)
     assert writer.expire([], at=AT) == 0
-
-
-def test_the_tables_end_and_epoch_outlive_everything(tables: Tables) -> None:
-    writer = claim(tables)
-    commit_each(writer, *NINE)
-    assert writer.expire([at(9, 9)], at=AT) == 9
-    again = claim(tables)
-    assert (again.end, again.epoch) == (at(9, 9), writer.epoch + 1)
 
 
 def test_a_cut_inside_a_commit_keeps_it(tables: Tables) -> None:

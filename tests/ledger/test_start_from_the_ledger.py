@@ -5,18 +5,11 @@ from shutil import rmtree
 from tandem.ledger.cuts import bridge
 from tandem.ledger.delta.addresses import Tables
 from tandem.ledger.log.positions import LOG_START
-from tests.ledger.tiny import AT, SOURCE, at, claim, commit_each, first, publish_cut
+from tests.ledger.tiny import AT, SOURCE, at, claim, first, publish_cut
 
 
 def test_a_writer_starts_at_the_logs_start_before_the_first_publication(tables: Tables) -> None:
     assert claim(tables).end == LOG_START
-
-
-def test_a_writer_continues_at_the_tables_end(tables: Tables) -> None:
-    first(tables)
-    commit_each(claim(tables), at(1, 1), at(4, 2))
-    publish_cut(tables, at(1, 1))
-    assert claim(tables).end == at(4, 2)
 
 
 def test_a_writer_of_an_empty_table_starts_at_the_live_cut(tables: Tables) -> None:

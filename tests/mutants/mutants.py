@@ -113,14 +113,14 @@ MUTANTS = (
         "straddle it",
         "    return Choice(reached[-1] if reached else cut, bridge=False)",
         "    return Choice(Position.of({p: min(at, whole.end.get(p, 0)) for p, at in archive_end.items()}), bridge=False)",
-        "test_the_cut_is_the_largest_boundary_that_the_archive_has_reached",
+        "test_a_cut_is_chosen_across_bridges_too",
     ),
     Mutant(
         "bridge-crossed",
         "a reader crosses a bridge before a batch view covers it, so events are missing from answers",
         "bridge = None if across_bridges else next(",
         "bridge = None if across_bridges is not None else next(",
-        "test_readers_do_not_cross_a_bridge_before_a_batch_covers_it",
+        "test_the_answer_ends_at_a_bridge",
     ),
     Mutant(
         "parent-unchecked",
@@ -151,7 +151,7 @@ MUTANTS = (
         "compaction merges commits across a cut that a batch run has reserved, so the cut is no longer a boundary",
         "for position in (live, *protect, *(span.start for span in reserved))}",
         "for position in (live, *protect)}",
-        "test_compaction_never_crosses_a_reserved_cut",
+        "test_protected_boundaries_stay_and_every_reader_reads_the_same",
     ),
     Mutant(
         "stale-handle",

@@ -1,13 +1,12 @@
 """Rule 3: a commit lands only on the version it was decided on; a new epoch fences; after any error the table decides."""
 
 from collections.abc import Callable
-from datetime import timedelta
 
 import pyarrow as pa
 import pytest
 from deltalake import DeltaTable
 
-from tandem.ledger.cuts import bridge, reserve
+from tandem.ledger.cuts import bridge
 from tandem.ledger.delta import delta_tables
 from tandem.ledger.delta.addresses import Tables
 from tandem.ledger.delta.errors import Conflict, Unwritable
@@ -72,17 +71,6 @@ def test_a_commit_that_landed_despite_an_error_is_not_repeated(tables: Tables, m
     assert ends(tables) == [1, 2]
 
 
-def test_a_commit_that_did_not_land_is_an_error_and_can_be_repeated(tables: Tables, monkeypatch: pytest.MonkeyPatch) -> None:
-    writer = claim(tables)
-    with monkeypatch.context() as patch:
-        patch.setattr(delta_tables, "conditional_append", _failing_before)
-        with pytest.raises(Unwritable, match="No space left"):
-            writer.append(fold(at(0, 0), at(1, 1)))
-    assert ends(tables) == []
-    commit_each(writer, at(1, 1))
-    assert ends(tables) == [1]
-
-
 def test_an_equal_range_of_another_writer_is_not_mistaken_for_our_commit(tables: Tables) -> None:
     """The look-up is by epoch and range: the same range by a newer writer must not hide that this one is fenced."""
     older = claim(tables)
@@ -96,14 +84,6 @@ def test_a_bridge_over_the_same_range_is_not_mistaken_for_our_commit(tables: Tab
     bridge(tables, 1, SOURCE, to=at(1, 1), by="test", at=AT)
     with pytest.raises(NotContiguous):
         writer.append(fold(at(0, 0), at(1, 1), writer.epoch))
-
-
-def test_a_mark_in_between_only_needs_a_second_attempt(tables: Tables) -> None:
-    writer = claim(tables)
-    commit_each(writer, at(1, 1))
-    reserve(tables, 1, SOURCE, at(1, 1), by="test", at=AT)
-    commit_each(writer, at(2, 2))
-    assert ends(tables) == [1, 2]
 
 
 def test_claims_at_the_same_moment_get_different_epochs(tables: Tables, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -121,23 +101,9 @@ def test_claims_at_the_same_moment_get_different_epochs(tables: Tables, monkeypa
     assert sorted(epochs) == [1, 2, 3]
 
 
-def test_epochs_rise_through_compaction_and_expiry(tables: Tables) -> None:
-    writer = claim(tables)
-    for n in range(1, 5):
-        writer = claim(tables)
-        commit_each(writer, at(n, n))
-    writer.compact(lambda _, partials: partials[0], live=at(0, 0), at=AT, fanout=2)
-    writer.expire([at(4, 4)], at=AT + timedelta(seconds=1))
-    assert claim(tables).epoch == writer.epoch + 1
-
-
 def _failing_after(real: Append) -> Append:
     def append(handle: DeltaTable, rows: pa.Table) -> None:
         real(DeltaTable(handle.table_uri), rows)
         raise Unwritable("the connection was lost after the commit")
 
     return append
-
-
-def _failing_before(handle: DeltaTable, rows: pa.Table) -> None:
-    raise Unwritable("No space left on device")

@@ -32,10 +32,6 @@ def test_a_commit_across_the_cut_is_refused() -> None:
     assert "straddles the cut {T/0: 1, T/1: 1}" in str(chain([A, B, C], at(1, 1)).problem)
 
 
-def test_a_commit_below_the_cut_on_one_partition_and_after_it_on_another_is_refused() -> None:
-    assert "straddles" in str(chain([fold(at(0, 4), at(2, 9))], at(3, 3)).problem)
-
-
 def test_a_gap_is_refused() -> None:
     assert "no commit starts at {T/0: 2, T/1: 1}" in str(chain([A, C], LOG_START).problem)
 
@@ -44,11 +40,6 @@ def test_a_missing_first_commit_is_refused() -> None:
     """The first that is there is named."""
     for left in ([B, C], [C, B]):
         assert chain(left, LOG_START).problem == f"no commit starts at the log's start, but one covers [{B.start}, {B.end})"
-
-
-def test_a_partition_that_lags_behind_is_a_gap_too() -> None:
-    assert chain([A, fold(at(2, 2), at(4, 4))], LOG_START).problem
-    assert chain([A, fold(at(3, 1), at(4, 4))], LOG_START).problem
 
 
 def test_overlap_is_refused() -> None:
@@ -68,10 +59,6 @@ def test_the_answer_ends_at_a_bridge() -> None:
 def test_marks_do_not_count() -> None:
     marks = [Span(at(1, 1), at(1, 1), 2, "epoch"), Span(at(2, 1), at(2, 1), 2, "cut")]
     assert chain([A, B, *marks], LOG_START).commits == (A, B)
-
-
-def test_a_partition_added_later_starts_at_its_first_offset() -> None:
-    assert chain([fold(at(0), at(4)), fold(at(4), at(5, 3))], LOG_START).end == at(5, 3)
 
 
 def test_boundaries_are_starts_ends_and_marks() -> None:

@@ -1,4 +1,4 @@
-"""Exact sets: every value up to the limit, and null from the first one beyond it on, however the events are split."""
+"""Exact sets and counts: every value up to the limit, null from the first one beyond it on, and never without a limit."""
 
 from typing import Any
 
@@ -23,16 +23,20 @@ def answered(measure: Measure, *values: Any) -> Any:
 
 def test_values_are_in_order_without_nulls_and_copies() -> None:
     assert answered(collect_set("i"), 3, None, 1, 3, 2) == [1, 2, 3]
+    assert answered(count_distinct("i", limit=3), 3, None, 1, 3, 2) == 3
 
 
 def test_no_value_is_not_too_many_values() -> None:
-    assert (answered(collect_set("i"), None), answered(collect_set("i", limit=1), 1, 2)) == ([], None)
+    for measure, nothing in ((collect_set, []), (count_distinct, 0)):
+        assert (answered(measure("i", limit=1), None), answered(measure("i", limit=1), 1, 2)) == (nothing, None)
 
 
 @pytest.mark.parametrize("limit", [1, 2, 3])
 def test_the_limit_itself_is_within_it(limit: int) -> None:
     assert answered(collect_set("i", limit=limit), *range(limit)) == list(range(limit))
-    assert answered(collect_set("i", limit=limit), *range(limit + 1)) is None
+    assert answered(count_distinct("i", limit=limit), *range(limit)) == limit
+    for measure in (collect_set, count_distinct):
+        assert answered(measure("i", limit=limit), *range(limit + 1)) is None
 
 
 def test_what_is_beyond_the_limit_stays_there_and_keeps_no_value() -> None:
@@ -89,3 +93,10 @@ def test_nothing_has_no_rows() -> None:
 def test_a_limit_is_an_integer_within_bounds(measure: Any, limit: Any) -> None:
     with pytest.raises(DefinitionError, match=f"limit {limit!r} is not an integer from 1 to 100000"):
         measure("i", limit=limit)
+
+
+def test_without_a_limit_the_error_says_what_happens_beyond_one() -> None:
+    with pytest.raises(DefinitionError, match="count_distinct needs limit=, an integer from 1 to 100000") as caught:
+        count_distinct("i")  # type: ignore[call-arg]
+    assert "Beyond the limit the answer is null" in str(caught.value)
+    assert "approx_count_distinct has no limit" in str(caught.value)

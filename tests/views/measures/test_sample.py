@@ -39,13 +39,6 @@ def test_the_hash_of_the_position_decides_and_orders() -> None:
     assert answered(View(SAMPLES, measures={"m": sample("i", 2)}), events) == ordered[:2]
 
 
-def test_it_is_the_same_for_every_split_and_order() -> None:
-    events = rows(300)
-    whole = answered(VIEW, events)
-    assert len(whole) == 5
-    assert answered(VIEW, events[200:], events[:7], [], events[7:200][::-1]) == whole
-
-
 def test_few_values_are_all_drawn_and_nulls_are_none() -> None:
     assert sorted(answered(VIEW, rows(3))) == [0, 1, 2]
     assert answered(VIEW, [{"at": NOON, "i": None}]) == []
