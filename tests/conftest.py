@@ -29,15 +29,13 @@ settings.register_profile("few", settings.get_profile("tandem"), max_examples=10
 settings.load_profile(os.environ.get("TANDEM_HYPOTHESIS", "tandem"))
 
 _COMPUTING = ("tests/agreement/", "tests/laws/", "tests/simulation/", "tests/mutants/")
-# Long ones that share nothing with their neighbours: each goes to whoever is free. All else stays together by file.
-_ALONE = (*_COMPUTING, "tests/batch/test_random_schedules.py")
 
 
 class Spread(LoadFileScheduling):
-    """Which tests one worker runs in a row."""
+    """Which tests one worker runs in a row: those of a file, but for long ones that share nothing with their neighbours."""
 
     def _split_scope(self, nodeid: str) -> str:
-        return nodeid if nodeid.startswith(_ALONE) else super()._split_scope(nodeid)
+        return nodeid if nodeid.startswith(_COMPUTING) else super()._split_scope(nodeid)
 
 
 def pytest_xdist_make_scheduler(config: pytest.Config, log: Producer) -> Spread | None:

@@ -10,6 +10,7 @@ from typing import Any
 
 import pyarrow as pa
 import pyarrow.parquet as pq
+import pytest
 
 from tandem.batch.release import apply
 from tandem.batch.release.release_plan import Terms
@@ -29,7 +30,8 @@ from tandem.views.kernel import kernel
 from tandem.views.kernel.rows import to_rows
 from tandem.views.project import project
 from tandem.views.project.project import Project
-from tests.stack import environ, kafka_toml, produce, stack_settings
+from tests import one_process
+from tests.stack import delete_below, environ, kafka_toml, produce, stack_settings
 
 DEFINITIONS = """
 from datetime import datetime
@@ -113,6 +115,39 @@ class Shop:
     def sell(self, log: Log) -> None:
         for partition, values in log.items():
             produce(self.connection, self.topic, values, partition=partition)
+
+    def delete_below(self, offsets: Mapping[int, int]) -> None:
+        """Have the log delete its first records, by partition."""
+        delete_below(self.connection, self.topic, offsets)
+
+
+@dataclass(frozen=True)
+class MemoryShop(Shop):
+    """A shop whose topic is in memory, and whose tasks run in this process."""
+
+    log: one_process.MemoryTopic
+
+    @classmethod
+    def of(cls, folder: Path, patch: pytest.MonkeyPatch) -> "MemoryShop":
+        """A new shop with a topic of its own."""
+        broker = one_process.MemoryBroker()
+        broker.stand_in(patch)
+        log = broker.new_topic()
+        (folder / "tandem.toml").write_text('state = "state"\n')
+        settings = Settings(state=str(folder / "state"))
+        shop = cls(settings, kafka.connect(one_process.ADDRESS), log.topic, folder, log)
+        shop.define(DEFINITIONS)
+        return shop
+
+    def run(self, command: str) -> BatchRun:
+        return one_process.run(self.settings, command)
+
+    def sell(self, log: Log) -> None:
+        for partition, values in log.items():
+            self.log.append(values, partition=partition)
+
+    def delete_below(self, offsets: Mapping[int, int]) -> None:
+        self.log.delete_below(offsets)
 
 
 def records(seed: int, n: int, *, known: Sequence[bytes | None] = ()) -> Log:

@@ -39,8 +39,7 @@ from tandem.views.errors import TandemError
 from tandem.views.project.project import Project
 from tests import one_process
 from tests.batch.release.test_apply import CHANGED
-from tests.batch.shop import DEFINITIONS, answers, assert_true, records, rows_of, together, truth
-from tests.batch.test_in_one_process import MemoryShop
+from tests.batch.shop import DEFINITIONS, MemoryShop, answers, assert_true, records, rows_of, together, truth
 from tests.infra.storage.go_s3 import go_bucket_behind
 from tests.infra.storage.quick_s3 import quick_bucket
 from tests.infra.storage.s3 import FAULTS, READS, WRITES, Faults, Killed, a_bucket

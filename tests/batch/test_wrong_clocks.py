@@ -1,7 +1,7 @@
 """Wrong clocks of producers, on a real broker: labels and figures of other records stay, and every command works."""
 
 import json
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
@@ -16,14 +16,9 @@ from tandem.cli.__main__ import main
 from tandem.cli.command.call import UNHEALTHY
 from tandem.infra import kafka
 from tandem.ledger.publish.publications import Publications
-from tandem.ledger.realtime.follower import Follower
-from tandem.serving.read.outcome import given
-from tandem.serving.read.reader import Reader
 from tests.batch.shop import Shop
 from tests.speed.sales import Running, wait_until_folded
 from tests.stack import consumed, create_as, new_topic
-
-pytestmark = pytest.mark.broker
 
 DEFINITIONS = """
 from datetime import datetime
@@ -50,91 +45,12 @@ def sale(number: int, at: datetime) -> bytes:
     return json.dumps({"id": number, "at": at.isoformat(), "cents": 5}).encode()
 
 
-@pytest.fixture
-def follow(shop: Shop, spark: SparkSession) -> Callable[[], None]:
-    """Run the speed layer until it has counted all of the topic, then stop it."""
-
-    def run() -> None:
-        layer = Running(shop.settings)
-        layer.start(spark, shop.project())
-        try:
-            wait_until_folded(shop.settings, shop.connection, shop.topic)
-        finally:
-            layer.stop.set()
-            layer.join()
-        assert layer.error is None
-
-    return run
-
-
 def query(shop: Shop, capsys: pytest.CaptureFixture[str], *words: str) -> Any:
     """What `tandem query` prints with --json, as a gate of a DAG asks it too."""
     assert main(["query", *words, "--project", str(shop.folder), "--json"]) == 0
     return json.loads(capsys.readouterr().out)
 
 
-def per_minute(shop: Shop) -> dict[datetime, tuple[int, str]]:
-    rows = given(Reader(shop.tables).answer("per_minute")).rows()
-    return {datetime.fromisoformat(row["window_start"]): (row["n"], row["window_state"]) for row in rows}
-
-
-def test_one_event_from_the_future_changes_no_other_answer(
-    shop: Shop, follow: Any, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    """Windows of the minute stay open, partitions are not idle, nothing is late or after final, a gate still waits.
-
-    In the realtime views, after a restart, in the batch views, and where the batch alone has read the log.
-    """
-    shop.define(DEFINITIONS)
-    now = datetime.now(UTC).replace(microsecond=0)
-    minute, far = now.replace(second=0), now + timedelta(days=400)
-    behind = now - 20 * SECOND
-    shop.sell({0: [sale(1, now)], 1: [sale(2, behind)]})
-    follow()
-    shop.sell({0: [sale(3, far)]})
-    follow()
-    # Copies of it, too; then honest ones, a second older than the newest, which is in time.
-    shop.sell({0: [sale(3, far), sale(4, now - SECOND)], 1: [sale(5, behind - SECOND)]})
-    follow()
-
-    def same(layer: str) -> None:
-        found = query(shop, capsys, "per_minute", "--layer", layer)
-        told = found["provenance"]
-        # The least of both partitions: the second is not idle.
-        assert datetime.fromisoformat(told["watermark"]) == behind
-        assert (told["after_final"], told["ahead"]) == (0, 2)
-        rows = {datetime.fromisoformat(row["window_start"]): row for row in found["rows"]}
-        assert sum(row["n"] for row in rows.values()) == 5
-        assert (rows[far.replace(second=0)]["n"], rows[far.replace(second=0)]["window_state"]) == (1, "open")
-        assert rows[minute]["window_state"] == "open"
-        # What `Published(time=)` asks: whether event time has come to the next minute.
-        assert not datetime.fromisoformat(told["watermark"]) >= minute + timedelta(minutes=1)
-
-    same("merged")
-    commits = Follower(shop.tables, 1, "sales").poll()
-    assert (sum(one.counts.late for one in commits), sum(one.counts.ahead for one in commits)) == (0, 2)
-    archive.run(shop.run("archive"), shop.project)
-    live = recompute.run(shop.run("recompute"), shop.project).publication
-    same("batch")
-    same("merged")
-    assert (live.counts["sales"].ahead, live.counts["sales"].late, live.counts["sales"].duplicates) == (2, 0, 1)
-    assert main(["verify", "--all", "--project", str(shop.folder)]) == 0
-    assert "agree" in capsys.readouterr().out
-    assert main(["status", "--json", "--project", str(shop.folder)]) in (0, UNHEALTHY), "the layer has stopped by now"
-    assert json.loads(capsys.readouterr().out)["sources"]["sales"]["ahead"] == 2
-
-    # Nobody has followed: the batch alone tells how far event time has come.
-    (tmp_path / "alone").mkdir()
-    alone = Shop.open(shop.connection, shop.topic, tmp_path / "alone")
-    alone.define(DEFINITIONS)
-    archive.run(alone.run("archive"), alone.project)
-    first = recompute.run(alone.run("recompute"), alone.project).publication
-    assert first.watermarks == live.watermarks
-    assert first.maxima == live.maxima
-    assert first.counts["sales"].ahead == 2
-
-
-@pytest.mark.slow
 def test_a_release_with_another_clock_skew_computes_the_watermark_again(shop: Shop) -> None:
     """As where one far event has moved it before there was a bound: until then it stays where answers have said."""
     far, now = datetime.now(UTC) + timedelta(days=400), datetime.now(UTC)
@@ -179,6 +95,7 @@ def unbounded(connection: kafka.BrokerConnection) -> kafka.Topic:
     return create_as(connection, f"{new_topic(connection).name}-any-time", wanted)
 
 
+@pytest.mark.broker
 def test_every_command_works_with_any_timestamps(
     broker: kafka.BrokerConnection, spark: SparkSession, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -25,8 +25,6 @@ from tandem.views.kernel.kernel import partial
 from tests.batch.shop import DEFINITIONS as SHOP
 from tests.batch.shop import Shop, rows_of
 
-pytestmark = pytest.mark.broker
-
 DEFINITIONS = (
     SHOP.partition("SOURCES")[0].replace(
         "count, approx_count_distinct", "count, approx_count_distinct, approx_quantiles, session"

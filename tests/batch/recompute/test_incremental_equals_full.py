@@ -45,8 +45,6 @@ SOURCES = (sales,)
 VIEWS = (per_hour, refunds, odd, hops, days, sessions, sevens, latest)
 """
 
-pytestmark = pytest.mark.broker
-
 Answers = dict[str, list[dict[str, Any]]]
 
 

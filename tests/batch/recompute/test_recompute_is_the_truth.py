@@ -36,9 +36,7 @@ from tests.batch.shop import (
     truth,
     watermark,
 )
-from tests.stack import delete_below, new_topic, produce
-
-pytestmark = pytest.mark.broker
+from tests.stack import new_topic, produce
 
 
 def test_recomputes_from_events_and_from_raw_records_agree(shop: Shop) -> None:
@@ -224,6 +222,7 @@ def test_records_of_an_earlier_version_count_in_the_next_release(shop: Shop) -> 
     assert_true(shop, adopted, together(old, new))
 
 
+@pytest.mark.broker
 def test_two_topics_are_one_log_in_the_order_of_the_source(shop: Shop) -> None:
     """Copies are in both topics; of those that differ, the one counts that the source names first, whatever the topics' ids."""
     first, second = sorted((shop.topic, new_topic(shop.connection)), key=lambda topic: topic.id, reverse=True)
@@ -287,7 +286,7 @@ def test_a_recompute_refuses_a_gap_that_is_not_accepted(shop: Shop) -> None:
     lost = records(16, 40)[0]
     shop.sell({0: lost, 1: []})
     (end,) = ArchiveLedger(shop.tables, "sales").archived().values()
-    delete_below(shop.connection, shop.topic, {0: end + 3})
+    shop.delete_below({0: end + 3})
     archive.run(shop.run("archive"), shop.project)
 
     with pytest.raises(TandemError, match=r"sales-gap-1.*--accept-gap sales-gap-1"):

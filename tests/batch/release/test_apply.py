@@ -24,9 +24,6 @@ from tandem.serving.read.outcome import given
 from tandem.serving.read.reader import Reader
 from tandem.views.errors import DefinitionError
 from tests.batch.shop import DEFINITIONS, Log, Shop, answers, assert_true, records, together, truth
-from tests.stack import produce
-
-pytestmark = pytest.mark.broker
 
 CHANGED = DEFINITIONS.replace("cents < 0", "cents < -10").replace('"usual": mean("cents")', '"usual": mean("cents + 1")')
 """Other refunds, and in every hour another mean; what else there is stays."""
@@ -309,7 +306,7 @@ def test_a_field_that_no_view_reads_writes_no_view_data_unless_it_rejects_record
     assert_true(shop, old, together(together(first, held), second))
 
 
-def test_an_interrupted_build_of_a_release_starts_over(shop: Shop, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_interrupted_build_of_a_release_starts_over(shop: Shop) -> None:
     log = records(37, 120)
     shop.sell(log)
     archive.run(shop.run("archive"), shop.project)
@@ -318,10 +315,10 @@ def test_an_interrupted_build_of_a_release_starts_over(shop: Shop, monkeypatch: 
     def killed(*_: object) -> Mapping[str, object]:
         raise KeyboardInterrupt
 
-    monkeypatch.setattr(build_release, "commit", killed)
-    with pytest.raises(KeyboardInterrupt):
-        applied(shop, CHANGED)
-    monkeypatch.undo()
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(build_release, "commit", killed)
+        with pytest.raises(KeyboardInterrupt):
+            applied(shop, CHANGED)
     assert promotion.ready(StandingReleases(shop.tables), days=7, at=datetime.now(UTC)) == {}
     recompute.run(shop.run("recompute"), shop.project, RecomputeRequest(mode="full"))
     assert applied(shop, CHANGED).release == 3
@@ -355,7 +352,7 @@ def test_a_shorter_history_is_refused(shop: Shop) -> None:
 def test_a_project_that_was_never_published_is_published(shop: Shop) -> None:
     done = applied(shop, DEFINITIONS)
     assert (done.release, done.live.number, done.live.kind) == (None, 1, "initial")
-    produce(shop.connection, shop.topic, records(40, 5)[0])
+    shop.sell({0: records(40, 5)[0]})
     done = applied(shop, CHANGED)
     assert done.diff is not None
     assert done.diff.views["refunds"]["matched"] == 0

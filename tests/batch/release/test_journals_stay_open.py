@@ -10,7 +10,6 @@ from tandem.ledger.delta import delta_tables
 from tandem.ledger.delta.addresses import Tables
 from tests.batch.release.test_apply import CHANGED, applied, promoted
 from tests.batch.shop import Shop, records
-from tests.batch.test_in_one_process import shop as shop  # noqa: PLC0414  a fixture
 
 
 def test_a_promotion_opens_two_journals_and_an_apply_opens_few_again(shop: Shop, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -27,10 +27,14 @@ from tandem.ledger.realtime.commit_files import spans_of
 from tandem.views.errors import TandemError
 from tandem.views.project import project
 from tests.batch.release.test_apply import promoted, sale
-from tests.batch.shop import DEFINITIONS, Shop, records
-from tests.batch.test_in_one_process import shop as shop  # noqa: PLC0414  a fixture
+from tests.batch.shop import DEFINITIONS, MemoryShop, Shop, records
 
 Edit = Callable[[str], str]
+
+
+@pytest.fixture
+def shop(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Shop:
+    return MemoryShop.of(tmp_path, monkeypatch)
 
 
 def _edit(old: str, new: str) -> Edit:

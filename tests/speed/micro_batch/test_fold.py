@@ -1,6 +1,5 @@
 """A micro-batch that Spark folds: every duplicate is dropped and every record accounted for, whatever the tasks read."""
 
-import random
 from collections.abc import Iterator
 
 import numpy as np
@@ -19,7 +18,7 @@ from tandem.views.kernel.kernel import Partial, present
 from tandem.views.project.project import Project, load_files
 from tandem.views.source.offset_ranges import EMPTY, Ranges
 from tandem.views.source.source import RECORDS_SCHEMA
-from tests.speed.sales import START, per_minute, project_files, sale, some
+from tests.speed.sales import START, project_files, sale
 
 FILES = project_files()
 TASK = Task(FILES, "sales", {"per_minute": "f1", "per_shop": "f2"})
@@ -87,26 +86,6 @@ def test_a_micro_batch_folds_every_view_in_one_job(spark: SparkSession, project:
 
 
 @pytest.mark.spark
-def test_duplicates_are_dropped_across_tasks_and_micro_batches(spark: SparkSession, project: Project) -> None:
-    views = {"f2": project.views["per_shop"]}
-    task = Task(FILES, "sales", {"per_shop": "f2"})
-    first = [[sale(1), sale(2), sale(1)], [sale(2), sale(3)]]
-    dedup_window = DedupWindow(600_000_000)
-    folded = fold_records(records(spark, *first), task, views, spanning(*first), dedup_window, workers=Workers())
-    assert (folded.counts.events, folded.counts.duplicates) == (3, 2)
-    assert [row["n"] for row in answers(project, folded, "per_shop", "f2")] == [3]
-    dedup_window = dedup_window.extended(folded.identities, at=0, caught_up=0)
-    second = [[sale(3), sale(4), sale(3)], [sale(4)]]
-    folded = fold_records(
-        records(spark, *second, first=3), task, views, spanning(*second, first=3), dedup_window, workers=Workers()
-    )
-    assert (folded.counts.events, folded.counts.duplicates) == (1, 3)
-    assert not any(
-        mask.any() for mask in dedup_window.extended(folded.identities, at=0, caught_up=0).find(np.ones((1, 3), np.uint64))
-    )
-
-
-@pytest.mark.spark
 def test_one_job_whatever_the_duplicates(spark: SparkSession, project: Project) -> None:
     """Those of earlier micro-batches never take a second job; those across tasks only once, then tasks hand back their events."""
     views, task, workers = {"f2": project.views["per_shop"]}, Task(FILES, "sales", {"per_shop": "f2"}), Workers()
@@ -165,22 +144,6 @@ def test_duplicates_inside_one_value_are_dropped_by_their_index(spark: SparkSess
         refuse_unclosed(spanning(*partitions, first=first), counts)
         (row,) = answers(project, folded, "per_shop", "f2")
         assert row["n"] == counted
-
-
-@pytest.mark.spark
-def test_any_split_into_tasks_counts_each_event_once(spark: SparkSession, project: Project) -> None:
-    dice = random.Random(7)
-    views = {"f1": project.views["per_minute"]}
-    task = Task(FILES, "sales", {"per_minute": "f1"})
-    numbers = [dice.randrange(60) for _ in range(200)]
-    partitions: list[list[bytes]] = [[], [], []]
-    for number in numbers:
-        dice.choice(partitions).extend(some([number]))
-    folded = fold_records(records(spark, *partitions), task, views, spanning(*partitions), DedupWindow(1), workers=Workers())
-    rows = answers(project, folded, "per_minute", "f1")
-    found = {(f"{row['window_start']:%Y-%m-%dT%H:%M:%SZ}", row["shop"]): (row["n"], row["sum"]) for row in rows}
-    assert found == per_minute(numbers)
-    assert folded.counts.duplicates == len(numbers) - len(set(numbers))
 
 
 PREPARED = """

@@ -1,8 +1,7 @@
 """The speed layer on a real broker: whatever happens to it or to the log, answers count every event once."""
 
 import random
-from collections.abc import Sequence
-from datetime import UTC, datetime, timedelta
+from datetime import UTC, datetime
 from pathlib import Path
 from time import sleep
 
@@ -11,28 +10,17 @@ from confluent_kafka import Producer
 from pyspark.sql import SparkSession
 
 from tandem.batch.archive import archive as archiving
-from tandem.batch.recompute import recompute as recomputing
-from tandem.batch.release import apply as applying
-from tandem.batch.release.release_plan import Terms
 from tandem.batch.runtime.session import BatchRun
 from tandem.infra import kafka
 from tandem.infra.settings import Settings
-from tandem.ledger import cuts
 from tandem.ledger.delta.addresses import Tables
 from tandem.ledger.log.fetch_checks import LogChanged
 from tandem.ledger.log.positions import LOG_START, Position
-from tandem.ledger.publish import adoption, promotion
-from tandem.ledger.publish.batch_parts import BatchView
-from tandem.ledger.publish.publications import Publication, Publications
-from tandem.ledger.publish.releases import Releases
-from tandem.ledger.publish.standing import StandingReleases
 from tandem.ledger.realtime.commits import Commit
 from tandem.ledger.realtime.tiling import chain
-from tandem.ledger.realtime_writer import NewerEpoch
 from tandem.serving.read.outcome import given
 from tandem.serving.read.reader import Reader
 from tandem.speed.source.start_position import OffsetsLost
-from tandem.views.fingerprint.fingerprint import decoder_fingerprint, fingerprint
 from tandem.views.project.project import load_files
 from tests.speed.sales import (
     Running,
@@ -99,52 +87,6 @@ def test_transaction_markers_and_aborted_records_are_holes(
     assert (total(settings, "events"), total(settings, "holes")) == (3, 6)
 
 
-def test_of_two_layers_the_older_is_fenced(broker: kafka.BrokerConnection, spark: SparkSession, tmp_path: Path) -> None:
-    settings, topic = settings_for(broker, tmp_path), new_topic(broker)
-    older = Running(settings)
-    older.start(spark, load_files(project_files(topic.name)))
-    produce(broker, topic, some(range(50)))
-    with running(spark, settings, topic):
-        produce(broker, topic, some(range(50, 100)), partition=1)
-        older.join()
-        assert isinstance(older.error, NewerEpoch)
-        produce(broker, topic, some(range(100, 120)))
-        wait_until_folded(settings, broker, topic)
-        assert answered(settings) == per_minute(range(120))
-    assert total(settings, "events") == 120
-
-
-def test_the_layer_continues_after_a_bridge(broker: kafka.BrokerConnection, spark: SparkSession, tmp_path: Path) -> None:
-    settings, topic = settings_for(broker, tmp_path, trigger_ms=3000), new_topic(broker)
-    with running(spark, settings, topic) as layer:
-        produce(broker, topic, some(range(10)))
-        wait_until_folded(settings, broker, topic)
-        produce(broker, topic, some(range(10, 20)))
-        end = log_end(broker, topic)
-        cuts.bridge(Tables.of(settings), 1, "sales", to=end, by="test", at=datetime.now(UTC))
-        # Copies of what was folded, and of what the bridge has gone past, too.
-        produce(broker, topic, some(range(5, 30)))
-        wait_until_folded(settings, broker, topic)
-        assert [commit.kind for commit in commits(settings) if not commit.mark] == ["fold", "bridge", "fold"]
-        assert layer.said == [f"source 'sales': another run has bridged the log; continuing from {end}"]
-    assert (total(settings, "events"), total(settings, "duplicates")) == (20, 15)
-
-
-def test_duplicates_of_events_below_a_bridge_are_recognized(
-    broker: kafka.BrokerConnection, spark: SparkSession, tmp_path: Path
-) -> None:
-    """Also where nothing but the bridge says that there was anything before: no micro-batch, no publication but the first."""
-    settings, topic = settings_for(broker, tmp_path), new_topic(broker)
-    tables, project = Tables.of(settings), load_files(project_files(topic.name))
-    adoption.live(tables, lambda: project, by="test", at=datetime.now(UTC))
-    produce(broker, topic, some(range(10)))
-    cuts.bridge(tables, 1, "sales", to=log_end(broker, topic), by="test", at=datetime.now(UTC))
-    with running(spark, settings, topic):
-        produce(broker, topic, [*some(range(5, 15)), sale(7, seconds=49, amount=-7)])
-        wait_until_folded(settings, broker, topic)
-    assert (total(settings, "events"), total(settings, "duplicates"), total(settings, "conflicts")) == (5, 6, 1)
-
-
 def test_records_that_the_log_lost_are_read_from_the_archive(
     broker: kafka.BrokerConnection, spark: SparkSession, tmp_path: Path
 ) -> None:
@@ -170,92 +112,6 @@ def test_records_that_the_log_lost_are_read_from_the_archive(
     assert "offsets 90 to 94 of partition 0" in str(stopped.error)
 
 
-def test_duplicates_of_events_counted_before_a_restart_are_recognized(
-    broker: kafka.BrokerConnection, spark: SparkSession, tmp_path: Path
-) -> None:
-    settings, topic = settings_for(broker, tmp_path), new_topic(broker)
-    # Number 86 is of the first minute, which was over long before.
-    for partition, numbers in ((0, range(30)), (1, range(15, 45)), (0, [*range(60), 86])):
-        produce(broker, topic, some(numbers), partition=partition)
-        with running(spark, settings, topic):
-            wait_until_folded(settings, broker, topic)
-    assert answered(settings) == per_minute([*range(60), 86])
-    assert total(settings, "duplicates") == 60
-    # So is the watermark: what came after it, and after the label that it gave, is counted, and its copies are not.
-    answer = given(Reader(Tables.of(settings)).answer("per_minute"))
-    assert answer.provenance.after_final == 1
-    states = [row["window_state"] for row in answer.rows()]
-    assert (states[0], states[-1]) == ("final", "open")
-    per_shop = given(Reader(Tables.of(settings)).answer("per_shop"))
-    assert (per_shop.provenance.after_final, {row["window_state"] for row in per_shop.rows()}) == (0, {"open"})
-
-
-def test_duplicates_are_dropped_in_any_partition_and_micro_batch(
-    broker: kafka.BrokerConnection, spark: SparkSession, tmp_path: Path
-) -> None:
-    """In a micro-batch, in another, after the cut, after a restart, in another release; beyond the dedup window by the batch.
-
-    Everywhere some copies differ from their event, and both layers count as many conflicts.
-    """
-    settings, topic = settings_for(broker, tmp_path), new_topic(broker)
-    project, early = load_files(project_files(topic.name)), datetime.now(UTC) - timedelta(hours=2)
-    conflicts = 0
-
-    def send(numbers: Sequence[int], *, at: datetime | None = early, release: int = 1) -> None:
-        """Copies, one of which has a content of its own, in both partitions; then wait until they are folded."""
-        nonlocal conflicts
-        for partition in (0, 1):
-            conflicts += 1
-            differing = sale(numbers[0], seconds=numbers[0] * 7 % 600, amount=-conflicts)
-            produce(broker, topic, [*some(numbers), differing, *some(numbers), differing], partition=partition, at=at)
-        wait_until_folded(settings, broker, topic, release)
-
-    def run(command: str) -> BatchRun:
-        return BatchRun(settings, command, lambda: datetime.now(UTC), lambda _: None, environ())
-
-    def recompute() -> Publication:
-        archiving.run(run("archive"), lambda: project)
-        return recomputing.run(run("recompute"), lambda: project).publication
-
-    with running(spark, settings, topic):
-        produce(broker, topic, some(range(20)), at=early)
-        send([0, 1])
-        send([2, 1])
-        live = recompute()
-        assert live.cut("sales") == log_end(broker, topic)
-        assert (live.counts["sales"].events, live.counts["sales"].conflicts, live.repaired) == (20, conflicts, {"sales": 0})
-        send([3, 4])
-        assert answered(settings) == per_minute(range(20))
-    with running(spark, settings, topic) as layer:
-        send([5, 4])
-        assert answered(settings) == per_minute(range(20))
-        assert (total(settings, "events"), total(settings, "conflicts")) == (20, conflicts)
-        files = project_files(topic.name)
-        project = load_files(files | {"definitions.py": files["definitions.py"].replace(b'"most": maximum', b'"top": maximum')})
-        archiving.run(run("archive"), lambda: project)
-        applying.run(run("apply"), lambda: project, Terms(max_lag=0))
-        promotion.promote(StandingReleases(Tables.of(settings)), None, days=7, max_lag=0, by="test", at=datetime.now(UTC))
-        send([6, 3], release=2)
-        assert layer.said == ["release 2 is live; continuing with its definitions"]
-        assert answered(settings) == per_minute(range(20))
-        assert sum(commit.counts.events for commit in commits(settings, 2)) == 0
-
-        # A timestamp of today among those of two hours ago evicts nothing; the layer's own time does.
-        produce(broker, topic, some([20]))
-        send([7, 2], release=2)
-        assert answered(settings) == per_minute(range(21))
-        layer.ahead = timedelta(minutes=11)
-        produce(broker, topic, some(range(21, 121)))
-        wait_until_folded(settings, broker, topic, release=2)
-        produce(broker, topic, some(range(10)))
-        wait_until_folded(settings, broker, topic, release=2)
-        assert sum(n for n, _ in answered(settings).values()) == 121 + 10
-        live = recompute()
-        assert live.repaired == {"sales": 10}
-        assert (live.counts["sales"].events, live.counts["sales"].conflicts) == (121, conflicts)
-        assert answered(settings) == per_minute(range(121))
-
-
 def test_a_recreated_topic_ends_the_layer(broker: kafka.BrokerConnection, spark: SparkSession, tmp_path: Path) -> None:
     settings, topic = settings_for(broker, tmp_path), new_topic(broker)
     produce(broker, topic, some(range(10)))
@@ -278,25 +134,6 @@ def test_a_recreated_topic_ends_the_layer(broker: kafka.BrokerConnection, spark:
     archiving.run(run, lambda: project, new_topic=True)
     with running(spark, settings, anew):
         wait_for(lambda: total(settings, "events") == 15)
-
-
-def test_the_layer_moves_to_the_release_that_is_published(
-    broker: kafka.BrokerConnection, spark: SparkSession, tmp_path: Path
-) -> None:
-    settings, topic = settings_for(broker, tmp_path), new_topic(broker)
-    tables = Tables.of(settings)
-    with running(spark, settings, topic) as layer:
-        produce(broker, topic, some(range(10)))
-        wait_until_folded(settings, broker, topic)
-        files = project_files(topic.name)
-        files["definitions.py"] = files["definitions.py"].replace(b"tumbling(minutes=1)", b"tumbling(hours=1)")
-        publish(tables, files)
-        wait_until_folded(settings, broker, topic, release=2)
-        produce(broker, topic, some([11]))
-        wait_until_folded(settings, broker, topic, release=2)
-        assert {start for start, _ in answered(settings)} == {"2026-11-01T00:00:00Z"}
-        assert sum(n for n, _ in answered(settings).values()) == 11
-        assert layer.said == ["release 2 is live; continuing with its definitions"]
 
 
 def test_two_topics_are_followed_as_one_log(broker: kafka.BrokerConnection, spark: SparkSession, tmp_path: Path) -> None:
@@ -398,21 +235,6 @@ def test_without_a_broker_there_is_one_sentence(spark: SparkSession, tmp_path: P
     layer = Running(Settings(state=str(tmp_path)))
     layer.start(spark, load_files(project_files()))
     assert isinstance(layer.error, kafka.NoBroker)
-
-
-def publish(tables: Tables, files: dict[str, bytes]) -> None:
-    """Publish the files as a release of their own, cut at the log's start."""
-    project, now = load_files(files), datetime.now(UTC)
-    release = Releases(tables).store(
-        files,
-        sources={name: decoder_fingerprint(source) for name, source in project.sources.items()},
-        views={name: fingerprint(view) for name, view in project.views.items()},
-        by="test",
-        at=now,
-    )
-    views = {name: BatchView(value) for name, value in release.views.items()}
-    candidate = Publication(0, 0, now, "test", "promote", release.number, {"sales": LOG_START}, views)
-    Publications(tables).publish(lambda _: candidate)
 
 
 def _length(commit: Commit) -> int:
