@@ -13,8 +13,7 @@ from typing import Final
 
 from tandem.batch.archive import copy
 from tandem.batch.archive.archive_lineage import archiving
-from tandem.batch.archive.copied import Copied, refuse_torn
-from tandem.batch.archive.copy_task import BOUNDED
+from tandem.batch.archive.copy_task import BOUNDED, Copied, refuse_torn
 from tandem.batch.archive.decode import DecodeResult, Decoding
 from tandem.batch.archive.decode_runs import TypedTables, decode_archived, decode_run, typed_tables
 from tandem.batch.runtime import delta_commits, spark_jobs
@@ -140,6 +139,7 @@ def _archive_standing(
 
 
 def _archive(batch: BatchRun, release: Release, log: _ArchivedLog) -> ArchiveResult:
+    """Finish the unfinished runs of a source, and copy and decode what is new."""
     tables, name = batch.tables, log.source.name
     with bound(source=name, release=release.number):
         typed = typed_tables(tables, release, log.source)

@@ -10,8 +10,7 @@ from pyspark.sql import SparkSession
 from pyspark.sql import functions as sql
 
 from tandem.batch.archive import decode
-from tandem.batch.archive.copied import Copied
-from tandem.batch.archive.copy_task import SCHEMA, copy_records, total
+from tandem.batch.archive.copy_task import SCHEMA, Copied, copy_records, total
 from tandem.batch.archive.decode import Decoding
 from tandem.batch.runtime import spark_jobs
 from tandem.infra.kafka import Topic

@@ -77,31 +77,20 @@ def decode_run(batch: BatchRun, typed: TypedTables, run: ArchiveRun, decoded: De
     """
     # The handles are older than what is decoded, so a commit fails if another process has committed meanwhile.
     events, quarantine = typed.create()
-    found = _decode(batch, typed.work, run) if decoded is None else decoded
-    counts = _account(typed.source, run, found)
-    lease, transaction = typed.tables.lease(typed.work.events.address), (APP_ID, run.number)
-    delta_commits.add_files(events, found.events, lease=lease, transaction=transaction)
-    delta_commits.add_files(quarantine, found.rejects, lease=lease, transaction=transaction)
-    ArchiveLedger(batch.tables, typed.source.name).finish(
-        typed.decoder, run.number, counts=counts, newest=found.newest, at=batch.now()
-    )
-    return counts
-
-
-def _decode(batch: BatchRun, work: Decoding, run: ArchiveRun) -> DecodeResult:
-    """Read the run from the archive, and decode it into files that no table names yet."""
     covered = ranges(run.start, run.end, run.firsts)
-    files = table_ranges(batch.tables, work.archive.address, RECORDS)
-    rows = even_rows(rows_within(files, covered), batch.parallelism, least=_FEW_ROWS, most=_SLICE_ROWS)
-    return decode.decode(batch.session, work, cut(files, covered, rows=rows))
-
-
-def _account(source: Source, run: ArchiveRun, found: DecodeResult) -> Counts:
-    """The outcome of each offset of the run. Raises Unclosed if records and offsets do not add up."""
-    covered = ranges(run.start, run.end, run.firsts)
-    holes = covered.length - found.records
-    counts = Counts(found.event_rows, found.quarantined, holes, further=found.further, others=found.others)
+    if decoded is None:
+        files = table_ranges(batch.tables, typed.work.archive.address, RECORDS)
+        rows = even_rows(rows_within(files, covered), batch.parallelism, least=_FEW_ROWS, most=_SLICE_ROWS)
+        decoded = decode.decode(batch.session, typed.work, cut(files, covered, rows=rows))
+    holes = covered.length - decoded.records
+    counts = Counts(decoded.event_rows, decoded.quarantined, holes, further=decoded.further, others=decoded.others)
     refuse_unclosed(covered, counts)
-    if counts.holes < 0:
-        raise Unclosed(f"the archive of source {source.name!r} holds {found.records} records in {covered.length} offsets")
+    if holes < 0:
+        raise Unclosed(f"the archive of source {typed.source.name!r} holds {decoded.records} records in {covered.length} offsets")
+    lease, transaction = typed.tables.lease(typed.work.events.address), (APP_ID, run.number)
+    delta_commits.add_files(events, decoded.events, lease=lease, transaction=transaction)
+    delta_commits.add_files(quarantine, decoded.rejects, lease=lease, transaction=transaction)
+    ArchiveLedger(batch.tables, typed.source.name).finish(
+        typed.decoder, run.number, counts=counts, newest=decoded.newest, at=batch.now()
+    )
     return counts

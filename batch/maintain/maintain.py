@@ -12,7 +12,7 @@ from typing import Final
 
 from tandem.batch.maintain import compact
 from tandem.batch.runtime import scratch
-from tandem.batch.runtime.exclusive import locked
+from tandem.batch.runtime.table_locks import locked
 from tandem.infra.settings import Settings
 from tandem.ledger.delta import delta_tables
 from tandem.ledger.delta.addresses import Tables

@@ -1,22 +1,81 @@
 """Gather the events that a rebuild folds: what the ledger records of them, their files, and the slices that tasks read."""
 
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Final
 
 from tandem.batch.archive.decode import Decoding, decode
 from tandem.batch.rebuild.inputs import LogRange
-from tandem.batch.rebuild.split import Split, split
-from tandem.batch.runtime.parallelism import FEW_ROWS
+from tandem.batch.runtime.parallelism import FEW_ROWS, slices
 from tandem.batch.runtime.session import BatchRun
 from tandem.ledger.delta.location import Location
-from tandem.ledger.files.file_ranges import EVENTS, RECORDS, FileRange, LogTable, log_table, rows_within
+from tandem.ledger.files.file_ranges import EVENTS, RECORDS, FileRange, LogTable, log_table, rows_within, within_times
 from tandem.ledger.files.scan import inside, scan
 from tandem.ledger.files.splits import Slice, cut, even_rows
 from tandem.ledger.log.archived_range import ArchivedRange, archived_range
 from tandem.ledger.log.positions import Position
+from tandem.views.kernel.deduplicate import identity_columns
 from tandem.views.source.offset_ranges import Ranges
+
+
+@dataclass(frozen=True)
+class Split:
+    """The slices of a rebuild: one task each.
+
+    Args:
+        compared: events to fold that are compared with what was served.
+        beyond: events to fold beyond that, which nobody was served.
+        searched: events to search for duplicates.
+        history: events below the start, of which the searched ones may be duplicates.
+    """
+
+    compared: tuple[Slice, ...]
+    beyond: tuple[Slice, ...]
+    searched: tuple[Slice, ...] = ()
+    history: tuple[Slice, ...] = ()
+
+    @property
+    def rows(self) -> int:
+        """About how many events are folded."""
+        return sum(part.rows for part in (*self.compared, *self.beyond))
+
+
+def split(
+    log: LogRange, archived: ArchivedRange, events: Sequence[FileRange], *, end: Position, parallelism: int, task_mb: int
+) -> Split:
+    """Split `[start, cut)` and, for duplicates, what lies below the start; a slice has at most `task_mb` megabytes of Parquet.
+
+    Events from `end` on are beyond the comparison.
+    """
+
+    def sliced(files: Sequence[FileRange], covered: Ranges) -> tuple[Slice, ...]:
+        return tuple(slices(files, covered, parallelism=parallelism, task_mb=task_mb))
+
+    wanted = events
+    if log.windows is not None and log.source.prepare is None:  # `prepare` may change event times
+        wanted = within_times(events, *log.windows)
+    compared, beyond = sliced(wanted, archived.up_to(end)), sliced(wanted, archived.beyond(end))
+    if not log.source.identity:
+        return Split(compared, beyond)
+    timed = log.source.event_time in identity_columns(log.source)
+    # Events of other windows may be duplicates of these only if duplicates may differ in event time.
+    everything = log.windows is not None and not timed
+    searched = sliced(events, archived.covered) if everything else (*compared, *beyond)
+    if not log.start.offsets:
+        return Split(compared, beyond, searched)
+    before = _near_in_time(events, archived) if timed else events
+    return Split(compared, beyond, searched, sliced(before, archived.before))
+
+
+def _near_in_time(files: Sequence[FileRange], archived: ArchivedRange) -> Sequence[FileRange]:
+    """The files that may have events of the same times as the events of the range."""
+    times = [file.times for file in files if rows_within([file], archived.covered)]
+    known = [both for both in times if both is not None]
+    if not known or len(known) < len(times):
+        return files
+    return within_times(files, min(low for low, _ in known), max(high for _, high in known))
+
 
 _DECODE_ROWS: Final = 1_000_000
 _SCAN_ROWS: Final = 1 << 18
@@ -33,19 +92,6 @@ class Events:
     files: tuple[FileRange, ...]
     quarantined: Mapping[str, int] = field(hash=False)
     records: int | None = None
-
-
-def decoded_events(batch: BatchRun, work: Decoding, archive: LogTable, covered: Ranges) -> Events:
-    """Decode the archive's records of these ranges into scratch files: a Spark job. Raises TaskFailed."""
-    rows = even_rows(rows_within(archive.files, covered), batch.parallelism, least=FEW_ROWS, most=_DECODE_ROWS)
-    decoded = decode(batch.session, work, cut(archive.files, covered, rows=rows))
-    return Events(work.events, tuple(decoded.event_ranges()), dict(sorted(decoded.quarantined.items())), decoded.records)
-
-
-def stored_events(events: LogTable, quarantine: LogTable, archive: LogTable | None, covered: Ranges) -> Events:
-    """The events table's files, and what the other tables hold of these ranges. Raises Unreadable."""
-    rejects = quarantined_within(quarantine, covered)
-    return Events(events.place, events.files, rejects, None if archive is None else records_within(archive, covered))
 
 
 def records_within(archive: LogTable, covered: Ranges) -> int:
@@ -94,11 +140,16 @@ def gather_events(batch: BatchRun, log: LogRange, end: Position, scratch: Locati
     if log.raw:
         archive = log_table(tables, tables.archive(name), RECORDS)
         work = Decoding(log.release.files, name, archive.place, scratch, scratch)
-        events = decoded_events(batch, work, archive, archived.covered)
+        rows = even_rows(rows_within(archive.files, archived.covered), batch.parallelism, least=FEW_ROWS, most=_DECODE_ROWS)
+        decoded = decode(batch.session, work, cut(archive.files, archived.covered, rows=rows))
+        rejects = dict(sorted(decoded.quarantined.items()))
+        events = Events(scratch, tuple(decoded.event_ranges()), rejects, decoded.records)
     else:
         stored = log_table(tables, tables.events(name, decoder), EVENTS, log.source.event_time)
-        quarantine = log_table(tables, tables.quarantine(name, decoder), RECORDS)
-        records = None if log.source.record_filter is None else log_table(tables, tables.archive(name), RECORDS)
-        events = stored_events(stored, quarantine, records, archived.covered)
+        rejects = quarantined_within(log_table(tables, tables.quarantine(name, decoder), RECORDS), archived.covered)
+        records = None
+        if log.source.record_filter is not None:
+            records = records_within(log_table(tables, tables.archive(name), RECORDS), archived.covered)
+        events = Events(stored.place, stored.files, rejects, records)
     slices = split(log, archived, events.files, end=end, parallelism=batch.parallelism, task_mb=batch.settings.batch.task_mb)
     return EventFiles(log, archived, events, slices)

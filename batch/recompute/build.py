@@ -2,6 +2,7 @@
 
 import secrets
 import time
+from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
@@ -16,22 +17,51 @@ from tandem.batch.rebuild.rebuild import Displaced, rebuild
 from tandem.batch.recompute import estimate, plan
 from tandem.batch.recompute.estimate import Expected
 from tandem.batch.recompute.plan import Kind, RecomputeRequest, RecomputeStep
-from tandem.batch.recompute.served_state import served
 from tandem.batch.runtime import delta_commits, scratch
 from tandem.batch.runtime.session import BatchRun
 from tandem.infra.logs.telling import bound
 from tandem.ledger.delta.addresses import Tables
-from tandem.ledger.log.gaps import Gap
+from tandem.ledger.delta.location import Location
+from tandem.ledger.log.counts import NOTHING, add, plus
+from tandem.ledger.log.gaps import Gap, touching
 from tandem.ledger.log.positions import LOG_START, Position, distance
 from tandem.ledger.publish.audits import Obstacle
-from tandem.ledger.publish.batch_parts import BatchPart
+from tandem.ledger.publish.batch_parts import BatchPart, damage
+from tandem.ledger.publish.labels import Labels, labels_below, repaired
 from tandem.ledger.publish.publications import Publication
 from tandem.ledger.publish.rates import RunRates
 from tandem.ledger.publish.releases import Release
+from tandem.ledger.realtime.commit_files import paths_by_span
+from tandem.ledger.realtime.tiling import chain
 from tandem.views.fingerprint.additive import same_events
 from tandem.views.project.project import Project
+from tandem.views.source.watermark import Maxima
+from tandem.views.source.watermark import newest as united
 from tandem.views.view import state_schema
 from tandem.views.windows import WINDOW_COLUMNS
+
+
+def served(
+    tables: Tables, live: Publication, log: LogRange, views: Iterable[str], *, gaps: Sequence[Gap]
+) -> EarlierStates | Obstacle:
+    """What answers of these views were merged from over the range, or why they cannot be compared.
+
+    Within a release a cut is a micro-batch boundary or the end of a bridge, so no micro-batch straddles it. Raises Unreadable.
+    """
+    source, cut = log.source.name, log.cut
+    if touching(gaps, source, log.start, cut):
+        return "gap"
+    before = live.cut(source)
+    parts = {name: live.views[name].parts if log.start == LOG_START else () for name in views}
+    if any(any(damage(tables, live.views[name].address(tables, name), one)) for name in parts for one in parts[name]):
+        return "damage"
+    realtime = Location.of(tables, tables.realtime(live.release, source))
+    if cut == before:
+        return EarlierStates(parts, realtime, (), cut)
+    paths = paths_by_span(tables, live.release, source)
+    passed = [span for span in chain(paths, before).commits if span.end.at_or_below(cut)]
+    end = passed[-1].end if passed else before
+    return "bridge" if end == log.start else EarlierStates(parts, realtime, tuple(paths[span] for span in passed), end)
 
 
 @dataclass(frozen=True)
@@ -104,17 +134,11 @@ def build_all(batch: BatchRun, version: NewVersion, steps: Iterable[RecomputeSte
 
 
 def _build(batch: BatchRun, version: NewVersion, step: RecomputeStep, *, live: bool) -> Built:
-    """Do a step; a full one instead of an incremental one whose events would change what is counted below its start."""
-    try:
-        return _rebuilt(batch, version, step, live=live)
-    except Displaced as displaced:
-        batch.say(f"{step.source}: {displaced}; folding all events below the cut")
-        whole = replace(step, kind="full", start=LOG_START, views=dict.fromkeys(step.views, ()))
-        return _rebuilt(batch, version, whole, live=live)
+    """Rebuild the step's views up to the cut, and compare them with what was served if the release is live.
 
-
-def _rebuilt(batch: BatchRun, version: NewVersion, step: RecomputeStep, *, live: bool) -> Built:
-    """Rebuild the step's views up to the cut, and compare them with what was served if the release is live."""
+    A full step is done instead of one whose events would change what is counted below its start, and all measures are folded
+    instead of new ones that count other events.
+    """
     began = time.monotonic()
     assert step.cut is not None  # `with_cuts` has taken the cut
     source, request = version.definitions.sources[step.source], version.request
@@ -125,10 +149,17 @@ def _rebuilt(batch: BatchRun, version: NewVersion, step: RecomputeStep, *, live:
     for name in targets:
         _table(batch.tables, version, name)  # before its files, so that `maintain` finds and fences what a killed run leaves
     comparison = Comparison(against if isinstance(against, EarlierStates) else None)
-    views = rebuild(batch, log, targets, comparison, version=version.number, scratch=scratch.scratch(batch.tables))
-    if whole := other_events(version.base, step, views):
-        batch.say(f"{step.source}: other events count for {', '.join(whole)} than before; folding all measures")
-        return _rebuilt(batch, version, replace(step, gained={}), live=live)
+    try:
+        views = rebuild(batch, log, targets, comparison, version=version.number, scratch=scratch.scratch(batch.tables))
+    except Displaced as displaced:
+        if step.kind == "full":
+            raise
+        batch.say(f"{step.source}: {displaced}; folding all events below the cut")
+        whole = replace(step, kind="full", start=LOG_START, views=dict.fromkeys(step.views, ()))
+        return _build(batch, version, whole, live=live)
+    if others := other_events(version.base, step, views):
+        batch.say(f"{step.source}: other events count for {', '.join(others)} than before; folding all measures")
+        return _build(batch, version, replace(step, gained={}), live=live)
     seconds = time.monotonic() - began
     RunRates(batch.tables).record(ahead.took(seconds, at=batch.now()))
     written = sum(file.file.size for file in views.files)
@@ -193,3 +224,65 @@ def _table(tables: Tables, version: NewVersion, name: str) -> DeltaTable:
 
 def _address(tables: Tables, version: NewVersion, name: str) -> str:
     return version.base.views[name].address(tables, name)
+
+
+def candidate(batch: BatchRun, version: NewVersion, built: Sequence[Built], base: Publication) -> Publication:
+    """The state after `base`, the newest state of the release: with the new parts, cuts, counts and labels."""
+    cuts, views, counts = dict(base.cuts), dict(base.views), dict(base.counts)
+    rejected, newest, maxima = dict(base.rejected), dict(base.newest), dict(base.maxima)
+    watermarks, after_final, copies = dict(base.watermarks), dict(base.after_final), dict[str, int]()
+    for one in built:
+        name, done = one.done.source, one.done
+        rows: Counter[str] = Counter()
+        for file in one.views.files:
+            rows[file.view] += file.file.rows
+        for view, kept in one.kept.items():
+            part = BatchPart(version.number, rows[view], done.cut, version.request.windows)
+            views[view] = replace(base.views[view], parts=(*kept, part))
+        extends = done.kind == "incremental"
+        if done.kind != "windows":
+            for view in one.kept:
+                rejected[view] = add(rejected.get(view, {}) if extends else {}, one.views.rejected[view])
+        if not version.request.at_published_cut or name not in counts:
+            before = counts.get(name, NOTHING) if extends else NOTHING
+            maxima[name] = united([maxima.get(name, {}) if extends else {}, one.views.maxima])
+            labels = _labels(batch.tables, version, name, done.cut, maxima=maxima[name], base=base)
+            cuts[name], counts[name] = done.cut, replace(plus(before, one.views.counts), late=labels.late)
+            after_final |= labels.after_final
+            if labels.watermark is not None:
+                watermarks[name] = labels.watermark
+            found = repaired(batch.tables, base, version.release.number, name, cut=done.cut, below=counts[name])
+            copies |= {name: found} if found is not None else {}
+            known = newest.get(name) if extends else None
+            times = [found for found in (known, one.views.newest) if found is not None]
+            newest |= {name: max(times)} if times else {}
+    return replace(
+        base,
+        at=batch.now(),
+        by=batch.by,
+        kind="recompute",
+        cuts=cuts,
+        views=views,
+        counts=counts,
+        rejected=rejected,
+        newest=newest,
+        maxima=maxima,
+        watermarks=watermarks,
+        after_final=after_final,
+        repaired=copies,
+        gaps=tuple(dict.fromkeys((*base.gaps, *(gap.name for gap in version.gaps)))),
+        why="",
+    )
+
+
+def _labels(tables: Tables, version: NewVersion, source: str, cut: Position, *, maxima: Maxima, base: Publication) -> Labels:
+    views = [name for name, view in version.definitions.views.items() if view.source.name == source]
+    return labels_below(
+        tables,
+        base,
+        source,
+        cut,
+        views={name: version.release.views[name] for name in views},
+        maxima=maxima,
+        idle=version.definitions.sources[source].idle,
+    )

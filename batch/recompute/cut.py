@@ -49,11 +49,6 @@ def take_cut(
     Waits at most 30 s for a speed layer that is advancing to the archive's end. If it is absent or too far behind, the run
     commits a bridge, and the speed layer continues from the cut.
     """
-    _wait_for_speed(batch, release, source, archive_end, sleep)
-    return cuts.take(batch.tables, release, source, archive_end=archive_end, patience=0, by=batch.by, at=batch.now())
-
-
-def _wait_for_speed(batch: BatchRun, release: int, source: str, archive_end: Position, sleep: Callable[[float], None]) -> None:
     waited = still = 0.0
     reached = _reached(batch, release, source)
     while reached is not None and not archive_end.at_or_below(reached) and still < _STILL_S and waited < _PATIENCE_S:
@@ -64,6 +59,7 @@ def _wait_for_speed(batch: BatchRun, release: int, source: str, archive_end: Pos
         now = _reached(batch, release, source)
         still = still + _EVERY_S if now == reached else 0.0
         reached = now
+    return cuts.take(batch.tables, release, source, archive_end=archive_end, patience=0, by=batch.by, at=batch.now())
 
 
 def _reached(batch: BatchRun, release: int, source: str) -> Position | None:

@@ -9,31 +9,38 @@ ends the run before it publishes. Readers ignore the new batch version before on
 leaves only files and rows that no publication names; the next run starts over.
 """
 
-from collections.abc import Callable, Sequence
-from contextlib import ExitStack
+from collections.abc import Callable, Mapping
+from contextlib import AbstractContextManager, ExitStack
 from dataclasses import dataclass, field, replace
 from typing import Final
 
+from tandem.batch.archive.archive_lineage import table
 from tandem.batch.recompute import audit as auditing
 from tandem.batch.recompute import plan
-from tandem.batch.recompute.build import Built, NewVersion, StepResult, build_all, commit, version_number
-from tandem.batch.recompute.candidate import candidate
+from tandem.batch.recompute.build import Built, NewVersion, StepResult, build_all, candidate, commit, version_number
 from tandem.batch.recompute.cut import with_cuts
 from tandem.batch.recompute.plan import RecomputeRequest, RecomputeStep
-from tandem.batch.recompute.recompute_lineage import recomputing
 from tandem.batch.runtime.session import BatchRun
-from tandem.infra.lineage.runs import reporting
+from tandem.infra.lineage import data_set
+from tandem.infra.lineage.data_set import DataSets, DerivedColumns
+from tandem.infra.lineage.runs import ReportedRun, Reporter, reporting
 from tandem.infra.logs.telling import bound
 from tandem.ledger.delta.errors import Conflict, Unwritable
+from tandem.ledger.log.archive_runs import ArchiveLedger
 from tandem.ledger.log.gaps import Gap
+from tandem.ledger.log.positions import ranges
 from tandem.ledger.publish import adoption, publications
 from tandem.ledger.publish.audits import Audit, Audits
+from tandem.ledger.publish.batch_parts import BatchView
 from tandem.ledger.publish.completeness import accepted_gaps
-from tandem.ledger.publish.publications import NotPublishable, Publication
+from tandem.ledger.publish.publications import NotPublishable, Publication, Publications
 from tandem.ledger.publish.standing import Followed
 from tandem.views.errors import TandemError
 from tandem.views.project import project
+from tandem.views.project.column_lineage import lineage
 from tandem.views.project.project import Project
+from tandem.views.source.source import RECORDS_SCHEMA, events_schema
+from tandem.views.view import state_schema
 
 _ALL: Final = RecomputeRequest()
 
@@ -74,37 +81,30 @@ def run(batch: BatchRun, working_tree: Callable[[], Project], request: Recompute
 
 
 def _publish(batch: BatchRun, live: Publication, request: RecomputeRequest) -> RecomputeResult:
+    """Build the new parts of the live release, audit them, and publish them."""
     version = _new_version(batch, live, request)
     steps = plan.steps(version.definitions, live, request)
     done: dict[str, Built] = {}
     with reporting(batch.settings, now=batch.now, warn=batch.say) as reporter, ExitStack() as reported:
         for step in steps:
-            source, views = version.definitions.sources[step.source], version.definitions.views
-            of = recomputing(reporter, batch, version.release, source, views, step=step, raw=request.raw, built=done)
-            reported.enter_context(of)
-        return _published(batch, version, steps, done)
+            reported.enter_context(_reported(reporter, batch, version, step, done))
+        built = build_all(batch, version, with_cuts(batch, version.release, steps), live=True)
+        if not built:
+            return RecomputeResult(live, (), version.gaps)
+        compared = tuple(audit for one in built for audit in auditing.audits_of(batch.tables, version, one, at=batch.now()))
+        Audits(batch.tables).record(compared)
+        if not request.publish_anyway:
+            auditing.refuse_unexplained(compared)
+        commit(batch.tables, version, built)
 
+        def following(parent: Publication | None) -> Publication:
+            publications.refuse_stale(parent, live, extends=version.definitions.views)
+            assert parent is not None  # else it is stale
+            return candidate(batch, version, built, parent)
 
-def _published(batch: BatchRun, version: NewVersion, steps: Sequence[RecomputeStep], done: dict[str, Built]) -> RecomputeResult:
-    """Do the steps, audit and publish the new parts, and add them to `done` by source."""
-    tables, live = batch.tables, version.base
-    built = build_all(batch, version, with_cuts(batch, version.release, steps), live=True)
-    if not built:
-        return RecomputeResult(live, (), version.gaps)
-    compared = tuple(audit for one in built for audit in auditing.audits_of(tables, version, one, at=batch.now()))
-    Audits(tables).record(compared)
-    if not version.request.publish_anyway:
-        auditing.refuse_unexplained(compared)
-    commit(tables, version, built)
-
-    def following(parent: Publication | None) -> Publication:
-        publications.refuse_stale(parent, live, extends=version.definitions.views)
-        assert parent is not None  # else it is stale
-        return candidate(batch, version, built, parent)
-
-    published = batch.standing.publications.publish(following)
-    assert published is not None  # the candidate is never None
-    done |= {one.done.source: one for one in built}
+        published = batch.standing.publications.publish(following)
+        assert published is not None  # the candidate is never None
+        done |= {one.done.source: one for one in built}
     with bound(release=published.release, publication=published.number):
         batch.say(f"publication {published.number} is live")
     return RecomputeResult(published, tuple(one.done for one in built), version.gaps, compared)
@@ -135,3 +135,30 @@ def _new_version(batch: BatchRun, state: Publication, request: RecomputeRequest)
     definitions = project.load_files(release.files)
     found = accepted_gaps(batch.tables, state, definitions.sources, request.accepted)
     return NewVersion(version_number(batch.now()), state, release, definitions, request, found)
+
+
+def _reported(
+    reporter: Reporter, batch: BatchRun, version: NewVersion, step: RecomputeStep, built: Mapping[str, Built]
+) -> AbstractContextManager[ReportedRun | None]:
+    """The run of a step for OpenLineage: events into views. `built` has its result by source once it is published."""
+    tables, name, release = batch.tables, step.source, version.release
+    source, views = version.definitions.sources[name], version.definitions.views
+
+    def look() -> DataSets:
+        done = built[name].done if name in built else None
+        start, end = (step.start, step.cut) if done is None else (done.start, done.cut)
+        covered = None if end is None else ranges(start, end, ArchiveLedger(tables, name).firsts())
+        at, schema, raw = tables.events(name, release.sources[name]), events_schema(source), version.request.raw
+        read = table(batch, *((tables.archive(name), RECORDS_SCHEMA) if raw else (at, schema)), covered)
+        # The columns are those of the events, whichever way they were read.
+        of = read if not raw else table(batch, at, schema)
+        live = Publications(tables).latest()
+        there = live.views if live is not None and live.release == release.number else {}
+        stored = {view: there.get(view, BatchView(release.views[view])).address(tables, view) for view in step.views}
+        published = live.number if done is not None and live is not None else None
+        namespace = batch.settings.lineage.namespace
+        outputs = [table(batch, stored[view], state_schema(views[view])) for view in step.views]
+        outputs += [data_set.view(namespace, view, DerivedColumns(of, lineage(views[view])), published) for view in step.views]
+        return DataSets((read,), tuple(outputs))
+
+    return reporter.run(f"recompute.{name}", "BATCH", look, release=release.number)

@@ -9,14 +9,20 @@ Answers do not change meanwhile. If a run is killed at any point, the next run c
 """
 
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Final
 
-from tandem.batch.release.build_release import build_release
+from tandem.batch.archive.decode_runs import decode_archived
+from tandem.batch.recompute.build import NewVersion, build_all, candidate, commit, version_number
+from tandem.batch.recompute.plan import RecomputeRequest
 from tandem.batch.release.diff import diffs
-from tandem.batch.release.release_plan import ReleasePlan, Status, Terms, plan_release
+from tandem.batch.release.release_plan import ReleasePlan, Status, Terms, UnreadView, plan_release
 from tandem.batch.runtime.session import BatchRun
+from tandem.ledger import cuts
+from tandem.ledger.delta.addresses import Tables
+from tandem.ledger.log.archive_runs import ArchiveLedger
+from tandem.ledger.log.positions import Position
 from tandem.ledger.publish import adoption, promotion
 from tandem.ledger.publish.diffs import ReleaseDiff, ReleaseDiffs
 from tandem.ledger.publish.publications import Publication
@@ -75,8 +81,8 @@ def run(
             batch.standing.record("retired", replace(state, by=batch.by, at=batch.now(), why=why))
     diff, written = ReleaseDiffs(tables).of_release(number), 0
     if not plan.ready:
-        built = build_release(batch, plan)
-        diff, written = _compare(batch, plan, built.state), built.written
+        state, written = _build(batch, plan)
+        diff = _compare(batch, plan, state)
     lags = _caught_up(batch, number, terms.max_lag, sleep)
     return Applied(live, number, change.status, diff, lags, written)
 
@@ -94,6 +100,77 @@ def _stored(batch: BatchRun, live: Publication, wanted: Project, terms: Terms) -
             return plan
         plan = planned()  # another process has stored a release of this number
     return plan
+
+
+def _build(batch: BatchRun, plan: ReleasePlan) -> tuple[Publication, int]:
+    """Build the views that the live release does not have at its cut. Returns the release's state, and the written bytes.
+
+    If the run is killed, the next run starts over. Waits for the lock of archive runs if it decodes the archive. Raises
+    TandemError if a step fails.
+    """
+    change, tables = plan.change, batch.tables
+    for source, cut in plan.cuts.items():
+        cuts.begin(tables, change.after.number, source, cut, by=batch.by, at=batch.now())
+    batch.standing.record("applied", plan.base)  # from now on the speed layer follows the release from these cuts
+    for undecoded in plan.undecoded:
+        batch.hold("archive")
+        decode_archived(batch, change.after, undecoded)
+    base = keep_unread(batch, plan.base, plan.unread)
+    steps = [replace(step, views={name: () for name in step.views if not base.views[name].parts}) for step in plan.steps]
+    request = RecomputeRequest(keep_cut=True)
+    version = NewVersion(version_number(batch.now()), base, change.after, change.new, request, plan.gaps)
+    built = build_all(batch, version, steps)
+    commit(tables, version, built)
+    state = candidate(batch, version, built, base)
+    gaps = tuple(dict.fromkeys((*state.gaps, *plan.shorter)))
+    record = batch.standing.record("built", replace(state, kind="apply", gaps=gaps))
+    return record.state, sum(one.done.written for one in built)
+
+
+def keep_unread(batch: BatchRun, base: Publication, views: Sequence[UnreadView]) -> Publication:
+    """The initial state of a release, with the batch views of the live release that these views can continue.
+
+    A view continues its batch view if no archived record below the live cut is rejected for the fields that the source's event
+    gained (tandem.views.fingerprint.unread_fields). The archive must be decoded for both releases.
+
+    The source's counts are computed again nevertheless: conflicts compare duplicates by content, and may be more.
+    """
+    kept = [view for view in views if _continues(batch, view)]
+    return replace(
+        base,
+        views={**base.views, **{view.name: view.batch_view for view in kept}},
+        rejected={**base.rejected, **{view.name: view.rejected for view in kept if view.rejected is not None}},
+        after_final={**base.after_final, **{view.name: view.after_final for view in kept if view.after_final is not None}},
+    )
+
+
+def _continues(batch: BatchRun, view: UnreadView) -> bool:
+    """Whether the view continues its batch view, which is reported."""
+    fields = ", ".join(view.fields)
+    if same_records(batch.tables, view.source, *view.decoders, view.cut):
+        batch.say(f"{view.name}: keeps its batch view: it does not read {fields}, and no archived record is rejected for them")
+        return True
+    batch.say(f"{view.name}: is recomputed: {fields} rejects archived records that were events")
+    return False
+
+
+def same_records(tables: Tables, source: str, before: str, now: str, cut: Position) -> bool:
+    """Whether two decoders found as many events, records and rejects in every archive run that reaches below the cut.
+
+    Runs that reach beyond it count whole: a record there may cause a fold that is not needed, never the reverse.
+    """
+    ledger = ArchiveLedger(tables, source)
+    runs = {run.number for run in ledger.runs() if not cut.at_or_below(run.start)}
+    found = [
+        {
+            summary.run: (counts.events, counts.records, counts.rejects, counts.others, counts.holes)
+            for summary in ledger.summaries(decoder)
+            if summary.run in runs
+            for counts in (summary.counts,)
+        }
+        for decoder in (before, now)
+    ]
+    return found[0] == found[1] and found[0].keys() == runs
 
 
 def _compare(batch: BatchRun, plan: ReleasePlan, state: Publication) -> ReleaseDiff:

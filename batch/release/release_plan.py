@@ -172,15 +172,13 @@ def plan_release(
     change = Change(live, before, after)
     refuse_breaks(change.old, change.new)
     plan = ReleasePlan(change, ready, _never_live(standing, after.number), initial_state(change, by=by, at=at))
-    return plan if ready else _with_work(tables, plan, terms)
-
-
-def _with_work(tables: Tables, plan: ReleasePlan, terms: Terms) -> ReleasePlan:
-    """The plan with what to build."""
-    change = plan.change
-    live, new = change.live, change.new
-    gaps = accepted_gaps(tables, live, new.sources, terms.accepted)
-    steps = missing_steps(change, plan.base)
+    if ready:
+        return plan
+    new, gaps, steps = (
+        change.new,
+        accepted_gaps(tables, live, change.new.sources, terms.accepted),
+        missing_steps(change, plan.base),
+    )
     shorter = shorter_histories(tables, live, (step.source for step in steps), accepted=terms.shorter_history)
     return replace(
         plan,
@@ -242,16 +240,14 @@ def initial_state(change: Change, *, by: str, at: datetime) -> Publication:
 
 def missing_steps(change: Change, base: Publication) -> list[RecomputeStep]:
     """The steps that complete the state: for each source with a cut, the views without a batch view."""
-    return list(_missing_steps(change, base))
-
-
-def _missing_steps(change: Change, base: Publication) -> Iterator[RecomputeStep]:
+    steps = []
     for source in change.new.sources:
         cut = change.live.cut(source)
         of = [name for name, view in change.new.views.items() if view.source.name == source]
         views = [name for name in of if not base.views[name].parts]
         if cut.offsets and (views or source not in base.cuts):
-            yield RecomputeStep(source, "full", LOG_START, cut, dict.fromkeys(views, ()))
+            steps.append(RecomputeStep(source, "full", LOG_START, cut, dict.fromkeys(views, ())))
+    return steps
 
 
 def only_new_measures(change: Change, steps: list[RecomputeStep]) -> list[RecomputeStep]:

@@ -6,13 +6,37 @@ process. So a lease whose holder had the same lock file is free, and only anothe
 
 import os
 import socket
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack, contextmanager
+from dataclasses import replace
 from datetime import datetime
 from pathlib import Path
 
+from tandem.infra.settings import Settings
 from tandem.ledger.delta import leases, locks
 from tandem.ledger.delta.addresses import Tables
 from tandem.ledger.delta.leases import Lease, Owner
+
+
+@contextmanager
+def locked(
+    settings: Settings, *names: str, what: str, now: Callable[[], datetime], say: Callable[[str], None]
+) -> Iterator[Tables]:
+    """For a command without Spark: hold locks and leases, taken in this order, until the block ends. Yields tables with them.
+
+    Waits up to `batch.lock_wait_s` for each; raises locks.LockTimeout.
+    """
+    taken = dict[str, Lease]()
+    tables = replace(Tables.of(settings), leases=taken)
+    tables.make_root()
+    with locks.own() as acquire, ExitStack() as held:
+        for name in names:
+            patience = settings.batch.lock_wait_s
+            lease = hold(tables, name, acquire, what=what, at=now(), patience=patience, say=say)
+            if lease is not None:
+                taken[name] = lease
+                held.callback(lease.release)
+        yield tables
 
 
 def hold(

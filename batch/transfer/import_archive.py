@@ -19,8 +19,8 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from tandem.batch.runtime import delta_commits
-from tandem.batch.runtime.exclusive import locked
 from tandem.batch.runtime.parquet_writer import TableFile, Written
+from tandem.batch.runtime.table_locks import locked
 from tandem.batch.transfer.archived_records import Records, first_difference, refuse_disordered
 from tandem.batch.transfer.export_archive import sha256
 from tandem.infra.settings import Settings

@@ -15,8 +15,7 @@ import numpy as np
 
 from tandem.speed.dedup.identities import Identities, Times
 from tandem.speed.dedup.identity_runs import SECOND, IdentityRun, Numbers, merged, run_of
-from tandem.speed.dedup.keys import Keys, Mask
-from tandem.speed.dedup.known_words import KnownWords
+from tandem.speed.dedup.keys import Keys, KnownWords, Mask
 
 BYTES: Final = 96
 """The most bytes of an identity, while runs are filtered and merged."""

@@ -13,8 +13,7 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from tandem.speed.dedup.keys import KEY, WORD_BYTES, Keys, Mask, Rows, by_word, firsts
-from tandem.speed.dedup.known_words import KnownWords
+from tandem.speed.dedup.keys import KEY, WORD_BYTES, Keys, KnownWords, Mask, Rows, by_word, firsts
 from tandem.speed.dedup.row_hash import row_hashes
 from tandem.views.kernel.deduplicate import content_columns, deduplicate, identity_columns
 from tandem.views.source.event import TIMESTAMP

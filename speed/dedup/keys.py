@@ -4,7 +4,8 @@ The first two words are a digest of the identity, the third is a hash of the con
 word alone; the others are compared only where first words are equal, so the whole digest distinguishes events.
 """
 
-from typing import Final
+from dataclasses import dataclass
+from typing import Final, Protocol
 
 import numpy as np
 import numpy.typing as npt
@@ -46,3 +47,28 @@ def texts(keys: Keys, width: int) -> npt.NDArray[np.bytes_]:
     """The first `width` words of each key as one value."""
     # numpy ignores trailing zero bytes of these, which changes nothing at one width.
     return np.ascontiguousarray(keys[:, :width]).view(f"S{width * WORD_BYTES}").reshape(-1)
+
+
+class BroadcastWords(Protocol):
+    """Words that Spark brings to each worker once, such as a broadcast."""
+
+    @property
+    def value(self) -> Words:
+        """The words, sorted."""
+        ...
+
+
+@dataclass(frozen=True, eq=False)
+class KnownWords:
+    """Sorted runs of words, which are not empty: one for each run of the dedup window."""
+
+    runs: tuple[Words | BroadcastWords, ...] = ()
+
+    def has(self, words: Words) -> Mask:
+        """Which of these words are known; faster where they are sorted. What is not known was not counted within the window."""
+        known = np.zeros(len(words), dtype=bool)
+        for run in self.runs:
+            among = run if isinstance(run, np.ndarray) else run.value
+            places = np.minimum(np.searchsorted(among, words), len(among) - 1)
+            known |= among[places] == words
+        return known

@@ -12,10 +12,9 @@ from tandem.ledger.log.positions import Position
 from tandem.ledger.publish.publications import Publication
 from tandem.ledger.realtime.commits import Commit
 from tandem.ledger.realtime_writer import Writer
-from tandem.speed.micro_batch.fold import fold_records
+from tandem.speed.micro_batch.fold import Workers, fold_records
 from tandem.speed.micro_batch.follower_state import FollowerState, step
 from tandem.speed.micro_batch.task import Task
-from tandem.speed.micro_batch.workers import Workers
 from tandem.views.source.source import Source
 from tandem.views.source.watermark import later, newest
 from tandem.views.view import View

@@ -14,7 +14,7 @@ import pyarrow as pa
 
 from tandem.infra.spark.header_texts import with_headers
 from tandem.speed.dedup.identities import NO_SECRET, NOTHING_KNOWN, Drops, identified, identities, is_at
-from tandem.speed.dedup.known_words import KnownWords
+from tandem.speed.dedup.keys import KnownWords
 from tandem.views.arrow.arrays import from_ipc, to_ipc
 from tandem.views.kernel.kernel import Partial, after_final, ahead, decode, late, partial, prepare
 from tandem.views.project.project import load_files

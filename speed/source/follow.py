@@ -35,10 +35,9 @@ from tandem.speed.micro_batch.maintenance import tend
 from tandem.speed.micro_batch.task import Task
 from tandem.speed.source import record_frames
 from tandem.speed.source.counted_at import counted
-from tandem.speed.source.kafka_log import KafkaLog
 from tandem.speed.source.query import Query
 from tandem.speed.source.restore_identities import seen, unseen
-from tandem.speed.source.start_position import Beginning, beginning, steps
+from tandem.speed.source.start_position import Beginning, KafkaLog, beginning, steps
 from tandem.views.errors import TandemError
 from tandem.views.source.source import Source
 from tandem.views.source.watermark import later, newest

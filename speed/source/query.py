@@ -13,7 +13,7 @@ from tandem.infra.spark.kafka_source import topic_offsets
 from tandem.ledger.log.positions import Position, upper
 from tandem.speed.micro_batch.log_tail import UncommittedLog
 from tandem.speed.source import record_frames
-from tandem.speed.source.kafka_log import KafkaLog
+from tandem.speed.source.start_position import KafkaLog
 from tandem.views.source.offset_ranges import Offsets
 from tandem.views.source.source import Source
 

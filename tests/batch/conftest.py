@@ -10,7 +10,7 @@ def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
     """A test of a shop that is not marked to need a broker runs in this process, and on Spark and a broker under `--all`."""
     if "shop" in metafunc.fixturenames and not metafunc.definition.get_closest_marker("broker"):
         real = pytest.param("real", marks=[pytest.mark.slow, pytest.mark.broker])
-        metafunc.parametrize("shop", ["in one process", real], indirect=True)
+        metafunc.parametrize("shop", ["in-one-process", real], indirect=True)
 
 
 @pytest.fixture

@@ -96,6 +96,7 @@ def unbounded(connection: kafka.BrokerConnection) -> kafka.Topic:
 
 
 @pytest.mark.broker
+@pytest.mark.slow
 def test_every_command_works_with_any_timestamps(
     broker: kafka.BrokerConnection, spark: SparkSession, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

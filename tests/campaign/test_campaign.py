@@ -51,11 +51,6 @@ def test_every_kind_has_an_even_share_at_any_time(seed: int) -> None:
         assert max(counts.values()) - min(counts.values()) <= 1
 
 
-def test_an_equal_seed_draws_equal_faults() -> None:
-    one, same, other = (list(islice(drawn(faults.ALWAYS, random.Random(seed)), 99)) for seed in (1, 1, 2))
-    assert one == same != other
-
-
 def test_the_oracle_counts_each_event_once_below_the_position() -> None:
     records = [
         Record(0, 0, sale(1, seconds=0, amount=3)),
@@ -233,19 +228,6 @@ def test_a_command_is_killed_with_its_children(family: Running, tmp_path: Path) 
     assert tally.faults == {Fault("kill", "archive"): 1}
 
 
-def test_a_process_that_ends_during_the_check_is_dead() -> None:
-    class Ending:
-        def is_running(self) -> bool:
-            return True
-
-        def status(self) -> str:
-            raise psutil.NoSuchProcess(1)
-
-    ending: Any = Ending()
-    assert not lives(ending)
-    assert lives(psutil.Process())
-
-
 def test_a_command_is_frozen_with_its_children_and_continues(family: Running, tmp_path: Path) -> None:
     members, tally, seen = family.family(), Tally(tmp_path / "evidence"), set()
     stopped = threading.Event()
@@ -299,6 +281,7 @@ def test_the_result_has_every_count(tmp_path: Path) -> None:
     assert [line["finding"] for line in noted if line["what"] == "FOUND"] == list(FINDINGS)
 
 
+@pytest.mark.slow
 def test_a_disk_is_filled_while_others_write(tmp_path: Path) -> None:
     """It has room for a file of 16 blocks between the look at what is used and the new size, and the writer writes more."""
     if not (words := private_mounts()):
@@ -331,6 +314,7 @@ def test_a_disk_is_filled_while_others_write(tmp_path: Path) -> None:
     assert done.returncode == 0, done.stderr
 
 
+@pytest.mark.slow
 def test_a_stepped_clock_does_not_change_waits(tmp_path: Path) -> None:
     """A process that prints date and monotonic clock whenever it is asked, and waits in three ways before."""
     try:

@@ -10,7 +10,6 @@ import signal
 from collections.abc import Iterator
 from contextlib import suppress
 from datetime import timedelta
-from threading import Thread
 from typing import Any
 from urllib.parse import quote
 
@@ -155,27 +154,6 @@ def test_a_sensor_waits_until_a_view_is_published_past_a_time_and_a_position(loc
     local.ask("PATCH", "/dags/waits/dagRuns/ahead", {"state": "failed"})
 
 
-def test_an_event_that_is_far_ahead_completes_no_sensor(local: Local) -> None:
-    """Its producer's clock is wrong by 40 days: it is published, and whoever waits for the night goes on waiting."""
-    late = yesterday() + timedelta(hours=23)
-    far = {"request_id": "far", "at": (yesterday() + timedelta(days=40)).isoformat(), "user": "u", "path": "/far"}
-    (local.project / "far.jsonl").write_text(json.dumps({**far, "status": 200, "bytes": 1, "ms": 1.5}) + "\n")
-    before = local.tandem("query", "totals", "--layer", "batch")
-    local.tandem("feed", str(local.project / "far.jsonl"), "--source", "requests")
-    local.tandem("recompute", "--archive")
-    after = local.tandem("query", "totals", "--layer", "batch")
-    assert after["rows"][0]["requests"] == before["rows"][0]["requests"] + 1
-    assert after["provenance"]["ahead"] == before["provenance"]["ahead"] + 1
-    assert after["provenance"]["watermark"] == before["provenance"]["watermark"]
-
-    local.trigger("waits", "far", time=late.isoformat(), position=newest(local)["cuts"]["requests"])
-    wait_for("a look past the position", lambda: local.tasks("waits", "far")["position"]["state"] == "success")
-    wait_for("a look at the time", lambda: local.tasks("waits", "far")["time"]["state"] == "up_for_reschedule")
-    assert f"watermark {before['provenance']['watermark']}" in local.log("waits", "far", "time")
-    assert local.ended("waits", "far") is None
-    local.ask("PATCH", "/dags/waits/dagRuns/far", {"state": "failed"})
-
-
 def test_a_backfill_rebuilds_each_day_once_and_cleared_again_changes_nothing(local: Local) -> None:
     before = published(local)
     days = [(yesterday() + timedelta(days=n)).strftime("%Y-%m-%d") for n in (-1, 0, 1)]
@@ -237,28 +215,6 @@ def test_a_task_whose_worker_is_killed_is_done_by_another(local: Local) -> None:
     assert local.tasks("recompute_full", "killed")["recompute"]["try_number"] == 2
     assert newest(local)["publication"] == live + 1
     assert published(local) == before
-
-
-def test_twice_at_once_publishes_once(local: Local) -> None:
-    live = newest(local)["publication"]
-    send(local, 1500)
-    pause(local, "recompute", paused=False)
-    local.trigger("recompute", "beside")
-    wait_for("the task to archive", lambda: commands(local, "archive"))
-    documents: list[dict[str, Any]] = []
-
-    def beside() -> None:
-        documents.extend([local.tandem("archive"), local.tandem("recompute")])
-
-    other = Thread(target=beside)
-    other.start()
-    wait_for("the run", lambda: local.ended("recompute", "beside"))
-    other.join()
-    quiet(local)
-    assert local.ended("recompute", "beside") == "success"
-    assert newest(local)["publication"] == live + 1
-    (totals,) = local.tandem("query", "totals", "--layer", "batch")["rows"]
-    assert 1350 < totals["requests"] <= 1500
 
 
 @pytest.mark.parametrize("answer", ["Reject", "Approve"])

@@ -86,27 +86,6 @@ def counted(asked: Client, position: str | None) -> dict[str, tuple[int, int]]:
 
 @pytest.mark.slow
 @pytest.mark.broker
-@pytest.mark.timeout(1200)
-def test_a_repeated_request_counts_once_in_both_layers(project: Path, asked: Client) -> None:
-    first = [order("OSLO", 1), order("OSLO", 1), order("ROME", 2)]
-    asked.send("orders", first, idempotency_key="one")
-    again = asked.send("orders", first, idempotency_key="one")
-    assert counted(asked, again.min_position) == {"OSLO": (2, 2), "ROME": (1, 2)}
-    # Without a key nothing is a copy of anything.
-    asked.send("orders", [order("ROME", 2)])
-    last = asked.send("orders", [order("ROME", 2)])
-    known = {"OSLO": (2, 2), "ROME": (3, 6)}
-    assert counted(asked, last.min_position) == known
-    _tandem(project, "archive")
-    assert _tandem(project, "recompute")["publication"] == 2
-    # In the batch now, and a copy of what is below the cut is known too.
-    assert counted(asked, asked.send("orders", first, idempotency_key="one").min_position) == known
-    status = next(iter(_tandem(project, "status")["sources"].values()))
-    assert status["duplicates"] == 6
-
-
-@pytest.mark.slow
-@pytest.mark.broker
 @pytest.mark.timeout(1800)
 def test_a_release_is_built_promoted_rolled_back_and_retired(project: Path, asked: Client) -> None:
     sent = asked.send("orders", [order("OSLO", 1), order("OSLO", 2), order("ROME", 3)])

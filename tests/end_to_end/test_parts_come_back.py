@@ -7,13 +7,10 @@ import socket
 import subprocess
 import sys
 import time
-import urllib.error
-import urllib.request
 from collections.abc import Callable, Iterator
 from contextlib import closing, contextmanager
 from dataclasses import dataclass
 from datetime import UTC, datetime
-from http import HTTPStatus
 from pathlib import Path
 from typing import Any, Final
 
@@ -98,17 +95,6 @@ class Stack:
         """Whether `status` would exit with 3 for this part."""
         return any(one.red and one.part == part for one in part_states(self.settings, now=datetime.now(UTC)))
 
-    def ready(self) -> bool:
-        """Whether the server says that answers move on."""
-        address = json.loads((self.settings.folder / "run" / "serve.ready").read_text())["address"]
-        try:
-            with urllib.request.urlopen(f"{address}/readyz", timeout=30) as answer:
-                return int(answer.status) == 200
-        except urllib.error.HTTPError as problem:
-            if problem.code != HTTPStatus.SERVICE_UNAVAILABLE:
-                raise
-            return False
-
     def begin(self) -> None:
         """Wait until each part has done its work; start them where the test before has failed and left none."""
         found = record.read(self.settings.folder)
@@ -124,15 +110,10 @@ class Stack:
         assert found.lives
         return all(part.state == "running" and (part.looked or 0) > since for part in found.parts)
 
-    def member(self, part: str, kind: str) -> int:
-        """The pid of the part itself, or of a process that it has started."""
+    def pid(self, part: str) -> int:
         pid = self.part(part).pid
         assert pid is not None
-        if kind == "itself":
-            return pid
-        children = psutil.Process(pid).children(recursive=True)
-        # Parents first: of Spark's Python processes the last one is a worker and not the daemon that forks workers.
-        return [child.pid for child in children if (child.name() == "java") == (kind == "java")][-1]
+        return pid
 
 
 def runs(pid: int) -> bool:
@@ -167,7 +148,7 @@ def stack(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Stack]:
 def test_up_returns_once_the_speed_layer_has_polled_a_restarted_broker(stack: Stack) -> None:
     """What was there before `up` began is not taken for work: a layer that runs may be about to end."""
     stack.begin()
-    os.kill(stack.member("broker", "itself"), signal.SIGKILL)
+    os.kill(stack.pid("broker"), signal.SIGKILL)
     began = time.monotonic()
     code, found = stack.run("up")
     assert code == 0, found
@@ -201,7 +182,7 @@ def test_two_ups_at_once_and_the_end_of_the_supervisor_work(stack: Stack) -> Non
 def test_a_supervisor_that_is_killed_while_it_restarts_a_part_is_replaced(stack: Stack, state: str) -> None:
     stack.begin()
     pids = [part["pid"] for part in stack.run("status")[1]["processes"]]
-    os.kill(stack.member("speed", "itself"), signal.SIGKILL)
+    os.kill(stack.pid("speed"), signal.SIGKILL)
     wait_for(lambda: stack.part("speed").state == state)
     started = stack.part("speed").pid
     os.kill(pids[-1], signal.SIGKILL)
@@ -219,7 +200,7 @@ def test_a_supervisor_that_is_killed_while_it_restarts_a_part_is_replaced(stack:
 
 def test_down_works_while_a_part_is_restarted(stack: Stack) -> None:
     stack.begin()
-    os.kill(stack.member("speed", "itself"), signal.SIGKILL)
+    os.kill(stack.pid("speed"), signal.SIGKILL)
     wait_for(lambda: stack.part("speed").state == "starting")
     pids = [part["pid"] for part in stack.run("status")[1]["processes"]]
     assert stack.run("down")[0] == 0
@@ -253,7 +234,7 @@ def test_the_broker_comes_back_if_another_program_took_its_port(stack: Stack) ->
     before = stack.run("up")[1]["addresses"]["kafka"]
     host, port = before.split(":")
     since = time.monotonic()
-    os.kill(stack.member("broker", "itself"), signal.SIGKILL)
+    os.kill(stack.pid("broker"), signal.SIGKILL)
     with listening(host, int(port)):
         stack.feed(40)
         wait_for(lambda: stack.all_right(since))
@@ -298,38 +279,6 @@ def test_parts_continue_after_the_password_file_changes(stack: Stack, capsys: py
     wait_for(lambda: stack.answered() == per_minute(range(stack.fed)))
 
 
-@pytest.mark.parametrize("how", [signal.SIGKILL, signal.SIGSTOP], ids=["killed", "stopped"])
-@pytest.mark.parametrize(
-    ("part", "kind"),
-    [("speed", "itself"), ("speed", "java"), ("speed", "worker"), ("broker", "itself"), ("serve", "itself")],
-    ids=["speed", "its-java", "its-worker", "broker", "server"],
-)
-def test_a_part_comes_back_and_each_record_counts_once(stack: Stack, part: str, kind: str, how: signal.Signals) -> None:
-    stack.begin()
-    stack.feed(40)
-    wait_for(lambda: stack.answered() == per_minute(range(stack.fed)))
-    wait_for(stack.ready)
-    before, since = stack.part(part), time.monotonic()
-    os.kill(stack.member(part, kind), how)
-    if kind != "worker":
-        wait_for(lambda: stack.red(part), seconds=SEEN_S)
-    # A broker that was killed is there again before answers count as stale.
-    if kind != "worker" and (part, how) != ("broker", signal.SIGKILL) and part != "serve":
-        wait_for(lambda: not stack.ready(), seconds=since + SEEN_S - time.monotonic())
-    if how == signal.SIGSTOP and kind != "worker":
-        assert stack.run("status")[0] == UNHEALTHY
-    stack.feed(40)
-    # A worker that is killed while it has nothing to do is replaced by Spark.
-    same = (None,) if (kind, how) == ("worker", signal.SIGKILL) else (None, before.pid)
-    wait_for(lambda: stack.part(part).pid not in same and stack.all_right(since))
-    wait_for(lambda: stack.answered() == per_minute(range(stack.fed)))
-    assert not any(map(stack.red, ("broker", "speed", "serve")))
-    code, found = stack.run("up")
-    assert code == 0, found
-    with urllib.request.urlopen(f"{found['addresses']['serve']}/healthz", timeout=30) as answer:
-        assert answer.status == 200
-
-
 @needs_airflow
 @pytest.mark.parametrize("how", [signal.SIGKILL, signal.SIGSTOP], ids=["killed", "stopped"])
 @pytest.mark.parametrize("part", local_airflow.NAMES)
@@ -337,7 +286,7 @@ def test_airflow_comes_back(stack: Stack, part: str, how: signal.Signals) -> Non
     code, found = stack.run("up", "--airflow")
     assert code == 0, found
     before, since = stack.part(part), time.monotonic()
-    os.kill(stack.member(part, "itself"), how)
+    os.kill(stack.pid(part), how)
     wait_for(lambda: stack.red(part), seconds=SEEN_S)
     wait_for(lambda: stack.part(part).pid not in (None, before.pid) and stack.all_right(since))
     assert not stack.red(part)

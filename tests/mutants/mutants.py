@@ -80,16 +80,17 @@ MUTANTS = (
     Mutant(
         "published-before-written",
         "a publication names batch versions before their files are committed, so readers find no rows",
-        "    commit(tables, version, built)\n\n    def following(parent: Publication | None) -> Publication:\n"
-        "        publications.refuse_stale(parent, live, extends=version.definitions.views)\n"
-        "        assert parent is not None  # else it is stale\n"
-        "        return candidate(batch, version, built, parent)\n\n"
-        "    published = batch.standing.publications.publish(following)\n",
-        "    def following(parent: Publication | None) -> Publication:\n"
-        "        publications.refuse_stale(parent, live, extends=version.definitions.views)\n"
-        "        assert parent is not None  # else it is stale\n"
-        "        return candidate(batch, version, built, parent)\n\n"
-        "    published = batch.standing.publications.publish(following)\n    commit(tables, version, built)\n",
+        "        commit(batch.tables, version, built)\n\n        def following(parent: Publication | None) -> Publication:\n"
+        "            publications.refuse_stale(parent, live, extends=version.definitions.views)\n"
+        "            assert parent is not None  # else it is stale\n"
+        "            return candidate(batch, version, built, parent)\n\n"
+        "        published = batch.standing.publications.publish(following)\n",
+        "        def following(parent: Publication | None) -> Publication:\n"
+        "            publications.refuse_stale(parent, live, extends=version.definitions.views)\n"
+        "            assert parent is not None  # else it is stale\n"
+        "            return candidate(batch, version, built, parent)\n\n"
+        "        published = batch.standing.publications.publish(following)\n"
+        "        commit(batch.tables, version, built)\n",
         SIMULATION,
     ),
     Mutant(

@@ -18,8 +18,8 @@ from tandem.speed.dedup.dedup_window import DedupWindow
 from tandem.speed.micro_batch.follower_state import FollowerState
 from tandem.speed.micro_batch.log_tail import UncommittedLog
 from tandem.speed.source import record_frames
-from tandem.speed.source.kafka_log import KafkaLog as Asked
 from tandem.speed.source.query import Query
+from tandem.speed.source.start_position import KafkaLog as Asked
 from tandem.views.project.project import load_files
 from tandem.views.source.offset_ranges import Ranges
 from tests.simulation import programs

@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 from tandem.batch.archive import copy
-from tandem.batch.archive.copied import Copied
+from tandem.batch.archive.copy_task import Copied
 from tandem.batch.archive.decode_runs import decode_archived
 from tandem.infra.kafka import NoTopic
 from tandem.ledger.log.archive_runs import ArchiveLedger, ArchiveProgress

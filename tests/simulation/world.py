@@ -28,8 +28,8 @@ import tandem.batch.recompute.build
 import tandem.batch.recompute.cut
 import tandem.batch.recompute.recompute
 import tandem.batch.release.apply
-import tandem.batch.runtime.exclusive
 import tandem.batch.runtime.scratch
+import tandem.batch.runtime.table_locks
 import tandem.ledger.delta.delta_tables
 import tandem.ledger.delta.journal
 import tandem.ledger.delta.leases
@@ -42,10 +42,9 @@ import tandem.ledger.realtime_writer
 import tandem.speed.micro_batch.log_tail
 import tandem.speed.micro_batch.maintenance
 import tandem.speed.source.follow
-import tandem.speed.source.kafka_log
 import tandem.speed.source.query
 import tandem.speed.source.start_position
-from tandem.batch.archive.copied import Copied as CopiedFiles
+from tandem.batch.archive.copy_task import Copied as CopiedFiles
 from tandem.batch.archive.decode import DecodeResult, Decoding
 from tandem.batch.fold.fold import VERSION, ViewFile
 from tandem.batch.rebuild.account import BatchViews, refuse_unexplained
@@ -345,7 +344,6 @@ def surroundings() -> Iterator[None]:
         patch.setattr(tandem.batch.archive.copy, "copy", _copy)
         patch.setattr(tandem.batch.archive.copy, "_absent", _absent)
         patch.setattr(tandem.speed.source.start_position, "kafka", BROKER)
-        patch.setattr(tandem.speed.source.kafka_log, "kafka", BROKER)
         patch.setattr(tandem.speed.source.follow, "kafka_options", lambda _: {})
         patch.setattr(tandem.speed.source.follow, "record_frames", SimpleNamespace(of_archive=_copied))
         patch.setattr(tandem.speed.source.follow, "seen", _seen)
@@ -367,9 +365,9 @@ def surroundings() -> Iterator[None]:
         patch.setattr(tandem.batch.release.apply, "_STILL_S", 1.0)
         patch.setattr(tandem.batch.runtime.scratch, "clear", lambda _: Freed())
         patch.setattr(tandem.batch.runtime.scratch, "drop", _drop)
-        patch.setattr(tandem.batch.runtime.exclusive, "locks", SimpleNamespace(own=_own))
-        patch.setattr(tandem.batch.runtime.exclusive, "table_locks", SimpleNamespace(hold=_hold))
-        patch.setattr(tandem.batch.runtime.exclusive, "Tables", SimpleNamespace(of=lambda _: world().tables))
+        patch.setattr(tandem.batch.runtime.table_locks, "locks", SimpleNamespace(own=_own))
+        patch.setattr(tandem.batch.runtime.table_locks, "hold", _hold)
+        patch.setattr(tandem.batch.runtime.table_locks, "Tables", SimpleNamespace(of=lambda _: world().tables))
         patch.setattr(tandem.batch.maintain.maintain, "compact", SimpleNamespace(compact=lambda *_, **__: (0, 0)))
         patch.setattr(tandem.speed.micro_batch.log_tail, "fold_records", fold_records)
         patch.setattr(tandem.speed.micro_batch.maintenance, "merging", lambda _: merge_partials)

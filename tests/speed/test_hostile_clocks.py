@@ -10,7 +10,6 @@ from itertools import pairwise
 from typing import Any, cast
 
 import numpy as np
-import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
@@ -230,31 +229,6 @@ def test_a_duplicate_received_within_the_dedup_window_never_counts(drawn: list[t
     layer.commit(now + SECOND, len(layer.log))
     for times in layer.counts.values():
         assert all(later - earlier > SPAN for earlier, later in pairwise(times))
-
-
-@pytest.mark.parametrize("off", [HOUR, 50 * 60, -HOUR, -600, 40 * DAY, -40 * DAY])
-def test_one_wrong_clock_among_20_000_records_changes_nothing(off: int) -> None:
-    """A hundred events, 10 000 others, the record with the wrong clock, 10 000 others, and the same hundred again."""
-    dedup_window, now = DedupWindow(SPAN), BEGIN
-    hundred = [(number, BEGIN) for number in range(100)]
-
-    def extended(events: list[tuple[int, int]]) -> DedupWindow:
-        return dedup_window.extended(stamped(events), at=now, caught_up=now)
-
-    dedup_window = extended(hundred)
-    for start in range(1000, 11_000, 500):
-        now += SECOND
-        dedup_window = extended([(number, now) for number in range(start, start + 500)])
-    dedup_window = extended([(999, now + off * SECOND)])
-    for start in range(11_000, 21_000, 500):
-        now += SECOND
-        dedup_window = extended([(number, now) for number in range(start, start + 500)])
-    assert dedup_window.holds(keys(range(100))).all()
-    now += 20 * 60 * SECOND
-    for number in range(30_000, 30_040):  # what has left the dedup window goes as runs are merged
-        now += SECOND
-        dedup_window = extended([(number * 1000 + more, now) for more in range(1000)])
-    assert not dedup_window.holds(keys(range(100))).any()
 
 
 @given(batches, st.integers(2, 30))

@@ -2,7 +2,6 @@
 
 import json
 from dataclasses import replace
-from pathlib import Path
 from typing import NoReturn
 
 import pytest
@@ -19,7 +18,7 @@ from tandem.ledger.publish.releases import Releases
 from tandem.views.errors import TandemError
 from tandem.views.project.project import Project
 from tests.batch.shop import DEFINITIONS, MALFORMED, Shop, records, rows_of, together
-from tests.stack import delete_below, delete_topic, librdkafka, stack_settings
+from tests.stack import delete_topic, librdkafka, stack_settings
 
 pytestmark = pytest.mark.broker
 
@@ -121,52 +120,6 @@ def test_aborted_and_uncommitted_records_are_not_archived(shop: Shop) -> None:
     assert found["archive"][0]["headers"] == [{"key": "trace", "value": b"1"}]
     assert (done.counts.events, done.counts.holes) == (6, 6)
     assert not Gaps(shop.tables).every()
-
-
-def test_the_next_run_completes_a_killed_run_once(shop: Shop) -> None:
-    first, second = records(3, 60), records(4, 60)
-    shop.sell(first)
-    archive.run(shop.run("archive"), shop.project)
-    shop.sell(second)
-    archive.run(shop.run("archive"), shop.project)
-    expected, tables = contents(shop), shop.tables
-    written = [
-        Path(tables.control("summaries", "sales", decoder(shop))),
-        Path(tables.quarantine("sales", decoder(shop))),
-        Path(tables.events("sales", decoder(shop))),
-        Path(tables.archive("sales")),
-    ]
-    for killed_before in range(1, len(written) + 1):
-        for folder in written[:killed_before]:
-            # The second run's commit is taken back, as if its process had died before it; its files stay as litter.
-            newest = max((folder / "_delta_log").glob("*.json"))
-            for file in newest.parent.glob(f"*{newest.stem}*"):  # its checksums too
-                file.unlink()
-
-        (done,) = archive.run(shop.run("archive"), shop.project)
-
-        assert contents(shop) == expected
-        assert done.counts.events > 0
-        assert len(ArchiveLedger(tables, "sales").runs()) == 2
-        assert ArchiveLedger(tables, "sales").progress(decoder(shop)) == ArchiveProgress(2, 2, 2)
-
-
-def test_lost_offsets_are_a_named_gap(shop: Shop) -> None:
-    shop.sell({0: records(5, 30)[0], 1: []})
-    archive.run(shop.run("archive"), shop.project)
-    shop.sell({0: records(6, 80)[0], 1: []})
-    (end,) = archive.run(shop.run("archive"), shop.project)[0].end.values()
-    lost = records(7, 40)
-    shop.sell({0: lost[0], 1: []})
-    delete_below(shop.connection, shop.topic, {0: end + 10})
-
-    (done,) = archive.run(shop.run("archive"), shop.project)
-
-    (gap,) = Gaps(shop.tables).of("sales")
-    assert done.gaps == (gap.name,)
-    assert gap.ranges.to_json() == {shop.topic.id: {"0": [[end, end + 10]]}}
-    assert done.counts.holes == 10
-    assert archive.run(shop.run("archive"), shop.project)[0].gaps == ()
 
 
 def test_another_topic_of_the_same_name_is_refused(shop: Shop) -> None:

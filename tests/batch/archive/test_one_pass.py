@@ -9,8 +9,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from tandem.batch.archive import copy_task
-from tandem.batch.archive.copied import Copied, refuse_torn
-from tandem.batch.archive.copy_task import SCHEMA, copy_records, total
+from tandem.batch.archive.copy_task import SCHEMA, Copied, copy_records, refuse_torn, total
 from tandem.batch.archive.decode import Decoding
 from tandem.batch.runtime.parquet_writer import Written
 from tandem.infra.spark.header_texts import with_texts

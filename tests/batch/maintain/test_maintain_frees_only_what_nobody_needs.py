@@ -204,23 +204,6 @@ def test_freed_files_are_reported_and_deleted(world: World) -> None:
     assert kept_up(world).freed.files == 0
 
 
-def test_files_of_a_pinned_snapshot_stay_for_file_hours_after_their_publication(world: World) -> None:
-    def pinned() -> Reader:
-        reader = Reader(world.tables)
-        reader.refresh()
-        return reader
-
-    expected = oracle.per_page(world.values(LOG_START, world.writer.end))
-    readers = [pinned() for _ in range(2)]
-    world.recompute(world.writer.end)
-    for age, publication in ((timedelta(minutes=59), 5), (timedelta(minutes=2), 6)):
-        world.clock += age
-        assert kept_up(world, publications=1, hours=1).retained[-1] == 6
-        reader = readers.pop()
-        assert asked(reader) == expected
-        assert reader.snapshot().publication.number == publication
-
-
 def test_an_expired_publication_is_refused_with_the_retained_ones(world: World) -> None:
     log = logged(world)
     done = kept_up(world)

@@ -13,8 +13,8 @@ from tandem.batch.rebuild.account import differences as summed
 from tandem.batch.rebuild.gather_states import gather_states
 from tandem.batch.rebuild.inputs import REPLAYED, SERVED, SERVED_AND_REPLAYED, Comparison, EarlierStates, LogRange, ViewTarget
 from tandem.batch.recompute.audit import Unexplained, audits, counted_by_one, refuse_unexplained
+from tandem.batch.recompute.build import served
 from tandem.batch.recompute.plan import RecomputeStep
-from tandem.batch.recompute.served_state import served
 from tandem.batch.verify.replay_compare import _archived, replayed_states
 from tandem.ledger import cuts
 from tandem.ledger.delta.location import Location

@@ -160,30 +160,6 @@ def test_without_archived_records_the_batch_is_empty(shop: Shop) -> None:
     assert_true(shop, live, {0: [], 1: []})
 
 
-def test_a_new_release_has_new_meanings_and_a_new_decoder(shop: Shop) -> None:
-    log = records(14, 200)
-    shop.sell(log)
-    archive.run(shop.run("archive"), shop.project)
-    before = recompute.run(shop.run("recompute"), shop.project).publication
-    # A default is part of what decodes; the refunds are now those below -10.
-    changed = DEFINITIONS.replace("cents: int\n", "cents: int\n    till: int = 0\n").replace("cents < 0", "cents < -10")
-    shop.define(changed)
-
-    plain = recompute.run(shop.run("recompute"), shop.project).publication
-    adopted = shop.promote()
-    again = recompute.run(shop.run("recompute"), shop.project, RecomputeRequest(mode="full")).publication
-
-    assert plain.views["refunds"].fingerprint == before.views["refunds"].fingerprint
-    assert (adopted.release, adopted.kind, again.release, again.kind) == (2, "promote", 2, "recompute")
-    assert adopted.views["refunds"].fingerprint != before.views["refunds"].fingerprint
-    assert sum(row["n"] for row in answers(shop, adopted, "refunds")) < sum(
-        row["n"] for row in answers(shop, adopted, "per_hour") if row
-    )
-    per_hour = {(row["shop"], row["window_start"]): row["n"] for row in answers(shop, adopted, "per_hour")}
-    assert per_hour == {(row["shop"], row["window_start"]): row["n"] for row in answers(shop, before, "per_hour")}
-    assert {span.kind for span in spans_of(shop.tables, 2, "sales")} == {"cut"}
-
-
 VERSION = """
 class Was(Event):
     id: str
@@ -199,7 +175,6 @@ def upgrade(old):
 sales = Source(versions=(Version(Was, upgrade),), """
 
 
-@pytest.mark.slow
 def test_records_of_an_earlier_version_count_in_the_next_release(shop: Shop) -> None:
     old, new = records(18, 150), records(19, 100)
     shop.sell(old)

@@ -11,7 +11,7 @@ from tandem.batch.archive import archive
 from tandem.batch.maintain.maintain import drop_unneeded
 from tandem.batch.recompute import recompute
 from tandem.batch.recompute.plan import RecomputeRequest
-from tandem.batch.release import apply, build_release
+from tandem.batch.release import apply
 from tandem.batch.release.apply import Applied
 from tandem.batch.release.release_plan import Terms
 from tandem.ledger.publish import promotion
@@ -316,7 +316,7 @@ def test_an_interrupted_build_of_a_release_starts_over(shop: Shop) -> None:
         raise KeyboardInterrupt
 
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(build_release, "commit", killed)
+        patch.setattr(apply, "commit", killed)
         with pytest.raises(KeyboardInterrupt):
             applied(shop, CHANGED)
     assert promotion.ready(StandingReleases(shop.tables), days=7, at=datetime.now(UTC)) == {}

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from tandem.batch.release.unread_fields import same_records
+from tandem.batch.release.apply import same_records
 from tandem.ledger.delta.addresses import Tables
 from tandem.ledger.log.counts import Counts
 from tests.batch.decoded_runs import archived, at, decoded

@@ -7,8 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from tandem.batch.runtime.exclusive import locked
-from tandem.batch.runtime.table_locks import hold
+from tandem.batch.runtime.table_locks import hold, locked
 from tandem.infra.settings import BatchSettings, Settings, StorageSettings
 from tandem.ledger.delta import leases, locks
 from tandem.ledger.delta.addresses import Tables

@@ -2,15 +2,13 @@
 
 from datetime import UTC, date, datetime, timedelta
 from decimal import Decimal
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any
 from uuid import UUID
 
 import msgspec
 import numpy as np
 import pyarrow as pa
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
 from tandem.speed.dedup.dedup_window import DedupWindow
 from tandem.speed.dedup.duplicates import find_duplicates
@@ -153,35 +151,9 @@ def test_a_source_without_identity_has_no_identities() -> None:
     assert find_duplicates([found], DedupWindow(1)).drops == {}
 
 
-SPAN = 10
-
-runs = st.lists(st.tuples(st.sets(st.integers(0, 200), max_size=8), st.integers(0, 5)), max_size=40)
-
-
 def keys_made(*identities: bytes) -> Keys:
     """Keys of these identities, of 16 bytes each."""
     return np.frombuffer(b"".join(identity + b"content." for identity in identities), np.uint64).reshape(-1, KEY)
-
-
-@pytest.mark.parametrize("order", ["little", "big"], ids=["first words differ", "first words are equal"])
-@given(runs)
-def test_the_dedup_window_has_identities_counted_within_its_span(
-    order: Literal["little", "big"], added: list[tuple[set[int], int]]
-) -> None:
-    """Against a plain dictionary of the time at which each identity was last added; hostile clocks have tests of their own."""
-    dedup_window, last, now = DedupWindow(SPAN), {}, 0
-    for numbers, pause in added:
-        now += pause
-        keys = keys_made(*(number.to_bytes(16, order) for number in sorted(numbers)))
-        fresh = ~dedup_window.holds(keys)
-        assert (dedup_window.find(keys)[0] == ~fresh).all()
-        for number, new in zip(sorted(numbers), fresh, strict=True):
-            assert new or number in last
-            assert not new or now - last.get(number, now - SPAN - 1) > SPAN
-        dedup_window = dedup_window.extended(Identities(keys[fresh], np.full(int(fresh.sum()), now)), at=now, caught_up=now)
-        last |= {number: now for number, new in zip(sorted(numbers), fresh, strict=True) if new}
-    held = sum(len(run) for run in dedup_window.runs)
-    assert len(dedup_window.runs) <= 1 + np.log2(1 + held)
 
 
 def test_an_identity_is_kept_to_the_end_of_its_span() -> None:

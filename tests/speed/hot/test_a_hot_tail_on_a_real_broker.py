@@ -6,25 +6,19 @@ import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-from datetime import UTC, datetime
 from pathlib import Path
 
 import pytest
 from pyspark.sql import SparkSession
 
-from tandem.batch.archive import archive as archiving
-from tandem.batch.runtime.session import BatchRun
 from tandem.infra import folders, kafka
-from tandem.infra.kafka import broker as embedded
-from tandem.infra.settings import KafkaSettings, Settings
+from tandem.infra.settings import Settings
 from tandem.ledger.delta.addresses import Tables
 from tandem.ledger.hot.feed import HotFeed
 from tandem.ledger.log.positions import Position
 from tandem.serving.connection import Connection
 from tandem.serving.memory.store import Store
 from tandem.speed.hot.process import HotProcess
-from tandem.views.project.project import load_files
-from tests.serving.http.routes.test_the_broker_goes_away import Broker
 from tests.speed.sales import (
     answered,
     folded,
@@ -37,7 +31,7 @@ from tests.speed.sales import (
     wait_for,
     wait_until_folded,
 )
-from tests.stack import delete_topic, environ, kafka_toml, new_topic, produce
+from tests.stack import environ, kafka_toml, new_topic, produce
 
 pytestmark = pytest.mark.broker
 
@@ -124,51 +118,3 @@ def test_answers_count_records_before_commits_and_the_same_after_them(
             wait_for(lambda: server.feed.compared > 0)
         assert answered(settings) == server.answers() == per_minute(numbers)
         assert server.feed.mismatched == 0
-
-
-def test_records_of_a_topic_that_is_created_again_are_not_counted_for_the_former(
-    broker: kafka.BrokerConnection, spark: SparkSession, tmp_path: Path
-) -> None:
-    settings, topic = settings_for(broker, tmp_path / ".tandem"), new_topic(broker)
-    produce(broker, topic, some([1, 2]))
-    with serving(settings, tmp_path, topic, kafka_toml(broker)) as server:
-        with running(spark, settings, topic):
-            wait_until_folded(settings, broker, topic)
-        wait_for(lambda: server.follows)
-        produce(broker, topic, some([3]))
-        wait_for(lambda: server.answers() == per_minute([1, 2, 3]))
-        delete_topic(broker, topic.name)
-        again = kafka.create(broker, [topic.name], Settings(kafka=KafkaSettings(partitions=topic.partitions)))[topic.name]
-        produce(broker, again, some([10, 11, 12, 13, 14]))
-        wait_for(lambda: not server.follows)
-        wait_for(lambda: server.answers() == per_minute([1, 2]))
-        # Once the archive continues with the new topic: the log no longer has the identities 1 and 2.
-        run = BatchRun(settings, "archive", lambda: datetime.now(UTC), lambda _: None, environ())
-        archiving.run(run, lambda: load_files(project_files(topic.name)), new_topic=True)
-        wait_for(lambda: any("the dedup window reaches into topic id" in line for line in server.said))
-        assert not server.follows
-        assert server.answers() == per_minute([1, 2])
-
-
-def test_a_broker_that_is_away_is_reported_and_answers_stay_where_they_are(spark: SparkSession, tmp_path: Path) -> None:
-    own = Broker(tmp_path / ".tandem")
-    try:
-        broker = kafka.connect(embedded.address(own.settings))
-        topic, settings = new_topic(broker), own.settings
-        produce(broker, topic, some([1, 2]))
-        with serving(settings, tmp_path, topic, "[kafka]\ntimeout_s = 5\n") as server:
-            with running(spark, settings, topic):
-                wait_until_folded(settings, broker, topic)
-            wait_for(lambda: server.follows)
-            produce(broker, topic, some([3]))
-            wait_for(lambda: server.answers() == per_minute([1, 2, 3]))
-            own.tell(signal.SIGSTOP)
-            wait_for(lambda: not server.follows)
-            assert server.answers() == per_minute([1, 2, 3])
-            assert [line for line in server.said if "stands aside" in line]
-            own.tell(signal.SIGCONT)
-            wait_for(lambda: server.follows)
-            produce(broker, topic, some([4, 1]), partition=1)
-            wait_for(lambda: server.answers() == per_minute([1, 2, 3, 4]))
-    finally:
-        own.end()

@@ -206,25 +206,6 @@ def test_comparisons_are_counted_from_the_start_of_each_release(beside: Beside, 
         assert compared(2) == 0
 
 
-def test_a_broker_that_moved_is_followed_to_its_new_address(beside: Beside, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(process, "_AGAIN_S", 0.01)
-    monkeypatch.setattr(process, "_WAIT_S", 0.01)
-    monkeypatch.setattr(follow, "_ASK_S", 0.0)
-    layer, said, heard = beside.layer, list[str](), list[HotMessage]()
-    with running(beside, said, heard):
-        layer.topic.append(some([3]))
-        wait_for(lambda: beside.position == layer.end)
-        layer.drain()
-        wait_for(lambda: heard[-1].status.compared == 2)
-        with monkeypatch.context() as patch:
-            patch.setattr(kafka, "topics", away("refused"))
-            patch.setattr(embedded, "address", lambda _: replace(one_process.ADDRESS, bootstrap="elsewhere"))
-            wait_for(lambda: any("the broker has moved: refused" in line for line in said))
-            assert heard[-1].status.compared == 2, "what was compared counts on"
-        layer.topic.append(some([1, 2]))
-        wait_for(lambda: beside.position == layer.end)
-
-
 class Waits(Event):
     """A stop for which no time passes: `waited` is how many seconds were waited for, and each wait calls `passing` first."""
 

@@ -1,6 +1,5 @@
 """What a hot tail cannot follow ends it at once and with its reason; nothing that it does not know is answered."""
 
-import time
 from copy import copy
 from datetime import timedelta
 from pathlib import Path
@@ -163,24 +162,6 @@ def test_rows_that_only_one_side_has_differ_whichever_side_it_is(kind: str) -> N
     assert differing(view, one, [*one, *other]) == differing(view, [*one, *other], one) == 1
     assert differing(view, one, []) == differing(view, [], one) == 1
     assert differing(view, one, other) == 1
-
-
-def test_a_broker_that_is_away_is_reported_and_the_hot_commits_stay(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    world = nine_hits(tmp_path)
-    one, sent = following(world, world.writer.end, most=0)
-    one._broker_asked = time.monotonic() - 60
-
-    def away(*_: object) -> Any:
-        raise kafka.NoBroker("Kafka does not answer")
-
-    monkeypatch.setattr(kafka, "topics", away)
-    one.step(0)
-    one.step(0)
-    assert [(each.status.aside, each.base) for each in sent] == [("Kafka does not answer", world.writer.end.to_json())]
-    monkeypatch.setattr(kafka, "topics", lambda *_: ())
-    one.step(0)
-    assert sent[-1].status.aside is None
-    assert one.away is None
 
 
 def test_records_above_the_commits_are_bounded_while_identities_are_loaded(tmp_path: Path) -> None:

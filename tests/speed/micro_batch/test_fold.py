@@ -10,9 +10,8 @@ from pyspark.sql import DataFrame, SparkSession
 from tandem.ledger.log.fetch_checks import refuse_unclosed
 from tandem.speed.dedup.dedup_window import DedupWindow
 from tandem.speed.dedup.identities import Identities
-from tandem.speed.micro_batch.fold import MicroBatchResult, RangeMismatch, fold_records
+from tandem.speed.micro_batch.fold import MicroBatchResult, RangeMismatch, Workers, fold_records
 from tandem.speed.micro_batch.task import Task
-from tandem.speed.micro_batch.workers import Workers
 from tandem.views.arrow.arrays import from_ipc
 from tandem.views.kernel.kernel import Partial, present
 from tandem.views.project.project import Project, load_files

@@ -12,7 +12,7 @@ import pytest
 
 from tandem.infra import kafka
 from tandem.infra.settings import Settings, SpeedSettings
-from tandem.speed.process.broker_wait import Wait
+from tandem.speed.process.source_thread import Wait
 from tandem.speed.progress import ProgressRecorder
 from tandem.speed.source.follow import Surroundings
 from tests.infra.kafka.begun import begun

@@ -76,6 +76,7 @@ def gone(processes: Sequence[psutil.Process]) -> bool:
     return not any(each.is_running() and each.status() != psutil.STATUS_ZOMBIE for each in processes)
 
 
+@pytest.mark.slow
 def test_a_layer_killed_before_and_after_its_commits_loses_nothing(broker: kafka.BrokerConnection, tmp_path: Path) -> None:
     """Kill -9 of everything before a commit, of the Python driver alone after one, of the JVM alone; then a clean stop."""
     topic, log = new_topic(broker), tmp_path / "log"

@@ -10,12 +10,15 @@ from confluent_kafka import Producer
 from pyspark.sql import SparkSession
 
 from tandem.batch.archive import archive as archiving
+from tandem.batch.release import apply as applying
+from tandem.batch.release.release_plan import Terms
 from tandem.batch.runtime.session import BatchRun
 from tandem.infra import kafka
 from tandem.infra.settings import Settings
 from tandem.ledger.delta.addresses import Tables
 from tandem.ledger.log.fetch_checks import LogChanged
 from tandem.ledger.log.positions import LOG_START, Position
+from tandem.ledger.publish.standing import StandingReleases
 from tandem.ledger.realtime.commits import Commit
 from tandem.ledger.realtime.tiling import chain
 from tandem.serving.read.outcome import given
@@ -134,6 +137,25 @@ def test_a_recreated_topic_ends_the_layer(broker: kafka.BrokerConnection, spark:
     archiving.run(run, lambda: project, new_topic=True)
     with running(spark, settings, anew):
         wait_for(lambda: total(settings, "events") == 15)
+
+
+def test_a_release_that_cannot_be_followed_ends_alone(
+    broker: kafka.BrokerConnection, spark: SparkSession, tmp_path: Path
+) -> None:
+    settings, topic = settings_for(broker, tmp_path), new_topic(broker)
+    tables, nowhere = Tables.of(settings), load_files(project_files("no-such-topic"))
+    run = BatchRun(settings, "apply", lambda: datetime.now(UTC), lambda _: None, environ())
+    with running(spark, settings, topic) as layer:
+        produce(broker, topic, some(range(20)))
+        wait_until_folded(settings, broker, topic)
+        with pytest.raises(applying.CannotApply, match=r"release 2 is failed: .*no-such-topic"):
+            applying.run(run, lambda: nowhere, Terms(max_lag=0))
+        assert any("release 2, which is kept beside the live one, is no longer kept up to date" in said for said in layer.said)
+        produce(broker, topic, some(range(20, 30)))
+        wait_until_folded(settings, broker, topic)
+    record = StandingReleases(tables).newest(2)
+    assert record is not None
+    assert record.stage == "failed"
 
 
 def test_two_topics_are_followed_as_one_log(broker: kafka.BrokerConnection, spark: SparkSession, tmp_path: Path) -> None:
