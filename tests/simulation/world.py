@@ -360,7 +360,7 @@ def surroundings() -> Iterator[None]:
         patch.setattr(tandem.batch.recompute.build, "rebuild", _rebuild)
         # How long runs take is no part of a schedule.
         patch.setattr(tandem.batch.recompute.build, "estimate", SimpleNamespace(RAW=None, expected=_expected))
-        patch.setattr(tandem.batch.recompute.build, "rates", SimpleNamespace(record=lambda *_: None))
+        patch.setattr(tandem.batch.recompute.build, "RunRates", lambda _: SimpleNamespace(record=lambda *_: None))
         patch.setattr(tandem.batch.release.apply, "diffs", lambda *_: {})
         patch.setattr(tandem.batch.release.apply, "_STILL_S", 1.0)
         patch.setattr(tandem.batch.runtime.scratch, "clear", lambda _: Freed())
