@@ -484,6 +484,17 @@ def test_what_is_skipped_is_still_a_value_of_its_schema(broken: bytes) -> None:
     assert reason(source, broken) in ("format", "out_of_range")
 
 
+def test_a_text_of_negative_length_is_refused_where_it_is_skipped() -> None:
+    """Skipping it would go back, and never end."""
+    node = {
+        "type": "record",
+        "name": "Node",
+        "fields": [{"name": "next", "type": ["null", "Node"]}, {"name": "x", "type": "string"}],
+    }
+    source = Source(topic="t", event=Small, event_time="at", decoder=avro(schema=record(("u", node), ("at", TIME), ("n", "int"))))
+    assert reason(source, b"\0\1\2") == "format"
+
+
 @pytest.mark.parametrize("items", ["null", {"type": "record", "name": "E", "fields": []}])
 def test_items_of_zero_bytes_cannot_be_read(items: Any) -> None:
     """A short value may hold any number of them."""
