@@ -7,7 +7,7 @@ publication is not retained, `TokenGone` is raised: nothing is skipped or repeat
 A token of answers with hot commits continues only while some hot commits have exactly the events that those counted: until the
 hot tail merges them with later ones or starts again, or commits take their place. Commits of the same range may count another
 duplicate, or never come, so they do not say which rows the reader has. The process that sent a reader its last changes still
-has them for a while (serving/memory/recent.py): there the reader continues from any token.
+has them for a while (serving/memory/cached_view.py): there the reader continues from any token.
 """
 
 import json

@@ -31,11 +31,11 @@ from tandem.ledger.delta.delta_tables import open_table
 from tandem.ledger.log.archive_runs import ArchiveLedger
 from tandem.ledger.log.positions import LOG_START, Position, lower
 from tandem.serving.read.outcome import ReadFailed
-from tandem.serving.read.past_publication import live_at
 from tandem.serving.read.provenance import Layer
 from tandem.serving.read.reader import Reader
 from tandem.serving.read.selection import BadSelection
 from tandem.serving.read.snapshot import provenance_of
+from tandem.serving.read.snapshot_follower import live_at
 from tandem.serving.spark import frame_of, schema_of
 from tandem.views.errors import TandemError, listed
 from tandem.views.exactness import Exactness

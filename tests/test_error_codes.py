@@ -9,7 +9,7 @@ from functools import cache
 from tandem.cli.command_line import INTERNAL_ERROR, USAGE_INVALID
 from tandem.infra.folders import ROOT
 from tandem.serving.http.protocol.problem import CODES
-from tandem.serving.sql import refusal
+from tandem.serving.sql import messages
 from tandem.views.errors import TandemError
 from tests.test_links import tracked
 
@@ -66,7 +66,7 @@ def test_the_page_lists_each_code_once() -> None:
         for code in given(node)
     ]
     classes = [code for codes in of_classes().values() for code in codes]
-    others = [TandemError.code, USAGE_INVALID, INTERNAL_ERROR, *CODES.values(), *refusal.CODES.values()]
+    others = [TandemError.code, USAGE_INVALID, INTERNAL_ERROR, *CODES.values(), *messages.CODES.values()]
     assert sorted(LISTED) == sorted({*raised, *classes, *others})
 
 

@@ -14,10 +14,10 @@ from tandem.cli.command.uncounted import WITHIN_S, LogAsked, Within, ends_now, w
 from tandem.ledger.delta.addresses import Tables
 from tandem.ledger.log.positions import distance
 from tandem.serving.read.outcome import Absent, Value, document, given
-from tandem.serving.read.past_publication import live_at
 from tandem.serving.read.provenance import Layer, age, written
 from tandem.serving.read.reader import Reader
 from tandem.serving.read.selection import BadSelection, last, parse_keys, parse_span, parse_time
+from tandem.serving.read.snapshot_follower import live_at
 from tandem.views.counted import counted
 from tandem.views.exactness import MARK
 

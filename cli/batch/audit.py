@@ -10,7 +10,7 @@ from tandem.cli.command.text_tables import listing
 from tandem.ledger.delta.addresses import Tables
 from tandem.ledger.publish.audits import Audit, Audits
 from tandem.serving.read.selection import parse_time
-from tandem.serving.status.audits import document_of
+from tandem.serving.status.releases import document_of
 from tandem.views.counted import counted
 
 _FIGURES: Final = ("rows", "unequal", "differ", "share", "largest", "mean", "smape", "tolerance")

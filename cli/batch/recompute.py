@@ -17,7 +17,7 @@ from tandem.cli.command.options import AcceptGap
 from tandem.cli.log.archive import archived_document, archived_sentence
 from tandem.ledger.log.counts import Counts
 from tandem.serving.read.selection import parse_time
-from tandem.serving.status.audits import document_of
+from tandem.serving.status.releases import document_of
 from tandem.views.counted import counted
 
 

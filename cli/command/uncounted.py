@@ -12,8 +12,8 @@ from tandem.cli.command.call import UNHEALTHY, Call, Output
 from tandem.infra.settings import Settings
 from tandem.ledger.delta.addresses import Tables
 from tandem.ledger.log.positions import Position
-from tandem.serving.read.position_wait import uncounted, until_counted
 from tandem.serving.read.snapshot import Snapshot
+from tandem.serving.read.snapshot_follower import uncounted, until_counted
 from tandem.serving.status.part_signs import part_states
 from tandem.serving.status.part_state import NEEDED
 from tandem.views.counted import counted
@@ -21,7 +21,7 @@ from tandem.views.errors import TandemError
 from tandem.views.source.source import Source
 
 if TYPE_CHECKING:
-    from tandem.serving.status.log_ends import LogEnd
+    from tandem.serving.status.sources import LogEnd
 
 PATIENCE_S = 1.0
 """Seconds that a command waits, after its answer, for the broker to report the log's end."""
@@ -46,7 +46,7 @@ class LogAsked:
 
     def _ask(self, settings: Settings, sources: list[Source]) -> None:
         try:
-            from tandem.serving.status.log_ends import log_ends  # noqa: PLC0415 - Kafka's client loads while the answer is computed
+            from tandem.serving.status.sources import log_ends  # noqa: PLC0415 - Kafka's client loads while the answer is computed
 
             self._found.set_result(log_ends(settings, sources))
         except Exception:  # noqa: BLE001 - whatever the client raises, the answer is given without
@@ -91,7 +91,7 @@ def counted_output(call: Call, document: Mapping[str, Any], shown: str, late: No
 
 def ends_now(settings: Settings, source: Source) -> Mapping[str, Position]:
     """The current end of a source's log. Raises TandemError if the broker does not report it."""
-    from tandem.serving.status.log_ends import log_ends  # noqa: PLC0415 - only --wait waits for Kafka's client
+    from tandem.serving.status.sources import log_ends  # noqa: PLC0415 - only --wait waits for Kafka's client
 
     end = log_ends(settings, [source])[source.name]
     if end.position is None:

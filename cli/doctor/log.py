@@ -11,7 +11,7 @@ from tandem.infra.kafka import broker
 from tandem.ledger.publish.publications import Publications
 from tandem.ledger.publish.standing import Followed, StandingReleases
 from tandem.ledger.realtime.commit_files import newest_at
-from tandem.serving.status.retention import unarchived
+from tandem.serving.status.sources import unarchived
 from tandem.views.counted import counted
 from tandem.views.instant import nearest_time
 from tandem.views.source.source import APPEND_TIME, Source

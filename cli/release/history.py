@@ -8,7 +8,7 @@ import typer
 from tandem.cli.command.call import Call, Output
 from tandem.cli.command.text_tables import listing
 from tandem.ledger.delta.addresses import Tables
-from tandem.serving.status.history import documents
+from tandem.serving.status.releases import documents
 from tandem.views.counted import counted
 
 

@@ -30,9 +30,9 @@ from tandem.serving.access.oidc import provider
 from tandem.serving.access.rights import VERBS, Rights
 from tandem.serving.http import listener
 from tandem.serving.http.app import application
+from tandem.serving.http.commands import TandemCommand
 from tandem.serving.http.composition import of_project
 from tandem.serving.http.listener import CannotServe, Tls
-from tandem.serving.http.operations.command import TandemCommand
 from tandem.speed.hot.process import HotProcess, why_not
 
 _FIRST = "first"

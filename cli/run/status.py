@@ -21,13 +21,10 @@ from tandem.serving.read.provenance import age, written
 from tandem.serving.read.reader import Reader
 from tandem.serving.read.snapshot import RealtimeTail, Snapshot, provenance_of
 from tandem.serving.read.snapshot_follower import UNPUBLISHED
-from tandem.serving.status.gaps import gap_document
-from tandem.serving.status.log_ends import LogEnd, log_ends
 from tandem.serving.status.part_signs import part_states
 from tandem.serving.status.part_state import BROKER, PartState
-from tandem.serving.status.positions import ArchivePosition, archived, standing
-from tandem.serving.status.retention import unarchived
-from tandem.serving.status.standing_releases import standing_releases
+from tandem.serving.status.releases import standing_releases
+from tandem.serving.status.sources import ArchivePosition, LogEnd, archived, gap_document, log_ends, standing, unarchived
 from tandem.speed import progress
 from tandem.views.counted import counted
 from tandem.views.instant import utc_text

@@ -12,13 +12,11 @@ from starlette.responses import Response
 from starlette.types import Receive, Scope, Send
 
 from tandem.serving.http.answers.cache import Gone
+from tandem.serving.http.middleware import Pieces, Wire
 from tandem.serving.http.models import openapi as documented
 from tandem.serving.http.protocol import problem
-from tandem.serving.http.queries import fast_path
-from tandem.serving.http.requests.direct import COMPRESSED, LEVEL, Direct
+from tandem.serving.http.queries.look_up import COMPRESSED, LEVEL, Direct
 from tandem.serving.http.requests.gate import Gated, gated
-from tandem.serving.http.requests.middleware import Wire
-from tandem.serving.http.requests.pieces import Pieces
 from tandem.serving.http.requests.server import Server
 from tandem.serving.http.routes import ROUTERS
 from tandem.serving.http.routes import rows as rows_of_views
@@ -79,7 +77,7 @@ def application(server: Server) -> Api:
     app.add_middleware(Pieces)  # the innermost, so that GZipMiddleware gets pieces
     app.add_middleware(GZipMiddleware, minimum_size=COMPRESSED, compresslevel=LEVEL)
     (of_row,) = (route for route in gated(app) if route.endpoint is rows_of_views.row)
-    app.wire = Wire(app.framework, server, Direct(server, of_row, fast_path.row))
+    app.wire = Wire(app.framework, server, Direct(server, of_row))
     return app
 
 

@@ -2,6 +2,7 @@
 
 import secrets
 from collections.abc import Callable
+from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Final
 
@@ -12,31 +13,25 @@ from tandem.infra.settings import Settings
 from tandem.infra.settings import secrets as secrets_of
 from tandem.ledger.delta.addresses import Tables
 from tandem.ledger.hot.feed import HotFeed
-from tandem.serving.access.authentication import IdentityProviders
 from tandem.serving.access.fair_pool import FairPool
-from tandem.serving.access.invalid_tokens import Failures
-from tandem.serving.access.limits import PrincipalLimits
-from tandem.serving.access.oidc import Oidc, provider
+from tandem.serving.access.limits import Failures, PrincipalLimits, Shares
+from tandem.serving.access.oidc import IdentityProviders, Oidc, provider
 from tandem.serving.access.sealed_text import Seal
-from tandem.serving.access.shares import Shares
 from tandem.serving.access.tokens import Tokens
 from tandem.serving.http.answers.cache import AnswerCache
-from tandem.serving.http.answers.lane import Lane
-from tandem.serving.http.answers.sql_statements import Statements
+from tandem.serving.http.answers.lane import Lane, WholeLog
 from tandem.serving.http.answers.watchdog import Watchdog
-from tandem.serving.http.answers.whole_log import WholeLog
+from tandem.serving.http.commands import Redecode, Runs, TandemCommand
 from tandem.serving.http.metrics import Metrics
-from tandem.serving.http.operations.command import TandemCommand
-from tandem.serving.http.operations.part_states import LOG_S, Parts
-from tandem.serving.http.operations.pipeline import Pipeline
-from tandem.serving.http.operations.poll_metrics import PollMetrics
-from tandem.serving.http.operations.redecode import Redecode
-from tandem.serving.http.operations.runs import Runs
 from tandem.serving.http.requests.server import Server
 from tandem.serving.ingest.gateway import Gateway
 from tandem.serving.memory.store import Store
+from tandem.serving.read.outcome import Failed
+from tandem.serving.read.snapshot import Snapshot
 from tandem.serving.sql.limits import StatementLimits as Bounds
-from tandem.serving.status.ttl_cache import TtlCache
+from tandem.serving.sql.merged_views import Statements
+from tandem.serving.status.parts import LOG_S, Parts
+from tandem.serving.status.pipeline import Pipeline, TtlCache
 
 _SECONDS: Final = 10
 """The longest time of a statement; a request may take longer."""
@@ -87,7 +82,9 @@ def of_project(
         ),
         tables=tables,
         pipeline=Pipeline(settings, tables, now, clock),
-        parts=Parts(settings, now, lane, TtlCache(LOG_S, clock), log),
+        parts=Parts(
+            settings, now, lambda: lane.newest, lambda: [*store.pinned().project.sources.values()], TtlCache(LOG_S, clock), log
+        ),
         runs=Runs(tandem, now, log, hidden),
         redecode=Redecode(tandem, hidden),
         gateway=Gateway(settings, metrics.ingest, clock),
@@ -119,3 +116,22 @@ def _oidc(settings: Settings, log: FilteringBoundLogger, clock: Callable[[], flo
 
     known = provider(settings.serving.oidc)
     return None if known is None else Oidc.of(known, clock, told=told)
+
+
+@dataclass
+class PollMetrics:
+    """The polls of one server."""
+
+    metrics: Metrics
+    log: FilteringBoundLogger
+    _why: str | None = field(default=None, init=False, repr=False)
+
+    def polled(self, found: Snapshot | Failed, seconds: float) -> None:
+        """Record a poll's result and duration in seconds."""
+        why = found.reason if isinstance(found, Failed) else None
+        self.metrics.polled(failed=why is not None, seconds=seconds)
+        if why is None and self._why is not None:
+            self.log.info("the published tables can be read again")
+        elif why != self._why:
+            self.log.error("the server cannot answer until the published tables can be read", why=why)
+        self._why = why

@@ -1,12 +1,13 @@
 """A server on a socket: where it may listen, and how it starts and stops."""
 
+import asyncio
 import resource
 import socket
 import ssl
 import threading
 import time
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, cast
@@ -15,10 +16,10 @@ import uvicorn
 from fastapi import FastAPI
 from starlette.types import ASGIApp
 
+from tandem.serving.access.limits import network_of
 from tandem.serving.access.oidc import is_loopback
-from tandem.serving.http.connections.accept import Accepting
+from tandem.serving.http.connections.admission import SPARE, Door
 from tandem.serving.http.connections.bounded_protocol import Bounded
-from tandem.serving.http.connections.open_connections import SPARE, Door
 from tandem.views.errors import TandemError
 
 if TYPE_CHECKING:
@@ -183,3 +184,72 @@ class _Server(uvicorn.Server):
         for one in self._accepting:
             one.stop()
         await super().shutdown(sockets)
+
+
+_EACH_TURN: Final = 64
+_HANDSHAKE_S: Final = 5.0
+_PAUSE_S: Final = 0.1
+"""Seconds until the next try if the process has no free descriptor."""
+
+
+@dataclass
+class Accepting:
+    """Accepts connections of a listening socket into the running loop, many in one turn of it, each judged by its address first.
+
+    The event loop itself accepts one connection a turn, so a client that opens many would delay all others.
+
+    `made` creates a connection. For one event loop.
+    """
+
+    bound: socket.socket
+    made: Callable[[], Bounded]
+    tls: ssl.SSLContext | None
+    _tasks: set["asyncio.Task[None]"] = field(default_factory=set, init=False, repr=False)
+    _over: bool = field(default=False, init=False, repr=False)
+
+    def start(self) -> None:
+        """Accept connections from now on."""
+        self.bound.setblocking(False)
+        self._listen()
+
+    def stop(self) -> None:
+        """Stop accepting."""
+        self._over = True
+        asyncio.get_running_loop().remove_reader(self.bound)
+        for task in self._tasks:
+            task.cancel()
+
+    def _listen(self) -> None:
+        if not self._over:
+            asyncio.get_running_loop().add_reader(self.bound, self._ready)
+
+    def _ready(self) -> None:
+        loop = asyncio.get_running_loop()
+        for _ in range(_EACH_TURN):
+            try:
+                sock, peer = self.bound.accept()
+            except (BlockingIOError, InterruptedError, ConnectionAbortedError):
+                return
+            except OSError:
+                loop.remove_reader(self.bound)
+                loop.call_later(_PAUSE_S, self._listen)
+                return
+            sock.setblocking(False)
+            task = loop.create_task(self._connect(sock, network_of(peer[0])))
+            self._tasks.add(task)
+            task.add_done_callback(self._tasks.discard)
+
+    async def _connect(self, sock: socket.socket, address: str) -> None:
+        connection = self.made()
+        try:
+            if connection.came_from(address):
+                limit = None if self.tls is None else _HANDSHAKE_S
+                await asyncio.get_running_loop().connect_accepted_socket(
+                    lambda: connection, sock, ssl=self.tls, ssl_handshake_timeout=limit
+                )
+        except (OSError, TimeoutError):  # of the handshake
+            pass
+        finally:
+            if not connection.made:
+                connection.failed()
+                sock.close()

@@ -7,7 +7,7 @@ from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, gene
 from prometheus_client.exposition import CONTENT_TYPE_LATEST as CONTENT_TYPE
 
 from tandem.ledger.hot.messages import HotStatus
-from tandem.serving.ingest.figures import IngestMetrics
+from tandem.serving.ingest.gateway import IngestMetrics
 from tandem.serving.status.part_state import STATES, PartState
 
 __all__ = ["CONTENT_TYPE", "Metrics"]

@@ -6,12 +6,48 @@ from datetime import datetime
 from typing import Final
 
 from tandem.infra.kafka import MOST_BYTES, Record
-from tandem.serving.ingest.trial_decode import Fault, read
+from tandem.views.decode import decode
 from tandem.views.decode.idempotency import is_key
+from tandem.views.decode.sample_records import as_records
 from tandem.views.errors import TandemError, listed
+from tandem.views.project.partition_key import record_keys
 from tandem.views.source.event import event_fields
-from tandem.views.source.record_filter import ByHeader
+from tandem.views.source.record_filter import ByHeader, record_filter_name
 from tandem.views.source.source import IDEMPOTENCY_HEADER, IDEMPOTENCY_KEY, Source
+
+
+@dataclass(frozen=True)
+class Fault:
+    """Why a record of a request, counted from 0, is not an event of the source: the decoder's reason and detail."""
+
+    record: int
+    reason: str
+    detail: str
+
+
+@dataclass(frozen=True)
+class Reading:
+    """The keys of records, in order, and the faults of those that are not events."""
+
+    keys: list[bytes | None]
+    faults: list[Fault]
+
+
+def read(source: Source, topic: str, values: Sequence[bytes], headers: Sequence[Mapping[str, bytes]], at: datetime) -> Reading:
+    """How readers of the log will decode values, of at least one, which they received `at`.
+
+    Only offsets and other positions, which a project's own function may read, are not known yet.
+    """
+    keys, numbers = record_keys(source, values), range(len(values))
+    given = as_records(source, values, topic_id=topic, offsets=numbers, at=at, keys=keys, headers=headers)
+    decoded = decode(source, given)
+    faults = [Fault(one["offset"], one["reason"], one["detail"]) for one in decoded.rejects.to_pylist()]
+    if decoded.others and source.record_filter is not None:
+        known = {*decoded.events["_offset"].to_pylist(), *(fault.record for fault in faults)}
+        said = f"not of {record_filter_name(source.record_filter)}, which selects the source's records"
+        faults += [Fault(number, "other", said) for number in numbers if number not in known]
+    return Reading(keys, sorted(faults, key=lambda fault: fault.record))
+
 
 _MOST: Final = MOST_BYTES - 1_000
 """Bytes of key, value and headers of a record: a broker counts a few around them."""
@@ -125,3 +161,20 @@ def records_of(to: IngestTarget, values: Sequence[bytes], *, at: datetime) -> li
 def _numbered(headers: Mapping[str, bytes], number: int) -> Mapping[str, bytes]:
     key = headers.get(IDEMPOTENCY_HEADER)
     return headers if key is None else {**headers, IDEMPOTENCY_HEADER: key + b"/%d" % number}
+
+
+ONE: Final = ("application/json", "application/octet-stream")
+"""Media types of a body that is one record's value."""
+
+LINES: Final = ("application/x-ndjson", "text/plain")
+"""Media types of a body in which every line is a record's value; blank lines are ignored."""
+
+MEDIA: Final = (*ONE, *LINES)
+
+
+def values(body: bytes, media: str) -> list[bytes]:
+    """The values of a body of one of MEDIA; lines end with a line feed, or a carriage return and a line feed."""
+    if media in ONE:
+        return [body] if body else []
+    lines = (line.removesuffix(b"\r") for line in body.split(b"\n"))
+    return [line for line in lines if line.strip()]

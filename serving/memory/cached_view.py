@@ -1,6 +1,8 @@
 """A view in memory at one position: the batch states below the cut, and above them what the realtime commits changed."""
 
-from collections.abc import Iterator, Sequence
+import threading
+import time
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Final
@@ -13,11 +15,10 @@ from tandem.ledger.hot.chain import HotCommits, continued
 from tandem.ledger.log.positions import Position
 from tandem.ledger.publish.batch_parts import BatchPart, BatchView, files_of, still_live
 from tandem.ledger.realtime.commits import Commit
-from tandem.serving.memory.layout import MemoryLayout
+from tandem.serving.memory.layer import MemoryLayout
 from tandem.serving.memory.stack import Stack, extended
-from tandem.serving.read.batch_states import row_groups
 from tandem.serving.read.snapshot import RealtimeTail
-from tandem.serving.read.tail_states import states_of
+from tandem.serving.read.states import row_groups, states_of
 
 _MOST: Final = 2**31 - 1
 """The most rows of a view, and bytes of texts in a column, that Arrow's offsets and the index reach."""
@@ -186,3 +187,42 @@ def _part(
 
 def _has_offsets(arrow: pa.DataType) -> bool:
     return bool(pa.types.is_string(arrow) or pa.types.is_binary(arrow) or pa.types.is_list(arrow))
+
+
+SECONDS: Final = 30.0
+_MOST_RECENT: Final = 4_096
+
+
+@dataclass
+class Recent:
+    """Cached views by token, each for `seconds` after it was put last; any thread may use it.
+
+    Successive views of a stream share most of their memory, so a few thousand of them take little more than the newest.
+    """
+
+    seconds: float = SECONDS
+    clock: Callable[[], float] = time.monotonic
+    _views: dict[str, tuple[float, CachedView]] = field(default_factory=dict, init=False, repr=False)
+    _lock: threading.Lock = field(default_factory=threading.Lock, init=False, repr=False)
+
+    def put(self, token: str, held: CachedView) -> None:
+        """Keep a view, or keep it longer."""
+        with self._lock:
+            self._views.pop(token, None)
+            self._views[token] = (self.clock(), held)
+            self._expire()
+
+    def get(self, token: str) -> CachedView | None:
+        """The view of a token; None if it is not kept any more."""
+        with self._lock:
+            self._expire()
+            _, held = self._views.get(token, (0, None))
+            return held
+
+    def _expire(self) -> None:
+        until = self.clock() - self.seconds
+        while self._views:
+            oldest = next(iter(self._views))
+            if self._views[oldest][0] >= until and len(self._views) <= _MOST_RECENT:
+                return
+            del self._views[oldest]

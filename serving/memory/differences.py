@@ -14,10 +14,8 @@ import pyarrow.compute as pc
 
 from tandem.serving.memory.answers import rows_at
 from tandem.serving.memory.cached_view import CachedView
-from tandem.serving.memory.index import spread
-from tandem.serving.memory.key_hash import Hashes
-from tandem.serving.memory.layer import Layer, whole
-from tandem.serving.memory.layout import MemoryLayout
+from tandem.serving.memory.index import Hashes, spread
+from tandem.serving.memory.layer import Layer, MemoryLayout, whole
 from tandem.serving.memory.stack import visible
 from tandem.serving.read.touched_rows import TOUCHED
 from tandem.views.verify.compare import pairs

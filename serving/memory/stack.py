@@ -10,10 +10,8 @@ from typing import Final
 import numpy as np
 import pyarrow as pa
 
-from tandem.serving.memory.index import Numbers, spread
-from tandem.serving.memory.key_hash import Hashes
-from tandem.serving.memory.layer import Layer, SortedRows, joined, layer_of, over, shadowed, whole
-from tandem.serving.memory.layout import MemoryLayout
+from tandem.serving.memory.index import Hashes, Numbers, spread
+from tandem.serving.memory.layer import Layer, MemoryLayout, SortedRows, joined, layer_of, over, shadowed, whole
 from tandem.views.arrow import arrays
 from tandem.views.kernel.kernel import merge_states
 

@@ -15,9 +15,8 @@ from tandem.ledger.delta.addresses import Tables
 from tandem.ledger.delta.errors import Unreadable
 from tandem.ledger.publish.batch_parts import BatchView
 from tandem.serving.memory.answers import Answers
-from tandem.serving.memory.cached_view import CachedView, OutgrowsMemory, ViewOrigin, followed, loaded
-from tandem.serving.memory.layout import MemoryLayout
-from tandem.serving.memory.recent import Recent
+from tandem.serving.memory.cached_view import CachedView, OutgrowsMemory, Recent, ViewOrigin, followed, loaded
+from tandem.serving.memory.layer import MemoryLayout
 from tandem.serving.read.outcome import Failed, Outcome, ReadFailed
 from tandem.serving.read.provenance import Layer, Provenance
 from tandem.serving.read.reader import Arranged, Reader, UnknownView, refusal

@@ -9,11 +9,10 @@ An empty answer is therefore never mistaken for an unavailable answer.
 
 from dataclasses import dataclass
 from datetime import datetime
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any, Final, Protocol
 
 import pyarrow as pa
 
-from tandem.serving.read.decimals import narrowed
 from tandem.serving.read.provenance import Provenance
 from tandem.serving.read.touched_rows import TOUCHED, any_touched, marked
 from tandem.views.errors import TandemError
@@ -23,6 +22,19 @@ from tandem.views.view import View, answer_schema
 if TYPE_CHECKING:
     import pandas as pd  # type: ignore[import-untyped]  # it ships no types
     import polars as pl
+
+DIGITS: Final = 38
+
+
+def narrowed(kind: pa.DataType) -> pa.DataType:
+    """The type with decimals of at most 38 digits, in lists and structs too; casting a number with more digits to it fails."""
+    if pa.types.is_decimal256(kind):
+        return pa.decimal128(DIGITS, kind.scale)
+    if pa.types.is_list(kind):
+        return pa.list_(narrowed(kind.value_type))
+    if pa.types.is_struct(kind):
+        return pa.struct([(field.name, narrowed(field.type)) for field in kind])
+    return kind
 
 
 class ReadFailed(TandemError, code="answer-unavailable"):

@@ -15,15 +15,12 @@ from tandem.ledger.log.positions import LOG_START, ranges
 from tandem.ledger.publish.publications import Publication
 from tandem.ledger.publish.releases import NoRelease, Releases
 from tandem.ledger.realtime.commits import Commit
-from tandem.serving.read.batch_states import BatchStates
 from tandem.serving.read.outcome import Failed, Outcome, ReadFailed, answered
-from tandem.serving.read.past_publication import PastPublication
 from tandem.serving.read.provenance import Layer, Provenance
 from tandem.serving.read.selection import ALWAYS, BadSelection, Between, Selection, select
 from tandem.serving.read.snapshot import RealtimeTail, Snapshot, provenance_of
-from tandem.serving.read.snapshot_follower import Hot, SnapshotFollower
-from tandem.serving.read.tail_merge import Runs, follow
-from tandem.serving.read.tail_states import states_of
+from tandem.serving.read.snapshot_follower import Hot, PastPublication, SnapshotFollower
+from tandem.serving.read.states import BatchStates, Runs, follow, states_of
 from tandem.serving.read.touched_rows import split, with_touched
 from tandem.views.errors import DefinitionError, TandemError, listed
 from tandem.views.fingerprint.fingerprint import fingerprint

@@ -1,17 +1,21 @@
 """Following a project from snapshot to snapshot: never back, and without reading anything twice."""
 
-from collections.abc import Sequence
+import time
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from datetime import datetime
 from typing import Final, Protocol
 
 from tandem.ledger.delta.addresses import Tables
 from tandem.ledger.hot.chain import HotCommits
 from tandem.ledger.log.gaps import Gaps
-from tandem.ledger.log.positions import LOG_START, Position, upper
+from tandem.ledger.log.positions import LOG_START, Position, distance, upper
+from tandem.ledger.publish import publications
 from tandem.ledger.publish.publications import Publication, Publications
 from tandem.ledger.realtime.commits import Commit
 from tandem.ledger.realtime.follower import Follower
 from tandem.serving.read.outcome import Failed
+from tandem.serving.read.selection import BadSelection
 from tandem.serving.read.snapshot import RealtimeTail, Snapshot, tail
 from tandem.views.errors import TandemError
 
@@ -193,3 +197,60 @@ class _Realtime:
 def _supersedes(live: Publication, held: Publication) -> bool:
     """Whether the live publication is a later one of another release, which may still have to catch up."""
     return live.number > held.number and live.release != held.release
+
+
+@dataclass(frozen=True)
+class PastPublication:
+    """One publication for ever: everything below its cut, and nothing of the realtime views, which have moved on."""
+
+    tables: Tables
+    number: int
+
+    def refresh(self) -> Snapshot | Failed:
+        """The publication at its own cut. Failed: it is not retained, with the retained ones."""
+        try:
+            every = Publications(self.tables).history()
+            publication = next((each for each in every if each.number == self.number), None)
+            if publication is None or not publications.whole(self.tables, [publication]):
+                left = ", ".join(str(each.number) for each in publications.whole(self.tables, every)) or "none"
+                why = "it does not exist" if publication is None else "its batch views are no longer retained"
+                return Failed(f"cannot answer from publication {self.number}: {why}; retained: {left}")
+            tails = {source: RealtimeTail(cut, cut) for source, cut in publication.cuts.items()}
+            return Snapshot(publication, tails, Gaps(self.tables).every())
+        except TandemError as error:
+            return Failed(str(error))
+
+
+def live_at(tables: Tables, time: datetime) -> int:
+    """The number of the publication that was live at a time. Raises BadSelection before the first."""
+    history = Publications(tables).history()
+    found = publications.live_at(history, time)
+    if found is None:
+        first = f"the first publication is of {history[0].at.isoformat()}" if history else "there are no publications yet"
+        raise BadSelection(f"nothing was published at {time.isoformat()}: {first}")
+    return found.number
+
+
+_LOOK_S = 0.05
+
+
+def uncounted(found: Snapshot | Failed, wanted: Mapping[str, Position]) -> int:
+    """How many offsets below the wanted position of each source, by name, the answers lack; all of them without an answer."""
+    tails = found.tails if isinstance(found, Snapshot) else {}
+    counted = {source: tail.end for source, tail in tails.items() if tail.problem is None}
+    return sum(distance(counted.get(source, Position()), position) for source, position in wanted.items())
+
+
+def until_counted(
+    tables: Tables,
+    wanted: Mapping[str, Position],
+    *,
+    seconds: float,
+    clock: Callable[[], float] = time.monotonic,
+    pause: Callable[[float], object] = time.sleep,
+) -> int:
+    """Return 0 once answers count the wanted position of each source, else how many offsets they lack after this many seconds."""
+    following, deadline = SnapshotFollower(tables), clock() + seconds
+    while (left := uncounted(following.refresh(), wanted)) and clock() < deadline:
+        pause(_LOOK_S)
+    return left

@@ -1,22 +1,25 @@
 """The views of a store as the tables that statements read: each is built once per snapshot, then shared by all statements."""
 
 import threading
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import AsyncIterator, Collection, Mapping, Sequence
+from contextlib import asynccontextmanager
 from dataclasses import dataclass, field, replace
 from datetime import datetime
+from functools import partial
 from typing import Any
 
 import pyarrow as pa
 
 from tandem.ledger.delta.errors import Unreadable
+from tandem.serving.access.fair_pool import FairPool
 from tandem.serving.memory.cached_view import CachedView
 from tandem.serving.memory.store import Pinned, Store
-from tandem.serving.read.decimals import narrowed
-from tandem.serving.read.outcome import Failed, ReadFailed
+from tandem.serving.read.outcome import Failed, ReadFailed, narrowed
 from tandem.serving.read.provenance import Provenance
 from tandem.serving.read.reader import UnknownView
 from tandem.serving.read.snapshot import Snapshot
-from tandem.serving.sql.refusal import StatementRefused
+from tandem.serving.sql.limits import StatementLimits
+from tandem.serving.sql.messages import StatementRefused
 from tandem.serving.sql.sandbox import Sandbox
 from tandem.serving.sql.shared_tables import SharedTables, share
 from tandem.views.arrow import arrays
@@ -190,3 +193,35 @@ def as_table(view: View, rows: pa.Table) -> pa.Table:
                 "failed",
             ) from error
     return arrays.table(fitting, table_schema(view))
+
+
+@dataclass
+class Statements:
+    """Runs statements over the views of a store, which another task keeps current, while it is `open`.
+
+    One principal runs at most one statement fewer than there are slots (`limits.at_once`), so that another principal finds a
+    slot however long these take.
+    """
+
+    store: Store
+    limits: StatementLimits
+    _places: FairPool = field(init=False, repr=False)
+    _sandbox: Sandbox = field(init=False, repr=False)
+    _views: MergedViews = field(init=False, repr=False)
+
+    @asynccontextmanager
+    async def open(self) -> AsyncIterator[None]:
+        """Run statements until the context ends; the first one starts the zygote, which takes a second or two."""
+        self._sandbox = Sandbox(self.limits)
+        self._views = MergedViews(self.store)
+        self._places = FairPool("statement", self.limits.at_once, max(1, self.limits.at_once - 1))
+        try:
+            with self._places.open():
+                yield
+        finally:
+            self._sandbox.close()
+
+    async def run(self, statement: str, *, readable: Collection[str], by: str) -> MergedRows:
+        """The rows of one SELECT over the `readable` views, at the newest snapshot, for a principal. Raises Refused."""
+        run = partial(ask, self._sandbox, self._views, statement, readable=readable)
+        return await self._places.run(by, run)

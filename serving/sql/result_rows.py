@@ -34,7 +34,7 @@ _PER_SECOND: Final = {"s": 1, "ms": 10**3, "us": 10**6, "ns": 10**9}
 
 
 def to_rows(table: pa.Table) -> list[dict[str, Any]]:
-    """The rows in order, of the types that results have (serving/sql/arrow_casts.py). Raises TypeError for any other type."""
+    """The rows in order, of the types that results have (serving/sql/database.py). Raises TypeError for any other type."""
     columns = [[value for chunk in column.chunks for value in _values(chunk)] for column in table.columns]
     return [dict(zip(table.column_names, row, strict=True)) for row in zip(*columns, strict=True)]
 

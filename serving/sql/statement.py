@@ -12,7 +12,7 @@ from typing import Any, Final
 
 import duckdb
 
-from tandem.serving.sql.refusal import StatementRefused
+from tandem.serving.sql.messages import StatementRefused
 from tandem.views.sql.engine import quoted
 
 TABLE_FUNCTIONS: Final = ("generate_series", "json_each", "json_tree", "range", "repeat", "repeat_row", "unnest")

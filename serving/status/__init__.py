@@ -1,1 +1,1 @@
-"""The state of each part of the platform, as documents for `status`, HTTP and metrics. It only reads."""
+"""What operators see of each part of the platform, for `status`, `doctor`, `metrics` and the server. It only reads."""

@@ -10,9 +10,9 @@ from pyspark.sql import DataFrame, SparkSession
 
 from tandem.ledger.log.positions import Position
 from tandem.serving import ReadFailed, Value
-from tandem.serving.read.past_publication import live_at
 from tandem.serving.read.reader import Reader, UnknownView
 from tandem.serving.read.selection import BadSelection
+from tandem.serving.read.snapshot_follower import live_at
 from tandem.serving.spark_frames import Frames, UnknownSource, snapshot
 from tandem.views.fingerprint.fingerprint import decoder_fingerprint
 from tandem.views.kernel.rows import to_rows

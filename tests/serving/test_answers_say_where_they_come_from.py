@@ -12,9 +12,8 @@ from tandem.cli.__main__ import main
 from tandem.ledger.log.gaps import Gap, Gaps
 from tandem.ledger.log.positions import LOG_START
 from tandem.ledger.realtime.commits import Commit
-from tandem.serving import connect
-from tandem.serving.read import batch_states
-from tandem.serving.read.outcome import Absent, Value, document
+from tandem.serving.read import states
+from tandem.serving.read.outcome import Value, document
 from tandem.serving.read.reader import Reader
 from tandem.serving.read.snapshot import RealtimeTail, exactness_of
 from tandem.views.source.offset_ranges import Ranges
@@ -38,27 +37,6 @@ def value(world: World, view: str = "per_page", **question: object) -> Value:
     answer = Reader(world.tables).answer(view, **question)  # type: ignore[arg-type]
     assert isinstance(answer, Value)
     return answer
-
-
-def test_rows_are_ordered_by_window_start_then_keys_null_last(world: World) -> None:
-    places = [(row["window_start"][11:13], row["page"]) for row in value(world).rows()]
-    assert places == [("08", "/b"), ("12", "/a"), ("12", "/b"), ("12", "/c"), ("12", None), ("13", "/a")]
-
-
-def test_a_limit_keeps_the_first_rows_and_the_total(world: World) -> None:
-    every = value(world).rows()
-    some = value(world, limit=2)
-    assert (some.rows(), some.total) == (every[:2], len(every))
-    assert value(world, limit=0).rows() == []
-
-
-def test_keys_and_bounds_select_from_the_rows_of_both_layers(world: World) -> None:
-    every = value(world).rows()
-    assert value(world, keys={"page": "/a"}).rows() == [row for row in every if row["page"] == "/a"]
-    assert value(world, keys={"page": None}).rows() == [row for row in every if row["page"] is None]
-    at_noon = value(world, between=(NOON, NOON + timedelta(hours=1))).rows()
-    assert at_noon == [row for row in every if row["window_start"][11:13] == "12"]
-    assert value(world, "inverse", keys={"odd": True}).rows() == oracle.inverse(world.values(position(), world.end))[1:]
 
 
 def test_the_document_equals_the_output_of_query(world: World) -> None:
@@ -167,7 +145,7 @@ def test_a_compacted_source_is_never_exact(tmp_path: Path, capsys: pytest.Captur
 
 def test_a_large_version_is_filtered_in_its_files(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
     expected = value(world).rows(), value(world, keys={"page": None}).rows()
-    monkeypatch.setattr(batch_states, "HELD_BYTES", 0)
+    monkeypatch.setattr(states, "HELD_BYTES", 0)
     assert (value(world).rows(), value(world, keys={"page": None}).rows()) == expected
 
 
@@ -191,11 +169,3 @@ def test_a_gap_is_shown_in_every_answer_that_it_touches(tmp_path: Path) -> None:
     Gaps(made.tables).record(SOURCE, Ranges.of({("T", 0): (1, 2)}), reason="retention", at=NOON)
     shown = {layer: [gap.name for gap in value(made, layer=layer).provenance.gaps] for layer in ("batch", "speed", "merged")}
     assert shown == {"batch": ["hits-gap-2"], "speed": ["hits-gap-1"], "merged": ["hits-gap-1", "hits-gap-2"]}
-
-
-def test_a_python_program_connects_names_a_view_and_asks(world: World) -> None:
-    with connect(world.folder) as connection:
-        view = connection.view("per_page")
-        assert view.rows() == value(world).rows()
-        assert view.rows({"page": "/b"}, limit=1) == value(world, keys={"page": "/b"}).rows()[:1]
-        assert isinstance(view.ask({"page": "/nowhere"}), Absent)

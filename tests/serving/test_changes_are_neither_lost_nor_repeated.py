@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from tandem.serving.changes import Changes, ChangesToken, TokenGone, token_of, watch
 from tandem.serving.connection import Connection
 from tandem.serving.memory.differences import identity
-from tandem.serving.memory.layout import MemoryLayout
+from tandem.serving.memory.layer import MemoryLayout
 from tandem.serving.memory.store import MEMORY, Store
 from tandem.serving.read.outcome import ReadFailed
 from tandem.views.errors import TandemError

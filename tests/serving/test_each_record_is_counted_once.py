@@ -8,7 +8,7 @@ from tandem.ledger.log.counts import NOTHING, Counts
 from tandem.ledger.log.positions import LOG_START, Position
 from tandem.ledger.realtime.commits import Commit
 from tandem.serving.read.snapshot import RealtimeTail, tail
-from tandem.serving.status.positions import ArchivePosition, SourcePosition, archived_by, standing
+from tandem.serving.status.sources import ArchivePosition, SourcePosition, archived_by, standing
 from tests.serving.world import NOON, position
 
 BAD: Mapping[str, int] = {"json": 1}

@@ -18,7 +18,7 @@ from tandem.serving.read.outcome import Failed, ReadFailed
 from tandem.serving.read.reader import Reader
 from tandem.serving.sql.limits import StatementLimits
 from tandem.serving.sql.merged_views import MergedViews, ask
-from tandem.serving.sql.refusal import StatementRefused
+from tandem.serving.sql.messages import StatementRefused
 from tandem.serving.sql.result_rows import to_rows
 from tandem.serving.sql.sandbox import Sandbox
 from tandem.views.source.offset_ranges import Ranges

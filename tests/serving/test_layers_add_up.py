@@ -11,7 +11,7 @@ from tandem.serving.read.outcome import Absent, Value
 from tandem.serving.read.reader import Reader
 from tandem.views.source.offset_ranges import Partition
 from tests.serving import oracle
-from tests.serving.world import ONE_TOPIC, TWO_TOPICS, World, hit, position
+from tests.serving.world import ONE_TOPIC, TWO_TOPICS, World, hit
 
 values = st.one_of(
     st.builds(
@@ -81,13 +81,3 @@ def check(world: World, reader: Reader, cut: Position) -> None:
         rejected = reader.answer("inverse", layer=layer)  # type: ignore[arg-type]
         assert isinstance(rejected, Value | Absent)
         assert rejected.provenance.rejected == oracle.rejected_by_inverse(counted)
-
-
-def test_after_a_full_batch_the_realtime_side_is_empty(tmp_path: Path) -> None:
-    world = World(tmp_path)
-    world.append(0, *(hit("/", n) for n in range(10)))
-    world.trigger()
-    world.recompute(position(10))
-    reader = Reader(world.tables)
-    assert isinstance(reader.answer("per_page", layer="speed"), Absent)
-    assert isinstance(reader.answer("per_page", layer="batch"), Value)

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-import tandem.serving.status.retention
+import tandem.serving.status.sources
 from tandem.batch.recompute.plan import RecomputeRequest
 from tandem.cli.doctor import state as doctor
 from tandem.ledger.cuts import OutOfReach
@@ -19,7 +19,7 @@ from tandem.ledger.log.retention import UntilLoss
 from tandem.ledger.publish.publications import Publications
 from tandem.serving.read.snapshot import Snapshot, provenance_of
 from tandem.serving.read.snapshot_follower import SnapshotFollower
-from tandem.serving.status.gaps import gap_document
+from tandem.serving.status.sources import gap_document
 from tandem.speed.source.start_position import OffsetsLost
 from tandem.views.source.offset_ranges import Partition
 from tests.simulation import moving, programs
@@ -164,12 +164,12 @@ class Losses:
     def told(self) -> UntilLoss:
         """What `status`, `doctor` and the server tell of losses that no gap names yet."""
         with pytest.MonkeyPatch.context() as patch:
-            patch.setattr(tandem.serving.status.retention, "kafka", SimpleNamespace(**vars(BROKER), **_TELLING))
-            patch.setattr(tandem.serving.status.retention, "broker", SimpleNamespace(address=lambda _: None))
+            patch.setattr(tandem.serving.status.sources, "kafka", SimpleNamespace(**vars(BROKER), **_TELLING))
+            patch.setattr(tandem.serving.status.sources, "broker", SimpleNamespace(address=lambda _: None))
             chosen = settings(self.world)
             chosen.kafka = SimpleNamespace(warn_hours=1)
             source = self.world.working_tree().sources[SOURCE]
-            return tandem.serving.status.retention.unarchived(chosen, self.world.tables, [source], now=self.world.now())[SOURCE]
+            return tandem.serving.status.sources.unarchived(chosen, self.world.tables, [source], now=self.world.now())[SOURCE]
 
     def snapshot(self) -> Snapshot:
         found = SnapshotFollower(self.world.tables).refresh()

@@ -25,9 +25,8 @@ from tandem.ledger.realtime.follower import Follower
 from tandem.ledger.realtime_writer import Writer
 from tandem.serving.read import snapshot
 from tandem.serving.read.outcome import Failed
-from tandem.serving.read.past_publication import PastPublication
 from tandem.serving.read.snapshot import RealtimeTail, Snapshot
-from tandem.serving.read.snapshot_follower import SnapshotFollower
+from tandem.serving.read.snapshot_follower import PastPublication, SnapshotFollower
 from tandem.speed.dedup.dedup_window import DedupWindow
 from tandem.speed.micro_batch.follower_state import FollowerState
 from tandem.speed.micro_batch.log_tail import UncommittedLog as Writing

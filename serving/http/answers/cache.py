@@ -1,4 +1,5 @@
-"""Answers, cached for each question and snapshot: a client that pages through an answer gets rows of one computation.
+"""Questions to a view, and their answers, cached for each question and snapshot: a client that pages through an answer gets rows
+of one computation.
 
 Floating-point totals and randomised sketches may differ from merge to merge, so each view is merged once per snapshot. A view in
 memory is merged already. For a view that is read from its files and has such measures, the whole answer is computed once and
@@ -9,9 +10,9 @@ import secrets
 from collections import OrderedDict
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
-from datetime import timedelta
+from datetime import datetime, timedelta
 from hashlib import sha256
-from typing import Final
+from typing import Any, Final
 from weakref import WeakKeyDictionary
 
 import msgspec
@@ -22,16 +23,68 @@ from tandem.ledger.delta.errors import Unreadable
 from tandem.ledger.log.gaps import touching
 from tandem.ledger.log.positions import LOG_START
 from tandem.serving.connection import AtOneSnapshot
-from tandem.serving.http.answers.question import Question
 from tandem.serving.http.protocol import formats
 from tandem.serving.memory.store import InMemory, Pinned, Store
 from tandem.serving.read.outcome import Failed, Outcome, ReadFailed
-from tandem.serving.read.provenance import Provenance
+from tandem.serving.read.provenance import Layer, Provenance
 from tandem.serving.read.reader import Reader
+from tandem.serving.read.selection import ALWAYS, Selection, select
 from tandem.serving.read.snapshot import Snapshot
 from tandem.serving.read.touched_rows import any_touched, split
 from tandem.serving.view_at import ViewAt, selected
 from tandem.views.view import View, approximations
+
+Order = tuple[tuple[str, bool], ...]
+"""Columns of an answer, each with whether it ascends."""
+
+
+@dataclass(frozen=True)
+class Question:
+    """The rows of a view that a `selection` takes, from a `layer` of a `publication`, the live one if that is None.
+
+    Rows are sorted by `order`, ties by window start, then keys.
+    """
+
+    view: View
+    selection: Selection
+    layer: Layer = "merged"
+    publication: int | None = None
+    order: Order = ()
+
+    @property
+    def whole(self) -> "Question":
+        """The same question about all rows of the view."""
+        return replace(self, selection=select(self.view, {}, ALWAYS), order=())
+
+    @property
+    def digest(self) -> str:
+        """A text that equal questions share and different ones do not."""
+        asked = self.selection
+        keys = {name: value.as_py() for name, value in asked.keys.items()}
+        return digest_of(
+            self.view.name, keys, (asked.start, asked.end), layer=self.layer, publication=self.publication, order=self.order
+        )
+
+
+def digest_of(
+    view: str,
+    keys: Mapping[str, Any],
+    between: tuple[datetime | None, datetime | None],
+    *,
+    layer: Layer = "merged",
+    publication: int | None = None,
+    order: Order = (),
+) -> str:
+    """The digest of the question that has these parts; the values of keys are as Arrow returns them in Python."""
+    named = {name: [value is not None, str(value)] for name, value in sorted(keys.items())}
+    bounds = [None if bound is None else bound.isoformat() for bound in between]
+    return sha256(msgspec.json.encode([view, named, bounds, layer, publication, order])).hexdigest()[:24]
+
+
+def outside(keys: Mapping[str, pa.Scalar], bound: Mapping[str, pa.Scalar]) -> bool:
+    """Whether no row with these keys is visible to a principal that is bound to values of keys."""
+    return any(name in keys and not keys[name].equals(value) for name, value in bound.items())
+
 
 _PAST: Final = 4
 """Past publications that keep a reader."""

@@ -7,7 +7,7 @@ import msgspec
 from starlette.types import Scope
 from uvicorn.protocols.http.httptools_impl import STATUS_LINE, HttpToolsProtocol
 
-from tandem.serving.http.connections.open_connections import Door
+from tandem.serving.http.connections.admission import Door
 from tandem.serving.http.protocol.problem import MEDIA, document
 
 HEAD_BYTES: Final = 64 << 10

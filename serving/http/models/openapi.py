@@ -2,10 +2,31 @@
 
 from typing import Any, Final
 
-from tandem.serving.http.models.problem import ProblemDocument
-from tandem.serving.http.operations.part_states import HEADER
+from pydantic import BaseModel, Field
+
 from tandem.serving.http.protocol import problem
 from tandem.serving.http.protocol.media_types import ARROW, CSV, NDJSON
+from tandem.serving.status.parts import HEADER
+
+
+class ProblemDocument(BaseModel):
+    """A problem document (RFC 9457)."""
+
+    title: str = Field(examples=["Bad Request"])
+    status: int = Field(examples=[400])
+    detail: str = Field(examples=["unknown parameter 'ky.page'; parameters: key.NAME, measures, order, limit"])
+    code: str = Field(
+        examples=["request-invalid"],
+        description="The kind of problem, for programs: `detail` may change, codes do not (docs/errors.md).",
+    )
+    run: str | None = Field(None, description="With 409: the active run.")
+    records: list[dict[str, Any]] | None = Field(
+        None,
+        description="For sent events. With 422: the invalid records, with reason and detail, at most a hundred. With 503: the "
+        "outcome of each record, if some may have been written.",
+    )
+    min_position: str | None = Field(None, description="For sent events of which some were written: as in the answer.")
+
 
 _WHY: Final = {
     400: "The request is invalid; `detail` explains what is expected.",

@@ -1,13 +1,28 @@
 """Documents of rows: where they come from and how exact they are, and the bodies of requests for many of them."""
 
-from typing import Any
+from typing import Annotated, Any
 
-from pydantic import BaseModel, ConfigDict, Field, StrictBool, StrictFloat, StrictInt, StrictStr
+from pydantic import AfterValidator, BaseModel, ConfigDict, Field, StrictBool, StrictFloat, StrictInt, StrictStr
 
-from tandem.serving.http.answers.key_lookup import Scalar
-from tandem.serving.http.models.values import Place, Row
 from tandem.serving.read.provenance import Layer
 from tandem.views import exactness
+
+Row = dict[str, Any]
+Scalar = str | int | float | bool | None
+Place = Annotated[
+    dict[str, dict[str, int]],
+    Field(description="The next offset to count, by topic id and partition.", examples=[{"T": {"0": 31}}]),
+]
+
+
+def _printable(text: str) -> str:
+    if not text.isprintable():
+        raise ValueError("it has unprintable characters")
+    return text
+
+
+Line = Annotated[StrictStr, Field(max_length=500), AfterValidator(_printable)]
+"""One line of text from a person, which a command line accepts."""
 
 
 class ReasonDocument(BaseModel):

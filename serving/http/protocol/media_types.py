@@ -1,4 +1,4 @@
-"""The media types of rows."""
+"""The media types of rows, which the client of a server knows too, without the server's packages."""
 
 from typing import Final
 

@@ -7,25 +7,29 @@ import pyarrow as pa
 
 from tandem.serving.access.rights import Principal
 from tandem.serving.http.models.rows import ReasonDocument
-from tandem.serving.http.models.sources import (
+from tandem.serving.http.models.status import (
     ArchiveStateDocument,
+    ColumnDocument,
     EventFieldDocument,
     GapStateDocument,
     HotTailDocument,
     LogStateDocument,
+    PartDocument,
     SourceDescribedDocument,
     SourceStateDocument,
+    StandingReleaseDocument,
     UntilLossStateDocument,
+    ViewDescribedDocument,
+    ViewStateDocument,
+    ViewSummaryDocument,
 )
-from tandem.serving.http.models.status import PartDocument, StandingReleaseDocument
-from tandem.serving.http.models.views import ColumnDocument, ViewDescribedDocument, ViewStateDocument, ViewSummaryDocument
-from tandem.serving.http.operations.pipeline import PipelineLog, StoredTables
 from tandem.serving.http.protocol.problem import WITHHELD
-from tandem.serving.http.queries.permitted_sources import open_to, read_of
+from tandem.serving.http.queries.permitted import open_to, read_of
 from tandem.serving.read.provenance import written
 from tandem.serving.read.snapshot import Snapshot
-from tandem.serving.status.gaps import gap_document
 from tandem.serving.status.part_state import PartState
+from tandem.serving.status.pipeline import PipelineLog, StoredTables
+from tandem.serving.status.sources import gap_document
 from tandem.views.exactness import of_measures
 from tandem.views.instant import utc_text
 from tandem.views.measures.count import Count

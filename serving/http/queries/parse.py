@@ -1,14 +1,17 @@
-"""Parsing a request's parameters into a question."""
+"""Parsing a request's parameters into a question, and the cursor of a page."""
 
+from base64 import urlsafe_b64decode, urlsafe_b64encode
 from collections.abc import Iterable, Mapping, Sequence
 from datetime import datetime
 from functools import lru_cache
-from typing import Any, NamedTuple
+from typing import Annotated, Any, Final, NamedTuple
 
+import msgspec
 import pyarrow as pa
+from msgspec import Meta
 
 from tandem.serving.access.rights import Principal
-from tandem.serving.http.answers.question import Order, Question, digest_of, outside
+from tandem.serving.http.answers.cache import Order, Question, digest_of, outside
 from tandem.serving.http.models.rows import LookupDocument
 from tandem.serving.http.protocol.parameters import RowParameters, RowsParameters
 from tandem.serving.http.protocol.problem import Problem
@@ -131,3 +134,27 @@ def _restricted(view: View, principal: Principal, named: Mapping[str, pa.Scalar]
     if outside(named, bound):
         raise Problem(403, f"the token is restricted to rows with {', '.join(principal.rights.rows)}")
     return {**named, **bound}
+
+
+_LONGEST: Final = 400
+
+
+class Cursor(msgspec.Struct, frozen=True, forbid_unknown_fields=True, array_like=True):
+    """`stand` names the snapshot and `digest` the question; the page begins after `given` rows."""
+
+    stand: Annotated[str, Meta(max_length=64)]
+    digest: Annotated[str, Meta(max_length=64)]
+    given: Annotated[int, Meta(ge=0, lt=2**53)]
+
+
+def cursor_text(cursor: Cursor) -> str:
+    """The cursor as a parameter of a URL."""
+    return urlsafe_b64encode(msgspec.json.encode(cursor)).decode().rstrip("=")
+
+
+def parse_cursor(text: str) -> Cursor:
+    """Inverse of `cursor_text`. Raises BadSelection."""
+    try:
+        return msgspec.json.decode(urlsafe_b64decode(text[:_LONGEST] + "=" * (-len(text) % 4)), type=Cursor)
+    except (ValueError, msgspec.MsgspecError):
+        raise BadSelection("invalid cursor; use `next` from the previous page") from None

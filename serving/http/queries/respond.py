@@ -6,14 +6,11 @@ from typing import Any, Final
 
 from fastapi import Request, Response
 
-from tandem.serving.http.protocol import cursor as cursors
-from tandem.serving.http.protocol.cursor import Cursor
-from tandem.serving.http.protocol.etags import has
 from tandem.serving.http.protocol.formats import Page, accepted, headers_of, provenance, refuse_other, rendered
 from tandem.serving.http.protocol.media_types import JSON
 from tandem.serving.http.protocol.problem import Problem
 from tandem.serving.http.queries.ask import Found
-from tandem.serving.http.queries.parse import columns
+from tandem.serving.http.queries.parse import Cursor, columns, cursor_text
 from tandem.serving.http.requests import audit_log
 from tandem.serving.http.requests.server import principal_of, server_of
 from tandem.serving.read.touched_rows import split
@@ -46,7 +43,7 @@ async def respond(
         return same
     following = None
     if ends < total:
-        following = cursors.to_text(Cursor(answer.stand, answer.digest, ends))
+        following = cursor_text(Cursor(answer.stand, answer.digest, ends))
     told = provenance(answer.provenance, bound=found.bound)
     said: dict[str, Any] = {"view": answer.view.name, "provenance": told}
     if not single:
@@ -81,3 +78,9 @@ def unchanged(method: str, given: str | None, entity: str) -> Response | None:
     if given is not None and method == "GET" and has(given, entity):
         return Response(status_code=304, headers=headers_with(entity))
     return None
+
+
+def has(given: str | None, entity: str) -> bool:
+    """Whether If-None-Match contains this entity tag, by weak comparison (RFC 9110, 13.1.2)."""
+    tags = {tag.strip().removeprefix("W/") for tag in (given or "").split(",")}
+    return "*" in tags or entity.removeprefix("W/") in tags

@@ -12,8 +12,11 @@ from typing import Final
 
 from fastapi import Request
 from starlette.requests import ClientDisconnect
+from starlette.types import Scope
 
 from tandem.serving.access.sealed_text import Seal
+from tandem.serving.http.requests.server import Server
+from tandem.serving.status.parts import HEADER
 
 _LONGEST_NAME: Final = 200
 _REFUSED: Final = 400
@@ -54,3 +57,41 @@ def of(request: Request) -> Inquiry:
 def outcome(status: int) -> str:
     """The outcome of a status in one word."""
     return "answered" if status < _REFUSED else "refused" if status < _FAILED else "failed"
+
+
+PARTS: Final = HEADER.lower().encode()
+"""The header with the states of the parts. They are in no body, which has a tag: the same snapshot has the same bytes, whatever
+the parts do.
+"""
+
+
+def record(
+    server: Server, scope: Scope, who: str | None, route: str, asked: Inquiry | None, *, status: int, size: int, began: float
+) -> None:
+    """Record a request of a principal with a response of `size` bytes; it began then by the server's clock."""
+    seconds = server.clock() - began
+    server.metrics.ended(method=scope["method"], route=route, status=status, seconds=seconds, size=size)
+    client, ms = (scope.get("client") or ("",))[0], round(seconds * 1000, 1)
+    if asked is not None:
+        server.audit.info(
+            "question",
+            who=who,
+            client=client,
+            route=asked.route,
+            views=[*asked.views],
+            question=asked.digest,
+            rows=asked.rows,
+            outcome=outcome(status),
+            status=status,
+            ms=ms,
+        )
+    server.access.info(
+        "request",
+        who=who,
+        client=client,
+        method=scope["method"],
+        path=scope["path"][:500],
+        status=status,
+        bytes=size,
+        ms=ms,
+    )

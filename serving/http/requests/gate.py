@@ -17,8 +17,8 @@ from fastapi.routing import APIRoute, iter_route_contexts
 from tandem.serving.access.rights import VERBS, Principal, Verb
 from tandem.serving.http.protocol.parameters import KEYS
 from tandem.serving.http.protocol.problem import Problem
-from tandem.serving.http.protocol.strict_json import StrictRequest
 from tandem.serving.http.requests import audit_log
+from tandem.serving.http.requests.proper import StrictRequest
 from tandem.serving.http.requests.server import LARGE, Server, held_by, principal_of, server_of
 from tandem.views.errors import TandemError, listed
 

@@ -12,22 +12,19 @@ from structlog.typing import FilteringBoundLogger
 from tandem.infra.logs.telling import Lines
 from tandem.infra.settings import ServingSettings
 from tandem.ledger.delta.addresses import Tables
-from tandem.serving.access.authentication import IdentityProviders
 from tandem.serving.access.fair_pool import FairPool
-from tandem.serving.access.invalid_tokens import Failures
-from tandem.serving.access.limits import PrincipalLimits
+from tandem.serving.access.limits import Failures, PrincipalLimits, Shares
+from tandem.serving.access.oidc import IdentityProviders
 from tandem.serving.access.rights import Principal
 from tandem.serving.access.sealed_text import Seal
-from tandem.serving.access.shares import Shares
 from tandem.serving.http.answers.lane import Lane
-from tandem.serving.http.answers.sql_statements import Statements
 from tandem.serving.http.answers.watchdog import Watchdog
+from tandem.serving.http.commands import Redecode, Runs
 from tandem.serving.http.metrics import Metrics
-from tandem.serving.http.operations.part_states import Parts
-from tandem.serving.http.operations.pipeline import Pipeline
-from tandem.serving.http.operations.redecode import Redecode
-from tandem.serving.http.operations.runs import Runs
 from tandem.serving.ingest.gateway import Gateway
+from tandem.serving.sql.merged_views import Statements
+from tandem.serving.status.parts import Parts
+from tandem.serving.status.pipeline import Pipeline
 
 T = TypeVar("T")
 

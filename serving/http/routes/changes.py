@@ -17,7 +17,7 @@ from tandem.serving.http.models.openapi import problems
 from tandem.serving.http.protocol.formats import provenance, rows_of
 from tandem.serving.http.protocol.parameters import Since, View
 from tandem.serving.http.protocol.problem import Problem
-from tandem.serving.http.queries.permitted_views import view_for
+from tandem.serving.http.queries.permitted import view_for
 from tandem.serving.http.requests import audit_log
 from tandem.serving.http.requests.audit_log import Inquiry
 from tandem.serving.http.requests.gate import UNREAD, Gated

@@ -1,15 +1,24 @@
-"""Liveness and readiness, for whatever restarts the server or routes requests to it. Open to every caller."""
+"""Liveness, readiness, and the state of views, sources, releases and parts; the server's metrics; the caller's rights."""
 
-from fastapi import APIRouter
-from starlette.requests import Request
+import asyncio
 
+from fastapi import APIRouter, Request, Response
+
+from tandem.serving.http import metrics as figures
+from tandem.serving.http.answers.cache import AnswerCache
 from tandem.serving.http.models.openapi import problems
-from tandem.serving.http.models.status import HealthDocument
+from tandem.serving.http.models.status import HealthDocument, MeDocument, StatusDocument
 from tandem.serving.http.protocol.problem import Problem
+from tandem.serving.http.queries import describe
+from tandem.serving.http.queries.permitted import readable
 from tandem.serving.http.requests.gate import Gated
-from tandem.serving.http.requests.server import Server, server_of
+from tandem.serving.http.requests.server import Server, principal_of, server_of
 from tandem.serving.read.outcome import Failed, ReadFailed
 from tandem.serving.read.reader import refusal
+from tandem.serving.read.snapshot import Snapshot
+from tandem.views.instant import utc_text
+from tandem.views.source.source import Source
+from tandem.views.view import View
 
 router = APIRouter(route_class=Gated, tags=["health"])
 
@@ -45,3 +54,73 @@ def _ready(server: Server) -> bool:
     except ReadFailed:
         return False
     return pinned.snapshot.tiled and all(refusal(pinned.snapshot, view) is None for view in pinned.project.views.values())
+
+
+@router.get("/status", openapi_extra={"x-verb": "read"}, responses=problems())
+async def status(request: Request) -> StatusDocument:
+    """Show what is published, and positions, cuts and problems of the views that the token may read and of their sources.
+
+    The broker is asked at most every few seconds, and the answer does not wait long for it: `log` reports a broker that does not
+    answer. A token that is restricted to rows gets no position and no count, which are of all rows.
+    """
+    server, principal = server_of(request), principal_of(request)
+    server.lane.snapshot()
+
+    def known(cache: AnswerCache) -> tuple[Snapshot, dict[str, Source], dict[str, View]]:
+        sources = {view.source.name: view.source for view in cache.views().values()}
+        return cache.live().snapshot, sources, readable(cache.views(), principal)
+
+    snapshot, sources, found = await server.lane.ask(known, by=str(principal))
+    publication = snapshot.publication
+    log, stored = await asyncio.gather(
+        server.pipeline.log(sources.values(), release=publication.release), server.pipeline.stored(publication)
+    )
+    restricted, bound = principal.rights.restricted, bool(principal.rights.rows)
+    shown = sorted({view.source.name for view in found.values()})
+    return StatusDocument(
+        publication=publication.number,
+        release=publication.release,
+        at=utc_text(publication.at),
+        views={name: describe.state(view, snapshot, bound=bound) for name, view in found.items()},
+        sources={
+            name: describe.bound_source_state(name, snapshot)
+            if bound
+            else describe.source_state(name, snapshot, log, stored, restricted=restricted)
+            for name in shown
+        },
+        parts=describe.parts(server.parts.states, restricted=restricted),
+        standing=describe.standing(stored, shown, restricted=restricted, bound=bound),
+    )
+
+
+@router.get(
+    "/metrics",
+    openapi_extra={"x-verb": "read"},
+    response_class=Response,
+    responses={200: {"content": {"text/plain": {"schema": {"type": "string"}}}}, **problems()},
+)
+async def metrics(request: Request) -> Response:
+    """Latencies by route and status, durations of polls, and the state of each part, in the text format of Prometheus.
+
+    `tandem metrics` prints what tables and log hold. Not for tokens restricted to rows, because the metrics count all rows.
+    """
+    if principal_of(request).rights.rows:
+        raise Problem(403, "a token that is restricted to rows may not read the server's metrics, which count all requests")
+    server = server_of(request)
+    server.metrics.parts(server.parts.states)
+    return Response(server.metrics.text(), headers={"Content-Type": figures.CONTENT_TYPE, "Cache-Control": "no-store"})
+
+
+@router.get("/me", openapi_extra={"x-verb": "known"}, responses=problems())
+async def me(request: Request) -> MeDocument:
+    """Show what the token may do, and until when."""
+    principal = principal_of(request)
+    rights = principal.rights
+    return MeDocument(
+        name=principal.name,
+        verbs=sorted(rights.verbs),
+        views=None if rights.views is None else sorted(rights.views),
+        rows=list(rights.rows),
+        expires=utc_text(principal.expires),
+        max_rows=server_of(request).settings.max_rows,
+    )

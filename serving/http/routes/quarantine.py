@@ -14,8 +14,8 @@ from tandem.serving.http.protocol.problem import Problem
 from tandem.serving.http.requests.gate import Gated
 from tandem.serving.http.requests.server import principal_of, server_of
 from tandem.serving.read.outcome import ReadFailed
-from tandem.serving.status.positions import archived
 from tandem.serving.status.quarantine import After, rejects
+from tandem.serving.status.sources import archived
 from tandem.views.errors import listed
 from tandem.views.instant import utc_text
 

@@ -6,8 +6,9 @@ from uuid import UUID
 
 from fastapi import APIRouter, Path, Request, Response
 
+from tandem.serving.http.commands import KEPT, Busy, Command, CommandRun
 from tandem.serving.http.models.openapi import problems
-from tandem.serving.http.models.runs import (
+from tandem.serving.http.models.operations import (
     ApplyDocument,
     PlanDocument,
     PromoteDocument,
@@ -18,8 +19,7 @@ from tandem.serving.http.models.runs import (
     StartedDocument,
     shown,
 )
-from tandem.serving.http.models.runs import RunsDocument as Shown
-from tandem.serving.http.operations.runs import KEPT, Busy, Command, CommandRun
+from tandem.serving.http.models.operations import RunsDocument as Shown
 from tandem.serving.http.protocol.problem import Problem
 from tandem.serving.http.requests.gate import Gated
 from tandem.serving.http.requests.server import principal_of, server_of

@@ -10,14 +10,14 @@ from tandem.serving.http.protocol.formats import Page, accepted, headers_of, pro
 from tandem.serving.http.protocol.media_types import JSON
 from tandem.serving.http.protocol.parameters import Escaped, MinPosition
 from tandem.serving.http.protocol.problem import Problem
-from tandem.serving.http.queries.permitted_views import readable
+from tandem.serving.http.queries.ask import ask_all_fresh
+from tandem.serving.http.queries.permitted import readable
 from tandem.serving.http.requests import audit_log
-from tandem.serving.http.requests.freshness import ask_all_fresh
 from tandem.serving.http.requests.gate import Gated
 from tandem.serving.http.requests.server import principal_of, server_of
 from tandem.serving.read.snapshot import Snapshot
 from tandem.serving.sql.merged_views import MergedRows
-from tandem.serving.sql.refusal import Reason, StatementRefused
+from tandem.serving.sql.messages import Reason, StatementRefused
 from tandem.serving.sql.result_rows import to_rows
 
 _STATUS: Final[dict[Reason, int]] = {"statement": 400, "limit": 400, "view": 404, "failed": 503}

@@ -3,10 +3,10 @@
 from fastapi import APIRouter, Request
 
 from tandem.serving.http.models.openapi import problems
-from tandem.serving.http.models.views import ViewDescribedDocument, ViewsDocument
+from tandem.serving.http.models.status import ViewDescribedDocument, ViewsDocument
 from tandem.serving.http.protocol.parameters import View
 from tandem.serving.http.queries import describe
-from tandem.serving.http.queries.permitted_views import readable, view_for
+from tandem.serving.http.queries.permitted import readable, view_for
 from tandem.serving.http.requests.gate import Gated
 from tandem.serving.http.requests.server import principal_of, server_of
 

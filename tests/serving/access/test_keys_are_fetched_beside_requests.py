@@ -10,9 +10,8 @@ from dataclasses import dataclass, field
 import msgspec
 import pytest
 
-from tandem.serving.access import oidc_keys
-from tandem.serving.access.oidc import Oidc, provider
-from tandem.serving.access.oidc_keys import OidcError, fetch, read_keys
+from tandem.serving.access import oidc
+from tandem.serving.access.oidc import Oidc, OidcError, fetch, provider, read_keys
 from tests.serving.access.key_server import KeyServer, key_server
 from tests.serving.access.provider import SETTINGS, Issuing, new_key
 from tests.serving.world import NOON
@@ -59,8 +58,9 @@ def server() -> Iterator[KeyServer]:
 
 @pytest.fixture(autouse=True)
 def short(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(oidc_keys, "FETCH_S", 0.3)
-    monkeypatch.setattr(oidc_keys, "SPACING_S", 0.05)
+    oidc._trusted()  # made once, which takes longer than a fetch may here
+    monkeypatch.setattr(oidc, "FETCH_S", 0.3)
+    monkeypatch.setattr(oidc, "SPACING_S", 0.05)
 
 
 @asynccontextmanager
@@ -106,7 +106,7 @@ async def test_an_invalid_signature_fetches_the_keys(server: KeyServer) -> None:
 
 @pytest.mark.anyio
 async def test_many_invalid_tokens_cause_few_fetches(server: KeyServer, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(oidc_keys, "SPACING_S", 0.5)
+    monkeypatch.setattr(oidc, "SPACING_S", 0.5)
     strangers = [new_key(), new_key("k9")]
     async with followed(server) as found:
         bogus = [found.issuing.signed(key=key) for key in strangers]
@@ -143,7 +143,7 @@ async def test_cached_keys_count_until_stale_while_fetches_fail(server: KeyServe
 async def test_a_start_waits_briefly_and_reports_missing_keys(
     server: KeyServer, how: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(oidc_keys, "START_S", 0.05)
+    monkeypatch.setattr(oidc, "START_S", 0.05)
     server.how = how
     async with followed(server) as found:
         with pytest.raises(OidcError, match="have not been fetched yet"):

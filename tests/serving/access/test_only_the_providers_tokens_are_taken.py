@@ -12,8 +12,7 @@ import msgspec
 import pytest
 from joserfc import jwk, jwt
 
-from tandem.serving.access.oidc import Oidc, provider
-from tandem.serving.access.oidc_keys import OidcError
+from tandem.serving.access.oidc import Oidc, OidcError, provider
 from tandem.serving.access.rights import Principal
 from tests.serving.access.provider import ADDRESS, ISSUER, SETTINGS, Issuing, new_key
 from tests.serving.world import NOON

@@ -6,8 +6,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, rule
 
-from tandem.serving.access.fair_queue import FairQueue
-from tandem.serving.access.shares import Shares
+from tandem.serving.access.fair_pool import FairQueue
+from tandem.serving.access.limits import Shares
 
 NAMES = ("a", "b", "c", "d")
 
@@ -73,33 +73,6 @@ class Turns(RuleBasedStateMachine):
 
 
 TestTurns = Turns.TestCase
-
-
-@given(st.lists(st.sampled_from("bcd"), max_size=200), st.integers(1, 4))
-def test_a_request_waits_for_at_most_one_turn_of_each_other_principal(flood: list[str], places: int) -> None:
-    queue: FairQueue[str] = FairQueue(places)
-    running = deque(name for name in flood if queue.enter(name, name))
-    if queue.enter("a", "a"):
-        return
-    turns: Counter[str] = Counter()
-    while True:
-        found = queue.leave(running.popleft())
-        assert found is not None
-        if found[0] == "a":
-            break
-        turns[found[0]] += 1
-        running.append(found[0])
-        assert turns[found[0]] <= 1
-
-
-def test_a_single_principal_gets_all_slots_and_the_next_gets_the_first_free_one() -> None:
-    queue: FairQueue[int] = FairQueue(4)
-    assert [queue.enter("a", n) for n in range(6)] == [True] * 4 + [False] * 2
-    assert not queue.enter("b", 7)
-    assert queue.leave("a") == ("a", 4)  # who waited first
-    assert queue.leave("a") == ("b", 7)
-    assert queue.leave("a") == ("a", 5)
-    assert queue.leave("b") is None
 
 
 @given(

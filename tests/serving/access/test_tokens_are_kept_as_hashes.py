@@ -72,6 +72,7 @@ def test_a_change_counts_at_the_next_check(tables: Tables) -> None:
     tokens.revoke(tables, "one", now=NOON)
     assert known.whose(secret, now=NOON) is None
     assert known.whose(made(tables), now=NOON) is not None
+    assert known.whose(secret, now=NOON) is None  # a revoked name may be used again, for another secret
     shutil.rmtree(tables.control("tokens"))
     assert known.whose(secret, now=NOON) is None
 
@@ -83,6 +84,11 @@ def test_an_accepted_secret_is_not_looked_for_again_for_a_moment(tables: Tables)
     assert known.whose(one, now=NOON) is not None
     tokens.revoke(tables, "one", now=NOON)
     seconds = tokens.FRESH_S * 0.9
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(known, "read", lambda: pytest.fail("it reads"))
+        assert known.recent(one, now=NOON) is not None  # so the thread of all requests never waits for a bucket
+        assert known.recent(one, now=LATER) is None
+        assert known.recent(tokens.PREFIX, now=NOON) is None
     assert known.whose(one, now=LATER) is None  # what has expired is not accepted meanwhile
     assert known.whose(one, now=NOON) is not None
     assert known.whose(other, now=NOON) is not None  # this reads the tokens, which keeps no other one
@@ -92,21 +98,6 @@ def test_an_accepted_secret_is_not_looked_for_again_for_a_moment(tables: Tables)
     assert known.whose(other, now=NOON) is not None
     assert known.recent(one, now=NOON) is None  # what was found before this read is not kept longer because of it
     assert known.whose(one, now=NOON) is None
-
-
-def test_a_secret_that_was_accepted_a_moment_ago_is_known_without_a_read(tables: Tables, monkeypatch: pytest.MonkeyPatch) -> None:
-    """So the thread of all requests never waits for a bucket, also if the moment ends while it asks."""
-    seconds = 0.0
-    known, secret = Tokens(tables, lambda: seconds), made(tables)
-    assert known.recent(secret, now=NOON) is None
-    found = known.whose(secret, now=NOON)
-    with monkeypatch.context() as patch:
-        patch.setattr(known, "read", lambda: pytest.fail("it reads"))
-        assert known.recent(secret, now=NOON) == found
-        assert known.recent(secret, now=LATER) is None
-        assert known.recent(tokens.PREFIX, now=NOON) is None
-        seconds += tokens.FRESH_S
-        assert known.recent(secret, now=NOON) is None
 
 
 def test_a_read_that_was_overtaken_keeps_no_token_for_longer(tables: Tables, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -208,14 +199,6 @@ def test_a_damaged_table_refuses_everybody(tables: Tables, damage) -> None:
     for _ in range(2):
         with pytest.raises(TokenError, match=r"the tokens cannot be read: cannot read table .*control/tokens"):
             known.whose(secret, now=NOON)
-
-
-def test_a_revoked_name_may_be_used_again_for_another_secret(tables: Tables) -> None:
-    first = made(tables)
-    tokens.revoke(tables, "one", now=NOON)
-    second = made(tables)
-    assert Tokens(tables).whose(first, now=NOON) is None
-    assert Tokens(tables).whose(second, now=NOON) is not None
 
 
 def test_a_revoked_token_still_counts_as_ever_created(tables: Tables) -> None:

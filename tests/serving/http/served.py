@@ -20,9 +20,9 @@ from tandem.serving.access import tokens
 from tandem.serving.access.rights import VERBS, Rights
 from tandem.serving.http import listener
 from tandem.serving.http.app import application
+from tandem.serving.http.commands import TandemCommand
 from tandem.serving.http.composition import of_project
 from tandem.serving.http.listener import Tls
-from tandem.serving.http.operations.command import TandemCommand
 from tests.serving.world import NOON, World
 from tests.stack import PYTHONPATH
 
@@ -31,7 +31,6 @@ WAITING = """
 import os
 import sys
 import threading
-from tests.stack import PYTHONPATH
 
 sys.stderr.write(f"process {os.getpid()} waits\\n")
 threading.Event().wait()

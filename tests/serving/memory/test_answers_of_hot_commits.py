@@ -283,37 +283,12 @@ def renamed(view: BatchView) -> BatchView:
     return replace(view, fingerprint=f"another {view.fingerprint}")
 
 
-def test_a_table_that_grows_below_hot_commits_is_news_for_a_view_that_stands_aside(world: World, feed: HotFeed) -> None:
-    connection, hot = Connection(Store(world.tables, 1, hot=feed)), Hot(world, feed)
-    hot.aside = frozenset([world.live.views["per_page"].fingerprint])
-    for number in (10, 11):
-        world.append(0, hit("/", number))
-        hot.read(world.end)
-    connection.refresh()
-    check(world, connection, world.end)
-    world.trigger(position(10))
-    connection.refresh()
-    assert stands(connection, world.project.views["per_page"]) == position(10)
-    check(world, connection, world.end)
-
-
 def test_hot_commits_of_another_release_are_not_counted(world: World, feed: HotFeed) -> None:
     connection = Connection(Store(world.tables, 1, hot=feed))
     world.append(0, hit("/", 10))
     Hot(world, feed, release=2).read(world.end)
     connection.refresh()
     assert connection.snapshot().pinned.snapshot.positions[SOURCE] == position(9)
-
-
-def test_hot_commits_behind_commits_are_left_out(world: World, feed: HotFeed) -> None:
-    connection, hot = Connection(Store(world.tables, 1, hot=feed)), Hot(world, feed)
-    world.append(0, hit("/", 10))
-    hot.read(world.end)
-    world.append(1, hit("/", 11))
-    world.trigger()
-    connection.refresh()
-    assert connection.snapshot().pinned.snapshot.tails[SOURCE].hot == ()
-    check(world, connection, world.end)
 
 
 def test_lost_hot_commits_stay_in_answers_until_commits_reach_them_or_for_a_while(world: World) -> None:

@@ -11,7 +11,7 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from tandem.serving.memory.key_hash import KeyHash
+from tandem.serving.memory.index import KeyHash
 from tests.samples import WIDE
 
 TIME = pa.timestamp("us", "UTC")
@@ -73,7 +73,7 @@ def test_chunks_of_columns_hash_like_one_column(monkeypatch: pytest.MonkeyPatch)
     values = pa.array([None if n % 7 == 0 else "ab\0" * (n % 11) for n in range(100)])
     own = KeyHash(1, (pa.string(),))
     whole = own.of_columns([values])
-    monkeypatch.setattr("tandem.serving.memory.key_hash._PIECE", 9)
+    monkeypatch.setattr("tandem.serving.memory.index._PIECE", 9)
     assert np.array_equal(own.of_columns([values]), whole)
 
 

@@ -12,12 +12,12 @@ from hypothesis import strategies as st
 
 from tandem.ledger.log.positions import LOG_START
 from tandem.ledger.publish.batch_parts import BatchView
-from tandem.serving.memory import layout as layouts
+from tandem.serving.memory import layer as layouts
 from tandem.serving.memory import stack as stacks
 from tandem.serving.memory.answers import Answers
 from tandem.serving.memory.cached_view import CachedView
-from tandem.serving.memory.key_hash import Hashes, KeyHash
-from tandem.serving.memory.layout import MemoryLayout
+from tandem.serving.memory.index import Hashes, KeyHash
+from tandem.serving.memory.layer import MemoryLayout
 from tandem.serving.memory.stack import Stack, extended
 from tandem.serving.read.selection import ALWAYS, select
 from tandem.views.instant import MICROSECOND

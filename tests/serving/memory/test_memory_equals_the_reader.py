@@ -342,23 +342,6 @@ def test_of_another_release_nothing_is_reused_that_is_not_the_same(world: World,
     assert connection.view("per_page").rows() != before
 
 
-def test_the_last_used_view_stays_in_memory(world: World) -> None:
-    probe = Connection(Store(world.tables, 1))
-    sizes = {}
-    for name in ("per_page", "inverse"):
-        view = probe.view(name).now()
-        assert view.memory is not None
-        sizes[name] = view.memory.answers.held.nbytes
-    store = Store(world.tables, 1, max(sizes.values()) + min(sizes.values()) // 2)
-    connection = Connection(store)
-    for name in ("per_page", "inverse", "per_page"):
-        assert connection.view(name).now().memory is not None
-        assert [*store._held] == [name]
-        assert [*store.pinned().views] == [name]
-    connection.refresh()
-    assert [*store.pinned().views] == ["per_page"]
-
-
 def test_the_view_that_was_asked_longest_ago_makes_room(world: World) -> None:
     probe, names = Connection(Store(world.tables, 1)), ("per_page", "inverse", "ever")
     held = [probe.view(name).now().memory for name in names]
@@ -398,25 +381,6 @@ def test_a_view_without_files_never_gets_another_views_answers(world: World) -> 
     assert connection.view("per_page").now().memory is not None
     with pytest.raises((ReadFailed, Unreadable)):
         connection.view("ever").now().scan()
-
-
-def test_one_snapshot_answers_twice_with_the_same_bytes(tmp_path: Path) -> None:
-    quantiles = DEFINITIONS.replace("import Event,", "import approx_quantiles, Event,").replace(
-        '"pages": approx_count_distinct("page")', '"pages": approx_count_distinct("page"), "q": approx_quantiles("bytes", (0.5,))'
-    )
-    world = World(tmp_path, definitions=quantiles)
-    for start in range(0, 3000, 1000):
-        world.append(0, *(hit("/", n % 977) for n in range(start, start + 1000)))
-        world.trigger()
-    connection = Connection(Store(world.tables, 1))
-    before = connection.snapshot()
-    first = before.view("ever").scan().to_arrow()
-    world.append(0, hit("/", 1))
-    world.trigger()
-    world.recompute(world.end)
-    connection.refresh()
-    assert before.view("ever").scan().to_arrow().equals(first)
-    assert connection.view("ever").get() != before.view("ever").get()
 
 
 def test_without_states_all_rows_are_those_of_any_answer(tmp_path: Path) -> None:

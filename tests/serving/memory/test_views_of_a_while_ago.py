@@ -2,8 +2,7 @@
 
 from typing import cast
 
-from tandem.serving.memory.cached_view import CachedView
-from tandem.serving.memory.recent import Recent
+from tandem.serving.memory.cached_view import CachedView, Recent
 
 
 def view(name: str) -> CachedView:

@@ -8,7 +8,7 @@ import httpx
 import pytest
 
 from tandem.infra.folders import ROOT
-from tandem.serving.http.protocol.static_files import page_file
+from tandem.serving.http.routes.page import page_file
 from tests.serving.http.served import Served
 from tests.serving.world import World
 

@@ -76,12 +76,6 @@ def test_an_invalid_question_raises(world: World) -> None:
         reader.answer("per_page", keys={"pge": "/"})
 
 
-def test_a_gap_between_commits_fails(world: World) -> None:
-    handle, paths = handle_and_paths(world)
-    delta_tables.conditional_replace(handle, [paths[3]], [], at=NOON)
-    assert "no commit starts at {T/0: 3}" in reason(world)
-
-
 def test_an_overlap_of_commits_fails(world: World) -> None:
     handle, _ = handle_and_paths(world)
     again = world.fold(position(3), position(9))

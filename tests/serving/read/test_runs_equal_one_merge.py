@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from tandem.ledger.log.positions import LOG_START, Position, ranges
 from tandem.ledger.realtime.commits import Commit
-from tandem.serving.read.tail_merge import Runs, follow
+from tandem.serving.read.states import Runs, follow
 from tandem.views.kernel.kernel import Partial, merge
 from tandem.views.measures.count import count
 from tandem.views.source.event import Event
@@ -93,26 +93,12 @@ def test_only_new_commits_are_decoded() -> None:
     assert counted(runs) == oracle(0, 30)
 
 
-def test_a_rewritten_tail_is_reused_if_it_ends_at_a_commit() -> None:
-    runs = follow(per_page, (), commits([10, 20]), Decoding())
-    decoding = Decoding()
-    follow(per_page, runs, commits([20, 30]), decoding)
-    assert decoding.asked == [(20, 30)]
-
-
 def test_a_commit_compacted_across_the_cached_end_is_read_again() -> None:
     runs = follow(per_page, (), commits([10, 20]), Decoding())
     decoding = Decoding()
     runs = follow(per_page, runs, commits([10, 30]), decoding)
     assert decoding.asked == [(0, 10), (10, 30)]
     assert counted(runs) == oracle(0, 30)
-
-
-def test_a_new_cut_starts_again() -> None:
-    runs = follow(per_page, (), commits([10, 20, 30]), Decoding())
-    runs = follow(per_page, runs, commits([20, 30], start=10), Decoding())
-    assert runs[0].start == at(10)
-    assert counted(runs) == oracle(10, 30)
 
 
 def test_rejections_add_up() -> None:

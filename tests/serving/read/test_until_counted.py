@@ -9,8 +9,7 @@ from typing import Any
 import pytest
 
 from tandem.serving.read.outcome import Failed
-from tandem.serving.read.position_wait import uncounted, until_counted
-from tandem.serving.read.snapshot_follower import SnapshotFollower
+from tandem.serving.read.snapshot_follower import SnapshotFollower, uncounted, until_counted
 from tests.serving.world import World, hit, nine_hits, position
 
 

@@ -1,6 +1,6 @@
 """Windows of every kind with events on both sides of the cut; ranges of slices as one window."""
 
-from datetime import UTC, datetime, timedelta
+from datetime import datetime, timedelta
 from pathlib import Path
 from typing import Any
 
@@ -8,7 +8,7 @@ import pytest
 
 from tandem.serving.read.outcome import Absent, Value
 from tandem.serving.read.reader import Reader
-from tandem.serving.read.selection import BadSelection, last, parse_span
+from tandem.serving.read.selection import BadSelection, parse_span
 from tests.serving.world import NOON, World, hit, position
 
 DEFINITIONS = """
@@ -59,35 +59,8 @@ def minute(number: int) -> datetime:
     return NOON + timedelta(minutes=number)
 
 
-def test_an_event_above_the_cut_makes_one_session_of_two_below(world: World) -> None:
-    found = [(row["page"], row["window_start"][11:16], row["window_end"][11:16], row["bytes"]) for row in rows(world, "sessions")]
-    assert found == [("/a", "12:00", "12:21", 31), ("/b", "12:01", "12:06", 256), ("/a", "12:24", "12:29", 64)]
-    assert len(rows(world, "sessions", layer="batch")) == 2
-
-
-def test_a_range_keeps_sessions_whole(world: World) -> None:
-    chosen = rows(world, "sessions", between=(minute(0), minute(1)))
-    assert [(row["window_end"][11:16], row["bytes"]) for row in chosen] == [("12:21", 31)]
-    assert rows(world, "sessions", between=(minute(10), minute(20))) == []
-
-
-def test_count_windows_continue_across_the_cut(world: World) -> None:
-    found = [(row["page"], row["window_number"], row["bytes"]) for row in rows(world, "pairs", keys={"page": "/a"})]
-    assert sorted(found) == [("/a", 0, 3), ("/a", 1, 16 + 8), ("/a", 2, 4 + 64)]
-
-
 def test_the_last_three_are_those_above_the_cut(world: World) -> None:
     assert [row["bytes"] for row in rows(world, "latest", keys={"page": "/a"})] == [8 + 4 + 64]
-
-
-def test_a_hopping_window_is_made_of_slices_of_both_layers(world: World) -> None:
-    found = {row["window_start"][11:16]: row["bytes"] for row in rows(world, "hops")}
-    assert found == {"11:40": 263, "11:50": 287, "12:00": 351, "12:10": 88, "12:20": 64}
-
-
-def test_a_range_of_hopping_windows_reads_all_their_slices(world: World) -> None:
-    chosen = rows(world, "hops", between=(minute(0), minute(10)))
-    assert [(row["window_start"][11:16], row["bytes"]) for row in chosen] == [("12:00", 351)]
 
 
 def test_any_range_of_slices_is_one_window(world: World) -> None:
@@ -97,15 +70,6 @@ def test_any_range_of_slices_is_one_window(world: World) -> None:
         ("/b", "12:01", "12:17", 256),
     ]
     assert [row["bytes"] for row in rows(world, "hops", between=(minute(10), minute(20)), one=True)] == [8 + 16]
-
-
-def test_the_last_span_ends_with_the_slice_that_is_now(world: World) -> None:
-    view = Reader(world.tables).view("minutes")
-    now = datetime(2026, 11, 1, 12, 16, 30, tzinfo=UTC)
-    assert last(view, parse_span("37m"), now=now) == (minute(17 - 37), minute(17))
-    assert last(view, parse_span("1h"), now=minute(16)) == (minute(-43), minute(17))
-    with pytest.raises(BadSelection, match="beyond the years 1 to 9999"):
-        last(view, timedelta(days=999_999), now=now)
 
 
 @pytest.mark.parametrize(

@@ -21,7 +21,7 @@ from tandem.serving.http.protocol.media_types import ARROW, CSV, JSON, MEDIA, ND
 from tandem.serving.sql import database
 from tandem.serving.sql.limits import StatementLimits
 from tandem.serving.sql.merged_views import MergedRows
-from tandem.serving.sql.refusal import StatementRefused
+from tandem.serving.sql.messages import StatementRefused
 from tandem.serving.sql.result_rows import to_rows
 from tests.serving.http.served import Asker, Served
 from tests.serving.world import forty_hits

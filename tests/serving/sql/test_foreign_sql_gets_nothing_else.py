@@ -13,7 +13,7 @@ import pytest
 
 from tandem.serving.sql.database import connect
 from tandem.serving.sql.limits import MIB, StatementLimits
-from tandem.serving.sql.refusal import Reason, StatementRefused
+from tandem.serving.sql.messages import Reason, StatementRefused
 from tandem.serving.sql.sandbox import Sandbox
 from tandem.serving.sql.shared_tables import SharedTables, share
 from tests.serving import attacks

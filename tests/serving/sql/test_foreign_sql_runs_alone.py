@@ -14,9 +14,9 @@ import psutil
 import pyarrow as pa
 import pytest
 
-from tandem.serving.sql import frames
+from tandem.serving.sql import messages
 from tandem.serving.sql.limits import MIB, StatementLimits
-from tandem.serving.sql.refusal import StatementRefused
+from tandem.serving.sql.messages import StatementRefused
 from tandem.serving.sql.sandbox import Sandbox
 from tandem.serving.sql.shared_tables import SharedTables, share
 
@@ -194,18 +194,20 @@ def test_a_process_ends_by_itself_after_its_time() -> None:
     with Sandbox(StatementLimits(seconds=1)) as sandbox:
         child = sandbox._waiting.popleft()
         waiting(sandbox, 2)
-        frames.send(child.end, b'{"type":"statement","text":"SELECT count(*) FROM range(1000000000000) a WHERE hash(range) = 1"}')
-        assert frames.receive(child.end).body == b'{"type":"named","views":[]}'
-        frames.send(child.end, b'{"type":"given","views":[],"size":0}')
+        messages.send(
+            child.end, b'{"type":"statement","text":"SELECT count(*) FROM range(1000000000000) a WHERE hash(range) = 1"}'
+        )
+        assert messages.receive(child.end).body == b'{"type":"named","views":[]}'
+        messages.send(child.end, b'{"type":"given","views":[],"size":0}')
         child.end.settimeout(30)
-        with pytest.raises(frames.Broken):
-            frames.receive(child.end)
+        with pytest.raises(messages.Broken):
+            messages.receive(child.end)
         waiting(sandbox, 1)
 
 
 def test_messages_that_are_too_long_are_refused() -> None:
     ours, theirs = socket.socketpair()
     with ours, theirs:
-        frames.send(ours, b"{}", b"xx")
-        with pytest.raises(frames.Broken, match="announced 2 and 2 bytes"):
-            frames.receive(theirs, most=1)
+        messages.send(ours, b"{}", b"xx")
+        with pytest.raises(messages.Broken, match="announced 2 and 2 bytes"):
+            messages.receive(theirs, most=1)

@@ -1,31 +1,23 @@
-"""SQL over a view equals the reader's answer, and functions over sketches equal the presented values."""
+"""SQL is at one snapshot with the reader's provenance, and functions over sketches equal the presented values."""
 
 from collections.abc import Iterator
-from dataclasses import dataclass
-from datetime import UTC, datetime, timedelta
+from datetime import UTC, datetime
 from pathlib import Path
-from tempfile import TemporaryDirectory
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
 
-from tandem.ledger.log.positions import LOG_START
 from tandem.serving.memory.store import MEMORY, Store
-from tandem.serving.read.outcome import Absent, Value
+from tandem.serving.read.outcome import Value
 from tandem.serving.read.reader import Reader
 from tandem.serving.sql import merged_views
 from tandem.serving.sql.limits import StatementLimits
 from tandem.serving.sql.merged_views import MergedViews, ask, state_names
-from tandem.serving.sql.refusal import StatementRefused
+from tandem.serving.sql.messages import StatementRefused
 from tandem.serving.sql.result_rows import to_rows
 from tandem.serving.sql.sandbox import Sandbox
 from tandem.serving.sql.shared_tables import share
-from tandem.views.sql.engine import quoted
-from tandem.views.view import answer_schema
-from tests.serving import oracle
-from tests.serving.world import NOON, World, forty_hits, hit, position
+from tests.serving.world import World, forty_hits, hit
 
 SKETCHES = """
 from datetime import datetime
@@ -57,100 +49,11 @@ SOURCES = (hits,)
 VIEWS = (hourly, ever)
 """
 
-PAGES = ("/", "/a", "it's", None)
-values = st.builds(
-    hit,
-    st.sampled_from(PAGES),
-    st.integers(0, 20) | st.just(2**62),
-    minute=st.integers(-300, 300),
-    price=st.sampled_from(["0.10", "-3.00", "12.35"]),
-)
-
-
-@dataclass(frozen=True)
-class Question:
-    """What `query` and SQL can both be asked."""
-
-    view: str
-    keys: dict[str, Any]
-    start: datetime | None
-    end: datetime | None
-    limit: int | None
-
-    def sql(self, views: MergedViews) -> str:
-        view = views.views()[self.view]
-        columns = ", ".join(quoted(name) for name in answer_schema(view).names)
-        terms = [f"{quoted(name)} IS NOT DISTINCT FROM {_literal(value)}" for name, value in self.keys.items()]
-        terms += [f"window_start >= TIMESTAMPTZ '{self.start.isoformat()}'"] if self.start else []
-        terms += [f"window_start < TIMESTAMPTZ '{self.end.isoformat()}'"] if self.end else []
-        where = f" WHERE {' AND '.join(terms)}" if terms else ""
-        order = ", ".join(f"{name} NULLS LAST" for name in ("window_start", *map(quoted, view.keys)))
-        limit = "" if self.limit is None else f" LIMIT {self.limit}"
-        return f"SELECT {columns} FROM {quoted(self.view)}{where} ORDER BY {order}{limit}"
-
-
-def _literal(value: object) -> str:
-    return "NULL" if value is None else "'" + str(value).replace("'", "''") + "'"
-
-
-hours = st.none() | st.integers(-6, 6).map(lambda hour: NOON + timedelta(hours=hour))
-limits = st.none() | st.integers(0, 5)
-questions = st.one_of(
-    st.builds(
-        Question,
-        st.just("per_page"),
-        st.just({}) | st.fixed_dictionaries({"page": st.sampled_from(PAGES)}),
-        hours,
-        hours,
-        limits,
-    ).filter(lambda one: one.start is None or one.end is None or one.start <= one.end),
-    st.builds(
-        Question,
-        st.just("inverse"),
-        st.just({}) | st.fixed_dictionaries({"odd": st.booleans()}),
-        st.none(),
-        st.none(),
-        limits,
-    ),
-    st.builds(Question, st.just("ever"), st.just({}), st.none(), st.none(), limits),
-)
-
 
 @pytest.fixture(scope="module")
 def sandbox() -> Iterator[Sandbox]:
     with Sandbox(StatementLimits(seconds=60)) as made:
         yield made
-
-
-@settings(max_examples=6, deadline=None)
-@given(
-    first=st.lists(values, max_size=30),
-    second=st.lists(values, max_size=10),
-    cut=st.sampled_from(["none", "first"]),
-    asked=st.lists(questions, min_size=8, max_size=12),
-    memory=st.sampled_from([MEMORY, 10]),
-)
-def test_random_questions_have_the_same_rows(
-    sandbox: Sandbox, *, first: list[bytes], second: list[bytes], cut: str, asked: list[Question], memory: int
-) -> None:
-    with TemporaryDirectory() as folder:
-        world = World(Path(folder))
-        for some in (first, second):
-            if some:
-                world.append(0, *some)
-                world.trigger()
-            if cut == "first" and some is first and some:
-                world.recompute(position(len(first)))
-        reader = Reader(world.tables)
-        views = MergedViews(Store(world.tables, 1, memory))
-        for question in asked:
-            answer = reader.answer(
-                question.view, keys=question.keys, between=(question.start, question.end), limit=question.limit
-            )
-            assert isinstance(answer, Value | Absent)
-            found = ask(sandbox, views, question.sql(views))
-            assert to_rows(found.table) == answer.rows()
-            assert found.provenance == {question.view: answer.provenance}
 
 
 def test_a_join_is_at_one_snapshot_and_the_next_statement_at_the_next(sandbox: Sandbox, tmp_path: Path) -> None:
@@ -167,9 +70,13 @@ def test_a_join_is_at_one_snapshot_and_the_next_statement_at_the_next(sandbox: S
     found = ask(sandbox, views, totals)
     assert to_rows(found.table) == [{"pages": 41, "ever": 40, "inverse": 40}]
     assert {one.realtime for one in found.provenance.values()} == {world.writer.end}
-    told = found.told(now=datetime(2026, 11, 2, tzinfo=UTC))
-    label = told["exactness"]["label"]
-    assert (told["publication"], label, sorted(told["views"])) == (2, "estimate", ["ever", "inverse", "per_page"])
+    for name, told in found.provenance.items():
+        answer = Reader(world.tables).answer(name)
+        assert isinstance(answer, Value)
+        assert told == answer.provenance
+    summary = found.told(now=datetime(2026, 11, 2, tzinfo=UTC))
+    label = summary["exactness"]["label"]
+    assert (summary["publication"], label, sorted(summary["views"])) == (2, "estimate", ["ever", "inverse", "per_page"])
 
 
 def test_functions_over_states_equal_the_presented_values(sandbox: Sandbox, tmp_path: Path) -> None:
@@ -231,13 +138,6 @@ def test_a_view_without_an_answer_is_a_failure_and_not_an_empty_table(sandbox: S
         ask(sandbox, views, "SELECT count(*) FROM per_page")
     assert refused.value.reason == "failed"
     assert to_rows(ask(sandbox, views, "SELECT n FROM ever").table) == [{"n": 39}]
-
-
-def test_rows_are_those_of_plain_python(sandbox: Sandbox, tmp_path: Path) -> None:
-    world = forty_hits(tmp_path)
-    views = MergedViews(Store(world.tables, 1))
-    found = to_rows(ask(sandbox, views, "SELECT * EXCLUDE (window_state) FROM per_page ORDER BY window_start, page").table)
-    assert found == oracle.per_page(world.values(LOG_START, world.end))
 
 
 @pytest.mark.parametrize("memory", [MEMORY, 10])

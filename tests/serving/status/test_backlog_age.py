@@ -10,7 +10,7 @@ from tandem.ledger.log.positions import LOG_START, Position
 from tandem.ledger.publish.publications import Publication
 from tandem.ledger.realtime.commits import Commit
 from tandem.serving.read.snapshot import RealtimeTail, Snapshot
-from tandem.serving.status.backlog_age import BacklogAge, behind_since
+from tandem.serving.status.part_signs import BacklogAge, behind_since
 from tests.serving.world import position
 
 NOON = datetime(2026, 11, 1, 12, tzinfo=UTC)

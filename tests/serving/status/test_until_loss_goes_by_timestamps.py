@@ -5,7 +5,7 @@ from datetime import UTC, datetime, timedelta
 import pytest
 
 from tandem.infra.kafka import Record
-from tandem.serving.status.retention import _oldest
+from tandem.serving.status.sources import _oldest
 
 NOW = datetime(2026, 11, 1, 12, tzinfo=UTC)
 EPOCH = datetime(1970, 1, 1, tzinfo=UTC)

@@ -8,7 +8,7 @@ import pytest
 
 from tandem.serving.changes import ChangesToken, TokenGone, watch
 from tandem.serving.connection import Connection
-from tandem.serving.memory.recent import SECONDS
+from tandem.serving.memory.cached_view import SECONDS
 from tandem.serving.memory.store import Store
 from tandem.speed.hot.follow import HotTailEnded
 from tests.serving.test_changes_are_neither_lost_nor_repeated import Known, known, taken_in

@@ -9,7 +9,7 @@ import pytest
 from tandem.infra import kafka
 from tandem.infra.settings import Settings
 from tandem.ledger.delta.addresses import Tables
-from tandem.serving.http.answers.whole_log import WholeLog
+from tandem.serving.http.answers.lane import WholeLog
 from tandem.serving.memory.store import Pinned
 from tests.serving.http.served import Served
 from tests.serving.world import nine_hits

@@ -8,8 +8,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tandem.serving.http.answers import key_lookup
-from tandem.serving.http.answers.key_lookup import matched
+from tandem.serving.http.routes import rows as key_lookup
+from tandem.serving.http.routes.rows import matched
 from tandem.views.measures import count
 from tandem.views.view import View
 from tests.samples import SAMPLES, share

@@ -56,22 +56,6 @@ def test_a_lane_that_is_woken_after_each_poll_keeps_half_the_time_between_polls(
     assert times[POLLS] - times[0] >= POLLS * EVERY_S / 2
 
 
-def test_a_lane_that_is_woken_polls_before_its_time(tmp_path: Path) -> None:
-    async def followed() -> None:
-        polls = Polls()
-        lane = Lane(AnswerCache(Store(nine_hits(tmp_path).tables, 1), 1 << 20), 4.0, time.monotonic, polls.polled)
-        async with lane.open():
-            before = lane.newest
-            began = time.monotonic()
-            lane.wake()
-            async with asyncio.timeout(60):
-                while len(polls.times) < 2:
-                    await lane.another(before, seconds=0.05)
-            assert time.monotonic() - began < 4.0
-
-    asyncio.run(followed())
-
-
 def test_a_lane_rests_while_only_a_publication_can_be_new(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(lanes, "SELDOM_S", 1.0)
     whole = [True]

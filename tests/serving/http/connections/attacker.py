@@ -75,13 +75,6 @@ class Attacker:
     async def bodies(self) -> None:
         await self.trickle(await self.connected(), "Content-Length: 100000")
 
-    async def chunks(self) -> None:
-        await self.trickle(await self.connected(), "Transfer-Encoding: chunked", piece=b"1\r\nx\r\n")
-
-    async def nobodys_bodies(self) -> None:
-        streams, self.token = await self.connected(), "nobody's"
-        await self.trickle(streams, "Content-Length: 100000")
-
     async def chunk_flood(self) -> None:
         streams = await self.connected()
         streams[1].write(self.head("POST /sql", "Content-Type: application/json", "Transfer-Encoding: chunked"))
@@ -99,12 +92,6 @@ class Attacker:
             streams[1].write(f"X-{number}: {number}\r\n".encode())
             await streams[1].drain()
 
-    async def header_flood(self) -> None:
-        streams = await self.connected()
-        self.begun += 1
-        streams[1].write(b"GET /me HTTP/1.1\r\n" + b"a:\r\n" * 15_000 + b"\r\n")
-        await self.drained(streams)
-
     async def handshakes(self) -> None:
         """A greeting of TLS that is never whole."""
         streams = await self.connected(bare=True)
@@ -114,19 +101,6 @@ class Attacker:
             await asyncio.sleep(_STEP_S)
             streams[1].write(b"x")
             await streams[1].drain()
-
-    async def silent(self) -> None:
-        streams = await self.connected()
-        self.begun += 1
-        await self.drained(streams)
-
-    async def idle(self) -> None:
-        streams = await self.connected()
-        streams[1].write(b"GET /healthz HTTP/1.1\r\nHost: served\r\n\r\n")
-        self.begun += 1
-        await asyncio.sleep(_STEP_S)
-        streams[1].write(b"\r\n")
-        await self.drained(streams)
 
     async def many_addresses(self) -> None:
         number = next(self.numbers)
@@ -162,29 +136,6 @@ class Attacker:
             await asyncio.sleep(_STEP_S)
             streams[1].write(b" " * 400)
             await streams[1].drain()
-
-    async def large_events(self) -> None:
-        """Many events, of which the last is none."""
-        streams = await self.connected()
-        self.begun += 1
-        event = '{"moment":"2026-11-01T12:00:00Z","page":"/a","bytes":1,"price":"0.10"}\n'
-        body = event * 2_999 + "{"
-        head = self.head("POST /sources/hits/events", "Content-Type: application/x-ndjson", f"Content-Length: {len(body)}")
-        while True:
-            streams[1].write(head + body.encode())
-            if not await streams[0].read(1 << 12):
-                return
-
-    async def blank_events(self) -> None:
-        """Bodies of lines without a record."""
-        streams = await self.connected()
-        self.begun += 1
-        body = "\n" * 1_000_000
-        head = self.head("POST /sources/hits/events", "Content-Type: application/x-ndjson", f"Content-Length: {len(body)}")
-        while True:
-            streams[1].write(head + body.encode())
-            if not await streams[0].read(1 << 12):
-                return
 
     async def large_bodies(self) -> None:
         streams = await self.connected()
@@ -239,21 +190,14 @@ def _trusting() -> ssl.SSLContext:
 
 NUMBERS = {
     "bodies": 1100,
-    "nobodys_bodies": 400,
-    "chunks": 400,
     "chunk_flood": 4,
     "heads": 400,
-    "header_flood": 20,
     "handshakes": 400,
-    "silent": 400,
-    "idle": 400,
     "many_addresses": 600,
     "churn": 5,
     "pipelined": 5,
     "flood": 20,
     "slow_events": 90,
-    "large_events": 30,
-    "blank_events": 20,
     "large_bodies": 5,
     "statements": 24,
     "unread": 12,

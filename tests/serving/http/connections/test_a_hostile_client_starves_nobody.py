@@ -28,19 +28,16 @@ ONE = ("/sql", '{"statement": "SELECT 1 AS n"}')
 NO_EVENT = ("/sources/hits/events", "{")
 """It is refused once a thread has decoded it, without a broker."""
 OF = {
-    "blank_events": ROW,
     "flood": ROW,
     "large_bodies": ROW,
-    "large_events": NO_EVENT,
     "slow_events": NO_EVENT,
     "statements": ONE,
     "streams": ROW,
     "unread": ONE,
 }
 """What the victim asks, where that is not who it is."""
-OVER_TLS = ("bodies", "handshakes", "silent", "churn", "unread", "noise")
-SELDOM = {"nobodys_bodies", "chunks", "header_flood", "silent", "idle", "many_addresses", "flood", "large_bodies"}
-SELDOM |= {"blank_events", "large_events", "statements"}
+OVER_TLS = ("bodies", "handshakes", "churn", "unread", "noise")
+SELDOM = {"many_addresses", "flood", "large_bodies", "statements", "chunk_flood"}
 """Of the same kind as others here, so they are run with all tests alone."""
 
 BOUNDS = {"CONNECTIONS": 500, "CONNECTIONS_PER_ADDRESS": 100}
@@ -150,6 +147,6 @@ def test_another_client_is_answered_while_the_attack_runs(attacked: Attacked, na
     check(attacked, name)
 
 
-@pytest.mark.parametrize("name", _cases(OVER_TLS, {"silent", "churn", "unread", "noise"}))
+@pytest.mark.parametrize("name", _cases(OVER_TLS, {"bodies", "churn", "unread", "noise"}))
 def test_another_client_is_answered_over_tls_while_the_attack_runs(over_tls: Attacked, name: str) -> None:
     check(over_tls, name)

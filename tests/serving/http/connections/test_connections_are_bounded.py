@@ -4,6 +4,7 @@ import asyncio
 import socket
 import threading
 from collections import Counter
+from collections.abc import Iterator
 
 import httpx
 import pytest
@@ -12,9 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tandem.infra.settings import ServingSettings
-from tandem.serving.http.connections.admission import Admission
-from tandem.serving.http.connections.open_connections import Door
-from tandem.serving.http.connections.request_turns import Starts
+from tandem.serving.http.connections.admission import Admission, Door, Starts
 from tandem.serving.http.metrics import Metrics
 from tests.serving.http.served import Served, serving
 from tests.serving.world import World, forty_hits
@@ -122,6 +121,13 @@ def world(tmp_path_factory: pytest.TempPathFactory) -> World:
     return forty_hits(tmp_path_factory.mktemp("world"))
 
 
+@pytest.fixture(scope="module")
+def usual(world: World) -> Iterator[str]:
+    """The address of a server with the usual bounds."""
+    with serving(Served(world)) as address:
+        yield address
+
+
 def connected(address: str, host: str = "127.0.0.1") -> socket.socket:
     url = httpx.URL(address)
     return socket.create_connection((url.host, url.port), timeout=60, source_address=(host, 0))
@@ -157,8 +163,8 @@ def test_beyond_the_limit_of_an_address_only_health_checks_are_answered(world: W
             one.close()
 
 
-def test_a_client_reads_the_refusal_of_an_unfinished_body(world: World) -> None:
-    with serving(Served(world)) as address, connected(address) as sock:
+def test_a_client_reads_the_refusal_of_an_unfinished_body(usual: str) -> None:
+    with connected(usual) as sock:
         sock.sendall(b"POST /sql HTTP/1.1\r\nHost: served\r\nContent-Length: 1000000\r\n\r\n" + b"x" * 200_000)
         found = answer(sock)
         assert b"401 Unauthorized" in found
@@ -208,8 +214,8 @@ def test_an_unread_response_ends_its_connection_and_releases_its_share(world: Wo
     ],
     ids=["headers", "head", "tls", "h2", "upgrade", "chunks"],
 )
-def test_bytes_that_are_not_http_end_their_connection(world: World, sent: bytes, status: bytes) -> None:
-    with serving(Served(world)) as address, connected(address) as sock:
+def test_bytes_that_are_not_http_end_their_connection(usual: str, sent: bytes, status: bytes) -> None:
+    with connected(usual) as sock:
         try:
             sock.sendall(sent)
             found = answer(sock)

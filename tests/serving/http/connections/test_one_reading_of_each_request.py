@@ -9,7 +9,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tandem.serving.http.protocol.problem import Problem
-from tandem.serving.http.protocol.strict_json import parsed
+from tandem.serving.http.requests.proper import parsed
+from tests.samples import share
 from tests.serving.http.connections.test_what_is_no_proper_request import sent
 from tests.serving.http.served import Served, serving
 from tests.serving.world import forty_hits
@@ -21,6 +22,7 @@ VALUES = st.recursive(
 )
 
 
+@share(100, quick=20)
 @given(VALUES)
 def test_valid_json_has_its_value(value: object) -> None:
     assert parsed(json.dumps(value).encode()) == value

@@ -8,7 +8,7 @@ from pathlib import Path
 import httpx
 import pytest
 
-from tests.serving.http.connections.bystander import ASKED, answered
+from tests.serving.http.connections.victim import REQUESTS, answered
 from tests.serving.http.served import Served, serving
 from tests.serving.world import World, forty_hits
 
@@ -20,12 +20,12 @@ def world(tmp_path_factory: pytest.TempPathFactory) -> World:
     return forty_hits(tmp_path_factory.mktemp("world"))
 
 
-@pytest.fixture
+@pytest.fixture(scope="module")
 def served(world: World) -> Served:
     return Served(world)
 
 
-@pytest.fixture
+@pytest.fixture(scope="module")
 def address(served: Served) -> Iterator[str]:
     with serving(served) as found:
         yield found
@@ -123,7 +123,7 @@ def test_others_are_answered_while_one_address_guesses(tmp_path: Path) -> None:
 
         guesses = [guessing.submit(guess) for _ in range(4)]
         try:
-            assert answered(address, secret) == ASKED
+            assert answered(address, secret) == REQUESTS
         finally:
             over = True
         assert set[int]().union(*(one.result() for one in guesses)) == {401, 429}

@@ -4,6 +4,7 @@ own, and says as JSON what came of each: the status, 0 for none, and the seconds
 
 import json
 import ssl
+import subprocess
 import sys
 import time
 from http.client import HTTPConnection, HTTPException, HTTPSConnection
@@ -35,6 +36,13 @@ def asked(address: str, token: str, source: str, path: str, body: str | None = N
     finally:
         connection.close()
     return status, time.perf_counter() - began
+
+
+def answered(address: str, token: str) -> int:
+    """How many of `REQUESTS` requests for `/me` of such a process, at another address, were answered in time."""
+    command = [sys.executable, __file__, address, token, "127.0.0.2", "200", "/me"]
+    told = subprocess.run(command, capture_output=True, text=True, check=True, timeout=300)
+    return sum(status == 200 and seconds <= PATIENCE_S for status, seconds in json.loads(told.stdout))
 
 
 def main(address: str, token: str, source: str, expected: str, *question: str) -> None:

@@ -18,7 +18,7 @@ from tests.serving.http.served import WAITING, Served, serving
 from tests.serving.world import forty_hits
 
 NO_RUN = "00000000-0000-4000-8000-000000000000"
-EXAMPLES = max(3, settings().max_examples // 6)
+EXAMPLES = max(2, settings().max_examples // 12)
 
 
 @pytest.fixture(scope="module")

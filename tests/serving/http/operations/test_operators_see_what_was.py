@@ -15,8 +15,7 @@ from tandem.infra.settings import KafkaSettings, Settings
 from tandem.ledger.log.positions import LOG_START
 from tandem.ledger.publish.audits import Audit, AuditFigures, Audits
 from tandem.ledger.publish.publications import Publications
-from tandem.serving.http.operations.pipeline import Pipeline
-from tandem.serving.status.ttl_cache import TtlCache
+from tandem.serving.status.pipeline import Pipeline, TtlCache
 from tests.serving.http.served import Served
 from tests.serving.world import NOON, SOURCE, World, forty_hits, one_ready, position
 
@@ -148,19 +147,6 @@ async def test_one_poll_serves_all_and_is_cached() -> None:
     seconds = 3.5
     assert await recent.get(look) == 1
     assert looked == [0, 1]
-
-
-@pytest.mark.anyio
-async def test_a_result_that_arrives_too_late_is_cached() -> None:
-    recent, go = TtlCache[int](3, lambda: 0.0), threading.Event()
-
-    def look() -> int:
-        assert go.wait(60)
-        return 1
-
-    assert await recent.get_within(0.01, look) is None
-    go.set()
-    assert await recent.get(lambda: 2) == 1
 
 
 @pytest.mark.anyio

@@ -14,8 +14,7 @@ import structlog
 from tandem.ledger.publish.publications import Publications
 from tandem.ledger.realtime_writer import Writer
 from tandem.serving.access.rights import VERBS, Principal, Rights
-from tandem.serving.http.operations.command import MOST_BYTES, TandemCommand
-from tandem.serving.http.operations.runs import KEPT, LINES, Busy, Runs
+from tandem.serving.http.commands import KEPT, LINES, MOST_BYTES, Runs, TandemCommand
 from tests.infra.process.test_bounded_child import ended
 from tests.serving.http.served import DAY, WAITING, Served
 from tests.serving.http.test_a_server_starts_and_ends import started
@@ -213,15 +212,6 @@ def test_the_caller_is_named_in_printable_characters(tmp_path: Path) -> None:
     run = runs_of(tmp_path, code).start("resume", [], by=odd)
     assert run.over.wait(60)
     assert run.document == ("oidc:a?b??" + "c" * 500)[:200]
-
-
-def test_a_second_run_waits(tmp_path: Path) -> None:
-    runs = runs_of(tmp_path, "import threading; threading.Event().wait()")
-    first = runs.start("apply", [], by=DESK)
-    with pytest.raises(Busy, match=f"run {first.id} .apply, by token:desk. is active; wait for it, or stop it"):
-        runs.start("retire", ["2"], by=DESK)
-    runs.stop(first)
-    assert first.over.wait(60)
 
 
 KILLED = pytest.mark.skipif(not sys.platform.startswith("linux"), reason="the kernel ends it with a killed server on Linux alone")

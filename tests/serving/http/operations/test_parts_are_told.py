@@ -15,7 +15,7 @@ import pytest
 from tandem.infra import kafka
 from tandem.infra.process import background, pulse
 from tandem.infra.process.pulse import Heart
-from tandem.serving.http.operations.part_states import HEADER
+from tandem.serving.status.parts import HEADER
 from tests.serving.http import sending
 from tests.serving.http.sending import Log
 from tests.serving.http.served import Asker, Served

@@ -11,10 +11,10 @@ import httpx
 import msgspec
 import pytest
 
-from tandem.serving.access import oidc_keys
+from tandem.serving.access import oidc
 from tests.serving.access.key_server import key_server
 from tests.serving.access.provider import SETTINGS, Issuing, new_key
-from tests.serving.http.connections.bystander import ASKED, answered
+from tests.serving.http.connections.victim import REQUESTS, answered
 from tests.serving.http.served import Served, serving
 from tests.serving.world import forty_hits
 
@@ -59,9 +59,9 @@ def test_requests_are_answered_while_the_provider_hangs(tmp_path: Path, *, known
             served.seconds += 120
             bogus = [issuing.signed(key=new_key(kid), now=served.now) for kid in ("k1", "k9") for _ in range(ATTACKERS // 2)]
             with attacked(served, address, bogus) as statuses:
-                assert answered(address, mine) == ASKED
+                assert answered(address, mine) == REQUESTS
                 if known:
-                    assert answered(address, theirs) == ASKED
+                    assert answered(address, theirs) == REQUESTS
             assert set(statuses) <= ({401, 429} if known else {503})
             provider.go_on.set()
 
@@ -70,7 +70,7 @@ def test_a_key_withdrawn_under_its_id_is_refused_while_others_are_answered(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The provider has another key under the same `kid`, and tokens of the withdrawn one are sent without end."""
-    monkeypatch.setattr(oidc_keys, "SPACING_S", 1.0)
+    monkeypatch.setattr(oidc, "SPACING_S", 1.0)
     issuing = Issuing()
     with key_server(issuing) as provider:
         served = Served(forty_hits(tmp_path), {"oidc": msgspec.structs.replace(SETTINGS, keys=provider.address)})
@@ -84,13 +84,13 @@ def test_a_key_withdrawn_under_its_id_is_refused_while_others_are_answered(
             issuing.key = new_key("k1")
             fresh = issuing.signed(now=served.now)
             with attacked(served, address, [withdrawn] * ATTACKERS) as statuses:
-                over = time.monotonic() + oidc_keys.SPACING_S + oidc_keys.FETCH_S
+                over = time.monotonic() + oidc.SPACING_S + oidc.FETCH_S
                 while status(fresh) != 200:
                     assert time.monotonic() < over
                     time.sleep(0.1)
                 assert status(withdrawn) in {401, 429}
-                assert answered(address, mine) == ASKED
-                assert answered(address, fresh) == ASKED
+                assert answered(address, mine) == REQUESTS
+                assert answered(address, fresh) == REQUESTS
                 statuses.clear()
-                assert answered(address, mine) == ASKED
+                assert answered(address, mine) == REQUESTS
             assert set(statuses) <= {401, 429}

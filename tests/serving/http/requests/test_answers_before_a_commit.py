@@ -13,7 +13,7 @@ import pytest
 from tandem.ledger.hot.feed import HotFeed
 from tandem.serving.http.answers.lane import Lane
 from tandem.serving.http.protocol.problem import Problem
-from tandem.serving.http.requests.freshness import ask_fresh
+from tandem.serving.http.queries.ask import ask_fresh
 from tandem.serving.read.snapshot import Snapshot
 from tests.serving.http.served import Asker, Served
 from tests.serving.memory.test_answers_of_hot_commits import Hot

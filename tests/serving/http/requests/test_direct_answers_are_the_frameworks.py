@@ -14,8 +14,10 @@ from hypothesis import strategies as st
 
 from tandem.serving.access import tokens
 from tandem.serving.access.rights import VERBS
-from tandem.serving.http.queries import ask, fast_path
-from tandem.serving.http.requests.direct import Direct
+from tandem.serving.http.queries import ask
+from tandem.serving.http.queries import look_up as direct
+from tandem.serving.http.queries.look_up import Direct
+from tests.samples import just
 from tests.serving.http.queries.test_a_snapshot_stays_as_it_is import WITH_QUANTILES
 from tests.serving.http.served import Asker, Served, serving
 from tests.serving.world import NOON, unusual_pages
@@ -204,7 +206,7 @@ def requests(draw: st.DrawFn, secrets: Mapping[str, bytes]) -> Request:
     return Request(draw(METHODS), draw(PATHS), query, tuple(headers), spent=draw(st.integers(0, 9)) == 0)
 
 
-@settings(max_examples=300, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(just(300, quick=120), deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(data=st.data())
 def test_both_ways_answer_alike(served: Served, asker: Asker, secrets: Mapping[str, bytes], data: st.DataObject) -> None:
     request = data.draw(requests(secrets))
@@ -241,14 +243,14 @@ def test_a_plain_look_up_does_without_the_framework(
 def test_a_large_row_is_compressed_for_who_accepts_that(
     served: Served, asker: Asker, secrets: Mapping[str, bytes], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("tandem.serving.http.requests.direct.COMPRESSED", 10)
+    monkeypatch.setattr("tandem.serving.http.queries.look_up.COMPRESSED", 10)
     found = asker.runner.run(answered(served, look_up(secrets, (b"accept-encoding", b"gzip"))))
     assert dict(found[1])[b"content-encoding"] == b"gzip"
     plain = asker.runner.run(answered(served, look_up(secrets)))
     assert b"content-encoding" not in dict(plain[1])
     # From this size on, as in the framework.
     for least, compressed in ((len(plain[2]), True), (len(plain[2]) + 1, False)):
-        monkeypatch.setattr("tandem.serving.http.requests.direct.COMPRESSED", least)
+        monkeypatch.setattr("tandem.serving.http.queries.look_up.COMPRESSED", least)
         found = asker.runner.run(answered(served, look_up(secrets, (b"accept-encoding", b"gzip"))))
         assert (b"content-encoding" in dict(found[1])) is compressed
 
@@ -262,13 +264,34 @@ def test_a_request_counts_once_against_its_limit_whoever_answers(
     assert (use.left, len(logged)) == (served.server.settings.burst - 1, 2)
 
 
+@pytest.mark.parametrize(
+    "more",
+    [
+        "layer=batch",
+        "layer=speed",
+        "publication=1",
+        "publication=2",
+        "max_age=1x",
+        "limit=3",
+        "pages=/a",
+        "null=page",
+        "key.odd=true",
+    ],
+)
+def test_one_more_parameter_changes_the_question_on_both_ways(
+    served: Served, asker: Asker, secrets: Mapping[str, bytes], more: str
+) -> None:
+    found = both(served, asker, look_up(secrets, more=f"&{more}"))
+    assert found[2] != both(served, asker, look_up(secrets))[2]
+
+
 def test_a_defect_is_answered_and_raised_on_both_ways(
     served: Served, asker: Asker, secrets: Mapping[str, bytes], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def broken(*_: object) -> None:
         raise RuntimeError("a defect")
 
-    monkeypatch.setattr(fast_path, "one_row", broken)
+    monkeypatch.setattr(direct, "one_row", broken)
     monkeypatch.setattr(ask, "question_of", broken)
     found = []
     for patched in (False, True):

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from starlette.middleware.gzip import GZipMiddleware
 from starlette.types import Message, Receive, Scope, Send
 
-from tandem.serving.http.requests.pieces import PIECE, Pieces
+from tandem.serving.http.middleware import PIECE, Pieces
 
 LARGE = random.Random(1).randbytes(20 * PIECE + 1)
 

@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 
 from tandem.ledger.log.positions import Position
 from tandem.ledger.publish.publications import Publication
-from tandem.serving.http.requests.freshness import _lacking
+from tandem.serving.http.queries.ask import _lacking
 from tandem.serving.read.snapshot import RealtimeTail, Snapshot
 from tandem.views.measures import count
 from tandem.views.source.offset_ranges import Partition

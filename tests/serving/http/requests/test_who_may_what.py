@@ -11,7 +11,7 @@ from fastapi import APIRouter, FastAPI
 from tandem.serving.access import tokens
 from tandem.serving.access.oidc import Oidc, provider
 from tandem.serving.access.rights import VERBS
-from tandem.serving.http.operations.runs import Command
+from tandem.serving.http.commands import Command
 from tandem.serving.http.requests.gate import Gated, gated
 from tandem.views.errors import TandemError
 from tests.serving.access.provider import SETTINGS, Issuing
@@ -55,7 +55,6 @@ REQUESTS: dict[tuple[str, str], dict[str, Any]] = {
     ("POST", "/sources/{source}/events"): {"json": {"no": "event"}},
 }
 # Whom each kind of route answers, and with what the others are refused.
-KNOWN = ("reader", "admin", "bound", "other view", "staff")
 UNREADING = ("admin only", "narrow admin", "bound admin", "bound analyst", "sender", "narrow sender", "misled sender")
 NOBODY = ("nobody", "basic", "no token", "malformed", "guessed", "expired", "revoked", "wrong audience", "no right")
 

@@ -12,7 +12,7 @@ import pytest
 
 from tandem.serving.access import tokens
 from tandem.serving.changes import ChangesToken
-from tandem.serving.memory.recent import SECONDS
+from tandem.serving.memory.cached_view import SECONDS
 from tests.serving.http.served import Served, serving
 from tests.serving.world import NOON, World, forty_hits, hit
 

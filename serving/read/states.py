@@ -1,9 +1,13 @@
-"""The batch side of an answer: the states of a view's batch versions, read without Spark.
+"""The states of a view: those of its batch versions, read without Spark, and those of realtime commits, as merged runs.
 
 delta-rs lists the files of the version and Arrow reads them, so that an object store works like a folder.
+
+A run is more than twice as large as the next, so that adding a commit merges few states however long the tail is, and a lookup
+of one key filters a handful of tables. A merged partial cannot be split: a run that no longer starts at the cut, or no longer
+ends where a commit ends, is folded again from the commits.
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 
 import pyarrow as pa
@@ -13,8 +17,13 @@ from deltalake import DeltaTable
 from tandem.ledger.delta.addresses import Tables
 from tandem.ledger.delta.delta_tables import storage
 from tandem.ledger.delta.errors import unreadable
+from tandem.ledger.log.positions import Position
 from tandem.ledger.publish.batch_parts import BatchPart, files_of, still_live
+from tandem.ledger.realtime.commits import Commit
 from tandem.serving.read.selection import Selection
+from tandem.views.arrow.arrays import from_ipc
+from tandem.views.kernel.kernel import Partial, merge
+from tandem.views.view import View
 
 HELD_BYTES = 64 * 2**20
 """A part of at most this many bytes is read once and cached; a larger one is filtered as it is read, each time."""
@@ -70,3 +79,52 @@ def row_groups(handle: DeltaTable, path: str, schema: pa.Schema) -> Iterator[pa.
         file = pq.ParquetFile(opened, page_checksum_verification=True)
         for group in range(file.num_row_groups):
             yield file.read_row_group(group, columns=schema.names).select(schema.names).cast(schema)
+
+
+def states_of(tables: Tables, release: int, view: View, fingerprint: str, commit: Commit) -> pa.Table:
+    """The commit's states of the view. Raises Unreadable if they are missing or damaged."""
+    try:
+        return from_ipc(commit.partials[fingerprint])
+    except (KeyError, pa.ArrowException) as error:
+        unreadable(f"{tables.realtime(release, view.source.name)}: [{commit.start}, {commit.end})", error)
+
+
+@dataclass(frozen=True)
+class MergedCommits:
+    """The merged partial of the commits that tile `[start, end)`."""
+
+    start: Position
+    end: Position
+    partial: Partial
+
+
+Runs = tuple[MergedCommits, ...]
+Decode = Callable[[Commit], Partial]
+
+
+def follow(view: View, held: Runs, commits: Sequence[Commit], decode: Decode) -> Runs:
+    """The runs of a chain of commits, which tile a range in order; those of `held` that fall on its boundaries are reused.
+
+    Only commits past the reused runs are decoded.
+    """
+    runs = _reusable(held, commits)
+    done = next((n for n, commit in enumerate(commits, 1) if runs and commit.end == runs[-1].end), 0)
+    for commit in commits[done:]:
+        runs = _append(view, runs, MergedCommits(commit.start, commit.end, decode(commit)))
+    return runs
+
+
+def _reusable(held: Runs, commits: Sequence[Commit]) -> Runs:
+    """The longest prefix of the cached runs that starts where the chain starts and ends where one of its commits ends."""
+    if not held or not commits or held[0].start != commits[0].start:
+        return ()
+    ends = {commit.end for commit in commits}
+    return held[: next((n for n in range(len(held), 0, -1) if held[n - 1].end in ends), 0)]
+
+
+def _append(view: View, runs: Runs, run: MergedCommits) -> Runs:
+    """The runs with one more, merged into its predecessors while they are at most twice as large."""
+    while runs and runs[-1].partial.states.num_rows <= 2 * run.partial.states.num_rows:
+        run = MergedCommits(runs[-1].start, run.end, merge(view, [runs[-1].partial, run.partial]))
+        runs = runs[:-1]
+    return (*runs, run)

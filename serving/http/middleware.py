@@ -8,9 +8,9 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from tandem.serving.http.connections.bounded_protocol import HOLD_S, LINGER_S, connection_of
 from tandem.serving.http.protocol.problem import Problem, defect, response
-from tandem.serving.http.requests.direct import Direct
+from tandem.serving.http.queries.look_up import Direct
+from tandem.serving.http.requests.audit_log import PARTS, record
 from tandem.serving.http.requests.proper import improper
-from tandem.serving.http.requests.records import PARTS, record
 from tandem.serving.http.requests.server import LARGE, Server
 
 _NO_SNIFF: Final = (b"x-content-type-options", b"nosniff")
@@ -130,3 +130,29 @@ def _bounded(receive: Receive, most: int) -> Receive:
         return message
 
     return received
+
+
+PIECE: Final = 128 << 10
+"""Bytes that are compressed and encrypted in a few milliseconds."""
+
+
+class Pieces:
+    """An application around another one: it sends bodies of at most `PIECE` bytes, and other requests run between two of them."""
+
+    def __init__(self, app: ASGIApp) -> None:
+        self._app = app
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Handle a request; pass other messages on."""
+
+        async def sent(message: Message) -> None:
+            body = message.get("body", b"")
+            if message["type"] != "http.response.body" or len(body) <= PIECE:
+                await send(message)
+                return
+            for start in range(0, len(body), PIECE):
+                more = start + PIECE < len(body) or message.get("more_body", False)
+                await send({**message, "body": bytes(body[start : start + PIECE]), "more_body": more})
+                await asyncio.sleep(0)
+
+        await self._app(scope, receive, sent if scope["type"] == "http" else send)

@@ -1,9 +1,12 @@
 """The positions of log, archive and releases for `/status`: cached for some seconds, and no request waits long for them."""
 
+import asyncio
+import threading
 from collections.abc import Callable, Iterable, Mapping
+from concurrent.futures import Future
 from dataclasses import dataclass, field, replace
 from datetime import datetime
-from typing import Final
+from typing import Final, Generic, TypeVar
 
 from tandem.infra.settings import Settings
 from tandem.ledger.delta.addresses import Tables
@@ -11,13 +14,55 @@ from tandem.ledger.hot.report import HotTailState, hot_tails
 from tandem.ledger.log.retention import UntilLoss
 from tandem.ledger.publish.publications import Publication
 from tandem.ledger.publish.releases import Releases
-from tandem.serving.status.log_ends import LogEnd, log_ends
-from tandem.serving.status.positions import ArchivePosition, archived
-from tandem.serving.status.retention import unarchived
-from tandem.serving.status.standing_releases import StandingRelease, standing_releases
-from tandem.serving.status.ttl_cache import TtlCache
+from tandem.serving.status.releases import StandingRelease, standing_releases
+from tandem.serving.status.sources import ArchivePosition, LogEnd, archived, log_ends, unarchived
 from tandem.views.errors import said_by
 from tandem.views.source.source import Source
+
+T = TypeVar("T")
+
+
+@dataclass
+class TtlCache(Generic[T]):
+    """One value, cached for `kept` seconds; one thread at a time computes it. For one event loop.
+
+    `clock` returns monotonic seconds, in any thread.
+    """
+
+    kept: float
+    clock: Callable[[], float]
+    _looked: "Future[tuple[float, T]] | None" = field(default=None, init=False, repr=False)
+
+    async def get(self, look: Callable[[], T]) -> T:
+        """The cached value, else the result of `look`. Raises its errors."""
+        looked = self._looked
+        if looked is None or self._is_over(looked):
+            looked = self._looked = Future()
+            # A call that hangs holds up neither a request nor the process's end.
+            threading.Thread(target=self._find, args=(looked, look), name="recent", daemon=True).start()
+        # A caller that is cancelled does not cancel the answer of others.
+        return (await asyncio.shield(asyncio.wrap_future(looked)))[1]
+
+    async def get_within(self, seconds: float, look: Callable[[], T]) -> T | None:
+        """The value; None if that takes longer. The computation continues, and the next caller gets its result."""
+        try:
+            async with asyncio.timeout(seconds):
+                return await self.get(look)
+        except TimeoutError:
+            return None
+
+    def _is_over(self, looked: "Future[tuple[float, T]]") -> bool:
+        if not looked.done():
+            return False
+        return looked.exception() is not None or self.clock() - looked.result()[0] > self.kept
+
+    def _find(self, looked: "Future[tuple[float, T]]", look: Callable[[], T]) -> None:
+        try:
+            found = look()
+            looked.set_result((self.clock(), found))
+        except BaseException as error:  # noqa: BLE001 - it is raised in the waiting callers
+            looked.set_exception(error)
+
 
 _KEPT_S: Final = 3.0
 _PATIENCE_S: Final = 0.8

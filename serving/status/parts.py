@@ -11,13 +11,13 @@ from typing import Final
 from structlog.typing import FilteringBoundLogger
 
 from tandem.infra.settings import Settings
-from tandem.serving.http.answers.lane import Lane
+from tandem.serving.read.outcome import Failed
 from tandem.serving.read.snapshot import Snapshot
-from tandem.serving.status.backlog_age import BacklogAge
-from tandem.serving.status.log_ends import LogEnd, log_ends
-from tandem.serving.status.part_signs import part_states
+from tandem.serving.status.part_signs import BacklogAge, part_states
 from tandem.serving.status.part_state import NEEDED, SPEED, PartState, unknown
-from tandem.serving.status.ttl_cache import TtlCache
+from tandem.serving.status.pipeline import TtlCache
+from tandem.serving.status.sources import LogEnd, log_ends
+from tandem.views.source.source import Source
 
 HEADER: Final = "Tandem-Parts"
 """The header that every answer has: a dictionary of parts, each with its state and since when (RFC 9651)."""
@@ -33,12 +33,15 @@ _UNKNOWN_S: Final = 10.0
 class Parts:
     """Reads the parts' files about twice a second while it is `open`; `now` returns the time of day. For one event loop.
 
+    `newest` returns what answers count, `sources` those of the live release.
+
     If no speed layer runs in this state folder, it also polls the broker from time to time whether the log's events are counted.
     """
 
     settings: Settings
     now: Callable[[], datetime]
-    lane: Lane
+    newest: Callable[[], Snapshot | Failed]
+    sources: Callable[[], list[Source]]
     log_ends: TtlCache[Mapping[str, LogEnd]]
     log: FilteringBoundLogger
     _states: tuple[PartState, ...] = field(default=(), init=False, repr=False)
@@ -75,7 +78,7 @@ class Parts:
 
     async def look(self) -> None:
         """Read them now."""
-        newest = self.lane.newest
+        newest = self.newest()
         snapshot = newest if isinstance(newest, Snapshot) else None
         states = partial(part_states, self.settings, now=self.now(), snapshot=snapshot, uncounted_since=self._since)
         self._states = await asyncio.to_thread(states)
@@ -103,13 +106,12 @@ class Parts:
     async def _ask_the_log(self) -> None:
         """Poll the log's end, if no sign here shows whether a speed layer makes progress."""
         unknown = any(one.part == SPEED and (one.state == "not_started" or self._since is not None) for one in self._states)
-        newest = self.lane.newest
+        newest = self.newest()
         if not unknown or not isinstance(newest, Snapshot):
             self._since = None
             return
         try:
-            sources = self.lane.cache.store.pinned().project.sources.values()
-            asked = await self.log_ends.get_within(_PATIENCE_S, partial(log_ends, self.settings, list(sources)))
+            asked = await self.log_ends.get_within(_PATIENCE_S, partial(log_ends, self.settings, self.sources()))
         except Exception:  # noqa: BLE001 - whatever the client raises: what is not known makes nothing red
             asked = None
         if asked is not None:

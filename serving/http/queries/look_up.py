@@ -6,24 +6,28 @@ a question that memory does not answer, it goes on to the framework as if nobody
 """
 
 import zlib
-from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Final, NamedTuple
 from urllib.parse import parse_qsl
 
+import msgspec
 from starlette.types import Scope
 
 from tandem.serving.access.rights import Principal
 from tandem.serving.http.protocol.media_types import JSON
+from tandem.serving.http.protocol.parameters import KEYS, key_texts
 from tandem.serving.http.protocol.problem import Problem
-from tandem.serving.http.requests import audit_log
+from tandem.serving.http.queries.parse import columns, one_row, parse_measures
+from tandem.serving.http.queries.respond import entity_of, has
+from tandem.serving.http.requests.audit_log import PARTS, inquiry, record
 from tandem.serving.http.requests.gate import Gated, bearer
 from tandem.serving.http.requests.proper import improper
-from tandem.serving.http.requests.records import PARTS, record
 from tandem.serving.http.requests.server import LARGE, Server
 from tandem.views.errors import TandemError
+from tandem.views.exactness import MARK
+from tandem.views.instant import microseconds
 
 Pairs = list[tuple[str, str]]
 
@@ -35,6 +39,7 @@ LEVEL: Final = 3
 _VALUE: Final = "{view}"
 _ANY: Final = frozenset({None, b"*/*", JSON.encode()})
 _WITH_BODY: Final = (b"content-length", b"transfer-encoding")
+_ONCE: Final = frozenset({"window", "measures"})
 _VARY: Final = b"Accept, Authorization"
 
 
@@ -44,15 +49,6 @@ class Answer(NamedTuple):
     status: int
     headers: list[tuple[bytes, bytes]]
     body: bytes
-
-
-class LookUp(NamedTuple):
-    """A request for the row of a view; `has` is its If-None-Match."""
-
-    principal: Principal
-    view: str
-    asked: Pairs
-    has: str | None
 
 
 class Row(NamedTuple):
@@ -65,11 +61,10 @@ class Row(NamedTuple):
 
 @dataclass(frozen=True)
 class Direct:
-    """A route whose path has one parameter, `{view}`; `row` finds a row in memory, and returns None for any other question."""
+    """Answers look-ups, which are requests to a route whose path has one parameter, `{view}`."""
 
     server: Server
     route: Gated
-    row: Callable[[Server, LookUp], Row | None]
 
     @cached_property
     def _around(self) -> tuple[str, str]:
@@ -113,19 +108,18 @@ class Direct:
             return None
         has = headers.get(b"if-none-match")
         asked = parse_qsl(scope["query_string"].decode("latin-1"), keep_blank_values=True)
-        look_up = LookUp(principal, view, asked, None if has is None else has.decode("latin-1"))
         who, found = str(principal), None
         if server.limits.enter(who) is not None:
             return None
-        inquiry = audit_log.inquiry(self.route.path_format, view, asked, server.seal)
+        question = inquiry(self.route.path_format, view, asked, server.seal)
         try:
-            found = self.row(server, look_up)
+            found = _row(server, principal, view, asked, None if has is None else has.decode("latin-1"))
             if found is not None and len(found.body or b"") > LARGE:
                 found = None  # until the client has read it, it counts as unread
         except (TandemError, Problem):
             return None  # the framework meets the same error, and its handlers answer it
         except Exception:
-            scope["state"] |= {"principal": principal, "inquiry": inquiry}  # for its lines in the logs
+            scope["state"] |= {"principal": principal, "inquiry": question}  # for its lines in the logs
             raise
         finally:
             if found is None:
@@ -135,9 +129,9 @@ class Direct:
         if found is None:
             return None
         answer = self._response(found, gzip=b"gzip" in headers.get(b"accept-encoding", b""))
-        inquiry.rows = None if found.body is None else found.rows
+        question.rows = None if found.body is None else found.rows
         server.metrics.began()
-        record(server, scope, who, self.route.path, inquiry, status=answer.status, size=len(answer.body), began=began)
+        record(server, scope, who, self.route.path, question, status=answer.status, size=len(answer.body), began=began)
         return answer
 
     def _principal(self, authorization: bytes) -> Principal | None:
@@ -168,3 +162,36 @@ def compressed(body: bytes) -> bytes:
     """A body in gzip's format, as the framework compresses it."""
     compressor = zlib.compressobj(LEVEL, zlib.DEFLATED, 16 + zlib.MAX_WBITS)
     return compressor.compress(body) + compressor.flush()
+
+
+def _row(server: Server, principal: Principal, name: str, asked: Pairs, if_none_match: str | None) -> Row | None:
+    """The row of one key and window of the live publication, from memory, found in the event loop's own thread in microseconds.
+
+    All other questions take a turn in a lane; both give the same bytes and the same entity tag. None for a request that has to
+    take that way. Raises BadSelection, Problem, ReadFailed.
+    """
+    given = dict(asked)
+    nulls = [value for parameter, value in asked if parameter == "null"]
+    known = all(parameter in _ONCE or parameter == "null" or parameter.startswith(KEYS) for parameter in given)
+    if not known or len(given) + max(0, len(nulls) - 1) < len(asked):
+        return None
+    lane, rights = server.lane, principal.rights
+    lane.snapshot()
+    pinned = lane.cache.store.pinned()
+    memory, view = pinned.views.get(name), pinned.project.views.get(name)
+    if memory is None or view is None or rights.bound(view) is None or memory.answers.held.layout.in_order:
+        return None
+    one = one_row(view, principal, key_texts(asked, nulls), given.get("window"))
+    measures = parse_measures(view, given.get("measures"))
+    cache = lane.cache
+    cache.store.use(name)
+    found = memory.answers.row(one.key, None if one.start is None else microseconds(one.start))
+    bound, common = bool(rights.rows), cache.common(pinned, view, memory)
+    entity = entity_of(common.tag(one.digest), measures, bound=bound, given=0, ends=int(found is not None), media=JSON)
+    if if_none_match is not None and has(if_none_match, entity):
+        return Row(entity, None, 0)
+    if found is not None and len(measures) < len(view.measures):
+        found = {column: found[column] for column in (*columns(view, measures), MARK) if column in found}
+    touched = found is not None and MARK in found
+    body = msgspec.json.encode({"view": name, "row": found, "provenance": common.told(bound=bound, touched=touched)})
+    return Row(entity, body, int(found is not None))
