@@ -16,7 +16,7 @@ from tandem.cli.command.published_definitions import source as source_of
 from tandem.cli.command.published_definitions import topic as topic_of
 from tandem.cli.command.signals import stopping
 from tandem.cli.command.uncounted import WITHIN_S, Wait, Within, counted_output, wait_until_counted
-from tandem.cli.records.bundles import BundledValue, Bundles
+from tandem.cli.records.bundles import BundledValue, Bundles, UnclosedQuote
 from tandem.cli.records.lines import lines
 from tandem.cli.records.record_keys import PIECE
 from tandem.cli.records.tail import followed
@@ -48,8 +48,9 @@ def run(
     """Send each line of FILE as one record.
 
     * A line ends with a line feed, or with a carriage return and a line feed. The line end is not sent.
-    * Blank lines are sent too, except where a record holds many lines.
-    * If the source's decoder is CSV with a header, FILE's first line is sent with every row.
+    * Blank lines are sent too, except where a record holds many lines. NUL bytes before a line are a hole and left out.
+    * If the source's decoder is CSV, each row is sent as one record: a quoted text may go over several lines. FILE's header is
+      sent with every row. A quoted text without an end ends the command after the rows before it.
     * If a value of the source holds many events of a line each, a record has many lines, up to half a megabyte, unless the
       source has a key.
     * If the source has a key, each line is decoded to compute its key, in batches of up to a thousand lines; a line that
@@ -63,8 +64,8 @@ def run(
     settings = call.settings()
     to = source_of(definitions(call, Tables.of(settings)), source)
     to_topic = topic_of(to, topic)
-    if str(file) != "-" and not follow:
-        _refuse_no_file(file)
+    if str(file) != "-":
+        _refuse_no_file(file, follow=follow)
     address = broker.address(settings)
     connection = kafka.connect(address)
     found = kafka.topic(connection, to_topic)
@@ -74,10 +75,22 @@ def run(
         _shown(call, file, follow=follow) as show,
     ):
         waiting = _Waiting(to, found.name, file, sender, show)
-        for line in followed(file, stop, idle=waiting.flush) if follow else lines(file):
-            waiting.add(line)
-        waiting.flush()
-        sender.finish()
+
+        def restarted(why: str) -> None:
+            waiting.restart()
+            call.say(why)
+
+        try:
+            for line in followed(file, stop, idle=waiting.flush, restarted=restarted) if follow else lines(file):
+                waiting.add(line)
+            waiting.flush()
+            sender.finish()
+            if not follow:
+                waiting.bundles.end()
+        except UnclosedQuote as error:
+            waiting.flush()
+            sender.finish()
+            raise TandemError(f"{error}; {sender.acknowledged} records before it were sent", code="file-unusable") from None
     positions = Position.of({(found.id, partition): offset for (_, partition), offset in sender.positions.items()})
     document: dict[str, Any] = {"source": source, "sent": sender.acknowledged, "positions": positions.to_json()}
     shown = f"sent {sender.acknowledged} records to {source}; all acknowledged"
@@ -101,7 +114,7 @@ class _Waiting:
     sent: int = 0
 
     def __post_init__(self) -> None:
-        self.bundles = Bundles.of(self.source)
+        self.bundles = Bundles.of(self.source, str(self.file))
 
     def add(self, line: bytes) -> None:
         """Add the line, and send all waiting lines if there are enough."""
@@ -113,6 +126,12 @@ class _Waiting:
         """Send all waiting lines, and check for acknowledgements and errors."""
         self.values += self.bundles.rest()
         self._send()
+
+    def restart(self) -> None:
+        """Send all lines of a file that ended, also an open row; lines are counted from 1 again."""
+        self.values += self.bundles.cut_row()
+        self.flush()
+        self.bundles.seen = 0
 
     def _send(self) -> None:
         for key, one in zip(record_keys(self.source, [one.value for one in self.values]), self.values, strict=True):
@@ -126,11 +145,11 @@ class _Waiting:
         self.sender.poll()
 
 
-def _refuse_no_file(file: Path) -> None:
-    """Pipes and devices are read as files are."""
+def _refuse_no_file(file: Path, *, follow: bool) -> None:
+    """Pipes and devices are read as files are; to follow a file waits for it."""
     if file.is_dir():
         raise TandemError(f"cannot read {file}: it is a folder; name a file, or - for standard input", code="file-unusable")
-    if not file.exists():
+    if not follow and not file.exists():
         raise TandemError(f"cannot read {file}: the file does not exist", code="file-unusable")
 
 

@@ -60,16 +60,16 @@ class Trial:
         return self.records - self.others - sum(self.quarantined.values())
 
 
-def trial(view: View, lines: Iterable[bytes], *, at: datetime) -> Trial:
-    """Count lines as the layers would count a topic of one partition to which `tandem feed` has sent them.
+def trial(view: View, lines: Iterable[bytes], *, at: datetime, file: str = "the file") -> Trial:
+    """Count lines, with their ends, as the layers would count a topic of one partition to which `tandem feed` has sent them.
 
-    `at` is used as their append time.
+    `at` is used as their append time; `file` is named in errors.
     """
     # A line has no headers, so a filter by header is not applied.
     source = replace(view.source, record_filter=None) if isinstance(view.source.record_filter, ByHeader) else view.source
     states, maxima, known = [], [], None
     events = duplicates = others = records = 0
-    bundles = Bundles.of(source)
+    bundles = Bundles.of(source, file)
     quarantined: dict[str, int] = {}
     rejects = pa.Table.from_batches([], REJECTS_SCHEMA)
     for values in _chunks(bundles.values(lines), max(1, _LINES // bundles.layout.lines)):
@@ -117,7 +117,7 @@ def run(
     views = call.definitions().views
     if view not in views:
         raise TandemError(f"no view {view!r}; views: {listed(view, views)}", code="view-unknown")
-    tried = trial(views[view], lines(file), at=datetime.now(UTC))
+    tried = trial(views[view], lines(file), at=datetime.now(UTC), file=str(file))
     rows = to_rows(views[view], present(views[view], tried.partial, tried.watermark))
     exactness = Exactness(columns=of_measures(views[view]))
     rejects = [_reject(reject) for reject in tried.rejects.to_pylist()]

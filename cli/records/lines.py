@@ -1,28 +1,48 @@
-"""A file as the values of records: each line without its line end, blank lines too."""
+"""A file as lines, with their ends, blank lines too."""
 
 import gzip
 import sys
 import zlib
 from collections.abc import Iterator
 from pathlib import Path
-from typing import BinaryIO
+from typing import BinaryIO, Final
 
 from tandem.views.errors import TandemError
+
+LONGEST: Final = 64 << 20
+"""The most bytes of a line: no broker accepts a record of that size."""
 
 
 def lines(file: Path) -> Iterator[bytes]:
     """The lines of a file, unpacked if its name ends in .gz, or of standard input for `-`.
 
-    A line ends with a line feed, or a carriage return and a line feed; the last one need not. Raises TandemError if the
-    file cannot be read or its compression is broken.
+    A line ends with a line feed; the last one need not. NUL bytes before a line are left out: a log that was truncated while its
+    writer went on has a hole. Raises TandemError if the file cannot be read, its compression is broken, or a line is too long.
     """
+    number = 1
     try:
         with _opened(file) as stream:
-            for line in stream:
-                yield without_end(line)
+            while line := stream.readline(LONGEST):
+                if line[0] == 0:
+                    if not (line := line.lstrip(b"\0")):
+                        continue
+                    if not line.endswith(b"\n"):
+                        line += stream.readline(LONGEST)
+                ended = line.endswith(b"\n")
+                if not ended and len(line) >= LONGEST:
+                    raise too_long(number, file)
+                yield line
+                number += ended
     except (OSError, EOFError, zlib.error) as error:
         reason = error.strerror if isinstance(error, OSError) and error.strerror else str(error)
         raise TandemError(f"cannot read {file}: {reason}", code="file-unusable") from error
+
+
+def too_long(number: int, file: Path) -> TandemError:
+    """The error for a line of more than LONGEST bytes."""
+    return TandemError(
+        f"line {number} of {file} has more than {LONGEST >> 20} MiB: it is not a file of lines", code="file-unusable"
+    )
 
 
 def without_end(line: bytes) -> bytes:

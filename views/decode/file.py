@@ -4,19 +4,24 @@ from dataclasses import dataclass
 from typing import Any
 
 from tandem.views.source.format import LineFormat
+from tandem.views.source.formats.csv import Csv
 from tandem.views.source.source import Source
 
 
 @dataclass(frozen=True)
 class FileLayout:
-    """A record holds at most `lines` lines of a file; with `header`, each record begins with the file's first line."""
+    """A record holds at most `lines` lines of a file; with `header`, each record begins with the file's first line.
+
+    With the `delimiter` of CSV a line is a row, which may go over several lines of the file.
+    """
 
     header: bool
     lines: int
+    delimiter: bytes | None = None
 
     @property
     def as_it_is(self) -> bool:
-        """Whether every line is a record."""
+        """Whether every line or row is a record."""
         return not self.header and self.lines == 1
 
 
@@ -29,5 +34,7 @@ def layout(source: Source) -> FileLayout:
     if not isinstance(decoder, LineFormat):
         return FileLayout(header=False, lines=1)
     return FileLayout(
-        decoder.header, source.max_events_per_record if source.max_events_per_record is not None and source.key is None else 1
+        decoder.header,
+        source.max_events_per_record if source.max_events_per_record is not None and source.key is None else 1,
+        decoder.delimiter.encode() if isinstance(decoder, Csv) else None,
     )

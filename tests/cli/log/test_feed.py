@@ -179,12 +179,18 @@ def wait_for(broker: kafka.BrokerConnection, name: str, count: int) -> None:
 
 
 def test_a_csv_file_with_a_header_is_sent_with_its_header(feed, project: Path, broker: kafka.BrokerConnection) -> None:
-    """With as many rows in a record as the source takes; without blank lines."""
+    """With as many rows in a record as the source takes; without blank lines; up to a quote that is not closed."""
     definitions = (project / "definitions.py").read_text().replace("View, count", "View, count, csv")
     (project / "definitions.py").write_text(
         definitions.replace('"at")', '"at", decoder=csv(header=True), max_events_per_record=2)')
     )
-    (project / "export.csv").write_bytes(b"at,x\r\n1,a\r\n2,b\r\n\r\n3,c\r\n")
+    (project / "export.csv").write_bytes(b'at,x\r\n1,a\r\n2,"b\r\nb"\r\n\r\n3,c\r\n')
     code, document, errors = feed("export.csv")
     assert (code, document["sent"], errors) == (0, 2, "")
-    assert sorted(values(broker, project.name)) == [b"at,x\n1,a\n2,b", b"at,x\n3,c"]
+    sent = [b'at,x\n1,a\n2,"b\r\nb"', b"at,x\n3,c"]
+    assert sorted(values(broker, project.name)) == sent
+    (project / "broken.csv").write_bytes(b'at,x\n1,a\n2,"b\n3,c\n')
+    code, document, _ = feed("broken.csv")
+    assert (code, document["error"].partition(": ")[0]) == (1, "line 3 of broken.csv")
+    assert document["error"].endswith("; 1 records before it were sent")
+    assert sorted(values(broker, project.name)) == [b"at,x\n1,a", *sent]

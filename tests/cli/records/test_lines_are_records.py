@@ -3,20 +3,41 @@
 import gzip
 import io
 import sys
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
-from tandem.cli.records.lines import lines
+from tandem.cli.records import lines as reading
+from tandem.cli.records.lines import without_end
 from tandem.views.errors import TandemError
 
 CONTENT = b"one\n\n two \r\n\xff\x00\nlast"
+
+HOLE = b"\0" * 3_000_000
+
+
+def lines(file: Path) -> Iterator[bytes]:
+    """The lines without their ends."""
+    return map(without_end, reading.lines(file))
+
+
 LINES = [b"one", b"", b" two ", b"\xff\x00", b"last"]
 
 
 @pytest.mark.parametrize(
     ("content", "expected"),
-    [(CONTENT, LINES), (CONTENT + b"\n", LINES), (b"", []), (b"\n", [b""]), (b"a\rb\n", [b"a\rb"]), (b"a\r", [b"a\r"])],
+    [
+        (CONTENT, LINES),
+        (CONTENT + b"\n", LINES),
+        (b"", []),
+        (b"\n", [b""]),
+        (b"a\rb\n", [b"a\rb"]),
+        (b"a\r", [b"a\r"]),
+        (HOLE, []),
+        (HOLE + b"a\n" + HOLE + b"b", [b"a", b"b"]),
+        (b"a\0b\0\n", [b"a\0b\0"]),
+    ],
 )
 def test_each_line_is_a_value(tmp_path: Path, content: bytes, expected: list[bytes]) -> None:
     file = tmp_path / "lines"
@@ -41,3 +62,14 @@ def test_a_broken_file_is_one_sentence(tmp_path: Path, damage: bytes) -> None:
     file.write_bytes(damage)
     with pytest.raises(TandemError, match=f"cannot read {file}: "):
         list(lines(file))
+
+
+def test_a_line_without_end_is_one_sentence(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """So is a hole beside it no line: memory is bounded."""
+    monkeypatch.setattr(reading, "LONGEST", 1 << 20)
+    file = tmp_path / "lines"
+    file.write_bytes(b"a\n" + HOLE + b"b\n" + b"x" * (1 << 20))
+    found = lines(file)
+    assert [next(found), next(found)] == [b"a", b"b"]
+    with pytest.raises(TandemError, match=f"line 3 of {file} has more than 1 MiB: it is not a file of lines"):
+        next(found)

@@ -31,6 +31,7 @@ from tandem.views.source.format import Listed, Parse
 
 _DELIMITER = re.compile(r'[^\w\s"\ufeff]|\t| ', re.ASCII)
 _BYTE_ORDER_MARK: Final = "\ufeff"
+_BYTES_MARK: Final = _BYTE_ORDER_MARK.encode()
 _HEADERS: Final = 64
 """The number of parsed headers in the cache; a log mostly has one header."""
 _LIMITED: Final = Lock()
@@ -103,6 +104,27 @@ def csv(*, columns: tuple[str, ...] = (), delimiter: str = ",", header: bool = F
     With `max_events_per_record`, a value holds several rows.
     """
     return Csv(columns, delimiter, header)
+
+
+def quote_is_open(line: bytes, delimiter: bytes, *, inside: bool) -> bool:
+    """Whether a quoted text goes on after this line of a file, which begins a row, or with `inside` goes on in a quoted text."""
+    place = 0 if inside else len(_BYTES_MARK) if line.startswith(_BYTES_MARK) else 0
+    while True:
+        if inside:
+            place = line.find(b'"', place) + 1
+            if not place:
+                return True
+            if line[place : place + 1] == b'"':
+                place += 1
+                continue
+        elif line[place : place + 1] == b'"':
+            inside = True
+            place += 1
+            continue
+        inside = False
+        place = line.find(delimiter, place) + len(delimiter)
+        if place < len(delimiter):
+            return False
 
 
 def _take(fields: tuple[Field, ...], columns: tuple[str, ...]) -> Take:
