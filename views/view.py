@@ -286,8 +286,8 @@ def _check_shape(view: View, place: str) -> None:
     if not view.measures:
         raise DefinitionError(f"{place} has no measures; for example measures={{'n': count()}}")
     for name, measure in view.measures.items():
-        bindable = not isinstance(measure, type) and hasattr(measure, "inputs") and callable(getattr(measure, "bind", None))
-        if not bindable and not isinstance(measure, CustomMeasure):
+        custom = isinstance(measure, CustomMeasure)  # whose `inputs` may raise
+        if isinstance(measure, type) or not (custom or (hasattr(measure, "inputs") and callable(getattr(measure, "bind", None)))):
             raise DefinitionError(f"{place}, measure {name!r}: {measure!r} is not a measure, such as count() or total('...')")
     for name in (*([view.name] if view.name else []), *view.keys, *view.measures):
         if not isinstance(name, str) or not _NAME.fullmatch(name):

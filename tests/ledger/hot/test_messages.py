@@ -17,7 +17,7 @@ from tandem.views.errors import TandemError
 from tests.ledger.test_one_commit_per_micro_batch import FULL
 from tests.ledger.tiny import SOURCE, at, fold
 
-CHANGES = (None, HotChange(at(1, 1)), HotChange(at(1, 1), fold(at(1, 1), at(2, 3))))
+CHANGES = (None, HotChange(at(1, 1)), HotChange(at(1, 1), fold(at(1, 1), at(2, 3))), HotChange(FULL.start, FULL))
 STATES = (HotStatus(), HotStatus("no broker", {"daily": "it needs 90% of the time"}, 1, 2, 3))
 
 
@@ -56,11 +56,6 @@ def test_messages_are_read_as_they_were_sent_up_to_where_the_stream_breaks(sever
     ends = [len(sent(*several[:number])) for number in range(len(several) + 1)]
     expected = [message for message, end in zip(several, ends[1:], strict=True) if end <= cut]
     assert list(read(BytesIO(whole[:cut]))) == expected
-
-
-@pytest.mark.parametrize("change", [*CHANGES, HotChange(FULL.start, FULL)])
-def test_a_change_is_the_one_that_was_sent(change: HotChange | None) -> None:
-    assert message_of(1, SOURCE, HotStatus(), change).change == change
 
 
 def test_what_is_no_message_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:

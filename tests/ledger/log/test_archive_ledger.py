@@ -129,13 +129,6 @@ def test_a_run_is_counted_once_and_only_when_complete(tables: Tables) -> None:
     assert ledger.summaries("d2") == []
 
 
-def test_the_logs_first_offsets_are_recorded(tables: Tables) -> None:
-    ledger = ArchiveLedger(tables, SOURCE)
-    ledger.intend(start=LOG_START, end=at(9), firsts={("T", 0): 7}, by="test", at=AT)
-    ledger.intend(start=at(9), end=at(9, 5), firsts={("T", 1): 0}, by="test", at=AT)
-    assert ledger.firsts() == {("T", 0): 7, ("T", 1): 0}
-
-
 def test_a_later_poll_does_not_move_a_first_offset(tables: Tables) -> None:
     """The log starts further on by now: what it had before is archived or lost, and no look may forget it."""
     ledger = ArchiveLedger(tables, SOURCE)
@@ -167,13 +160,6 @@ def test_a_gap_is_recorded_once_and_by_name(tables: Tables) -> None:
     other = Gaps(tables).record("other", lost, reason="the log began at 7", at=AT)
     assert Gaps(tables).every() == (gap, other)
     assert Gaps(tables).of(SOURCE) == [gap]
-
-
-def test_gaps_of_one_length_are_not_the_same_gap(tables: Tables) -> None:
-    first, second = (
-        Gaps(tables).record(SOURCE, Ranges.of({("T", 0): part}), reason="deleted", at=AT) for part in ((3, 7), (13, 17))
-    )
-    assert [gap.name for gap in Gaps(tables).of(SOURCE)] == [first.name, second.name] == [f"{SOURCE}-gap-1", f"{SOURCE}-gap-2"]
 
 
 def test_what_lies_in_an_unchecked_run_is_not_accounted_for(tables: Tables) -> None:

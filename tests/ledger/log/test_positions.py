@@ -6,7 +6,6 @@ from hypothesis import strategies as st
 
 from tandem.ledger.log.positions import LOG_START, Position, distance, lower, ranges, upper
 from tandem.views.errors import TandemError
-from tandem.views.source.offset_ranges import EMPTY, Ranges
 from tests.ledger.tiny import at
 
 partitions = st.tuples(st.sampled_from(["T", "U"]), st.integers(0, 2))
@@ -27,11 +26,6 @@ def test_upper_and_lower_are_the_tightest_bounds(a: Position, b: Position, c: Po
     assert (c.at_or_below(a) and c.at_or_below(b)) == c.at_or_below(lower(a, b))
 
 
-def test_comparison_is_by_component() -> None:
-    assert not at(1, 2).at_or_below(at(2, 1))
-    assert not at(2, 1).at_or_below(at(1, 2))
-
-
 def test_a_partition_that_is_added_later_starts_at_the_logs_first_offset() -> None:
     assert at(5).at_or_below(at(5, 3))
     assert not at(5, 3).at_or_below(at(5))
@@ -39,19 +33,9 @@ def test_a_partition_that_is_added_later_starts_at_the_logs_first_offset() -> No
     assert hash(at(5, 0)) == hash(at(5))
 
 
-def test_a_recreated_topic_is_another_log() -> None:
-    assert not Position.of({("T", 0): 5}).at_or_below(Position.of({("U", 0): 9}))
-
-
 @given(positions)
 def test_positions_survive_json(position: Position) -> None:
     assert Position.from_json(position.to_json()) == position
-
-
-def test_ranges_start_at_a_known_first_offset() -> None:
-    assert ranges(at(5), at(7, 9)) == Ranges.of({("T", 0): (5, 7), ("T", 1): (0, 9)})
-    assert ranges(at(5), at(7, 9), {("T", 1): 4}) == Ranges.of({("T", 0): (5, 7), ("T", 1): (4, 9)})
-    assert ranges(at(5), at(5)) == EMPTY
 
 
 def test_an_end_below_the_start_is_refused() -> None:

@@ -2,7 +2,6 @@
 
 import pytest
 
-from tandem.ledger.cuts import reserve
 from tandem.ledger.delta import delta_tables
 from tandem.ledger.delta.addresses import Tables
 from tandem.ledger.delta.errors import Vanished
@@ -13,7 +12,7 @@ from tandem.ledger.realtime.commits import Commit
 from tandem.ledger.realtime.compaction import RECENT
 from tandem.ledger.realtime.follower import Follower
 from tandem.ledger.realtime.tiling import chain
-from tests.ledger.tiny import AT, SOURCE, added, at, claim, commit_each, decode, merge, partial
+from tests.ledger.tiny import AT, SOURCE, added, at, claim, commit_each, merge
 
 
 def follow(tables: Tables) -> Follower:
@@ -32,15 +31,6 @@ def test_a_missing_table_has_no_commits(tables: Tables) -> None:
     assert follower.poll() == ()
     commit_each(claim(tables), at(1, 1))
     assert ends(follower.poll()) == [at(1, 1)]
-
-
-def test_each_poll_returns_new_commits_in_order(tables: Tables) -> None:
-    writer, follower = claim(tables), follow(tables)
-    commit_each(writer, at(1, 1), at(2, 2))
-    before = follower.poll()
-    assert ends(before) == [at(1, 1), at(2, 2)]
-    commit_each(writer, at(3, 2), at(3, 3))
-    assert ends(follower.poll(), before) == [at(3, 2), at(3, 3)]
 
 
 def test_no_file_is_read_twice(tables: Tables, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -67,28 +57,6 @@ def test_an_unchanged_table_is_not_processed_again(tables: Tables) -> None:
     assert follower.poll()[:-1] == first
 
 
-def test_a_compaction_adds_nothing(tables: Tables) -> None:
-    writer, follower = claim(tables), follow(tables)
-    commit_each(writer, *(at(n, n) for n in range(1, 9)))
-    before = follower.poll()
-    assert writer.compact(merge, live=LOG_START, at=AT, fanout=4)
-    found = follower.poll()
-    assert ends(found, before) == []
-    assert len(found) < 9
-    assert decode([data for commit in found for data in commit.partials.values()]) == partial(LOG_START, at(8, 8))
-
-
-def test_a_compaction_across_old_and_new_commits_restarts_a_reader(tables: Tables) -> None:
-    writer, follower = claim(tables), follow(tables)
-    commit_each(writer, at(1, 1), at(2, 2))
-    before = follower.poll()
-    commit_each(writer, at(3, 3))
-    writer.compact(merge, live=LOG_START, at=AT, fanout=4)
-    found = follower.poll()
-    assert added(found, before) is None
-    assert chain(found, LOG_START).end == at(3, 3)
-
-
 def test_a_reader_that_lacks_only_recent_commits_never_restarts(tables: Tables) -> None:
     writer, follower = claim(tables), follow(tables)
     found: tuple[Commit, ...] = ()
@@ -110,14 +78,6 @@ def test_expired_commits_leave_the_list(tables: Tables) -> None:
     found = follower.poll()
     assert ends(found, before) == []
     assert [commit.end for commit in found if not commit.mark] == [at(2, 2)]
-
-
-def test_a_mark_is_not_new(tables: Tables) -> None:
-    writer, follower = claim(tables), follow(tables)
-    commit_each(writer, at(1, 1))
-    before = follower.poll()
-    reserve(tables, 1, SOURCE, at(1, 1), by="test", at=AT)
-    assert ends(follower.poll(), before) == []
 
 
 def test_a_reader_that_missed_expired_entries_continues(tables: Tables) -> None:

@@ -42,11 +42,6 @@ def test_a_missing_first_commit_is_refused() -> None:
         assert chain(left, LOG_START).problem == f"no commit starts at the log's start, but one covers [{B.start}, {B.end})"
 
 
-def test_overlap_is_refused() -> None:
-    assert "overlap" in str(chain([A, fold(at(0, 0), at(1, 1))], LOG_START).problem)
-    assert chain([A, B, fold(at(2, 2), at(2, 4))], LOG_START).problem
-
-
 def test_the_answer_ends_at_a_bridge() -> None:
     bridge = Span(at(2, 4), at(5, 4), 1, "bridge")
     beyond = fold(at(5, 4), at(6, 6))

@@ -58,12 +58,6 @@ def test_an_event_that_counts_is_after_final_if_its_window_was(kind: str, events
     assert got == sum(ends + SOURCE.lateness <= START + reached * SECOND for ends in counted)
 
 
-def test_a_rejected_event_is_not_counted() -> None:
-    view = View(SOURCE, keys={"k": "CAST(s AS INTEGER)"}, window=tumbling(seconds=7), measures={"n": count()})
-    rows = [{"at": START, "s": "7"}, {"at": START, "s": "x"}]
-    assert after_final(view, table(rows), us(START) + 10**9) == 1
-
-
 def test_an_event_that_fails_the_whole_statement_is_not_counted() -> None:
     """A zone that nobody knows gets past DuckDB's TRY."""
     key = """extract(hour FROM "at" AT TIME ZONE s)"""

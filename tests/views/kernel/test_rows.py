@@ -164,16 +164,6 @@ def test_extreme_values_are_written_plainly(expression: str, value: Any, expecte
     assert to_rows(view, answer)[0]["most"] == expected
 
 
-def test_no_answer_has_no_rows() -> None:
-    """A view that has counted nothing answers with an empty list."""
-    view = View(
-        READINGS,
-        keys={"site": "site"},
-        measures={"n": count(), "heat": approx_quantiles("heat", (0.5,)), "first": minimum('"at"')},
-    )
-    assert to_rows(view, answer_schema(view).empty_table()) == []
-
-
 def test_rows_do_not_depend_on_the_order_of_the_answer() -> None:
     """Every kind of key sorts, in the order of the keys, and any order of the answer's rows gives the same rows."""
     keys = {"on": '"on"', "wh": "wh", "price": "price", "day": '"day"', "raw": "raw", "heat": "heat"}

@@ -26,24 +26,6 @@ def exactly(value: Any, count: int) -> dict[str, Any]:
     return {"value": value, "estimate": count, "lower": count, "upper": count}
 
 
-def test_the_most_frequent_come_first_and_equally_frequent_ones_in_order() -> None:
-    view = View(SAMPLES, measures={"m": approx_top_k("s", 3)})
-    (row,) = answers(view, *({"s": s} for s in ["b", "a", "c", "c", "ä", None, None, None, "A"]))
-    assert row["m"] == [exactly("c", 2), exactly("A", 1), exactly("a", 1)]
-
-
-def test_numbers_are_ordered_as_numbers() -> None:
-    view = View(
-        SAMPLES,
-        measures={"i": approx_top_k("i"), "huge": approx_top_k("i::HUGEINT * i"), "d": approx_top_k("d"), "f": approx_top_k("f")},
-    )
-    (row,) = answers(view, *({"i": n, "d": Decimal(n), "f": n / 10} for n in (10, 9, -1)))
-    assert [one["value"] for one in row["i"]] == [-1, 9, 10]
-    assert [one["value"] for one in row["huge"]] == [1, 81, 100]
-    assert [one["value"] for one in row["d"]] == [-1, 9, 10]
-    assert [one["value"] for one in row["f"]] == [-0.1, 0.9, 1.0]
-
-
 @pytest.mark.parametrize(
     ("name", "values"),
     [
@@ -69,11 +51,6 @@ def test_every_double_comes_back(rows: list[dict[str, Any]]) -> None:
     found = present(view, partial(view, table(rows), EMPTY)).to_pylist()
     expected = Counter(row["f"] * 0.1 + 0.0 for row in rows if row["f"] is not None)
     assert {one["value"]: one["lower"] for row in found for one in row["m"]} == expected
-
-
-def test_without_a_value_the_list_is_empty() -> None:
-    (row,) = answers(View(SAMPLES, measures={"m": approx_top_k("s"), "n": approx_top_k("s", filter="i > 0")}), {"i": 1})
-    assert (row["m"], row["n"]) == ([], [])
 
 
 def test_every_split_answers_the_same_up_to_the_room() -> None:

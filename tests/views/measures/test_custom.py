@@ -13,12 +13,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tandem.views.errors import DefinitionError, TandemError
-from tandem.views.fingerprint.fingerprint import fingerprint
 from tandem.views.kernel.kernel import merge, present
 from tandem.views.kernel.present import present_arranged
 from tandem.views.kernel.rows import to_rows
 from tandem.views.measures import CustomMeasure
-from tandem.views.project.project import load_files
 from tandem.views.source.value_types import FLOAT, INTEGER, TEXT
 from tandem.views.verify.laws import counterexample
 from tandem.views.view import View, approximations, bind, state_schema
@@ -211,103 +209,6 @@ def test_lists_of_texts_are_written_as_texts() -> None:
     pieces = [folded(view, {"s": "b"}, {"s": "ä"}), folded(view, {"s": "a"}), folded(view, {"s": None})]
     assert to_rows(view, present(view, merge(view, pieces)))[0]["m"] == ["a", "b", "ä"]
     assert answers(view, {"s": None})[0]["m"] is None
-
-
-DEFINITIONS = """
-from dataclasses import dataclass
-from datetime import datetime
-
-import numpy as np
-import pyarrow as pa
-
-from helpers import lowest
-from tandem import CustomMeasure, Event, Source, View
-
-
-class Reading(Event):
-    at: datetime
-    wh: int
-
-
-@dataclass(frozen=True)
-class Least(CustomMeasure):
-    expression: str
-    state = pa.int64()
-    answer = pa.int64()
-
-    @property
-    def inputs(self):
-        return (self.expression,)
-
-    def partial(self, groups):
-        values = groups.values.field(0)
-        return lowest(groups, values)
-
-    def merge(self, groups):
-        return lowest(groups, groups.values)
-
-    def present(self, states):
-        return states
-
-    def strategy(self):
-        from hypothesis import strategies as st
-
-        return st.tuples(st.integers(0, 9))
-
-
-readings = Source(topic="readings", event=Reading, event_time="at")
-least = View(readings, measures={"least": Least("wh")})
-some = View(readings, measures={"least": Least("wh").filtered("wh > 1")})
-SOURCES = (readings,)
-VIEWS = (least, some)
-"""
-HELPERS = """
-import numpy as np
-import pyarrow as pa
-
-def lowest(groups, values):
-    starts = groups.offsets.to_numpy()[:-1]
-    return pa.array(np.minimum.reduceat(values.to_numpy(), starts))
-"""
-
-
-def fingerprints(file: str = "", old: str = "", new: str = "") -> tuple[str, str]:
-    texts = {"tandem.toml": "", "definitions.py": DEFINITIONS, "helpers.py": HELPERS}
-    if file:
-        assert old in texts[file]
-        texts[file] = texts[file].replace(old, new)
-    project = load_files({name: text.encode() for name, text in texts.items()})
-    return fingerprint(project.views["least"]), fingerprint(project.views["some"])
-
-
-@pytest.mark.parametrize(
-    ("file", "old", "new"),
-    [
-        ("definitions.py", "        return states\n", "        return pa.compute.negate(states)\n"),
-        ("definitions.py", "return lowest(groups, values)", "return lowest(groups, np.abs(values))"),
-        ("definitions.py", "answer = pa.int64()", "answer = pa.float64()"),
-        ("helpers.py", "np.minimum", "np.maximum"),
-        ("definitions.py", "(self.expression,)", "(self.expression + ' + 1',)"),
-        ("definitions.py", "SOURCES =", "Least.factor = 2\nSOURCES ="),
-        ("definitions.py", "SOURCES =", "setattr(Least, 'factor', 2)\nSOURCES ="),
-    ],
-)
-def test_a_changed_method_or_helper_changes_the_fingerprint(file: str, old: str, new: str) -> None:
-    assert all(one != other for one, other in zip(fingerprints(file, old, new), fingerprints(), strict=True))
-
-
-@pytest.mark.parametrize(
-    ("file", "old", "new"),
-    [
-        ("definitions.py", "        values = groups", "        # The first input.\n        values = groups"),
-        ("helpers.py", "starts", "firsts"),
-        ("definitions.py", "    def merge(self, groups):\n", '    def merge(self, groups):\n        """Merge."""\n'),
-        ("helpers.py", "def lowest(groups, values):", "def lowest(\n    groups,\n    values,\n):"),
-        ("definitions.py", "st.integers(0, 9)", "st.integers(0, 99)"),
-    ],
-)
-def test_formatting_comments_and_the_strategy_do_not(file: str, old: str, new: str) -> None:
-    assert fingerprints(file, old, new) == fingerprints()
 
 
 def test_a_lawful_measure_has_no_counterexample() -> None:

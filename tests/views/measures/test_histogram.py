@@ -10,22 +10,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tandem.views.errors import DefinitionError
-from tandem.views.kernel.kernel import present
-from tandem.views.kernel.rows import to_rows
 from tandem.views.measures import count, histogram
 from tandem.views.view import View, bind
 from tests.samples import SAMPLES
-from tests.views.kernel.test_fold_edges import answers, folded
-
-
-def test_an_edge_belongs_to_the_interval_above_it() -> None:
-    view = View(SAMPLES, measures={"i": histogram("i", (0, 10)), "d": histogram("d", (0.1, 0.2)), "f": histogram("f", (0.1,))})
-    rows = [{"i": i, "d": Decimal(d), "f": f} for i, d, f in ((-1, "0.09", 0.05), (0, "0.10", 0.1), (10, "0.20", 0.1 + 2**-56))]
-    (row,) = to_rows(view, present(view, folded(view, *rows)))
-    assert row["i"] == {"<0": 1, "0": 1, "10": 1}
-    assert row["d"] == {"<0.1": 1, "0.1": 1, "0.2": 1}
-    assert row["f"] == {"<0.1": 1, "0.1": 2}
-
+from tests.views.kernel.test_fold_edges import answers
 
 eighths = st.integers(-2400, 2400).map(lambda n: Decimal(n) / 8)
 thousandths = st.integers(-3000, 3000).map(lambda n: Decimal(n).scaleb(-3))

@@ -1,7 +1,6 @@
 """Samples: drawn by position alone, the same for every split and order, and every event with the same chance."""
 
 from collections import Counter
-from hashlib import md5
 from typing import Any
 
 import pyarrow as pa
@@ -30,29 +29,6 @@ def answered(view: View, *pieces: list[dict[str, Any]]) -> Any:
     merged = merge(view, [partial(view, table(piece), EMPTY) for piece in pieces])
     (row,) = present(view, merged).to_pylist()
     return row["m"]
-
-
-def test_the_hash_of_the_position_decides_and_orders() -> None:
-    events = rows(1000)
-    ordered = sorted(range(1000), key=lambda i: md5(f"topic/0/{i}".encode()).hexdigest())
-    assert answered(VIEW, events) == ordered[:5]
-    assert answered(View(SAMPLES, measures={"m": sample("i", 2)}), events) == ordered[:2]
-
-
-def test_few_values_are_all_drawn_and_nulls_are_none() -> None:
-    assert sorted(answered(VIEW, rows(3))) == [0, 1, 2]
-    assert answered(VIEW, [{"at": NOON, "i": None}]) == []
-    assert answered(View(SAMPLES, measures={"m": sample("i", 5, filter="i > 100")}), rows(3)) == []
-
-
-def test_equal_values_are_drawn_as_often_as_they_are_there() -> None:
-    assert answered(View(SAMPLES, measures={"m": sample("s", 5)}), rows(50, s="a")) == ["a"] * 5
-
-
-def test_another_topic_and_another_partition_draw_anew() -> None:
-    events = [{"at": NOON, "i": i} for i in range(1000)]
-    drawn = [answered(VIEW, placed(events, partition=partition)) for partition in (("topic", 0), ("topic", 1), ("anew", 0))]
-    assert len(set(map(tuple, drawn))) == 3
 
 
 def test_every_event_has_the_same_chance() -> None:

@@ -11,7 +11,6 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tandem.views.errors import DefinitionError
-from tandem.views.fingerprint.fingerprint import decoder_fingerprint, fingerprint
 from tandem.views.measures import count
 from tandem.views.project.partition_key import bind_key, record_keys, spread
 from tandem.views.project.project import load_files
@@ -109,12 +108,6 @@ def test_a_wrong_key_is_found_when_the_definition_loads() -> None:
     )
     with pytest.raises(DefinitionError, match=r"^definitions\.py:7: source 'sales': key: 'shop' names a field"):
         load_files({"definitions.py": text.encode(), "tandem.toml": b""})
-
-
-def test_where_records_go_changes_no_number() -> None:
-    one, other = (View(sales(key), keys={"shop": "shop"}, measures={"n": count()}) for key in (None, "shop"))
-    assert fingerprint(one) == fingerprint(other)
-    assert decoder_fingerprint(one.source) == decoder_fingerprint(other.source)
 
 
 def warned(key: str | None, keys: Sequence[str], window: Window) -> str | None:

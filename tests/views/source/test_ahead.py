@@ -17,7 +17,7 @@ from tandem.views.source.event import Event
 from tandem.views.source.event_maxima import maxima_of, newest_append
 from tandem.views.source.offset_ranges import Partition
 from tandem.views.source.source import APPEND_TIME, Source, events_schema
-from tandem.views.source.watermark import event_times, later, newest, watermark
+from tandem.views.source.watermark import event_times, newest, watermark
 
 EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 NOW = datetime(2026, 11, 1, 12, tzinfo=UTC)
@@ -55,7 +55,6 @@ def table(log: Sequence[Told]) -> pa.Table:
     return pa.Table.from_pylist(rows, schema=events_schema(TICKS))
 
 
-_BOUND = int(SKEW.total_seconds() * 1_000_000)
 _NEAR = st.integers(-30, 30).map(lambda seconds: NOW + timedelta(seconds=seconds))
 _HOSTILE = st.sampled_from(
     [
@@ -130,16 +129,6 @@ def test_any_split_gives_the_watermark_and_the_late_ones_of_plain_python(log: li
     assert (known, count, watermark(known, IDLE)) == (whole.maxima, whole.late, whole.watermark)
 
 
-@given(LOGS)
-def test_without_the_events_that_are_ahead_the_others_have_the_same_labels(log: list[Told]) -> None:
-    honest = [one for one in log if not plainly_ahead(one)]
-    wrong = len(log) - len(honest)
-    with_all, without = late(TICKS, table(log)), late(TICKS, table(honest))
-    assert with_all.maxima == without.maxima
-    assert without.count <= with_all.count <= without.count + wrong
-    assert maxima_of(TICKS, table(log)) == maxima_of(TICKS, table(honest))
-
-
 def test_one_far_event_moves_nothing_and_the_next_one_does() -> None:
     """The event that would have made the windows of this minute final, and honest events late, for years."""
     before = [Told(0, 0, NOW, NOW)]
@@ -150,14 +139,6 @@ def test_one_far_event_moves_nothing_and_the_next_one_does() -> None:
     assert watermark(maxima_of(TICKS, table([*before, far, *after])), IDLE) == of(soon)
     assert late(TICKS, table([*before, far, *after])) == Late(0, {("T", 0): of(soon)})
     assert newest_append(table([far])) == of(NOW)
-
-
-def test_a_log_of_which_all_is_ahead_has_no_watermark() -> None:
-    """As of a producer that gives all records the timestamp 1970: nothing is final, and nothing passes that waits."""
-    log = [Told(0, offset, NOW + timedelta(seconds=offset), EPOCH) for offset in range(5)]
-    assert watermark(maxima_of(TICKS, table(log)), IDLE) is None
-    assert later(7, watermark(maxima_of(TICKS, table(log)), IDLE)) == 7
-    assert late(TICKS, table(log)) == Late(0, {})
 
 
 def test_what_the_log_has_timed_is_never_ahead() -> None:

@@ -350,18 +350,6 @@ def project(definitions: str = DEFINITIONS, shifts: str = SHIFTS) -> tuple[str, 
     return fingerprint(loaded.views["hot"]), decoder_fingerprint(loaded.sources["readings"])
 
 
-def test_its_code_is_part_of_the_views_fingerprint_and_not_of_the_decoders() -> None:
-    """Events tables stay when it changes."""
-    view, decoder = project()
-    assert project(DEFINITIONS.replace("def calibrated", "\n# A comment.\ndef calibrated")) == (view, decoder)
-    for changed in (
-        project(DEFINITIONS.replace("pc.add", "pc.subtract")),
-        project(shifts=SHIFTS.replace("273.15", "273.16")),
-        project(DEFINITIONS.replace("kelvin > 300", "celsius > 300").replace(", prepare=calibrated", "")),
-    ):
-        assert (changed[0] != view, changed[1] == decoder) == (True, True)
-
-
 def test_an_error_says_where_the_source_is_defined() -> None:
     with pytest.raises(
         DefinitionError,

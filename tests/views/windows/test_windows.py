@@ -12,7 +12,6 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tandem.views.errors import DefinitionError
-from tandem.views.fingerprint.fingerprint import fingerprint
 from tandem.views.kernel.kernel import Partial, merge, partial, present, settle
 from tandem.views.measures import approx_count_distinct, collect_set, count, total
 from tandem.views.source.offset_ranges import EMPTY
@@ -21,7 +20,6 @@ from tandem.views.testing import answer, events_table, rejected
 from tandem.views.view import View, answer_schema, state_schema
 from tandem.views.windows import (
     Window,
-    all_time,
     calendar,
     count_window,
     delta,
@@ -45,27 +43,8 @@ def view(window: Window, **parts: Any) -> View:
     return View(SAMPLES, window=window, measures={"n": count()}, name="windowed", **parts)
 
 
-def bounds(window: Window, events: Sequence[Sample]) -> list[tuple[str, str, int]]:
-    return [(row["window_start"], row["window_end"], row["n"]) for row in answer(view(window), events)]
-
-
 def on(*times: str) -> list[Sample]:
     return [Sample(at=datetime.fromisoformat(time)) for time in times]
-
-
-def test_a_session_ends_where_the_gap_has_passed() -> None:
-    assert bounds(session(seconds=10), [at(0), at(9.999999), at(20)]) == [
-        ("2026-11-01T12:00:00Z", "2026-11-01T12:00:19.999999Z", 2),
-        ("2026-11-01T12:00:20Z", "2026-11-01T12:00:30Z", 1),
-    ]
-    assert len(bounds(session(seconds=10), [at(0), at(10)])) == 2
-
-
-def test_an_event_between_two_sessions_makes_them_one() -> None:
-    sessions = view(session(seconds=10))
-    apart = [partial(sessions, events_table(SAMPLES, [at(second)]), EMPTY) for second in (0, 18, 9)]
-    assert merge(sessions, apart[:2]).states.num_rows == 2
-    assert merge(sessions, apart).states.num_rows == 1
 
 
 def test_a_hopping_window_keeps_one_state_per_slice() -> None:
@@ -135,31 +114,6 @@ def test_no_window_leaves_the_calendar(window: Window, outside: Sequence[str], i
     long = View(Source(topic="t", event=Sample, event_time="at", plausible=ever), window=window, measures={"n": count()})
     assert rejected(long, on(*outside, *inside)) == ({"out_of_range": len(outside)} if outside else {})
     assert answer(long, on(*inside))
-
-
-def test_windows_of_n_events_follow_the_log_not_the_time() -> None:
-    rows = answer(view(count_window(2)), [at(9), at(1), at(5)])
-    assert [(row["window_number"], row["window_start"], row["window_end"], row["n"]) for row in rows] == [
-        (0, "2026-11-01T12:00:01Z", "2026-11-01T12:00:09Z", 2),
-        (1, "2026-11-01T12:00:05Z", "2026-11-01T12:00:05Z", 1),
-    ]
-
-
-def test_the_last_n_events_are_those_last_in_the_log() -> None:
-    rows = answer(view(sliding_count_window(2)), [at(9), at(1), at(5)])
-    assert [(row["window_start"], row["window_end"], row["n"]) for row in rows] == [
-        ("2026-11-01T12:00:01Z", "2026-11-01T12:00:05Z", 2)
-    ]
-
-
-def test_a_value_that_moved_by_exactly_that_much_has_moved() -> None:
-    rows = answer(view(delta("i", by=3)), [at(0), at(1, i=5), at(2, i=7), at(3, i=8), at(4), at(5, i=6), at(6, i=5)])
-    assert [row["n"] for row in rows] == [3, 3, 1]
-
-
-def test_a_marker_is_the_last_event_of_its_window() -> None:
-    rows = answer(view(punctuation("flag")), [at(0), at(1, flag=True), at(2, flag=True), at(3, flag=False)])
-    assert [row["n"] for row in rows] == [2, 1, 1]
 
 
 @pytest.mark.parametrize("window", [count_window(10), delta("i", by=1), punctuation("flag")])
@@ -258,25 +212,3 @@ def test_a_double_moves_by_the_largest_one() -> None:
     assert len(answer(view(delta("f", by=largest)), moves)) == 4
     with pytest.raises(DefinitionError, match="never differ by"):
         answer_schema(view(delta("f", by=2 * int(largest))))
-
-
-def test_each_window_has_its_own_fingerprint() -> None:
-    windows: list[Window] = [
-        all_time(),
-        tumbling(days=1),
-        hopping(timedelta(days=1), every=timedelta(hours=1)),
-        hopping(timedelta(days=1), every=timedelta(hours=2)),
-        calendar("day", zone="UTC"),
-        calendar("day", zone="Europe/Berlin"),
-        calendar("month", zone="UTC"),
-        session(minutes=1),
-        session(minutes=2),
-        count_window(2),
-        sliding_count_window(2),
-        delta("i", by=1),
-        delta("i", by=2),
-        delta("f", by=1),
-        punctuation("flag"),
-    ]
-    assert len({fingerprint(view(window)) for window in windows}) == len(windows)
-    assert fingerprint(view(punctuation("NOT  flag"))) == fingerprint(view(punctuation("not flag")))
