@@ -23,20 +23,18 @@ class Waits(Event):
         return self.now >= self.sets_at
 
 
-def test_it_lasts_as_long_as_the_setting_while_the_hot_tail_is_healthy() -> None:
-    ended = Waits()
-    pause(2.05, healthy=lambda: True, ended=ended, clock=lambda: ended.now)
-    assert ended.now == pytest.approx(2.05)
-
-
-@pytest.mark.parametrize("fails_at", [0.0, 0.75])
-def test_it_ends_as_soon_as_the_hot_tail_is_not_healthy(fails_at: float) -> None:
-    ended = Waits()
-    pause(10, healthy=lambda: ended.now < fails_at, ended=ended, clock=lambda: ended.now)
-    assert fails_at <= ended.now <= fails_at + 0.1
-
-
-def test_it_ends_with_the_query() -> None:
-    ended = Waits(sets_at=0.35)
-    pause(10, healthy=lambda: True, ended=ended, clock=lambda: ended.now)
-    assert ended.now <= 0.45
+@pytest.mark.parametrize(
+    ("longest", "fails_at", "sets_at", "low", "high"),
+    [
+        pytest.param(2.05, 99, 99, 2.05, 2.05, id="as long as the setting while the hot tail is healthy"),
+        pytest.param(10, 0, 99, 0, 0.1, id="not at all while it is not"),
+        pytest.param(10, 0.75, 99, 0.75, 0.85, id="until it is not"),
+        pytest.param(10, 99, 0.35, 0.35, 0.45, id="until the query ends"),
+    ],
+)
+def test_it_lasts_while_the_hot_tail_is_healthy_and_the_query_runs(
+    longest: float, fails_at: float, sets_at: float, low: float, high: float
+) -> None:
+    ended = Waits(sets_at=sets_at)
+    pause(longest, healthy=lambda: ended.now < fails_at, ended=ended, clock=lambda: ended.now)
+    assert low - 1e-9 <= ended.now <= high + 1e-9

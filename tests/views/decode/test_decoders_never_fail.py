@@ -73,7 +73,9 @@ def test_every_damaged_value_has_exactly_one_outcome(decoder: str, seed: int) ->
         assert max(lists.values(), default=0) <= source.max_events_per_record
         assert result.events["_index"].to_pylist() == [index for held in lists.values() for index in range(held)]
     assert set(rejected.values()) <= set(REASONS)
-    assert reason(source, values[0]) == rejected.get(0, "event")
+    assert decoded_offsets == sorted(decoded_offsets)
+    assert [*rejected] == sorted(rejected)
+    assert [reason(source, value) for value in values[:5]] == [rejected.get(place, "event") for place in range(5)]
 
 
 @pytest.mark.parametrize("decoder", DECODERS)

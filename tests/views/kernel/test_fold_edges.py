@@ -10,10 +10,9 @@ import pytest
 from tandem.views.kernel.kernel import Partial, merge, partial, present
 from tandem.views.measures import approx_count_distinct, approx_quantiles, count, maximum, mean, minimum, total
 from tandem.views.source.offset_ranges import EMPTY, Overlap, Ranges
-from tandem.views.source.source import Source
 from tandem.views.view import View, answer_schema, state_schema
 from tandem.views.windows import Window, all_time, tumbling
-from tests.samples import EPOCH, SAMPLES, Sample, table
+from tests.samples import EPOCH, SAMPLES, table
 
 NOON = datetime(2026, 11, 1, 12, tzinfo=UTC)
 
@@ -142,17 +141,3 @@ def test_what_escapes_try_joins_the_other_rejects() -> None:
     )
     rows = [{"s": "UTC", "i": 0}, {"s": "Mars/Base", "i": 1}, {"s": "UTC", "i": 1, "f": 1e300}, {"s": "UTC", "i": 1}]
     assert folded(view, *rows).rejected == {"expression": 2, "not_finite": 1}
-
-
-@pytest.mark.parametrize("window", [tumbling(days=1), tumbling(days=7), tumbling(hours=5), tumbling(days=365)])
-def test_a_window_that_no_calendar_holds_rejects_the_event(window: Window) -> None:
-    """A source may let in the first and the last microsecond that there are; a window there may begin before or end after."""
-    ends = (datetime(1, 1, 1, tzinfo=UTC), datetime(9999, 12, 31, 23, 59, 59, 999999, tzinfo=UTC))
-    source = Source(topic="all", event=Sample, event_time="at", plausible=ends, name="all")
-    view = View(source, window=window, measures={"n": count()})
-    found = folded(view, *({"at": at} for at in (*ends, NOON)))
-    rows = present(view, found).to_pylist()
-    assert found.rejected == ({"out_of_range": 3 - len(rows)} if len(rows) < 3 else {})
-    assert all(row["window_start"] <= ends[1] and row["window_end"] <= ends[1] for row in rows)
-    assert any(row["window_start"] <= NOON < row["window_end"] for row in rows)
-    assert len(rows) < 3

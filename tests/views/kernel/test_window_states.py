@@ -4,7 +4,7 @@ from datetime import UTC, datetime, timedelta
 
 import pyarrow as pa
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from tandem.views.kernel.kernel import arrange, merge, partial, present, settle
@@ -109,6 +109,17 @@ def test_windows_in_the_order_of_the_log_are_final_when_they_are_complete() -> N
     # Whether the next event is in the window depends on the event.
     assert rows(delta("i", by=3), 1, 2, 9, 9) == [("final", 2), ("open", 2)]
     assert rows(sliding_count_window(2), 1, 2, 3) == [("open", 2)]
+
+
+@share(20)
+@given(st.lists(st.tuples(st.sampled_from("ab"), st.none() | st.integers(-3, 3)), min_size=1, max_size=8))
+@example([("a", 0), ("a", 9), ("b", 5)])
+def test_of_the_windows_of_delta_all_but_a_keys_newest_are_final(events: list[tuple[str, int | None]]) -> None:
+    keyed = View(SOURCE, keys={"s": "s"}, window=delta("i", by=2), measures={"n": count()})
+    found = sorted(answer(keyed, [Sample(at=START, s=s, i=i) for s, i in events]), key=lambda row: row["window_number"])
+    for key in {s for s, _ in events}:
+        states = [row["window_state"] for row in found if row["s"] == key]
+        assert states == ["final"] * (len(states) - 1) + ["open"]
 
 
 def test_settled_states_know_it_as_well() -> None:

@@ -106,13 +106,6 @@ def test_threads_load_projects_at_once(giving_way: None) -> None:
     assert in_threads(load, times=2) == []
 
 
-@pytest.mark.slow
-def test_threads_parse_for_a_minute(giving_way: None) -> None:
-    end = time.monotonic() + 60
-    while time.monotonic() < end:
-        assert in_threads(lambda: parsed(SOURCE), times=100) == []
-
-
 def test_the_collector_is_left_as_it_was() -> None:
     assert gc.isenabled()
     parsed(SOURCE)

@@ -17,7 +17,7 @@ from tandem.views.source.event import Event
 from tandem.views.source.event_maxima import maxima_of, newest_append
 from tandem.views.source.offset_ranges import Partition
 from tandem.views.source.source import APPEND_TIME, Source, events_schema
-from tandem.views.source.watermark import event_times, newest, watermark
+from tandem.views.source.watermark import event_times, maxima_from_json, maxima_to_json, newest, watermark
 
 EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 NOW = datetime(2026, 11, 1, 12, tzinfo=UTC)
@@ -121,9 +121,10 @@ def test_the_bound_is_of_each_record_alone(log: list[Told]) -> None:
 def test_any_split_gives_the_watermark_and_the_late_ones_of_plain_python(log: list[Told], cuts: list[int]) -> None:
     whole = plain(log)
     assert maxima_of(TICKS, table(log)) == whole.maxima
+    assert maxima_from_json(maxima_to_json(maxima_of(TICKS, table(log)))) == whole.maxima
     known, count = {}, 0
     for start, end in pairwise([0, *sorted(cuts), len(log)]):
-        piece = table(log[start:end]) if start < end else table([])
+        piece = table(log[start:end][::-1] if start < end else [])
         count += late(TICKS, piece, event_times(known)).count
         known = newest([known, maxima_of(TICKS, piece)])
     assert (known, count, watermark(known, IDLE)) == (whole.maxima, whole.late, whole.watermark)

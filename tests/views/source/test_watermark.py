@@ -5,11 +5,9 @@ from datetime import timedelta
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tandem.views.source.event_maxima import maxima_of
 from tandem.views.source.offset_ranges import Partition
-from tandem.views.source.watermark import Maxima, Newest, event_times, later, maxima_from_json, maxima_to_json, watermark
+from tandem.views.source.watermark import Maxima, Newest, later, watermark
 from tandem.views.source.watermark import newest as united
-from tests.views.kernel.test_late import ROWS, START_US, TICKS, Row, table
 
 IDLE = timedelta(microseconds=10)
 PARTITIONS = st.tuples(st.sampled_from("ab"), st.integers(0, 2))
@@ -63,14 +61,3 @@ def test_without_events_there_is_none() -> None:
     assert watermark({}, IDLE) is None
     assert later(None, None) is None
     assert later(None, -5) == -5
-
-
-@given(ROWS)
-def test_the_maxima_of_events_are_their_newest_times_by_partition(rows: list[Row]) -> None:
-    found = maxima_of(TICKS, table(rows))
-    assert found == {
-        partition: Newest(START_US + 1_000_000 * max(row[3] for row in rows if row[:2] == partition), START_US)
-        for partition in {row[:2] for row in rows}
-    }
-    assert maxima_from_json(maxima_to_json(found)) == found
-    assert event_times(found) == {partition: times.event_time for partition, times in found.items()}

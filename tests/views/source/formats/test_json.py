@@ -13,7 +13,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tandem.views.decode import REASONS, decode
+from tandem.views.decode import decode
 from tandem.views.errors import DefinitionError
 from tandem.views.source.event import Event, Scale
 from tandem.views.source.source import REJECTS_SCHEMA, Source, events_schema
@@ -347,33 +347,6 @@ def test_no_records_give_empty_tables_of_the_right_types() -> None:
     result = decoded(RICH)
     assert result.events.equals(events_schema(RICH).empty_table())
     assert result.rejects.equals(REJECTS_SCHEMA.empty_table())
-
-
-FAULTY = st.sampled_from(
-    [
-        plain(), plain(size=2**70), plain(at="2026-11-01T00:00:00"), plain(at="1990-01-01T00:00:00Z"), raw(ms="1e400"),
-        plain()[:-1], plain() + b"}", b"", None, plain(id="é"), plain()[:-1] + b', "ms": 1}', b"\xff", plain(other=1),
-    ]
-)  # fmt: skip
-EDITED = st.builds(
-    lambda at, cut, put: plain()[:at] + put + plain()[at + cut :],
-    st.integers(0, len(plain())),
-    st.integers(0, 3),
-    st.sampled_from([b"", b'"', b"\\", b"{", b"}", b":", b",", b"\x00", b"\xff", b"9" * 30, b"\\ud800", b'"id":1,']),
-)
-
-
-@given(st.lists(st.one_of(FAULTY, EDITED, st.binary(max_size=40)), max_size=30))
-def test_every_record_has_exactly_one_outcome_of_its_own(values: list[bytes | None]) -> None:
-    """Whatever the bytes: no exception, one outcome a record in the records' order, the same as if it stood alone."""
-    result = decoded(PLAIN, *values)
-    offsets = [result.events["_offset"].to_pylist(), result.rejects["offset"].to_pylist()]
-    assert [offset for part in offsets for offset in part] == [*sorted(offsets[0]), *sorted(offsets[1])]
-    assert sorted(offsets[0] + offsets[1]) == list(range(len(values)))
-    reasons = result.rejects["reason"].to_pylist()
-    outcomes = dict.fromkeys(offsets[0], "event") | dict(zip(offsets[1], reasons, strict=True))
-    assert [outcomes[row] for row in range(len(values))] == [reason(PLAIN, value) for value in values]
-    assert set(reasons) <= set(REASONS)
 
 
 class Nested(Event):
