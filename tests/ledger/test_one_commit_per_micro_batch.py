@@ -3,7 +3,6 @@
 import re
 from datetime import timedelta
 
-import pyarrow as pa
 import pytest
 from deltalake import DeltaTable
 
@@ -11,7 +10,7 @@ from tandem.ledger.delta.addresses import Tables
 from tandem.ledger.delta.delta_tables import files, read_file
 from tandem.ledger.log.counts import Counts
 from tandem.ledger.log.positions import Position
-from tandem.ledger.realtime.commit_files import read_commit, to_rows
+from tandem.ledger.realtime.commit_files import read_commit
 from tandem.ledger.realtime.commits import Commit, Span
 from tandem.ledger.realtime_writer import NotContiguous
 from tandem.views.errors import TandemError
@@ -50,12 +49,6 @@ def test_all_views_of_a_micro_batch_are_one_version_and_one_file(tables: Tables)
     assert rows["fingerprint"].to_pylist() == ["a", "b", "c"]
     assert len(set(zip(rows["start_position"].to_pylist(), rows["end_position"].to_pylist(), strict=True))) == 1
     assert read_commit(after, path) == FULL
-
-
-def test_a_range_that_is_empty_for_a_view_still_has_its_row(tables: Tables) -> None:
-    rows = to_rows(FULL)
-    assert rows.num_rows == 3
-    assert rows.filter(pa.compute.equal(rows["fingerprint"], "b"))["end_position"].to_pylist() == ['{"T":{"0":3}}']
 
 
 def test_a_commit_must_start_where_the_table_ends(tables: Tables) -> None:

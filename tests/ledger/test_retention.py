@@ -18,12 +18,6 @@ from tests.ledger.tiny import AT, SOURCE, at, claim, commit_each, decode, merge,
 NINE = [at(n, n) for n in range(1, 10)]
 
 
-def test_without_a_retained_cut_nothing_expires(tables: Tables) -> None:
-    writer = claim(tables)
-    commit_each(writer, *NINE)
-    assert writer.expire([], at=AT) == 0
-
-
 def test_a_cut_inside_a_commit_keeps_it(tables: Tables) -> None:
     writer = claim(tables)
     commit_each(writer, at(2, 2), at(4, 4))

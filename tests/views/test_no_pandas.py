@@ -1,4 +1,7 @@
-"""Reading answers imports no pandas: it would take longer than all the rest, and has no part in them."""
+"""Reading answers imports no pandas: it would take longer than all the rest, and has no part in them.
+
+Whoever imports it afterwards has it in both directions.
+"""
 
 import subprocess
 import sys
@@ -39,9 +42,18 @@ event = engine.query(row, {})
 folded = partial.partial(view, event, nothing.ranges)
 merged = merge(view, [folded, Partial(from_ipc(to_ipc(folded.states)))])
 assert present(view, merged)["n"].to_pylist() == [2]
-assert "pandas" not in sys.modules, "imported by partial, merge or present"
+from decimal import Decimal
+import pyarrow as pa
+from tandem.views.arrow.python_values import array, scalar
+assert array([1, None], pa.int64()).to_pylist() == [1, None]
+assert scalar(Decimal("1.5"), pa.decimal128(38, 2)).as_py() == Decimal("1.5")
+pa.array([{"a": [1]}])
+assert "pandas" not in sys.modules, "imported by partial, merge, present or a conversion"
+import pandas
+assert pa.table({"a": [1]}).to_pandas().equals(pandas.DataFrame({"a": [1]}))
+assert pa.Table.from_pandas(pandas.DataFrame({"a": [1.0, None]}))["a"].null_count == 1
 """
 
 
-def test_folding_merging_and_presenting_import_no_pandas() -> None:
+def test_folding_merging_presenting_and_converting_import_no_pandas() -> None:
     subprocess.run([sys.executable, "-c", READ], check=True)

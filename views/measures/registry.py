@@ -3,15 +3,15 @@
 from tandem.views.measures.approx_count_distinct import approx_count_distinct as approx_count_distinct
 from tandem.views.measures.approx_quantiles import approx_quantiles as approx_quantiles
 from tandem.views.measures.approx_top_k import approx_top_k as approx_top_k
-from tandem.views.measures.collect_set import collect_set as collect_set
 from tandem.views.measures.comoments import correlation as correlation
 from tandem.views.measures.comoments import covariance as covariance
 from tandem.views.measures.conditions import bool_and as bool_and
 from tandem.views.measures.conditions import bool_or as bool_or
 from tandem.views.measures.count import count as count
-from tandem.views.measures.count_distinct import count_distinct as count_distinct
 from tandem.views.measures.custom import CustomMeasure as CustomMeasure
 from tandem.views.measures.derived import derived as derived
+from tandem.views.measures.distinct_values import collect_set as collect_set
+from tandem.views.measures.distinct_values import count_distinct as count_distinct
 from tandem.views.measures.extremes import maximum as maximum
 from tandem.views.measures.extremes import minimum as minimum
 from tandem.views.measures.first_last import first as first

@@ -11,11 +11,10 @@ from tandem.views.measures import Measure
 from tandem.views.measures.approx_count_distinct import ApproxCountDistinct
 from tandem.views.measures.approx_quantiles import ApproxQuantiles
 from tandem.views.measures.approx_top_k import ApproxTopK
-from tandem.views.measures.collect_set import CollectSet
 from tandem.views.measures.comoments import Comoment
 from tandem.views.measures.conditions import FilterCondition
 from tandem.views.measures.count import Count
-from tandem.views.measures.count_distinct import CountDistinct
+from tandem.views.measures.distinct_values import CollectSet, CountDistinct
 from tandem.views.measures.extremes import Extreme
 from tandem.views.measures.filtered import Filtered
 from tandem.views.measures.first_last import One, Several

@@ -14,7 +14,7 @@ from tandem.views.windows.in_time import Hopping as Hopping
 from tandem.views.windows.in_time import Tumbling as Tumbling
 from tandem.views.windows.placement import WINDOW_COLUMNS as WINDOW_COLUMNS
 from tandem.views.windows.placement import Placement as Placement
+from tandem.views.windows.placement import Step as Step
 from tandem.views.windows.placement import Window as Window
 from tandem.views.windows.registry import *
 from tandem.views.windows.session import Session as Session
-from tandem.views.windows.step import Step as Step

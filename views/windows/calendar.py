@@ -18,8 +18,7 @@ from tandem.views.errors import DefinitionError, listed
 from tandem.views.instant import microseconds
 from tandem.views.source.source import Source
 from tandem.views.source.value_types import ValueType
-from tandem.views.windows.placement import BOUNDS, WINDOW_COLUMNS, EventInputs, Placement, Steps, Timing, timestamp
-from tandem.views.windows.step import Step, same
+from tandem.views.windows.placement import BOUNDS, WINDOW_COLUMNS, EventInputs, Placement, Step, Steps, Timing, same, timestamp
 
 Unit = Literal["day", "week", "month"]
 UNITS: Final[tuple[Unit, ...]] = get_args(Unit)

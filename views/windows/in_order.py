@@ -28,8 +28,18 @@ from tandem.views.source.source import Source, position_columns
 from tandem.views.source.value_types import ValueType
 from tandem.views.sql import engine
 from tandem.views.sql.engine import quoted
-from tandem.views.windows.placement import BOUNDS, COMPLETE, REASON, WINDOW_COLUMNS, Columns, EventInputs, Placement, Steps
-from tandem.views.windows.step import Layer, Step
+from tandem.views.windows.placement import (
+    BOUNDS,
+    COMPLETE,
+    REASON,
+    WINDOW_COLUMNS,
+    Columns,
+    EventInputs,
+    Layer,
+    Placement,
+    Step,
+    Steps,
+)
 
 PARTITION: Final = (pa.field("topic_id", pa.string()), pa.field("partition", pa.int64()))
 NUMBER: Final = pa.field("window_number", pa.int64())

@@ -16,13 +16,14 @@ from tandem.views.windows.placement import (
     WINDOW_COLUMNS,
     EventInputs,
     Placement,
+    Step,
     Steps,
     Timing,
     epoch_us,
     length,
+    same,
     timestamp,
 )
-from tandem.views.windows.step import Step, same
 
 _NUMBER: Final = "_window"
 _SHORTEST: Final = timedelta(seconds=1)

@@ -23,17 +23,55 @@ from tandem.views.source.source import Source
 from tandem.views.source.value_types import ValueType
 from tandem.views.sql.engine import quoted
 from tandem.views.sql.expressions import Reason
-from tandem.views.windows.step import Step
 
 WINDOW_COLUMNS: Final = ("window_start", "window_end")
 BOUNDS: Final = tuple(pa.field(name, TIMESTAMP) for name in WINDOW_COLUMNS)
 WINDOW_STATE: Final = pa.field("window_state", pa.string())
-"""The label of an answer's row; see tandem.views.kernel.window_states."""
+"""The label of an answer's row; see tandem.views.kernel.present."""
 COMPLETE: Final = pa.field("_complete", pa.bool_())
 """The column of arranged states of windows in log order: whether no further event can be in the window."""
 
 REASON: Final = "_reason"
 """The column of a fold with why an event is rejected; null if it is not."""
+
+
+Layer = Callable[[str, str], str]
+"""From SQL for rows, and SQL for the columns to partition them by, to SQL for rows with more columns."""
+
+Prepare = Callable[[pa.Table, Sequence[str]], pa.Table]
+"""From rows, and the names of the keys, to rows with more columns; for what SQL cannot do."""
+
+
+@dataclass(frozen=True)
+class Step:
+    """How rows become groups: `groups` are the columns that rows of a group have in common, besides the view's keys.
+
+    `aggregates` are further columns of the group, and `finish` is computed from both; all by name, in SQL over the rows
+    of `layer`. `prepare` comes first.
+    """
+
+    groups: Mapping[str, str]
+    aggregates: Mapping[str, str] = field(default_factory=dict)
+    finish: Mapping[str, str] = field(default_factory=dict)
+    layer: Layer | None = None
+    prepare: Prepare | None = None
+
+    def sql(self, rows: str, keys: Mapping[str, str], states: Mapping[str, str]) -> str:
+        """The statement: one row per combination of keys and groups, with the aggregates and `states`."""
+        if self.layer is not None:
+            rows = self.layer(rows, ", ".join(keys.values()) or "NULL")
+        common = {**keys, **self.groups}
+        chosen = {**common, **self.aggregates, **states}
+        selected = ", ".join(f"{sql} AS {quoted(name)}" for name, sql in chosen.items())
+        grouped = f"SELECT {selected} FROM {rows} GROUP BY {', '.join(common.values()) or 'ALL'}"
+        if not self.finish:
+            return grouped
+        return f"SELECT *, {', '.join(f'{sql} AS {quoted(name)}' for name, sql in self.finish.items())} FROM ({grouped})"
+
+
+def same(columns: Sequence[pa.Field]) -> Step:
+    """The step that puts rows with equal columns in one group."""
+    return Step({column.name: quoted(column.name) for column in columns})
 
 
 @dataclass(frozen=True)

@@ -14,14 +14,15 @@ from tandem.views.sql.engine import quoted
 from tandem.views.windows.placement import (
     WINDOW_COLUMNS,
     EventInputs,
+    Layer,
     Placement,
+    Step,
     Steps,
     Timing,
     epoch_us,
     length,
     timestamp,
 )
-from tandem.views.windows.step import Layer, Step
 
 _AT: Final = "_at"
 _SESSION: Final = "_session"

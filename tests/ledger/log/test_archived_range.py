@@ -2,19 +2,16 @@
 
 from datetime import datetime, timedelta
 
-import pyarrow as pa
 import pytest
-from deltalake import CommitProperties, Transaction, write_deltalake
 
 from tandem.ledger.delta.addresses import Tables
-from tandem.ledger.log.archive_runs import APP_ID, ArchiveLedger
+from tandem.ledger.log.archive_runs import ArchiveLedger
 from tandem.ledger.log.archived_range import archived_range
 from tandem.ledger.log.counts import Counts
 from tandem.ledger.log.positions import LOG_START, Position
 from tandem.views.source.offset_ranges import Ranges
+from tests.ledger.log.test_archive_ledger import DECODER, write_all
 from tests.ledger.tiny import AT, SOURCE, at
-
-DECODER = "d1"
 
 
 @pytest.fixture
@@ -23,9 +20,7 @@ def archived(tables: Tables) -> Tables:
     for number, (start, end) in enumerate([(LOG_START, at(3, 1)), (at(3, 1), at(3, 4))]):
         ledger = ArchiveLedger(tables, SOURCE)
         ledger.intend(start=start, end=end, firsts={("T", 0): 2}, by="test", at=AT + timedelta(hours=number))
-        for address in (tables.archive(SOURCE), tables.events(SOURCE, DECODER), tables.quarantine(SOURCE, DECODER)):
-            once = CommitProperties(app_transactions=[Transaction(APP_ID, number + 1)])
-            write_deltalake(address, pa.table({"run": [number + 1]}), mode="append", commit_properties=once)
+        write_all(tables, number + 1)
         counts = Counts(holes=1) if number == 0 else Counts(others=2)
         ledger.finish(DECODER, number + 1, counts=counts, newest=AT, at=AT)
     return tables

@@ -118,17 +118,6 @@ def test_the_first_in_the_log_wins_whatever_the_order(copies: list[Copy], before
     assert deduplicate(SALES, table(copies), None) == deduplicate(SALES, table(copies), table([]))
 
 
-@given(COPIES, st.integers(0, 12))
-def test_a_log_in_pieces_keeps_what_it_keeps_whole(copies: list[Copy], cut: int) -> None:
-    """With the identities of what came before as `known`, a piece keeps what the whole log keeps of it."""
-    log = sorted(copies)
-    whole = deduplicate(SALES, table(log))
-    head = deduplicate(SALES, table(log[:cut]))
-    tail = deduplicate(SALES, table(log[cut:]), head.events.select(identity_columns(SALES)))
-    assert positions(whole.events) == positions(head.events) + positions(tail.events)
-    assert whole.duplicates == head.duplicates + tail.duplicates
-
-
 @given(COPIES, st.randoms())
 def test_conflicts_are_the_contents_that_were_dropped_in_whatever_order(copies: list[Copy], random: Any) -> None:
     """Their number does not hang on which copy is first in the log, as a micro-batch cannot know that."""
