@@ -13,6 +13,8 @@
 | UUID          | as Python's UUID prints it, with or without hyphens      |
 | Enum, Literal | one of the values, written as their type is              |
 
+A byte that is not UTF-8 rejects a value only in a text that a field takes.
+
 Lists and structs have no text. A text that the format treats as empty is null in an Optional field; elsewhere only a str takes
 it.
 """
@@ -37,6 +39,19 @@ Read = Callable[[str], Any]
 _INT = re.compile(r"-?(?:0|[1-9][0-9]*)", re.ASCII)
 _FLOAT = re.compile(r"-?(?:0|[1-9][0-9]*)(?:\.[0-9]+)?(?:[eE][+-]?[0-9]+)?", re.ASCII)
 _DETAIL_CHARACTERS = 40
+
+
+def with_damage(value: bytes) -> str:
+    """The text of a value that is not UTF-8: characters that check_text refuses stand for the bytes that are not."""
+    return value.decode(errors="surrogateescape")
+
+
+def check_text(name: str, text: str | None) -> None:
+    """Refuse the text of a field that holds bytes that are not UTF-8; `text` is a part of what with_damage returns."""
+    try:
+        (text or "").encode(errors="surrogateescape").decode()
+    except UnicodeDecodeError as error:
+        raise Reject("utf8", f"field {name}: byte {error.start} is not UTF-8: {error.reason}") from error
 
 
 def text_fields(event: type[Event], what: str) -> tuple[Field, ...]:

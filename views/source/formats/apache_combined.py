@@ -23,6 +23,7 @@ The event type takes what it needs by name:
 * A field declared Optional is null where the log has `-`.
 * A request line that is not METHOD TARGET PROTOCOL (a probe that is not HTTP, a connection that timed out) has no method, path or
   protocol: they are null in Optional fields; an event type that requires one rejects the line.
+* A byte that is not UTF-8 rejects the line only in a field that the event type takes.
 * A line that lacks one of the nine fields or a closing quote is rejected.
 * A line with a space in `user` is rejected, because the space could also separate fields.
 """
@@ -39,6 +40,7 @@ from tandem.views.definition_text import call
 from tandem.views.errors import DefinitionError, listed
 from tandem.views.source.event import TIMESTAMP, Event, Field, event_fields
 from tandem.views.source.fields.reasons import Reject
+from tandem.views.source.fields.text_values import check_text, with_damage
 from tandem.views.source.format import Listed, Parse
 from tandem.views.source.formats.clf_time import CLF_TIME, clf_time
 from tandem.views.source.formats.lines import by_line
@@ -85,13 +87,14 @@ class ApacheCombined:
         splits = any(field.name in _REQUEST_FIELDS for field in fields)
 
         def parse(value: bytes) -> Any:
+            damage = None
             try:
                 line = value.decode()
             except UnicodeDecodeError as error:
-                raise Reject("utf8", f"byte {error.start} is not UTF-8: {error.reason}") from error
+                damage, line = Reject("utf8", f"byte {error.start} is not UTF-8: {error.reason}"), with_damage(value)
             match = _LINE.fullmatch(line)
             if match is None:
-                raise Reject("format", _first_fault(line))
+                raise damage or Reject("format", _first_fault(line))
             logged = match.groups()
             if splits:
                 request = _REQUEST.fullmatch(match[5])
@@ -99,6 +102,9 @@ class ApacheCombined:
                 for index in needed:
                     if logged[index] is None:
                         raise Reject("request", f"request {match[5]!r} has no {_NAMES[index]}")
+            if damage:
+                for key, index, _ in wanted:
+                    check_text(key, logged[index])
             try:
                 return msgspec.convert({key: read(logged[i]) if read else logged[i] for key, i, read in wanted}, event)
             except msgspec.ValidationError as error:

@@ -3,7 +3,7 @@
 
 msgspec refuses trailing characters, wrong types, NaN, missing fields and numbers that no double holds. This module adds:
 
-* The whole value must be UTF-8.
+* A text that a field takes must be UTF-8. Elsewhere a byte that is not UTF-8, or the escape of a lone surrogate, decides nothing.
 * A declared key may occur only once in an object.
 * Nesting has a fixed bound. msgspec's own bound depends on the depth of the caller's stack, so that one record could be an event
   in one process and a reject in another.
@@ -12,7 +12,7 @@ A decimal in a string is read by Python's Decimal.
 """
 
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from json import loads
@@ -29,6 +29,12 @@ from tandem.views.source.format import Listed, Parse, Searched
 MAX_DEPTH = 128
 
 _STRING = re.compile(rb'"[^"\\]*(?:\\.[^"\\]*)*"', re.DOTALL)
+_DAMAGED = re.compile("[\udc80-\udcff]")
+_ESCAPE = re.compile(
+    rb"\\(?:u[dD][89abAB][0-9a-fA-F]{2}\\u[dD][c-fC-F][0-9a-fA-F]{2}|(u[dD][89a-fA-F][0-9a-fA-F]{2})|.)", re.DOTALL
+)
+"""Any escape; the group has that of a lone surrogate."""
+_MARKS: Final = ((b"?", rb"\ue000"), (b"!", rb"\ue001"))
 _PLAIN_KEY = re.compile(r"[A-Za-z0-9_.$-]+", re.ASCII)
 
 
@@ -51,7 +57,21 @@ class Json:
     def listed(self, event: type[Event]) -> Listed:
         """Values that are an array of such objects, each of which is read as if it were alone."""
         items = msgspec.json.Decoder(list[msgspec.Raw]).decode
-        return Listed(lambda value: list(map(bytes, _decoded(items, value))), self.parser(event))
+
+        def split(value: bytes) -> list[bytes]:
+            try:
+                return list(map(bytes, _decoded(items, value)))
+            except Reject as reject:
+                undamaged = _undamaged(value, *_MARKS[0])
+                if reject.reason not in ("utf8", "json") or undamaged == value:
+                    raise
+                try:
+                    parts = map(bytes, _decoded(items, undamaged))
+                except Reject:
+                    raise reject from None
+                return list(_places(value, undamaged, parts))
+
+        return Listed(split, self.parser(event))
 
     def __str__(self) -> str:
         return call("json")
@@ -68,6 +88,9 @@ def json() -> Json:
 def strict(decode: Callable[[bytes], Any], keys: frozenset[str], colons: int) -> Parse:
     """The `decode` of msgspec with further checks: UTF-8, a bound of depth, no declared key of `keys` twice.
 
+    A value with damaged texts is decoded twice, with different characters in their place. It has an event if both are equal: then
+    no field takes them.
+
     `colons` is the least number of colons in an accepted value: a value with exactly as many has no repeated key.
     """
     plain = all(_PLAIN_KEY.fullmatch(key) for key in keys)
@@ -80,12 +103,45 @@ def strict(decode: Callable[[bytes], Any], keys: frozenset[str], colons: int) ->
         return b"\\u" in value
 
     def parse(value: bytes) -> Any:
-        parsed = _decoded(decode, value)
-        if not plain or (value.count(b":") > colons and may_repeat(value)):
-            _check_repeats(value, keys)
+        try:
+            parsed = _decoded(decode, value)
+            if not plain or (value.count(b":") > colons and may_repeat(value)):
+                _check_repeats(value, keys)
+        except Reject as reject:
+            if reject.reason not in ("utf8", "json"):
+                raise
+            return parse_damaged(value, reject)
+        return parsed
+
+    def parse_damaged(value: bytes, reject: Reject) -> Any:
+        first, second = (_undamaged(value, *mark) for mark in _MARKS)
+        if first == value:
+            raise reject
+        try:
+            parsed, other = parse(first), parse(second)
+        except Reject:
+            raise reject from None
+        if msgspec.json.encode(parsed) != msgspec.json.encode(other):
+            raise reject
         return parsed
 
     return parse
+
+
+def _undamaged(value: bytes, mark: bytes, escape: bytes) -> bytes:
+    """The value with `mark` for each byte that is not UTF-8, and `escape` for each of a lone surrogate; as long as before."""
+    if not value.isascii():
+        value = _DAMAGED.sub(mark.decode(), value.decode(errors="surrogateescape")).encode()
+    return _ESCAPE.sub(lambda match: escape if match[1] else match[0], value) if b"\\u" in value else value
+
+
+def _places(value: bytes, undamaged: bytes, parts: Iterable[bytes]) -> Iterator[bytes]:
+    """What `value` has where `undamaged` has these parts, which follow one another with only separators between them."""
+    end = 0
+    for part in parts:
+        start = undamaged.index(part, end)
+        end = start + len(part)
+        yield value[start:end]
 
 
 def _decoded(decode: Callable[[bytes], Any], value: bytes) -> Any:

@@ -37,7 +37,7 @@ from tandem.views.errors import DefinitionError, listed
 from tandem.views.source.event import TIMESTAMP, Event, Field
 from tandem.views.source.fields.named_fields import built
 from tandem.views.source.fields.reasons import Reject
-from tandem.views.source.fields.text_values import text_fields
+from tandem.views.source.fields.text_values import check_text, text_fields, with_damage
 from tandem.views.source.fields.times import cut
 from tandem.views.source.format import Listed, Parse
 from tandem.views.source.formats.lines import by_line
@@ -84,19 +84,23 @@ class Syslog:
         fields = text_fields(event, "a syslog message")
         for field in fields:
             _check_field(field, f"{event.__name__}.{field.name}")
-        wanted = [(field.key, _take(field)) for field in fields if field.key in _TYPES]
+        wanted = [(field.key, _group(field), _take(field)) for field in fields if field.key in _TYPES]
 
         def parse(value: bytes) -> Any:
+            damage = None
             try:
                 text = value.decode()
             except UnicodeDecodeError as error:
-                raise Reject("utf8", f"byte {error.start} is not UTF-8: {error.reason}") from error
+                damage, text = Reject("utf8", f"byte {error.start} is not UTF-8: {error.reason}"), with_damage(value)
             match = _MESSAGE.fullmatch(text.removesuffix("\n"))
             if match is None:
-                raise Reject("format", _first_fault(text))
+                raise damage or Reject("format", _first_fault(text))
             if int(match[1]) > _MOST_PRIORITY:
                 raise Reject("out_of_range", f"priority {match[1]} is more than {_MOST_PRIORITY}")
-            return built(event, {key: take(match) for key, take in wanted})
+            if damage:
+                for key, group, _ in wanted:
+                    check_text(key, match[group])
+            return built(event, {key: take(match) for key, _, take in wanted})
 
         return parse
 
@@ -121,6 +125,11 @@ def _check_field(field: Field, place: str) -> None:
         raise DefinitionError(f"{place}: a syslog message gives this field as {_TYPES[field.key]}, not {field.arrow}")
 
 
+def _group(field: Field) -> int:
+    """The number of a field's group in a matched message."""
+    return {"facility": 1, "severity": 1, "message": 8}.get(field.key) or list(_PARTS).index(field.key) + 1
+
+
 def _take(field: Field) -> Take:
     """The function from a matched message to a field's value."""
     if field.key == "facility":
@@ -129,7 +138,7 @@ def _take(field: Field) -> Take:
         return lambda match: int(match[1]) & 7
     if field.key == "message":
         return lambda match: None if match[8] is None and field.optional else (match[8] or "").removeprefix("\ufeff")
-    number = list(_PARTS).index(field.key) + 1
+    number = _group(field)
     read = {"time": _time, "structured": _structured}.get(field.key, str)
     return lambda match: None if match[number] == _NIL and field.optional else read(match[number])
 

@@ -17,6 +17,7 @@ from hypothesis import strategies as st
 from tandem import Event, Scale, Source, csv
 from tandem.views.decode import decode
 from tandem.views.errors import DefinitionError
+from tandem.views.source.formats.csv import _rows
 from tests.views.logged import decoded, reason, records
 
 
@@ -134,7 +135,7 @@ def test_texts_become_the_values_of_their_fields(changes: dict[str, str], expect
         (row(ignored="x").replace(b"x", b'"half'), "format"),
         (row(ignored="x").replace(b"x", b'"half"x'), "format"),
         (row(ignored="x" * 131_073), "event"),
-        (row(ignored="x").replace(b"x", b"\xff"), "utf8"),
+        (row(note="x").replace(b"x", b"\xff"), "utf8"),
         (b"", "empty"),
     ],
     ids=lambda given: str(given)[:60],
@@ -287,3 +288,16 @@ def test_the_csv_modules_limit_decides_nothing_and_stays() -> None:
 def test_parameters_that_mean_nothing_are_refused(parameters: dict[str, Any], says: str) -> None:
     with pytest.raises(DefinitionError, match=says):
         csv(**parameters)
+
+
+@given(
+    st.lists(st.sampled_from(["a", "b c", "é", ",", ";", "\n", "\r", "\x00", "\x0b", "\u2028", "\x85", '"'])).map("".join),
+    st.sampled_from(",;"),
+)
+def test_rows_are_those_of_pythons_csv_module(text: str, delimiter: str) -> None:
+    """A value without quotes is read without it."""
+    try:
+        expected = list(rows.reader(io.StringIO(text, newline=""), delimiter=delimiter, strict=True))
+    except rows.Error:
+        return
+    assert _rows(text, delimiter) == expected
