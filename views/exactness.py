@@ -7,7 +7,7 @@ reason means exact.
 | ------------------------ | -------------------------------------------------------------------------------------------- |
 | `exact`                  | nothing                                                                                      |
 | `exact_unless_duplicate` | nothing, unless the log has a duplicate that the speed layer could not detect                |
-| `floating_point`         | the last digits: doubles are added up in no fixed order                                      |
+| `floating_point`         | the last digits: doubles are added up in no fixed order, or a derived value is rounded       |
 | `estimate`               | as much as its sketch states                                                                 |
 | `incomplete`             | it lacks events that the log lost                                                            |
 """
@@ -19,13 +19,15 @@ from functools import lru_cache
 from typing import Any, Final, Literal, get_args
 
 from tandem.views.instant import utc_text
-from tandem.views.measures.measure import Approximation
+from tandem.views.measures.measure import Approximation, Rounding
 from tandem.views.view import View, bind
 
 Label = Literal["exact", "exact_unless_duplicate", "floating_point", "estimate", "incomplete"]
 """The labels, from the strongest to the weakest."""
 
-Name = Literal["late_duplicate", "conflicting_duplicate", "order_of_addition", "estimate", "derived", "gap", "compaction"]
+Name = Literal[
+    "late_duplicate", "conflicting_duplicate", "order_of_addition", "rounding", "estimate", "derived", "gap", "compaction"
+]
 """Why a value is not exact; a row lists its own reasons in MARK."""
 
 MARK: Final = "_exactness"
@@ -186,12 +188,13 @@ COMPACTION: Final = Reason(
 
 @lru_cache(maxsize=1024)
 def of_measures(view: View) -> Mapping[str, tuple[Reason, ...]]:
-    """The reasons of each measure that is not exact; a derived measure has those of the measures that it reads."""
+    """The reasons of each measure that is not exact; a derived measure has those of the measures that it reads, or is rounded."""
     bound = bind(view).measures
     known = {one.name: one.aggregate.approximate for one in bound if one.derived is None}
     own = {name: (of_approximation(how),) for name, how in known.items() if how is not None}
     read = {one.name: {name: own[name] for name in one.reads if name in own} for one in bound if one.derived is not None}
-    found = own | {name: (_derived(reasons),) for name, reasons in read.items() if reasons}
+    rounded = {one.name: (of_rounding(how),) for one in bound if (how := one.aggregate.rounding) is not None}
+    found = own | rounded | {name: (_derived(reasons),) for name, reasons in read.items() if reasons}
     return {one.name: found[one.name] for one in bound if one.name in found}
 
 
@@ -207,6 +210,14 @@ def of_approximation(how: Approximation) -> Reason:
     of = {"kll": " of the rank", "frequent": " of the number of values"}.get(how.kind, "")
     at = "" if how.confidence is None else f" at {100 * how.confidence:.3g} % confidence"
     return Reason("estimate", "estimate", f"estimate, \u00b1{100 * how.error:.3g} %{of}{at}", figures)
+
+
+def of_rounding(how: Rounding) -> Reason:
+    """Why a derived measure of exact ones is not exact."""
+    says = "floating-point: computed in doubles"
+    if how.error is not None:
+        says = f"floating-point: rounded to the nearest double, \u00b1{100 * how.error:.3g} %"
+    return Reason("rounding", "floating_point", says, {"error": how.error})
 
 
 def span(length: timedelta) -> str:

@@ -52,6 +52,20 @@ A `filter=` changes none of this.
 """
 
 _NAMES: Final = """
+## What is derived
+
+A derived measure over integers, decimals and conditions is computed with integers of any size:
+
+* Exact, with the label of what it reads: `+`, `-`, `*`, comparisons, `AND`, `OR`, `NOT`, `IN`, `BETWEEN`, `IS NULL`, `CASE`,
+  `if`, `coalesce`, `nullif`, `abs`, `greatest`, `least`, and `//` and `%` of integers. The answer is an integer, or a decimal with
+  all its digits; null beyond 76 digits.
+* `CAST` and `TRY_CAST` to an integer or `DECIMAL(p, s)` round half away from zero, as asked; what does not fit fails.
+* `/` and `CAST(... AS DOUBLE)` are exact inside the expression: `a / b = c / d` compares fractions. As the answer they are
+  rounded once, to the nearest double: labelled `floating_point`, at most 2^-53 of the value off.
+* Any other function or operator is computed by DuckDB. Decimals have at most 38 digits there; one of more digits fails. The
+  label is `floating_point`, without a bound, if a double is computed in it, or if decimals may be brought to one scale.
+* What fails, such as a division by zero, is null. A branch of `CASE` or `coalesce` that is not taken does not fail.
+
 ## Names beside those of other systems
 
 A measure has the name of the same function in Spark SQL or DuckDB. The name of an estimate begins with `approx_`, or names its

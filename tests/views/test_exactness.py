@@ -55,6 +55,8 @@ def test_measures_say_why_they_are_not_exact_and_what_is_derived_says_from_what(
             "typical": approx_quantiles("f", (0.5,)),
             "top": approx_top_k("i", 3),
             "rate": derived("n / i"),
+            "twice": derived("n * 2 - i"),
+            "root": derived("sqrt(n)"),
             "rounded": derived("f / n"),
             "guess": derived('"all" / f'),
         },
@@ -67,10 +69,14 @@ def test_measures_say_why_they_are_not_exact_and_what_is_derived_says_from_what(
         "sketch": ["estimate"],
         "typical": ["estimate"],
         "top": ["estimate"],
+        "rate": ["floating_point"],
+        "root": ["floating_point"],
         "rounded": ["floating_point"],
         "guess": ["estimate"],
     }
-    (guess,), (f,), (typical,) = (of_measures(view)[name] for name in ("guess", "f", "typical"))
+    (guess,), (f,), (typical,), (rate,), (root,) = (of_measures(view)[name] for name in ("guess", "f", "typical", "rate", "root"))
+    assert (rate.says, rate.figures) == ("floating-point: rounded to the nearest double, ±1.11e-14 %", {"error": 2.0**-53})
+    assert (root.says, root.figures) == ("floating-point: computed in doubles", {"error": None})
     assert (guess.says, guess.figures) == ("estimate: computed from all, f", {"of": ["all", "f"]})
     assert f.says == "floating-point: the last digits depend on the order of addition"
     assert typical.says.startswith("estimate, ±")

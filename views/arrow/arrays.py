@@ -37,6 +37,17 @@ def floats(values: Sequence[float | None]) -> pa.Array:
     return from_numpy(numbers, pa.float64(), _valid(values))
 
 
+def booleans(values: Mask, valid: Mask | None = None) -> pa.Array:
+    """An array of truth values."""
+    packed = pa.py_buffer(np.packbits(values, bitorder="little"))
+    return pa.Array.from_buffers(pa.bool_(), len(values), [_bits(valid), packed])
+
+
+def decimals_of_words(words: npt.NDArray[np.int64], arrow: pa.DataType, valid: Mask | None = None) -> pa.Array:
+    """A decimal array from the 64-bit words of each value, the lowest first."""
+    return pa.Array.from_buffers(arrow, len(words), [_bits(valid), pa.py_buffer(np.ascontiguousarray(words))])
+
+
 def decimals(unscaled: Sequence[int | None], arrow: pa.DataType) -> pa.Array:
     """A decimal array from integers that count its smallest unit."""
     width = arrow.byte_width

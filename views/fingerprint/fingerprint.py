@@ -29,6 +29,11 @@ DECODE_VERSION: Final = 3
 KERNEL_VERSION: Final = 3
 """Increase it whenever deduplicate, partial, merge or present could return another number for some events."""
 
+DERIVED_VERSION: Final = 2
+"""Increase it, instead, where only derived measures could: views without one keep their fingerprints."""
+
+_DERIVED: Final = {"version": Meaning("derived version", DERIVED_VERSION, str(DERIVED_VERSION))}
+
 LABELS: Final = ("topic", "lateness", "idle", "clock_skew", "dedup_window", "key", "compacted")
 """The parameters of a source that change no number."""
 
@@ -113,7 +118,7 @@ def view_meaning(view: View) -> Meaning:
     bound = bind(view)
     keys = {name: Meaning(f"key {name!r}", key.canonical, key.text, notes=_notes(view, name)) for name, key in bound.keys}
     measures = {
-        measure.name: Meaning(name, measure.derived.canonical, str(written), notes=_notes(view, measure.name))
+        measure.name: Meaning(name, measure.derived.canonical, str(written), _DERIVED, notes=_notes(view, measure.name))
         if measure.derived
         else _measure(name, written, [one.canonical for one in measure.inputs], _notes(view, measure.name))
         for measure in bound.measures

@@ -1,29 +1,32 @@
 """Measures that are computed from a view's other measures when an answer is presented, and keep no state."""
 
+import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import ClassVar, Final
 
-import numpy as np
 import pyarrow as pa
 
-from tandem.views.arrow import arrays
 from tandem.views.definition_text import call
 from tandem.views.errors import DefinitionError
-from tandem.views.measures.measure import Aggregate, Approximation, Facts
-from tandem.views.source.value_types import ValueType, normalised, objections
-from tandem.views.sql import engine
-from tandem.views.sql.engine import quoted
-from tandem.views.sql.expressions import Expression, bind_expression
-from tandem.views.sql.syntax import enclosed
+from tandem.views.measures.measure import Aggregate, Approximation, Facts, Rounding
+from tandem.views.source.value_types import ValueType
+from tandem.views.sql.exact_numbers import values
+from tandem.views.sql.exact_terms import Term, terms_of
+from tandem.views.sql.expressions import Expression, bind_expression, type_of
 
-_ANSWERS: Final = "_answers"
-_ROW: Final = "_row"
+HALF_UNIT: Final = 2.0**-53
+"""The relative error of a double that is the nearest one to a number."""
 
 
 @dataclass(frozen=True)
 class Derived:
-    """An expression over the answers of other measures of the view; null where it fails or is not finite."""
+    """An expression over the answers of other measures of the view; null where it fails or is not finite.
+
+    Integers and decimals are added, subtracted, multiplied, compared, chosen and cast exactly, at any size; an answer of more
+    than 76 digits is null. A quotient is rounded once, to the nearest double. What else DuckDB computes takes decimals of at most
+    38 digits, and is null for others; where it computes in doubles, the answer is labelled as rounded.
+    """
 
     facts: ClassVar = Facts(
         merge="nothing: it is computed when an answer is presented",
@@ -57,36 +60,28 @@ def bind_derived(text: str, answers: Mapping[str, Aggregate]) -> tuple[Expressio
 
     It is approximate if one of them is. Raises DefinitionError.
     """
-    schema = pa.schema([(name, _readable(aggregate.answer)) for name, aggregate in answers.items()])
-    expression = bind_expression(text, schema, "this view")
+    expression = bind_expression(text, pa.schema([(name, _readable(one.answer)) for name, one in answers.items()]), "this view")
     read = sorted(expression.fields)
     if not read:
         raise DefinitionError(f"reads no other measure; measures: {', '.join(answers) or 'none'}")
-    fuzzy = any(answers[name].approximate for name in read)
+    term = derived_term(expression, answers)
+    kind = term.kind if term.kind in ("boolean", "integer", "decimal") else "float"
     return expression, Aggregate(
         (),
-        expression.type.arrow,
-        expression.type.kind,
-        lambda columns: _evaluated(expression, dict(zip(read, columns, strict=True))),
-        Approximation("derived") if fuzzy else None,
+        term.arrow,
+        kind if term.type is None else term.type.kind,
+        lambda columns: values(term, dict(zip(read, columns, strict=True))),
+        Approximation("derived") if any(answers[name].approximate for name in read) else None,
+        rounding=Rounding(None) if term.rounded else Rounding(HALF_UNIT) if term.kind == "fraction" else None,
     )
 
 
-def _evaluated(expression: Expression, answers: Mapping[str, pa.Array]) -> pa.Array:
-    rows = len(next(iter(answers.values())))
-    columns = [column.cast(_readable(column.type)) for column in answers.values()]
-    table = pa.Table.from_arrays([*columns, arrays.from_numpy(np.arange(rows), pa.int64())], names=[*answers, _ROW])
-    value = normalised(enclosed(expression.text), expression.type)
-    wrong = [objection for objection, _ in objections("_e.v", expression.type)]
-    kept = f"CASE WHEN NOT ({' OR '.join(wrong)}) THEN _e.v END" if wrong else "_e.v"
-    sql = f"SELECT {kept} AS v FROM (SELECT {quoted(_ROW)}, TRY(struct_pack(v := {value})) AS _e FROM {_ANSWERS}) ORDER BY {_ROW}"
-    found = [
-        pa.nulls(1, expression.type.arrow) if result is None else arrays.whole(result.column("v")).cast(expression.type.arrow)
-        for _, result in engine.halved(sql, _ANSWERS, table)
-    ]
-    return pa.concat_arrays(found)
+def derived_term(expression: Expression, answers: Mapping[str, Aggregate]) -> Term:
+    """What a checked expression computes of answers. Raises DefinitionError."""
+    fields = pa.schema([pa.field(name, one.answer, metadata={"kind": one.kind}) for name, one in answers.items()])
+    return terms_of(json.loads(expression.canonical), fields, type_of)
 
 
 def _readable(answer: pa.DataType) -> pa.DataType:
-    """A column that DuckDB can read: it has no decimals of more than 38 digits."""
+    """A type by which DuckDB can check an expression: it has no decimals of more than 38 digits."""
     return pa.float64() if pa.types.is_decimal256(answer) else answer

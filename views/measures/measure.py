@@ -71,6 +71,13 @@ class Approximation:
 
 
 @dataclass(frozen=True)
+class Rounding:
+    """That an answer was rounded to a double: at most by the part `error` of it; None if no bound is known."""
+
+    error: float | None
+
+
+@dataclass(frozen=True)
 class Aggregate:
     """A measure bound to the types of its inputs.
 
@@ -78,6 +85,7 @@ class Aggregate:
     * `approximate`: None for an answer that is exact.
     * `distance`: from the state columns of two computations over the same events to how far apart each row is, in the unit of
       `approximate`'s error; infinite where no error explains it. None if comparing the answers is enough.
+    * `rounding`: how a derived answer was rounded. It is the same in every computation of the same inputs.
     """
 
     states: tuple[State, ...]
@@ -86,6 +94,7 @@ class Aggregate:
     present: Callable[[Sequence[pa.Array]], pa.Array]
     approximate: Approximation | None = None
     distance: Distance | None = None
+    rounding: Rounding | None = None
 
 
 class Measure(Protocol):

@@ -6,11 +6,10 @@ from typing import Any
 
 import pyarrow as pa
 
-from tandem.views.arrow import python_values
-from tandem.views.measures.derived import Derived
+from tandem.views.measures.derived import Derived, derived_term
 from tandem.views.oracle.counted_events import CountedRow, counted_rows
-from tandem.views.oracle.expressions import Rejected, evaluated
 from tandem.views.oracle.measures import MeasureInputs, meaning
+from tandem.views.oracle.terms import derived_values
 from tandem.views.oracle.windows import leaves_calendar, windows
 from tandem.views.sql.expressions import Reason
 from tandem.views.view import View, bind
@@ -68,13 +67,8 @@ def derived(view: View, of: Sequence[Mapping[str, Any]]) -> dict[str, list[Any]]
     for name, measure in view.measures.items():
         if isinstance(measure, Derived) and name not in without:
             types = {read: bound[read].aggregate.answer for read in bound[name].reads}
-            columns = {read: _readable([answer[read] for answer in of], type_) for read, type_ in types.items()}
-            values = evaluated(measure.expression, pa.table(columns))
-            found[name] = [None if isinstance(value, Rejected) else value for value in values]
+            expression = bound[name].derived
+            assert expression is not None
+            term = derived_term(expression, {one: other.aggregate for one, other in bound.items() if other.derived is None})
+            found[name] = derived_values(term, of, types)
     return found
-
-
-def _readable(values: list[Any], type_: pa.DataType) -> pa.Array:
-    """Answers as SQL can look at them: it has no decimals of more than 38 digits."""
-    column = python_values.array(values, type_)
-    return column.cast(pa.float64()) if pa.types.is_decimal256(type_) else column

@@ -82,7 +82,7 @@ def bind_expression(text: str, fields: pa.Schema, event: str) -> Expression:
         _check(node)
     column = tree["column_names"][0] if tree["class"] == "COLUMN_REF" and len(tree["column_names"]) == 1 else None
     read = frozenset(node["column_names"][0] for node in nodes(tree) if node["class"] == "COLUMN_REF")
-    return Expression(text, canonical(tree), value_type(_sql_type(text, fields)), read & set(fields.names), column)
+    return Expression(text, canonical(tree), type_of(text, fields), read & set(fields.names), column)
 
 
 def _quoting_hint(text: str, names: Sequence[str]) -> str:
@@ -133,8 +133,8 @@ def _field_name(name: str, known: Mapping[str, str], event: str) -> str:
     raise DefinitionError(f"names a field {name!r} that {event} does not have; fields: {listed(name, known.values())}")
 
 
-def _sql_type(text: str, fields: pa.Schema) -> Any:
-    """The type of the expression, as DuckDB infers it from the fields."""
+def type_of(text: str, fields: pa.Schema) -> ValueType:
+    """The type of the expression, as DuckDB infers it from the fields. Raises DefinitionError."""
     no_events = "_no_events"
     connection = engine.connection()
     # Not fields.empty_table(): it makes arrays from Python values, which imports pandas and takes seconds where that is
@@ -144,7 +144,7 @@ def _sql_type(text: str, fields: pa.Schema) -> Any:
         # TRY refuses what it cannot evaluate event by event, so the statement is run as the kernel runs it.
         values = connection.sql(f"SELECT TRY({enclosed(text)}) FROM {no_events}")
         values.fetchall()
-        return values.types[0]
+        return value_type(values.types[0])
     except duckdb.Error as error:
         raise DefinitionError(f"does not fit its event: {_first_line(error)}") from error
     finally:

@@ -25,12 +25,16 @@ def parse(text: str) -> Node:
         raise DefinitionError("an expression is empty")
     select = dict(_select(text))
     expressions = select.pop("select_list")
-    around = {key: value for key, value in _select("1").items() if key != "select_list"}
     # "1) FROM t WHERE (true" has balanced brackets, too. So all but the expression must equal the tree of SELECT (1).
-    if len(expressions) != 1 or expressions[0].get("alias") or select != around:
+    if len(expressions) != 1 or expressions[0].get("alias") or select != around():
         raise DefinitionError("is more than one expression")
     node: Node = expressions[0]
     return node
+
+
+def around() -> Node:
+    """The tree of a SELECT without its expressions."""
+    return {key: value for key, value in _select("1").items() if key != "select_list"}
 
 
 def canonical(tree: Any) -> str:
