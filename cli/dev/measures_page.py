@@ -57,8 +57,8 @@ _NAMES: Final = """
 A derived measure over integers, decimals and conditions is computed with integers of any size:
 
 * Exact, with the label of what it reads: `+`, `-`, `*`, comparisons, `AND`, `OR`, `NOT`, `IN`, `BETWEEN`, `IS NULL`, `CASE`,
-  `if`, `coalesce`, `nullif`, `abs`, `greatest`, `least`, and `//` and `%` of integers. The answer is an integer, or a decimal with
-  all its digits; null beyond 76 digits.
+  `if`, `coalesce`, `nullif`, `abs`, `greatest`, `least`, and `//` and `%` of integers. The answer is an integer, or a decimal
+  with all its digits; null beyond 76 digits.
 * `CAST` and `TRY_CAST` to an integer or `DECIMAL(p, s)` round half away from zero, as asked; what does not fit fails.
 * `/` and `CAST(... AS DOUBLE)` are exact inside the expression: `a / b = c / d` compares fractions. As the answer they are
   rounded once, to the nearest double: labelled `floating_point`, at most 2^-53 of the value off.

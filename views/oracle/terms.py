@@ -1,4 +1,4 @@
-"""What the terms of a derived measure are for one row: fractions instead of counted units, one row after another.
+"""The values of a derived measure's terms, with fractions instead of counted units, one row after another.
 
 A row's value is a Fraction, a truth value or None. `Failed` is raised where there is none.
 """

@@ -321,7 +321,7 @@ def _read(term: Term, columns: Mapping[str, pa.Array], rows: int) -> tuple[pa.Ar
         fine &= ~of_part.failed
         if pa.types.is_decimal256(part.arrow):
             fits = (abs(of_part.is_.astype(object)) < 10**DUCKDB_DIGITS).astype(bool) | ~there
-            fine &= fits & (part.scale <= DUCKDB_DIGITS)
+            fine &= fits
             read[name] = _exact(of_part.is_, there & fits, part.readable)
         else:
             read[name] = _presented(part, of_part)

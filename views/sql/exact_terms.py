@@ -95,14 +95,14 @@ class Term:
             return pa.float64()
         if self.kind != "decimal" and INT64[0] <= self.low and self.high <= INT64[1]:
             return pa.int64()
-        if max(-self.low, self.high) < 10**DUCKDB_DIGITS and self.scale <= DUCKDB_DIGITS:
+        if max(-self.low, self.high) < 10**DUCKDB_DIGITS:
             return pa.decimal128(DUCKDB_DIGITS, self.scale)
         return pa.decimal256(WIDEST, self.scale)
 
     @property
     def readable(self) -> pa.DataType:
         """The type in which DuckDB reads it."""
-        return pa.decimal128(DUCKDB_DIGITS, min(self.scale, DUCKDB_DIGITS)) if pa.types.is_decimal256(self.arrow) else self.arrow
+        return pa.decimal128(DUCKDB_DIGITS, self.scale) if pa.types.is_decimal256(self.arrow) else self.arrow
 
 
 SqlType = Callable[[str, pa.Schema], ValueType]
@@ -343,8 +343,10 @@ def _arithmetic(name: str, args: Sequence[Term], node: Node) -> Term:
     if name == "*":
         products = [one * other for one in (first.low, first.high) for other in (second.low, second.high)]
         made = replace(made, scale=first.scale + second.scale, low=min(products), high=max(products))
-        if made.scale > WIDEST:
-            raise DefinitionError(f"has {made.scale} digits after the point; at most {WIDEST}: CAST a factor AS DECIMAL(38, ...)")
+        if made.scale > DUCKDB_DIGITS:
+            raise DefinitionError(
+                f"has {made.scale} digits after the point; at most {DUCKDB_DIGITS}: CAST a factor AS DECIMAL(38, ...)"
+            )
         return made
     least, most = [(_scaled(one.low, one, made.scale), _scaled(one.high, one, made.scale)) for one in args]
     return replace(
