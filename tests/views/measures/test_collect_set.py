@@ -14,6 +14,14 @@ from tests.samples import SAMPLES
 from tests.views.kernel.test_fold_edges import answers, folded
 
 
+@pytest.mark.parametrize("limit", [1, 2, 3])
+def test_the_limit_itself_is_within_it(limit: int) -> None:
+    view = View(SAMPLES, measures={"m": collect_set("i", limit=limit), "n": count_distinct("i", limit=limit)})
+    for number, expected in ((limit, (list(range(limit)), limit)), (limit + 1, (None, None))):
+        (row,) = answers(view, *({"i": value} for value in range(number)))
+        assert (row["m"], row["n"]) == expected
+
+
 def test_what_is_beyond_the_limit_stays_there_and_keeps_no_value() -> None:
     view = View(SAMPLES, measures={"m": collect_set("i", limit=2)})
     beyond = folded(view, {"i": 1}, {"i": 2}, {"i": 3})
