@@ -1,6 +1,6 @@
 """The values of a derived measure's terms, with fractions instead of counted units, one row after another.
 
-A row's value is a Fraction, a truth value or None. `Failed` is raised where there is none.
+A row's value is a Fraction, a truth value or None. `NoValue` is raised where there is none.
 """
 
 import operator
@@ -37,7 +37,7 @@ _OF_TWO: Final[Mapping[str, Callable[[Any, Any], Any]]] = {
 }
 
 
-class Failed(Exception):
+class NoValue(Exception):
     """A row for which a term has no value."""
 
 
@@ -48,7 +48,7 @@ def derived_values(term: Term, rows: Sequence[Row], types: Mapping[str, pa.DataT
     def presented(number: int, row: Row) -> Any:
         try:
             return _presented(term, _value(term, row, number, read))
-        except Failed:
+        except NoValue:
             return None
 
     return [presented(number, row) for number, row in enumerate(rows)]
@@ -68,7 +68,7 @@ def _value(term: Term, row: Row, number: int, read: Mapping[int, Sequence[Any]])
         case "sql":
             value = read[id(term)][number]
             if isinstance(value, Rejected):
-                raise Failed
+                raise NoValue
             return _number(value) if term.kind in ("integer", "decimal") else value
         case "case":
             *checks, otherwise = term.args
@@ -114,12 +114,12 @@ def _cast(term: Term, value: Fraction) -> Fraction | None:
         return units * unit
     if term.value:
         return None
-    raise Failed
+    raise NoValue
 
 
 def _divisor(value: Fraction) -> Fraction:
     if not value:
-        raise Failed
+        raise NoValue
     return value
 
 
@@ -168,7 +168,7 @@ def _of_sql(term: Term, rows: Sequence[Row], types: Mapping[str, pa.DataType]) -
                 if pa.types.is_decimal256(part.arrow) and isinstance(value, Fraction):
                     failed[number] |= abs(value) * 10**part.scale >= _LARGEST_READ
                 found.append(None if failed[number] else _presented(part, value))
-            except Failed:
+            except NoValue:
                 failed[number] = True
                 found.append(None)
         columns[name] = python_values.array(found, part.readable)
