@@ -76,12 +76,12 @@ def run(
     ):
         waiting = _Waiting(to, found.name, file, sender, show)
 
-        def restarted(why: str) -> None:
+        def restart(why: str) -> None:
             waiting.restart()
             call.say(why)
 
         try:
-            for line in followed(file, stop, idle=waiting.flush, restarted=restarted) if follow else lines(file):
+            for line in followed(file, stop, idle=waiting.flush, restarted=restart) if follow else lines(file):
                 waiting.add(line)
             waiting.flush()
             sender.finish()

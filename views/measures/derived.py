@@ -60,7 +60,9 @@ def bind_derived(text: str, answers: Mapping[str, Aggregate]) -> tuple[Expressio
 
     It is approximate if one of them is. Raises DefinitionError.
     """
-    expression = bind_expression(text, pa.schema([(name, _readable(one.answer)) for name, one in answers.items()]), "this view")
+    expression = bind_expression(
+        text, pa.schema([(name, _readable(measured.answer)) for name, measured in answers.items()]), "this view"
+    )
     read = sorted(expression.fields)
     if not read:
         raise DefinitionError(f"reads no other measure; measures: {', '.join(answers) or 'none'}")
@@ -78,7 +80,7 @@ def bind_derived(text: str, answers: Mapping[str, Aggregate]) -> tuple[Expressio
 
 def derived_term(expression: Expression, answers: Mapping[str, Aggregate]) -> Term:
     """What a checked expression computes of answers. Raises DefinitionError."""
-    fields = pa.schema([pa.field(name, one.answer, metadata={"kind": one.kind}) for name, one in answers.items()])
+    fields = pa.schema([pa.field(name, measured.answer, metadata={"kind": measured.kind}) for name, measured in answers.items()])
     return terms_of(json.loads(expression.canonical), fields, type_of)
 
 

@@ -31,9 +31,9 @@ _OF_TWO: Final[Mapping[str, Callable[[Any, Any], Any]]] = {
     "<=": operator.le,
     ">": operator.gt,
     ">=": operator.ge,
-    "/": lambda one, other: one / _divisor(other),
-    "//": lambda one, other: Fraction(trunc(one / _divisor(other))),
-    "%": lambda one, other: one - other * trunc(one / _divisor(other)),
+    "/": lambda left, right: left / _divisor(right),
+    "//": lambda left, right: Fraction(trunc(left / _divisor(right))),
+    "%": lambda left, right: left - right * trunc(left / _divisor(right)),
 }
 
 
@@ -43,15 +43,15 @@ class NoValue(Exception):
 
 def derived_values(term: Term, rows: Sequence[Row], types: Mapping[str, pa.DataType]) -> list[Any]:
     """The value of a term for each row of answers, as an answer has it; None where it is NULL or fails."""
-    read = {id(one): _of_sql(one, rows, types) for one in _sql_terms(term)}
+    read = {id(part): _of_sql(part, rows, types) for part in _sql_terms(term)}
 
-    def presented(number: int, row: Row) -> Any:
+    def present(number: int, row: Row) -> Any:
         try:
-            return _presented(term, _value(term, row, number, read))
+            return _present(term, _value(term, row, number, read))
         except NoValue:
             return None
 
-    return [presented(number, row) for number, row in enumerate(rows)]
+    return [present(number, row) for number, row in enumerate(rows)]
 
 
 def _value(term: Term, row: Row, number: int, read: Mapping[int, Sequence[Any]]) -> Any:
@@ -90,7 +90,7 @@ def _value(term: Term, row: Row, number: int, read: Mapping[int, Sequence[Any]])
             return True if True in args else None if None in args else False
         case "greatest" | "least":
             extreme = max if term.op == "greatest" else min
-            return extreme((one for one in args if one is not None), default=None)
+            return extreme((arg for arg in args if arg is not None), default=None)
     if None in args:
         return None
     match term.op:
@@ -127,7 +127,7 @@ def _number(value: Any) -> Any:
     return value if value is None or isinstance(value, bool) else Fraction(value)
 
 
-def _presented(term: Term, value: Any) -> Any:
+def _present(term: Term, value: Any) -> Any:
     if not isinstance(value, Fraction):
         return value
     if term.kind == "fraction":
@@ -148,7 +148,7 @@ def _decimal(value: Fraction, type_: pa.DataType) -> Decimal | None:
 
 def _sql_terms(term: Term) -> list[Term]:
     """The terms of DuckDB's that are not part of another one."""
-    return [term] if term.op == "sql" else [one for part in term.args for one in _sql_terms(part)]
+    return [term] if term.op == "sql" else [inner for part in term.args for inner in _sql_terms(part)]
 
 
 def _of_sql(term: Term, rows: Sequence[Row], types: Mapping[str, pa.DataType]) -> list[Any]:
@@ -161,13 +161,13 @@ def _of_sql(term: Term, rows: Sequence[Row], types: Mapping[str, pa.DataType]) -
     failed = [False] * len(rows)
     for name, part in zip(term.names, term.args, strict=True):
         found: list[Any] = []
-        read = {id(one): _of_sql(one, rows, types) for one in _sql_terms(part)}
+        read = {id(inner): _of_sql(inner, rows, types) for inner in _sql_terms(part)}
         for number, row in enumerate(rows):
             try:
                 value = _value(part, row, number, read)
                 if pa.types.is_decimal256(part.arrow) and isinstance(value, Fraction):
                     failed[number] |= abs(value) * 10**part.scale >= _LARGEST_READ
-                found.append(None if failed[number] else _presented(part, value))
+                found.append(None if failed[number] else _present(part, value))
             except NoValue:
                 failed[number] = True
                 found.append(None)

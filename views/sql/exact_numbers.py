@@ -46,12 +46,12 @@ def values(term: Term, columns: Mapping[str, pa.Array]) -> pa.Array:
     """The term's values over columns of equal lengths: null where it is NULL, fails, or has more digits than its type."""
     rows = len(next(iter(columns.values())))
     if not term.exact:
-        array, fine = _read(term, columns, rows)
+        array, fine = _load(term, columns, rows)
         return array if fine.all() else pc.if_else(arrays.booleans(fine), array, pa.scalar(None, array.type))
-    return _presented(term, _computed(term, columns, rows))
+    return _present(term, _compute(term, columns, rows))
 
 
-def _computed(term: Term, columns: Mapping[str, pa.Array], rows: int) -> _Values:
+def _compute(term: Term, columns: Mapping[str, pa.Array], rows: int) -> _Values:
     if term.op == "column":
         return _of_array(columns[term.value])
     if term.op == "constant":
@@ -59,27 +59,27 @@ def _computed(term: Term, columns: Mapping[str, pa.Array], rows: int) -> _Values
         value = bool(term.value) if term.kind == "boolean" else term.value or 0
         return _Values(_full(rows, value), there, ~np.ones(rows, bool))
     if term.op == "sql":
-        array, fine = _read(term, columns, rows)
+        array, fine = _load(term, columns, rows)
         read = _of_array(array)
         return replace(read, failed=~fine)
-    args = [_computed(one, columns, rows) for one in term.args]
+    args = [_compute(arg, columns, rows) for arg in term.args]
     if term.op in ("case", "coalesce"):
         return _chosen(term, args)
-    failed = reduce(np.logical_or, (one.failed for one in args))
-    there = reduce(np.logical_and, (one.there for one in args)) & ~failed
+    failed = reduce(np.logical_or, (arg.failed for arg in args))
+    there = reduce(np.logical_and, (arg.there for arg in args)) & ~failed
     match term.op:
         case "not":
             return _Values(there & ~_true(args[0]), there, failed)
         case "null":
             return _Values(~args[0].there & ~failed, ~failed, failed)
         case "and" | "or":
-            return _joined(term.op, args, failed)
+            return _join(term.op, args, failed)
         case "distinct":
-            equal = _compared("=", *_alike(term.args, args))
+            equal = _compare("=", *_alike(term.args, args))
             same = np.where(args[0].there & args[1].there, equal, args[0].there == args[1].there)
             return _Values(~same & ~failed, ~failed, failed)
         case "=" | "<>" | "<" | "<=" | ">" | ">=":
-            return _Values(_compared(term.op, *_alike(term.args, args)) & there, there, failed)
+            return _Values(_compare(term.op, *_alike(term.args, args)) & there, there, failed)
         case "greatest" | "least":
             return _extreme(term, args, failed)
         case "cast":
@@ -114,7 +114,7 @@ def _full(rows: int, value: bool | int) -> Units:  # noqa: FBT001  a value of a 
 
 def _chosen(term: Term, args: Sequence[_Values]) -> _Values:
     """Row by row the first branch whose condition is true, or that is not NULL; what is not chosen cannot fail."""
-    branches: list[tuple[_Values | None, _Values]] = [(None, one) for one in args]
+    branches: list[tuple[_Values | None, _Values]] = [(None, arg) for arg in args]
     if term.op == "case":
         branches = [*zip(args[0:-1:2], args[1:-1:2], strict=True), (None, args[-1])]
     terms = term.args if term.op == "coalesce" else (*term.args[1:-1:2], term.args[-1])
@@ -140,11 +140,11 @@ def _chosen(term: Term, args: Sequence[_Values]) -> _Values:
     return _Values(_narrow(is_), there, failed, None if of is None else _narrow(of))
 
 
-def _joined(op: str, args: Sequence[_Values], failed: Mask) -> _Values:
+def _join(op: str, args: Sequence[_Values], failed: Mask) -> _Values:
     """AND and OR of three values: FALSE, or TRUE, decides whatever else is NULL."""
     decides = op == "or"
-    decided = reduce(np.logical_or, (one.there & (_true(one) == decides) for one in args))
-    all_there = reduce(np.logical_and, (one.there for one in args))
+    decided = reduce(np.logical_or, (arg.there & (_true(arg) == decides) for arg in args))
+    all_there = reduce(np.logical_and, (arg.there for arg in args))
     there = (decided | all_there) & ~failed
     return _Values(there & (decided if decides else ~decided), there, failed)
 
@@ -153,7 +153,7 @@ def _extreme(term: Term, args: Sequence[_Values], failed: Mask) -> _Values:
     """The greatest or least that is there."""
     first, *others = _alike(term.args, args, term)
     for other in others:
-        beyond = _compared(">" if term.op == "greatest" else "<", other, first)
+        beyond = _compare(">" if term.op == "greatest" else "<", other, first)
         better = other.there & (~first.there | beyond)
         of = None if first.of is None else np.where(better, _ones(other), first.of)
         first = _Values(np.where(better, other.is_, first.is_), first.there | other.there, failed, of)
@@ -161,12 +161,12 @@ def _extreme(term: Term, args: Sequence[_Values], failed: Mask) -> _Values:
 
 
 def _arithmetic(term: Term, args: Sequence[_Values], there: Mask, failed: Mask) -> _Values:
-    one = args[0]
+    operand = args[0]
     if term.op in ("negate", "abs"):
-        changed = _product(one.is_, -1)
-        return replace(one, is_=changed if term.op == "negate" else np.where(one.is_ < 0, changed, one.is_))
+        changed = _product(operand.is_, -1)
+        return replace(operand, is_=changed if term.op == "negate" else np.where(operand.is_ < 0, changed, operand.is_))
     if term.op in ("//", "%"):
-        return _divided_whole(term.op, args[0], args[1], there, failed)
+        return _divide_whole(term.op, args[0], args[1], there, failed)
     if term.op == "/":
         first, second = (_fraction(arg, of) for arg, of in zip(args, term.args, strict=True))
         zero = second.is_ == 0
@@ -189,7 +189,7 @@ def _arithmetic(term: Term, args: Sequence[_Values], there: Mask, failed: Mask) 
     return _Values(upper, there, failed, _product(_ones(first), _ones(second)))
 
 
-def _divided_whole(op: str, first: _Values, second: _Values, there: Mask, failed: Mask) -> _Values:
+def _divide_whole(op: str, first: _Values, second: _Values, there: Mask, failed: Mask) -> _Values:
     """The quotient cut toward zero, or what is left of it; fails for 0."""
     zero = second.is_ == 0
     failed, there = failed | (there & zero), there & ~zero
@@ -217,11 +217,11 @@ def _cast(term: Term, of: _Values, there: Mask, failed: Mask) -> _Values:
 
 def _alike(terms: Sequence[Term], args: Sequence[_Values], result: Term | None = None) -> list[_Values]:
     """Values that can be compared or added up: all as fractions, or all in the same units."""
-    if any(one.kind == "boolean" for one in terms):
+    if any(value.kind == "boolean" for value in terms):
         return list(args)
-    if any(one.kind == "fraction" for one in terms):
+    if any(value.kind == "fraction" for value in terms):
         return [_fraction(arg, term) for arg, term in zip(args, terms, strict=True)]
-    scale = max(one.scale for one in terms) if result is None else result.scale
+    scale = max(value.scale for value in terms) if result is None else result.scale
     return [replace(arg, is_=_product(arg.is_, 10 ** (scale - term.scale))) for arg, term in zip(args, terms, strict=True)]
 
 
@@ -229,27 +229,27 @@ def _fraction(values: _Values, term: Term) -> _Values:
     return values if values.of is not None else replace(values, of=_full(len(values.is_), 10**term.scale))
 
 
-def _compared(op: str, first: _Values, second: _Values) -> Mask:
-    one, other = first.is_, second.is_
+def _compare(op: str, first: _Values, second: _Values) -> Mask:
+    left, right = first.is_, second.is_
     if first.of is not None:
-        one, other = _product(one, _ones(second)), _product(other, _ones(first))
+        left, right = _product(left, _ones(second)), _product(right, _ones(first))
     compare = {"=": np.equal, "<>": np.not_equal, "<": np.less, "<=": np.less_equal, ">": np.greater, ">=": np.greater_equal}[op]
-    return np.asarray(compare(one, other), bool)
+    return np.asarray(compare(left, right), bool)
 
 
-def _product(one: Units, other: Units | int) -> Units:
-    if isinstance(other, int):
-        other = _full(len(one), other)
-    if _largest(one) * _largest(other) <= INT64[1]:
-        return np.multiply(one, other)
-    large: Units = np.multiply(one.astype(object), other.astype(object))
+def _product(left: Units, right: Units | int) -> Units:
+    if isinstance(right, int):
+        right = _full(len(left), right)
+    if _largest(left) * _largest(right) <= INT64[1]:
+        return np.multiply(left, right)
+    large: Units = np.multiply(left.astype(object), right.astype(object))
     return large
 
 
-def _sum(one: Units, other: Units) -> Units:
-    if _largest(one) + _largest(other) <= INT64[1]:
-        return np.add(one, other)
-    large: Units = np.add(one.astype(object), other.astype(object))
+def _sum(left: Units, right: Units) -> Units:
+    if _largest(left) + _largest(right) <= INT64[1]:
+        return np.add(left, right)
+    large: Units = np.add(left.astype(object), right.astype(object))
     return large
 
 
@@ -275,12 +275,12 @@ def _true(values: _Values) -> Mask:
     return values.is_.astype(bool)
 
 
-def _presented(term: Term, values: _Values) -> pa.Array:
+def _present(term: Term, values: _Values) -> pa.Array:
     arrow, there = term.arrow, values.there & ~values.failed
     if pa.types.is_boolean(arrow):
         return arrays.booleans(_true(values), there)
     if pa.types.is_floating(arrow):
-        return _rounded(values.is_, _ones(values), there)
+        return _round(values.is_, _ones(values), there)
     return _exact(values.is_, there, arrow)
 
 
@@ -296,7 +296,7 @@ def _exact(units: Units, there: Mask, arrow: pa.DataType) -> pa.Array:
     )
 
 
-def _rounded(upper: Units, lower: Units, there: Mask) -> pa.Array:
+def _round(upper: Units, lower: Units, there: Mask) -> pa.Array:
     """The doubles nearest to fractions; null beyond the doubles."""
     if _largest(upper) < _EXACT_IN_DOUBLE and _largest(lower) < _EXACT_IN_DOUBLE:
         return arrays.from_numpy(upper / lower + 0.0, pa.float64(), there)  # -0.0 + 0.0 is 0.0
@@ -310,13 +310,13 @@ def _nearest(upper: int, lower: int) -> float | None:
         return None
 
 
-def _read(term: Term, columns: Mapping[str, pa.Array], rows: int) -> tuple[pa.Array, Mask]:
+def _load(term: Term, columns: Mapping[str, pa.Array], rows: int) -> tuple[pa.Array, Mask]:
     """What DuckDB makes of a term, and where it did not fail; it fails for a part of more than 38 digits."""
     assert term.type is not None
     fine = np.ones(rows, bool)
     read = {name: column for name, column in columns.items() if not pa.types.is_decimal256(column.type)}
     for name, part in zip(term.names, term.args, strict=True):
-        of_part = _computed(part, columns, rows)
+        of_part = _compute(part, columns, rows)
         there = of_part.there & ~of_part.failed
         fine &= ~of_part.failed
         if pa.types.is_decimal256(part.arrow):
@@ -324,13 +324,13 @@ def _read(term: Term, columns: Mapping[str, pa.Array], rows: int) -> tuple[pa.Ar
             fine &= fits
             read[name] = _exact(of_part.is_, there & fits, part.readable)
         else:
-            read[name] = _presented(part, of_part)
+            read[name] = _present(part, of_part)
     table = pa.table({**read, _ROW: arrays.from_numpy(np.arange(rows), pa.int64())})
-    array, worked = _queried(term.value, term.type, table)
+    array, worked = _query(term.value, term.type, table)
     return array, fine & worked
 
 
-def _queried(text: str, type_: ValueType, table: pa.Table) -> tuple[pa.Array, Mask]:
+def _query(text: str, type_: ValueType, table: pa.Table) -> tuple[pa.Array, Mask]:
     value = normalised(enclosed(text), type_)
     wrong = [objection for objection, _ in objections("_e.v", type_)]
     kept = f"CASE WHEN NOT ({' OR '.join(wrong)}) THEN _e.v END" if wrong else "_e.v"

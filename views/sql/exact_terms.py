@@ -169,9 +169,9 @@ class _Compiler:
     def _function(self, node: Node) -> Term | None:
         args = [self.term(argument["expression"]) for argument in node["arguments"]]
         name = node["function_name"].casefold()
-        return self._computed(_NAMED.get(name, name), args, node)
+        return self._compute(_NAMED.get(name, name), args, node)
 
-    def _computed(self, name: str, args: Sequence[Term], node: Node) -> Term | None:
+    def _compute(self, name: str, args: Sequence[Term], node: Node) -> Term | None:
         match name, args:
             case "if", (condition, then, otherwise) if _conditions([condition]):
                 return self._chosen("case", (condition, then, otherwise), (then, otherwise), node)
@@ -180,22 +180,22 @@ class _Compiler:
                 return self._chosen("case", (same, Term("constant", "null", node), first), (first,), node)
             case (("greatest" | "least"), (_, *_)) if _numbers(args):
                 return self._chosen(name, tuple(args), args, node)
-            case (("+" | "abs"), (one,)) if _numbers(args) and one.kind != "null":
-                return one if name == "+" else replace(_made("abs", args, node), low=0, high=max(-one.low, one.high))
-            case "-", (one,) if _numbers(args) and one.kind != "null":
-                return replace(_made("negate", args, node), low=-one.high, high=-one.low)
+            case (("+" | "abs"), (arg,)) if _numbers(args) and arg.kind != "null":
+                return arg if name == "+" else replace(_arithmetic_term("abs", args, node), low=0, high=max(-arg.low, arg.high))
+            case "-", (arg,) if _numbers(args) and arg.kind != "null":
+                return replace(_arithmetic_term("negate", args, node), low=-arg.high, high=-arg.low)
             case (("+" | "-" | "*" | "/"), (_, _)) if _numbers(args):
                 return _arithmetic(name, args, node)
-            case (("//" | "%"), (first, second)) if all(one.kind == "integer" for one in args):
+            case (("//" | "%"), (first, second)) if all(arg.kind == "integer" for arg in args):
                 most = max(-first.low, first.high) if name == "//" else min(max(-x.low, x.high) for x in (first, second))
-                return replace(_made(name, args, node), low=-most, high=most)
+                return replace(_arithmetic_term(name, args, node), low=-most, high=most)
         return None
 
     def _comparison(self, node: Node) -> Term | None:
         args = [self.term(node["left"]), self.term(node["right"])]
         if not _numbers(args) and not _conditions(args):
             return None
-        rounded = any(one.rounded for one in args)
+        rounded = any(arg.rounded for arg in args)
         if node["type"] in _COMPARED:
             return Term(_COMPARED[node["type"]], "boolean", node, tuple(args), rounded=rounded)
         if node["type"] in ("COMPARE_DISTINCT_FROM", "COMPARE_NOT_DISTINCT_FROM"):
@@ -224,7 +224,7 @@ class _Compiler:
             case "OPERATOR_COALESCE":
                 return self._chosen("coalesce", tuple(args), args, node)
             case "COMPARE_IN" | "COMPARE_NOT_IN" if _numbers(args) and len(args) > 1:
-                equal = [_condition("=", [args[0], one], node) for one in args[1:]]
+                equal = [_condition("=", [args[0], arg], node) for arg in args[1:]]
                 among = equal[0] if len(equal) == 1 else _condition("or", equal, node)
                 return among if node["type"] == "COMPARE_IN" else _condition("not", [among], node)
         return None
@@ -235,7 +235,7 @@ class _Compiler:
         if not _conditions([condition for condition, _ in checks]):
             return None
         branches = [*(then for _, then in checks), otherwise]
-        return self._chosen("case", (*(one for check in checks for one in check), otherwise), branches, node)
+        return self._chosen("case", (*(arg for check in checks for arg in check), otherwise), branches, node)
 
     def _chosen(self, op: str, args: tuple[Term, ...], branches: Sequence[Term], node: Node) -> Term | None:
         """A term that has the value of one of its branches."""
@@ -243,7 +243,7 @@ class _Compiler:
             return _condition(op, args, node)
         if not _numbers(branches):
             return None
-        return _made(op, args, node, branches)
+        return _arithmetic_term(op, args, node, branches)
 
     def _cast(self, node: Node) -> Term | None:
         of, type_ = self.term(node["child"]), node["type_expr"]
@@ -265,15 +265,15 @@ class _Compiler:
         """What DuckDB computes, of its exact parts as columns."""
         parts: list[tuple[str, Term]] = []
         own = self._with_parts(node, parts, outermost=True)
-        names, args = tuple(name for name, _ in parts), tuple(one for _, one in parts)
-        schema = pa.schema([*self._others(), *(pa.field(name, one.readable) for name, one in parts)])
+        names, args = tuple(name for name, _ in parts), tuple(arg for _, arg in parts)
+        schema = pa.schema([*self._others(), *(pa.field(name, arg.readable) for name, arg in parts)])
         sql = _text(own)
         try:
             type_ = self.sql_type(sql, schema)
         except DefinitionError:
             # A lambda, a list or an interval: a part that has no value of its own. The whole expression is checked elsewhere.
-            return Term("sql", "other", own, args, value=sql, names=names, rounded=any(one.rounded for one in args))
-        doubles = any(one.kind == "fraction" or one.rounded for one in args) or _mixed(own, schema)
+            return Term("sql", "other", own, args, value=sql, names=names, rounded=any(arg.rounded for arg in args))
+        doubles = any(arg.kind == "fraction" or arg.rounded for arg in args) or _mixes_scales(own, schema)
         kind: TermKind = type_.kind if type_.kind in ("boolean", "integer", "decimal") else "other"
         digits = getattr(type_.arrow, "precision", 19)
         low, high = INT64 if pa.types.is_int64(type_.arrow) else (1 - 10**digits, 10**digits - 1)
@@ -287,7 +287,7 @@ class _Compiler:
     def _with_parts(self, tree: Any, parts: list[tuple[str, Term]], *, outermost: bool = False) -> Any:
         """The tree with columns in place of its largest exact parts."""
         if isinstance(tree, list):
-            return [self._with_parts(one, parts) for one in tree]
+            return [self._with_parts(child, parts) for child in tree]
         if not isinstance(tree, dict) or tree.get("class") in ("LAMBDA", "TYPE"):
             return tree
         if "class" in tree and not outermost:
@@ -312,67 +312,67 @@ class _Compiler:
 
 
 def _numbers(args: Sequence[Term]) -> bool:
-    return any(one.kind != "null" for one in args) and all(one.number for one in args)
+    return any(arg.kind != "null" for arg in args) and all(arg.number for arg in args)
 
 
 def _conditions(args: Sequence[Term]) -> bool:
-    return any(one.kind == "boolean" for one in args) and all(one.kind in ("boolean", "null") for one in args)
+    return any(arg.kind == "boolean" for arg in args) and all(arg.kind in ("boolean", "null") for arg in args)
 
 
 def _condition(op: str, args: Sequence[Term], node: Node) -> Term:
-    return Term(op, "boolean", node, tuple(args), rounded=any(one.rounded for one in args))
+    return Term(op, "boolean", node, tuple(args), rounded=any(arg.rounded for arg in args))
 
 
-def _made(op: str, args: Sequence[Term], node: Node, branches: Sequence[Term] | None = None) -> Term:
+def _arithmetic_term(op: str, args: Sequence[Term], node: Node, branches: Sequence[Term] | None = None) -> Term:
     """A number of the weakest kind of the branches, at their largest scale, within the bounds of all."""
     of = args if branches is None else branches
-    rounded = any(one.rounded for one in args)
-    if any(one.kind == "fraction" for one in of):
+    rounded = any(arg.rounded for arg in args)
+    if any(arg.kind == "fraction" for arg in of):
         return Term(op, "fraction", node, tuple(args), rounded=rounded)
-    scale = max(one.scale for one in of)
-    kind: TermKind = "decimal" if any(one.kind == "decimal" for one in of) else "integer"
-    low, high = min(_scaled(one.low, one, scale) for one in of), max(_scaled(one.high, one, scale) for one in of)
+    scale = max(arg.scale for arg in of)
+    kind: TermKind = "decimal" if any(arg.kind == "decimal" for arg in of) else "integer"
+    low, high = min(_rescale(arg.low, arg, scale) for arg in of), max(_rescale(arg.high, arg, scale) for arg in of)
     return Term(op, kind, node, tuple(args), scale, low, high, rounded=rounded)
 
 
 def _arithmetic(name: str, args: Sequence[Term], node: Node) -> Term:
     first, second = args
-    if name == "/" or any(one.kind == "fraction" for one in args):
+    if name == "/" or any(arg.kind == "fraction" for arg in args):
         return Term(name, "fraction", node, tuple(args), rounded=first.rounded or second.rounded)
-    made = _made(name, args, node)
+    result = _arithmetic_term(name, args, node)
     if name == "*":
-        products = [one * other for one in (first.low, first.high) for other in (second.low, second.high)]
-        made = replace(made, scale=first.scale + second.scale, low=min(products), high=max(products))
-        if made.scale > DUCKDB_DIGITS:
+        products = [arg * other for arg in (first.low, first.high) for other in (second.low, second.high)]
+        result = replace(result, scale=first.scale + second.scale, low=min(products), high=max(products))
+        if result.scale > DUCKDB_DIGITS:
             raise DefinitionError(
-                f"has {made.scale} digits after the point; at most {DUCKDB_DIGITS}: CAST a factor AS DECIMAL(38, ...)"
+                f"has {result.scale} digits after the point; at most {DUCKDB_DIGITS}: CAST a factor AS DECIMAL(38, ...)"
             )
-        return made
-    least, most = [(_scaled(one.low, one, made.scale), _scaled(one.high, one, made.scale)) for one in args]
+        return result
+    least, most = [(_rescale(arg.low, arg, result.scale), _rescale(arg.high, arg, result.scale)) for arg in args]
     return replace(
-        made,
+        result,
         low=least[0] + most[0] if name == "+" else least[0] - most[1],
         high=least[1] + most[1] if name == "+" else least[1] - most[0],
     )
 
 
-def _scaled(bound: int, term: Term, scale: int) -> int:
+def _rescale(bound: int, term: Term, scale: int) -> int:
     return int(bound * 10 ** (scale - term.scale))
 
 
-def _mixed(tree: Node, schema: pa.Schema) -> bool:
+def _mixes_scales(tree: Node, schema: pa.Schema) -> bool:
     """Whether DuckDB may bring decimals to one scale, which rounds those that then have more than 38 digits."""
     for node in nodes(tree):
         children = node.get("arguments") or node.get("children") or ()
         read = [child.get("expression", child) for child in children if isinstance(child, dict)]
-        decimals = [one for one in read if one.get("class") == "COLUMN_REF" and len(one["column_names"]) == 1]
-        types = [schema.field(one["column_names"][0]).type for one in decimals if one["column_names"][0] in schema.names]
+        decimals = [column for column in read if column.get("class") == "COLUMN_REF" and len(column["column_names"]) == 1]
+        types = [schema.field(column["column_names"][0]).type for column in decimals if column["column_names"][0] in schema.names]
         if len(read) > 1 and any(pa.types.is_decimal(type_) for type_ in types) and len(types) > 1:
             return True
         if node["class"] in ("COMPARISON", "BETWEEN", "CASE") and any(
-            pa.types.is_decimal(schema.field(one["column_names"][0]).type)
-            for one in node_columns(node)
-            if one["column_names"][0] in schema.names
+            pa.types.is_decimal(schema.field(column["column_names"][0]).type)
+            for column in node_columns(node)
+            if column["column_names"][0] in schema.names
         ):
             return True
     return False

@@ -65,12 +65,14 @@ class Projector:
 
     def record(self, fields: tuple[Field, ...], schema: Any, place: str) -> dict[str, Any]:
         """The record with the fields that an event type reads; raises DefinitionError if it does not give them."""
-        there = {one["name"]: one["type"] for one in schema["fields"]}
-        wanted = {one.key: one for one in fields}
-        for one in fields:
-            if one.required and one.key not in there:
-                have = listed(one.key, there)
-                raise DefinitionError(f"{place}.{one.name}: {self.which} has no field {one.key!r}; fields: {have}")
+        there = {member["name"]: member["type"] for member in schema["fields"]}
+        wanted = {wanted_field.key: wanted_field for wanted_field in fields}
+        for wanted_field in fields:
+            if wanted_field.required and wanted_field.key not in there:
+                have = listed(wanted_field.key, there)
+                raise DefinitionError(
+                    f"{place}.{wanted_field.name}: {self.which} has no field {wanted_field.key!r}; fields: {have}"
+                )
         projected = []
         for name, type_ in there.items():
             if name in wanted:
@@ -89,47 +91,47 @@ class Projector:
                 "null" if resolved(branch, self.names)["type"] == "null" else self._field(field, branch, place)
                 for branch in schema
             ]
-        one = resolved(schema, self.names)
-        if field.items is not None and one["type"] == "array":
-            if takes_no_bytes(one["items"], self.names):
+        avro_type = resolved(schema, self.names)
+        if field.items is not None and avro_type["type"] == "array":
+            if takes_no_bytes(avro_type["items"], self.names):
                 raise DefinitionError(
                     f"{place}: {self.which} has items of zero bytes, of which a short value may hold any number"
                 )
-            return {"type": "array", "items": self._field(field.items, one["items"], f"{place}[]")}
-        if field.fields and one["type"] == "record":
-            return self.record(field.fields, one, place)
-        read, kind = _leaf(one)
+            return {"type": "array", "items": self._field(field.items, avro_type["items"], f"{place}[]")}
+        if field.fields and avro_type["type"] == "record":
+            return self.record(field.fields, avro_type, place)
+        read, kind = _leaf(avro_type)
         if field.items is not None or field.fields or not takes(field, kind):
-            written = one.get("logicalType", one["type"])
+            written = avro_type.get("logicalType", avro_type["type"])
             raise DefinitionError(
                 f"{place}: {self.which} has this field as {written}, which is not what {field.arrow} is read from"
             )
         self.texts = self.texts or (kind == "string" and field.type is datetime)
         if "name" in read:
             return {**read, "name": self._name()}
-        return read if "logicalType" in read else one["type"]  # fastavro reads a type by its name faster
+        return read if "logicalType" in read else avro_type["type"]  # fastavro reads a type by its name faster
 
     def _physical(self, schema: Any, outer: tuple[str, ...]) -> Any:
         if isinstance(schema, list):
             return [self._physical(branch, outer) for branch in schema]
-        one = resolved(schema, self.names)
-        kind = one["type"]
+        avro_type = resolved(schema, self.names)
+        kind = avro_type["type"]
         if kind == "record":
-            if one["name"] in outer:
+            if avro_type["name"] in outer:
                 raise _Unbounded
-            inner = (*outer, one["name"])
-            fields = [{"name": part["name"], "type": self._physical(part["type"], inner)} for part in one["fields"]]
+            inner = (*outer, avro_type["name"])
+            fields = [{"name": part["name"], "type": self._physical(part["type"], inner)} for part in avro_type["fields"]]
             return {"type": "record", "name": self._name(), "fields": fields}
         if kind == "array":
-            if takes_no_bytes(one["items"], self.names):
+            if takes_no_bytes(avro_type["items"], self.names):
                 raise _Unbounded
-            return {"type": "array", "items": self._physical(one["items"], outer)}
+            return {"type": "array", "items": self._physical(avro_type["items"], outer)}
         if kind == "map":
             # A pair has the same bytes, and its key need not be UTF-8.
-            pair = [{"name": "key", "type": "bytes"}, {"name": "value", "type": self._physical(one["values"], outer)}]
+            pair = [{"name": "key", "type": "bytes"}, {"name": "value", "type": self._physical(avro_type["values"], outer)}]
             return {"type": "array", "items": {"type": "record", "name": self._name(), "fields": pair}}
         if kind == "fixed":
-            return {"type": "fixed", "name": self._name(), "size": one["size"]}
+            return {"type": "fixed", "name": self._name(), "size": avro_type["size"]}
         return _PHYSICAL.get(kind, kind)
 
     def _name(self) -> str:
@@ -164,8 +166,8 @@ def has_holes(schema: Any) -> bool:
         return any(map(has_holes, schema))
     if not isinstance(schema, dict):
         return False
-    inner = [one.get("type") for one in schema.get("fields", ())]
-    return any("hole" in one for one in schema.get("fields", ())) or any(map(has_holes, (*inner, schema.get("items"))))
+    inner = [member.get("type") for member in schema.get("fields", ())]
+    return any("hole" in member for member in schema.get("fields", ())) or any(map(has_holes, (*inner, schema.get("items"))))
 
 
 def closed(schema: Any) -> Any:
@@ -175,7 +177,10 @@ def closed(schema: Any) -> Any:
     if not isinstance(schema, dict):
         return schema
     if "fields" in schema:
-        return {**schema, "fields": [{**one, "type": closed(one["type"])} for one in schema["fields"] if "hole" not in one]}
+        return {
+            **schema,
+            "fields": [{**member, "type": closed(member["type"])} for member in schema["fields"] if "hole" not in member],
+        }
     return {**schema, "items": closed(schema["items"])} if "items" in schema else schema
 
 
@@ -197,12 +202,12 @@ def _spans(schema: Any, names: Mapping[str, Any], value: bytes, at: list[int]) -
     elif not has_holes(schema):
         at[0] = after(schema, names, value, at[0])
     elif schema["type"] == "record":
-        for one in schema["fields"]:
-            if "hole" in one:
-                start, at[0] = at[0], after(one["hole"], names, value, at[0])
+        for member in schema["fields"]:
+            if "hole" in member:
+                start, at[0] = at[0], after(member["hole"], names, value, at[0])
                 yield start, at[0]
             else:
-                yield from _spans(one["type"], names, value, at)
+                yield from _spans(member["type"], names, value, at)
     else:
         items, at[0] = block(value, at[0])
         while items:

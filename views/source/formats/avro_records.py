@@ -35,8 +35,8 @@ def canonical(schema: str | Mapping[str, Any], which: str) -> str:
         raise DefinitionError(f"avro: {which} is not an Avro schema: {type(error).__name__}: {error}") from error
     if _record(parsed, names) is None:
         raise DefinitionError(f"avro: {which} is not a record, whose fields have names, and no array of a record")
-    for name, one in names.items():
-        if _holds_itself(one, names, ()):
+    for name, named_type in names.items():
+        if _holds_itself(named_type, names, ()):
             raise DefinitionError(f"avro: {which}: every {name} contains itself, so no value ends")
     return json.dumps(_without(loaded, ("doc",)), sort_keys=True, separators=(",", ":"))
 

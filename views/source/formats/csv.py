@@ -151,13 +151,13 @@ def _take(fields: tuple[Field, ...], columns: tuple[str, ...]) -> Columns:
             raise Reject("format", f"{len(row)} columns, not {len(columns)}")
         return {key: read(row[index]) for key, index, read in wanted}
 
-    def take_checked(row: Row) -> dict[str, Any]:
+    def check_and_take(row: Row) -> dict[str, Any]:
         for key, index, _ in wanted:
             if index < len(row):
                 check_text(key, row[index])
         return take(row)
 
-    return take, take_checked
+    return take, check_and_take
 
 
 def _rows(text: str, delimiter: str) -> list[Row]:
