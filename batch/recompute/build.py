@@ -23,7 +23,7 @@ from tandem.infra.logs.telling import bound
 from tandem.ledger.delta.addresses import Tables
 from tandem.ledger.delta.location import Location
 from tandem.ledger.log.counts import NOTHING, add, plus
-from tandem.ledger.log.gaps import Gap, touching
+from tandem.ledger.log.gaps import Gap, Gaps, refuse_unaccepted, touching
 from tandem.ledger.log.positions import LOG_START, Position, distance
 from tandem.ledger.publish.audits import Obstacle
 from tandem.ledger.publish.batch_parts import BatchPart, damage
@@ -117,7 +117,8 @@ class Built:
 def build_all(batch: BatchRun, version: NewVersion, steps: Iterable[RecomputeStep], *, live: bool = False) -> list[Built]:
     """Do the steps that have something new below their cuts. Files join no table before `commit`. Raises TandemError.
 
-    The results of a `live` release are compared with what was served.
+    The results of a `live` release are compared with what was served. Raises GapNotAccepted for a gap below a cut that was
+    recorded after the run had asked for its gaps: an archive run records gaps before the cut can be at its end.
     """
     scratch.clear(batch.tables)
     try:
@@ -127,10 +128,17 @@ def build_all(batch: BatchRun, version: NewVersion, steps: Iterable[RecomputeSte
                 if step.kind == "incremental" and step.cut == step.start:
                     batch.say(f"{step.source}: nothing archived since the published cut")
                 else:
+                    _refuse_late_gaps(batch.tables, version, step)
                     built.append(_build(batch, version, step, live=live))
         return built
     finally:
         scratch.clear(batch.tables)
+
+
+def _refuse_late_gaps(tables: Tables, version: NewVersion, step: RecomputeStep) -> None:
+    assert step.cut is not None  # `with_cuts` has taken the cut
+    late = [gap for gap in Gaps(tables).of(step.source) if gap not in version.gaps]
+    refuse_unaccepted(list(touching(late, step.source, step.start, step.cut)), ())
 
 
 def _build(batch: BatchRun, version: NewVersion, step: RecomputeStep, *, live: bool) -> Built:

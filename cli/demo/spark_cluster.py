@@ -71,13 +71,17 @@ class Cluster:
         for worker, folder in zip(self.workers, self.folders, strict=True):
             with suppress(psutil.Error):
                 for process in psutil.Process(worker.pid).children(recursive=True):
-                    words = process.cmdline()
-                    if EXECUTOR not in words:
-                        continue
-                    application, number = (words[words.index(name) + 1] for name in ("--app-id", "--executor-id"))
-                    if application not in self.killed and _WORKS.search(_read(folder / application / number / "stderr")):
-                        process.kill()
-                        self.killed.add(application)
+                    with suppress(psutil.Error):  # a process that has just ended says nothing of the others
+                        self._kill(process, folder)
+
+    def _kill(self, process: psutil.Process, folder: Path) -> None:
+        words = process.cmdline()
+        if EXECUTOR not in words:
+            return
+        application, number = (words[words.index(name) + 1] for name in ("--app-id", "--executor-id"))
+        if application not in self.killed and _WORKS.search(_read(folder / application / number / "stderr")):
+            process.kill()
+            self.killed.add(application)
 
 
 def _read(log: Path) -> bytes:

@@ -3,18 +3,18 @@
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
-import pyarrow.compute as pc
 from deltalake import DeltaTable
 
 from tandem.ledger.delta.addresses import Tables
 from tandem.ledger.delta.delta_tables import damaged, open_table
 from tandem.ledger.delta.errors import Unreadable
 from tandem.ledger.log.positions import Position
-from tandem.views.source.event import TIMESTAMP
-from tandem.views.windows import WINDOW_COLUMNS
+
+if TYPE_CHECKING:
+    import pyarrow.compute as pc
 
 Windows = tuple[datetime, datetime]
 """Half-open bounds of window starts."""
@@ -155,6 +155,12 @@ def starting_within(states: pa.Table, windows: Windows) -> pa.Table:
     return states.filter(_starting_within(*windows))
 
 
-def _starting_within(start: datetime, end: datetime) -> pc.Expression:
+def _starting_within(start: datetime, end: datetime) -> "pc.Expression":
+    # Commands that only read publications start without these packages.
+    import pyarrow.compute as pc  # noqa: PLC0415
+
+    from tandem.views.source.event import TIMESTAMP  # noqa: PLC0415
+    from tandem.views.windows import WINDOW_COLUMNS  # noqa: PLC0415
+
     column = pc.field(WINDOW_COLUMNS[0])
     return (column >= pa.scalar(start, TIMESTAMP)) & (column < pa.scalar(end, TIMESTAMP))

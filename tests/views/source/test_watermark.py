@@ -57,6 +57,12 @@ def test_a_partition_that_comes_back_late_does_not_take_it_back() -> None:
     assert later(reached, watermark(back, IDLE)) == 100
 
 
+def test_exactly_idle_long_still_holds_back() -> None:
+    early, idle = ("a", 0), ("a", 1)
+    assert watermark({early: Newest(100, 20), idle: Newest(40, 10)}, IDLE) == 40
+    assert watermark({early: Newest(100, 21), idle: Newest(40, 10)}, IDLE) == 100
+
+
 def test_without_events_there_is_none() -> None:
     assert watermark({}, IDLE) is None
     assert later(None, None) is None

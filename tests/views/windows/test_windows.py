@@ -47,6 +47,50 @@ def on(*times: str) -> list[Sample]:
     return [Sample(at=datetime.fromisoformat(time)) for time in times]
 
 
+def bounds(window: Window, events: Sequence[Sample]) -> list[tuple[str, str, int]]:
+    return [(row["window_start"], row["window_end"], row["n"]) for row in answer(view(window), events)]
+
+
+def test_a_session_ends_where_the_gap_has_passed() -> None:
+    assert bounds(session(seconds=10), [at(0), at(9.999999), at(20)]) == [
+        ("2026-11-01T12:00:00Z", "2026-11-01T12:00:19.999999Z", 2),
+        ("2026-11-01T12:00:20Z", "2026-11-01T12:00:30Z", 1),
+    ]
+    assert len(bounds(session(seconds=10), [at(0), at(10)])) == 2
+
+
+def test_an_event_between_two_sessions_makes_them_one() -> None:
+    sessions = view(session(seconds=10))
+    apart = [partial(sessions, events_table(SAMPLES, [at(second)]), EMPTY) for second in (0, 18, 9)]
+    assert merge(sessions, apart[:2]).states.num_rows == 2
+    assert merge(sessions, apart).states.num_rows == 1
+
+
+def test_windows_of_n_events_follow_the_log_not_the_time() -> None:
+    rows = answer(view(count_window(2)), [at(9), at(1), at(5)])
+    assert [(row["window_number"], row["window_start"], row["window_end"], row["n"]) for row in rows] == [
+        (0, "2026-11-01T12:00:01Z", "2026-11-01T12:00:09Z", 2),
+        (1, "2026-11-01T12:00:05Z", "2026-11-01T12:00:05Z", 1),
+    ]
+
+
+def test_the_last_n_events_are_those_last_in_the_log() -> None:
+    rows = answer(view(sliding_count_window(2)), [at(9), at(1), at(5)])
+    assert [(row["window_start"], row["window_end"], row["n"]) for row in rows] == [
+        ("2026-11-01T12:00:01Z", "2026-11-01T12:00:05Z", 2)
+    ]
+
+
+def test_a_value_that_moved_by_exactly_that_much_has_moved() -> None:
+    rows = answer(view(delta("i", by=3)), [at(0), at(1, i=5), at(2, i=7), at(3, i=8), at(4), at(5, i=6), at(6, i=5)])
+    assert [row["n"] for row in rows] == [3, 3, 1]
+
+
+def test_a_marker_is_the_last_event_of_its_window() -> None:
+    rows = answer(view(punctuation("flag")), [at(0), at(1, flag=True), at(2, flag=True), at(3, flag=False)])
+    assert [row["n"] for row in rows] == [2, 1, 1]
+
+
 def test_a_hopping_window_keeps_one_state_per_slice() -> None:
     hops = view(hopping(timedelta(seconds=30), every=timedelta(seconds=10)))
     states = partial(hops, events_table(SAMPLES, [at(second) for second in range(60)]), EMPTY).states
