@@ -1,9 +1,11 @@
 """Slices are the ranges they were cut from, each offset in one, with every file that may hold its rows."""
 
+from datetime import UTC, datetime, timedelta
+
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tandem.ledger.files.file_ranges import FileRange
+from tandem.ledger.files.file_ranges import FileRange, within_times
 from tandem.ledger.files.splits import cut, even_rows
 from tandem.views.source.offset_ranges import EMPTY, Ranges
 
@@ -34,6 +36,19 @@ def test_every_offset_is_in_one_slice_that_has_its_files(held: list[FileRange], 
         for partition, intervals in part.ranges.intervals:
             for interval in intervals:
                 assert {span.path for span in held if span.overlap(partition, interval)} <= set(part.files)
+
+
+INSTANTS = st.integers(0, 6).map(lambda minutes: datetime(2026, 11, 1, tzinfo=UTC) + timedelta(minutes=minutes))
+BOUNDS = st.tuples(INSTANTS, INSTANTS).map(lambda both: (min(both), max(both)))
+
+
+@given(st.lists(st.none() | BOUNDS, max_size=6), BOUNDS)
+def test_files_that_share_an_instant_with_the_times_are_searched(known: list, wanted: tuple[datetime, datetime]) -> None:
+    """Also one that ends, or begins, at the very time of a copy."""
+    held = [FileRange(f"f{number}", 1, times=times) for number, times in enumerate(known)]
+    minutes = [wanted[0] + timedelta(minutes=n) for n in range((wanted[1] - wanted[0]) // timedelta(minutes=1) + 1)]
+    sharing = [one for one in held if one.times is None or any(one.times[0] <= at <= one.times[1] for at in minutes)]
+    assert within_times(held, *wanted) == sharing
 
 
 def test_cuts_fall_between_files() -> None:

@@ -1,7 +1,7 @@
 """Events at the edges: filters and failures, keys that look alike, windows before 1970, nothing at all."""
 
 import math
-from datetime import UTC, date, datetime
+from datetime import UTC, date, datetime, timedelta
 from typing import Any
 
 import pyarrow as pa
@@ -10,9 +10,10 @@ import pytest
 from tandem.views.kernel.kernel import Partial, merge, partial, present
 from tandem.views.measures import approx_count_distinct, approx_quantiles, count, maximum, mean, minimum, total
 from tandem.views.source.offset_ranges import EMPTY, Overlap, Ranges
+from tandem.views.source.source import Source
 from tandem.views.view import View, answer_schema, state_schema
-from tandem.views.windows import Window, all_time, tumbling
-from tests.samples import EPOCH, SAMPLES, table
+from tandem.views.windows import Tumbling, Window, all_time, tumbling
+from tests.samples import EPOCH, SAMPLES, Sample, table
 
 NOON = datetime(2026, 11, 1, 12, tzinfo=UTC)
 
@@ -35,6 +36,10 @@ def counted(view: View, *rows: dict[str, Any]) -> dict[Any, int]:
 
 def by(key: str, where: str | None = None) -> View:
     return View(SAMPLES, keys={"k": key}, measures={"n": count()}, where=where)
+
+
+def test_a_null_is_a_key_like_any_other() -> None:
+    assert counted(by("s"), {"s": None}, {"s": None}, {"s": ""}) == {None: 2, "": 1}
 
 
 @pytest.mark.parametrize(
@@ -68,6 +73,30 @@ def test_negative_zero_is_zero_everywhere() -> None:
     assert row["different"] == 1
     (row,) = answers(View(SAMPLES, keys={"k": "-1 * f"}, measures=measures), {"f": 0.0})
     assert math.copysign(1, row["k"]) == 1
+
+
+def test_only_what_the_filter_says_yes_to_is_counted() -> None:
+    assert counted(by("1", where="i > 0"), {"i": 1}, {"i": 0}, {"i": None}) == {1: 1}
+
+
+def test_what_the_filter_leaves_out_is_looked_at_by_nothing_else() -> None:
+    view = View(SAMPLES, keys={"k": "10 // i"}, measures={"sum": total("CAST(digits AS INTEGER)")}, where="i <> 0")
+    result = folded(view, {"i": 0, "digits": "x"}, {"i": None, "digits": "x"}, {"i": 5, "digits": "7"})
+    assert result.rejected == {}
+    assert [row["k"] for row in present(view, result).to_pylist()] == [2]
+
+
+@pytest.mark.parametrize("place", ["where", "key", "measure"])
+def test_an_event_that_fails_is_rejected_and_its_neighbours_are_not(place: str) -> None:
+    view = View(
+        SAMPLES,
+        keys={"k": "10 // i" if place == "key" else "s"},
+        measures={"n": count(), "sum": total("10 // i" if place == "measure" else "i")},
+        where="10 // i <> 0" if place == "where" else None,
+    )
+    result = folded(view, {"i": 1}, {"i": 0}, {"i": 2}, {"i": 0})
+    assert result.rejected == {"expression": 2}
+    assert sum(row["n"] for row in present(view, result).to_pylist()) == 2
 
 
 @pytest.mark.parametrize(
@@ -113,11 +142,58 @@ def test_a_view_that_has_counted_nothing_has_no_rows(window: Window, keys: dict[
         assert present(view, nothing).schema.equals(answer_schema(view), check_metadata=True)
 
 
+def test_measures_without_a_value_say_what_sql_says() -> None:
+    measures = {"sum": total("i"), "cents": total("d"), "double": total("f"), "mean": mean("i"), "low": minimum("s")}
+    view = View(
+        SAMPLES,
+        measures={"n": count(), **measures, "different": approx_count_distinct("s"), "q": approx_quantiles("f", (0.5, 1))},
+    )
+    (row,) = answers(view, {}, {})
+    assert row.pop("n") == 2
+    assert row.pop("window_state") == "open"
+    assert row.pop("different") == 0
+    assert row.pop("q") == {"0.5": None, "1.0": None}
+    assert set(row.values()) == {None}
+
+
+@pytest.mark.parametrize(
+    "size", [timedelta(seconds=1), timedelta(minutes=7), timedelta(days=1), timedelta(days=7), timedelta(days=400)]
+)
+@pytest.mark.parametrize(
+    "us", [0, 1, -1, -86_400_000_000, 1_793_534_400_000_000, -62_135_596_800_000_000, 253_402_300_799_999_999]
+)
+def test_windows_are_aligned_to_1970_on_both_sides_of_it(size: timedelta, us: int) -> None:
+    view = View(SAMPLES, window=Tumbling(size), measures={"n": count()})
+    states = partial(view, table([{"at": EPOCH + timedelta(microseconds=us)}]), EMPTY).states
+    step = size // timedelta(microseconds=1)
+    assert states["window_start"].cast(pa.int64()).to_pylist() == [us // step * step]
+    assert states["window_end"].cast(pa.int64()).to_pylist() == [us // step * step + step]
+
+
+def test_windows_are_half_open() -> None:
+    view = View(SAMPLES, window=tumbling(minutes=1), measures={"n": count()})
+    minute = timedelta(minutes=1)
+    rows = answers(
+        view, {"at": NOON - timedelta(microseconds=1)}, {"at": NOON}, {"at": NOON + minute - timedelta(microseconds=1)}
+    )
+    assert {row["window_start"]: row["n"] for row in rows} == {NOON - minute: 1, NOON: 2}
+    assert {row["window_end"] for row in rows} == {NOON, NOON + minute}
+
+
 def test_overlapping_partials_do_not_merge() -> None:
     view = by("s")
     one, other = (partial(view, events({}), Ranges.of({("topic", 0): bounds})) for bounds in ((0, 2), (1, 3)))
     with pytest.raises(Overlap):
         merge(view, [one, other])
+
+
+def test_rejections_add_up() -> None:
+    view = by("10 // i")
+    pieces = [
+        partial(view, events(*({"i": 0} for _ in range(number))), Ranges.of({("topic", 0): (number, number + 1)}))
+        for number in (1, 2)
+    ]
+    assert merge(view, pieces).rejected == {"expression": 3}
 
 
 ZONED = View(SAMPLES, keys={"hour": 'extract(hour FROM "at" AT TIME ZONE s)'}, measures={"n": count()}, where="flag")
@@ -141,3 +217,17 @@ def test_what_escapes_try_joins_the_other_rejects() -> None:
     )
     rows = [{"s": "UTC", "i": 0}, {"s": "Mars/Base", "i": 1}, {"s": "UTC", "i": 1, "f": 1e300}, {"s": "UTC", "i": 1}]
     assert folded(view, *rows).rejected == {"expression": 2, "not_finite": 1}
+
+
+@pytest.mark.parametrize("window", [tumbling(days=1), tumbling(days=7), tumbling(hours=5), tumbling(days=365)])
+def test_a_window_that_no_calendar_holds_rejects_the_event(window: Window) -> None:
+    """A source may let in the first and the last microsecond that there are; a window there may begin before or end after."""
+    ends = (datetime(1, 1, 1, tzinfo=UTC), datetime(9999, 12, 31, 23, 59, 59, 999999, tzinfo=UTC))
+    source = Source(topic="all", event=Sample, event_time="at", plausible=ends, name="all")
+    view = View(source, window=window, measures={"n": count()})
+    found = folded(view, *({"at": at} for at in (*ends, NOON)))
+    rows = present(view, found).to_pylist()
+    assert found.rejected == ({"out_of_range": 3 - len(rows)} if len(rows) < 3 else {})
+    assert all(row["window_start"] <= ends[1] and row["window_end"] <= ends[1] for row in rows)
+    assert any(row["window_start"] <= NOON < row["window_end"] for row in rows)
+    assert len(rows) < 3
