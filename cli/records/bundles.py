@@ -8,7 +8,6 @@ from typing import Final
 from tandem.cli.records.lines import without_end
 from tandem.views.decode.file import FileLayout, layout
 from tandem.views.errors import TandemError
-from tandem.views.source.formats.csv import quote_is_open
 from tandem.views.source.source import Source
 
 _MOST_BYTES: Final = 500_000
@@ -66,22 +65,23 @@ class Bundles:
 
     def add(self, line: bytes) -> Iterator[BundledValue]:
         """Add a line; returns the values that are complete now. Raises UnclosedQuote for a row without an end in sight."""
-        delimiter = self.layout.delimiter
-        # The decoder ends a row at a carriage return, too.
-        for part in (line,) if delimiter is None or b"\r" not in line else _ROW_ENDS.split(line):
+        layout = self.layout
+        # The decoder ends a row with quotes at a carriage return, too.
+        ends = layout.delimiter is not None and layout.quotes and b"\r" in line
+        for part in _ROW_ENDS.split(line) if ends else (line,):
             self.seen += 1
-            if delimiter is not None and (self._row or b'"' in part):
-                if not self._row:
-                    self._row_line, self._row_bytes = self.seen, 0
-                is_open = quote_is_open(part, delimiter, inside=bool(self._row))
-                self._row.append(part)
-                self._row_bytes += len(part)
-                if not is_open:
-                    yield from self.cut_row()
-                elif self._row_bytes > _MOST_ROW_BYTES:
-                    raise self._unclosed(f"has no end within {_MOST_ROW_BYTES >> 20} MiB")
-            else:
+            is_open = layout.row_is_open(part, inside=bool(self._row))
+            if not is_open and not self._row:
                 yield from self._add(without_end(part), self.seen)
+                continue
+            if not self._row:
+                self._row_line, self._row_bytes = self.seen, 0
+            self._row.append(part)
+            self._row_bytes += len(part)
+            if not is_open:
+                yield from self.cut_row()
+            elif self._row_bytes > _MOST_ROW_BYTES:
+                raise self._unclosed(f"has no end within {_MOST_ROW_BYTES >> 20} MiB")
 
     def cut_row(self) -> Iterator[BundledValue]:
         """End an open row here, whatever it lacks: a file that replaces another does not go on with its rows."""

@@ -4,7 +4,8 @@ from dataclasses import dataclass
 from typing import Any
 
 from tandem.views.source.format import LineFormat
-from tandem.views.source.formats.csv import Csv
+from tandem.views.source.formats.csv import Csv, quote_is_open
+from tandem.views.source.formats.row_escapes import escape_is_open
 from tandem.views.source.source import Source
 
 
@@ -12,17 +13,27 @@ from tandem.views.source.source import Source
 class FileLayout:
     """A record holds at most `lines` lines of a file; with `header`, each record begins with the file's first line.
 
-    With the `delimiter` of CSV a line is a row, which may go over several lines of the file.
+    With the `delimiter` of CSV a line is a row, which may go on in the next: inside `quotes`, or after a backslash.
     """
 
     header: bool
     lines: int
     delimiter: bytes | None = None
+    quotes: bool = True
+    escapes: bool = False
 
     @property
     def as_it_is(self) -> bool:
         """Whether every line or row is a record."""
         return not self.header and self.lines == 1
+
+    def row_is_open(self, line: bytes, *, inside: bool) -> bool:
+        """Whether a row goes on after this line, which begins a row or with `inside` goes on in one."""
+        if self.delimiter is None or not (self.quotes or self.escapes):
+            return False
+        if self.escapes:
+            return b"\\" in line and escape_is_open(line)
+        return (inside or b'"' in line) and quote_is_open(line, self.delimiter, inside=inside)
 
 
 def layout(source: Source) -> FileLayout:
@@ -33,8 +44,9 @@ def layout(source: Source) -> FileLayout:
     decoder: Any = source.decoder
     if not isinstance(decoder, LineFormat):
         return FileLayout(header=False, lines=1)
+    lines = source.max_events_per_record if source.max_events_per_record is not None and source.key is None else 1
+    if not isinstance(decoder, Csv):
+        return FileLayout(decoder.header, lines)
     return FileLayout(
-        decoder.header,
-        source.max_events_per_record if source.max_events_per_record is not None and source.key is None else 1,
-        decoder.delimiter.encode() if isinstance(decoder, Csv) else None,
+        decoder.header, lines, decoder.delimiter.encode(), quotes=decoder.quote is not None, escapes=decoder.escape is not None
     )

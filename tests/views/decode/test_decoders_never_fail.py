@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tandem import csv
+from tandem import csv, tsv
 from tandem.views.decode import REASONS
 from tandem.views.source.source import Source
 from tests.samples import just
@@ -32,6 +32,10 @@ DECODERS: dict[str, tuple[Source, list[bytes]]] = {
     "apache_combined": (test_apache_combined.LINES, [test_apache_combined.line()]),
     "nginx_json": (test_nginx_json.ACCESS, [test_nginx_json.line(msec=1431857103.1)]),
     "csv": (test_csv.ROWS, [test_csv.row(s='a "b", c\r\nd', f="1.5", price="1.23", level="2")]),
+    "tsv": (
+        replace(test_csv.ROWS, decoder=tsv(columns=test_csv.COLUMNS, null=("", "\\N"))),
+        [test_csv.row(s="a\\tb\\\n", f="\\N", price="1.23", level="2").replace(b'"', b"").replace(b",", b"\t")],
+    ),
     "syslog": (test_syslog.MESSAGES, [text.encode() for text, _ in test_syslog.EXAMPLES]),
     "avro": (
         test_avro.FRAMED,

@@ -7,7 +7,7 @@ from typing import Any
 import msgspec
 import pytest
 
-from tandem import Event, Source, apache_combined, csv, json, nginx_json, syslog
+from tandem import Event, Source, apache_combined, csv, json, nginx_json, syslog, tsv
 from tandem.views.source.decoder import Decoder
 from tandem.views.source.record_filter import ByField
 from tests.views.logged import decoded, reason
@@ -52,6 +52,7 @@ FORMATS: dict[str, tuple[Decoder, type[Event], str, bytes, bytes]] = {
     "csv": (csv(columns=("other", "at", "note", "last")), Row, "at", b"U,2026-11-01T00:00:00Z,R,U", b""),
     "csv with quotes": (csv(columns=("other", "at", "note", "last")), Row, "at", b'"U","2026-11-01T00:00:00Z","R","U"', b""),
     "csv with a header": (csv(header=True), Row, "at", b"other,U,at,note\nU,,2026-11-01T00:00:00Z,R", b"other,U,at,note\n"),
+    "tsv": (tsv(columns=("other", "at", "note", "last")), Row, "at", b"U\t2026-11-01T00:00:00Z\tR\tU", b""),
     "apache": (apache_combined(), Hit, "time", b'::1 - U [17/May/2015:10:05:03 +0000] "GET /U HTTP/1.1" 200 1 "U" "R"', b""),
     "nginx": (
         nginx_json(),

@@ -1,23 +1,28 @@
 """CSV (RFC 4180): one value is one row of the declared columns; or a header with the columns' names, and one row.
 
 * A field takes the column of its name (its JSON key, where that differs). Other columns may hold anything.
-* Texts become values as in tandem.views.source.fields.text_values: an empty text is null in an Optional field.
+* Texts become values as in tandem.views.source.fields.text_values. A text of `null`, which is the empty text unless declared, is
+  null in an Optional field, and missing in any other than a str, which takes it as it is written.
 * A value is rejected unless it is, after a header, exactly one row with exactly these columns. With
   `max_events_per_record` a value holds several such rows.
 * A byte that is not UTF-8 rejects a row only in a column that a field takes.
 * A header names columns in any order; a column that a field takes must occur once.
-* A quoted text may contain delimiters, line ends and doubled quotes. A quote inside an unquoted text is an ordinary character.
+* A quoted text may contain delimiters, line ends and doubled quotes. A quote inside an unquoted text is an ordinary character;
+  with `quote=None` every quote is.
 * A line end at the end and a byte order mark at the start are not part of any text.
 
 Python's csv module reads rows with quotes.
+
+`tsv` reads rows with escapes instead of quotes (views/source/formats/row_escapes.py).
 """
 
 import csv as rows
 import io
 import re
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from dataclasses import fields as options
 from functools import lru_cache, partial
 from threading import Lock
 from typing import Any, Final
@@ -27,8 +32,9 @@ from tandem.views.errors import DefinitionError, listed
 from tandem.views.source.event import Event, Field
 from tandem.views.source.fields.named_fields import builder
 from tandem.views.source.fields.reasons import Reject
-from tandem.views.source.fields.text_values import check_text, reader, text_fields, with_damage
+from tandem.views.source.fields.text_values import Read, check_text, reader, text_fields, with_damage
 from tandem.views.source.format import Listed, Parse
+from tandem.views.source.formats.row_escapes import reader_of_escapes, rows_without_quotes
 
 _DELIMITER = re.compile(r'[^\w\s"\ufeff]|\t| ', re.ASCII)
 _BYTE_ORDER_MARK: Final = "\ufeff"
@@ -36,6 +42,7 @@ _BYTES_MARK: Final = _BYTE_ORDER_MARK.encode()
 _HEADERS: Final = 64
 """The number of parsed headers in the cache; a log mostly has one header."""
 _LIMITED: Final = Lock()
+_TSV_NULL: Final = (r"\N",)
 
 Row = list[str]
 Take = Callable[[Row], dict[str, Any]]
@@ -44,19 +51,26 @@ Columns = tuple[Take, Take]
 """The Take of rows in UTF-8, and the Take of other rows, which checks each text."""
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class Csv:
     """A decoder of rows with these `columns`, or with the columns that the first row of a value names (`header`).
 
-    Raises DefinitionError if both or neither are given, if columns have no names or equal names, or if the delimiter is invalid.
+    The texts of `null` stand for a missing value. `quote` and `escape` are the character that encloses a text and the character
+    before what would end a text; None if there is none.
+
+    Raises DefinitionError if both or neither of columns and header are present, if columns have no names or equal names, or if
+    another parameter is invalid.
     """
 
     columns: tuple[str, ...] = ()
     delimiter: str = ","
     header: bool = False
+    null: tuple[str, ...] = ("",)
+    quote: str | None = '"'
+    escape: str | None = None
 
     def __post_init__(self) -> None:
-        """Check all three."""
+        """Check all of them."""
         named = isinstance(self.columns, tuple) and all(isinstance(column, str) and column for column in self.columns)
         if self.header not in (True, False) or (self.header and self.columns != ()):
             raise DefinitionError("csv: give either columns=('id', 'at'), or header=True for values whose first row names them")
@@ -64,16 +78,36 @@ class Csv:
             raise DefinitionError(f"csv: columns {self.columns!r} are not a tuple of names, each once, such as ('id', 'at')")
         if not isinstance(self.delimiter, str) or not _DELIMITER.fullmatch(self.delimiter):
             raise DefinitionError(f"csv: delimiter {self.delimiter!r} is not one character such as ',' ';' '|' or a tab")
+        if not isinstance(self.null, tuple) or not all(isinstance(text, str) for text in self.null):
+            raise DefinitionError(f"csv: null {self.null!r} is not a tuple of texts such as ('NA', '')")
+        if self.quote not in ('"', None):
+            raise DefinitionError(
+                f"csv: quote {self.quote!r} is neither '\"' nor None, with which quotes are ordinary characters"
+            )
+        if self.escape not in ("\\", None) or (self.escape and (self.quote or self.delimiter != "\t")):
+            raise DefinitionError(
+                f"csv: escape {self.escape!r} is neither None nor the backslash of tsv(...), whose texts have no quotes"
+            )
+
+    def __repr__(self) -> str:
+        """The fields, those at a later option's default left out: it is a part of fingerprints."""
+        texts = [f"{name}={getattr(self, name)!r}" for name in ("columns", "delimiter", "header")]
+        texts += [
+            f"{field.name}={getattr(self, field.name)!r}"
+            for field in options(self)[3:]
+            if getattr(self, field.name) != field.default
+        ]
+        return f"Csv({', '.join(texts)})"
 
     def parser(self, event: type[Event]) -> Parse:
         """A function from one row to one event; raises DefinitionError if the event type needs a column that is not declared."""
         several = self.listed(event)
 
         def parse(value: bytes) -> Any:
-            found = several.split(value)
-            if len(found) != 1:
-                raise Reject("format", f"{len(found)} rows {'after the header' if self.header else 'in one value'}, not 1")
-            return several.parse(found[0])
+            parts = several.split(value)
+            if len(parts) != 1:
+                raise Reject("format", f"{len(parts)} rows {'after the header' if self.header else 'in one value'}, not 1")
+            return several.parse(parts[0])
 
         return parse
 
@@ -81,7 +115,9 @@ class Csv:
         """Values of several rows, one event each; raises DefinitionError as `parser` does."""
         fields = text_fields(event, "a CSV row")
         build = builder(event, texts=False)  # the readers have cut the texts of times
-        taken = lru_cache(maxsize=_HEADERS)(partial(_take, fields))
+        read_text = reader_of_escapes if self.escape else reader
+        readers = {field.key: read_text(field, empty=self.null) for field in fields}
+        taken = lru_cache(maxsize=_HEADERS)(partial(_take, fields, readers))
         if not self.header:
             for field in fields:
                 if field.required and field.key not in self.columns:
@@ -93,25 +129,46 @@ class Csv:
                 text, damaged = value.decode(), False
             except UnicodeDecodeError:
                 text, damaged = with_damage(value), True
-            found = _rows(text.removeprefix(_BYTE_ORDER_MARK), self.delimiter)
-            if self.header and not found:
+            text = text.removeprefix(_BYTE_ORDER_MARK)
+            table = _rows(text, self.delimiter) if self.quote else rows_without_quotes(text, self.delimiter, self.escape)
+            if self.header and not table:
                 raise Reject("format", "there is no header")
-            take = taken(tuple(found.pop(0)) if self.header else self.columns)[damaged]
-            return [(take, row) for row in found]
+            take = taken(tuple(table.pop(0)) if self.header else self.columns)[damaged]
+            return [(take, row) for row in table]
 
         return Listed(split, lambda part: build(part[0](part[1])))
 
     def __str__(self) -> str:
-        delimiter = None if self.delimiter == "," else self.delimiter
-        return call("csv", columns=self.columns or None, delimiter=delimiter, header=self.header)
+        columns = {"columns": self.columns or None, "header": self.header}
+        if self.escape:
+            return call("tsv", **columns, null=None if self.null == _TSV_NULL else self.null)
+        delimiter, null = None if self.delimiter == "," else self.delimiter, None if self.null == ("",) else self.null
+        written = call("csv", columns=columns["columns"], delimiter=delimiter, header=self.header, null=null)
+        return written if self.quote else f"{written[:-1]}, quote=None)"
 
 
-def csv(*, columns: tuple[str, ...] = (), delimiter: str = ",", header: bool = False) -> Csv:
+def csv(
+    *,
+    columns: tuple[str, ...] = (),
+    delimiter: str = ",",
+    header: bool = False,
+    null: tuple[str, ...] = ("",),
+    quote: str | None = '"',
+) -> Csv:
     """Decode CSV: one value is one row of these columns in this order; or, with `header`, a row of column names and one row.
 
+    `null` are the texts that stand for a missing value, such as `("NA", "")`. With `quote=None` quotes are ordinary characters.
     With `max_events_per_record`, a value holds several rows.
     """
-    return Csv(columns, delimiter, header)
+    return Csv(columns, delimiter, header, null, quote)
+
+
+def tsv(*, columns: tuple[str, ...] = (), header: bool = False, null: tuple[str, ...] = _TSV_NULL) -> Csv:
+    """Decode tab-separated rows with backslash escapes, as PostgreSQL's COPY, MySQL's INTO OUTFILE and Hadoop write them.
+
+    Quotes are ordinary characters. The parameters are those of `csv`, which also reads tabs without escapes.
+    """
+    return Csv(columns, "\t", header, null, None, "\\")
 
 
 def quote_is_open(line: bytes, delimiter: bytes, *, inside: bool) -> bool:
@@ -135,14 +192,14 @@ def quote_is_open(line: bytes, delimiter: bytes, *, inside: bool) -> bool:
             return False
 
 
-def _take(fields: tuple[Field, ...], columns: tuple[str, ...]) -> Columns:
+def _take(fields: tuple[Field, ...], readers: Mapping[str, Read], columns: tuple[str, ...]) -> Columns:
     """The readers of rows with these columns. Raises Reject if the columns do not fit the fields: the header is faulty."""
     for field in fields:
         if field.required and field.key not in columns:
             raise Reject("missing_field", f"the header has no column {field.key}")
         if columns.count(field.key) > 1:
             raise Reject("repeated_key", f"column {field.key} occurs {columns.count(field.key)} times in the header")
-    wanted = [(field.key, columns.index(field.key), reader(field)) for field in fields if field.key in columns]
+    wanted = [(field.key, columns.index(field.key), readers[field.key]) for field in fields if field.key in columns]
 
     def take(row: Row) -> dict[str, Any]:
         if not row and len(columns) == 1:
@@ -163,15 +220,15 @@ def _take(fields: tuple[Field, ...], columns: tuple[str, ...]) -> Columns:
 def _rows(text: str, delimiter: str) -> list[Row]:
     if text and '"' not in text and "\r" not in text:  # as the csv module does, in a fraction of its time
         return [line.split(delimiter) if line else [] for line in text.removesuffix("\n").split("\n")]
-    found: list[Row] = []
+    table: list[Row] = []
     with _LIMITED:
         # The csv module's limit belongs to the whole process: other code, or another thread, must not decide what is an event.
         limit = rows.field_size_limit(sys.maxsize)
         try:
             lines = io.StringIO(text, newline="") if "\n" in text or "\r" in text or not text else (text,)
-            found.extend(rows.reader(lines, delimiter=delimiter, strict=True))
+            table.extend(rows.reader(lines, delimiter=delimiter, strict=True))
         except rows.Error as error:
-            raise Reject("format", f"row {len(found)} is not a CSV row: {error}") from error
+            raise Reject("format", f"row {len(table)} is not a CSV row: {error}") from error
         finally:
             rows.field_size_limit(limit)
-    return found
+    return table

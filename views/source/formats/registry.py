@@ -3,6 +3,7 @@
 from tandem.views.source.formats.apache_combined import apache_combined as apache_combined
 from tandem.views.source.formats.avro import avro as avro
 from tandem.views.source.formats.csv import csv as csv
+from tandem.views.source.formats.csv import tsv as tsv
 from tandem.views.source.formats.json import json as json
 from tandem.views.source.formats.nginx_json import nginx_json as nginx_json
 from tandem.views.source.formats.protobuf import protobuf as protobuf
