@@ -127,11 +127,11 @@ class ViewAt:
 
     def _refuse_no_window(self, window: datetime | None) -> None:
         """Raise BadSelection for a time at which no window of the view starts."""
-        begins = bind(self.view).placement.timing.begins
-        if window is None or begins is None:
+        slice_at = bind(self.view).placement.timing.slice_at
+        if window is None or slice_at is None:
             return
         of = self.view.window
-        if begins(window) and not (isinstance(of, Hopping) and (window - EPOCH) % of.every):
+        if slice_at(window)[0] == window and not (isinstance(of, Hopping) and (window - EPOCH) % of.every):
             return
         raise BadSelection(f"no window of view {self.view.name!r} starts at {window.isoformat()}: its windows are {of}")
 

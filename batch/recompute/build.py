@@ -26,7 +26,7 @@ from tandem.ledger.log.counts import NOTHING, add, plus
 from tandem.ledger.log.gaps import Gap, Gaps, refuse_unaccepted, touching
 from tandem.ledger.log.positions import LOG_START, Position, distance
 from tandem.ledger.publish.audits import Obstacle
-from tandem.ledger.publish.batch_parts import BatchPart, damage
+from tandem.ledger.publish.batch_parts import BatchPart, Windows, damage
 from tandem.ledger.publish.labels import Labels, labels_below, repaired
 from tandem.ledger.publish.publications import Publication
 from tandem.ledger.publish.rates import RunRates
@@ -85,7 +85,8 @@ def version_number(now: datetime) -> int:
 class StepResult:
     """What a step did: `events` of `[start, cut)` folded into views in `seconds`.
 
-    `ahead` is the estimate before the run, `written` the bytes of view data.
+    `ahead` is the estimate before the run, `written` the bytes of view data. A step of `windows` replaced those that start within
+    these bounds.
     """
 
     source: str
@@ -97,6 +98,7 @@ class StepResult:
     seconds: float
     ahead: Expected
     written: int
+    windows: Windows | None = None
 
 
 @dataclass(frozen=True)
@@ -150,7 +152,7 @@ def _build(batch: BatchRun, version: NewVersion, step: RecomputeStep, *, live: b
     began = time.monotonic()
     assert step.cut is not None  # `with_cuts` has taken the cut
     source, request = version.definitions.sources[step.source], version.request
-    log = LogRange(version.release, source, step.start, step.cut, request.windows, request.raw)
+    log = LogRange(version.release, source, step.start, step.cut, step.windows, request.raw)
     targets = _targets(version, step, distance(step.start, step.cut))
     ahead = _expected(batch, log, step)
     against = served(batch.tables, version.base, log, targets, gaps=version.gaps) if live else None
@@ -172,7 +174,7 @@ def _build(batch: BatchRun, version: NewVersion, step: RecomputeStep, *, live: b
     RunRates(batch.tables).record(ahead.took(seconds, at=batch.now()))
     written = sum(file.file.size for file in views.files)
     done = StepResult(
-        log.source.name, step.kind, log.start, log.cut, tuple(targets), views.counts.events, seconds, ahead, written
+        log.source.name, step.kind, log.start, log.cut, tuple(targets), views.counts.events, seconds, ahead, written, step.windows
     )
     kept = {name: parts[: len(parts) - len(targets[name].merged)] for name, parts in step.views.items()}
     return Built(done, kept, views, against)
@@ -245,7 +247,7 @@ def candidate(batch: BatchRun, version: NewVersion, built: Sequence[Built], base
         for file in one.views.files:
             rows[file.view] += file.file.rows
         for view, kept in one.kept.items():
-            part = BatchPart(version.number, rows[view], done.cut, version.request.windows)
+            part = BatchPart(version.number, rows[view], done.cut, done.windows)
             views[view] = replace(base.views[view], parts=(*kept, part))
         extends = done.kind == "incremental"
         if done.kind != "windows":

@@ -9,6 +9,7 @@ from tandem.ledger.log.positions import LOG_START, Position, distance
 from tandem.ledger.publish.batch_parts import BatchPart, Windows
 from tandem.ledger.publish.publications import Publication
 from tandem.views.errors import TandemError, listed
+from tandem.views.instant import MICROSECOND, utc_text
 from tandem.views.project.project import Project
 from tandem.views.view import View, bind
 
@@ -30,7 +31,7 @@ class RecomputeRequest:
     Args:
         mode: `auto` is incremental if there is a published cut.
         views: rebuild only these, at the published cut; empty means every view, up to a new cut.
-        windows: rebuild only windows that start within these bounds, at the published cut.
+        windows: rebuild only the windows that these bounds touch, at the published cut.
         keep_cut: rebuild every view at the published cut.
         raw: decode the archive again instead of reading the events tables.
         accepted: names of gaps to count without; those of the live publication stay accepted.
@@ -66,7 +67,7 @@ class RecomputeStep:
     """What to do for one source: fold the events from `start` to `cut` (None: a new one) into `views`.
 
     `views` has the existing parts of each view, of which an incremental step may merge the newest. Views that `gained` measures
-    fold only these.
+    fold only these. A step of `windows` replaces the windows that start within these bounds.
     """
 
     source: str
@@ -75,34 +76,54 @@ class RecomputeStep:
     cut: Position | None
     views: Mapping[str, tuple[BatchPart, ...]] = field(hash=False)
     gained: Mapping[str, Gained] = field(default_factory=dict, hash=False)
+    windows: Windows | None = None
 
 
 def steps(project: Project, state: Publication, request: RecomputeRequest) -> list[RecomputeStep]:
-    """The steps of a request, at most one for each source; `state` is the newest state of the release.
+    """The steps of a request: one for each source, or for each source and the bounds of the windows that its views rebuild.
 
-    Raises BadRequest for a view that does not exist or cannot be built in part.
+    `state` is the newest state of the release. Raises BadRequest for a named view that does not exist, or that cannot rebuild
+    exactly the requested windows, and if no view has windows that can be rebuilt.
     """
     for name in request.views:
         if name not in project.views:
             raise BadRequest(f"no view {name!r} is published; views: {listed(name, project.views)}")
-    chosen = {name: view for name, view in project.views.items() if not request.views or name in request.views}
-    if request.windows is not None:
-        chosen = _buildable(chosen, request.windows, named=bool(request.views))
-    of = {source: [name for name, view in chosen.items() if view.source.name == source] for source in project.sources}
-    found = (_step(source, views, state, request) for source, views in of.items())
+    chosen = _chosen(project, request)
+    bounds = (
+        dict.fromkeys(chosen, None) if request.windows is None else _bounds(chosen, request.windows, exact=bool(request.views))
+    )
+    of = {source: [name for name in bounds if chosen[name].source.name == source] for source in project.sources}
+    found = (
+        _step(source, [name for name in views if bounds[name] == windows], state, request, windows)
+        for source, views in of.items()
+        for windows in dict.fromkeys(bounds[name] for name in views) or (None,)
+    )
     return [step for step in found if step is not None]
 
 
-def _step(source: str, views: Sequence[str], state: Publication, request: RecomputeRequest) -> RecomputeStep | None:
+def not_rebuilt(project: Project, request: RecomputeRequest) -> tuple[str, ...]:
+    """The views that a request for some windows leaves as they are: their windows cannot be rebuilt separately."""
+    if request.windows is None:
+        return ()
+    return tuple(name for name, view in _chosen(project, request).items() if bind(view).placement.timing.slice_at is None)
+
+
+def _chosen(project: Project, request: RecomputeRequest) -> dict[str, View]:
+    return {name: view for name, view in project.views.items() if not request.views or name in request.views}
+
+
+def _step(
+    source: str, views: Sequence[str], state: Publication, request: RecomputeRequest, windows: Windows | None
+) -> RecomputeStep | None:
     whole = dict.fromkeys(views, ())
     published = state.cut(source)
     parts = {name: state.views[name].parts for name in views}
     if request.at_published_cut:
         if not views or not published.offsets:
             return None
-        if request.windows is None:
+        if windows is None:
             return RecomputeStep(source, "full", LOG_START, published, whole)
-        return RecomputeStep(source, "windows", LOG_START, published, parts)
+        return RecomputeStep(source, "windows", LOG_START, published, parts, windows=windows)
     if request.mode == "full" or request.raw or not published.offsets:
         return RecomputeStep(source, "full", LOG_START, None, whole)
     return RecomputeStep(source, "incremental", published, None, parts)
@@ -127,25 +148,29 @@ def merged(target: ViewTarget, added: int) -> tuple[BatchPart, ...]:
     return parts[first:]
 
 
-def _buildable(views: Mapping[str, View], windows: Windows, *, named: bool) -> dict[str, View]:
-    """The views whose windows within the bounds can be rebuilt separately.
+def _bounds(views: Mapping[str, View], windows: Windows, *, exact: bool) -> dict[str, Windows]:
+    """By view whose windows can be rebuilt separately, the bounds of all its windows that the given bounds touch.
 
-    Raises BadRequest for a named view that has no such windows, and for bounds that cut one.
+    Raises BadRequest if no view has such windows; with `exact` also for each view without, and for bounds that cut a window.
     """
     found = {}
     for name, view in views.items():
-        begins = bind(view).placement.timing.begins
-        if begins is None:
-            if named:
+        slice_at = bind(view).placement.timing.slice_at
+        if slice_at is None:
+            if exact:
                 raise BadRequest(
-                    f"view {name!r} has window {view.window}, whose contents depend on more than the events' times; recompute it "
-                    "without --from and --to"
+                    f"view {name!r} has window {view.window}, whose contents depend on more than the events of a span of time; "
+                    "recompute it without --from and --to"
                 )
             continue
-        for bound in windows:
-            if not begins(bound):
-                raise BadRequest(f"view {name!r} has window {view.window}, but no slice of it begins at {bound.isoformat()}")
-        found[name] = view
+        touched = slice_at(windows[0])[0], slice_at(windows[1] - MICROSECOND)[1]
+        if exact and touched != windows:
+            bound = next(bound for bound, whole in zip(windows, touched, strict=True) if bound != whole)
+            raise BadRequest(
+                f"view {name!r} has window {view.window}, but no slice of it begins at {bound.isoformat()}; `--from "
+                f"{utc_text(touched[0])} --to {utc_text(touched[1])}` names the windows that this range touches"
+            )
+        found[name] = touched
     if not found:
         raise BadRequest("no view has windows that can be recomputed separately")
     return found

@@ -31,7 +31,7 @@ from tandem.ledger.log.gaps import Gap
 from tandem.ledger.log.positions import ranges
 from tandem.ledger.publish import adoption, publications
 from tandem.ledger.publish.audits import Audit, Audits
-from tandem.ledger.publish.batch_parts import BatchView
+from tandem.ledger.publish.batch_parts import BatchView, Windows
 from tandem.ledger.publish.completeness import accepted_gaps
 from tandem.ledger.publish.publications import NotPublishable, Publication, Publications
 from tandem.ledger.publish.standing import Followed
@@ -44,12 +44,16 @@ from tandem.views.view import state_schema
 
 _ALL: Final = RecomputeRequest()
 
+_StepName = tuple[str, Windows | None]
+"""The source of a step, and the bounds of its windows."""
+
 
 @dataclass(frozen=True)
 class RecomputeResult:
     """The live publication, what was done for it, the gaps that it counts without, and its audits.
 
-    If `done` is empty, nothing was published: nothing was new, or publishing is `paused`.
+    If `done` is empty, nothing was published: nothing was new, or publishing is `paused`. The views that are `not_rebuilt`
+    have no windows that the requested bounds could select.
     """
 
     publication: Publication
@@ -57,6 +61,7 @@ class RecomputeResult:
     gaps: tuple[Gap, ...] = field(default=())
     audits: tuple[Audit, ...] = field(default=())
     paused: bool = False
+    not_rebuilt: tuple[str, ...] = ()
 
 
 def run(batch: BatchRun, working_tree: Callable[[], Project], request: RecomputeRequest = _ALL) -> RecomputeResult:
@@ -84,13 +89,14 @@ def _publish(batch: BatchRun, live: Publication, request: RecomputeRequest) -> R
     """Build the new parts of the live release, audit them, and publish them."""
     version = _new_version(batch, live, request)
     steps = plan.steps(version.definitions, live, request)
-    done: dict[str, Built] = {}
+    not_rebuilt = plan.not_rebuilt(version.definitions, request)
+    done: dict[_StepName, Built] = {}
     with reporting(batch.settings, now=batch.now, warn=batch.say) as reporter, ExitStack() as reported:
         for step in steps:
             reported.enter_context(_reported(reporter, batch, version, step, done))
         built = build_all(batch, version, with_cuts(batch, version.release, steps), live=True)
         if not built:
-            return RecomputeResult(live, (), version.gaps)
+            return RecomputeResult(live, (), version.gaps, not_rebuilt=not_rebuilt)
         compared = tuple(audit for one in built for audit in auditing.audits_of(batch.tables, version, one, at=batch.now()))
         Audits(batch.tables).record(compared)
         if not request.publish_anyway:
@@ -104,10 +110,10 @@ def _publish(batch: BatchRun, live: Publication, request: RecomputeRequest) -> R
 
         published = batch.standing.publications.publish(following)
         assert published is not None  # the candidate is never None
-        done |= {one.done.source: one for one in built}
+        done |= {(one.done.source, one.done.windows): one for one in built}
     with bound(release=published.release, publication=published.number):
         batch.say(f"publication {published.number} is live")
-    return RecomputeResult(published, tuple(one.done for one in built), version.gaps, compared)
+    return RecomputeResult(published, tuple(one.done for one in built), version.gaps, compared, not_rebuilt=not_rebuilt)
 
 
 def _update_standing(batch: BatchRun, state: Publication, request: RecomputeRequest) -> None:
@@ -138,14 +144,15 @@ def _new_version(batch: BatchRun, state: Publication, request: RecomputeRequest)
 
 
 def _reported(
-    reporter: Reporter, batch: BatchRun, version: NewVersion, step: RecomputeStep, built: Mapping[str, Built]
+    reporter: Reporter, batch: BatchRun, version: NewVersion, step: RecomputeStep, built: Mapping[_StepName, Built]
 ) -> AbstractContextManager[ReportedRun | None]:
-    """The run of a step for OpenLineage: events into views. `built` has its result by source once it is published."""
+    """The run of a step for OpenLineage: events into views. `built` has its result once it is published."""
     tables, name, release = batch.tables, step.source, version.release
     source, views = version.definitions.sources[name], version.definitions.views
 
     def look() -> DataSets:
-        done = built[name].done if name in built else None
+        result = built.get((name, step.windows))
+        done = None if result is None else result.done
         start, end = (step.start, step.cut) if done is None else (done.start, done.cut)
         covered = None if end is None else ranges(start, end, ArchiveLedger(tables, name).firsts())
         at, schema, raw = tables.events(name, release.sources[name]), events_schema(source), version.request.raw

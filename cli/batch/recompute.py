@@ -1,6 +1,7 @@
 """`tandem recompute`: fold the log into new batch views, and publish them."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
+from datetime import datetime
 from typing import Annotated
 
 import typer
@@ -19,6 +20,7 @@ from tandem.ledger.log.counts import Counts
 from tandem.serving.read.selection import parse_time
 from tandem.serving.status.releases import document_of
 from tandem.views.counted import counted
+from tandem.views.instant import utc_text
 
 
 def run(
@@ -36,9 +38,13 @@ def run(
     ] = "auto",
     from_: Annotated[
         str | None,
-        typer.Option("--from", metavar="TIME", help="Rebuild only windows that start at or after this time (ISO 8601, UTC)."),
+        typer.Option(
+            "--from",
+            metavar="TIME",
+            help="Rebuild only the windows that the time from here to --to touches, at the published cut (ISO 8601, UTC).",
+        ),
     ] = None,
-    to: Annotated[str | None, typer.Option(metavar="TIME", help="Rebuild only windows that start before this time.")] = None,
+    to: Annotated[str | None, typer.Option(metavar="TIME", help="The end of that time; itself not in it.")] = None,
     keep_cut: Annotated[bool, typer.Option("--keep-cut", help="Rebuild every view at the published cut.")] = False,
     archive_first: Annotated[
         bool, typer.Option("--archive", help="First archive new records, as `tandem archive` does.")
@@ -86,6 +92,7 @@ def run(
                 "start": done.start.to_json(),
                 "cut": done.cut.to_json(),
                 "views": list(done.views),
+                "windows": None if done.windows is None else {"from": utc_text(done.windows[0]), "to": utc_text(done.windows[1])},
                 "events": done.events,
                 "bytes_written": done.written,
                 "seconds": round(done.seconds, 1),
@@ -94,6 +101,7 @@ def run(
             }
             for done in found.done
         ],
+        "not_rebuilt": list(found.not_rebuilt),
         "cuts": {source: cut.to_json() for source, cut in live.cuts.items()},
         "counts": {source: counts.to_json() for source, counts in live.counts.items()},
         "rejected": {view: dict(reasons) for view, reasons in live.rejected.items()},
@@ -111,6 +119,7 @@ def run(
                 *map(archived_sentence, archived),
                 f"{was}publication {live.number} of release {live.release}",
                 *map(_timed, found.done),
+                *_as_before(found.not_rebuilt),
                 *map(_sentence, live.counts.items()),
                 *_repairs(live.repaired),
                 *summary(found.audits),
@@ -123,7 +132,17 @@ def run(
 def _timed(done: StepResult) -> str:
     about = done.ahead.estimate
     guessed = "" if about is None else f" (estimated {duration(about.seconds)})"
-    return f"{done.source}: {done.kind}, {counted(done.events, 'event')} folded in {duration(done.seconds)}{guessed}"
+    kind = done.kind if done.windows is None else f"{_between(*done.windows)} of {', '.join(done.views)}"
+    return f"{done.source}: {kind}, {counted(done.events, 'event')} folded in {duration(done.seconds)}{guessed}"
+
+
+def _between(start: datetime, end: datetime) -> str:
+    return f"windows from {utc_text(start)} to {utc_text(end)}"
+
+
+def _as_before(views: Sequence[str]) -> Iterator[str]:
+    if views:
+        yield f"not rebuilt, because their windows depend on more than the events of a span of time: {', '.join(views)}"
 
 
 def _sentence(below: tuple[str, Counts]) -> str:

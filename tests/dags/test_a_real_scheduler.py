@@ -22,7 +22,7 @@ from tests.dags.local_airflow import Local, made, needs_airflow, wait_for, yeste
 pytestmark = [pytest.mark.slow, pytest.mark.broker, pytest.mark.timeout(1800), needs_airflow]
 
 # Views without quantiles, whose sketches are made of other pieces by each fold.
-EXACT = ("status_counts", "user_bytes", "totals")
+EXACT = ("status_counts", "user_bytes", "totals", "local_days", "local_months", "visits")
 SETTINGS = 'recompute = "* * * * *"\nfull = ""\nverify = ""\nmaintain = ""\nwatch_log = ""\n'
 # A DAG of one's own, which waits for what its run is told. Between two looks there is time enough: a task that is queued again
 # before the scheduler has heard of its last look counts as killed.
@@ -36,9 +36,22 @@ with DAG(dag_id="waits", schedule=None, is_paused_upon_creation=False):
 """
 
 
+# Views whose windows a UTC day cuts, or does not select.
+LOCAL = """
+from tandem import calendar, session
+
+local_days = View(source=requests, window=calendar("day", zone="Europe/Berlin"), measures={"requests": count()})
+local_months = View(source=requests, window=calendar("month", zone="Europe/Berlin"), measures={"requests": count()})
+visits = View(source=requests, keys={"user": '"user"'}, window=session(minutes=1), measures={"requests": count()})
+VIEWS = (*VIEWS, local_days, local_months, visits)
+"""
+
+
 @pytest.fixture(scope="module")
 def local(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Local]:
     one = made(tmp_path_factory.mktemp("airflow") / "web", settings=SETTINGS)
+    definitions = one.project / "definitions.py"
+    definitions.write_text(definitions.read_text() + LOCAL)
     (one.project / "dags").mkdir()
     shutil.copy(ROOT / "examples" / "airflow" / "daily_report.py", one.project / "dags")
     (one.project / "dags" / "waits.py").write_text(WAITS)

@@ -133,8 +133,8 @@ MUTANTS = (
     Mutant(
         "windows-at-a-newer-cut",
         "a recompute of some windows also folds events above the published cut, which realtime views count again",
-        '        return RecomputeStep(source, "windows", LOG_START, published, parts)',
-        '        return RecomputeStep(source, "windows", LOG_START, None, parts)',
+        '        return RecomputeStep(source, "windows", LOG_START, published, parts, windows=windows)',
+        '        return RecomputeStep(source, "windows", LOG_START, None, parts, windows=windows)',
         SIMULATION,
     ),
     Mutant(

@@ -15,7 +15,7 @@ import pyarrow as pa
 from tandem.views.arrow import arrays
 from tandem.views.definition_text import call
 from tandem.views.errors import DefinitionError, listed
-from tandem.views.instant import microseconds
+from tandem.views.instant import microseconds, time_of
 from tandem.views.source.source import Source
 from tandem.views.source.value_types import ValueType
 from tandem.views.windows.placement import BOUNDS, WINDOW_COLUMNS, EventInputs, Placement, Step, Steps, Timing, same, timestamp
@@ -69,13 +69,15 @@ class Calendar:
         return Placement(
             Steps(fold=Step(columns, finish=bounds, prepare=placed), merge=same(BOUNDS)),
             events=EventInputs(columns, objections=((f"{_STARTS} IS NULL", "out_of_range"),)),
-            timing=Timing(ends=_ENDS, begins=self._begins),
+            timing=Timing(ends=_ENDS, slice_at=self._slice_at),
             pinned=(_ZONES,),
         )
 
-    def _begins(self, time: datetime) -> bool:
-        years = range(max(time.year - 1, _FIRST_YEAR), min(time.year + 1, _LAST_YEAR) + 1)
-        return any(microseconds(time) in _starts(self.unit, self.zone, year) for year in years)
+    def _slice_at(self, time: datetime) -> tuple[datetime, datetime]:
+        year = min(max(time.year, _FIRST_YEAR), _LAST_YEAR)
+        starts = np.concatenate([_starts(self.unit, self.zone, near) for near in (year - 1, year, year + 1)])
+        place = int(np.clip(np.searchsorted(starts, microseconds(time), side="right"), 1, len(starts) - 1))
+        return time_of(int(starts[place - 1])), time_of(int(starts[place]))
 
     def _placed(self, events: pa.Table, event_time: str) -> pa.Table:
         """The events with the start and the end of their windows in microseconds since 1970, null beyond the calendar."""

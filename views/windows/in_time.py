@@ -2,13 +2,14 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from datetime import timedelta
+from datetime import datetime, timedelta
+from functools import partial
 from math import gcd
 from typing import Final
 
 from tandem.views.definition_text import call, span
 from tandem.views.errors import DefinitionError
-from tandem.views.instant import FIRST, LAST, MICROSECOND, microseconds
+from tandem.views.instant import FIRST, LAST, MICROSECOND, microseconds, nearest_time
 from tandem.views.source.source import Source
 from tandem.views.source.value_types import ValueType
 from tandem.views.windows.placement import (
@@ -157,8 +158,13 @@ def _sliced(source: Source, slice_: timedelta, size: timedelta, every: timedelta
             {_NUMBER: f"({epoch_us(source.event_time)} + {before * us}) // {us}"},
             objections=() if inside else ((f"{_NUMBER} NOT BETWEEN {low} AND {high}", "out_of_range"),),
         ),
-        timing=Timing(ends=end, slice=slice_, reach=size - slice_, begins=lambda time: not microseconds(time) % us),
+        timing=Timing(ends=end, slice=slice_, reach=size - slice_, slice_at=partial(_slice_at, us)),
     )
+
+
+def _slice_at(us: int, time: datetime) -> tuple[datetime, datetime]:
+    start = microseconds(time) // us * us
+    return nearest_time(start), nearest_time(start + us)
 
 
 def _windows_of_slices(slice_: int, size: int, every: int) -> Step:

@@ -118,7 +118,7 @@ class Timing:
     * `grace`: how long after that end a later event can still join the window.
     * `slice`: the length of the slice of event time that a state covers. None: lengths differ.
     * `reach`: how long after a window's start its last states begin.
-    * `begins`: whether a slice begins at an instant. None: states are not aligned to the clock.
+    * `slice_at`: the start and end of the slice that has an instant, or is nearest to it. None: no clock aligns the states.
     * `bounded`: whether windows have a start and an end. If not, BOUNDS are null in every row.
     """
 
@@ -126,7 +126,7 @@ class Timing:
     grace: timedelta = timedelta(0)
     slice: timedelta | None = None
     reach: timedelta = timedelta(0)
-    begins: Callable[[datetime], bool] | None = None
+    slice_at: Callable[[datetime], tuple[datetime, datetime]] | None = None
     bounded: bool = True
 
 

@@ -162,7 +162,38 @@ def test_only_the_named_windows_are_rebuilt(shop: Shop) -> None:
     assert answers(shop) == found
     with pytest.raises(BadRequest, match="'sessions' has window session"):
         recompute.run(shop.run("recompute"), shop.project, RecomputeRequest(windows=windows, views=("sessions",)))
-    with pytest.raises(BadRequest, match="no slice of it begins at 2026-02-28T23:30"):
-        recompute.run(
-            shop.run("recompute"), shop.project, RecomputeRequest(windows=(windows[0] + timedelta(minutes=30), windows[1]))
-        )
+    half_past = RecomputeRequest(windows=(windows[0] + timedelta(minutes=30), windows[1]), views=("per_hour",))
+    with pytest.raises(BadRequest, match=r"begins at 2026-02-28T23:30.*`--from 2026-02-28T23:00:00Z --to 2026-03-01T23:00:00Z`"):
+        recompute.run(shop.run("recompute"), shop.project, half_past)
+
+
+def test_a_utc_day_rebuilds_the_whole_windows_that_it_touches(shop: Shop) -> None:
+    """Local days, weeks and months, which a UTC day cuts: their states are gone, and come back whole."""
+    months = 'months = View(source=sales, window=calendar("month", zone="Europe/Berlin"), measures={"n": count()})\n'
+    weeks = "weeks = View(source=sales, window=tumbling(days=7), measures=MEASURES)\n"
+    ever = 'ever = View(source=sales, measures={"n": count()})\n'
+    shop.define(
+        VIEWS.replace("SOURCES =", months + weeks + ever + "SOURCES =").replace("latest)\n", "latest, months, weeks, ever)\n")
+    )
+    shop.sell(more(5, 400, {0: [], 1: []}))
+    archive.run(shop.run("archive"), shop.project)
+    before = recompute.run(shop.run("recompute"), shop.project).publication
+    found = answers(shop)
+    day = datetime(2026, 3, 1, tzinfo=UTC)
+
+    run = recompute.run(shop.run("recompute"), shop.project, RecomputeRequest(windows=(day, day + timedelta(days=1))))
+
+    assert {view: done.windows for done in run.done for view in done.views} == {
+        **dict.fromkeys(("per_hour", "hops"), (day, day + timedelta(days=1))),
+        "days": (datetime(2026, 2, 28, 23, tzinfo=UTC), datetime(2026, 3, 2, 23, tzinfo=UTC)),
+        "months": (datetime(2026, 2, 28, 23, tzinfo=UTC), datetime(2026, 3, 31, 22, tzinfo=UTC)),
+        "weeks": (datetime(2026, 2, 26, tzinfo=UTC), datetime(2026, 3, 5, tzinfo=UTC)),
+    }
+    assert run.not_rebuilt == ("refunds", "odd", "sessions", "sevens", "latest", "ever")
+    assert answers(shop) == found
+    assert counted(run.publication) == counted(before)
+    parts = {view: one.parts for view, one in run.publication.views.items()}
+    assert {view for view, of in parts.items() if len(of) == 2} == {"per_hour", "hops", "days", "months", "weeks"}
+    assert parts["weeks"][1].rows == 1
+    assert all(audit.figures is not None and not audit.figures.differ for audit in run.audits)
+    assert {audit.view for audit in run.audits} == {"per_hour", "hops", "days", "months", "weeks"}

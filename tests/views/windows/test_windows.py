@@ -12,12 +12,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tandem.views.errors import DefinitionError
+from tandem.views.instant import utc_text
 from tandem.views.kernel.kernel import Partial, merge, partial, present, settle
 from tandem.views.measures import approx_count_distinct, collect_set, count, total
 from tandem.views.source.offset_ranges import EMPTY
 from tandem.views.source.source import Source
 from tandem.views.testing import answer, events_table, rejected
-from tandem.views.view import View, answer_schema, state_schema
+from tandem.views.view import View, answer_schema, bind, state_schema
 from tandem.views.windows import (
     Window,
     calendar,
@@ -128,6 +129,35 @@ def test_calendar_windows_follow_the_clocks_of_their_zone(unit: Any, zone: str, 
     )
     rows = answer(View(early, window=calendar(unit, zone=zone), measures={"n": count()}), on(inside))
     assert [(row["window_start"], row["window_end"]) for row in rows] == [(start, end)]
+    assert slice_of(calendar(unit, zone=zone), inside) == (start, end)
+
+
+def slice_of(window: Window, time: str) -> tuple[str, ...]:
+    slice_at = bind(view(window)).placement.timing.slice_at
+    assert slice_at is not None
+    return tuple(map(utc_text, slice_at(datetime.fromisoformat(time))))
+
+
+@pytest.mark.parametrize(
+    ("window", "time", "start", "end"),
+    [
+        (tumbling(days=7), "1969-12-31T23:59:59.999999Z", "1969-12-25T00:00:00Z", "1970-01-01T00:00:00Z"),
+        (tumbling(days=7), "1970-01-01T00:00Z", "1970-01-01T00:00:00Z", "1970-01-08T00:00:00Z"),
+        (tumbling(days=7), "0001-01-01T00:00Z", "0001-01-01T00:00:00Z", "0001-01-04T00:00:00Z"),
+        (tumbling(days=7), "9999-12-31T23:00Z", "9999-12-30T00:00:00Z", "9999-12-31T23:59:59.999999Z"),
+        (
+            hopping(timedelta(hours=3), every=timedelta(hours=2)),
+            "2026-11-01T05:30Z",
+            "2026-11-01T05:00:00Z",
+            "2026-11-01T06:00:00Z",
+        ),
+        (calendar("day", zone="UTC"), "0001-05-01T00:00Z", "0002-01-01T00:00:00Z", "0002-01-02T00:00:00Z"),
+        (calendar("day", zone="UTC"), "9997-12-31T12:00Z", "9997-12-31T00:00:00Z", "9998-01-01T00:00:00Z"),
+        (calendar("month", zone="UTC"), "9999-05-01T00:00Z", "9998-11-01T00:00:00Z", "9998-12-01T00:00:00Z"),
+    ],
+)
+def test_an_instant_is_in_one_slice_or_near_one(window: Window, time: str, start: str, end: str) -> None:
+    assert slice_of(window, time) == (start, end)
 
 
 def test_a_year_that_is_far_off_costs_no_more_than_another(monkeypatch: pytest.MonkeyPatch) -> None:
