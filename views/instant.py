@@ -8,6 +8,8 @@ MICROSECOND: Final = timedelta(microseconds=1)
 FIRST: Final = (datetime.min.replace(tzinfo=UTC) - EPOCH) // MICROSECOND
 LAST: Final = (datetime.max.replace(tzinfo=UTC) - EPOCH) // MICROSECOND
 """The first and last microsecond that a datetime, and every reader's calendar, can be: of the years 1 and 9999."""
+GREGORIAN: Final = (datetime(1582, 10, 15, tzinfo=UTC) - EPOCH) // MICROSECOND
+"""The first microsecond of the Gregorian calendar. Before it Spark's Kafka source reads timestamps by the Julian calendar."""
 
 
 def microseconds(time: datetime) -> int:

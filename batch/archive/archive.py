@@ -23,7 +23,6 @@ from tandem.infra.kafka import broker
 from tandem.infra.lineage.runs import reporting
 from tandem.infra.logs.telling import bound
 from tandem.infra.spark.errors import broker_away
-from tandem.infra.spark.kafka_source import kafka_options
 from tandem.ledger import losses
 from tandem.ledger.delta import delta_tables
 from tandem.ledger.delta.location import Location
@@ -220,10 +219,10 @@ def _copy(batch: BatchRun, log: _ArchivedLog, run: ArchiveRun, typed: TypedTable
 
 def _copied(batch: BatchRun, log: _ArchivedLog, topics: Sequence[kafka.Topic], there: Ranges, work: Decoding) -> Copied:
     """Run the job that copies and decodes, again while the broker is away. No table has the files of a failed job."""
-    options, pauses, typed = kafka_options(log.connection.address), iter(_COPY_PAUSES_S), True
+    address, pauses, typed = log.connection.address, iter(_COPY_PAUSES_S), True
     while True:
         try:
-            return copy.copy(batch.session, options, topics, there, work, parallelism=batch.parallelism, typed=typed)
+            return copy.copy(batch.session, address, topics, there, work, parallelism=batch.parallelism, typed=typed)
         except spark_jobs.TaskFailed as failed:
             if failed.__cause__ is not None and broker_away(failed.__cause__):
                 if (pause := next(pauses, None)) is None:

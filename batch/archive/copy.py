@@ -1,7 +1,7 @@
 """Copy a range of the log into files of the archive, byte for byte, with Spark, and find the offsets that are lost."""
 
 import json
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from functools import partial
 from typing import Final
 
@@ -13,15 +13,17 @@ from tandem.batch.archive import decode
 from tandem.batch.archive.copy_task import SCHEMA, Copied, copy_records, total
 from tandem.batch.archive.decode import Decoding
 from tandem.batch.runtime import spark_jobs
-from tandem.infra.kafka import Topic
+from tandem.infra.kafka import Address, Topic
+from tandem.infra.spark import log_reader
 from tandem.infra.spark.errors import SPARK_ERRORS, sentence
-from tandem.infra.spark.kafka_source import header_texts, topic_ids, topic_offsets
+from tandem.infra.spark.kafka_source import header_texts, kafka_options, topic_ids, topic_offsets
 from tandem.infra.spark.versions import compared
 from tandem.ledger.delta.location import Location
 from tandem.ledger.files.file_ranges import RECORDS, FileRange
 from tandem.ledger.files.scan import scan
 from tandem.ledger.files.splits import Slice, even_rows
 from tandem.views.source.offset_ranges import Interval, Offsets, Partition, Ranges
+from tandem.views.source.source import RECORDS_SCHEMA
 
 _FEW_RECORDS: Final = 50_000
 _RECORDS_PER_FILE: Final = 1_000_000
@@ -37,7 +39,7 @@ _SCAN_ROWS: Final = 1 << 20
 
 def copy(
     session: SparkSession,
-    options: Mapping[str, str],
+    address: Address,
     topics: Sequence[Topic],
     ranges: Ranges,
     work: Decoding,
@@ -47,7 +49,8 @@ def copy(
 ) -> Copied:
     """Copy the records of these ranges, one interval a partition, to new files of the archive; decode them too if `typed`.
 
-    Each task reads a piece of one partition from the log, once. Nothing is committed. Raises TaskFailed.
+    Each task reads a piece of one partition from the log, once. If Spark cannot read a timestamp, the job runs again and reads by
+    the port. Nothing is committed. Raises TaskFailed.
     """
     lows = {partition: intervals[0][0] for partition, intervals in ranges.intervals}
     highs = {partition: intervals[-1][1] for partition, intervals in ranges.intervals}
@@ -58,7 +61,7 @@ def copy(
     try:
         records = (
             session.read.format("kafka")
-            .options(**{**_FETCH, **options})
+            .options(**{**_FETCH, **kafka_options(address)})
             .option("assign", json.dumps(_partitions(topics, lows)))
             .option("startingOffsets", topic_offsets(topics, lows))
             .option("endingOffsets", topic_offsets(topics, highs))
@@ -76,7 +79,13 @@ def copy(
             "value",
             header_texts(),
         )
-        return total(rows.mapInArrow(compared(partial(copy_records, work, typed=typed)), SCHEMA).toArrow(), typed=typed)
+        return log_reader.use_either(
+            lambda frame: total(
+                frame.mapInArrow(compared(partial(copy_records, work, typed=typed)), SCHEMA).toArrow(), typed=typed
+            ),
+            rows,
+            lambda: log_reader.of_ranges(session, address, topics, ranges, RECORDS_SCHEMA.names, rows=most),
+        )
     except SPARK_ERRORS as error:
         raise spark_jobs.TaskFailed(f"source {work.source!r} cannot be archived: {sentence(error)}") from error
 

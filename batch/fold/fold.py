@@ -33,7 +33,7 @@ from tandem.views.fingerprint.additive import Apart, joined, with_measures
 from tandem.views.kernel import kernel
 from tandem.views.kernel.kernel import Partial
 from tandem.views.project import project
-from tandem.views.source.ahead import not_ahead
+from tandem.views.source.ahead import not_ahead, off_calendar
 from tandem.views.source.event import TIMESTAMP
 from tandem.views.source.event_maxima import maxima_of, newest_append
 from tandem.views.source.log_order import further
@@ -142,6 +142,7 @@ class TaskCounts:
         events: events that are not duplicates.
         further: events, duplicates included, that are not the first of their record.
         ahead: events, duplicates included, that are ahead of their record's timestamp.
+        off_calendar: events, duplicates included, whose record's timestamp lies outside the calendar.
         newest: the newest append time of the events, in microseconds since 1970.
         rejected: by view and reason.
         maxima: the partitions' newest times.
@@ -151,6 +152,7 @@ class TaskCounts:
     events: int
     further: int
     ahead: int
+    off_calendar: int
     newest: int | None
     rejected: Mapping[str, Mapping[str, int]] = field(hash=False)
     maxima: Maxima = field(hash=False)
@@ -236,11 +238,13 @@ def _fold_slice(job: FoldJob, part: Slice, side: Side) -> Iterator[tuple[int, _F
     needed |= set(position_columns(source)) if dropped.places or source.max_events_per_record else set()
     read = events_schema(source).names if job.suspects else sorted(needed)
     accumulators = {name: Accumulator(view) for name, view in views.items()}
-    count, further_events, ahead_events, stamps, maxima = 0, 0, 0, list[int](), list[Maxima]()
+    count, further_events, ahead_events, off_calendar_events = 0, 0, 0, 0
+    stamps, maxima = list[int](), list[Maxima]()
     rows = _SCAN_ROWS if source.prepare is None else _PREPARED_ROWS
     for scanned in scan(job.events, part, EVENTS, read, rows=rows, made=apart.made):
         further_events += further(scanned)
         ahead_events += int(kernel.ahead(source, scanned).sum())
+        off_calendar_events += off_calendar(scanned)
         events, suspects = apart.split(dropped.keep(scanned), sorted(needed))
         yield from to_all(suspects, job.buckets)
         count += events.num_rows
@@ -257,7 +261,16 @@ def _fold_slice(job: FoldJob, part: Slice, side: Side) -> Iterator[tuple[int, _F
         rejected[name] = one.rejected
     yield (
         _COUNTING,
-        TaskCounts(part.ranges, count, further_events, ahead_events, max(stamps, default=None), rejected, newest(maxima)),
+        TaskCounts(
+            part.ranges,
+            count,
+            further_events,
+            ahead_events,
+            off_calendar_events,
+            max(stamps, default=None),
+            rejected,
+            newest(maxima),
+        ),
     )
 
 
@@ -368,7 +381,7 @@ def _count_suspects(
     if bucket == _COUNTING:
         events = decided.events
         newest_times = maxima_of(source, events)
-        yield TaskCounts(EMPTY, events.num_rows, 0, 0, newest_append(events), rejected, newest_times)
+        yield TaskCounts(EMPTY, events.num_rows, 0, 0, 0, newest_append(events), rejected, newest_times)
         yield Decided(decided.duplicates, decided.conflicts)
 
 

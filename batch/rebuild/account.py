@@ -61,6 +61,7 @@ def _counts(files: EventFiles, found: RepeatedHashes, folded: fold.FoldResult) -
         conflicts=found.conflicts + decided.conflicts,
         further=sum(part.further for part in counted),
         ahead=sum(part.ahead for part in counted),
+        off_calendar=sum(part.off_calendar for part in counted),
     )
     offsets = files.archived.covered.length
     # Without a record filter all records of the topics belong to this source.

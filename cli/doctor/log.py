@@ -13,7 +13,7 @@ from tandem.ledger.publish.standing import Followed, StandingReleases
 from tandem.ledger.realtime.commit_files import newest_at
 from tandem.serving.status.sources import unarchived
 from tandem.views.counted import counted
-from tandem.views.instant import nearest_time
+from tandem.views.instant import LAST, nearest_time
 from tandem.views.source.source import APPEND_TIME, Source
 
 SKEW: Final = timedelta(seconds=5)
@@ -79,6 +79,12 @@ FUTURE_RECORD: Final = FailedCheck(
     "a topic's newest record has a timestamp in the future: the clock of its producer or of the broker is ahead of this "
     "machine's",
     "synchronise the clocks of the broker and of the producers of {topic} by NTP; the watermark follows such timestamps",
+)
+OFF_CALENDAR: Final = FailedCheck(
+    "warn",
+    "a topic's newest record has a timestamp after the year 9999: its producer sends micro- or nanoseconds as milliseconds; "
+    "Tandem counts the record with the nearest time, retention by time never deletes it, and Spark reads such records slowly",
+    "correct the producer of {topic}, and set the topic's `message.timestamp.after.max.ms` to 3600000",
 )
 FUTURE: Final = FailedCheck(
     "fail",
@@ -156,7 +162,9 @@ def _timestamps(subject: Subject) -> Iterator[Finding]:
     found = []
     for name, milliseconds in kafka.newest_timestamps(subject.connection, subject.topics.values()).items():
         newest = nearest_time(1000 * milliseconds)
-        if newest > subject.now + SKEW:
+        if 1000 * milliseconds > LAST:
+            found.append(OFF_CALENDAR.found(f"topic '{name}' has a record with timestamp {milliseconds} ms", topic=name))
+        elif newest > subject.now + SKEW:
             found.append(FUTURE_RECORD.found(f"topic '{name}' has a record with timestamp {_written(newest)}", topic=name))
     yield from unless(found, "no record has a timestamp in the future")
 
@@ -215,7 +223,7 @@ CHECKS: Final = (
         "timestamps",
         _timestamps,
         FailedCheck("fail", "the topics' timestamps cannot be read", "see `broker` and `definitions`"),
-        (FUTURE_RECORD,),
+        (FUTURE_RECORD, OFF_CALENDAR),
         needs=("broker", "state"),
     ),
     Check(

@@ -183,6 +183,13 @@ FAMILIES: Final = (
         samples.of_sources(lambda source: source["ahead"]),
     ),
     Family(
+        "tandem_off_calendar_events_total",
+        "counter",
+        _SOURCE,
+        "Events whose record has a timestamp before 1582-10-15 or after the year 9999, such as nanoseconds for milliseconds.",
+        samples.of_sources(lambda source: source["off_calendar"]),
+    ),
+    Family(
         "tandem_duplicate_events_total",
         "counter",
         _SOURCE,

@@ -50,6 +50,8 @@ def run(call: Call) -> Output:
     * `late`: the same; only the speed layer labels events late, because only it reads them in order.
     * `ahead`: number of events, duplicates included, whose time is more than the source's `clock_skew` after their record's
       timestamp. They count, but do not move the watermark.
+    * `off_calendar`: number of events, duplicates included, whose record's timestamp lies before 1582-10-15 or after the year
+      9999, as nanoseconds for milliseconds do. They count, with the nearest time as `_append_time`.
     * `repaired`: duplicates, older than the dedup window, that the last recompute removed from the answers; null if unknown.
     * `watermark`: the watermark of merged answers.
     * `positions`: where merged answers stand.
@@ -167,6 +169,7 @@ def _source(
         "others": stands.counts.others,
         "late": answered.late,
         "ahead": answered.ahead,
+        "off_calendar": answered.off_calendar,
         "duplicates": answered.duplicates,
         "conflicts": answered.conflicts,
         "repaired": repaired,
@@ -217,6 +220,11 @@ def _shown(document: dict[str, Any]) -> str:
             **({"others": source["others"]} if any(one["others"] for one in document["sources"].values()) else {}),
             "late": source["late"],
             **({"ahead": source["ahead"]} if any(one["ahead"] for one in document["sources"].values()) else {}),
+            **(
+                {"off calendar": source["off_calendar"]}
+                if any(each["off_calendar"] for each in document["sources"].values())
+                else {}
+            ),
             "duplicates": source["duplicates"],
             "archived": source["archived"],
             "log end": _total(source["log_end"]),

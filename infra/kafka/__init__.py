@@ -24,6 +24,7 @@ from tandem.infra.kafka.contract import (
 )
 
 if TYPE_CHECKING:
+    from tandem.infra.kafka.bulk_reader import BulkReader
     from tandem.infra.kafka.kafka_python.client import BrokerConnection, connect
     from tandem.infra.kafka.kafka_python.records import records
     from tandem.infra.kafka.kafka_python.topics import (
@@ -48,6 +49,7 @@ __all__ = [
     "Appender",
     "BrokerConnection",
     "BrokerRefused",
+    "BulkReader",
     "NoBroker",
     "NoTopic",
     "NotAppended",
@@ -78,6 +80,7 @@ __all__ = [
 
 _PLACES: Final = {
     **dict.fromkeys(("Appender", "Sender"), "sending"),
+    "BulkReader": "bulk_reader",
     **dict.fromkeys(("BrokerConnection", "connect"), "kafka_python.client"),
     "records": "kafka_python.records",
 }

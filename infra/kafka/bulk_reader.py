@@ -24,6 +24,8 @@ _GONE: Final = frozenset(
         KafkaError._UNKNOWN_PARTITION,  # noqa: SLF001 - its name
     }
 )
+_MOST_MS: Final = (2**63 - 1) // 1000
+"""The largest timestamp, in milliseconds, of which the microseconds fit in 64 bits: of the year 294247."""
 
 
 class LogMoved(Exception):
@@ -39,7 +41,10 @@ class ReadRecords:
 
 
 class BulkReader:
-    """Reads committed records of partitions from given offsets on; it commits no offsets. For one thread at a time."""
+    """Reads committed records of partitions from given offsets on; it commits no offsets. For one thread at a time.
+
+    A timestamp of which the microseconds do not fit in 64 bits, such as nanoseconds for milliseconds, becomes the nearest one.
+    """
 
     def __init__(self, address: Address, topics: Sequence[Topic], starts: Offsets, *, columns: Sequence[str]) -> None:
         self._address, self._columns = address, columns
@@ -127,7 +132,7 @@ class BulkReader:
             case "offset":
                 return message.offset()
             case "timestamp":
-                return message.timestamp()[1] * 1000
+                return min(max(message.timestamp()[1], -_MOST_MS), _MOST_MS) * 1000
             case "timestamp_type":
                 return int(message.timestamp()[0] == TIMESTAMP_LOG_APPEND_TIME)
             case "key":

@@ -12,7 +12,9 @@ from tandem.views.errors import TandemError
 _PYTHON = "Traceback (most recent call last):"
 _CAUSE = re.compile(r"^\s*Caused by: (.*)$", re.MULTILINE)
 _CALLED = re.compile(r"^An error occurred while calling .*\n:? ?")
-_TIMESTAMP = re.compile(r"Record at topic (\S+) partition (\d+) offset (\d+) has timestamp value (\d+) that overflows")
+_TIMESTAMP = re.compile(r"Record at topic \S+ partition \d+ offset \d+ has timestamp value \d+ that overflows")
+_TIMESTAMP_BEFORE = re.compile(r"ArithmeticException: long overflow(?=.*KafkaRecordToRowConverter)", re.DOTALL)
+_PORT_AWAY = re.compile(r"^\s*tandem\.infra\.kafka\.contract\.NoBroker: ", re.MULTILINE)
 _NOT_RUN = re.compile(r'Cannot run program "[^"]*"(?: \(in directory "[^"]*"\))?: .*')
 _OURS = ("tandem.",)
 
@@ -35,8 +37,14 @@ def worded(error: BaseException, what: str) -> TandemError | None:
 
 
 def broker_away(error: BaseException) -> bool:
-    """Whether Spark failed because of a retriable error of the broker."""
-    return isinstance(error, SPARK_ERRORS) and java_errors.heals(_text(error))
+    """Whether Spark failed because of a retriable error of the broker, in Java or in a task that reads by the port."""
+    return isinstance(error, SPARK_ERRORS) and (java_errors.heals(_text(error)) or _PORT_AWAY.search(_text(error)) is not None)
+
+
+def timestamp_overflows(error: BaseException) -> bool:
+    """Whether Spark's Kafka source failed because a record's timestamp in microseconds does not fit in 64 bits."""
+    text = _text(error)
+    return _TIMESTAMP.search(text) is not None or _TIMESTAMP_BEFORE.search(text) is not None
 
 
 def sentence(error: BaseException) -> str:
@@ -44,13 +52,6 @@ def sentence(error: BaseException) -> str:
     text = _text(error)
     if _PYTHON in text:
         return _raised_in_python(text.splitlines())
-    if timed := _TIMESTAMP.search(text):
-        topic, partition, offset, milliseconds = timed.groups()
-        return (
-            f"the record at offset {offset} of partition {partition} of topic '{topic}' has the timestamp {milliseconds} ms, "
-            "after the year 294247, which Spark cannot read; delete the partition's records up to it on the broker, and set the "
-            "topic's `message.timestamp.after.max.ms`"
-        )
     if not_run := _NOT_RUN.search(text):  # its own cause is only "error=2, No such file or directory"
         return not_run.group().strip()
     causes = _CAUSE.findall(text)

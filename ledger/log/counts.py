@@ -17,6 +17,7 @@ class Counts:
         holes: offsets without a record: transaction markers, aborted records, compacted records.
         late: events behind their partition's newest event time by more than the lateness.
         ahead: events ahead of their record's timestamp (tandem.views.source.ahead), with duplicates, so that both layers agree.
+        off_calendar: events whose record has a timestamp before 1582-10-15 or after the year 9999, with duplicates.
         duplicates: events dropped by identity.
         conflicts: duplicates with a content that none of their identity had before (tandem.views.kernel.deduplicate).
         others: records of other sources in the same topics.
@@ -32,6 +33,7 @@ class Counts:
     conflicts: int = 0
     others: int = 0
     further: int = 0
+    off_calendar: int = 0
 
     @property
     def records(self) -> int:
@@ -60,6 +62,7 @@ class Counts:
             "conflicts": self.conflicts,
             "others": self.others,
             "further": self.further,
+            "off_calendar": self.off_calendar,
         }
 
     @classmethod
@@ -83,6 +86,7 @@ def plus(*several: Counts) -> Counts:
         conflicts=sum(counts.conflicts for counts in several),
         others=sum(counts.others for counts in several),
         further=sum(counts.further for counts in several),
+        off_calendar=sum(counts.off_calendar for counts in several),
     )
 
 

@@ -176,6 +176,7 @@ def _counts(found: Sequence[Share], ranges: Ranges) -> Counts:
         duplicates=sum(share.duplicates for share in found),
         others=sum(share.others for share in found),
         further=sum(share.further for share in found),
+        off_calendar=sum(share.off_calendar for share in found),
     )
 
 

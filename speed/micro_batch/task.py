@@ -18,6 +18,7 @@ from tandem.speed.dedup.keys import KnownWords
 from tandem.views.arrow.arrays import from_ipc, to_ipc
 from tandem.views.kernel.kernel import Partial, after_final, ahead, decode, late, partial, prepare
 from tandem.views.project.project import load_files
+from tandem.views.source.ahead import off_calendar
 from tandem.views.source.event_maxima import maxima_of, newest_append
 from tandem.views.source.log_order import further
 from tandem.views.source.offset_ranges import EMPTY, Partition
@@ -95,6 +96,7 @@ class Share(msgspec.Struct, frozen=True):
     partials: dict[str, bytes]
     identities: bytes
     handed_back: bytes | None = None
+    off_calendar: int = 0
 
 
 def fold(task: Task, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
@@ -127,6 +129,7 @@ def share_of(task: Task, records: pa.Table) -> Share:
         others=decoded.others,
         further=further(decoded.events),
         ahead=int(ahead(source, decoded.events).sum()),
+        off_calendar=off_calendar(decoded.events),
         identities=to_ipc(identities(source, found)),
         handed_back=to_ipc(events) if task.hand_back and events.nbytes <= task.hand_back else None,
         **_counted(source, views, task, events),

@@ -9,13 +9,14 @@ from typing import Final
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.streaming.query import StreamingQuery
 
+from tandem.infra.spark import log_reader
 from tandem.infra.spark.kafka_source import topic_offsets
 from tandem.ledger.log.positions import Position, upper
 from tandem.speed.micro_batch.log_tail import UncommittedLog
 from tandem.speed.source import record_frames
 from tandem.speed.source.start_position import KafkaLog
 from tandem.views.source.offset_ranges import Offsets
-from tandem.views.source.source import Source
+from tandem.views.source.source import Source, record_columns
 
 CONF: Final = {
     # A micro-batch is one stage of a few tasks: there is nothing to adapt.
@@ -52,6 +53,7 @@ class Query:
     checkpoint: Path
     committed: Callable[[Position], object]
     error: BaseException | None = field(default=None, repr=False)
+    _by_port: bool = field(default=False, init=False)
 
     def start(
         self, spark: SparkSession, options: Mapping[str, str], *, starts: Offsets, most: int, pause_ms: int
@@ -79,12 +81,28 @@ class Query:
             start = self.tail.state.end
             end = upper(start, planned_end(self.checkpoint, batch, self.log))
             if end != start:
-                found = record_frames.of_kafka(log, self.log.topics, self.source)
-                self.tail.extend(found, end, still_there=lambda: self.log.require(start, self.tail.state.firsts))
+                self._extend(log, start, end)
                 self.committed(start)
         except BaseException as error:
             self.error = error
             raise
+
+    def _extend(self, log: DataFrame, start: Position, end: Position) -> None:
+        """Commit the records up to `end`; by the port once Spark cannot read a timestamp, because such a producer goes on."""
+        address, topics = self.log.connection.address, self.log.topics
+
+        def extend(records: DataFrame) -> None:
+            self.tail.extend(records, end, still_there=lambda: self.log.require(start, self.tail.state.firsts))
+
+        def by_port() -> DataFrame:
+            self._by_port = True
+            covered, columns = self.tail.state.ranges_to(end), record_columns(self.source)
+            return log_reader.of_ranges(log.sparkSession, address, topics, covered, columns)
+
+        if self._by_port:
+            extend(by_port())
+        else:
+            log_reader.use_either(extend, record_frames.of_kafka(log, topics, self.source), by_port)
 
 
 def planned_end(checkpoint: Path, batch: int, log: KafkaLog) -> Position:

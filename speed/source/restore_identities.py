@@ -1,6 +1,6 @@
 """Restore the identities that were counted shortly before a position, when a speed layer starts."""
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from typing import Final
@@ -10,6 +10,7 @@ import pyarrow as pa
 from pyspark.sql import DataFrame, SparkSession
 
 from tandem.infra import kafka
+from tandem.infra.spark import log_reader
 from tandem.infra.spark.versions import compared
 from tandem.ledger.delta.addresses import Tables
 from tandem.ledger.log.positions import Position, ranges
@@ -22,8 +23,8 @@ from tandem.speed.source.counted_at import CountedLog, CountedRange, divided, to
 from tandem.speed.source.start_position import Beginning
 from tandem.views.arrow.arrays import from_ipc
 from tandem.views.instant import MICROSECOND, microseconds
-from tandem.views.source.offset_ranges import EMPTY, Offsets
-from tandem.views.source.source import Source
+from tandem.views.source.offset_ranges import EMPTY, Offsets, Ranges
+from tandem.views.source.source import Source, record_columns
 
 _AT_ONCE: Final = 1_000_000
 """Offsets whose identities are loaded at once."""
@@ -77,8 +78,8 @@ def seen(
             stamps = [microseconds(min(one.newest, one.at)) for one in stretches[:number] if one.newest is not None]
             return dedup_window.without(number, newest=max(stamps, default=None))
         number -= len(group)
-        for frame in _records(reading, group[0].start, group[-1].end):
-            rows = frame.mapInArrow(compared(partial(identify, task)), SCHEMA).toArrow()
+        for frames in _records(reading, group[0].start, group[-1].end):
+            rows = log_reader.use_either(partial(_collect_identities, task), *frames)
             found = joined([from_ipc(row) for row in rows["share"].to_pylist()])
             dedup_window = dedup_window.with_identities(values(found), numbered(found, group, first=number))
     return dedup_window
@@ -95,6 +96,10 @@ def numbered(found: pa.Table, group: Sequence[CountedRange], *, first: int) -> N
     return numbers
 
 
+def _collect_identities(task: Task, frame: DataFrame) -> pa.Table:
+    return frame.mapInArrow(compared(partial(identify, task)), SCHEMA).toArrow()
+
+
 @dataclass(frozen=True)
 class _Reading:
     """How to read records: the session, the source, and `lows`, the first offsets that the log still has."""
@@ -107,16 +112,25 @@ class _Reading:
     lows: Offsets
 
 
-def _records(reading: _Reading, start: Position, end: Position) -> Iterator[DataFrame]:
-    """The records of `[start, end)`: from the log, or from the archive if the log no longer has them."""
+def _records(reading: _Reading, start: Position, end: Position) -> Iterator[tuple[DataFrame, Callable[[], DataFrame]]]:
+    """The records of `[start, end)`: from the log, or from the archive if the log no longer has them.
+
+    Each frame comes with one by the port, for records that Spark cannot read.
+    """
     firsts, lows, topics = reading.beginning.firsts, reading.lows, reading.beginning.log.topics
     ends = {p: max(end.get(p, 0), low) for p, low in lows.items()}
     starts = {p: min(max(start.get(p, firsts.get(p, 0)), low), ends[p]) for p, low in lows.items()}
     if starts != ends:
-        yield record_frames.of_log(reading.spark, reading.options, topics, reading.source, starts=starts, ends=ends)
+        address, columns = reading.beginning.log.connection.address, record_columns(reading.source)
+        there = Ranges.of({p: (low, ends[p]) for p, low in starts.items()})
+        yield (
+            record_frames.of_log(reading.spark, reading.options, topics, reading.source, starts=starts, ends=ends),
+            lambda: log_reader.of_ranges(reading.spark, address, topics, there, columns),
+        )
     # Generations of the topic before this one are in the archive only.
     gone = Position.of({p: min(at, lows.get(p, at)) for p, at in end.items()})
     before = Position.of({p: min(start.get(p, firsts.get(p, 0)), at) for p, at in gone.items()})
     archived = ranges(before, gone)
     if archived != EMPTY:
-        yield record_frames.of_archive(reading.spark, reading.tables, reading.source, archived)
+        frame = record_frames.of_archive(reading.spark, reading.tables, reading.source, archived)
+        yield frame, lambda: frame

@@ -16,7 +16,7 @@ from tandem.views.decode import function
 from tandem.views.decode.idempotency import with_keys
 from tandem.views.decode.shared_topic import own_rows
 from tandem.views.errors import DefinitionError, said_by
-from tandem.views.instant import FIRST, LAST
+from tandem.views.instant import GREGORIAN, LAST
 from tandem.views.source.decoder import Decoder, record_parameters
 from tandem.views.source.event import Event, Field, event_fields
 from tandem.views.source.fields.columns import column, misfits, unfit
@@ -67,7 +67,7 @@ def decode(source: Source, records: pa.Table) -> DecodedRecords:
       idempotency key.
     * A record that the event type rejects is read as each older version in turn. The first version that accepts it upgrades it.
       If none does, the event type's reject counts.
-    * A timestamp beyond the years 1 to 9999 becomes the nearest time within.
+    * A timestamp before 1582-10-15 or after the year 9999 becomes the nearest time within.
     """
     schema = events_schema(source)
     # Not schema.empty_table(), which imports pandas.
@@ -115,13 +115,16 @@ def _made(event: type[Event], decoder: Decoder, many: int | None) -> Parse:
 
 
 def _in_calendar(batch: pa.RecordBatch) -> pa.RecordBatch:
-    """The records with timestamps that a datetime can hold. A broker may accept any, such as microseconds for milliseconds."""
+    """The records with timestamps that every reader of the log reads alike: from 1582-10-15 to the year 9999.
+
+    A broker may accept any, such as nanoseconds for milliseconds.
+    """
     place = batch.schema.get_field_index("timestamp")
     stamps = batch.column(place).cast(pa.int64())
     bounds = pc.min_max(stamps).as_py()
-    if not batch.num_rows or FIRST <= bounds["min"] <= bounds["max"] <= LAST:
+    if not batch.num_rows or GREGORIAN <= bounds["min"] <= bounds["max"] <= LAST:
         return batch
-    within = pc.max_element_wise(pc.min_element_wise(stamps, scalar(LAST, pa.int64())), scalar(FIRST, pa.int64()))
+    within = pc.max_element_wise(pc.min_element_wise(stamps, scalar(LAST, pa.int64())), scalar(GREGORIAN, pa.int64()))
     return batch.set_column(place, batch.schema.field(place), within.cast(batch.schema.field(place).type))
 
 

@@ -129,12 +129,19 @@ def test_lost_records_and_records_near_their_loss_are_findings(folder: Path, bro
 
 @pytest.mark.broker
 def test_a_record_with_any_timestamp_is_a_finding(folder: Path, broker: kafka.BrokerConnection, made) -> None:
-    """Also of a year that no datetime has: microseconds that were taken for milliseconds."""
+    """Of a later day, and of a year that no datetime has: micro- and nanoseconds that were taken for milliseconds."""
     topic = made(message_timestamp_after_max_ms=str(2**63 - 1), retention_ms="-1")
     write(folder, topic.name)
     with kafka.Sender(broker.address) as sender:
-        sender.send_as(topic.name, 0, kafka.Record(1_800_000_000_000_000, None, b"x"))
-    assert wrong(folder, "timestamps", looks.FUTURE_RECORD).what.endswith("has a record with timestamp 9999-12-31T23:59:59+00:00")
+        for milliseconds, problem in (
+            (4_102_444_800_000, looks.FUTURE_RECORD),
+            (1_800_000_000_000_000, looks.OFF_CALENDAR),
+            (1_800_000_000_000_000_000, looks.OFF_CALENDAR),
+        ):
+            sender.send_as(topic.name, 0, kafka.Record(milliseconds, None, b"x"))
+            sender.finish()
+            written = "2100-01-01T00:00:00+00:00" if problem == looks.FUTURE_RECORD else f"{milliseconds} ms"
+            assert wrong(folder, "timestamps", problem).what.endswith(f"has a record with timestamp {written}")
     assert wrong(folder, "topics", looks.ANY_TIME).what.endswith(f"message.timestamp.after.max.ms is {2**63 - 1}")
     assert fine(folder, "retention") == "retention does not threaten records that are not archived"
 

@@ -6,11 +6,12 @@ from typing import Any
 
 import pytest
 from py4j.protocol import Py4JNetworkError
+from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 
 from tandem.infra.java import jars
 from tandem.infra.kafka import java_errors
-from tandem.infra.spark.errors import broker_away, java_ended, sentence, worded
+from tandem.infra.spark.errors import broker_away, java_ended, sentence, timestamp_overflows, worded
 from tandem.views.errors import TandemError
 from tests.stack import environ
 
@@ -62,7 +63,7 @@ def test_errors_that_kafka_marks_as_retriable_are_waited_for(spark: SparkSession
     assert not broker_away(ValueError("org.apache.kafka.common.errors.TimeoutException"))
 
 
-def test_a_timestamp_that_spark_cannot_read_is_reported_with_its_record() -> None:
+def test_spark_fails_in_a_known_way_at_a_timestamp_beyond_64_bits() -> None:
     """As Spark 4.2 writes it, for nanoseconds that a producer has taken for milliseconds."""
     printed = (
         "org.apache.spark.SparkException: Job aborted due to stage failure\n"
@@ -71,11 +72,19 @@ def test_a_timestamp_that_spark_cannot_read_is_reported_with_its_record() -> Non
         "\tat org.apache.spark.sql.kafka010.KafkaExceptions$.kafkaMalformedRecordTimestamp(KafkaExceptions.scala:188)\n"
         "Caused by: java.lang.ArithmeticException: long overflow\n"
     )
-    assert sentence(RuntimeError(printed)) == (
-        "the record at offset 7 of partition 2 of topic 'sales' has the timestamp 9300000000000000 ms, after the year 294247, "
-        "which Spark cannot read; delete the partition's records up to it on the broker, and set the topic's "
-        "`message.timestamp.after.max.ms`"
+    assert timestamp_overflows(RuntimeError(printed))
+    # Before the year -290308 Spark does not name the record.
+    overflow = "java.lang.ArithmeticException: long overflow\n\tat java.base/java.lang.Math.multiplyExact(Math.java:1032)\n"
+    assert timestamp_overflows(
+        RuntimeError(f"{overflow}\tat org.apache.spark.sql.kafka010.KafkaRecordToRowConverter$.$anonfun$toRow$1(K.scala:36)\n")
     )
+    assert not timestamp_overflows(RuntimeError(overflow))
+
+
+def test_a_broker_that_is_away_from_a_task_that_reads_by_the_port_is_waited_for() -> None:
+    printed = "PythonException: An exception was thrown\nTraceback (most recent call last):\n  File x\n{}: no records in time\n"
+    assert broker_away(PySparkException(printed.format("tandem.infra.kafka.contract.NoBroker")))
+    assert not broker_away(PySparkException(printed.format("tandem.infra.kafka.contract.NoTopic")))
 
 
 def test_a_dead_java_is_recognized() -> None:
