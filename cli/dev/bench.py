@@ -12,6 +12,7 @@ import typer
 from rich.console import Group
 
 from tandem.bench.commands import BenchProject, cores
+from tandem.bench.decode import measuring as decoding
 from tandem.bench.growth import measuring as growing_history
 from tandem.bench.growth import report as grown
 from tandem.bench.peers import report as compared
@@ -46,10 +47,11 @@ _MEMORY = "2g"
 def run(
     call: Call,
     what: Annotated[
-        Literal["peers", "growth", "scale", "serving", "soak"],
+        Literal["peers", "decode", "growth", "scale", "serving", "soak"],
         typer.Argument(
             help="The benchmark. peers: Tandem, Kafka Streams, Flink SQL, Pathway and Structured Streaming on one topic; DuckDB, "
-            "Polars, chdb and Spark SQL on its files. growth: recomputes of more events, views and keys. "
+            "Polars, chdb and Spark SQL on its files. decode: each format, events a second. "
+            "growth: recomputes of more events, views and keys. "
             "scale: executors and keys. serving: questions in process and over HTTP, and DuckDB over the same files. "
             "soak: a server under steady load."
         ),
@@ -66,6 +68,16 @@ def run(
             "with --quick, scale 45 and 12.",
         ),
     ] = None,
+    beside: Annotated[
+        Path | None,
+        typer.Option(
+            exists=True,
+            file_okay=False,
+            resolve_path=True,
+            metavar="CHECKOUT",
+            help="With decode: another checkout, whose code reads the same records by turns.",
+        ),
+    ] = None,
 ) -> Output:
     """Keep one view by Tandem and by its peers, in turn on the same topic and files, and compare what each needs.
 
@@ -73,13 +85,17 @@ def run(
     up to 40 minutes on a machine that does nothing else. The peers are fetched at the first run. It succeeds only if every
     answer equals the truth; an interrupted run prints what it has measured (docs/peers.md).
 
-    The other benchmarks take some minutes; `scale` begins its last run within 45. `growth`, `scale` and `serving`
+    The other benchmarks take some minutes; `scale` begins its last run within 45. `decode`, `growth`, `scale` and `serving`
     fail if an answer is wrong. `soak` fails if a request gets no answer, or if the server's memory, open files or threads grow.
     """
     if minutes is not None and (what not in ("soak", "peers", "scale") or (what == "soak" and quick)):
         raise TandemError(
             "--minutes needs WHAT to be soak, peers or scale, and soak cannot combine it with --quick", code="usage-invalid"
         )
+    if beside is not None and what != "decode":
+        raise TandemError("--beside needs WHAT to be decode", code="usage-invalid")
+    if what == "decode":
+        return _decode(beside, quick=quick)
     if what == "peers":
         return _peers(call, minutes, quick=quick)
     if what == "soak":
@@ -87,6 +103,13 @@ def run(
     if what == "scale":
         return _scale(call, minutes or (12.0 if quick else 45.0), quick=quick)
     return {"growth": _growth, "serving": _serving}[what](call, quick=quick)
+
+
+def _decode(beside: Path | None, *, quick: bool) -> Output:
+    with interrupted():
+        formats = list(decoding.measure(decoding.QUICK if quick else decoding.FULL, beside))
+    document = decoding.document(formats)
+    return Output(document, decoding.table(formats), 0 if document["right"] else 1)
 
 
 def _growth(call: Call, *, quick: bool) -> Output:

@@ -1,4 +1,4 @@
-"""`--minutes` bounds a soak, a comparison with peers or the measurements of scale, and is refused elsewhere."""
+"""Each option belongs to its benchmarks, and is refused elsewhere."""
 
 import pytest
 
@@ -9,3 +9,8 @@ from tandem.cli.command_line import run
 def test_minutes_are_refused_where_they_mean_nothing(words: list[str], capsys: pytest.CaptureFixture[str]) -> None:
     assert run(["bench", *words]) == 1
     assert "--minutes needs WHAT to be soak, peers or scale" in capsys.readouterr().err
+
+
+def test_another_checkout_is_compared_in_decoding_alone(capsys: pytest.CaptureFixture[str]) -> None:
+    assert run(["bench", "growth", "--beside", "."]) == 1
+    assert "--beside needs WHAT to be decode" in capsys.readouterr().err

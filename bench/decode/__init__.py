@@ -1,0 +1,1 @@
+"""What decoding costs, by format."""
