@@ -11,7 +11,7 @@ from tandem.infra.kafka import broker
 from tandem.ledger.publish.publications import Publications
 from tandem.ledger.publish.standing import Followed, StandingReleases
 from tandem.ledger.realtime.commit_files import newest_at
-from tandem.serving.status.sources import unarchived
+from tandem.serving.status.sources import log_ends, unarchived
 from tandem.views.counted import counted
 from tandem.views.instant import LAST, nearest_time
 from tandem.views.source.source import APPEND_TIME, Source
@@ -86,6 +86,12 @@ OFF_CALENDAR: Final = FailedCheck(
     "Tandem counts the record with the nearest time, retention by time never deletes it, and Spark reads such records slowly",
     "correct the producer of {topic}, and set the topic's `message.timestamp.after.max.ms` to 3600000",
 )
+OPEN_TRANSACTION: Final = FailedCheck(
+    "warn",
+    "records wait behind a transaction that has been open for more than a minute: neither lag nor answers count them, and the "
+    "topic's retention still deletes records",
+    "end the transaction's producer, or abort it by Kafka's `kafka-transactions.sh abort`",
+)
 FUTURE: Final = FailedCheck(
     "fail",
     "a publication or a realtime commit has a time in the future: a clock was set back, or another machine's clock is ahead",
@@ -158,6 +164,13 @@ def _retention(subject: Subject) -> Iterator[Finding]:
     yield from unless(found, "retention does not threaten records that are not archived")
 
 
+def _transactions(subject: Subject) -> Iterator[Finding]:
+    ends = log_ends(subject.settings, subject.sources.values())
+    partitions = dict.fromkeys(each for end in ends.values() for each in end.blocked)  # sources may share a topic
+    warnings = [text for each in partitions if (text := each.warning(subject.now)) is not None]
+    yield from unless([OPEN_TRANSACTION.found(text) for text in warnings], "no transaction has been open for more than a minute")
+
+
 def _timestamps(subject: Subject) -> Iterator[Finding]:
     found = []
     for name, milliseconds in kafka.newest_timestamps(subject.connection, subject.topics.values()).items():
@@ -217,6 +230,13 @@ CHECKS: Final = (
         _retention,
         FailedCheck("fail", "the archive or the topics' records cannot be read", "see `tables` and `broker`"),
         (LOST, SHORT),
+        needs=("broker", "state"),
+    ),
+    Check(
+        "transactions",
+        _transactions,
+        FailedCheck("fail", "the topics' ends cannot be read", "see `broker` and `definitions`"),
+        (OPEN_TRANSACTION,),
         needs=("broker", "state"),
     ),
     Check(

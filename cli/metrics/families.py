@@ -85,6 +85,20 @@ FAMILIES: Final = (
         samples.log_ends,
     ),
     Family(
+        "tandem_open_transaction_offsets",
+        "gauge",
+        ("source", "topic_id", "partition"),
+        "Offsets that wait behind an open transaction: neither the log's end nor the lag counts them; missing without one.",
+        samples.open_transactions(lambda each, _: each["offsets"]),
+    ),
+    Family(
+        "tandem_open_transaction_seconds",
+        "gauge",
+        ("source", "topic_id", "partition"),
+        "Seconds since the partition's oldest open transaction began; missing without one, or if the broker does not report it.",
+        samples.open_transactions(lambda each, now: samples.age_of(each["since"], now)),
+    ),
+    Family(
         "tandem_position_offsets",
         "gauge",
         ("view", "layer", "topic_id", "partition"),

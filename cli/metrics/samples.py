@@ -144,6 +144,15 @@ def log_ends(seen: ProjectState) -> Iterator[Sample]:
         yield from (((name, *place), offset) for place, offset in _places(source["log_end"]))
 
 
+def open_transactions(read: Callable[[Mapping[str, Any], datetime], float | None]) -> Samples:
+    """A value of each partition whose committed records end at an open transaction, left out where it is null."""
+    return lambda state: _known(
+        ((name, each["topic_id"], str(each["partition"])), read(each, state.now))
+        for name, source in state.status["sources"].items()
+        for each in source["open_transactions"] or []
+    )
+
+
 def positions(seen: ProjectState) -> Iterator[Sample]:
     """Each view's cut and the position of its merged answers, by topic and partition."""
     for name, view in seen.status["views"].items():
@@ -216,6 +225,11 @@ def phases(seen: ProjectState) -> Iterator[Sample]:
     """Seconds that each phase of the micro-batches took."""
     for one in seen.micro_batches:
         yield from (((str(one.release), one.source, phase), spent) for phase, spent in one.seconds.items())
+
+
+def age_of(written: str | None, now: datetime) -> float | None:
+    """Seconds since a timestamp in the status document."""
+    return None if written is None else max(0.0, (now - datetime.fromisoformat(written)).total_seconds())
 
 
 def seconds(written: str | None) -> float | None:

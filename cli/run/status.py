@@ -60,6 +60,9 @@ def run(call: Call) -> Output:
     * `behind_bridge`: the speed layer skipped a stretch of the log; answers follow when a recompute has published that
       stretch.
     * `log_end`, `lag`: null while the broker does not answer; `log_end_problem` is the reason.
+    * `open_transactions`: where committed records end at a transaction that is open: `topic`, `topic_id`, `partition`, the
+      `offset` where it begins, the number of `offsets` that wait from there on, `since` when, its `transactional_id`, and a
+      `warning` after a minute. Neither `log_end` nor `lag` counts these offsets; null while the broker does not answer.
     * `hot`: the hot tail (`serving.hot`) of a server on this machine, null without one: how many offsets it counts `ahead` of
       the commits, why it stands `aside` if so, the `views_aside` with what each needs, the number of `compared` views and of
       `mismatched` rows, which must be 0, and its `bytes` of memory.
@@ -114,7 +117,10 @@ def document(call: Call, settings: Settings, tables: Tables, reader: Reader | No
         times = {"age_s": None, "watermark": None}
         hot = _hot(settings, None, ends)
         sources = {
-            name: _source(NOTHING, RealtimeTail(LOG_START, LOG_START), ArchivePosition(), end) | times | losses[name] | hot[name]
+            name: _source(NOTHING, RealtimeTail(LOG_START, LOG_START), ArchivePosition(), end, now=now)
+            | times
+            | losses[name]
+            | hot[name]
             for name, end in ends.items()
         }
         return {**found, "publication": None, "release": None, "sources": sources, "views": {}, "standing": []}
@@ -131,6 +137,7 @@ def document(call: Call, settings: Settings, tables: Tables, reader: Reader | No
             snapshot.tails[name],
             archived(tables, name, decoders[name]),
             end,
+            now=now,
             repaired=publication.repaired.get(name),
             gaps=[gap_document(gap, accepted=accepted) for gap, accepted in snapshot.gaps_of(name).items()],
         )
@@ -159,6 +166,7 @@ def _source(
     there: ArchivePosition,
     end: LogEnd,
     *,
+    now: datetime,
     repaired: int | None = None,
     gaps: Sequence[Mapping[str, Any]] = (),
 ) -> dict[str, Any]:
@@ -176,6 +184,7 @@ def _source(
         "archived": there.records,
         "log_end": None if end.position is None else end.position.to_json(),
         "log_end_problem": end.problem,
+        "open_transactions": None if end.problem else [{**each.to_json(), "warning": each.warning(now)} for each in end.blocked],
         "behind_bridge": tail.behind_bridge,
         "identities_since": None if tail.identities_since is None else utc_text(tail.identities_since),
         "problem": tail.problem,
@@ -269,6 +278,12 @@ def _shown(document: dict[str, Any]) -> str:
         f"{name}: {source['until_loss']['warning']}"
         for name, source in document["sources"].items()
         if source["until_loss"] and source["until_loss"]["warning"]
+    ]
+    problems += [
+        f"{name}: {transaction['warning']}"
+        for name, source in document["sources"].items()
+        for transaction in source["open_transactions"] or []
+        if transaction["warning"]
     ]
     problems += [
         sentence

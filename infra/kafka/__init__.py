@@ -17,6 +17,7 @@ from tandem.infra.kafka.contract import (
     NotAppended,
     NoTopic,
     NotSent,
+    OpenTransaction,
     Outcome,
     Record,
     Told,
@@ -40,6 +41,7 @@ if TYPE_CHECKING:
         topic,
         topics,
     )
+    from tandem.infra.kafka.kafka_python.transactions import open_transactions
     from tandem.infra.kafka.sending import Appender, Sender
 
 __all__ = [
@@ -54,6 +56,7 @@ __all__ = [
     "NoTopic",
     "NotAppended",
     "NotSent",
+    "OpenTransaction",
     "Outcome",
     "Record",
     "Sender",
@@ -69,6 +72,7 @@ __all__ = [
     "java_options",
     "login",
     "newest_timestamps",
+    "open_transactions",
     "outside",
     "record_login",
     "records",
@@ -82,6 +86,7 @@ _PLACES: Final = {
     **dict.fromkeys(("Appender", "Sender"), "sending"),
     "BulkReader": "bulk_reader",
     **dict.fromkeys(("BrokerConnection", "connect"), "kafka_python.client"),
+    "open_transactions": "kafka_python.transactions",
     "records": "kafka_python.records",
 }
 """The modules of names that need a client; the others are in `kafka_python.topics`."""

@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from datetime import datetime
 from typing import Final
 
 from tandem.views.errors import TandemError
@@ -27,6 +28,23 @@ class Record:
     key: bytes | None
     value: bytes | None
     headers: tuple[tuple[str, bytes | None], ...] = ()
+
+
+@dataclass(frozen=True)
+class OpenTransaction:
+    """An open transaction at which a partition's committed records end.
+
+    Args:
+        offset: where it begins: its partition's last stable offset.
+        waiting: the offsets from there to the partition's end, of whatever producers.
+        since: when it began; None if the broker does not report it.
+        owner: its transactional id; None if the broker does not report it.
+    """
+
+    offset: int
+    waiting: int
+    since: datetime | None = None
+    owner: str | None = None
 
 
 @dataclass(frozen=True)

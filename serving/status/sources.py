@@ -19,6 +19,7 @@ from tandem.ledger.log.positions import LOG_START, Position, distance
 from tandem.ledger.log.retention import Retention, UnarchivedOffsets, UntilLoss, until_loss
 from tandem.ledger.publish.standing import Followed, StandingReleases
 from tandem.serving.read.snapshot import RealtimeTail
+from tandem.serving.status.open_transactions import BlockedPartition, partitions_with_transactions
 from tandem.views.instant import nearest_time
 from tandem.views.source.offset_ranges import Partition
 from tandem.views.source.source import Source
@@ -26,10 +27,11 @@ from tandem.views.source.source import Source
 
 @dataclass(frozen=True)
 class LogEnd:
-    """The position after the last record that can be read, or why it is not known."""
+    """The position after the last record that can be read, or why it is not known; and what waits behind open transactions."""
 
     position: Position | None = None
     problem: str | None = None
+    blocked: tuple[BlockedPartition, ...] = ()
 
     def lag(self, reached: Position) -> int | None:
         """How many offsets the log has beyond a position; None if that is not known."""
@@ -44,6 +46,7 @@ def log_ends(settings: Settings, sources: Iterable[Source]) -> dict[str, LogEnd]
         connection = kafka.connect(address)
         topics = kafka.describe(connection, {topic for source in wanted for topic in source.topics})
         ends = kafka.ends(connection, topics.values())
+        transactions = kafka.open_transactions(connection, topics.values(), ends)
     except (kafka.NoBroker, kafka.NoTopic) as error:
         return {source.name: LogEnd(problem=str(error)) for source in wanted}
     found = {}
@@ -53,7 +56,9 @@ def log_ends(settings: Settings, sources: Iterable[Source]) -> dict[str, LogEnd]
             found[source.name] = LogEnd(problem=f"topic '{missing[0]}' does not exist; `tandem up` creates it")
         else:
             ids = {topics[name].id for name in source.topics}
-            found[source.name] = LogEnd(Position.of({place: offset for place, offset in ends.items() if place[0] in ids}))
+            end = Position.of({place: offset for place, offset in ends.items() if place[0] in ids})
+            names = {topic.id: topic.name for topic in topics.values()}
+            found[source.name] = LogEnd(end, blocked=partitions_with_transactions(transactions, names, ids))
     return found
 
 
@@ -95,7 +100,8 @@ def _waiting(
     reached, known = ledger.accounted(), ledger.firsts()
     names = ledger.topic_names()
     by_id = {topic.id: kept[topic.name] for topic in topics}
-    starts, ends = kafka.starts(connection, topics), kafka.ends(connection, topics)
+    # Retention deletes records whether or not they are committed.
+    starts, ends = kafka.starts(connection, topics), kafka.ends(connection, topics, committed=False)
     former = losses.counted_of_former(tables, name, releases=releases, present=by_id)
     firsts = losses.first_offsets(starts, {topic.name: topic.id for topic in topics}, known=known, names=names)
     lost = losses.lost(starts, firsts={**known, **firsts}, archived=reached, former=former).length
@@ -104,7 +110,7 @@ def _waiting(
         first = max(starts[place], reached.get(place, 0))
         if first < end and by_id[place[0]] != Retention():
             oldest[place] = first
-    found = kafka.records(connection, topics, oldest, most=_SAMPLE)
+    found = kafka.records(connection, topics, oldest, most=_SAMPLE, committed=False)
     return lost, [
         UnarchivedOffsets(by_id[place[0]], ends[place] - oldest[place], _oldest(records, now), fmean(map(_bytes, records)))
         for place, records in found.items()

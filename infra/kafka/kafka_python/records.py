@@ -20,9 +20,10 @@ _LENGTH_BITS: Final = 7
 
 
 def records(
-    connection: BrokerConnection, topics: Iterable[Topic], starts: Offsets, *, most: int
+    connection: BrokerConnection, topics: Iterable[Topic], starts: Offsets, *, most: int, committed: bool = True
 ) -> dict[Partition, list[Record]]:
-    """The first committed records of each of these partitions from an offset on: `most`, or as many as there are.
+    """The first records of each of these partitions from an offset on, only `committed` ones or all: `most`, or as many as there
+    are.
 
     Raises NoBroker if nothing comes for the address's time.
     """
@@ -32,14 +33,14 @@ def records(
     found: dict[Partition, list[Record]] = {partition: [] for partition in starts}
     if not starts:
         return found
-    limits = ends(connection, described)
+    limits = ends(connection, described, committed=committed)
     provide_codecs()
     with opening(connection.address) as options:
         consumer = KafkaConsumer(
             **options,
             enable_auto_commit=False,
             auto_offset_reset="earliest",
-            isolation_level="read_committed",
+            isolation_level="read_committed" if committed else "read_uncommitted",
             fetch_max_wait_ms=10,
         )
     try:

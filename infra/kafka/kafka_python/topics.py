@@ -103,12 +103,12 @@ def starts(connection: BrokerConnection, topics: Iterable[Topic]) -> Offsets:
     return _offsets(connection, topics, OffsetSpec.EARLIEST)
 
 
-def ends(connection: BrokerConnection, topics: Iterable[Topic]) -> Offsets:
-    """The offset after the last that a reader of committed records may read, of each partition.
+def ends(connection: BrokerConnection, topics: Iterable[Topic], *, committed: bool = True) -> Offsets:
+    """The offset after the last that a reader of committed records may read, of each partition; or after the last record at all.
 
     Raises NoBroker, NoTopic if a topic was deleted since it was described.
     """
-    return _offsets(connection, topics, OffsetSpec.LATEST)
+    return _offsets(connection, topics, OffsetSpec.LATEST, committed=committed)
 
 
 def newest_timestamps(connection: BrokerConnection, topics: Iterable[Topic]) -> dict[str, int]:
@@ -131,7 +131,7 @@ def delete_before(connection: BrokerConnection, topics: Iterable[Topic], offsets
     ask(connection, "records to delete", lambda: connection.admin.delete_records(wanted))
 
 
-def _offsets(connection: BrokerConnection, topics: Iterable[Topic], spec: int) -> Offsets:
+def _offsets(connection: BrokerConnection, topics: Iterable[Topic], spec: int, *, committed: bool = True) -> Offsets:
     described = list(topics)
     ids = {topic.name: topic.id for topic in described}
     wanted = dict.fromkeys(_places(described), spec)
@@ -140,7 +140,9 @@ def _offsets(connection: BrokerConnection, topics: Iterable[Topic], spec: int) -
     told = ask(
         connection,
         "the log's offsets",
-        lambda: connection.admin.list_partition_offsets(wanted, isolation_level=IsolationLevel.READ_COMMITTED),
+        lambda: connection.admin.list_partition_offsets(
+            wanted, isolation_level=IsolationLevel.READ_COMMITTED if committed else IsolationLevel.READ_UNCOMMITTED
+        ),
     )
     # Kafka answers by a topic's name, so the name must still have the same id afterwards.
     now = describe(connection, ids)

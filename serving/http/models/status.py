@@ -62,12 +62,28 @@ class ViewDescribedDocument(ViewSummaryDocument):
     state: ViewStateDocument
 
 
+class OpenTransactionDocument(BaseModel):
+    """A partition whose committed records end at an open transaction: nobody reads the `offsets` from its `offset` on yet."""
+
+    topic: str
+    topic_id: str
+    partition: int
+    offset: int
+    offsets: int
+    since: str | None = Field(description="When it began; null if the broker does not report it.")
+    transactional_id: str | None = Field(description="Null if the broker does not report it, and for restricted callers.")
+    warning: str | None = Field(description="How to continue, once it has been open for a minute; null for restricted callers.")
+
+
 class LogStateDocument(BaseModel):
     """Where a source's topics end, polled at most some seconds ago; if that is null, `problem` says why."""
 
     end: Place | None
     lag: int | None = Field(description="Number of its offsets that answers do not count yet.")
     problem: str | None
+    open_transactions: list[OpenTransactionDocument] = Field(
+        description="Where the log's end is held back; `lag` does not count what waits there."
+    )
 
 
 class ArchiveStateDocument(BaseModel):

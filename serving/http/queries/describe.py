@@ -2,6 +2,7 @@
 
 from collections.abc import Collection, Iterable
 from dataclasses import replace
+from datetime import datetime
 
 import pyarrow as pa
 
@@ -14,6 +15,7 @@ from tandem.serving.http.models.status import (
     GapStateDocument,
     HotTailDocument,
     LogStateDocument,
+    OpenTransactionDocument,
     PartDocument,
     SourceDescribedDocument,
     SourceStateDocument,
@@ -27,6 +29,7 @@ from tandem.serving.http.protocol.problem import WITHHELD
 from tandem.serving.http.queries.permitted import open_to, read_of
 from tandem.serving.read.provenance import written
 from tandem.serving.read.snapshot import Snapshot
+from tandem.serving.status.open_transactions import BlockedPartition
 from tandem.serving.status.part_state import PartState
 from tandem.serving.status.pipeline import PipelineLog, StoredTables
 from tandem.serving.status.sources import gap_document
@@ -84,7 +87,7 @@ def state(view: View, snapshot: Snapshot, *, bound: bool) -> ViewStateDocument:
 
 
 def source_state(
-    name: str, snapshot: Snapshot, log: PipelineLog, stored: StoredTables, *, restricted: bool
+    name: str, snapshot: Snapshot, log: PipelineLog, stored: StoredTables, *, now: datetime, restricted: bool
 ) -> SourceStateDocument:
     """The position of a source; a `restricted` caller does not learn which machines do not answer, nor names of views."""
     tail, end, archive, left = snapshot.tails[name], log.end(name), stored.archives.get(name), log.until_loss.get(name)
@@ -103,12 +106,18 @@ def source_state(
             end=None if end.position is None else end.position.to_json(),
             lag=None if tail.problem else end.lag(tail.end),
             problem="the broker does not answer" if end.problem and restricted else end.problem,
+            open_transactions=[_open_transaction(each, now=now, restricted=restricted) for each in end.blocked],
         ),
         archive=None if archive is None else ArchiveStateDocument(end=archive.end.to_json(), records=archive.records),
         until_loss=None if left is None else UntilLossStateDocument.model_validate(left.to_json()),
         hot=None if hot is None else HotTailDocument.model_validate(hot.to_json()),
         gaps=[GapStateDocument.model_validate(gap_document(gap, accepted=done)) for gap, done in snapshot.gaps_of(name).items()],
     )
+
+
+def _open_transaction(blocked: BlockedPartition, *, now: datetime, restricted: bool) -> OpenTransactionDocument:
+    hidden = {"transactional_id": None} if restricted else {}
+    return OpenTransactionDocument(**blocked.to_json() | hidden, warning=None if restricted else blocked.warning(now))
 
 
 def bound_source_state(name: str, snapshot: Snapshot) -> SourceStateDocument:

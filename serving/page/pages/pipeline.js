@@ -94,12 +94,14 @@ function source(name) {
         Watermark: state.watermark === null ? null : h("time", { datetime: state.watermark }, second(state.watermark)),
         "Newest event": state.newest === null ? null : h("time", { datetime: state.newest, title: time(state.newest) }, ago(state.newest)),
         "Until loss": state.until_loss?.warning,
+        "Open transactions": heldBack(state.log?.open_transactions ?? []),
         "Hot tail": hotTail(state.hot),
       }),
     );
     const gaps = state.gaps.map((gap) => gap.warning);
+    const held = (state.log?.open_transactions ?? []).map((one) => one.warning);
     const differs = state.hot?.mismatched ? `${counted(state.hot.mismatched, "row")} of the hot tail differed from the commits that followed.` : null;
-    const wrong = [state.problem, differs, ...gaps, state.behind_bridge ? "A batch run advanced past events that the speed layer had not processed." : null].filter(Boolean);
+    const wrong = [state.problem, differs, ...gaps, ...held, state.behind_bridge ? "A batch run advanced past events that the speed layer had not processed." : null].filter(Boolean);
     const unknown = state.log?.problem ?? null;
     const now = [...wrong, unknown].join("\n");
     if (now === said) return;
@@ -131,6 +133,13 @@ function figures(state, status, rate, views) {
     answers: { value: counted(views, "view"), what: `publication ${number(status.publication)}` },
     failed: state.problem !== null,
   };
+}
+
+/** How many offsets wait behind open transactions, and since when; null if none. */
+function heldBack(held) {
+  if (!held.length) return null;
+  const since = held.map((one) => one.since).filter(Boolean).sort()[0];
+  return `${counted(held.reduce((sum, one) => sum + one.offsets, 0), "offset")} not committed yet${since ? `, since ${second(since)}` : ""}`;
 }
 
 /** How far a hot tail is ahead of the commits, or why it stands aside; null without one. */

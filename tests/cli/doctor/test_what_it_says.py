@@ -60,7 +60,13 @@ def test_warnings_are_not_failures_and_checks_after_a_failure_are_skipped(
     (tmp_path / "tandem.toml").touch()
     (tmp_path / "definitions.py").write_text("SOURCES = ()\nVIEWS = ()\n")
     found = told(tmp_path, capsys, 0)
-    assert {name for name, one in found.items() if one["outcome"] == "unknown"} == {"broker", "topics", "retention", "timestamps"}
+    assert {name for name, one in found.items() if one["outcome"] == "unknown"} == {
+        "broker",
+        "topics",
+        "retention",
+        "transactions",
+        "timestamps",
+    }
     assert not (tmp_path / ".tandem").exists()
     left = tmp_path / ".tandem" / "tables" / "scratch" / "left"
     left.parent.mkdir(parents=True)
