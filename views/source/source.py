@@ -96,7 +96,7 @@ class Source:
     How a record becomes an event:
 
     * `event`: the event type.
-    * `decoder`: an object (json(), csv(...), tsv(...), syslog(), apache_combined(), nginx_json(), avro(...), protobuf(...)) or a
+    * `decoder`: an object (json(), csv(...), tsv(...), syslog(), apache(...), nginx(...), avro(...), protobuf(...)) or a
       function of the project. A function takes the value's bytes, and by name what it needs of `key`, `headers`, `timestamp`,
       `topic_id`, `partition` and `offset`; it returns an event or raises.
     * `versions`: earlier versions of the event type, the newest first. A record that the event type rejects is read as the

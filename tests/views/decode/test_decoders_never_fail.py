@@ -15,10 +15,13 @@ from tests.views.decode import test_decode_function, test_values_hold_lists
 from tests.views.decode.mutations import mutations
 from tests.views.logged import decoded, reason
 from tests.views.source.formats import (
+    test_apache,
     test_apache_combined,
     test_avro,
+    test_aws_logs,
     test_csv,
     test_json,
+    test_nginx,
     test_nginx_json,
     test_protobuf,
     test_syslog,
@@ -36,6 +39,13 @@ DECODERS: dict[str, tuple[Source, list[bytes]]] = {
         replace(test_csv.ROWS, decoder=tsv(columns=test_csv.COLUMNS, null=("", "\\N"))),
         [test_csv.row(s="a\\tb\\\n", f="\\N", price="1.23", level="2").replace(b'"', b"").replace(b",", b"\t")],
     ),
+    "apache": (
+        test_apache.VHOSTS,
+        [f'www.example.org:443 ::1 - - {test_apache.TIME} "GET /\\x41\\"\\t HTTP/1.1" 200 512 "-" "caf\\xc3\\xa9"'.encode()],
+    ),
+    "nginx": (test_nginx.UPSTREAMS, [b"1431857103.123 0.020 10.0.0.1:80, a : b 0.010, - : 0.020 502, 200 : 200 rt=0.1;"]),
+    "aws_alb": (test_aws_logs.ALB, [(test_aws_logs.LINE + test_aws_logs.TAIL).encode(), test_aws_logs.LINE.encode()]),
+    "cloudfront": (test_aws_logs.CACHED, [test_aws_logs.ROW.encode()]),
     "syslog": (test_syslog.MESSAGES, [text.encode() for text, _ in test_syslog.EXAMPLES]),
     "avro": (
         test_avro.FRAMED,

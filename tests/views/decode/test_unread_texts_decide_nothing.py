@@ -7,7 +7,7 @@ from typing import Any
 import msgspec
 import pytest
 
-from tandem import Event, Source, apache_combined, csv, json, nginx_json, syslog, tsv
+from tandem import Event, Source, apache, apache_combined, csv, json, nginx_json, syslog, tsv
 from tandem.views.source.decoder import Decoder
 from tandem.views.source.record_filter import ByField
 from tests.views.logged import decoded, reason
@@ -54,6 +54,13 @@ FORMATS: dict[str, tuple[Decoder, type[Event], str, bytes, bytes]] = {
     "csv with a header": (csv(header=True), Row, "at", b"other,U,at,note\nU,,2026-11-01T00:00:00Z,R", b"other,U,at,note\n"),
     "tsv": (tsv(columns=("other", "at", "note", "last")), Row, "at", b"U\t2026-11-01T00:00:00Z\tR\tU", b""),
     "apache": (apache_combined(), Hit, "time", b'::1 - U [17/May/2015:10:05:03 +0000] "GET /U HTTP/1.1" 200 1 "U" "R"', b""),
+    "a format of apache's": (
+        apache(format='%h %u %t "%{User-Agent}i" "%r"'),
+        Hit,
+        "time",
+        b'::1 U [17/May/2015:10:05:03 +0000] "R" "U"',
+        b"",
+    ),
     "nginx": (
         nginx_json(),
         NginxHit,

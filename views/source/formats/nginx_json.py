@@ -13,6 +13,8 @@ or any other variable. A value is a JSON string or a number.
 | bool, int, float, Decimal, Enum, Literal    | a number, or a string that holds the value as fields.text_values has it   |
 | str                                         | a string, never a number                                       |
 
+`status` may be 000, also without quotes: nginx has not answered.
+
 A variable without a value is `""` under escape=json and `-` by nginx's default. Both are null in an Optional field, unchanged in
 a str, and missing for any other field. All else is as strict as in the json decoder.
 """
@@ -22,26 +24,24 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import datetime
 from decimal import Decimal
-from typing import Any, ClassVar
+from typing import Any
 
 import msgspec
+import pyarrow as pa
 
 from tandem.views.definition_text import call
 from tandem.views.errors import DefinitionError
-from tandem.views.instant import time_of
 from tandem.views.source.event import Event, Field
 from tandem.views.source.fields.named_fields import built
 from tandem.views.source.fields.reasons import Reject, misfit
-from tandem.views.source.fields.text_values import Read, reader, text_fields
-from tandem.views.source.fields.times import cut
-from tandem.views.source.format import Listed, Parse
-from tandem.views.source.formats.clf_time import CLF_TIME, clf_time
+from tandem.views.source.fields.text_values import reader, text_fields
+from tandem.views.source.format import Parse
 from tandem.views.source.formats.json import strict
-from tandem.views.source.formats.lines import by_line
+from tandem.views.source.formats.lines import EventOfLine
+from tandem.views.source.formats.nginx_values import EMPTY, NO_STATUS, TIMES
 
-_EMPTY = ("", "-")
-_CLF_TIME = re.compile(CLF_TIME, re.ASCII)
-_SECONDS = re.compile(r"[0-9]{1,11}(?:\.[0-9]{1,9})?", re.ASCII)
+_BARE_NO_STATUS = re.compile(rb'(?<!\\)("status"\s*:\s*)000(?=\s*[,}])')
+"""A number without quotes that JSON does not have."""
 
 Logged = str | int | float | msgspec.UnsetType
 # Numbers are read once the type of their field is known: a decimal keeps all its digits.
@@ -49,10 +49,8 @@ Unread = msgspec.Raw | msgspec.UnsetType
 
 
 @dataclass(frozen=True)
-class NginxJson:
+class NginxJson(EventOfLine):
     """The decoder of nginx access logs in JSON."""
-
-    header: ClassVar[bool] = False
 
     def parser(self, event: type[Event]) -> Parse:
         """A function from one value to one event; raises DefinitionError if the event type has a field that nginx lacks."""
@@ -68,15 +66,16 @@ class NginxJson:
         parse_line = strict(msgspec.json.Decoder(line).decode, keys, sum(field.required for field in fields))
 
         def parse(value: bytes) -> Any:
-            logged = msgspec.structs.astuple(parse_line(value))
+            try:
+                logged = msgspec.structs.astuple(parse_line(value))
+            except Reject as reject:
+                if reject.reason != "json" or NO_STATUS.encode() not in value:
+                    raise
+                logged = msgspec.structs.astuple(parse_line(_BARE_NO_STATUS.sub(rb"\g<1>0", value)))
             pairs = zip(variables, logged, strict=True)
             return built(event, {key: read(one) for (key, read), one in pairs if one is not msgspec.UNSET})
 
         return parse
-
-    def listed(self, event: type[Event]) -> Listed:
-        """Values with an object in each line; raises DefinitionError as `parser` does."""
-        return by_line(self.parser(event))
 
     def __str__(self) -> str:
         return call("nginx_json")
@@ -90,16 +89,17 @@ def nginx_json() -> NginxJson:
 def _reader(field: Field, place: str) -> Callable[[str | float], Any]:
     read = None
     if field.type is datetime:
-        if field.key not in _TIMES:
-            raise DefinitionError(f"{place}: nginx logs no time {field.key!r}; times: {', '.join(_TIMES)}")
-        read = _TIMES[field.key]
-    of_text = reader(field, read, empty=_EMPTY)
+        if field.key not in TIMES:
+            raise DefinitionError(f"{place}: nginx logs no time {field.key!r}; times: {', '.join(TIMES)}")
+        read = TIMES[field.key]
+    of_text = reader(field, read, empty=EMPTY)
+    is_status = field.key == "status" and field.arrow == pa.int64()
 
     def value(logged: str | float | msgspec.Raw) -> Any:
         if isinstance(logged, msgspec.Raw):
             logged = _decimal(bytes(logged), field.key)
         if isinstance(logged, str):
-            return of_text(logged)
+            return 0 if logged == NO_STATUS and is_status else of_text(logged)
         if read is not None:
             return read(str(logged))
         try:
@@ -116,25 +116,3 @@ def _decimal(written: bytes, key: str) -> str:
         return msgspec.json.decode(written, type=str) if written[:1] == b'"' else str(msgspec.json.decode(written, type=Decimal))
     except (msgspec.ValidationError, msgspec.DecodeError) as error:
         raise Reject("wrong_type", f"field {key}: {error}") from error
-
-
-def _iso8601(text: str) -> datetime:
-    try:
-        return msgspec.convert(cut(text), datetime)
-    except msgspec.ValidationError as error:
-        raise Reject("invalid_value", f"time_iso8601 {text[:40]!r}: {error}") from error
-
-
-def _local(text: str) -> datetime:
-    if not _CLF_TIME.fullmatch(text):
-        raise Reject("invalid_value", f"time_local {text[:40]!r} is not like 17/May/2015:10:05:03 +0000")
-    return clf_time(text)
-
-
-def _msec(text: str) -> datetime:
-    if not _SECONDS.fullmatch(text):
-        raise Reject("invalid_value", f"msec {text[:40]!r} is not seconds since 1970")
-    return time_of(int(Decimal(text).scaleb(6)))
-
-
-_TIMES: dict[str, Read] = {"time_iso8601": _iso8601, "time_local": _local, "msec": _msec}
