@@ -63,8 +63,8 @@ def check_decoder(decoder: Any) -> None:
 
 
 def record_parameters(decoder: Decoder) -> tuple[str, ...]:
-    """The parameters of a function after the value, in order; empty for any other decoder."""
-    return tuple(signature(decoder).parameters)[1:] if isinstance(decoder, FunctionType) else ()
+    """The parameters of a function after the value, in order; of a format the parts of a record that it names, which few do."""
+    return tuple(signature(decoder).parameters)[1:] if isinstance(decoder, FunctionType) else getattr(decoder, "record_parts", ())
 
 
 def decoder_name(decoder: Decoder) -> str:

@@ -4,9 +4,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import UTC, date, datetime, timedelta
 from functools import lru_cache
-from importlib import resources
 from typing import Final, Literal, get_args
-from zoneinfo import ZoneInfo
 
 import numpy as np
 import numpy.typing as npt
@@ -14,16 +12,16 @@ import pyarrow as pa
 
 from tandem.views.arrow import arrays
 from tandem.views.definition_text import call
-from tandem.views.errors import DefinitionError, listed
+from tandem.views.errors import DefinitionError
 from tandem.views.instant import microseconds, time_of
 from tandem.views.source.source import Source
 from tandem.views.source.value_types import ValueType
+from tandem.views.time_zone import ZONES, time_zone
 from tandem.views.windows.placement import BOUNDS, WINDOW_COLUMNS, EventInputs, Placement, Step, Steps, Timing, same, timestamp
 
 Unit = Literal["day", "week", "month"]
 UNITS: Final[tuple[Unit, ...]] = get_args(Unit)
 
-_ZONES: Final = "tzdata"
 _STARTS: Final = "_window_start"
 _ENDS: Final = "_window_end"
 _FIRST_YEAR: Final = 3
@@ -46,9 +44,7 @@ class Calendar:
         """Raises DefinitionError for a unit or a zone that does not exist."""
         if self.unit not in UNITS:
             raise DefinitionError(f"no calendar window of {self.unit!r}; units: {', '.join(UNITS)}")
-        if not isinstance(self.zone, str):
-            raise DefinitionError(f"zone {self.zone!r} is not the name of a time zone, such as 'Europe/Berlin'")
-        _zone(self.zone)
+        time_zone(self.zone)
 
     def __str__(self) -> str:
         return call("calendar", self.unit, zone=self.zone)
@@ -70,7 +66,7 @@ class Calendar:
             Steps(fold=Step(columns, finish=bounds, prepare=placed), merge=same(BOUNDS)),
             events=EventInputs(columns, objections=((f"{_STARTS} IS NULL", "out_of_range"),)),
             timing=Timing(ends=_ENDS, slice_at=self._slice_at),
-            pinned=(_ZONES,),
+            pinned=(ZONES,),
         )
 
     def _slice_at(self, time: datetime) -> tuple[datetime, datetime]:
@@ -103,7 +99,7 @@ def calendar(unit: Unit, *, zone: str) -> Calendar:
 @lru_cache(maxsize=4096)
 def _starts(unit: Unit, zone: str, year: int) -> npt.NDArray[np.int64]:
     """When the windows whose first day is in the year start, in microseconds since 1970."""
-    clocks = _zone(zone)
+    clocks = time_zone(zone)
     # Where clocks skip midnight, the window starts when they skip; where they show it twice, at the first time. Where they
     # skip a whole day, it and the next day start at the same instant, and the later one counts.
     return np.array([microseconds(datetime(d.year, d.month, d.day, tzinfo=clocks).astimezone(UTC)) for d in _days(unit, year)])
@@ -115,14 +111,3 @@ def _days(unit: Unit, year: int) -> list[date]:
     first = date(year, *_YEAR_START)
     days = [first + timedelta(days=number) for number in range((date(year + 1, *_YEAR_START) - first).days)]
     return days if unit == "day" else [day for day in days if day.weekday() == 0]
-
-
-@lru_cache(maxsize=128)
-def _zone(name: str) -> ZoneInfo:
-    """A zone of the pinned database, not of the machine's own."""
-    zones = resources.files(_ZONES)
-    names = zones.joinpath("zones").read_text("utf-8").split()
-    if name not in names:
-        raise DefinitionError(f"no time zone {name!r}; zones: {listed(str(name), names, limit=4)}")
-    with zones.joinpath("zoneinfo", *name.split("/")).open("rb") as file:
-        return ZoneInfo.from_file(file, key=name)

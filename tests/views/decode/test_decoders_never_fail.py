@@ -25,6 +25,7 @@ from tests.views.source.formats import (
     test_nginx_json,
     test_protobuf,
     test_syslog,
+    test_syslog_of_senders,
 )
 
 DECODERS: dict[str, tuple[Source, list[bytes]]] = {
@@ -47,6 +48,10 @@ DECODERS: dict[str, tuple[Source, list[bytes]]] = {
     "aws_alb": (test_aws_logs.ALB, [(test_aws_logs.LINE + test_aws_logs.TAIL).encode(), test_aws_logs.LINE.encode()]),
     "cloudfront": (test_aws_logs.CACHED, [test_aws_logs.ROW.encode()]),
     "syslog": (test_syslog.MESSAGES, [text.encode() for text, _ in test_syslog.EXAMPLES]),
+    "syslog_3164": (
+        test_syslog_of_senders.SENT,
+        [b"<34>Oct 11 22:14:15 mymachine su[230]: 'su root' failed", b"<34>1 2026-10-11T22:14:15Z box su 230 - - x"],
+    ),
     "avro": (
         test_avro.FRAMED,
         [
