@@ -1,0 +1,37 @@
+"""docs/your-files.md: each file is read as the page shows, by definitions without a decoder of the project's own."""
+
+import shlex
+from pathlib import Path
+
+import pytest
+
+from tandem.cli.__main__ import main
+from tests.documented import File, steps
+
+LEAST_FILES = 10
+
+
+def test_every_file_is_read_as_the_page_shows(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    files, tried = set[str](), set[str]()
+    for step in steps("your-files.md"):
+        if isinstance(step, File):
+            path = tmp_path / step.name
+            path.parent.mkdir(exist_ok=True)
+            step.write(tmp_path)
+            if path.suffix == ".py":
+                (path.parent / "tandem.toml").touch()
+                assert "def " not in step.text, f"{step.name} has a function"
+            else:
+                files.add(step.name)
+            continue
+        program, name, view, file, *arguments = shlex.split(step.line)
+        assert (program, name) == ("./tandem", "try")
+        assert main([name, view, file, *arguments]) == 0, capsys.readouterr().err
+        shown = "\n".join(line.rstrip() for line in capsys.readouterr().out.splitlines()) + "\n"
+        assert step.missing(shown) is None, f"{file}: {step.missing(shown)!r} is not in\n{shown}"
+        tried.add(file)
+    assert tried == files
+    assert len(files) >= LEAST_FILES
