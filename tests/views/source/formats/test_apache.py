@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from tandem import Event, Source, apache, apache_combined
 from tandem.views.errors import DefinitionError
 from tandem.views.fingerprint.fingerprint import decoder_fingerprint
-from tandem.views.source.formats.apache import FORMATS
+from tandem.views.source.formats.access_logs.apache import FORMATS
 from tests.views.logged import decoded, reason
 
 MONTHS = ("Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec")

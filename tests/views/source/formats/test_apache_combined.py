@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from tandem.views.errors import DefinitionError
 from tandem.views.source.event import Event
-from tandem.views.source.formats.apache_combined import apache_combined
+from tandem.views.source.formats.access_logs.apache_combined import apache_combined
 from tandem.views.source.source import Source
 from tests.views.logged import decoded, reason
 

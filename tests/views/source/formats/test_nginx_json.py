@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from tandem.views.errors import DefinitionError
 from tandem.views.source.event import Event, Scale
-from tandem.views.source.formats.nginx_json import nginx_json
+from tandem.views.source.formats.access_logs.nginx_json import nginx_json
 from tandem.views.source.source import Source
 from tests.views.logged import decoded, reason
 

@@ -27,9 +27,9 @@ from tandem.views.source.event import TIMESTAMP, Event
 from tandem.views.source.fields.reasons import Reject
 from tandem.views.source.fields.times import cut
 from tandem.views.source.format import Listed, Parse
+from tandem.views.source.formats.access_logs.log_lines import Slot, line_parser
+from tandem.views.source.formats.access_logs.log_slots import DIGITS, LIST_SEPARATOR, WORD, lines_of
 from tandem.views.source.formats.lines import EventOfLine, by_line
-from tandem.views.source.formats.log_lines import Slot, line_parser
-from tandem.views.source.formats.log_slots import DIGITS, LIST_SEPARATOR, WORD, lines_of
 
 _ALB: Final = (
     "type time elb client:client_port target request_processing_time target_processing_time response_processing_time "

@@ -36,9 +36,9 @@ from tandem.views.source.fields.named_fields import built
 from tandem.views.source.fields.reasons import Reject, misfit
 from tandem.views.source.fields.text_values import reader, text_fields
 from tandem.views.source.format import Parse
+from tandem.views.source.formats.access_logs.nginx_values import EMPTY, NO_STATUS, TIMES
 from tandem.views.source.formats.json import strict
 from tandem.views.source.formats.lines import EventOfLine
-from tandem.views.source.formats.nginx_values import EMPTY, NO_STATUS, TIMES
 
 _BARE_NO_STATUS = re.compile(rb'(?<!\\)("status"\s*:\s*)000(?=\s*[,}])')
 """A number without quotes that JSON does not have."""

@@ -33,12 +33,12 @@ from tandem.views.definition_text import call
 from tandem.views.errors import DefinitionError
 from tandem.views.source.event import TIMESTAMP, Event
 from tandem.views.source.format import Parse
-from tandem.views.source.formats.clf_time import CLF_TIME
+from tandem.views.source.formats.access_logs.clf_time import CLF_TIME
+from tandem.views.source.formats.access_logs.log_escapes import unescape_json, unescape_nginx
+from tandem.views.source.formats.access_logs.log_lines import LineLayout, Slot, line_parser
+from tandem.views.source.formats.access_logs.log_slots import DIGITS, LIST, LIST_SEPARATOR, TEXT, lines_of
+from tandem.views.source.formats.access_logs.nginx_values import EMPTY, TIMES
 from tandem.views.source.formats.lines import EventOfLine
-from tandem.views.source.formats.log_escapes import unescape_json, unescape_nginx
-from tandem.views.source.formats.log_lines import LineLayout, Slot, line_parser
-from tandem.views.source.formats.log_slots import DIGITS, LIST, LIST_SEPARATOR, TEXT, lines_of
-from tandem.views.source.formats.nginx_values import EMPTY, TIMES
 
 Escape = Literal["default", "json", "none"]
 

@@ -44,11 +44,11 @@ from tandem.views.definition_text import call
 from tandem.views.errors import DefinitionError, listed
 from tandem.views.source.event import TIMESTAMP, Event
 from tandem.views.source.format import Parse
-from tandem.views.source.formats.clf_time import CLF_TIME, clf_time
+from tandem.views.source.formats.access_logs.clf_time import CLF_TIME, clf_time
+from tandem.views.source.formats.access_logs.log_escapes import unescape_apache
+from tandem.views.source.formats.access_logs.log_lines import REQUEST, LineLayout, Slot, integer, line_parser
+from tandem.views.source.formats.access_logs.log_slots import DIGITS, LIST, LIST_SEPARATOR, TEXT, WORD, lines_of
 from tandem.views.source.formats.lines import EventOfLine
-from tandem.views.source.formats.log_escapes import unescape_apache
-from tandem.views.source.formats.log_lines import REQUEST, LineLayout, Slot, integer, line_parser
-from tandem.views.source.formats.log_slots import DIGITS, LIST, LIST_SEPARATOR, TEXT, WORD, lines_of
 
 COMMON: Final = '%h %l %u %t "%r" %>s %b'
 COMBINED: Final = f'{COMMON} "%{{Referer}}i" "%{{User-Agent}}i"'

@@ -6,7 +6,7 @@ from dataclasses import replace
 from typing import Final
 
 from tandem.views.errors import DefinitionError
-from tandem.views.source.formats.log_lines import REQUEST, LineLayout, Slot
+from tandem.views.source.formats.access_logs.log_lines import REQUEST, LineLayout, Slot
 
 QUOTED: Final = r'[^"\\]*+(?:\\.[^"\\]*+)*+'
 """What stands between two quotes that are not escaped."""

@@ -34,10 +34,10 @@ from typing import Final
 from tandem.views.definition_text import call
 from tandem.views.source.event import Event
 from tandem.views.source.format import Parse
-from tandem.views.source.formats.apache import COMBINED, REQUEST_PARTS, format_tokens
+from tandem.views.source.formats.access_logs.apache import COMBINED, REQUEST_PARTS, format_tokens
+from tandem.views.source.formats.access_logs.log_lines import Slot, line_parser
+from tandem.views.source.formats.access_logs.log_slots import lines_of
 from tandem.views.source.formats.lines import EventOfLine
-from tandem.views.source.formats.log_lines import Slot, line_parser
-from tandem.views.source.formats.log_slots import lines_of
 
 _WHAT: Final = "the combined log format"
 _LAYOUT: Final = lines_of(

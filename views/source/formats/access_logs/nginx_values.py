@@ -11,7 +11,7 @@ from tandem.views.instant import time_of
 from tandem.views.source.fields.reasons import Reject
 from tandem.views.source.fields.text_values import Read
 from tandem.views.source.fields.times import cut
-from tandem.views.source.formats.clf_time import CLF_TIME, clf_time
+from tandem.views.source.formats.access_logs.clf_time import CLF_TIME, clf_time
 
 EMPTY: Final = ("", "-")
 """A variable without a value, in JSON and in lines."""
