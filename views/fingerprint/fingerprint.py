@@ -214,5 +214,5 @@ def _decoder(decoder: Decoder) -> Meaning:
     own = not kind.__module__.startswith("tandem.views.")
     # By its name alone where there is nothing else to tell.
     value = repr(decoder) if own or dataclasses.fields(kind) else decoder_name(decoder)
-    pinned = {f"{package}==": version_of(package) for package in getattr(decoder, "packages", ())}
+    pinned = {f"{package}==": version_of(package) for package in getattr(decoder, "pinned", ())}
     return Meaning("decoder", value, str(decoder), (code_of_classes([kind], _CALLED_OF_DECODERS) if own else {}) | pinned)

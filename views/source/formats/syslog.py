@@ -107,7 +107,7 @@ class Syslog:
         return f"Syslog(structured={self.structured!r}, zone={self.zone!r}, year={self.year!r})"
 
     @property
-    def packages(self) -> tuple[str, ...]:
+    def pinned(self) -> tuple[str, ...]:
         """The package whose version decides what a time in the zone means."""
         return () if self.zone is None else (ZONES,)
 
