@@ -15,6 +15,7 @@ from tandem.views.fingerprint.fingerprint import fingerprint
 from tandem.views.fingerprint.schema_evolution import refuse_breaks
 from tandem.views.measures import CustomMeasure
 from tandem.views.measures.filtered import Filtered
+from tandem.views.project.dialect_hints import hints
 from tandem.views.project.partition_key import spread
 from tandem.views.project.project import Project
 from tandem.views.source.decoder import decoder_name
@@ -40,6 +41,8 @@ def run(
     * A source's `prepare` fails if its result for one event depends on other events.
     * The report includes the smallest failing input found.
 
+    A hint names an operation of an expression that has another result in Spark or PostgreSQL; it does not fail the check.
+
     The check also fails for a source that could not read what is already published of it, because log and archive contain
     records of the published format.
     """
@@ -50,6 +53,7 @@ def run(
         "project": str(call.project),
         "sources": {name: _source(source) for name, source in project.sources.items()},
         "views": {name: _view(view) for name, view in project.views.items()},
+        "hints": [{"operation": each.operation, "hint": each.hint, "places": list(each.places)} for each in hints(project)],
         "settings": effective(settings),
     }
     if not laws:
@@ -148,6 +152,10 @@ def _lines(document: Mapping[str, Any]) -> Iterator[str]:
             says = what["exactness"]["says"] if what["exactness"] else "exact"
             yield f"  {measure}: {what['type']}, {says} = {what['measure']}{_told(what.get('unit'), what.get('doc'))}"
         yield from (f"  warning: {warning}" for warning in view["warnings"])
+    if document["hints"]:
+        yield "\nhints: these operations have other results in Spark or PostgreSQL (docs/expressions.md)"
+        for each in document["hints"]:
+            yield f"  {each['hint']}; used in {'; '.join(each['places'])}"
     yield "\nsettings"
     yield from _settings(document["settings"])
 

@@ -8,6 +8,7 @@ from typing import Final
 
 from tandem.views.errors import DefinitionError, nearest_first
 from tandem.views.sql import engine
+from tandem.views.sql.spark_names import in_spark
 from tandem.views.sql.syntax import Node, nodes, parse
 
 SESSION_WORDS: Final = frozenset(
@@ -68,6 +69,8 @@ def why_refused(name: str, arguments: Sequence[Node]) -> str | None:
     if name == "unnest":
         return "unnest makes several rows of one event, and an expression has one value"
     function = _catalogue().get(name)
+    if function is None and (why := in_spark(name)) is not None:
+        return why
     if function is None:
         return f"there is no function {name}; the nearest are {', '.join(nearest_first(name, _catalogue())[:3])}"
     if not function.kinds & {"scalar", "macro"}:
