@@ -157,7 +157,7 @@ def _commit(tables: Tables, release: int, source: str, derive: Callable[[list[Sp
         if commit is None:
             return
         try:
-            delta_tables.conditional_append(handle, to_rows(commit))
+            delta_tables.conditional_append(handle, to_rows(commit, handle))
         except Conflict:
             handle = delta_tables.refresh(handle)
         else:

@@ -68,7 +68,7 @@ class Writer:
             start = cut_of(tables, release, source) if start is None else start
             epoch = 1 + max((span.epoch for span in spans.values()), default=0)
             try:
-                delta_tables.conditional_append(handle, to_rows(Commit(start, start, epoch, "epoch", at=at, by=by)))
+                delta_tables.conditional_append(handle, to_rows(Commit(start, start, epoch, "epoch", at=at, by=by), handle))
             except Conflict:
                 handle = delta_tables.reopen(handle)
             else:
@@ -86,7 +86,7 @@ class Writer:
             if commit.start != self.end:
                 raise NotContiguous(commit.start, self.end, self._handle.table_uri)
             try:
-                delta_tables.conditional_append(self._handle, to_rows(commit))
+                delta_tables.conditional_append(self._handle, to_rows(commit, self._handle))
             except (Conflict, Unwritable) as error:
                 self._look()
                 if commit.key in {span.key for span in self._spans.values()}:
@@ -137,7 +137,7 @@ class Writer:
 
     def _replace(self, old: list[str], ones: list[Commit], at: datetime) -> int:
         try:
-            delta_tables.conditional_replace(self._handle, old, [to_rows(one) for one in ones], at=at)
+            delta_tables.conditional_replace(self._handle, old, [to_rows(one, self._handle) for one in ones], at=at)
         except Conflict:
             return 0
         self._look()

@@ -25,7 +25,7 @@ from tandem.batch.archive.copy_task import Copied, copy_records, total
 from tandem.batch.archive.decode import Decoding
 from tandem.batch.runtime.session import BatchRun, Lock
 from tandem.infra import kafka
-from tandem.infra.kafka import Address, Topic, broker
+from tandem.infra.kafka import Address, Record, Topic, broker
 from tandem.infra.kafka.bulk_reader import LogMoved, ReadRecords
 from tandem.ledger.delta import delta_tables, leases
 from tandem.ledger.delta.addresses import Tables
@@ -35,6 +35,7 @@ from tandem.ledger.log.positions import Position
 from tandem.speed.source import record_frames
 from tandem.speed.source.query import Query
 from tandem.views.errors import TandemError
+from tandem.views.instant import microseconds
 from tandem.views.source.offset_ranges import Offsets, Ranges
 from tandem.views.source.source import RECORDS_SCHEMA, Source, record_columns
 from tests.stack import environ
@@ -121,6 +122,7 @@ class MemoryTopic:
 
     def append(self, values: Sequence[bytes | None], *, partition: int = 0, at: datetime | None = None) -> None:
         moment = at or datetime.now(UTC)
+        moment = moment.replace(microsecond=moment.microsecond // 1000 * 1000)  # a record's timestamp is in milliseconds
         for value in values:
             place = {"topic_id": self.topic.id, "partition": partition, "offset": len(self.rows[partition])}
             more = {"timestamp": moment, "timestamp_type": 0, "key": None, "value": value, "headers": None}
@@ -144,6 +146,10 @@ class MemoryTopic:
         """Offsets without a record, as a transaction leaves them."""
         self.rows[partition] += [None] * offsets
 
+    def cut_back(self, partition: int, end: int) -> None:
+        """As an older copy of a broker's volume does."""
+        del self.rows[partition][end:]
+
     def delete_below(self, offsets: Mapping[int, int]) -> None:
         """As retention does."""
         self.starts |= offsets
@@ -157,6 +163,10 @@ class MemoryTopic:
                 rows = [self.rows[number][offset] for offset in ranges]
                 found[number] = [{**row, "topic_id": topic.id} for row in rows if row is not None]
         return found
+
+
+def _milliseconds(row: Mapping[str, Any]) -> int:
+    return microseconds(row["timestamp"]) // 1000
 
 
 @dataclass
@@ -177,6 +187,7 @@ class MemoryBroker:
         patch.setattr(kafka, "topics", lambda _, names: tuple(self.topics[name].topic for name in names))
         patch.setattr(kafka, "starts", self._starts)
         patch.setattr(kafka, "ends", self._ends)
+        patch.setattr(kafka, "records_at", self._records_at)
         patch.setattr(tandem.batch.archive.copy, "copy", self._copy)
 
     def _starts(self, _: object, topics: Sequence[Topic]) -> Offsets:
@@ -184,6 +195,15 @@ class MemoryBroker:
 
     def _ends(self, _: object, topics: Sequence[Topic]) -> Offsets:
         return {(each.id, n): len(self.topics[each.name].rows[n]) for each in topics for n in range(each.partitions)}
+
+    def _records_at(self, _: object, topics: Sequence[Topic], offsets: Offsets) -> dict[tuple[str, int], Record | None]:
+        found: dict[tuple[str, int], Record | None] = {}
+        for topic in topics:
+            for (of, number), offset in offsets.items():
+                rows = self.topics[topic.name].fetched(topic, Ranges.of({(of, number): (offset, offset + 1)})).get(number, [])
+                if of == topic.id:
+                    found[of, number] = next((Record(_milliseconds(row), row["key"], row["value"]) for row in rows), None)
+        return found
 
     def _copy(
         self, _: object, __: object, topics: Sequence[Topic], ranges: Ranges, work: Decoding, *, parallelism: int, typed: bool

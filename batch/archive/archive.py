@@ -35,6 +35,7 @@ from tandem.ledger.log.positions import LOG_START, Position, ranges, upper
 from tandem.ledger.publish import adoption
 from tandem.ledger.publish.releases import Release
 from tandem.ledger.publish.standing import Followed
+from tandem.ledger.same_log import PresentLog, refuse_cut_log
 from tandem.views.errors import TandemError
 from tandem.views.project import project
 from tandem.views.project.project import Project
@@ -86,6 +87,14 @@ class _ArchivedLog:
     def starts(self, topics: Sequence[kafka.Topic]) -> Offsets:
         """The first offset that each partition of these topics has now."""
         return kafka.starts(self.connection, topics)
+
+    def present(self, topics: Sequence[kafka.Topic]) -> PresentLog:
+        """The log of these topics, to compare with what was read of it."""
+        return PresentLog(
+            {topic.id: topic.name for topic in topics},
+            lambda: self.starts(topics),
+            lambda offsets: kafka.records_at(self.connection, topics, offsets),
+        )
 
     def ends(self, topics: Sequence[kafka.Topic]) -> Offsets:
         """The offset after the last committed record of each partition of these topics."""
@@ -178,6 +187,7 @@ def _to_do(batch: BatchRun, log: _ArchivedLog, ledger: ArchiveLedger, decoder: s
     former = losses.counted_of_former(tables, name, releases=_followed(batch), present={topic for topic, _ in starts})
     log.refuse_new_topic(upper(start, former), names)
     _refuse_another_log(start, starts, ends)
+    refuse_cut_log(tables, log.source, log.present(now))
     topics = {topic.name: topic.id for topic in now}
     firsts = losses.first_offsets(starts, topics, known=known, names=names)
     ledger.name_topics(topics, at=batch.now())

@@ -27,7 +27,7 @@ from tandem.infra.kafka.contract import (
 if TYPE_CHECKING:
     from tandem.infra.kafka.bulk_reader import BulkReader
     from tandem.infra.kafka.kafka_python.client import BrokerConnection, connect
-    from tandem.infra.kafka.kafka_python.records import records
+    from tandem.infra.kafka.kafka_python.records import records, records_at
     from tandem.infra.kafka.kafka_python.topics import (
         configurations,
         create,
@@ -76,6 +76,7 @@ __all__ = [
     "outside",
     "record_login",
     "records",
+    "records_at",
     "replicas",
     "starts",
     "topic",
@@ -87,7 +88,7 @@ _PLACES: Final = {
     "BulkReader": "bulk_reader",
     **dict.fromkeys(("BrokerConnection", "connect"), "kafka_python.client"),
     "open_transactions": "kafka_python.transactions",
-    "records": "kafka_python.records",
+    **dict.fromkeys(("records", "records_at"), "kafka_python.records"),
 }
 """The modules of names that need a client; the others are in `kafka_python.topics`."""
 

@@ -14,6 +14,7 @@ from deltalake import DeltaTable
 from tandem.ledger.delta import delta_tables
 from tandem.ledger.delta.addresses import Tables
 from tandem.ledger.delta.errors import unreadable
+from tandem.ledger.log import last_records
 from tandem.ledger.log.counts import Counts
 from tandem.ledger.log.positions import Position
 from tandem.ledger.realtime.commits import Commit, Span
@@ -37,6 +38,7 @@ SCHEMA: Final = pa.schema(
         ("by", pa.string()),
         ("caught_up", pa.timestamp("us", "UTC")),
         ("identities_since", pa.timestamp("us", "UTC")),
+        ("last_records", pa.string()),
         ("partial", pa.binary()),
     ]
 )
@@ -112,6 +114,7 @@ def from_rows(rows: Sequence[Mapping[str, Any]]) -> Commit:
         by=first["by"],
         caught_up=first["caught_up"],
         identities_since=first["identities_since"],
+        last_records=last_records.from_json(json.loads(first.get("last_records") or "[]")),
     )
 
 
@@ -131,6 +134,7 @@ def row_values(commit: Commit) -> list[dict[str, Any]]:
         "by": commit.by,
         "caught_up": commit.caught_up,
         "identities_since": commit.identities_since,
+        "last_records": _text(last_records.to_json(commit.last_records)),
     }
     fingerprints: list[str | None] = [*sorted(commit.partials)] or [None]
     return [
@@ -145,9 +149,10 @@ def row_values(commit: Commit) -> list[dict[str, Any]]:
     ]
 
 
-def to_rows(commit: Commit) -> pa.Table:
-    """The rows of the commit's file."""
-    return pa.Table.from_pylist(row_values(commit), SCHEMA)
+def to_rows(commit: Commit, handle: DeltaTable | None = None) -> pa.Table:
+    """The rows of the commit's file; for a table that an earlier version has created, without columns that it lacks."""
+    columns = SCHEMA.names if handle is None else pa.schema(handle.schema()).names
+    return pa.Table.from_pylist(row_values(commit), pa.schema([field for field in SCHEMA if field.name in columns]))
 
 
 def _span(handle: DeltaTable, path: str) -> Span:

@@ -6,6 +6,7 @@ from datetime import datetime
 from typing import Literal
 
 from tandem.ledger.log.counts import NOTHING, Counts
+from tandem.ledger.log.last_records import LastRecords
 from tandem.ledger.log.positions import Position
 from tandem.views.errors import TandemError
 from tandem.views.source.watermark import Maxima
@@ -62,6 +63,7 @@ class Commit(Span):
         caught_up: the commit's end lies above everything that the log had received until then; None if unknown.
         identities_since: duplicates of events counted before this time were not found, because memory for their identities was
             short; None if all identities were kept.
+        last_records: the last record of each partition in the range, to compare with the log before it is read on.
     """
 
     counts: Counts = NOTHING
@@ -75,3 +77,4 @@ class Commit(Span):
     by: str = ""
     caught_up: datetime | None = None
     identities_since: datetime | None = None
+    last_records: LastRecords = field(default_factory=dict, hash=False)

@@ -9,6 +9,7 @@ from collections.abc import Callable, Iterable, Sequence
 from typing import Final, TypeVar
 
 from tandem.ledger.log.counts import add, plus
+from tandem.ledger.log.last_records import newest_of
 from tandem.ledger.log.positions import Position, distance
 from tandem.ledger.realtime.commits import Commit, Span
 from tandem.views.errors import TandemError
@@ -73,6 +74,7 @@ def merged(commits: Sequence[Commit], merge: Merge) -> Commit:
         by=folds[-1].by,
         caught_up=next((commit.caught_up for commit in reversed(folds) if commit.caught_up), None),
         identities_since=max((commit.identities_since for commit in folds if commit.identities_since), default=None),
+        last_records=newest_of(commit.last_records for commit in folds),
     )
 
 

@@ -20,12 +20,14 @@ from tandem.ledger.hot.chain import LOOK_S, HotChange
 from tandem.ledger.hot.messages import HotMessage, HotStatus, message_of
 from tandem.ledger.log.archive_runs import ArchiveLedger
 from tandem.ledger.log.counts import plus
+from tandem.ledger.log.fetch_checks import LogChanged
 from tandem.ledger.log.positions import Position, upper
 from tandem.ledger.publish.publications import Publication, Publications
 from tandem.ledger.publish.releases import Release
 from tandem.ledger.realtime.commits import Commit
 from tandem.ledger.realtime.follower import Follower
 from tandem.ledger.realtime.tiling import chain
+from tandem.ledger.same_log import refuse_cut_log
 from tandem.speed.dedup.dedup_window import DedupWindow
 from tandem.speed.dedup.identities import identified, identities, values
 from tandem.speed.dedup.siphash import SECRET_BYTES
@@ -36,6 +38,7 @@ from tandem.speed.micro_batch.follower_state import FollowerState
 from tandem.speed.micro_batch.task import Task
 from tandem.speed.source.counted_at import CountedRange, counted, divided
 from tandem.speed.source.restore_identities import begun, numbered, unseen
+from tandem.speed.source.start_position import present_log
 from tandem.views.arrow.arrays import from_ipc
 from tandem.views.errors import TandemError
 from tandem.views.kernel.kernel import decode
@@ -130,6 +133,10 @@ class HotFollower:
         name, fingerprints = self.source.name, {name: self.release.views[name] for name in self.views}
         live, commits, base = self._committed()
         self._topics = kafka.topics(self.connection, self.source.topics)
+        try:
+            refuse_cut_log(self.tables, self.source, present_log(self.connection, self._topics), commits)
+        except LogChanged as error:
+            raise RecordsLost(str(error)) from error
         ledger = ArchiveLedger(self.tables, name)
         generations = ledger.generations()
         if unknown := [topic.name for topic in self._topics if topic.id not in generations]:

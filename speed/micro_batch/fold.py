@@ -21,6 +21,7 @@ from typing import TYPE_CHECKING
 
 from tandem.infra.spark.versions import compared
 from tandem.ledger.log.counts import Counts, add
+from tandem.ledger.log.last_records import LastRecord, LastRecords, newest_of
 from tandem.speed.dedup.dedup_window import DedupWindow
 from tandem.speed.dedup.duplicates import find_duplicates
 from tandem.speed.dedup.identities import Identities
@@ -99,6 +100,7 @@ class MicroBatchResult:
     partials: Mapping[str, bytes]
     identities: Identities
     across: bool = False
+    last_records: LastRecords = field(default_factory=dict)
 
 
 def fold_records(
@@ -145,6 +147,7 @@ def fold_shares(
         partials={fingerprint: _united(view, fingerprint, found) for fingerprint, view in views.items()},
         identities=judged.added,
         across=bool(judged.drops),
+        last_records=newest_of({place: LastRecord(offset, text)} for share in found for place, offset, text in share.last),
     )
 
 

@@ -83,6 +83,7 @@ def step(
         at=at,
         by=state.by,
         caught_up=caught_up or state.caught_up,
+        last_records=folded.last_records,
         identities_since=None if state.dedup_window.since is None else time_of(state.dedup_window.since),
     )
     return state.after(commit, folded.identities), commit

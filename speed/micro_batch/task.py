@@ -13,6 +13,7 @@ import msgspec
 import pyarrow as pa
 
 from tandem.infra.spark.header_texts import with_headers
+from tandem.ledger.log.last_records import last_of
 from tandem.speed.dedup.identities import NO_SECRET, NOTHING_KNOWN, Drops, identified, identities, is_at
 from tandem.speed.dedup.keys import KnownWords
 from tandem.views.arrow.arrays import from_ipc, to_ipc
@@ -78,6 +79,7 @@ class Share(msgspec.Struct, frozen=True):
         newest: the newest append time of all events, in microseconds since 1970.
         partials: by fingerprint, as Arrow IPC streams.
         identities: an Arrow IPC stream.
+        last: the offset and hash of the last record of each partition.
         handed_back: the folded events as an Arrow IPC stream; None if the task does not hand them back.
     """
 
@@ -97,6 +99,7 @@ class Share(msgspec.Struct, frozen=True):
     identities: bytes
     handed_back: bytes | None = None
     off_calendar: int = 0
+    last: list[tuple[Partition, int, str]] = []
 
 
 def fold(task: Task, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
@@ -130,6 +133,7 @@ def share_of(task: Task, records: pa.Table) -> Share:
         further=further(decoded.events),
         ahead=int(ahead(source, decoded.events).sum()),
         off_calendar=off_calendar(decoded.events),
+        last=[(place, each.offset, each.hash) for place, each in last_of(records).items()],
         identities=to_ipc(identities(source, found)),
         handed_back=to_ipc(events) if task.hand_back and events.nbytes <= task.hand_back else None,
         **_counted(source, views, task, events),

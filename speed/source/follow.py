@@ -97,7 +97,8 @@ class Follow:
         """Read what Kafka no longer has from the archive, then start the query. Raises OffsetsLost, LogChanged, Fenced."""
         around, tail = self.around, self.tail
         while True:
-            begun = beginning(around.tables, self.source, tail.writer.end, around.connection, at=tail.now())
+            commits = Follower(around.tables, self.release.number, self.source.name).poll()
+            begun = beginning(around.tables, self.source, tail.writer.end, around.connection, at=tail.now(), commits=commits)
             tail.state = replace(tail.state, firsts=begun.firsts)
             tail.task = replace(tail.task, generations=ArchiveLedger(around.tables, self.source.name).generations())
             if tail.state.end != tail.writer.end:

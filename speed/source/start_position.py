@@ -1,6 +1,6 @@
 """Decide where a source continues: in Kafka if it still has the records, else in the archive."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 
@@ -10,6 +10,8 @@ from tandem.ledger.log.archive_runs import ArchiveLedger
 from tandem.ledger.log.fetch_checks import refuse_changed_log, refuse_new_topic
 from tandem.ledger.log.positions import Position, upper
 from tandem.ledger.losses import first_offsets
+from tandem.ledger.realtime.commits import Commit
+from tandem.ledger.same_log import PresentLog, refuse_cut_log
 from tandem.views.errors import TandemError
 from tandem.views.source.offset_ranges import Offsets, Partition
 from tandem.views.source.source import Source
@@ -61,15 +63,25 @@ class Beginning:
     archived: Position
 
 
-def beginning(tables: Tables, source: Source, start: Position, connection: kafka.BrokerConnection, *, at: datetime) -> Beginning:
+def beginning(
+    tables: Tables,
+    source: Source,
+    start: Position,
+    connection: kafka.BrokerConnection,
+    *,
+    at: datetime,
+    commits: Sequence[Commit] = (),
+) -> Beginning:
     """Decide how to continue from `start`, and record topics and first offsets that are new, at the time `at`.
 
-    Raises OffsetsLost, LogChanged if the log ends below `start` or is another log, NoBroker, NoTopic.
+    `commits` are those of the release. Raises OffsetsLost, LogChanged if the log ends below `start` or is another log, NoBroker,
+    NoTopic.
     """
     now = kafka.topics(connection, source.topics)
     names, topics = {topic.id: topic.name for topic in now}, {topic.name: topic.id for topic in now}
     lows, ends = kafka.starts(connection, now), kafka.ends(connection, now)
     refuse_changed_log({p: at for p, at in start.items() if p in ends}, firsts=dict.fromkeys(ends, 0), ends=ends)
+    refuse_cut_log(tables, source, present_log(connection, now), commits)
     ledger = ArchiveLedger(tables, source.name)
     held = ledger.accounted()
     # Only the archive decides which topic is the log.
@@ -96,6 +108,15 @@ def beginning(tables: Tables, source: Source, start: Position, connection: kafka
             behind[partition] = low
         starts[partition] = max(begin, low)
     return Beginning(KafkaLog(connection, now), starts, firsts, upper(start, Position.of(behind)))
+
+
+def present_log(connection: kafka.BrokerConnection, topics: Sequence[kafka.Topic]) -> PresentLog:
+    """The topics' log at the broker, to compare with what was read of it."""
+    return PresentLog(
+        {topic.id: topic.name for topic in topics},
+        lambda: kafka.starts(connection, topics),
+        lambda offsets: kafka.records_at(connection, topics, offsets),
+    )
 
 
 def steps(start: Position, end: Position, firsts: Offsets, *, most: int) -> Iterator[Position]:

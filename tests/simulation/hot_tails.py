@@ -123,6 +123,7 @@ def hot_surroundings() -> Iterator[None]:
         patch.setattr(tandem.speed.hot.hot_tail, "share_of", lambda _, records: records)
         patch.setattr(tandem.speed.hot.hot_tail, "merging", lambda _: merge_partials)
         patch.setattr(tandem.speed.hot.follow, "kafka", broker)
+        patch.setattr(tandem.speed.hot.follow, "refuse_cut_log", lambda *_: None)
         patch.setattr(tandem.speed.hot.follow, "BulkReader", reader)
         patch.setattr(tandem.speed.hot.follow, "_OFFSETS", 3)
         patch.setattr(tandem.speed.hot.follow, "decode", lambda _, records: SimpleNamespace(events=records))

@@ -344,6 +344,9 @@ def surroundings() -> Iterator[None]:
         patch.setattr(tandem.batch.archive.copy, "copy", _copy)
         patch.setattr(tandem.batch.archive.copy, "_absent", _absent)
         patch.setattr(tandem.speed.source.start_position, "kafka", BROKER)
+        # The log of a schedule deletes records and is created again; it is never cut back.
+        for module in (tandem.batch.archive.archive, tandem.speed.source.start_position):
+            patch.setattr(module, "refuse_cut_log", lambda *_: None)
         patch.setattr(tandem.speed.source.follow, "kafka_options", lambda _: {})
         patch.setattr(tandem.speed.source.follow, "record_frames", SimpleNamespace(of_archive=_copied))
         patch.setattr(tandem.speed.source.follow, "seen", _seen)

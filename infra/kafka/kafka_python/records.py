@@ -27,10 +27,27 @@ def records(
 
     Raises NoBroker if nothing comes for the address's time.
     """
+    consumed = _consume(connection, topics, starts, most=most, committed=committed)
+    return {partition: list(map(_record, batch)) for partition, batch in consumed.items()}
+
+
+def records_at(connection: BrokerConnection, topics: Iterable[Topic], offsets: Offsets) -> dict[Partition, Record | None]:
+    """The committed records at these offsets; None where the log has no record at the offset. Raises NoBroker."""
+    consumed = _consume(connection, topics, offsets, most=1, committed=True)
+    return {
+        partition: next((_record(each) for each in consumed[partition] if each.offset == offset), None)
+        for partition, offset in offsets.items()
+    }
+
+
+def _consume(
+    connection: BrokerConnection, topics: Iterable[Topic], starts: Offsets, *, most: int, committed: bool
+) -> dict[Partition, list[Any]]:
+    """The same as the client has them."""
     described = list(topics)
     ids = {topic.name: topic.id for topic in described}
     names = {topic: name for name, topic in ids.items()}
-    found: dict[Partition, list[Record]] = {partition: [] for partition in starts}
+    found: dict[Partition, list[Any]] = {partition: [] for partition in starts}
     if not starts:
         return found
     limits = ends(connection, described, committed=committed)
@@ -59,7 +76,7 @@ def records(
                 deadline = time.monotonic() + connection.address.timeout_s
             for place, batch in told.items():
                 held = found[left[place]] if place in left else []
-                held += map(_record, batch[: most - len(held)])
+                held += batch[: most - len(held)]
             for place, partition in list(left.items()):
                 if len(found[partition]) == most or consumer.position(place) >= limits[partition]:
                     del left[place]
