@@ -340,7 +340,6 @@ def surroundings() -> Iterator[None]:
 
         patch.setattr(tandem.batch.archive.archive, "kafka", BROKER)
         patch.setattr(tandem.batch.archive.archive, "broker", SimpleNamespace(address=lambda _: Address("simulated", {}, 1)))
-        patch.setattr(tandem.batch.archive.archive, "kafka_options", lambda *_: {})
         patch.setattr(tandem.batch.archive.copy, "copy", _copy)
         patch.setattr(tandem.batch.archive.copy, "_absent", _absent)
         patch.setattr(tandem.speed.source.start_position, "kafka", BROKER)
