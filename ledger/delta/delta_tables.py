@@ -116,6 +116,11 @@ def reopen(handle: DeltaTable) -> DeltaTable:
         unreadable(handle.table_uri, error)
 
 
+def column_names(handle: DeltaTable) -> list[str]:
+    """The names of the table's columns at the handle's version."""
+    return list(pa.schema(handle.schema()).names)
+
+
 def conditional_append(handle: DeltaTable, rows: pa.Table, *, lease: HeldLease | None = None) -> None:
     """Commit the rows as one file if `handle` is at the newest version; the handle is then at the new one.
 

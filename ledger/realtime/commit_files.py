@@ -151,7 +151,7 @@ def row_values(commit: Commit) -> list[dict[str, Any]]:
 
 def to_rows(commit: Commit, handle: DeltaTable | None = None) -> pa.Table:
     """The rows of the commit's file; for a table that an earlier version has created, without columns that it lacks."""
-    columns = SCHEMA.names if handle is None else pa.schema(handle.schema()).names
+    columns = SCHEMA.names if handle is None else delta_tables.column_names(handle)
     return pa.Table.from_pylist(row_values(commit), pa.schema([field for field in SCHEMA if field.name in columns]))
 
 

@@ -311,6 +311,9 @@ def surroundings() -> Iterator[None]:
             patch.setattr(module, "pa", ARROW)
         patch.setattr(tandem.ledger.delta.delta_tables, "pq", PARQUET)
         patch.setattr(tandem.ledger.delta.delta_tables, "DeltaTable", DeltaTable)
+        patch.setattr(
+            tandem.ledger.delta.delta_tables, "column_names", lambda _: tandem.ledger.realtime.commit_files.SCHEMA.names
+        )
         patch.setattr(tandem.ledger.delta.delta_tables, "write_deltalake", write_deltalake)
         patch.setattr(tandem.ledger.delta.delta_tables, "storage", Files.of)
         patch.setattr(tandem.ledger.delta.delta_tables, "do_without_pandas", lambda: None)
