@@ -46,7 +46,9 @@ def refuse_cut_log(tables: Tables, source: Source, log: PresentLog, commits: Ite
     """
     lows = log.starts()
     remembered = {
-        place: record for place, record in _remembered(tables, source.name, lows, commits).items() if record.offset >= lows[place]
+        place: record
+        for place, record in _newest_records(tables, source.name, lows, commits).items()
+        if record.offset >= lows[place]
     }
     if not remembered:
         return
@@ -68,7 +70,7 @@ def refuse_cut_log(tables: Tables, source: Source, log: PresentLog, commits: Ite
         )
 
 
-def _remembered(
+def _newest_records(
     tables: Tables, source: str, partitions: Collection[Partition], commits: Iterable[Commit]
 ) -> dict[Partition, LastRecord]:
     """The newest record of each of these partitions that the archive or a commit has read."""

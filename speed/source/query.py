@@ -89,14 +89,15 @@ class Query:
 
     def _extend(self, log: DataFrame, start: Position, end: Position) -> None:
         """Commit the records up to `end`; by the port once Spark cannot read a timestamp, because such a producer goes on."""
-        address, topics = self.log.connection.address, self.log.topics
+        topics = self.log.topics
 
         def extend(records: DataFrame) -> None:
             self.tail.extend(records, end, still_there=lambda: self.log.require(start, self.tail.state.firsts))
 
         def by_port() -> DataFrame:
             self._by_port = True
-            covered, columns = self.tail.state.ranges_to(end), record_columns(self.source)
+            address, columns = self.log.connection.address, record_columns(self.source)
+            covered = self.tail.state.ranges_to(end)
             return log_reader.of_ranges(log.sparkSession, address, topics, covered, columns)
 
         if self._by_port:

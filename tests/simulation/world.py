@@ -444,7 +444,7 @@ def _starts(_: object, topics: Sequence[Topic]) -> dict[Partition, int]:
     return _still_of(topics, found)
 
 
-def _ends(_: object, topics: Sequence[Topic], *, committed: bool = True) -> dict[Partition, int]:  # noqa: ARG001 - all are
+def _ends(_: object, topics: Sequence[Topic], *, committed: bool = True) -> dict[Partition, int]:
     world().looks("ask the broker for ends")
     found = {(topic.id, number): len(world().log.partitions[number]) for topic in topics for number in _numbers(topic)}
     return _still_of(topics, found)
