@@ -40,7 +40,7 @@ from tandem.serving.spark import frame_of, schema_of
 from tandem.views.errors import TandemError, listed
 from tandem.views.exactness import Exactness
 from tandem.views.fingerprint.fingerprint import decoder_fingerprint
-from tandem.views.source.source import POSITION_SCHEMA, REJECTS_SCHEMA, Source, events_schema
+from tandem.views.source.source import POSITION_SCHEMA, Source, events_schema, rejects_schema
 
 _EVENT_PLACE: Final = ("_topic_id", "_partition", "_offset")
 _REJECT_PLACE: Final = ("topic_id", "partition", "offset")
@@ -109,13 +109,15 @@ class Frames:
         return self._below(known, address, events_schema(known), _EVENT_PLACE)
 
     def quarantine(self, source: str) -> DataFrame:
-        """The records of a source that are not events, below `position(source)`: place, timestamp, reason, first bytes.
+        """The rejects of a source below `position(source)`: place, timestamp, reason, first bytes.
+
+        Where the events of a list are rejected alone, `index` is the event's; null where the whole record is rejected.
 
         Raises as `events`.
         """
         known = self._source(source)
         address = self.reader.tables.quarantine(source, decoder_fingerprint(known))
-        return self._below(known, address, REJECTS_SCHEMA, _REJECT_PLACE)
+        return self._below(known, address, rejects_schema(known), _REJECT_PLACE)
 
     def position(self, source: str) -> Position:
         """The end of `events` and `quarantine`: the position of the views' answers, or the archive's end if that is less."""

@@ -15,7 +15,7 @@ from tandem.ledger.log.positions import LOG_START, Position, ranges
 from tandem.ledger.publish.releases import Release
 from tandem.views.source.event import event_schema
 from tandem.views.source.offset_ranges import Ranges
-from tandem.views.source.source import RECORDS_SCHEMA, REJECTS_SCHEMA, Source, events_schema
+from tandem.views.source.source import RECORDS_SCHEMA, Source, events_schema, rejects_schema
 
 if TYPE_CHECKING:
     from contextlib import AbstractContextManager
@@ -42,7 +42,7 @@ def archiving(
         ]
         made = ranges(start, end)
         outputs = [(tables.archive(name), RECORDS_SCHEMA), (tables.events(name, decoder), events_schema(source))]
-        outputs.append((tables.quarantine(name, decoder), REJECTS_SCHEMA))
+        outputs.append((tables.quarantine(name, decoder), rejects_schema(source)))
         return DataSets(tuple(read), tuple(table(batch, address, schema, made) for address, schema in outputs))
 
     return reporter.run(f"archive.{name}", "BATCH", look, release=release.number)

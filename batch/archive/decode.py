@@ -23,8 +23,8 @@ from tandem.ledger.files.scan import scan
 from tandem.ledger.files.splits import Slice
 from tandem.views.kernel import kernel
 from tandem.views.project import project
-from tandem.views.source.log_order import further
-from tandem.views.source.source import APPEND_TIME, REJECTS_SCHEMA, Source, events_schema, record_columns
+from tandem.views.source.log_order import NONE_REJECTED, RejectedEvents, event_rejects, further
+from tandem.views.source.source import APPEND_TIME, Source, events_schema, record_columns, rejects_schema
 
 
 @dataclass(frozen=True)
@@ -42,7 +42,8 @@ class Decoding:
 class DecodeResult:
     """The outcome of some records: `events` and `rejects` are files, `quarantined` counts the rejects by reason.
 
-    `further` are the events that are not the first of their record, `others` the records of other sources.
+    `further` are the events that are not the first of their record, `alone` the rejects that are an event of a list, `others`
+    the records of other sources.
     """
 
     records: int
@@ -51,6 +52,7 @@ class DecodeResult:
     rejects: tuple[Written, ...]
     quarantined: Mapping[str, int] = field(hash=False)
     others: int = 0
+    alone: RejectedEvents = NONE_REJECTED
 
     @property
     def event_rows(self) -> int:
@@ -88,6 +90,7 @@ class DecodedFiles:
     records: int = 0
     further: int = 0
     others: int = 0
+    alone: RejectedEvents = NONE_REJECTED
     reasons: Counter[str] = field(default_factory=Counter)
 
     @property
@@ -102,6 +105,7 @@ class DecodedFiles:
         self.rejects.write(decoded.rejects)
         self.records += records.num_rows
         self.further += further(decoded.events)
+        self.alone += event_rejects(decoded.rejects)
         self.others += decoded.others
         self.reasons.update(decoded.rejects["reason"].to_pylist())
 
@@ -109,7 +113,13 @@ class DecodedFiles:
     def decoded(self) -> DecodeResult:
         """The outcome of the records, once the files are closed."""
         return DecodeResult(
-            self.records, self.further, _files(self.events), _files(self.rejects), dict(self.reasons), self.others
+            self.records,
+            self.further,
+            _files(self.events),
+            _files(self.rejects),
+            dict(self.reasons),
+            self.others,
+            self.alone,
         )
 
 
@@ -120,7 +130,7 @@ def opened(work: Decoding) -> Iterator[DecodedFiles]:
     found = IdentityHash.of_source(source)
     beside = () if found is None else (found.field,)
     events = TableFile(work.events, events_schema(source), bounded(source), beside=beside, in_log_order=True)
-    rejects = TableFile(work.quarantine, REJECTS_SCHEMA, RECORDS.names, in_log_order=True)
+    rejects = TableFile(work.quarantine, rejects_schema(source), RECORDS.names, in_log_order=True)
     with events, rejects:
         yield DecodedFiles(source, events, rejects, found)
 
@@ -134,6 +144,7 @@ def total(done: Sequence[DecodeResult]) -> DecodeResult:
         rejects=tuple(file for one in done for file in one.rejects),
         quarantined=sum((Counter(one.quarantined) for one in done), Counter()),
         others=sum(one.others for one in done),
+        alone=sum((one.alone for one in done), NONE_REJECTED),
     )
 
 

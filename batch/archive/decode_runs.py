@@ -22,7 +22,7 @@ from tandem.ledger.log.counts import Counts
 from tandem.ledger.log.fetch_checks import Unclosed, refuse_unclosed
 from tandem.ledger.log.positions import ranges
 from tandem.ledger.publish.releases import Release
-from tandem.views.source.source import REJECTS_SCHEMA, Source, events_schema
+from tandem.views.source.source import Source, events_schema, rejects_schema
 
 _SLICE_ROWS: Final = 1_000_000
 _FEW_ROWS: Final = 50_000
@@ -48,7 +48,7 @@ class TypedTables:
         schema, bounded = events_schema(self.source), decode.bounded(self.source)
         return (
             delta_commits.make_table(self.tables, events, schema, bounded=bounded),
-            delta_commits.make_table(self.tables, quarantine, REJECTS_SCHEMA, bounded=RECORDS.names),
+            delta_commits.make_table(self.tables, quarantine, rejects_schema(self.source), bounded=RECORDS.names),
         )
 
 
@@ -83,7 +83,14 @@ def decode_run(batch: BatchRun, typed: TypedTables, run: ArchiveRun, decoded: De
         rows = even_rows(rows_within(files, covered), batch.parallelism, least=_FEW_ROWS, most=_SLICE_ROWS)
         decoded = decode.decode(batch.session, typed.work, cut(files, covered, rows=rows))
     holes = covered.length - decoded.records
-    counts = Counts(decoded.event_rows, decoded.quarantined, holes, further=decoded.further, others=decoded.others)
+    counts = Counts(
+        decoded.event_rows,
+        decoded.quarantined,
+        holes,
+        others=decoded.others,
+        further=decoded.further + decoded.alone.further,
+        rejected_events=decoded.alone.events,
+    )
     refuse_unclosed(covered, counts)
     if holes < 0:
         raise Unclosed(f"the archive of source {typed.source.name!r} holds {decoded.records} records in {covered.length} offsets")

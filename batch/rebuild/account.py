@@ -56,17 +56,18 @@ def _counts(files: EventFiles, found: RepeatedHashes, folded: fold.FoldResult) -
     counted, decided = folded.counted, folded.decided
     counts = Counts(
         sum(part.events for part in counted),
-        files.events.quarantined,
+        files.events.quarantined.reasons,
         duplicates=found.duplicates + decided.duplicates,
         conflicts=found.conflicts + decided.conflicts,
-        further=sum(part.further for part in counted),
+        further=sum(part.further for part in counted) + files.events.quarantined.alone.further,
+        rejected_events=files.events.quarantined.alone.events,
         ahead=sum(part.ahead for part in counted),
         off_calendar=sum(part.off_calendar for part in counted),
     )
     offsets = files.archived.covered.length
     # Without a record filter all records of the topics belong to this source.
     records = None if files.log.source.record_filter is None else files.events.records
-    unaccounted = offsets - counts.records - counts.rejects
+    unaccounted = offsets - counts.records - counts.whole_rejects
     holes = unaccounted if records is None else offsets - records
     return replace(counts, holes=holes, others=unaccounted - holes)
 

@@ -16,7 +16,9 @@ from tandem.ledger.files.splits import Slice, cut, even_rows
 from tandem.ledger.log.archived_range import ArchivedRange, archived_range
 from tandem.ledger.log.positions import Position
 from tandem.views.kernel.deduplicate import identity_columns
+from tandem.views.source.log_order import NONE_REJECTED, RejectedEvents, event_rejects
 from tandem.views.source.offset_ranges import Ranges
+from tandem.views.source.source import REJECTED_INDEX, Source, rejects_schema
 
 
 @dataclass(frozen=True)
@@ -82,15 +84,23 @@ _SCAN_ROWS: Final = 1 << 18
 
 
 @dataclass(frozen=True)
+class Quarantined:
+    """The rejects of a range by reason, and which of them are `alone`: an event of a list."""
+
+    reasons: Mapping[str, int] = field(hash=False)
+    alone: RejectedEvents = NONE_REJECTED
+
+
+@dataclass(frozen=True)
 class Events:
-    """The files of the events, how many records were quarantined by reason, and how many records the range has.
+    """The files of the events, what of the range is in quarantine, and how many records the range has.
 
     `records` is None if it was not counted, because all records of the topics belong to this source.
     """
 
     place: Location
     files: tuple[FileRange, ...]
-    quarantined: Mapping[str, int] = field(hash=False)
+    quarantined: Quarantined
     records: int | None = None
 
 
@@ -103,14 +113,16 @@ def records_within(archive: LogTable, covered: Ranges) -> int:
     return sum(file.rows for file in whole) + sum(int(rows.num_rows) for rows in found)
 
 
-def quarantined_within(quarantine: LogTable, covered: Ranges) -> dict[str, int]:
-    """How many records of these ranges are in a quarantine table, by reason."""
+def quarantined_within(source: Source, quarantine: LogTable, covered: Ranges) -> Quarantined:
+    """What of these ranges is in a source's quarantine table."""
     rejects = [file for file in quarantine.files if rows_within([file], covered)]
     part = Slice(covered, tuple(file.path for file in rejects), sum(file.rows for file in rejects))
-    reasons = Counter[str]()
-    for rows in scan(quarantine.place, part, quarantine.columns, ["reason"], rows=_SCAN_ROWS):
+    reasons, alone = Counter[str](), NONE_REJECTED
+    columns = [name for name in rejects_schema(source).names if name in ("reason", REJECTED_INDEX.name)]
+    for rows in scan(quarantine.place, part, quarantine.columns, columns, rows=_SCAN_ROWS):
         reasons.update(rows["reason"].to_pylist())
-    return dict(sorted(reasons.items()))
+        alone += event_rejects(rows)
+    return Quarantined(dict(sorted(reasons.items())), alone)
 
 
 @dataclass(frozen=True)
@@ -142,11 +154,11 @@ def gather_events(batch: BatchRun, log: LogRange, end: Position, scratch: Locati
         work = Decoding(log.release.files, name, archive.place, scratch, scratch)
         rows = even_rows(rows_within(archive.files, archived.covered), batch.parallelism, least=FEW_ROWS, most=_DECODE_ROWS)
         decoded = decode(batch.session, work, cut(archive.files, archived.covered, rows=rows))
-        rejects = dict(sorted(decoded.quarantined.items()))
+        rejects = Quarantined(dict(sorted(decoded.quarantined.items())), decoded.alone)
         events = Events(scratch, tuple(decoded.event_ranges()), rejects, decoded.records)
     else:
         stored = log_table(tables, tables.events(name, decoder), EVENTS, log.source.event_time)
-        rejects = quarantined_within(log_table(tables, tables.quarantine(name, decoder), RECORDS), archived.covered)
+        rejects = quarantined_within(log.source, log_table(tables, tables.quarantine(name, decoder), RECORDS), archived.covered)
         records = None
         if log.source.record_filter is not None:
             records = records_within(log_table(tables, tables.archive(name), RECORDS), archived.covered)

@@ -171,7 +171,14 @@ def _verify(
 
 def _outcomes(counts: Counts) -> tuple[object, ...]:
     """The outcomes of the records, which must be equal on every side."""
-    return counts.events + counts.duplicates, counts.further, dict(counts.quarantined), counts.others, counts.holes
+    return (
+        counts.events + counts.duplicates,
+        counts.further,
+        dict(counts.quarantined),
+        counts.rejected_events,
+        counts.others,
+        counts.holes,
+    )
 
 
 def _document(one: _Verified) -> dict[str, Any]:
@@ -227,8 +234,9 @@ def _compared(one: ReplayComparison) -> dict[str, Any]:
 def _lines(one: _Verified) -> Iterator[str]:
     """The lines about a source, for people."""
     counts = one.replayed.counts
+    records = counts.records + counts.whole_rejects
     yield (
-        f"{one.source}: {counted(counts.events, 'event')} of {counted(counts.records + counts.rejects, 'record')} replayed in "
+        f"{one.source}: {counted(counts.events, 'event')} of {counted(records, 'record')} replayed in "
         f"{one.replayed.batches} micro-batch{'' if one.replayed.batches == 1 else 'es'}"
     )
     if not one.counted_alike:

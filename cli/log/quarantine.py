@@ -1,4 +1,4 @@
-"""`tandem quarantine`: the records that are not events, and why; and how the project's folder would decode them."""
+"""`tandem quarantine`: the rejected records and events of lists, and why; and how the project's folder would decode them."""
 
 import re
 from collections.abc import Callable, Iterator, Mapping
@@ -20,7 +20,7 @@ from tandem.views.instant import utc_text
 
 _RETRIED: Final = 100
 _MOST: Final = 1000
-_AT: Final = re.compile(r"(?P<topic>[^/]+)/(?P<partition>\d{1,9}):(?P<offset>\d{1,18})", re.ASCII)
+_AT: Final = re.compile(r"(?P<topic>[^/]+)/(?P<partition>\d{1,9}):(?P<offset>\d{1,18})(?:#(?P<index>\d{1,7}))?", re.ASCII)
 
 
 def run(
@@ -34,10 +34,12 @@ def run(
     ] = False,
     at: Annotated[
         list[str] | None,
-        typer.Option(metavar="TOPIC_ID/PARTITION:OFFSET", help="With --retry: this record; may be repeated."),
+        typer.Option(metavar="TOPIC_ID/PARTITION:OFFSET[#INDEX]", help="With --retry: this record, or event; may be repeated."),
     ] = None,
 ) -> Output:
     """List the records that could not be decoded, newest first, with reasons. `tandem archive` puts them into quarantine.
+
+    Where a record holds a list, each event that could not be decoded is listed by itself, with its index after the offset.
 
     With `--retry` the command reads the newest 100 records of one source (`--limit`, at most 1000), or the records that `--at`
     names, from the archive and decodes them with the definitions in the project's folder. It prints which would become events,
@@ -69,7 +71,7 @@ def _newest(tables: Tables, source: str, decoder: str, reason: str | None, limit
     if most > _MOST:
         raise TandemError(f"{most} records are too many to decode again at once; at most {_MOST}", code="usage-invalid")
     found = rejects(tables, source, decoder, reason=reason, limit=most)
-    return list(zip(*(found[column].to_pylist() for column in ("topic_id", "partition", "offset")), strict=True))
+    return list(zip(*(found[column].to_pylist() for column in ("topic_id", "partition", "offset", "index")), strict=True))
 
 
 def _retried(
@@ -110,22 +112,28 @@ def _at(text: str) -> At:
         raise TandemError(
             f"invalid --at {text!r}; expected TOPIC_ID/PARTITION:OFFSET, as `tandem quarantine` prints it", code="usage-invalid"
         )
-    return match["topic"], int(match["partition"]), int(match["offset"])
+    index = None if match["index"] is None else int(match["index"])
+    return match["topic"], int(match["partition"]), int(match["offset"]), index
 
 
 def _place(at: At, names: Mapping[str, str]) -> dict[str, Any]:
-    topic, partition, offset = at
-    return {"topic": names.get(topic, topic), "topic_id": topic, "partition": partition, "offset": offset}
+    topic, partition, offset, index = at
+    return {"topic": names.get(topic, topic), "topic_id": topic, "partition": partition, "offset": offset, "index": index}
+
+
+def _position(topic: str, partition: int, offset: int, index: int | None) -> str:
+    """A place as `--at` takes it."""
+    return f"{topic}/{partition}:{offset}" + ("" if index is None else f"#{index}")
 
 
 def _lines(done: RetriedReject, *, changed: bool) -> Iterator[str]:
     """The outcome for a person."""
     others = f", {done.others} of other sources" if done.others else ""
     yield f"{done.tried} records: {len(done.numbers)} would be events, {len(done.rejects)} would not{others}"
-    for topic, partition, offset in done.numbers:
-        yield f"  {topic}/{partition}:{offset}: {cell(done.events[topic, partition, offset][0])}"
-    for (topic, partition, offset), (reason, detail) in done.rejects.items():
-        yield f"  {topic}/{partition}:{offset}: {reason}: {cell(detail)}"
+    for at in done.numbers:
+        yield f"  {_position(*at)}: {cell(done.events[at][0])}"
+    for at, (reason, detail) in done.rejects.items():
+        yield f"  {_position(*at)}: {reason}: {cell(detail)}"
     yield (
         "`tandem apply` decodes all records, including these, with the project folder's definitions"
         if changed
@@ -147,6 +155,7 @@ def _row(source: str, reject: dict[str, Any]) -> dict[str, Any]:
         "topic_id": reject["topic_id"],
         "partition": reject["partition"],
         "offset": reject["offset"],
+        "index": reject["index"],
         "timestamp": utc_text(reject["timestamp"]),
         "reason": reject["reason"],
         "detail": reject["detail"],
@@ -156,5 +165,5 @@ def _row(source: str, reject: dict[str, Any]) -> dict[str, Any]:
 
 def _flat(row: dict[str, Any]) -> dict[str, Any]:
     """A row narrow enough for a screen."""
-    position = f"{row['topic_id']}/{row['partition']}:{row['offset']}"
+    position = _position(row["topic_id"], row["partition"], row["offset"], row["index"])
     return {"source": row["source"], "position": position, **{name: row[name] for name in ("reason", "detail", "first_bytes")}}

@@ -78,6 +78,7 @@ def _source(source: Source) -> dict[str, Any]:
         "identity": list(source.identity),
         "key": source.key,
         "max_events_per_record": source.max_events_per_record,
+        "on_bad_event": source.on_bad_event if source.max_events_per_record is not None else None,
         "compacted": source.compacted,
         "plausible": [time.isoformat() for time in source.plausible],
         "lateness_s": source.lateness.total_seconds(),
@@ -129,7 +130,8 @@ def _lines(document: Mapping[str, Any]) -> Iterator[str]:
         if source["versions"]:
             yield f"  earlier versions of {source['event']}: {', '.join(source['versions'])}"
         if source["max_events_per_record"] is not None:
-            yield f"  a value has 1 to {source['max_events_per_record']} events"
+            alone = "a bad event is rejected alone" if source["on_bad_event"] == "event" else "a bad event rejects its record"
+            yield f"  a value has 1 to {source['max_events_per_record']} events; {alone}"
         if source["key"] is not None:
             yield f"  key of its records: {source['key']}"
         yield (

@@ -22,9 +22,10 @@ from tandem.views.kernel.deduplicate import identity_columns
 from tandem.views.kernel.kernel import Partial, decode, deduplicate, merge, partial, prepare, present
 from tandem.views.kernel.rows import to_rows
 from tandem.views.source.event_maxima import maxima_of
+from tandem.views.source.log_order import event_rejects
 from tandem.views.source.offset_ranges import Ranges
 from tandem.views.source.record_filter import ByHeader
-from tandem.views.source.source import REJECTS_SCHEMA
+from tandem.views.source.source import rejects_schema
 from tandem.views.source.watermark import newest, watermark
 from tandem.views.view import View
 
@@ -40,7 +41,7 @@ class Trial:
     * `records`: the number of records: one per line, unless the source's format puts several lines into one.
     * `decoded`: records that became events or duplicates.
     * `others`: records of other sources.
-    * `quarantined`: all other records, by reason.
+    * `quarantined`: all other records, and events of lists that are rejected alone, by reason; `rejected_events` are the latter.
     * `rejects`: the first of these, as in the quarantine table; an offset is the number of a record's first line, from 0 on.
     """
 
@@ -53,11 +54,12 @@ class Trial:
     quarantined: dict[str, int]
     rejects: pa.Table
     others: int
+    rejected_events: int = 0
 
     @property
     def decoded(self) -> int:
         """The records that are events or lists of events."""
-        return self.records - self.others - sum(self.quarantined.values())
+        return self.records - self.others - sum(self.quarantined.values()) + self.rejected_events
 
 
 def trial(view: View, lines: Iterable[bytes], *, at: datetime, file: str = "the file") -> Trial:
@@ -68,10 +70,10 @@ def trial(view: View, lines: Iterable[bytes], *, at: datetime, file: str = "the 
     # A line has no headers, so a filter by header is not applied.
     source = replace(view.source, record_filter=None) if isinstance(view.source.record_filter, ByHeader) else view.source
     states, maxima, known = [], [], None
-    events = duplicates = others = records = 0
+    events = duplicates = others = records = alone = 0
     bundles = Bundles.of(source, file)
     quarantined: dict[str, int] = {}
-    rejects = pa.Table.from_batches([], REJECTS_SCHEMA)
+    rejects = pa.Table.from_batches([], rejects_schema(source))
     for values in _chunks(bundles.values(lines), max(1, _LINES // bundles.layout.lines)):
         offsets = [one.line - 1 for one in values]
         given = as_records(source, [one.value for one in values], topic_id=TOPIC, offsets=offsets, at=at)
@@ -87,10 +89,11 @@ def trial(view: View, lines: Iterable[bytes], *, at: datetime, file: str = "the 
         events += kept.events.num_rows
         duplicates += kept.duplicates
         others += decoded.others
+        alone += event_rejects(decoded.rejects).events
         quarantined = add(quarantined, _by_reason(decoded.rejects))
         rejects = pa.concat_tables([rejects, decoded.rejects]).slice(0, SHOWN_REJECTS)
     reached = watermark(newest(maxima), source.idle)
-    return Trial(merge(view, states), reached, bundles.seen, records, events, duplicates, quarantined, rejects, others)
+    return Trial(merge(view, states), reached, bundles.seen, records, events, duplicates, quarantined, rejects, others, alone)
 
 
 def _chunks(values: Iterator[BundledValue], size: int) -> Iterator[list[BundledValue]]:
@@ -141,6 +144,7 @@ def run(
 def _reject(reject: dict[str, Any]) -> dict[str, Any]:
     return {
         "line": reject["offset"] + 1,
+        "index": reject.get("index"),
         "reason": reject["reason"],
         "detail": reject["detail"],
         "first_bytes": (reject["first_bytes"] or b"").decode("utf-8", "backslashreplace"),
@@ -156,6 +160,7 @@ def _below(tried: Trial, rejects: list[dict[str, Any]]) -> Iterator[str]:
     if tried.partial.rejected:
         yield "rejected by this view: " + ", ".join(f"{count} {reason}" for reason, count in tried.partial.rejected.items())
     for reject in rejects:
-        yield f"  line {reject['line']}: {reject['reason']}: {cell(reject['detail'])}: {cell(reject['first_bytes'][:80])}"
+        event = "" if reject["index"] is None else f", event {reject['index']}"
+        yield f"  line {reject['line']}{event}: {reject['reason']}: {cell(reject['detail'])}: {cell(reject['first_bytes'][:80])}"
     if quarantined > SHOWN_REJECTS:
         yield f"  and {quarantined - SHOWN_REJECTS} more"

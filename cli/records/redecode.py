@@ -13,30 +13,32 @@ import pyarrow.compute as pc
 from tandem.ledger.delta.addresses import Tables
 from tandem.ledger.delta.delta_tables import open_table
 from tandem.ledger.delta.location import Location, opened
-from tandem.ledger.files.file_ranges import RECORDS, file_ranges
+from tandem.ledger.files.file_ranges import EVENTS, RECORDS, file_ranges
 from tandem.views.kernel.kernel import decode
 from tandem.views.kernel.rows import written
 from tandem.views.source.event import event_schema
 from tandem.views.source.offset_ranges import Partition
-from tandem.views.source.source import Source, record_columns
+from tandem.views.source.source import INDEX, REJECTED_INDEX, Source, record_columns
 
 _PIECE: Final = 100
-_EVENTS: Final = 3
+_SHOWN_EVENTS: Final = 3
+_EVENT_PLACE: Final = (*EVENTS.names, INDEX)
+_REJECT_PLACE: Final = (*RECORDS.names, REJECTED_INDEX.name)
 _LONGEST: Final = 200
 
 Positions = Mapping[Partition, Sequence[int]]
-At = tuple[str, int, int]
-"""Topic id, partition and offset of a record."""
+At = tuple[str, int, int, int | None]
+"""Topic id, partition and offset of a record, and the index of one event of its list; None for the record."""
 
 
 @dataclass(frozen=True)
 class RetriedReject:
-    """The outcome of `tried` records.
+    """The outcome of `tried` records, and single events of lists.
 
     * `others`: the number of records of other sources.
-    * `numbers`: by position, the number of the record's events.
+    * `numbers`: by position, the number of events: one, or those of the record's list.
     * `events`: by position, the first of these events; long values are cut.
-    * `rejects`: by position, the reason and the detail.
+    * `rejects`: by position, the reason and the detail; of a record whose events are rejected alone, by the event's position.
     """
 
     tried: int
@@ -47,34 +49,48 @@ class RetriedReject:
 
     @property
     def reasons(self) -> dict[str, int]:
-        """The number of records that are not events, by reason."""
+        """The number of rejects, by reason."""
         return dict(Counter(reason for reason, _ in self.rejects.values()))
 
 
 def decode_again(tables: Tables, source: Source, wanted: Iterable[At]) -> RetriedReject:
-    """Decode the records at these places (topic id, partition, offset) that the archive has. Raises Unreadable."""
+    """Decode what the archive has at these places. Raises Unreadable."""
     tried = others = 0
     numbers: Counter[At] = Counter()
     events: dict[At, list[dict[str, Any]]] = defaultdict(list)
     rejects: dict[At, tuple[str, str]] = {}
-    for records in _records(tables, source, _by_partition(wanted)):
+    chosen: dict[tuple[str, int, int], set[int | None]] = defaultdict(set)
+    for topic, partition, offset, index in wanted:
+        chosen[topic, partition, offset].add(index)
+    for records in _records(tables, source, _by_partition(chosen)):
         decoded = decode(source, records)
-        tried += records.num_rows
+        tried += sum(len(chosen[place]) for place in _places(records, RECORDS.names))
         others += decoded.others
-        for place, event in zip(_places(decoded.events, "_"), _rows(source, decoded.events), strict=True):
-            numbers[place] += 1
-            if len(events[place]) < _EVENTS:
-                events[place].append(event)
-        told = zip(decoded.rejects["reason"].to_pylist(), decoded.rejects["detail"].to_pylist(), strict=True)
-        rejects |= dict(zip(_places(decoded.rejects), told, strict=True))
+        for place, event in zip(_places(decoded.events, _EVENT_PLACE), _rows(source, decoded.events), strict=True):
+            for at in _places_among(chosen, place):
+                numbers[at] += 1
+                if len(events[at]) < _SHOWN_EVENTS:
+                    events[at].append(event)
+        why = zip(decoded.rejects["reason"].to_pylist(), decoded.rejects["detail"].to_pylist(), strict=True)
+        for place, reject in zip(_places(decoded.rejects, _REJECT_PLACE), why, strict=True):
+            if place[3:] in ((), (None,)):
+                rejects |= {(*place[:3], index): reject for index in chosen[place[:3]]}
+            elif _places_among(chosen, place):
+                rejects[place] = reject
     return RetriedReject(tried, others, numbers, events, rejects)
 
 
-def _by_partition(places: Iterable[At]) -> Positions:
-    found: dict[Partition, list[int]] = defaultdict(list)
+def _places_among(chosen: Mapping[tuple[str, int, int], set[int | None]], place: tuple[Any, ...]) -> list[At]:
+    """The chosen places that an event is of: its record's, or its own in the record's list."""
+    record, indexes = place[:3], {None, *place[3:]}
+    return [(*record, index) for index in chosen[record] & indexes]
+
+
+def _by_partition(places: Iterable[tuple[str, int, int]]) -> Positions:
+    offsets: dict[Partition, list[int]] = defaultdict(list)
     for topic, partition, offset in places:
-        found[topic, partition].append(offset)
-    return found
+        offsets[topic, partition].append(offset)
+    return offsets
 
 
 def _records(tables: Tables, source: Source, wanted: Positions) -> Iterator[pa.Table]:
@@ -107,8 +123,8 @@ def _among(rows: pa.Table, wanted: Positions) -> pa.ChunkedArray:
     return reduce(pc.or_, masks)
 
 
-def _places(rows: pa.Table, prefix: str = "") -> list[At]:
-    return list(zip(*(rows[f"{prefix}{name}"].to_pylist() for name in RECORDS.names), strict=True))
+def _places(rows: pa.Table, columns: Sequence[str]) -> list[tuple[Any, ...]]:
+    return list(zip(*(rows[name].to_pylist() for name in columns if name in rows.column_names), strict=True))
 
 
 def _rows(source: Source, events: pa.Table) -> Iterator[dict[str, Any]]:

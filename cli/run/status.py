@@ -45,7 +45,7 @@ def run(call: Call) -> Output:
     For each source:
 
     * `decoded`, `quarantined`, `others` (records of other sources in the same topics): number of records, from whichever layer
-      has read further. A record with several events counts once.
+      has read further. A record with several events counts once; each of its events that is rejected alone is quarantined, too.
     * `duplicates`, `conflicts`: number of events among those that merged answers count.
     * `late`: the same; only the speed layer labels events late, because only it reads them in order.
     * `ahead`: number of events, duplicates included, whose time is more than the source's `clock_skew` after their record's

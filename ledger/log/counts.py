@@ -9,11 +9,11 @@ from typing import Any, Final
 class Counts:
     """Counts over one range of one source; they add up over disjoint ranges.
 
-    Records, quarantined records, records of other sources and holes make the length of the range.
+    Records, records that are quarantined whole, records of other sources and holes make the length of the range.
 
     Args:
         events: decoded and counted events.
-        quarantined: rejected records, by reason.
+        quarantined: rejected records, and events of lists that are rejected alone, by reason.
         holes: offsets without a record: transaction markers, aborted records, compacted records.
         late: events behind their partition's newest event time by more than the lateness.
         ahead: events ahead of their record's timestamp (tandem.views.source.ahead), with duplicates, so that both layers agree.
@@ -21,7 +21,8 @@ class Counts:
         duplicates: events dropped by identity.
         conflicts: duplicates with a content that none of their identity had before (tandem.views.kernel.deduplicate).
         others: records of other sources in the same topics.
-        further: events and duplicates that are not the first of their record; only records with a list have them.
+        further: events, duplicates and events rejected alone that are not the first of their record; only lists have them.
+        rejected_events: of the quarantined, the events of lists that are rejected alone.
     """
 
     events: int = 0
@@ -34,21 +35,27 @@ class Counts:
     others: int = 0
     further: int = 0
     off_calendar: int = 0
+    rejected_events: int = 0
 
     @property
     def records(self) -> int:
-        """The records that decoded."""
-        return self.events + self.duplicates - self.further
+        """The records that decoded: to an event, or to a list, whichever of its events are rejected alone."""
+        return self.events + self.duplicates + self.rejected_events - self.further
 
     @property
     def rejects(self) -> int:
-        """The records in quarantine, for any reason."""
+        """The records, and single events of lists, in quarantine, for any reason."""
         return sum(self.quarantined.values())
+
+    @property
+    def whole_rejects(self) -> int:
+        """The records that are in quarantine whole."""
+        return self.rejects - self.rejected_events
 
     @property
     def offsets(self) -> int:
         """The length of the range."""
-        return self.records + self.rejects + self.others + self.holes
+        return self.records + self.whole_rejects + self.others + self.holes
 
     def to_json(self) -> dict[str, Any]:
         """A JSON object of the fields."""
@@ -63,6 +70,7 @@ class Counts:
             "others": self.others,
             "further": self.further,
             "off_calendar": self.off_calendar,
+            "rejected_events": self.rejected_events,
         }
 
     @classmethod
@@ -87,6 +95,7 @@ def plus(*several: Counts) -> Counts:
         others=sum(counts.others for counts in several),
         further=sum(counts.further for counts in several),
         off_calendar=sum(counts.off_calendar for counts in several),
+        rejected_events=sum(counts.rejected_events for counts in several),
     )
 
 

@@ -25,8 +25,8 @@ def refuse_unclosed(ranges: Ranges, counts: Counts) -> None:
     if counts.offsets != ranges.length:
         raise Unclosed(
             f"{counts.offsets} outcomes were counted for {ranges.length} offsets: {counts.records} records with {counts.events} "
-            f"events and {counts.duplicates} duplicates, {counts.rejects} quarantined, {counts.others} of other sources, "
-            f"{counts.holes} holes; nothing was committed"
+            f"events and {counts.duplicates} duplicates, {counts.whole_rejects} quarantined, {counts.others} of other "
+            f"sources, {counts.holes} holes; nothing was committed"
         )
 
 

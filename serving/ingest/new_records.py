@@ -3,7 +3,7 @@
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
-from typing import Final
+from typing import Any, Final
 
 from tandem.infra.kafka import MOST_BYTES, Record
 from tandem.views.decode import decode
@@ -13,12 +13,14 @@ from tandem.views.errors import TandemError, listed
 from tandem.views.project.partition_key import record_keys
 from tandem.views.source.event import event_fields
 from tandem.views.source.record_filter import ByHeader, record_filter_name
-from tandem.views.source.source import IDEMPOTENCY_HEADER, IDEMPOTENCY_KEY, Source
+from tandem.views.source.source import IDEMPOTENCY_HEADER, IDEMPOTENCY_KEY, REJECTED_INDEX, Source
 
 
 @dataclass(frozen=True)
 class Fault:
-    """Why a record of a request, counted from 0, is not an event of the source: the decoder's reason and detail."""
+    """Why a record of a request, counted from 0, or an event of its list, is not an event of the source: the decoder's reason
+    and detail.
+    """
 
     record: int
     reason: str
@@ -41,12 +43,18 @@ def read(source: Source, topic: str, values: Sequence[bytes], headers: Sequence[
     keys, numbers = record_keys(source, values), range(len(values))
     given = as_records(source, values, topic_id=topic, offsets=numbers, at=at, keys=keys, headers=headers)
     decoded = decode(source, given)
-    faults = [Fault(one["offset"], one["reason"], one["detail"]) for one in decoded.rejects.to_pylist()]
+    faults = [_fault(reject) for reject in decoded.rejects.to_pylist()]
     if decoded.others and source.record_filter is not None:
         known = {*decoded.events["_offset"].to_pylist(), *(fault.record for fault in faults)}
         said = f"not of {record_filter_name(source.record_filter)}, which selects the source's records"
         faults += [Fault(number, "other", said) for number in numbers if number not in known]
     return Reading(keys, sorted(faults, key=lambda fault: fault.record))
+
+
+def _fault(reject: Mapping[str, Any]) -> Fault:
+    index = reject.get(REJECTED_INDEX.name)
+    event = "" if index is None else f"event {index}: "
+    return Fault(reject["offset"], reject["reason"], f"{event}{reject['detail']}")
 
 
 _MOST: Final = MOST_BYTES - 1_000
@@ -68,7 +76,8 @@ class NoEvents(TandemError, code="events-invalid"):
 
     def __init__(self, source: Source, faults: Sequence[Fault], records: int) -> None:
         first = faults[0]
-        others = f", nor are {len(faults) - 1} others" if len(faults) > 1 else ""
+        faulty = len({fault.record for fault in faults})
+        others = f", nor are {faulty - 1} others" if faulty > 1 else ""
         fields = ", ".join(field.key for field in event_fields(source.event))
         super().__init__(
             f"record {first.record} of {records} is not an event of source {source.name!r}{others}: {first.reason}: "

@@ -1,4 +1,4 @@
-"""Quarantined records, as the archive recorded them: with their position and a reason."""
+"""Quarantined records and events of lists, as the archive recorded them: with their position and a reason."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -12,38 +12,52 @@ from tandem.ledger.delta.delta_tables import files as files_of
 from tandem.ledger.delta.delta_tables import open_table
 from tandem.ledger.delta.location import Location, opened
 from tandem.serving.read.selection import BadSelection
-from tandem.views.source.source import REJECTS_SCHEMA
+from tandem.views.source.source import REJECTED_INDEX, REJECTS_SCHEMA
 
-_ORDER: Final = [("timestamp", "descending"), ("topic_id", "ascending"), ("partition", "ascending"), ("offset", "descending")]
+_ORDER: Final = [
+    ("timestamp", "descending"),
+    ("topic_id", "ascending"),
+    ("partition", "ascending"),
+    ("offset", "descending"),
+    (REJECTED_INDEX.name, "descending"),
+]
+_SCHEMA: Final = REJECTS_SCHEMA.append(REJECTED_INDEX)
+"""The columns of every source's rejects; the index is null for those that are whole records."""
 _HELD: Final = 4
 
 
 @dataclass(frozen=True)
 class After:
-    """A cursor in the order of rejects: it selects those after it. `at` are microseconds since 1970."""
+    """A cursor in the order of rejects: it selects those after it. `at` are microseconds since 1970.
+
+    `index` is that of the event that is rejected alone; None for a whole record.
+    """
 
     at: int
     topic_id: str
     partition: int
     offset: int
+    index: int | None = None
 
     @classmethod
     def parse(cls, text: str) -> Self:
         """Inverse of `str`. Raises BadSelection."""
         at, *rest = text.split(".", 3)
-        digits = [at.removeprefix("-"), *rest[:2]]
+        offset, separator, index = rest[1].partition("-") if len(rest) > 1 else ("", "", "")
+        digits = [at.removeprefix("-"), *rest[:1], offset, *([index] if separator else [])]
         if len(rest) < 3 or not all(number.isascii() and number.isdigit() and len(number) < 19 for number in digits):
             raise BadSelection(f"invalid cursor {text!r}; use `next` from the previous page")
-        return cls(int(at), rest[2], int(rest[0]), int(rest[1]))
+        return cls(int(at), rest[2], int(rest[0]), int(offset), int(index) if separator else None)
 
     @classmethod
     def of(cls, rejects: pa.Table) -> Self:
         """The cursor after the last of some rejects."""
-        at, topic, partition, offset = (rejects[name][-1] for name in ("timestamp", "topic_id", "partition", "offset"))
-        return cls(at.cast(pa.int64()).as_py(), topic.as_py(), partition.as_py(), offset.as_py())
+        at, *place = (rejects[name][-1] for name, _ in _ORDER)
+        return cls(at.cast(pa.int64()).as_py(), *(one.as_py() for one in place))
 
     def __str__(self) -> str:
-        return f"{self.at}.{self.partition}.{self.offset}.{self.topic_id}"
+        index = "" if self.index is None else f"-{self.index}"
+        return f"{self.at}.{self.partition}.{self.offset}{index}.{self.topic_id}"
 
     def mask(self, rejects: pa.Table) -> pa.ChunkedArray:
         """Per row, whether it comes after this cursor."""
@@ -54,9 +68,15 @@ class After:
             pa.scalar(value, column.type) for value, column in zip(here, (topics, partitions, offsets), strict=True)
         )
         same_time, same_topic = pc.equal(at, time), pc.equal(topics, topic)
-        in_partition = pc.and_(pc.equal(partitions, partition), pc.less(offsets, offset))
+        in_record = pc.and_(pc.equal(offsets, offset), self._before_index(rejects[REJECTED_INDEX.name]))
+        in_partition = pc.and_(pc.equal(partitions, partition), pc.or_(pc.less(offsets, offset), in_record))
         in_topic = pc.and_(same_topic, pc.or_(pc.greater(partitions, partition), in_partition))
         return pc.or_(pc.less(at, time), pc.and_(same_time, pc.or_(pc.greater(topics, topic), in_topic)))
+
+    def _before_index(self, indexes: pa.ChunkedArray) -> pa.ChunkedArray:
+        """Per row, whether it comes after this cursor's event among those of its record."""
+        index = pa.scalar(-1 if self.index is None else self.index, indexes.type)
+        return pc.less(pc.fill_null(indexes, -1), index)
 
 
 def rejects(
@@ -68,12 +88,13 @@ def rejects(
     after: After | None = None,
     limit: int | None = None,
 ) -> pa.Table:
-    """Rejects of a source under a decoder's fingerprint, the newest append first, as REJECTS_SCHEMA says; at most `limit`.
+    """Rejects of a source under a decoder's fingerprint, the newest append first, at most `limit`: as REJECTS_SCHEMA says, with
+    the index of an event that is rejected alone.
 
     None before the first archive run. With a limit, at most a few times this many rows, and a row group, are in memory. Raises
     Unreadable.
     """
-    held = pa.Table.from_batches([], REJECTS_SCHEMA)
+    held = pa.Table.from_batches([], _SCHEMA)
     for rows in _pieces(tables, source, decoder):
         chosen = rows if reason is None else rows.filter(pc.equal(rows["reason"], reason))
         held = pa.concat_tables([held, chosen if after is None else chosen.filter(after.mask(chosen))])
@@ -93,4 +114,7 @@ def _pieces(tables: Tables, source: str, decoder: str) -> Iterator[pa.Table]:
     for path in [] if handle is None else files_of(handle):
         with opened(Location.of(tables, address), path, verified=True) as file:
             for group in range(file.num_row_groups):
-                yield file.read_row_group(group, REJECTS_SCHEMA.names).cast(REJECTS_SCHEMA)
+                rows = file.read_row_group(group, [name for name in _SCHEMA.names if name in file.schema_arrow.names])
+                if REJECTED_INDEX.name not in rows.column_names:
+                    rows = rows.append_column(REJECTED_INDEX, pa.nulls(rows.num_rows, REJECTED_INDEX.type))
+                yield rows.cast(_SCHEMA)

@@ -142,7 +142,7 @@ class ArchivePosition:
     @property
     def records(self) -> int:
         """How many records the archive has below `end`."""
-        return self.counts.records + self.counts.rejects + self.counts.others
+        return self.counts.records + self.counts.whole_rejects + self.counts.others
 
 
 @dataclass(frozen=True)
@@ -154,9 +154,7 @@ class SourcePosition:
 
     @property
     def decoded(self) -> int:
-        """The records that are events or lists of events, duplicates too; with quarantined and other sources' records these are
-        all.
-        """
+        """The records that are events or lists of events, duplicates too, whichever events of a list are rejected alone."""
         return self.counts.records
 
 

@@ -21,7 +21,7 @@ from tandem.views.kernel.kernel import Partial, after_final, ahead, decode, late
 from tandem.views.project.project import load_files
 from tandem.views.source.ahead import off_calendar
 from tandem.views.source.event_maxima import maxima_of, newest_append
-from tandem.views.source.log_order import further
+from tandem.views.source.log_order import event_rejects, further
 from tandem.views.source.offset_ranges import EMPTY, Partition
 from tandem.views.source.source import Source
 from tandem.views.source.watermark import Maxima, Newest, event_times
@@ -100,6 +100,7 @@ class Share(msgspec.Struct, frozen=True):
     handed_back: bytes | None = None
     off_calendar: int = 0
     last: list[tuple[Partition, int, str]] = []
+    rejected_events: int = 0
 
 
 def fold(task: Task, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
@@ -125,12 +126,14 @@ def share_of(task: Task, records: pa.Table) -> Share:
     new = ~found.suspect | is_at(decoded.events, task.admitted)
     kept = found.single & new & ~is_at(decoded.events, task.drops)
     events = decoded.events if kept.all() else decoded.events.filter(pa.array(kept))
+    alone = event_rejects(decoded.rejects)
     return Share(
         records=_by_partition(records),
         quarantined=dict(Counter(decoded.rejects["reason"].to_pylist())),
         duplicates=decoded.events.num_rows - events.num_rows,
         others=decoded.others,
-        further=further(decoded.events),
+        further=further(decoded.events) + alone.further,
+        rejected_events=alone.events,
         ahead=int(ahead(source, decoded.events).sum()),
         off_calendar=off_calendar(decoded.events),
         last=[(place, each.offset, each.hash) for place, each in last_of(records).items()],

@@ -25,7 +25,7 @@ from tandem.speed.dedup.duplicates import Duplicates, find_duplicates
 from tandem.speed.dedup.identities import Identified, identified, identities, is_at, values
 from tandem.views.arrow.arrays import from_ipc, to_ipc
 from tandem.views.kernel.kernel import Partial, decode, deduplicate, merge, partial, prepare, present, settle
-from tandem.views.source.log_order import further, places
+from tandem.views.source.log_order import event_rejects, further, places
 from tandem.views.source.offset_ranges import EMPTY, Ranges
 from tandem.views.source.source import events_schema, position_columns
 from tandem.views.windows import Window, delta, punctuation
@@ -79,7 +79,8 @@ Vector = Sequence[tuple[int, int]]
 Found = list[tuple[int, int, int, dict[str, Any]]]
 """Partition, offset and index of events, and the events."""
 
-readings = st.fixed_dictionaries({"id": st.integers(0, 12), "at": st.integers(0, 1), "n": st.integers(-9, 9)})
+# An event without a number is rejected alone.
+readings = st.fixed_dictionaries({"id": st.integers(0, 12), "at": st.integers(0, 1), "n": st.integers(-9, 9) | st.none()})
 # A list of four is more than the source takes: none of its events count.
 logs = st.lists(st.lists(st.lists(readings, min_size=1, max_size=MOST + 1), max_size=8), min_size=1, max_size=2)
 
@@ -97,7 +98,7 @@ def counted(log: Log, vectors: Sequence[Vector]) -> Found:
             for offset in range(low, high):
                 events = log[number][offset]
                 for index, event in enumerate(events if len(events) <= MOST else []):
-                    if (event["id"], event["at"]) not in seen:
+                    if event["n"] is not None and (event["id"], event["at"]) not in seen:
                         seen.add((event["id"], event["at"]))
                         found.append((number, offset, index, event))
     return sorted(found, key=lambda one: one[:3])
@@ -187,8 +188,14 @@ def _bounds(data: st.DataObject, end: int) -> list[tuple[int, int]]:
 def _decoded(values_of: list[list[bytes]], number: int, low: int, high: int) -> pa.Table:
     """The events of a range, every record of which has exactly one outcome."""
     found = decode(READINGS, records(values_of[number][low:high], topic_id="T", partition=number, first=low))
-    assert found.events.num_rows - further(found.events) + found.rejects.num_rows == high - low
-    assert set(found.rejects["reason"].to_pylist()) <= {"length"}
+    alone = event_rejects(found.rejects)
+    whole = found.rejects.num_rows - alone.events
+    assert found.events.num_rows + alone.events - further(found.events) - alone.further + whole == high - low
+    lists = values_of[number][low:high]
+    assert alone.events == sum(
+        event["n"] is None for value in lists if len(json.loads(value)) <= MOST for event in json.loads(value)
+    )
+    assert set(found.rejects["reason"].to_pylist()) <= {"length", "wrong_type"}
     return found.events
 
 

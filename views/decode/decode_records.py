@@ -1,27 +1,23 @@
 """The kernel's decode: turns records of the log into events and rejects, each record independently."""
 
-from collections.abc import Container, Hashable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
-from functools import lru_cache
-from itertools import repeat
+from collections.abc import Container, Mapping, Sequence
+from dataclasses import dataclass
 from operator import attrgetter
-from typing import Any, cast
+from typing import Any
 
-import msgspec
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from tandem.views.arrow.python_values import array, scalar
-from tandem.views.decode import function
 from tandem.views.decode.idempotency import with_keys
+from tandem.views.decode.listed_events import Readings, list_events, rejects_by_event
 from tandem.views.decode.shared_topic import own_rows
-from tandem.views.errors import DefinitionError, said_by
+from tandem.views.decode.value_parsers import parse_values, parser
+from tandem.views.errors import said_by
 from tandem.views.instant import GREGORIAN, LAST
-from tandem.views.source.decoder import Decoder, record_parameters
-from tandem.views.source.event import Event, Field, event_fields
-from tandem.views.source.fields.columns import column, misfits, unfit
-from tandem.views.source.fields.reasons import Reject, refusal, within
-from tandem.views.source.format import Format, Listed, Parse, Searched
+from tandem.views.source.event import Field, event_fields
+from tandem.views.source.fields.columns import column, misfits
+from tandem.views.source.fields.reasons import Reject, within
 from tandem.views.source.record_filter import record_filter_parameters
 from tandem.views.source.source import (
     APPEND_TIME,
@@ -30,11 +26,11 @@ from tandem.views.source.source import (
     LOG_APPEND_TIME,
     POSITION_SCHEMA,
     RECORDS_SCHEMA,
-    REJECTS_SCHEMA,
     Source,
     events_schema,
     metadata_schema,
     record_columns,
+    rejects_schema,
 )
 
 FIRST_BYTES = 256
@@ -46,7 +42,7 @@ _ROW = "_row"
 
 @dataclass(frozen=True)
 class DecodedRecords:
-    """`events` in the columns of events_schema(source), `rejects` in those of REJECTS_SCHEMA; both in the order of the records.
+    """`events` in the columns of events_schema(source), `rejects` in those of rejects_schema(source), in the order of the log.
 
     `others` is the number of records that belong to other sources.
     """
@@ -61,17 +57,18 @@ def decode(source: Source, records: pa.Table) -> DecodedRecords:
 
     `records` holds at least record_columns(source), in types that cast to those of RECORDS_SCHEMA.
 
-    * A record with `max_events_per_record` becomes all of its events, or one reject.
+    * A value that is not a list of 1 to `max_events_per_record` events becomes one reject. Each event of a list is an event or a
+      reject by itself; with `on_bad_event="record"` the record becomes all of its events, or one reject.
     * Where the source has `record_filter`, another source's record becomes neither; it is counted in `others`.
     * A record with several faults has the reason of the first one found. The order of checks is: text, fields, event time,
-      idempotency key.
-    * A record that the event type rejects is read as each older version in turn. The first version that accepts it upgrades it.
-      If none does, the event type's reject counts.
-    * A timestamp before 1582-10-15 or after the year 9999 becomes the nearest time within.
+      idempotency key. A fault of a record as a whole is its only one.
+    * A record, or an event of a list, that the event type rejects is read as each older version in turn. The first version that
+      accepts it upgrades it. If none does, the event type's reject counts.
+    * A timestamp beyond the years 1 to 9999 becomes the nearest time within.
     """
     schema = events_schema(source)
     # Not schema.empty_table(), which imports pandas.
-    events, rejects = ([pa.Table.from_batches([], one)] for one in (schema, REJECTS_SCHEMA))
+    events, rejects = ([pa.Table.from_batches([], one)] for one in (schema, rejects_schema(source)))
     needed = pa.schema([RECORDS_SCHEMA.field(name) for name in record_columns(source)])
     metadata = metadata_schema(source).names
     copied = {**_POSITION, **{name[1:]: name for name in metadata if name != IDEMPOTENCY_KEY}}
@@ -88,30 +85,12 @@ def decode(source: Source, records: pa.Table) -> DecodedRecords:
         typed, rejected = _read(source, mine)
         plausible = _plausible(source, mine, typed, rejected)
         if IDEMPOTENCY_KEY in metadata:
-            plausible = with_keys(mine, plausible, rejected, row=_ROW)
+            plausible = with_keys(mine, plausible, rejected.records, row=_ROW)
         place = mine.select(list(copied)).take(plausible.column(_ROW)).rename_columns(list(copied.values()))
         columns = dict(zip([*place.schema.names, *plausible.schema.names], [*place.columns, *plausible.columns], strict=True))
         events.append(pa.Table.from_arrays([columns[name] for name in schema.names], schema=schema))
-        rejects.append(_rejects(batch, {own[row]: reject for row, reject in rejected.items()} | untold))
+        rejects.append(_rejects(source, batch, rejected.among(own, untold)))
     return DecodedRecords(pa.concat_tables(events), pa.concat_tables(rejects), others)
-
-
-def parser(event: type[Event], decoder: Decoder, many: int | None = None) -> Parse:
-    """The decoder for an event type, or for lists of at most `max_events_per_record` events, which it returns as lists.
-
-    Raises DefinitionError if decoder and event type do not fit.
-    """
-    return _made(event, cast("Hashable", decoder), many)  # frozen dataclasses and functions are
-
-
-@lru_cache(maxsize=256)
-def _made(event: type[Event], decoder: Decoder, many: int | None) -> Parse:
-    for field in event_fields(event):
-        if field.default is not msgspec.NODEFAULT and (reject := unfit(field, field.default)):
-            raise DefinitionError(f"{event.__name__}.{field.name}: default {field.default!r}: {reject.detail}")
-    if many is not None:
-        return bounded(decoder.listed(event) if isinstance(decoder, Format) else function.listed(event, decoder), many)
-    return decoder.parser(event) if isinstance(decoder, Format) else function.parser(event, decoder)
 
 
 def _in_calendar(batch: pa.RecordBatch) -> pa.RecordBatch:
@@ -138,10 +117,36 @@ def _own(source: Source, batch: pa.RecordBatch) -> tuple[Sequence[int], dict[int
     )
 
 
-def _read(source: Source, batch: pa.RecordBatch) -> tuple[pa.RecordBatch, dict[int, Reject]]:
-    """The events as columns after their place, and the rejects by row."""
+@dataclass
+class _Rejected:
+    """The rejects of records, by row; and of single events, by row and index in their list, which `readings` have."""
+
+    records: dict[int, Reject]
+    events: dict[tuple[int, int], Reject]
+    readings: Readings
+
+    def among(self, rows: Sequence[int], others: Mapping[int, Reject]) -> "_Rejected":
+        """The same by rows of the whole batch, of which `rows` are these records; with the rejects of `others`."""
+        return _Rejected(
+            {rows[row]: reject for row, reject in self.records.items()} | dict(others),
+            {(rows[row], index): reject for (row, index), reject in self.events.items() if row not in self.records},
+            {rows[row]: reading for row, reading in self.readings.items()},
+        )
+
+
+def _read(source: Source, batch: pa.RecordBatch) -> tuple[pa.RecordBatch, _Rejected]:
+    """The events as columns after their place, and the rejects."""
+    if source.each_event_alone:
+        typed, readings, records = list_events(source, batch, row=_ROW)
+        return typed, _Rejected(records, rejects_by_event(readings), readings)
+    typed, rejected = _whole_records(source, batch)
+    return typed, _Rejected(rejected, {}, {})
+
+
+def _whole_records(source: Source, batch: pa.RecordBatch) -> tuple[pa.RecordBatch, dict[int, Reject]]:
+    """The events of records that become all of their events or one reject, and the rejects by row."""
     fields = event_fields(source.event)
-    parsed, rejected = _parsed(source, source.event, source.decoder, batch)
+    parsed, rejected = parse_values(source, source.event, source.decoder, batch)
     typed = _typed(fields, _found(source, parsed), rejected)
     if not source.versions or not rejected:
         return typed, rejected
@@ -158,7 +163,7 @@ def _upgraded(source: Source, batch: pa.RecordBatch, rows: Sequence[int]) -> tup
     failed: dict[int, Reject] = {}
     for version in source.versions:
         rows = [row for row in rows if row not in upgraded and row not in failed]
-        parsed, refused = _parsed(source, version.event, version.decoder, batch.take(array(rows, pa.int64())))
+        parsed, refused = parse_values(source, version.event, version.decoder, batch.take(array(rows, pa.int64())))
         # A value that does not fit its column is not of this version.
         _typed(event_fields(version.event), _found(source, parsed), refused)
         upgrade = parser(source.event, version.upgrade)
@@ -172,30 +177,6 @@ def _upgraded(source: Source, batch: pa.RecordBatch, rows: Sequence[int]) -> tup
             except BaseException as error:  # noqa: BLE001  the project's own code may raise anything
                 failed[rows[index]] = Reject("upgrade", f"{version.upgrade.__name__}: {said_by(error)}")
     return upgraded, failed
-
-
-def _parsed(
-    source: Source, event: type[Event], decoder: Decoder, batch: pa.RecordBatch
-) -> tuple[dict[int, Any], dict[int, Reject]]:
-    read = ("value", *record_parameters(decoder))
-    parse = parser(event, decoder, source.max_events_per_record)
-    parsers = parse.for_values(batch.column("value")) if isinstance(parse, Searched) else repeat(parse)
-    return _parse(parsers, *(batch.column(name).to_pylist() for name in read))
-
-
-def _parse(parsers: Iterable[Parse], *columns: Sequence[Any]) -> tuple[dict[int, Any], dict[int, Reject]]:
-    """Decode each row of columns, of which the first holds the values: the structs and the rejects, by row."""
-    structs: dict[int, Any] = {}
-    rejected: dict[int, Reject] = {}
-    for row, (parse, read) in enumerate(zip(parsers, zip(*columns, strict=True), strict=False)):
-        if not (value := read[0]):
-            rejected[row] = Reject("empty", "the record has no value" if value is None else "the value has no bytes")
-            continue
-        try:
-            structs[row] = parse(*read)
-        except BaseException as error:  # noqa: BLE001  the project's own code may raise anything, SystemExit too
-            rejected[row] = refusal(error)
-    return structs, rejected
 
 
 @dataclass(frozen=True)
@@ -253,10 +234,10 @@ def _typed(fields: Sequence[Field], found: _Found, rejected: dict[int, Reject]) 
         found = found.without(misfit)
 
 
-def _plausible(source: Source, batch: pa.RecordBatch, typed: pa.RecordBatch, rejected: dict[int, Reject]) -> pa.RecordBatch:
+def _plausible(source: Source, batch: pa.RecordBatch, typed: pa.RecordBatch, rejected: _Rejected) -> pa.RecordBatch:
     """The rows whose event time is in the source's plausible range; the others go to `rejected`."""
     if source.event_time == APPEND_TIME:
-        typed = _appended(batch, typed, rejected)
+        typed = _appended(batch, typed, rejected.records)
         times = batch.column("timestamp").take(typed.column(_ROW))
     else:
         times = typed.column(source.event_time)
@@ -266,13 +247,18 @@ def _plausible(source: Source, batch: pa.RecordBatch, typed: pa.RecordBatch, rej
         return typed
     wrong = typed.filter(pc.invert(inside))
     first, last = (bound.isoformat() for bound in source.plausible)
-    rows: dict[int, Reject] = {}
+    # All events of a record have its append time.
+    of_one = INDEX in wrong.schema.names and source.event_time != APPEND_TIME
     for number, (row, time) in enumerate(zip(wrong.column(_ROW).to_pylist(), times.filter(pc.invert(inside)), strict=True)):
         reject = Reject("implausible_time", f"{source.event_time} {time} is not between {first} and {last}")
-        of_one = INDEX in wrong.schema.names and source.event_time != APPEND_TIME
-        rows.setdefault(row, within(reject, wrong.column(INDEX)[number].as_py()) if of_one else reject)
-    rejected.update(rows)
-    return typed.filter(pc.invert(pc.is_in(typed.column(_ROW), value_set=array(list(rows), pa.int64()))))
+        index = wrong.column(INDEX)[number].as_py() if of_one else 0
+        if of_one and source.each_event_alone:
+            rejected.events[row, index] = reject
+        else:
+            rejected.records.setdefault(row, within(reject, index) if of_one else reject)
+    if of_one and source.each_event_alone:
+        return typed.filter(inside)
+    return typed.filter(pc.invert(pc.is_in(typed.column(_ROW), value_set=array(list(rejected.records), pa.int64()))))
 
 
 def _appended(batch: pa.RecordBatch, typed: pa.RecordBatch, rejected: dict[int, Reject]) -> pa.RecordBatch:
@@ -284,39 +270,22 @@ def _appended(batch: pa.RecordBatch, typed: pa.RecordBatch, rejected: dict[int, 
     return typed.filter(own)
 
 
-def _rejects(batch: pa.RecordBatch, rejected: Mapping[int, Reject]) -> pa.Table:
-    rows = sorted(rejected)
-    bad = batch.take(array(rows, pa.int64()))
-    return pa.Table.from_arrays(
-        [
-            *bad.select(list(_POSITION)).columns,
-            array([rejected[row].reason for row in rows], pa.string()),
-            array([rejected[row].detail for row in rows], pa.string()),
-            array([(value or b"")[:FIRST_BYTES] for value in bad.column("value").to_pylist()], pa.binary()),
-        ],
-        schema=REJECTS_SCHEMA,
+def _rejects(source: Source, batch: pa.RecordBatch, rejected: _Rejected) -> pa.Table:
+    places: list[tuple[int, int | None]] = sorted(
+        [*((row, None) for row in rejected.records), *rejected.events], key=lambda place: (place[0], place[1] or 0)
     )
-
-
-def bounded(listed: Listed, most: int) -> Parse:
-    """A function from one value to the list of its events, 1 to `most` of them, in their order.
-
-    The first fault rejects the record; the reject names the event that has it.
-    """
-    if isinstance(listed.parse, Searched):
-        parse, plain = (bounded(replace(listed, parse=one), most) for one in (listed.parse.parse, listed.parse.plain))
-        return Searched(parse, plain, listed.parse.search)
-
-    def parse_all(*record: Any) -> list[Any]:
-        parts = listed.split(*record)
-        if not 1 <= len(parts) <= most:
-            raise Reject("length", f"{len(parts)} events in one value; it holds 1 to {most}")
-        events = []
-        for index, part in enumerate(parts):
-            try:
-                events.append(listed.parse(part))
-            except BaseException as error:
-                raise within(refusal(error), index) from error
-        return events
-
-    return parse_all
+    bad = batch.take(array([row for row, _ in places], pa.int64()))
+    told = [rejected.records[row] if index is None else rejected.events[row, index] for row, index in places]
+    samples = [
+        (value or b"") if index is None else rejected.readings[row].sample(index)
+        for (row, index), value in zip(places, bad.column("value").to_pylist(), strict=True)
+    ]
+    columns = [
+        *bad.select(list(_POSITION)).columns,
+        array([reject.reason for reject in told], pa.string()),
+        array([reject.detail for reject in told], pa.string()),
+        array([sample[:FIRST_BYTES] for sample in samples], pa.binary()),
+    ]
+    if source.each_event_alone:
+        columns.append(array([index for _, index in places], pa.int32()))
+    return pa.Table.from_arrays(columns, schema=rejects_schema(source))

@@ -69,7 +69,8 @@ def decoder_meaning(source: Source) -> Meaning:
 
     Parts: the event type with the code that it reaches in the project; the decoder (a function with the code that it
     reaches); the same of earlier versions, with their upgrades; the record filter; the event-time field; the most events per
-    record; metadata columns; the plausible range. Not the topic: the log names its topics by their ids.
+    record, and whether each is rejected alone; metadata columns; the plausible range. Not the topic: the log names its topics
+    by their ids.
     """
     metadata, plausible = sorted(metadata_schema(source).names), [bound.astimezone(UTC).isoformat() for bound in source.plausible]
     return Meaning(
@@ -84,6 +85,7 @@ def decoder_meaning(source: Source) -> Meaning:
                 source.max_events_per_record,
                 "one event a value" if source.max_events_per_record is None else f"{source.max_events_per_record} events a value",
             ),
+            **_on_bad_event(source),
             "metadata": Meaning("metadata", metadata, _listed(metadata)),
             "plausible": Meaning("plausible", plausible, " to ".join(plausible)),
             "record_filter": _record_filter(source.record_filter),
@@ -180,6 +182,11 @@ def _measure(name: str, measure: Any, inputs: list[str], notes: Mapping[str, str
 def _function(name: str, function: FunctionType) -> Meaning:
     """A function of the project, with the code that it reaches."""
     return Meaning(name, function.__qualname__, f"function {function.__qualname__}", code_of_function(function))
+
+
+def _on_bad_event(source: Source) -> dict[str, Meaning]:
+    """A part for sources whose events are rejected alone. Others mean what they meant before this could be chosen."""
+    return {"on_bad_event": Meaning("on_bad_event", "event", "each event of a list alone")} if source.each_event_alone else {}
 
 
 def _record_filter(record_filter: RecordFilter | None) -> Meaning:

@@ -10,9 +10,9 @@ object, or beyond what its column takes. Proof, for the decoders in `_monotone`:
 * An event type that forbids unknown fields is excluded.
 * Event time, identity, metadata and `record_filter` never read the field.
 
-So the records accepted with the field are a subset of those accepted without it. If their numbers are equal, they are the same
-records, and their events are equal in all other fields. Records are compared and not events, because a list counts or is rejected
-whole. Over equal events a view that does not read the field has equal states. A `prepare` sees whole events, so it is excluded.
+So the records and events accepted with the field are a subset of those accepted without it. If their numbers are equal, they are
+the same, and equal in all other fields. Records are compared too, because a list may count or be rejected whole. Over equal
+events a view that does not read the field has equal states. A `prepare` sees whole events, so it is excluded.
 """
 
 from collections.abc import Iterator

@@ -43,15 +43,22 @@ class Searched:
         return parsers
 
 
+def as_text(part: Any) -> bytes:
+    """A part of a list in quarantine: its bytes, or the text of a Python value."""
+    return part if isinstance(part, bytes) else repr(part).encode(errors="backslashreplace")
+
+
 @dataclass(frozen=True)
 class Listed:
     """How to read a value that holds several events: `split` divides it, `parse` turns each part into an event.
 
     `split` takes what a Parse takes, and raises Reject for a value that is not a list. `parse` takes a part, and raises Reject.
+    `shown` gives the bytes of a rejected part.
     """
 
     split: Callable[..., Sequence[Any]]
     parse: Callable[[Any], Any]
+    shown: Callable[[Any], bytes] = as_text
 
 
 @runtime_checkable

@@ -3,6 +3,7 @@ table's rows.
 """
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import Final
 
 import numpy as np
@@ -11,7 +12,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from tandem.views.arrow.python_values import array
-from tandem.views.source.source import INDEX, Source
+from tandem.views.source.source import INDEX, REJECTED_INDEX, Source
 from tandem.views.source.value_types import HUGE_INTEGER, INTEGER
 
 Rows = npt.NDArray[np.int64]
@@ -85,3 +86,25 @@ def place_type(source: Source) -> pa.DataType:
 def further(events: pa.Table) -> int:
     """The number of events that are not the first of their record."""
     return int(np.count_nonzero(events[INDEX].to_numpy())) if INDEX in events.column_names else 0
+
+
+@dataclass(frozen=True)
+class RejectedEvents:
+    """How many rejects are an event of a list, and how many of these events are not the first of their record."""
+
+    events: int = 0
+    further: int = 0
+
+    def __add__(self, other: "RejectedEvents") -> "RejectedEvents":
+        return RejectedEvents(self.events + other.events, self.further + other.further)
+
+
+NONE_REJECTED: Final = RejectedEvents()
+
+
+def event_rejects(rejects: pa.Table) -> RejectedEvents:
+    """The rejects that are an event of a list, counted; other rejects are whole records."""
+    if REJECTED_INDEX.name not in rejects.column_names:
+        return NONE_REJECTED
+    indexes = rejects[REJECTED_INDEX.name].drop_null().to_numpy()
+    return RejectedEvents(len(indexes), int(np.count_nonzero(indexes)))

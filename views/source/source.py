@@ -5,7 +5,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from inspect import signature
-from typing import Final
+from typing import Final, Literal, get_args
 
 import pyarrow as pa
 
@@ -70,6 +70,12 @@ REJECTS_SCHEMA = pa.schema(
     ]
 )
 
+REJECTED_INDEX: Final = pa.field("index", pa.int32())
+"""The column of rejects with the index of the event that is rejected alone; null where the whole record is rejected."""
+
+BadEvent = Literal["event", "record"]
+"""What is rejected where an event of a list does not decode: that event alone, or its record with all events."""
+
 Prepare = Callable[[pa.Table], pa.Table]
 """From events to the rows that views read; see tandem.views.source.prepare."""
 
@@ -101,9 +107,12 @@ class Source:
       `topic_id`, `partition` and `offset`; it returns an event or raises.
     * `versions`: earlier versions of the event type, the newest first. A record that the event type rejects is read as the
       first version that accepts it; the event is what that version's upgrade returns.
-    * `max_events_per_record`: with a number n, a value holds a list of 1 to n events, which all count or all go to quarantine.
-      The decoder defines the list: a JSON array, rows, lines; a function returns a list. The events have an `_index` too,
-      their place in the list from 0 on, and `key` is for records whose events all have it.
+    * `max_events_per_record`: with a number n, a value holds a list of 1 to n events. The decoder defines the list: a JSON
+      array, rows, lines; a function returns a list, in which an exception rejects the event in whose place it is. The events
+      have an `_index` too, their place in the list from 0 on, and `key` is for records whose events all have it.
+    * `on_bad_event`: where an event of a list does not decode. With "event" that event alone goes to quarantine, with its index,
+      and the others count. With "record" they all count or the record goes to quarantine. A value that is no such list, or of
+      more than n events, goes to quarantine whole.
     * `metadata`: what else of the record an event holds: `_key` (bytes), `_headers` (a list of structs of key and value) and
       `_idempotency_key` (text; without the header it is the record's own place, such as `at TOPIC ID/0/31`). Views use them
       like `_topic_id`, `_partition`, `_offset` and `_append_time`, which every event has.
@@ -149,6 +158,7 @@ class Source:
     versions: tuple[Version, ...] = ()
     record_filter: RecordFilter | None = None
     max_events_per_record: int | None = None
+    on_bad_event: BadEvent = "event"
     compacted: bool = False
     name: str = ""
 
@@ -160,6 +170,8 @@ class Source:
         most = self.max_events_per_record
         if most is not None and (type(most) is not int or not 1 <= most <= _MOST_EVENTS):
             raise DefinitionError(f"max_events_per_record {most!r} is not an integer from 1 to {_MOST_EVENTS}")
+        if self.on_bad_event not in get_args(BadEvent):
+            raise DefinitionError(f"on_bad_event {self.on_bad_event!r} is not one of: {', '.join(get_args(BadEvent))}")
         if not isinstance(self.compacted, bool):
             raise DefinitionError(f"compacted {self.compacted!r} is neither True nor False")
         if self.key is not None and not isinstance(self.key, str):
@@ -177,6 +189,11 @@ class Source:
     def topics(self) -> tuple[str, ...]:
         """The names of the source's topics: at least one, without duplicates."""
         return (self.topic,) if isinstance(self.topic, str) else self.topic
+
+    @property
+    def each_event_alone(self) -> bool:
+        """Whether a record holds a list, of which each event is decoded or rejected by itself."""
+        return self.max_events_per_record is not None and self.on_bad_event == "event"
 
     def _check_topics(self) -> None:
         if not isinstance(self.topic, str | tuple) or not self.topics or len(set(self.topics)) < len(self.topics):
@@ -240,6 +257,11 @@ def events_schema(source: Source) -> pa.Schema:
 def position_schema(source: Source) -> pa.Schema:
     """The columns with an event's position in the log."""
     return POSITION_SCHEMA if source.max_events_per_record is None else POSITION_SCHEMA.append(pa.field(INDEX, pa.int32()))
+
+
+def rejects_schema(source: Source) -> pa.Schema:
+    """The columns of the source's rejects."""
+    return REJECTS_SCHEMA.append(REJECTED_INDEX) if source.each_event_alone else REJECTS_SCHEMA
 
 
 def position_columns(source: Source) -> tuple[str, ...]:

@@ -85,12 +85,13 @@ class AuditsDocument(BaseModel):
 
 
 class QuarantinedDocument(BaseModel):
-    """A record that is not an event, and why."""
+    """A record, or an event of a record's list, that is not an event of the source, and why."""
 
     topic: str = Field(description="The topic's name, else its id.")
     topic_id: str
     partition: int
     offset: int
+    index: int | None = Field(description="Index of the event in its record's list; null for the whole record.")
     timestamp: str
     reason: str
     detail: str
@@ -107,13 +108,18 @@ class QuarantineDocument(BaseModel):
 
 
 class RecordAtDocument(BaseModel):
-    """The position of a record."""
+    """The position of a record, or of an event in its list."""
 
     model_config = ConfigDict(extra="forbid")
 
     topic_id: str = Field(pattern=r"^[A-Za-z0-9_-]{1,100}$")
     partition: StrictInt = Field(ge=0, lt=10**9)
     offset: StrictInt = Field(ge=0, lt=10**18)
+    index: StrictInt | None = Field(None, ge=0, lt=10**7)
+
+    def __str__(self) -> str:
+        index = "" if self.index is None else f"#{self.index}"
+        return f"{self.topic_id}/{self.partition}:{self.offset}{index}"
 
 
 class RetryDocument(BaseModel):
@@ -127,7 +133,7 @@ class RetryDocument(BaseModel):
 
     def words(self) -> list[str]:
         """The command's options, one word each."""
-        places = [f"--at={one.topic_id}/{one.partition}:{one.offset}" for one in self.at]
+        places = [f"--at={place}" for place in self.at]
         return places or [f"--limit={self.limit}", *([] if self.reason is None else [f"--reason={self.reason}"])]
 
 
@@ -138,6 +144,7 @@ class WouldBeDocument(BaseModel):
     topic_id: str
     partition: int
     offset: int
+    index: int | None = Field(description="Index of the event in its record's list; null for the whole record.")
     number: int
     events: list[dict[str, Any]]
 
@@ -149,6 +156,7 @@ class WouldFailDocument(BaseModel):
     topic_id: str
     partition: int
     offset: int
+    index: int | None = Field(description="Index of the event in its record's list; null for the whole record.")
     reason: str
     detail: str
 

@@ -79,6 +79,7 @@ def _row(reject: dict[str, Any], names: dict[str, str]) -> QuarantinedDocument:
         topic_id=reject["topic_id"],
         partition=reject["partition"],
         offset=reject["offset"],
+        index=reject["index"],
         timestamp=utc_text(reject["timestamp"]),
         reason=reject["reason"],
         detail=reject["detail"],

@@ -7,7 +7,7 @@ import { number, second, visible } from "../lib/format.js";
 import { obstacle, problem } from "../parts/problem.js";
 import { button, field, heading } from "../parts/section.js";
 import { table } from "../parts/table.js";
-import { retryOutcome } from "../parts/retry_outcome.js";
+import { placeText, retryOutcome } from "../parts/retry_outcome.js";
 
 const PAGE_ROWS = 50;
 const MOST_RETRIED = 200;
@@ -32,7 +32,7 @@ export function show(place, address, app, signal) {
     h("div", { class: "retry" }, again, h("span", { class: "note" }, "With the definitions in the project's folder. It writes nothing; if the decoder has changed, applying it decodes all records again.")),
     outcome,
   );
-  fill(place, heading("Quarantine"), h("p", { class: "doc" }, "Records that could not be decoded, or do not match their event type, stay here with their position in the log; no answer counts them."), content);
+  fill(place, heading("Quarantine"), h("p", { class: "doc" }, "Records, and events of lists, that could not be decoded, or do not match their event type, stay here with their position in the log; no answer counts them."), content);
 
   function move(values) {
     const kept = Object.entries({ source: select.value, ...values }).filter(([, value]) => value);
@@ -68,7 +68,7 @@ export function show(place, address, app, signal) {
         rows: shownRows,
         empty: "The quarantine is empty. Archive runs add records to it.",
         columns: [
-          { name: "place", head: true, cell: (one) => h("bdi", { class: "place" }, `${one.topic}/${one.partition}:${one.offset}`) },
+          { name: "place", head: true, cell: (one) => h("bdi", { class: "place" }, placeText(one)) },
           { name: "at", cell: (one) => h("time", { datetime: one.timestamp }, second(one.timestamp)) },
           { name: "reason", cell: (one) => one.reason },
           { name: "detail", cell: (one) => h("bdi", { class: "text" }, visible(one.detail ?? "")) },

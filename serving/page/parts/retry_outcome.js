@@ -34,6 +34,11 @@ export function retryOutcome(told) {
   );
 }
 
+/** A reject's place in the log, as the command line takes it. */
+export function placeText(one) {
+  return `${one.topic}/${one.partition}:${one.offset}${one.index === null ? "" : `#${one.index}`}`;
+}
+
 function place() {
-  return { name: "place", head: true, cell: (one) => h("bdi", { class: "place" }, `${one.topic}/${one.partition}:${one.offset}`) };
+  return { name: "place", head: true, cell: (one) => h("bdi", { class: "place" }, placeText(one)) };
 }

@@ -133,6 +133,35 @@ def test_records_of_several_events_account_for_their_offsets(shop: Shop) -> None
         assert found == {key: row[:2] for key, row in expected.per_hour.items()}
 
 
+def test_a_bad_event_of_a_list_is_rejected_alone(shop: Shop) -> None:
+    """First, last or all of a record: the others count, and each offset has its outcome, in the archive and below a cut."""
+    shop.define(DEFINITIONS.replace('identity=("id",)', 'identity=("id",), max_events_per_record=4'))
+    sales = {number: [value for value in values if value not in MALFORMED] for number, values in records(23, 120).items()}
+    bad = b'{"id": "x"}'
+    lists = {
+        number: [
+            [*[bad] * (at % 2), *values[at : at + 2], *[bad] * (at % 3 == 0)] if at % 7 else [bad, bad]
+            for at in range(0, len(values), 3)
+        ]
+        for number, values in sales.items()
+    }
+    shop.sell({number: [b"[%b]" % b",".join(map(bytes, held)) for held in several] for number, several in lists.items()})
+    (done,) = archive.run(shop.run("archive"), shop.project)
+    every = [held for several in lists.values() for held in several]
+    wrong = sum(value == bad for held in every for value in held)
+    expected = truth({number: [value for held in several for value in held if value != bad] for number, several in lists.items()})
+    assert (done.counts.records, done.counts.quarantined, done.counts.holes) == (len(every), {"missing_field": wrong}, 0)
+    assert done.counts.rejected_events == wrong > len(every) / 2
+    for raw in (False, True):
+        live = recompute.run(shop.run("recompute"), shop.project, RecomputeRequest(mode="full", raw=raw)).publication
+        counts = live.counts["sales"]
+        assert (counts.events, counts.duplicates, counts.records) == (expected.events, expected.duplicates, len(every))
+        assert (counts.quarantined, counts.rejected_events, counts.holes) == ({"missing_field": wrong}, wrong, 0)
+        assert counts.further == done.counts.further
+        found = {(row["shop"], row["window_start"]): (row["n"], row["cents"]) for row in answers(shop, live, "per_hour")}
+        assert found == {key: row[:2] for key, row in expected.per_hour.items()}
+
+
 def test_the_cut_is_a_boundary_of_the_speed_layer(shop: Shop) -> None:
     log = records(13, 200)
     shop.sell(log)

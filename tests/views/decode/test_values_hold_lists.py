@@ -1,8 +1,10 @@
-"""Values that hold lists: their events are what each alone would be; all of them count or none; the first fault is its own.
+"""Values that hold lists: their events, and their rejects, are what each alone would be. With `on_bad_event="record"` all
+events count or none; the first fault is its own.
 
 The oracle is the same decoder without `max_events_per_record`, over each part as a value of its own.
 """
 
+import struct
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
@@ -20,8 +22,8 @@ from tandem.views.errors import DefinitionError
 from tandem.views.fingerprint.fingerprint import decoder_fingerprint
 from tandem.views.kernel.kernel import prepare
 from tandem.views.project.partition_key import record_keys
-from tandem.views.source.log_order import further, log_order
-from tandem.views.source.source import events_schema
+from tandem.views.source.log_order import event_rejects, further, log_order
+from tandem.views.source.source import events_schema, rejects_schema
 from tandem.views.testing import answer, events_table
 from tests.samples import share
 from tests.views.decode import test_decode_function
@@ -146,7 +148,7 @@ def test_a_list_is_what_its_parts_are_alone(name: str, chosen: list[tuple[bool, 
     joined = one.join(values)
     if not joined:
         return  # no value at all
-    found, alone = decoded(one.several, joined), decoded(one.alone, *values)
+    found, alone = decoded(replace(one.several, on_bad_event="record"), joined), decoded(one.alone, *values)
     assert found.events.schema == events_schema(one.several)
     if 1 <= len(values) <= MOST and not alone.rejects.num_rows:
         assert found.rejects.num_rows == 0
@@ -164,6 +166,42 @@ def test_a_list_is_what_its_parts_are_alone(name: str, chosen: list[tuple[bool, 
         assert reject["reason"] == wrong["reason"]
         said = wrong["detail"].replace("read returned", "read_several returned")
         assert reject["detail"] == f"event {wrong['offset']}: {said}"[:200]
+
+
+def read_each(value: bytes) -> Any:
+    found: list[Any] = []
+    for at in range(0, len(value), 16):
+        try:
+            found.append(test_decode_function.read(value[at : at + 16]))
+        except (struct.error, ValueError) as error:
+            found.append(error)
+    return found
+
+
+@pytest.mark.parametrize("name", FORMATS)
+@share(100, quick=30)
+@given(st.lists(st.tuples(st.booleans(), st.integers(0, 9)), min_size=1, max_size=MOST))
+def test_each_event_of_a_list_has_the_outcome_that_it_has_alone(name: str, chosen: list[tuple[bool, int]]) -> None:
+    one = FORMATS[name]
+    parts = [(one.good if good or not one.bad else one.bad) for good, _ in chosen]
+    values = [among[number % len(among)] for among, (_, number) in zip(parts, chosen, strict=True)]
+    joined = one.join(values)
+    if not joined:
+        return  # no value at all
+    several = replace(one.several, decoder=read_each) if name == "function" else one.several
+    found, alone = decoded(several, joined), decoded(one.alone, *values)
+    assert found.events["_index"].to_pylist() == alone.events["_offset"].to_pylist()
+    fields = [name for name in alone.events.column_names if not name.startswith("_")]
+    assert found.events.select(fields) == alone.events.select(fields)
+    assert found.rejects.schema == rejects_schema(several)
+    assert set(found.rejects["offset"].to_pylist()) <= {0}
+    rejects = [(one["index"], one["reason"], one["detail"].replace("read_each", "read")) for one in found.rejects.to_pylist()]
+    assert rejects == [(one["offset"], one["reason"], one["detail"]) for one in alone.rejects.to_pylist()]
+    if name not in ("avro", "function", "csv", "csv_header"):  # those show the values that they have read
+        samples = [one["first_bytes"] for one in found.rejects.to_pylist()]
+        assert samples == [one["first_bytes"] for one in alone.rejects.to_pylist()]
+    counted = event_rejects(found.rejects)
+    assert found.events.num_rows + counted.events - further(found.events) - counted.further == 1
 
 
 @pytest.mark.parametrize("name", FORMATS)

@@ -26,6 +26,7 @@ from tandem.views.source.event import Event
 from tandem.views.source.fields.named_fields import builder
 from tandem.views.source.fields.reasons import Reject
 from tandem.views.source.format import Listed, Parse
+from tandem.views.source.formats.avro_skip import build_item, item_text
 
 Schema = str | Mapping[str, Any]
 
@@ -45,7 +46,8 @@ class Avro:
 
     def listed(self, event: type[Event]) -> Listed:
         """Values that are an array of records; raises DefinitionError also if a schema is not an array."""
-        return Listed(*self._reader(event, listed=True))
+        read, build = self._reader(event, listed=True)
+        return Listed(read, build_item(build), item_text)
 
     def _reader(self, event: type[Event], *, listed: bool) -> tuple[Callable[[bytes], Any], Callable[[Any], Any]]:
         """The function from one value to the values of a record by name, or to a list of those; then the one to the event."""

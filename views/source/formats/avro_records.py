@@ -16,7 +16,7 @@ from tandem.views.source.fields.named_fields import named_fields
 from tandem.views.source.fields.reasons import Reject
 from tandem.views.source.formats.avro_projection import EXACT_DECIMAL, Projector, closed, has_holes, valid_decimal, without_holes
 from tandem.views.source.formats.avro_schema import resolved
-from tandem.views.source.formats.avro_skip import check_numbers, takes_no_bytes
+from tandem.views.source.formats.avro_skip import BrokenItem, check_numbers, each_item, takes_no_bytes
 
 _DECIMAL_BITS: Final = 4096
 _DECIMALS: Final = Context(prec=1300)
@@ -100,12 +100,27 @@ def reader(event: type[Event], schema: str, which: str, *, listed: bool) -> tupl
         raise DefinitionError(f"avro: {which} has items of zero bytes, of which a short value may hold any number")
     projector = Projector(names, which)
     projected: Any = projector.record(named_fields(event, "an Avro record"), record, event.__name__)
-    if listed:
-        projected = {"type": "array", "items": projected}
-    read = partial(_decoded, parse_schema(closed(projected)))
-    if not has_holes(projected):
+    read = _value_reader(projected, names)
+    if not listed:
         return read, projector.texts
-    return lambda value: read(without_holes(projected, names, value)), projector.texts
+    read_all = _value_reader({"type": "array", "items": projected}, names)
+
+    def items_of(value: bytes) -> Any:
+        try:
+            return read_all(value)
+        except Reject as reject:
+            items = each_item(value, record, names, read)
+            if not any(isinstance(item, BrokenItem) for item in items):
+                raise reject from None
+            return items
+
+    return items_of, projector.texts
+
+
+def _value_reader(projected: Any, names: Mapping[str, Any]) -> Callable[[bytes], Any]:
+    """The reader of a projected schema, without its holes."""
+    read = partial(_decoded, parse_schema(closed(projected)))
+    return (lambda value: read(without_holes(projected, names, value))) if has_holes(projected) else read
 
 
 def _exact_decimal(data: bytes, schema: Any, _: Any = None) -> Decimal:

@@ -1,15 +1,18 @@
 """Skips what an Avro value holds, by its physical types: the end of an item, without its value.
 
+So an array is divided into its items, and those that cannot be read are set apart.
+
 It keeps its place on a list, so a value may be nested to any depth: fastavro 1.13.1 ends the process for a value of a recursive
 schema that is nested some thousand deep. Items of zero bytes are skipped at once, however many there are.
 """
 
 import re
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any, Final
 
 from tandem.views.source.fields.reasons import Reject
+from tandem.views.source.format import as_text
 from tandem.views.source.formats.avro_schema import resolved
 
 _LONG: Final = re.compile(rb"[\x80-\xff]{9}[\x02-\xff]")
@@ -92,6 +95,51 @@ def number(value: bytes, at: int) -> tuple[int, int]:
                 break
             return (bits >> 1) ^ -(bits & 1), at + place + 1
     raise Reject("out_of_range", "a number does not fit 64 bits")
+
+
+@dataclass(frozen=True)
+class BrokenItem:
+    """The bytes of an item that cannot be read, and its Reject."""
+
+    value: bytes
+    reject: Reject
+
+
+def each_item(value: bytes, item: Any, names: Mapping[str, Any], read: Callable[[bytes], Any]) -> list[Any]:
+    """What `read` returns for each item of an array, and a BrokenItem where it raises Reject.
+
+    Items are of the schema `item`, at least a byte each. Raises Reject for a value that is no such array, physically.
+    """
+    items: list[Any] = []
+    left, at = block(value, 0)
+    while left:
+        for _ in range(left):
+            end = after(item, names, value, at)
+            try:
+                items.append(read(value[at:end]))
+            except Reject as reject:
+                items.append(BrokenItem(value[at:end], reject))
+            at = end
+        left, at = block(value, at)
+    if at < len(value):
+        raise Reject("format", f"{len(value) - at} bytes after the value")
+    return items
+
+
+def build_item(build: Callable[[Any], Any]) -> Callable[[Any], Any]:
+    """`build` for the items of `each_item`; raises the Reject of a broken one."""
+
+    def parse(part: Any) -> Any:
+        if isinstance(part, BrokenItem):
+            raise part.reject
+        return build(part)
+
+    return parse
+
+
+def item_text(part: Any) -> bytes:
+    """An item for the quarantine: its values, or its bytes where it is broken."""
+    return part.value if isinstance(part, BrokenItem) else as_text(part)
 
 
 def takes_no_bytes(schema: Any, names: Mapping[str, Any], outer: tuple[str, ...] = ()) -> bool:

@@ -30,6 +30,7 @@ from typing import Any, Final
 from tandem.views.definition_text import call
 from tandem.views.errors import DefinitionError, listed
 from tandem.views.source.event import Event, Field
+from tandem.views.source.fields.broken_rows import BrokenRow, each_row
 from tandem.views.source.fields.named_fields import builder
 from tandem.views.source.fields.reasons import Reject
 from tandem.views.source.fields.text_values import Read, check_text, reader, text_fields, with_damage
@@ -130,13 +131,33 @@ class Csv:
             except UnicodeDecodeError:
                 text, damaged = with_damage(value), True
             text = text.removeprefix(_BYTE_ORDER_MARK)
-            table = _rows(text, self.delimiter) if self.quote else rows_without_quotes(text, self.delimiter, self.escape)
+            table = self._table(text)
             if self.header and not table:
                 raise Reject("format", "there is no header")
-            take = taken(tuple(table.pop(0)) if self.header else self.columns)[damaged]
-            return [(take, row) for row in table]
+            header = table.pop(0) if self.header else self.columns
+            if isinstance(header, BrokenRow):
+                raise Reject("format", header.detail)
+            take = taken(tuple(header))[damaged]
+            return [(row.refuse, [row.text]) if isinstance(row, BrokenRow) else (take, row) for row in table]
 
-        return Listed(split, lambda part: build(part[0](part[1])))
+        return Listed(split, lambda part: build(part[0](part[1])), self._row_text)
+
+    def _table(self, text: str) -> list[Row | BrokenRow]:
+        if not self.quote:
+            return [*rows_without_quotes(text, self.delimiter, self.escape)]
+        try:
+            return [*_rows(text, self.delimiter)]
+        except Reject:
+            delimiter = self.delimiter.encode()
+            return each_row(
+                text,
+                lambda row: _rows(row, self.delimiter),
+                lambda line, inside: quote_is_open(line, delimiter, inside=inside),
+            )
+
+    def _row_text(self, part: tuple[Take, Row]) -> bytes:
+        """A row for the quarantine, its texts without quotes."""
+        return self.delimiter.join(part[1]).encode(errors="surrogateescape")
 
     def __str__(self) -> str:
         columns = {"columns": self.columns or None, "header": self.header}

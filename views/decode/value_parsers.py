@@ -1,0 +1,67 @@
+"""The parsers of a source's values, and records through them."""
+
+from collections.abc import Hashable, Iterable, Sequence
+from functools import lru_cache
+from itertools import repeat
+from typing import Any, cast
+
+import msgspec
+import pyarrow as pa
+
+from tandem.views.decode import function
+from tandem.views.decode.lists import one_by_one, whole
+from tandem.views.errors import DefinitionError
+from tandem.views.source.decoder import Decoder, record_parameters
+from tandem.views.source.event import Event, event_fields
+from tandem.views.source.fields.columns import unfit
+from tandem.views.source.fields.reasons import Reject, refusal
+from tandem.views.source.format import Format, Parse, Searched
+from tandem.views.source.source import Source
+
+
+def parser(event: type[Event], decoder: Decoder, many: int | None = None, *, each: bool = False) -> Parse:
+    """The decoder for an event type, or for lists of at most `many` events.
+
+    A list is read as a list of its events, or with `each` as a ListReading. Raises DefinitionError if decoder and event type do
+    not fit.
+    """
+    return _made(event, cast("Hashable", decoder), many, each)  # frozen dataclasses and functions are
+
+
+@lru_cache(maxsize=256)
+def _made(event: type[Event], decoder: Decoder, many: int | None, each: bool) -> Parse:  # noqa: FBT001  lru_cache keys
+    for field in event_fields(event):
+        if field.default is not msgspec.NODEFAULT and (reject := unfit(field, field.default)):
+            raise DefinitionError(f"{event.__name__}.{field.name}: default {field.default!r}: {reject.detail}")
+    if many is not None:
+        several = decoder.listed(event) if isinstance(decoder, Format) else function.listed(event, decoder)
+        return one_by_one(several, many) if each else whole(several, many)
+    return decoder.parser(event) if isinstance(decoder, Format) else function.parser(event, decoder)
+
+
+def parse_values(
+    source: Source, event: type[Event], decoder: Decoder, batch: pa.RecordBatch
+) -> tuple[dict[int, Any], dict[int, Reject]]:
+    """What the decoder reads from each record, and the rejects of records that it cannot read, by row.
+
+    It reads a struct; with `max_events_per_record` a list of structs, or a ListReading where each event has its own outcome.
+    """
+    read = ("value", *record_parameters(decoder))
+    parse = parser(event, decoder, source.max_events_per_record, each=source.each_event_alone)
+    parsers = parse.for_values(batch.column("value")) if isinstance(parse, Searched) else repeat(parse)
+    return _parse(parsers, *(batch.column(name).to_pylist() for name in read))
+
+
+def _parse(parsers: Iterable[Parse], *columns: Sequence[Any]) -> tuple[dict[int, Any], dict[int, Reject]]:
+    """Decode each row of columns, of which the first holds the values: the structs and the rejects, by row."""
+    structs: dict[int, Any] = {}
+    rejected: dict[int, Reject] = {}
+    for row, (parse, read) in enumerate(zip(parsers, zip(*columns, strict=True), strict=False)):
+        if not (value := read[0]):
+            rejected[row] = Reject("empty", "the record has no value" if value is None else "the value has no bytes")
+            continue
+        try:
+            structs[row] = parse(*read)
+        except BaseException as error:  # noqa: BLE001  the project's own code may raise anything, SystemExit too
+            rejected[row] = refusal(error)
+    return structs, rejected
