@@ -43,7 +43,7 @@ class DecodeResult:
     """The outcome of some records: `events` and `rejects` are files, `quarantined` counts the rejects by reason.
 
     `further` are the events that are not the first of their record, `alone` the rejects that are an event of a list, `others`
-    the records of other sources.
+    the records of other sources, `skipped` the tombstones that the source skips.
     """
 
     records: int
@@ -53,6 +53,7 @@ class DecodeResult:
     quarantined: Mapping[str, int] = field(hash=False)
     others: int = 0
     alone: RejectedEvents = NONE_REJECTED
+    skipped: int = 0
 
     @property
     def event_rows(self) -> int:
@@ -91,6 +92,7 @@ class DecodedFiles:
     further: int = 0
     others: int = 0
     alone: RejectedEvents = NONE_REJECTED
+    skipped: int = 0
     reasons: Counter[str] = field(default_factory=Counter)
 
     @property
@@ -107,6 +109,7 @@ class DecodedFiles:
         self.further += further(decoded.events)
         self.alone += event_rejects(decoded.rejects)
         self.others += decoded.others
+        self.skipped += decoded.skipped
         self.reasons.update(decoded.rejects["reason"].to_pylist())
 
     @property
@@ -120,6 +123,7 @@ class DecodedFiles:
             dict(self.reasons),
             self.others,
             self.alone,
+            self.skipped,
         )
 
 
@@ -144,6 +148,7 @@ def total(done: Sequence[DecodeResult]) -> DecodeResult:
         rejects=tuple(file for one in done for file in one.rejects),
         quarantined=sum((Counter(one.quarantined) for one in done), Counter()),
         others=sum(one.others for one in done),
+        skipped=sum(part.skipped for part in done),
         alone=sum((one.alone for one in done), NONE_REJECTED),
     )
 

@@ -90,6 +90,7 @@ def decode_run(batch: BatchRun, typed: TypedTables, run: ArchiveRun, decoded: De
         others=decoded.others,
         further=decoded.further + decoded.alone.further,
         rejected_events=decoded.alone.events,
+        skipped=decoded.skipped,
     )
     refuse_unclosed(covered, counts)
     if holes < 0:

@@ -1,4 +1,7 @@
-"""Account for every offset of a rebuild: an event, a duplicate, a reject, a hole, or another source's record. Pure functions."""
+"""Account for every offset of a rebuild: event, duplicate, reject, hole, skipped tombstone, or another source's record.
+
+Pure functions.
+"""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -40,7 +43,7 @@ def account(files: EventFiles, states: StateFiles, found: RepeatedHashes, folded
     """Sum up what the tasks counted. Raises Unclosed if more offsets are unaccounted for than the archive's ledger explains."""
     counts, views = _counts(files, found, folded), states.tables
     if files.log.windows is None:
-        refuse_unexplained(files.archived, holes=counts.holes, others=counts.others)
+        refuse_unexplained(files.archived, holes=counts.holes, others=counts.others, skipped=counts.skipped)
     return BatchViews(
         files=folded.built,
         counts=counts,
@@ -65,20 +68,23 @@ def _counts(files: EventFiles, found: RepeatedHashes, folded: fold.FoldResult) -
         off_calendar=sum(part.off_calendar for part in counted),
     )
     offsets = files.archived.covered.length
+    source = files.log.source
     # Without a record filter all records of the topics belong to this source.
-    records = None if files.log.source.record_filter is None else files.events.records
+    records = None if source.record_filter is None and source.tombstone_rule != "skip" else files.events.records
     unaccounted = offsets - counts.records - counts.whole_rejects
     holes = unaccounted if records is None else offsets - records
-    return replace(counts, holes=holes, others=unaccounted - holes)
+    skipped = unaccounted - holes if files.events.skipped is None else files.events.skipped
+    return replace(counts, holes=holes, others=unaccounted - holes - skipped, skipped=skipped)
 
 
-def refuse_unexplained(archived: ArchivedRange, *, holes: int, others: int) -> None:
-    """Raise Unclosed if there are more holes, or more records of other sources, than the archive found: a table lacks rows."""
-    if not 0 <= holes <= archived.holes or not 0 <= others <= archived.others:
+def refuse_unexplained(archived: ArchivedRange, *, holes: int, others: int, skipped: int = 0) -> None:
+    """Raise Unclosed if there are more of one kind than the archive found: a table lacks rows."""
+    if not 0 <= holes <= archived.holes or not 0 <= others <= archived.others or not 0 <= skipped <= archived.skipped:
+        tombstones = f", and {archived.skipped} skipped tombstones" if archived.skipped or skipped else ""
         raise Unclosed(
-            f"from {archived.start} to the cut {archived.end} of source {archived.source!r}, {holes + others} offsets have "
-            f"neither event nor reject, but the archive found {archived.holes} empty and {archived.others} of other sources; an "
-            "events or quarantine table has lost or doubled rows; nothing was published"
+            f"from {archived.start} to the cut {archived.end} of source {archived.source!r}, {holes + others + skipped} offsets "
+            f"have neither event nor reject, but the archive found {archived.holes} empty and {archived.others} of other "
+            f"sources{tombstones}; an events or quarantine table has lost or doubled rows; nothing was published"
         )
 
 

@@ -95,13 +95,15 @@ class Quarantined:
 class Events:
     """The files of the events, what of the range is in quarantine, and how many records the range has.
 
-    `records` is None if it was not counted, because all records of the topics belong to this source.
+    `records` is None if it was not counted, because every record of the topics is an event or reject of this source. `skipped`
+    are its tombstones; None if they are all records that are neither event nor reject.
     """
 
     place: Location
     files: tuple[FileRange, ...]
     quarantined: Quarantined
     records: int | None = None
+    skipped: int | None = 0
 
 
 def records_within(archive: LogTable, covered: Ranges) -> int:
@@ -111,6 +113,13 @@ def records_within(archive: LogTable, covered: Ranges) -> int:
     part = Slice(covered, tuple(file.path for file in archive.files if file not in whole), 0)
     found = scan(archive.place, part, archive.columns, [archive.columns.offset], rows=_SCAN_ROWS)
     return sum(file.rows for file in whole) + sum(int(rows.num_rows) for rows in found)
+
+
+def tombstones_within(archive: LogTable, covered: Ranges) -> int:
+    """The number of records without a value that the archive has in these ranges."""
+    part = Slice(covered, tuple(file.path for file in archive.files if rows_within([file], covered)), 0)
+    read = scan(archive.place, part, archive.columns, ["value"], rows=_SCAN_ROWS)
+    return sum(int(rows["value"].null_count) for rows in read)
 
 
 def quarantined_within(source: Source, quarantine: LogTable, covered: Ranges) -> Quarantined:
@@ -155,13 +164,16 @@ def gather_events(batch: BatchRun, log: LogRange, end: Position, scratch: Locati
         rows = even_rows(rows_within(archive.files, archived.covered), batch.parallelism, least=FEW_ROWS, most=_DECODE_ROWS)
         decoded = decode(batch.session, work, cut(archive.files, archived.covered, rows=rows))
         rejects = Quarantined(dict(sorted(decoded.quarantined.items())), decoded.alone)
-        events = Events(scratch, tuple(decoded.event_ranges()), rejects, decoded.records)
+        events = Events(scratch, tuple(decoded.event_ranges()), rejects, decoded.records, decoded.skipped)
     else:
         stored = log_table(tables, tables.events(name, decoder), EVENTS, log.source.event_time)
         rejects = quarantined_within(log.source, log_table(tables, tables.quarantine(name, decoder), RECORDS), archived.covered)
-        records = None
-        if log.source.record_filter is not None:
-            records = records_within(log_table(tables, tables.archive(name), RECORDS), archived.covered)
-        events = Events(stored.place, stored.files, rejects, records)
+        records, skipped = None, 0 if log.source.tombstone_rule != "skip" else None
+        if log.source.record_filter is not None or skipped is None:
+            archive = log_table(tables, tables.archive(name), RECORDS)
+            records = records_within(archive, archived.covered)
+            if log.source.record_filter is not None and skipped is None:
+                skipped = tombstones_within(archive, archived.covered)
+        events = Events(stored.place, stored.files, rejects, records, skipped)
     slices = split(log, archived, events.files, end=end, parallelism=batch.parallelism, task_mb=batch.settings.batch.task_mb)
     return EventFiles(log, archived, events, slices)

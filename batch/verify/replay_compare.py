@@ -95,4 +95,4 @@ def replayed_states(tables: Tables, release: int, source: str, cut: Position) ->
 
 def _archived(view: View) -> View:
     """The view for the cause of a difference: all three sides read the archive, which Kafka does not compact."""
-    return replace(view, source=replace(view.source, compacted=False))
+    return replace(view, source=replace(view.source, compacted=False, tombstones=view.source.tombstone_rule))

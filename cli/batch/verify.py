@@ -177,6 +177,7 @@ def _outcomes(counts: Counts) -> tuple[object, ...]:
         dict(counts.quarantined),
         counts.rejected_events,
         counts.others,
+        counts.skipped,
         counts.holes,
     )
 

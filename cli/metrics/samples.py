@@ -170,6 +170,7 @@ def records(seen: ProjectState) -> Iterator[Sample]:
     for name, source in seen.status["sources"].items():
         yield (name, "decoded", ""), source["decoded"]
         yield (name, "other_source", ""), source["others"]
+        yield (name, "skipped", ""), source["skipped"]
         yield from (((name, "quarantined", reason), number) for reason, number in source["quarantined"].items())
 
 

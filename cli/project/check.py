@@ -80,6 +80,7 @@ def _source(source: Source) -> dict[str, Any]:
         "max_events_per_record": source.max_events_per_record,
         "on_bad_event": source.on_bad_event if source.max_events_per_record is not None else None,
         "compacted": source.compacted,
+        "tombstones": source.tombstone_rule,
         "plausible": [time.isoformat() for time in source.plausible],
         "lateness_s": source.lateness.total_seconds(),
         "idle_s": source.idle.total_seconds(),

@@ -35,7 +35,7 @@ At = tuple[str, int, int, int | None]
 class RetriedReject:
     """The outcome of `tried` records, and single events of lists.
 
-    * `others`: the number of records of other sources.
+    * `others`: the number of records of other sources, and of tombstones that the source skips.
     * `numbers`: by position, the number of events: one, or those of the record's list.
     * `events`: by position, the first of these events; long values are cut.
     * `rejects`: by position, the reason and the detail; of a record whose events are rejected alone, by the event's position.
@@ -65,7 +65,7 @@ def decode_again(tables: Tables, source: Source, wanted: Iterable[At]) -> Retrie
     for records in _records(tables, source, _by_partition(chosen)):
         decoded = decode(source, records)
         tried += sum(len(chosen[place]) for place in _places(records, RECORDS.names))
-        others += decoded.others
+        others += decoded.others + decoded.skipped
         for place, event in zip(_places(decoded.events, _EVENT_PLACE), _rows(source, decoded.events), strict=True):
             for at in _places_among(chosen, place):
                 numbers[at] += 1

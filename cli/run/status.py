@@ -44,8 +44,9 @@ def run(call: Call) -> Output:
 
     For each source:
 
-    * `decoded`, `quarantined`, `others` (records of other sources in the same topics): number of records, from whichever layer
-      has read further. A record with several events counts once; each of its events that is rejected alone is quarantined, too.
+    * `decoded`, `quarantined`, `others` (records of other sources in the same topics), `skipped` (tombstones that the source
+      skips): number of records, from whichever layer has read further. A record with several events counts once; each of its
+      events that is rejected alone is quarantined, too.
     * `duplicates`, `conflicts`: number of events among those that merged answers count.
     * `late`: the same; only the speed layer labels events late, because only it reads them in order.
     * `ahead`: number of events, duplicates included, whose time is more than the source's `clock_skew` after their record's
@@ -175,6 +176,7 @@ def _source(
         "decoded": stands.decoded,
         "quarantined": dict(stands.counts.quarantined),
         "others": stands.counts.others,
+        "skipped": stands.counts.skipped,
         "late": answered.late,
         "ahead": answered.ahead,
         "off_calendar": answered.off_calendar,
@@ -226,6 +228,7 @@ def _shown(document: dict[str, Any]) -> str:
             "source": name,
             "decoded": source["decoded"],
             "quarantined": sum(source["quarantined"].values()),
+            **({"skipped": source["skipped"]} if any(each["skipped"] for each in document["sources"].values()) else {}),
             **({"others": source["others"]} if any(one["others"] for one in document["sources"].values()) else {}),
             "late": source["late"],
             **({"ahead": source["ahead"]} if any(one["ahead"] for one in document["sources"].values()) else {}),

@@ -14,8 +14,8 @@ class ArchivedRange:
     """What the archive's ledger records of `[start, end)` of the source of this name.
 
     `firsts` are the log's first offsets by partition, `generations` the ids of the source's topics, the oldest first. The archive
-    runs that touch the range found `holes` offsets without a record and `others` with a record of another source. `archived_at`
-    is when the run began that archived the last of the range; None if the archive does not reach `end`.
+    runs that touch the range found `holes` offsets without a record, `others` with a record of another source and `skipped`
+    tombstones. `archived_at` is when the run began that archived the last of the range; None if the archive does not reach `end`.
     """
 
     source: str
@@ -25,6 +25,7 @@ class ArchivedRange:
     generations: tuple[str, ...]
     holes: int
     others: int
+    skipped: int
     archived_at: datetime | None
 
     @property
@@ -60,5 +61,6 @@ def archived_range(tables: Tables, source: str, decoder: str, start: Position, e
         ledger.generations(),
         holes=sum(counts.holes for counts in found),
         others=sum(counts.others for counts in found),
+        skipped=sum(counts.skipped for counts in found),
         archived_at=next((run.at for run in runs if end.at_or_below(run.end)), None),
     )

@@ -9,7 +9,7 @@ from typing import Any, Final
 class Counts:
     """Counts over one range of one source; they add up over disjoint ranges.
 
-    Records, records that are quarantined whole, records of other sources and holes make the length of the range.
+    Records, records that are quarantined whole, records of other sources, skipped ones and holes make the length of the range.
 
     Args:
         events: decoded and counted events.
@@ -22,6 +22,7 @@ class Counts:
         conflicts: duplicates with a content that none of their identity had before (tandem.views.kernel.deduplicate).
         others: records of other sources in the same topics.
         further: events, duplicates and events rejected alone that are not the first of their record; only lists have them.
+        skipped: tombstones, where the source skips them.
         rejected_events: of the quarantined, the events of lists that are rejected alone.
     """
 
@@ -36,6 +37,7 @@ class Counts:
     further: int = 0
     off_calendar: int = 0
     rejected_events: int = 0
+    skipped: int = 0
 
     @property
     def records(self) -> int:
@@ -55,7 +57,7 @@ class Counts:
     @property
     def offsets(self) -> int:
         """The length of the range."""
-        return self.records + self.whole_rejects + self.others + self.holes
+        return self.records + self.whole_rejects + self.others + self.skipped + self.holes
 
     def to_json(self) -> dict[str, Any]:
         """A JSON object of the fields."""
@@ -71,6 +73,7 @@ class Counts:
             "further": self.further,
             "off_calendar": self.off_calendar,
             "rejected_events": self.rejected_events,
+            "skipped": self.skipped,
         }
 
     @classmethod
@@ -96,6 +99,7 @@ def plus(*several: Counts) -> Counts:
         further=sum(counts.further for counts in several),
         off_calendar=sum(counts.off_calendar for counts in several),
         rejected_events=sum(counts.rejected_events for counts in several),
+        skipped=sum(counts.skipped for counts in several),
     )
 
 

@@ -142,7 +142,7 @@ class ArchivePosition:
     @property
     def records(self) -> int:
         """How many records the archive has below `end`."""
-        return self.counts.records + self.counts.whole_rejects + self.counts.others
+        return self.counts.records + self.counts.whole_rejects + self.counts.others + self.counts.skipped
 
 
 @dataclass(frozen=True)

@@ -181,6 +181,7 @@ def _counts(found: Sequence[Share], ranges: Ranges) -> Counts:
         further=sum(share.further for share in found),
         off_calendar=sum(share.off_calendar for share in found),
         rejected_events=sum(share.rejected_events for share in found),
+        skipped=sum(share.skipped for share in found),
     )
 
 

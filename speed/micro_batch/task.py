@@ -101,6 +101,7 @@ class Share(msgspec.Struct, frozen=True):
     off_calendar: int = 0
     last: list[tuple[Partition, int, str]] = []
     rejected_events: int = 0
+    skipped: int = 0
 
 
 def fold(task: Task, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
@@ -134,6 +135,7 @@ def share_of(task: Task, records: pa.Table) -> Share:
         others=decoded.others,
         further=further(decoded.events) + alone.further,
         rejected_events=alone.events,
+        skipped=decoded.skipped,
         ahead=int(ahead(source, decoded.events).sum()),
         off_calendar=off_calendar(decoded.events),
         last=[(place, each.offset, each.hash) for place, each in last_of(records).items()],

@@ -44,12 +44,13 @@ _ROW = "_row"
 class DecodedRecords:
     """`events` in the columns of events_schema(source), `rejects` in those of rejects_schema(source), in the order of the log.
 
-    `others` is the number of records that belong to other sources.
+    `others` is the number of records that belong to other sources, `skipped` the number of tombstones that are neither.
     """
 
     events: pa.Table
     rejects: pa.Table
     others: int = 0
+    skipped: int = 0
 
 
 def decode(source: Source, records: pa.Table) -> DecodedRecords:
@@ -59,6 +60,7 @@ def decode(source: Source, records: pa.Table) -> DecodedRecords:
 
     * A value that is not a list of 1 to `max_events_per_record` events becomes one reject. Each event of a list is an event or a
       reject by itself; with `on_bad_event="record"` the record becomes all of its events, or one reject.
+    * Where `tombstones` is "skip", a record without a value becomes neither; it is counted in `skipped`, whosever it is.
     * Where the source has `record_filter`, another source's record becomes neither; it is counted in `others`.
     * A record with several faults has the reason of the first one found. The order of checks is: text, fields, event time,
       idempotency key. A fault of a record as a whole is its only one.
@@ -72,13 +74,16 @@ def decode(source: Source, records: pa.Table) -> DecodedRecords:
     needed = pa.schema([RECORDS_SCHEMA.field(name) for name in record_columns(source)])
     metadata = metadata_schema(source).names
     copied = {**_POSITION, **{name[1:]: name for name in metadata if name != IDEMPOTENCY_KEY}}
-    others = 0
+    others = skipped = 0
     for stamped in (
         records.select(needed.names)
         .cast(needed)
         .to_batches(max_chunksize=max(1, _BATCH_ROWS // (source.max_events_per_record or 1)))
     ):
         batch = _in_calendar(stamped)
+        if source.tombstone_rule == "skip" and (tombstones := batch.column("value").null_count):
+            skipped += tombstones
+            batch = batch.filter(batch.column("value").is_valid())
         own, untold = _own(source, batch)
         others += batch.num_rows - len(own) - len(untold)
         mine = batch if len(own) == batch.num_rows else batch.take(array(own, pa.int64()))
@@ -90,7 +95,7 @@ def decode(source: Source, records: pa.Table) -> DecodedRecords:
         columns = dict(zip([*place.schema.names, *plausible.schema.names], [*place.columns, *plausible.columns], strict=True))
         events.append(pa.Table.from_arrays([columns[name] for name in schema.names], schema=schema))
         rejects.append(_rejects(source, batch, rejected.among(own, untold)))
-    return DecodedRecords(pa.concat_tables(events), pa.concat_tables(rejects), others)
+    return DecodedRecords(pa.concat_tables(events), pa.concat_tables(rejects), others, skipped)
 
 
 def _in_calendar(batch: pa.RecordBatch) -> pa.RecordBatch:

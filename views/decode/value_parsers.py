@@ -49,15 +49,20 @@ def parse_values(
     read = ("value", *record_parameters(decoder))
     parse = parser(event, decoder, source.max_events_per_record, each=source.each_event_alone)
     parsers = parse.for_values(batch.column("value")) if isinstance(parse, Searched) else repeat(parse)
-    return _parse(parsers, *(batch.column(name).to_pylist() for name in read))
+    # A tombstone is for a function only; a platform's decoder, of an older version, reads bytes.
+    tombstones = source.tombstone_rule == "event" and not isinstance(decoder, Format)
+    return _parse(parsers, *(batch.column(name).to_pylist() for name in read), tombstones=tombstones)
 
 
-def _parse(parsers: Iterable[Parse], *columns: Sequence[Any]) -> tuple[dict[int, Any], dict[int, Reject]]:
-    """Decode each row of columns, of which the first holds the values: the structs and the rejects, by row."""
+def _parse(parsers: Iterable[Parse], *columns: Sequence[Any], tombstones: bool) -> tuple[dict[int, Any], dict[int, Reject]]:
+    """Decode each row of columns, of which the first holds the values: the structs and the rejects, by row.
+
+    A value of no bytes is rejected; so is a missing one, unless the parser takes `tombstones`.
+    """
     structs: dict[int, Any] = {}
     rejected: dict[int, Reject] = {}
     for row, (parse, read) in enumerate(zip(parsers, zip(*columns, strict=True), strict=False)):
-        if not (value := read[0]):
+        if not (value := read[0]) and not (tombstones and value is None):
             rejected[row] = Reject("empty", "the record has no value" if value is None else "the value has no bytes")
             continue
         try:

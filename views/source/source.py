@@ -5,6 +5,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from inspect import signature
+from types import FunctionType
 from typing import Final, Literal, get_args
 
 import pyarrow as pa
@@ -76,6 +77,9 @@ REJECTED_INDEX: Final = pa.field("index", pa.int32())
 BadEvent = Literal["event", "record"]
 """What is rejected where an event of a list does not decode: that event alone, or its record with all events."""
 
+Tombstones = Literal["skip", "event", "reject"]
+"""What a tombstone is, a record without a value: nothing, what a function of the project makes of it, or a reject."""
+
 Prepare = Callable[[pa.Table], pa.Table]
 """From events to the rows that views read; see tandem.views.source.prepare."""
 
@@ -95,6 +99,9 @@ class Source:
       others, and they are neither events nor rejects.
     * `compacted`: a topic has the cleanup.policy compact. An event can then be gone before it is archived, because a newer
       one of its key replaced it, so no answer is called exact.
+    * `tombstones`: what a record without a value is, with which a producer deletes its key. With "skip" it is neither an event
+      nor a reject, and is counted as skipped. With "event" the decoder, which is then a function, takes None in place of bytes,
+      with the `key` if it names it. With "reject" it is a reject. The default is "skip" with `compacted`, else "reject".
     * `key`: an expression over the event's fields. Its text is the Kafka key of the records that `tandem feed`, `tandem
       generate` and `tandem serve` write, so events with equal keys are in one partition, in order. Without it Kafka chooses
       the partition.
@@ -160,6 +167,7 @@ class Source:
     max_events_per_record: int | None = None
     on_bad_event: BadEvent = "event"
     compacted: bool = False
+    tombstones: Tombstones | None = None
     name: str = ""
 
     def __post_init__(self) -> None:
@@ -174,6 +182,13 @@ class Source:
             raise DefinitionError(f"on_bad_event {self.on_bad_event!r} is not one of: {', '.join(get_args(BadEvent))}")
         if not isinstance(self.compacted, bool):
             raise DefinitionError(f"compacted {self.compacted!r} is neither True nor False")
+        if self.tombstones not in (None, *get_args(Tombstones)):
+            raise DefinitionError(f"tombstones {self.tombstones!r} is not one of: {', '.join(get_args(Tombstones))}")
+        if self.tombstones == "event" and not isinstance(self.decoder, FunctionType):
+            raise DefinitionError(
+                f'tombstones="event" needs a function of the project as decoder, which takes None and returns an event; '
+                f"{self.decoder} reads bytes"
+            )
         if self.key is not None and not isinstance(self.key, str):
             raise DefinitionError(f"key {self.key!r} is not an expression over the event's fields, such as 'customer'")
         if not isinstance(self.versions, tuple) or not all(isinstance(version, Version) for version in self.versions):
@@ -189,6 +204,11 @@ class Source:
     def topics(self) -> tuple[str, ...]:
         """The names of the source's topics: at least one, without duplicates."""
         return (self.topic,) if isinstance(self.topic, str) else self.topic
+
+    @property
+    def tombstone_rule(self) -> Tombstones:
+        """What a record without a value is: as declared, else nothing on a compacted topic, and a reject on any other."""
+        return self.tombstones or ("skip" if self.compacted else "reject")
 
     @property
     def each_event_alone(self) -> bool:

@@ -171,7 +171,7 @@ class RetriedDocument(BaseModel):
     decoder_changed: bool
     tried: int
     events: int = Field(description="Number of records that would be events.")
-    others: int = Field(description="Number of records that would belong to another source.")
+    others: int = Field(description="Number of records that would belong to another source, or be skipped as tombstones.")
     would_be: list[WouldBeDocument]
     would_fail: list[WouldFailDocument]
     reasons: dict[str, int] = Field(description="Number of records that would fail, by reason.")

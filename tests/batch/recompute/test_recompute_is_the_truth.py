@@ -162,6 +162,25 @@ def test_a_bad_event_of_a_list_is_rejected_alone(shop: Shop) -> None:
         assert found == {key: row[:2] for key, row in expected.per_hour.items()}
 
 
+@pytest.mark.parametrize("shared", [False, True])
+def test_skipped_tombstones_account_for_their_offsets(shop: Shop, shared: bool) -> None:  # noqa: FBT001  a parameter
+    """Neither events nor rejects, also in a topic that other sources share."""
+    of_two = ', record_filter=by_field("shop", "shop 0", "shop 1")' if shared else ""
+    definitions = DEFINITIONS.replace('identity=("id",)', f'identity=("id",), tombstones="skip"{of_two}')
+    shop.define(definitions.replace("count, ", "by_field, count, ", 1))
+    log = records(29, 300)
+    shop.sell(log)
+    (done,) = archive.run(shop.run("archive"), shop.project)
+    tombstones = sum(value is None for values in log.values() for value in values)
+    assert (done.counts.skipped, done.counts.holes, done.counts.others > 0) == (tombstones, 0, shared)
+    assert tombstones > 1
+    for raw in (False, True):
+        live = recompute.run(shop.run("recompute"), shop.project, RecomputeRequest(mode="full", raw=raw)).publication
+        counts = live.counts["sales"]
+        assert (counts.skipped, counts.others, counts.holes) == (tombstones, done.counts.others, 0)
+        assert (counts.quarantined, counts.records) == (done.counts.quarantined, done.counts.records)
+
+
 def test_the_cut_is_a_boundary_of_the_speed_layer(shop: Shop) -> None:
     log = records(13, 200)
     shop.sell(log)
