@@ -153,6 +153,7 @@ def test_try_reads_a_file_as_feed_sends_it() -> None:
     source = replace(HEADER, max_events_per_record=2)
     lines = [b"n,at", *(b"%d,2026-11-01T00:00:00Z" % n for n in range(5)), b"x,2026-11-01T00:00:00Z"]
     tried = trial(View(source, measures={"n": count()}), lines, at=datetime(2026, 11, 1, tzinfo=UTC))
-    assert (tried.lines, tried.records, tried.decoded, tried.events, tried.quarantined) == (7, 3, 2, 4, {"invalid_value": 1})
+    assert (tried.lines, tried.records, tried.decoded, tried.events, tried.quarantined) == (7, 3, 3, 5, {"invalid_value": 1})
     assert tried.rejects["offset"].to_pylist() == [5]
-    assert tried.rejects["detail"].to_pylist() == ["event 1: field n: not a number: 'x'"]
+    assert tried.rejects["index"].to_pylist() == [1]
+    assert tried.rejects["detail"].to_pylist() == ["field n: not a number: 'x'"]
