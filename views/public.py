@@ -5,6 +5,7 @@ A measure, a window or a decoder is a line of its own registry.
 
 from tandem.views.measures.registry import *
 from tandem.views.source.event import Event as Event
+from tandem.views.source.event import Name as Name
 from tandem.views.source.event import Scale as Scale
 from tandem.views.source.event import Unit as Unit
 from tandem.views.source.formats.registry import *
@@ -12,6 +13,9 @@ from tandem.views.source.record_filter import by_field as by_field
 from tandem.views.source.record_filter import by_header as by_header
 from tandem.views.source.schema_version import Version as Version
 from tandem.views.source.source import Source as Source
+from tandem.views.source.time_notation import Epoch as Epoch
+from tandem.views.source.time_notation import Format as Format
+from tandem.views.source.time_notation import Zone as Zone
 from tandem.views.view import View as View
 from tandem.views.windows.registry import *
 

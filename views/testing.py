@@ -15,6 +15,7 @@ from tandem.views.kernel.rows import to_rows
 from tandem.views.source.event import Event, event_fields
 from tandem.views.source.event_maxima import maxima_of
 from tandem.views.source.fields.columns import column
+from tandem.views.source.fields.event_time import EVENT_TIME_COLUMN, instants, time_path
 from tandem.views.source.offset_ranges import EMPTY
 from tandem.views.source.source import IDEMPOTENCY_KEY, INDEX, Source, metadata_schema, position_schema
 from tandem.views.source.watermark import watermark
@@ -62,6 +63,12 @@ def events_table(source: Source, events: Sequence[Event]) -> pa.Table:
         table = table.append_column(name, array(keys, type_))
     for field in fields:
         table = table.append_column(field.name, column(field, [getattr(event, field.name) for event in events]))
+    if source.time_column == EVENT_TIME_COLUMN:
+        path = time_path(source.event, source.event_time)
+        times, rejects = instants(path, table[path[0].name].combine_chunks())
+        for reject in rejects.values():
+            raise reject
+        table = table.append_column(EVENT_TIME_COLUMN, times)
     return table
 
 

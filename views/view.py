@@ -241,7 +241,7 @@ def _placed(source: Source, text: Any) -> Any:
     """An input, with the source's columns in place of the inputs for an event's time and place."""
     if not isinstance(text, str):
         return text
-    return text.replace(EVENT_TIME, quoted(source.event_time)).replace(PLACE, place_sql(source))
+    return text.replace(EVENT_TIME, quoted(source.time_column)).replace(PLACE, place_sql(source))
 
 
 def _metadata(view: View, name: str, kind: str) -> dict[str, str]:

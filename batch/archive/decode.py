@@ -77,7 +77,7 @@ def decode(session: SparkSession, work: Decoding, slices: Sequence[Slice]) -> De
 
 def bounded(source: Source) -> tuple[str, ...]:
     """The columns of an events table whose bounds every file has in the table's log."""
-    return tuple(dict.fromkeys((*EVENTS.names, APPEND_TIME, source.event_time)))
+    return tuple(dict.fromkeys((*EVENTS.names, APPEND_TIME, source.time_column)))
 
 
 @dataclass

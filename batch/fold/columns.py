@@ -14,7 +14,7 @@ def columns(view: View) -> frozenset[str]:
         return frozenset(events_schema(view.source).names)
     bound = bind(view)
     expressions = (*bound.expressions, *((bound.where,) if bound.where is not None else ()))
-    found = frozenset({view.source.event_time, *bound.placement.events.reads}).union(
+    found = frozenset({view.source.time_column, *bound.placement.events.reads}).union(
         *(expression.fields for expression in expressions)
     )
     # An event's generation is not stored: its topic gives it.

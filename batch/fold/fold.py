@@ -233,7 +233,7 @@ def _fold_slice(job: FoldJob, part: Slice, side: Side) -> Iterator[tuple[int, _F
     source, views = _folded(job)
     dropped = read_dropped_positions(job.scratch, job.dropped, part.ranges)
     apart = SetApart.read(source, job.scratch, job.suspects)
-    needed = {*(column for view in views.values() for column in columns(view)), _APPEND_TIME, source.event_time}
+    needed = {*(column for view in views.values() for column in columns(view)), _APPEND_TIME, source.time_column}
     needed |= set() if _only_partition(part.ranges) else {EVENTS.topic, EVENTS.partition}
     needed |= set(position_columns(source)) if dropped.places or source.max_events_per_record else set()
     read = events_schema(source).names if job.suspects else sorted(needed)
@@ -286,7 +286,7 @@ def _maxima(source: Source, events: pa.Table, ranges: Ranges) -> Maxima:
     events = not_ahead(source, events)
     if not events.num_rows:
         return {}
-    return {partition: Newest(*(pc.max(events[name].cast(pa.int64())).as_py() for name in (source.event_time, _APPEND_TIME)))}
+    return {partition: Newest(*(pc.max(events[name].cast(pa.int64())).as_py() for name in (source.time_column, _APPEND_TIME)))}
 
 
 def _of_windows(job: FoldJob, source: Source, events: pa.Table) -> pa.Table:
@@ -294,7 +294,7 @@ def _of_windows(job: FoldJob, source: Source, events: pa.Table) -> pa.Table:
     if job.windows is None or source.prepare is not None:  # `prepare` may change event times
         return events
     start, end = (pa.scalar(bound, TIMESTAMP) for bound in job.windows)
-    return events.filter((pc.field(source.event_time) >= start) & (pc.field(source.event_time) < end))
+    return events.filter((pc.field(source.time_column) >= start) & (pc.field(source.time_column) < end))
 
 
 def _merge_stored(job: FoldJob, part: StatesFile) -> Iterator[tuple[int, _FoldedStates]]:

@@ -60,7 +60,7 @@ def split(
     compared, beyond = sliced(wanted, archived.up_to(end)), sliced(wanted, archived.beyond(end))
     if not log.source.identity:
         return Split(compared, beyond)
-    timed = log.source.event_time in identity_columns(log.source)
+    timed = log.source.time_column in identity_columns(log.source)
     # Events of other windows may be duplicates of these only if duplicates may differ in event time.
     everything = log.windows is not None and not timed
     searched = sliced(events, archived.covered) if everything else (*compared, *beyond)
@@ -166,7 +166,7 @@ def gather_events(batch: BatchRun, log: LogRange, end: Position, scratch: Locati
         rejects = Quarantined(dict(sorted(decoded.quarantined.items())), decoded.alone)
         events = Events(scratch, tuple(decoded.event_ranges()), rejects, decoded.records, decoded.skipped)
     else:
-        stored = log_table(tables, tables.events(name, decoder), EVENTS, log.source.event_time)
+        stored = log_table(tables, tables.events(name, decoder), EVENTS, log.source.time_column)
         rejects = quarantined_within(log.source, log_table(tables, tables.quarantine(name, decoder), RECORDS), archived.covered)
         records, skipped = None, 0 if log.source.tombstone_rule != "skip" else None
         if log.source.record_filter is not None or skipped is None:

@@ -67,7 +67,7 @@ def expected(
     """
     name = source.name
     address, where = (tables.archive(name), RECORDS) if kind == RAW else (tables.events(name, decoder), EVENTS)
-    files = table_ranges(tables, address, where, "" if kind == RAW else source.event_time)
+    files = table_ranges(tables, address, where, "" if kind == RAW else source.time_column)
     if windows is not None and source.prepare is None:  # `prepare` may change event times
         files = within_times(files, *windows)
     covered = ranges(start, end, ArchiveLedger(tables, name).firsts())

@@ -13,7 +13,7 @@ from tandem.cli.registry import COMMANDS
 from tandem.serving.spark import dataframe
 from tandem.serving.spark_frames import Frames, session, snapshot
 from tandem.views import public
-from tandem.views.source.format import Format
+from tandem.views.source.format import RecordFormat
 from tandem.views.testing import answer, events_table, rejected
 from tandem.views.verify.every_cut import at_every_cut, checked_answer
 
@@ -101,7 +101,7 @@ class _Called:
 
 def _default(value: Any) -> Any:
     """A default whose repr is what a definition writes."""
-    return _Called(str(value)) if isinstance(value, Format) and not inspect.isclass(value) else value
+    return _Called(str(value)) if isinstance(value, RecordFormat) and not inspect.isclass(value) else value
 
 
 def _command(name: str, run: Callable[..., Any]) -> Iterator[str]:

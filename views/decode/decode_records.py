@@ -14,9 +14,10 @@ from tandem.views.decode.listed_events import Readings, list_events, rejects_by_
 from tandem.views.decode.shared_topic import own_rows
 from tandem.views.decode.value_parsers import parse_values, parser
 from tandem.views.errors import said_by
-from tandem.views.instant import GREGORIAN, LAST
+from tandem.views.instant import GREGORIAN, LAST, microseconds
 from tandem.views.source.event import Field, event_fields
 from tandem.views.source.fields.columns import column, misfits
+from tandem.views.source.fields.event_time import EVENT_TIME_COLUMN, instants, time_path
 from tandem.views.source.fields.reasons import Reject, within
 from tandem.views.source.record_filter import record_filter_parameters
 from tandem.views.source.source import (
@@ -24,6 +25,7 @@ from tandem.views.source.source import (
     IDEMPOTENCY_KEY,
     INDEX,
     LOG_APPEND_TIME,
+    PLAUSIBLE,
     POSITION_SCHEMA,
     RECORDS_SCHEMA,
     Source,
@@ -245,17 +247,17 @@ def _plausible(source: Source, batch: pa.RecordBatch, typed: pa.RecordBatch, rej
         typed = _appended(batch, typed, rejected.records)
         times = batch.column("timestamp").take(typed.column(_ROW))
     else:
-        times = typed.column(source.event_time)
+        typed = _with_event_time(source, typed, rejected)
+        times = typed.column(source.time_column)
     low, high = (scalar(bound, times.type) for bound in source.plausible)
     inside = pc.and_(pc.greater_equal(times, low), pc.less(times, high))
     if pc.all(inside, min_count=0).as_py():
         return typed
     wrong = typed.filter(pc.invert(inside))
-    first, last = (bound.isoformat() for bound in source.plausible)
     # All events of a record have its append time.
     of_one = INDEX in wrong.schema.names and source.event_time != APPEND_TIME
     for number, (row, time) in enumerate(zip(wrong.column(_ROW).to_pylist(), times.filter(pc.invert(inside)), strict=True)):
-        reject = Reject("implausible_time", f"{source.event_time} {time} is not between {first} and {last}")
+        reject = Reject("implausible_time", _implausible(source, time))
         index = wrong.column(INDEX)[number].as_py() if of_one else 0
         if of_one and source.each_event_alone:
             rejected.events[row, index] = reject
@@ -263,7 +265,40 @@ def _plausible(source: Source, batch: pa.RecordBatch, typed: pa.RecordBatch, rej
             rejected.records.setdefault(row, within(reject, index) if of_one else reject)
     if of_one and source.each_event_alone:
         return typed.filter(inside)
-    return typed.filter(pc.invert(pc.is_in(typed.column(_ROW), value_set=array(list(rejected.records), pa.int64()))))
+    return _without(typed, rejected.records)
+
+
+def _implausible(source: Source, time: pa.Scalar) -> str:
+    """Which bound an event time is beyond, and the option that widens it."""
+    first, last = source.plausible
+    early = time.value < microseconds(first)
+    which = "by default" if source.plausible == PLAUSIBLE else "as declared"
+    side, bound = ("before the first", first) if early else ("not before the end", last)
+    return (
+        f"{source.event_time} {time} is {side} of plausible, {bound.isoformat()} {which}; "
+        "Source(plausible=(first, end)) widens it"
+    )
+
+
+def _with_event_time(source: Source, typed: pa.RecordBatch, rejected: _Rejected) -> pa.RecordBatch:
+    """The rows with the column of their event time; those whose date has none go to `rejected`."""
+    if source.time_column != EVENT_TIME_COLUMN:
+        return typed
+    path = time_path(source.event, source.event_time)
+    times, faults = instants(path, typed.column(path[0].name))
+    timed = typed.append_column(EVENT_TIME_COLUMN, times)
+    for number, reject in faults.items():
+        row = typed.column(_ROW)[number].as_py()
+        index = typed.column(INDEX)[number].as_py() if INDEX in typed.schema.names else None
+        if index is not None and source.each_event_alone:
+            rejected.events[row, index] = reject
+        else:
+            rejected.records.setdefault(row, reject if index is None else within(reject, index))
+    return _without(timed.filter(pc.is_valid(times)), rejected.records) if faults else timed
+
+
+def _without(typed: pa.RecordBatch, rows: Mapping[int, Reject]) -> pa.RecordBatch:
+    return typed.filter(pc.invert(pc.is_in(typed.column(_ROW), value_set=array(list(rows), pa.int64()))))
 
 
 def _appended(batch: pa.RecordBatch, typed: pa.RecordBatch, rejected: dict[int, Reject]) -> pa.RecordBatch:

@@ -15,7 +15,7 @@ from tandem.views.source.decoder import Decoder, record_parameters
 from tandem.views.source.event import Event, event_fields
 from tandem.views.source.fields.columns import unfit
 from tandem.views.source.fields.reasons import Reject, refusal
-from tandem.views.source.format import Format, Parse, Searched
+from tandem.views.source.format import Parse, RecordFormat, Searched
 from tandem.views.source.source import Source
 
 
@@ -34,9 +34,9 @@ def _made(event: type[Event], decoder: Decoder, many: int | None, each: bool) ->
         if field.default is not msgspec.NODEFAULT and (reject := unfit(field, field.default)):
             raise DefinitionError(f"{event.__name__}.{field.name}: default {field.default!r}: {reject.detail}")
     if many is not None:
-        several = decoder.listed(event) if isinstance(decoder, Format) else function.listed(event, decoder)
+        several = decoder.listed(event) if isinstance(decoder, RecordFormat) else function.listed(event, decoder)
         return one_by_one(several, many) if each else whole(several, many)
-    return decoder.parser(event) if isinstance(decoder, Format) else function.parser(event, decoder)
+    return decoder.parser(event) if isinstance(decoder, RecordFormat) else function.parser(event, decoder)
 
 
 def parse_values(
@@ -50,7 +50,7 @@ def parse_values(
     parse = parser(event, decoder, source.max_events_per_record, each=source.each_event_alone)
     parsers = parse.for_values(batch.column("value")) if isinstance(parse, Searched) else repeat(parse)
     # A tombstone is for a function only; a platform's decoder, of an older version, reads bytes.
-    tombstones = source.tombstone_rule == "event" and not isinstance(decoder, Format)
+    tombstones = source.tombstone_rule == "event" and not isinstance(decoder, RecordFormat)
     return _parse(parsers, *(batch.column(name).to_pylist() for name in read), tombstones=tombstones)
 
 

@@ -9,8 +9,9 @@ import msgspec
 import pyarrow as pa
 
 from tandem.views.fingerprint.code_dependencies import code_of_classes, code_of_function
-from tandem.views.fingerprint.meaning import Meaning
+from tandem.views.fingerprint.meaning import Meaning, version_of
 from tandem.views.source.event import Field, event_fields
+from tandem.views.time_zone import ZONES
 
 
 @lru_cache(maxsize=1024)
@@ -57,6 +58,10 @@ def _field(field: Field, name: str) -> Meaning:
         parts["fields"] = _struct(name, field.type, field.fields, f"{name}, field ")
     if field.factory is not msgspec.NODEFAULT:
         parts["factory"] = _factory(f"{name}, its default", field.factory)
+    if field.notation is not None:
+        parts["notation"] = Meaning(f"{name}, how its times are written", repr(field.notation), str(field.notation))
+        if field.notation.zone is not None:
+            parts[f"{ZONES}=="] = version_of(ZONES)
     limits = ", ".join(f"{constraint} {limit!r}" for constraint, limit in field.constraints)
     text = _written_type(field) + (f" ({limits})" if limits else "")
     text += f" = {default!r}" if default is not msgspec.NODEFAULT else ""

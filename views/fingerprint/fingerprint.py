@@ -23,7 +23,7 @@ from tandem.views.source.schema_version import Version
 from tandem.views.source.source import Source, metadata_schema
 from tandem.views.view import View, bind
 
-DECODE_VERSION: Final = 4
+DECODE_VERSION: Final = 5
 """Increase it whenever a decoder of the platform returns another event, or another outcome, for some record."""
 
 KERNEL_VERSION: Final = 3

@@ -5,6 +5,7 @@
 | a field added that has a default                             | are read, by the default |
 | int to float; Enum or Literal with more values, or to str or int | are read             |
 | T to Optional[T]; a default added; a constraint taken off, or wider | are read          |
+| Zone added to a datetime                                     | are read                 |
 | the same inside structs and lists                            | are read                 |
 | anything else                                                | are not, by rule         |
 
@@ -32,6 +33,7 @@ from tandem.views.source.event import Event, Field, event_fields
 from tandem.views.source.formats.avro import Avro
 from tandem.views.source.formats.protobuf import Protobuf
 from tandem.views.source.source import Source
+from tandem.views.source.time_notation import Notation
 
 _WAY_OUT: Final = (
     "allowed are added fields with a default and wider types (int to float, more values to choose from, Optional); anything else "
@@ -101,7 +103,7 @@ def _shared_identities(published: Source, source: Source) -> list[str]:
     fields = {field.name: field for field in event_fields(source.event)}
     return [
         f"{source.event.__name__}.{name} is new and has a default, which would be the {role} of every published record"
-        for role, names in (("identity", source.identity), ("event time", (source.event_time,)))
+        for role, names in (("identity", source.identity), ("event time", (source.event_time.split(".")[0],)))
         for name in names
         if name in fields and fields[name].key not in known and not fields[name].required
     ]
@@ -153,9 +155,20 @@ def _value(old: Field, new: Field, place: str) -> Iterator[str]:
         yield from _struct(old.type, old.fields, new.type, new.fields, place)
     elif not _takes(old, new):
         yield f"{place} is {_written(new)} and was {_written(old)}"
+    if new.notation != old.notation and not _adds_zone(old.notation, new.notation):
+        yield f"{place} is written as {_notation(new)} and was as {_notation(old)}"
     for name, value in new.constraints:
         if not _implied(name, value, dict(old.constraints)):
             yield f"{place} has {name}={value!r}, which published records need not keep"
+
+
+def _adds_zone(old: Notation | None, new: Notation | None) -> bool:
+    """Whether texts of ISO 8601 with a zone are read as before, and others as well."""
+    return old is None and new is not None and new.zone is not None and new.format is None
+
+
+def _notation(field: Field) -> str:
+    return str(field.notation or "ISO 8601 with a zone")
 
 
 def _takes(old: Field, new: Field) -> bool:

@@ -40,7 +40,7 @@ def identity_columns(source: Source) -> list[str]:
     Duplicates may have different append times. All events of one record share its idempotency key, so `_index` distinguishes
     them.
     """
-    columns = dict.fromkeys((*source.identity, source.event_time)) if source.identity else {}
+    columns = dict.fromkeys((*source.identity, source.time_column)) if source.identity else {}
     if source.max_events_per_record is not None and IDEMPOTENCY_KEY in source.identity:
         columns[INDEX] = None
     return [name for name in columns if name != APPEND_TIME]

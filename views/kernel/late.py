@@ -46,7 +46,7 @@ def late(source: Source, events: pa.Table, maxima: Offsets = MappingProxyType({}
     """
     lateness = source.lateness // MICROSECOND
     order = log_order(events)
-    times = events[source.event_time].cast(pa.int64()).to_numpy()[order]
+    times = events[source.time_column].cast(pa.int64()).to_numpy()[order]
     told = np.where(ahead(source, events)[order], _NONE_YET, times)
     partitions = events.select(["_topic_id", "_partition"]).take(pa.array(order))
     count, newest = 0, dict(maxima)
@@ -84,7 +84,7 @@ def after_final(view: View, events: pa.Table, watermark: int | None) -> int:
         return 0
     until = final_until(view.source, watermark)
     # A window ends after its events. Nearly always all events are newer than `until`: then there is nothing to query.
-    behind = events.filter(pc.less(events[view.source.event_time].cast(pa.int64()), scalar(until, pa.int64())))
+    behind = events.filter(pc.less(events[view.source.time_column].cast(pa.int64()), scalar(until, pa.int64())))
     if not behind.num_rows:
         return 0
     if placement.steps.fold.prepare is not None:

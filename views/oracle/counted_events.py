@@ -15,9 +15,11 @@ from tandem.views.measures import Measure
 from tandem.views.measures.derived import Derived
 from tandem.views.measures.filtered import Filtered
 from tandem.views.measures.measure import EVENT_TIME, LOG_ORDER, POSITION
+from tandem.views.oracle.days import first_instant
 from tandem.views.oracle.expressions import Rejected, evaluated
+from tandem.views.source.fields.event_time import EVENT_TIME_COLUMN, time_path
 from tandem.views.source.log_order import GENERATION
-from tandem.views.source.source import INDEX
+from tandem.views.source.source import INDEX, Source
 from tandem.views.sql.engine import quoted
 from tandem.views.sql.expressions import REASONS, Reason
 from tandem.views.view import View
@@ -55,7 +57,7 @@ def counted_rows(view: View, events: pa.Table) -> tuple[list[CountedRow], Counte
     keys = [evaluated(text, events) for text in view.keys.values()]
     windowed = [evaluated(text, events) for text in view.window.inputs]
     measured = {name: _inputs(one, events) for name, one in view.measures.items() if not isinstance(one, Derived)}
-    times = evaluated(quoted(view.source.event_time), events)
+    times = event_times(view.source, events)
     generations = events[GENERATION.name].to_pylist()
     rows = []
     for number, (at, generation, place) in enumerate(zip(times, generations, places(events), strict=True)):
@@ -70,6 +72,18 @@ def counted_rows(view: View, events: pa.Table) -> tuple[list[CountedRow], Counte
         else:
             rows.append(CountedRow(key, at, generation, place, looked_at[0] if looked_at else None, inputs))
     return rows, rejected
+
+
+def event_times(source: Source, events: pa.Table) -> list[Any]:
+    """When each event was, from the field that the source names, unless its `prepare` may have changed the time."""
+    if source.time_column != EVENT_TIME_COLUMN or source.prepare is not None:
+        return evaluated(quoted(source.time_column), events)
+    path = time_path(source.event, source.event_time)
+    values = events[path[0].name].to_pylist()
+    for field in path[1:]:
+        values = [value[field.name] for value in values]
+    zone = path[-1].notation and path[-1].notation.zone
+    return values if path[-1].type is datetime or not zone else [first_instant(day, zone) for day in values]
 
 
 def places(events: pa.Table) -> Iterator[Place]:

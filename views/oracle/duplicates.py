@@ -21,7 +21,7 @@ def identity_columns(source: Source) -> list[str]:
         return []
     # A key is its record's: the events of a list share it.
     index = (INDEX,) if source.max_events_per_record is not None and IDEMPOTENCY_KEY in source.identity else ()
-    return [name for name in dict.fromkeys((*source.identity, source.event_time, *index)) if name != APPEND_TIME]
+    return [name for name in dict.fromkeys((*source.identity, source.time_column, *index)) if name != APPEND_TIME]
 
 
 def first_places(source: Source, events: Iterable[pa.Table], generations: Sequence[str]) -> Firsts:

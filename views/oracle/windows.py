@@ -5,12 +5,11 @@ from collections.abc import Callable, Iterator, Sequence
 from datetime import UTC, date, datetime, time, timedelta
 from fractions import Fraction
 from functools import lru_cache
-from importlib import resources
 from itertools import pairwise
 from typing import Any, Final
-from zoneinfo import ZoneInfo
 
 from tandem.views.oracle.counted_events import CountedRow
+from tandem.views.oracle.days import clocks
 from tandem.views.windows import (
     AllTime,
     Calendar,
@@ -85,7 +84,7 @@ def _in_time(window: Tumbling | Hopping, at: datetime) -> Iterator[Bounds]:
 
 def _by_calendar(unit: str, zone: str, at: datetime) -> Bounds:
     """From the last midnight that begins a day, week or month before the time, to the first after it."""
-    starts = _starts(unit, zone, at.astimezone(_clocks(zone)).date())
+    starts = _starts(unit, zone, at.astimezone(clocks(zone)).date())
     return next((start, end) for start, end in pairwise(starts) if start <= at < end)
 
 
@@ -101,14 +100,7 @@ def _first_day(unit: str, day: date) -> date:
 
 
 def _midnight(day: date, zone: str) -> datetime:
-    return datetime.combine(day, time(), _clocks(zone)).astimezone(UTC)
-
-
-@lru_cache(maxsize=128)
-def _clocks(zone: str) -> ZoneInfo:
-    """The pinned rules, not the machine's."""
-    with resources.files("tzdata").joinpath("zoneinfo", *zone.split("/")).open("rb") as rules:
-        return ZoneInfo.from_file(rules, key=zone)
+    return datetime.combine(day, time(), clocks(zone)).astimezone(UTC)
 
 
 def _sessions(gap: timedelta, rows: Sequence[CountedRow]) -> Iterator[tuple[Bounds, list[CountedRow]]]:

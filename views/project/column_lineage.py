@@ -1,11 +1,12 @@
 """Column lineage: the event's fields that each column of a view's answers is computed from."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Final, Literal
 
 from tandem.views.measures.filtered import Filtered
 from tandem.views.measures.measure import EVENT_TIME, LOG_ORDER, POSITION
 from tandem.views.source.event import event_schema
+from tandem.views.source.fields.event_time import EVENT_TIME_COLUMN
 from tandem.views.source.prepare import prepared_schema
 from tandem.views.source.source import Source, events_schema
 from tandem.views.sql.expressions import Expression, bind_expression
@@ -82,7 +83,7 @@ def _window(view: View) -> list[str]:
     looked_at = {field for expression in bound.window_inputs for field in expression.fields}
     if not bound.placement.timing.bounded:
         return []
-    return sorted(looked_at | (set(bound.placement.events.reads) if bound.placement.in_order else {view.source.event_time}))
+    return sorted(looked_at | (set(bound.placement.events.reads) if bound.placement.in_order else {view.source.time_column}))
 
 
 def _aggregated(view: View, one: BoundMeasure) -> list[ColumnOrigin]:
@@ -101,7 +102,7 @@ def _aggregated(view: View, one: BoundMeasure) -> list[ColumnOrigin]:
 
 def _input(view: View, text: str) -> frozenset[str]:
     if text == EVENT_TIME:
-        return frozenset({view.source.event_time})
+        return frozenset({view.source.time_column})
     return frozenset() if text in (*POSITION, *LOG_ORDER) else _bound(view, text).fields
 
 
@@ -114,6 +115,9 @@ def _read(inputs: tuple[Expression, ...]) -> list[str]:
 
 
 def _of_event(source: Source, origins: list[ColumnOrigin]) -> list[ColumnOrigin]:
+    if source.time_column == EVENT_TIME_COLUMN:  # no column of the event is its time, but the field that holds it is
+        place = source.event_time.split(".")[0]
+        origins = [replace(origin, field=place) if origin.field == EVENT_TIME_COLUMN else origin for origin in origins]
     if source.prepare is None or not origins:
         return [origin for origin in origins if origin.field in events_schema(source).names]
     return [ColumnOrigin(field, "transformation") for field in event_schema(source.event).names]

@@ -22,7 +22,7 @@ def ahead(source: Source, events: pa.Table) -> npt.NDArray[np.bool_]:
     Reads the columns of the event time and of the append time.
     """
     bound = min(source.clock_skew // MICROSECOND, _MOST)
-    times, stamps = (events[name].cast(pa.int64()).to_numpy() for name in (source.event_time, APPEND_TIME))
+    times, stamps = (events[name].cast(pa.int64()).to_numpy() for name in (source.time_column, APPEND_TIME))
     mask: npt.NDArray[np.bool_] = times - stamps > bound
     return mask
 

@@ -9,13 +9,13 @@ from typing import Any, Final
 
 from tandem.views.errors import DefinitionError, nearest_first
 from tandem.views.source.event import Event
-from tandem.views.source.format import Format
+from tandem.views.source.format import RecordFormat
 from tandem.views.source.formats import registry
 
 DECODERS: Final = {name: made for name, made in vars(registry).items() if isinstance(made, FunctionType)}
 """The functions that make the platform's decoders, by name."""
 
-Decoder = Format | Callable[..., Event]
+Decoder = RecordFormat | Callable[..., Event]
 
 RECORD_PARAMETERS: Final = ("key", "headers", "timestamp", "topic_id", "partition", "offset")
 """The parameters that a function may have besides the value: names of columns of RECORDS_SCHEMA."""
@@ -55,7 +55,7 @@ def check_decoder(decoder: Any) -> None:
         if DECODERS.get(decoder.__name__) is decoder:
             raise DefinitionError(f"decoder {decoder.__name__} is not called; write decoder={_call(decoder.__name__)}")
         check_function("decoder", decoder)
-    elif isinstance(decoder, type) or not isinstance(decoder, Format) or not is_dataclass(decoder):
+    elif isinstance(decoder, type) or not isinstance(decoder, RecordFormat) or not is_dataclass(decoder):
         raise DefinitionError(
             f"invalid decoder {decoder!r}; expected an object ({', '.join(map(_call, DECODERS))}), or a function of the project "
             "that takes the value's bytes and returns an event"

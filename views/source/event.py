@@ -9,7 +9,7 @@
 | str                         | string                          | string                                  |
 | bytes                       | base64 string                   | binary                                  |
 | date                        | "2026-11-01"                    | date32                                  |
-| datetime                    | RFC 3339 with a zone            | timestamp(us, UTC)                      |
+| datetime                    | ISO 8601 with a zone, or as time_notation says | timestamp(us, UTC)       |
 | UUID                        | string                          | string, lower case with hyphens         |
 | Enum, Literal               | one of the values               | string or int64, as its values are      |
 | list[T]                     | array                           | list                                    |
@@ -19,6 +19,7 @@
 
 import enum
 import types
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from datetime import date, datetime
 from decimal import Decimal
@@ -30,6 +31,7 @@ import msgspec
 import pyarrow as pa
 
 from tandem.views.errors import DefinitionError
+from tandem.views.source.time_notation import Notation, notation_of
 
 TIMESTAMP = pa.timestamp("us", tz="UTC")
 DECIMAL_DIGITS = 38
@@ -83,14 +85,30 @@ class Unit:
 
 
 @dataclass(frozen=True)
+class Name:
+    """The key of a field in JSON, the column in CSV, the field in other formats: `Annotated[float, Name("US Gross")]`.
+
+    It may be any text of one line without quotes and backslashes; views use the field's own name.
+    """
+
+    name: str
+
+    def __post_init__(self) -> None:
+        """Raises DefinitionError for an invalid key."""
+        if not is_label(self.name) or '"' in self.name or "\\" in self.name:
+            raise DefinitionError(f"Name({self.name!r}): a key is a text of one line without quotes and backslashes")
+
+
+@dataclass(frozen=True)
 class Field:
     """One field of an event type or of a struct nested in it.
 
-    * `name`: the attribute and column; `key`: the JSON key.
+    * `name`: the attribute and column; `key`: the JSON key; `encode_name`: the key that msgspec reads, another if Name says so.
     * `type`: the bare Python type, without Annotated and Optional; `annotation`: the whole annotation.
     * `default`, `factory`: NODEFAULT if absent.
     * `constraints`: those of msgspec.Meta.
     * `items`: describes a list's elements; `fields`: a struct's fields.
+    * `notation`: how times are written, None unless annotations say so.
     * `unit`: that of Unit; `doc`: the description of msgspec.Meta; both are empty if absent.
     """
 
@@ -108,6 +126,8 @@ class Field:
     unit: str = ""
     doc: str = ""
     annotation: Any = None
+    notation: Notation | None = None
+    encode_name: str = ""
 
 
 @lru_cache(maxsize=4096)  # a string annotation can be resolved only while its module is imported
@@ -140,6 +160,7 @@ def _struct_fields(struct: type[msgspec.Struct], place: str, outer: tuple[type, 
         if (other := seen.setdefault(info.name.casefold(), info.name)) != info.name:
             raise DefinitionError(f"{place}: fields {other} and {info.name} differ only in case, which SQL ignores")
         fields.append(_field(info, f"{place}.{info.name}", (*outer, struct)))
+    _check_keys(struct, fields, place)
     try:
         # msgspec refuses types that it does not support, and resolves annotations, now, while the project's modules can be
         # imported.
@@ -149,11 +170,23 @@ def _struct_fields(struct: type[msgspec.Struct], place: str, outer: tuple[type, 
     return tuple(fields)
 
 
+def _check_keys(struct: type[msgspec.Struct], fields: Sequence[Field], place: str) -> None:
+    keys = [field.key for field in fields]
+    if repeated := [key for key in keys if keys.count(key) > 1]:
+        raise DefinitionError(f"{place}: two fields have the key {repeated[0]!r}")
+    if struct.__struct_config__.array_like and any(field.key != field.encode_name for field in fields):
+        raise DefinitionError(f"{place}: {struct.__name__} is array_like, so its fields have no keys that Name could give")
+
+
 def _field(info: msgspec.structs.FieldInfo, place: str, outer: tuple[type, ...]) -> Field:
+    described = _described(info.type, place, outer)
+    if described.key and info.encode_name != info.name:
+        raise DefinitionError(f"{place}: Name({described.key!r}) and msgspec's name {info.encode_name!r} contradict each other")
     return replace(
-        _described(info.type, place, outer),
+        described,
         name=info.name,
-        key=info.encode_name,
+        key=described.key or info.encode_name,
+        encode_name=info.encode_name,
         required=info.required,
         default=info.default,
         factory=info.default_factory,
@@ -167,11 +200,12 @@ def _described(annotation: Any, place: str, outer: tuple[type, ...]) -> Field:
     constraints = {name: getattr(mark, name) for mark in marks if isinstance(mark, msgspec.Meta) for name in _CONSTRAINTS}
     described = Field(
         name="",
-        key="",
+        key=next((mark.name for mark in marks if isinstance(mark, Name)), ""),
         type=bare,
         arrow=_SCALARS.get(bare, pa.null()) if isinstance(bare, type) else pa.null(),
         optional=optional,
         constraints=tuple((name, value) for name, value in constraints.items() if value is not None),
+        notation=notation_of(marks, bare, place),
         unit=next((mark.name for mark in marks if isinstance(mark, Unit)), ""),
         doc=next((mark.description for mark in marks if isinstance(mark, msgspec.Meta) and mark.description), ""),
     )
@@ -183,6 +217,8 @@ def _described(annotation: Any, place: str, outer: tuple[type, ...]) -> Field:
         return replace(described, arrow=pa.decimal128(DECIMAL_DIGITS, scale.digits))
     if get_origin(bare) is list:
         items = _described(get_args(bare)[0], f"{place}[]", outer)
+        if items.key:
+            raise DefinitionError(f"{place}[]: Name({items.key!r}) belongs to a field, not to what a list holds")
         return replace(described, type=list, arrow=pa.list_(items.arrow), items=items)
     if bare is list:
         raise DefinitionError(f"{place}: a list declares what it holds, for example list[str]")

@@ -16,7 +16,7 @@ def maxima_of(source: Source, events: pa.Table) -> dict[Partition, Newest]:
         {
             "topic": events["_topic_id"],
             "number": events["_partition"],
-            "event": events[source.event_time].cast(pa.int64()),
+            "event": events[source.time_column].cast(pa.int64()),
             "append": events[APPEND_TIME].cast(pa.int64()),
         }
     )

@@ -62,7 +62,7 @@ class Listed:
 
 
 @runtime_checkable
-class Format(Protocol):
+class RecordFormat(Protocol):
     """A decoder as an object: a frozen dataclass, whose class and fields are its whole meaning.
 
     A fingerprint takes the fields by their repr, and the class alone where it has no fields. `str` gives the call that makes the

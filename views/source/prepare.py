@@ -84,7 +84,7 @@ def prepared_schema(source: Source) -> pa.Schema:
         raise DefinitionError(f"{name} returned a {type(made).__name__} for a table without events; expected a pyarrow.Table")
     if made.num_rows:
         raise DefinitionError(f"{name} returned {made.num_rows} rows for a table without events; expected no rows")
-    kept = list(dict.fromkeys((*position_schema(source).names, source.event_time)))
+    kept = list(dict.fromkeys((*position_schema(source).names, source.time_column)))
     if lost := [column for column in kept if column not in made.column_names]:
         raise DefinitionError(f"{name} returns no column {lost[0]!r}; every row needs its event's {', '.join(map(repr, kept))}")
     names: set[str] = set()
@@ -94,7 +94,7 @@ def prepared_schema(source: Source) -> pa.Schema:
                 f"{name} returns two columns {field.name!r}; names must differ in more than case, which SQL ignores"
             )
         names.add(field.name.casefold())
-        _check_column(name, field, given, source.event_time)
+        _check_column(name, field, given, source.time_column)
     return pa.schema([(field.name, field.type) for field in made.schema])
 
 
@@ -118,8 +118,8 @@ def _made(source: Source, function: Prepare, schema: pa.Schema, events: pa.Table
     # Arrow infers types from values, such as null for a column without values.
     rows = made.select(schema.names).cast(schema)
     rows.validate(full=True)
-    if rows[source.event_time].null_count:
-        raise ValueError(f"a row has no {source.event_time}")
+    if rows[source.time_column].null_count:
+        raise ValueError(f"a row has no {source.time_column}")
     for column in rows.columns:
         if column.type in _CALENDAR and not _within_calendar(column):
             raise ValueError("a time is outside the years 1 to 9999")

@@ -13,6 +13,7 @@ import pyarrow as pa
 from tandem.views.errors import DefinitionError, listed
 from tandem.views.source.decoder import Decoder, check_decoder, defined_by_name, record_parameters
 from tandem.views.source.event import TIMESTAMP, Event, event_fields, event_schema
+from tandem.views.source.fields.event_time import EVENT_TIME_COLUMN, time_path
 from tandem.views.source.formats.json import JSON
 from tandem.views.source.record_filter import RecordFilter, check_record_filter, record_filter_parameters
 from tandem.views.source.schema_version import Version
@@ -80,6 +81,9 @@ BadEvent = Literal["event", "record"]
 Tombstones = Literal["skip", "event", "reject"]
 """What a tombstone is, a record without a value: nothing, what a function of the project makes of it, or a reject."""
 
+PLAUSIBLE: Final = (datetime(2000, 1, 1, tzinfo=UTC), datetime(2100, 1, 1, tzinfo=UTC))
+"""The event times that a source takes unless it declares others: most times beyond are of a clock or unit that is wrong."""
+
 Prepare = Callable[[pa.Table], pa.Table]
 """From events to the rows that views read; see tandem.views.source.prepare."""
 
@@ -128,9 +132,11 @@ class Source:
 
     When an event happened, and which one it is:
 
-    * `event_time`: the datetime field that says when the event happened. Or APPEND_TIME, "_append_time", for when the log
+    * `event_time`: the datetime field that says when the event happened; `properties.time` is the field of a struct. A date with
+      a Zone is the first instant of its day there. Or APPEND_TIME, "_append_time", for when the log
       received it (processing time); the topic's message.timestamp.type must then be LogAppendTime.
-    * `plausible`: a half-open range of event times. An event outside it goes to quarantine.
+    * `plausible`: a half-open range of event times. An event outside it goes to quarantine. By default it is PLAUSIBLE, from the
+      year 2000 to the year 2099; declare a wider one for older history.
     * `identity`: the fields that tell an event from its duplicates. Without fields every record counts. `_idempotency_key`
       among them is the record's header idempotency-key, 1 to 255 visible ASCII characters, by which a retried request is
       recognized; a record without the header is a duplicate of none.
@@ -154,7 +160,7 @@ class Source:
     event_time: str
     identity: tuple[str, ...] = ()
     decoder: Decoder = JSON
-    plausible: tuple[datetime, datetime] = (datetime(2000, 1, 1, tzinfo=UTC), datetime(2100, 1, 1, tzinfo=UTC))
+    plausible: tuple[datetime, datetime] = PLAUSIBLE
     lateness: timedelta = timedelta(seconds=10)
     idle: timedelta = timedelta(minutes=1)
     clock_skew: timedelta = timedelta(hours=1)
@@ -215,6 +221,14 @@ class Source:
         """Whether a record holds a list, of which each event is decoded or rejected by itself."""
         return self.max_events_per_record is not None and self.on_bad_event == "event"
 
+    @property
+    def time_column(self) -> str:
+        """The column of events with the event time: that of the field, or else EVENT_TIME_COLUMN."""
+        if self.event_time == APPEND_TIME:
+            return APPEND_TIME
+        path = time_path(self.event, self.event_time)
+        return self.event_time if len(path) == 1 and path[0].type is datetime else EVENT_TIME_COLUMN
+
     def _check_topics(self) -> None:
         if not isinstance(self.topic, str | tuple) or not self.topics or len(set(self.topics)) < len(self.topics):
             raise DefinitionError(
@@ -230,19 +244,13 @@ class Source:
         fields = {field.name: field for field in event_fields(self.event)}
         if not isinstance(self.identity, tuple):
             raise DefinitionError(f"identity {self.identity!r} is not a tuple of field names, such as ('request_id',)")
-        named = [("identity", name) for name in self.identity if name != IDEMPOTENCY_KEY]
+        for name in self.identity:
+            if name != IDEMPOTENCY_KEY and name not in fields:
+                raise DefinitionError(
+                    f"identity: no field {name!r} in {self.event.__name__}; fields: {listed(str(name), fields)}"
+                )
         if self.event_time != APPEND_TIME:
-            named.append(("event_time", self.event_time))
-        for role, name in named:
-            if name not in fields:
-                raise DefinitionError(f"{role}: no field {name!r} in {self.event.__name__}; fields: {listed(str(name), fields)}")
-        time = fields.get(self.event_time)
-        if time is not None and (time.type is not datetime or time.optional):
-            times = [name for name, field in fields.items() if field.type is datetime and not field.optional]
-            raise DefinitionError(
-                f"event_time: field {self.event_time!r} of {self.event.__name__} is not a datetime that is always "
-                f"present; such fields: {listed(self.event_time, times)}"
-            )
+            time_path(self.event, self.event_time)
         for field in (fields[name] for name in self.identity if name != IDEMPOTENCY_KEY):
             if field.optional or field.type is float or field.items is not None or field.fields:
                 # Nulls would make unrelated events duplicates; floats, lists and structs have no safe equality.
@@ -271,7 +279,12 @@ def _check_prepare(function: Prepare) -> None:
 
 def events_schema(source: Source) -> pa.Schema:
     """The columns of the source's events: position in the log, the source's metadata columns, the event's fields."""
-    return pa.schema([*position_schema(source), *metadata_schema(source), *event_schema(source.event)])
+    return pa.schema([*position_schema(source), *metadata_schema(source), *time_schema(source), *event_schema(source.event)])
+
+
+def time_schema(source: Source) -> pa.Schema:
+    """The column with the event time, if no field's column is it."""
+    return pa.schema([(EVENT_TIME_COLUMN, TIMESTAMP)] if source.time_column == EVENT_TIME_COLUMN else [])
 
 
 def position_schema(source: Source) -> pa.Schema:

@@ -4,6 +4,7 @@ Needs Hypothesis.
 """
 
 import enum
+from collections.abc import Sequence
 from datetime import UTC, date, datetime
 from decimal import Decimal
 from typing import Any, Final, get_args
@@ -14,7 +15,8 @@ from hypothesis import strategies as st
 
 from tandem.views.errors import TandemError
 from tandem.views.source.event import Event, Field, event_fields
-from tandem.views.source.source import Source
+from tandem.views.source.fields.event_time import instant_of, time_path
+from tandem.views.source.source import APPEND_TIME, Source
 
 _LONGEST: Final = 20
 _DIGITS: Final = 12
@@ -27,10 +29,32 @@ def events(source: Source) -> st.SearchStrategy[Event]:
     checks refuse nearly all events.
     """
     fields = event_fields(source.event)
-    low, high = (bound.astimezone(UTC).replace(tzinfo=None) for bound in source.plausible)
-    plausible = st.datetimes(low, high, timezones=st.just(UTC)).filter(lambda time: time < source.plausible[1])
-    values = {field.name: plausible if field.name == source.event_time else _values(field) for field in fields}
-    return st.fixed_dictionaries(values).map(lambda drawn: _made(source.event, drawn)).filter(lambda event: event is not None)
+    path = () if source.event_time == APPEND_TIME else time_path(source.event, source.event_time)
+    return _structs(source.event, fields, path, source.plausible)
+
+
+Bounds = tuple[datetime, datetime]
+
+
+def _structs(
+    struct: type[msgspec.Struct], fields: Sequence[Field], path: Sequence[Field], plausible: Bounds
+) -> st.SearchStrategy[Any]:
+    """Structs of these fields; the time at the end of the path, which begins among them, is plausible."""
+    values = {
+        field.name: _plausible_values(path, plausible) if path and field.name == path[0].name else _values(field)
+        for field in fields
+    }
+    return st.fixed_dictionaries(values).map(lambda drawn: _made(struct, drawn)).filter(lambda event: event is not None)
+
+
+def _plausible_values(path: Sequence[Field], plausible: Bounds) -> st.SearchStrategy[Any]:
+    field, *inner = path
+    if inner:
+        return _structs(field.type, field.fields, inner, plausible)
+    low, high = (bound.astimezone(UTC).replace(tzinfo=None) for bound in plausible)
+    if field.type is date:
+        return st.dates(low.date(), high.date()).filter(lambda day: plausible[0] <= instant_of(field, day) < plausible[1])
+    return st.datetimes(low, high, timezones=st.just(UTC)).filter(lambda time: time < plausible[1])
 
 
 def _made(struct: type[msgspec.Struct], values: dict[str, Any]) -> Any:
@@ -53,7 +77,7 @@ def _present(field: Field, limits: dict[str, Any]) -> st.SearchStrategy[Any]:
     if field.fields:
         struct: type[msgspec.Struct] = field.type
         parts = {one.name: _values(one) for one in field.fields}
-        return st.fixed_dictionaries(parts).map(lambda drawn: _made(struct, drawn)).filter(lambda made: made is not None)
+        return st.fixed_dictionaries(parts).map(lambda drawn: _made(struct, drawn)).filter(lambda event: event is not None)
     if isinstance(field.type, type) and issubclass(field.type, enum.Enum):
         return st.sampled_from(list(field.type))
     if choices := get_args(field.type):

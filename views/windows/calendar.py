@@ -58,7 +58,7 @@ class Calendar:
         """One state per window. An event's window is looked up among the starts of all windows."""
 
         def placed(events: pa.Table, keys: Sequence[str]) -> pa.Table:  # noqa: ARG001  of any key
-            return self._placed(events, source.event_time)
+            return self._placed(events, source.time_column)
 
         bounds = dict(zip(WINDOW_COLUMNS, (timestamp(_STARTS), timestamp(_ENDS)), strict=True))
         columns = {_STARTS: _STARTS, _ENDS: _ENDS}

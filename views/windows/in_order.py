@@ -269,7 +269,7 @@ def _event_columns(source: Source) -> dict[str, str]:
         raise DefinitionError(
             f"follows the order of the log, in which the rows that {source.prepare.__name__} makes of one event have none"
         )
-    return {_AT: quoted(source.event_time), **{name: name for name in _WHERE}, _PLACE: place_sql(source)}
+    return {_AT: quoted(source.time_column), **{name: name for name in _WHERE}, _PLACE: place_sql(source)}
 
 
 def _with_numbers(number: Number) -> Callable[[pa.Table, Sequence[str]], pa.Table]:

@@ -155,7 +155,7 @@ def _sliced(source: Source, slice_: timedelta, size: timedelta, every: timedelta
             arrange=None if every is None else _windows_of_slices(us, size // MICROSECOND, every // MICROSECOND),
         ),
         events=EventInputs(
-            {_NUMBER: f"({epoch_us(source.event_time)} + {before * us}) // {us}"},
+            {_NUMBER: f"({epoch_us(source.time_column)} + {before * us}) // {us}"},
             objections=() if inside else ((f"{_NUMBER} NOT BETWEEN {low} AND {high}", "out_of_range"),),
         ),
         timing=Timing(ends=end, slice=slice_, reach=size - slice_, slice_at=partial(_slice_at, us)),

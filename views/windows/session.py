@@ -73,7 +73,7 @@ class Session:
                 ),
             ),
             events=EventInputs(
-                {_AT: epoch_us(source.event_time)},
+                {_AT: epoch_us(source.time_column)},
                 objections=() if inside else ((f"{_AT} > {end}", "out_of_range"),),
             ),
             # An event whose own session has not ended can join a session that has.

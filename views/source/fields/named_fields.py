@@ -9,7 +9,7 @@
 | str              | string, enum (its symbol)                                                  |
 | bytes            | bytes                                                                      |
 | date             | date, string                                                               |
-| datetime         | timestamp, string                                                          |
+| datetime         | timestamp, string; with Epoch float and integer, with Zone local timestamp |
 | UUID             | uuid, string                                                               |
 | Enum, Literal    | string, enum; integer, if its values are integers                          |
 
@@ -28,10 +28,13 @@ import pyarrow as pa
 
 from tandem.views.errors import DefinitionError
 from tandem.views.source.event import Event, Field, event_fields
+from tandem.views.source.fields.aliases import values_by_attribute
 from tandem.views.source.fields.reasons import misfit
-from tandem.views.source.fields.times import cut_by_name, time_fields
+from tandem.views.source.fields.times import value_readers, values_by_name
 
-Kind = Literal["boolean", "integer", "float", "string", "enum", "bytes", "date", "timestamp", "decimal", "uuid"]
+Kind = Literal[
+    "boolean", "integer", "float", "string", "enum", "bytes", "date", "timestamp", "local_timestamp", "decimal", "uuid"
+]
 
 _TAKES: Final[dict[Any, frozenset[Kind]]] = {
     bool: frozenset({"boolean"}),
@@ -44,6 +47,7 @@ _TAKES: Final[dict[Any, frozenset[Kind]]] = {
     datetime: frozenset({"timestamp", "string"}),
     UUID: frozenset({"uuid", "string"}),
 }
+_NUMBERS: Final[frozenset[Kind | None]] = frozenset({"float", "integer"})
 
 
 def named_fields(event: type[Event], what: str) -> tuple[Field, ...]:
@@ -57,17 +61,20 @@ def named_fields(event: type[Event], what: str) -> tuple[Field, ...]:
 def takes(field: Field, kind: Kind | None) -> bool:
     """Whether a field that is neither list nor struct takes values of this kind; no field takes the kind None."""
     by_value = _TAKES[int] if field.arrow == pa.int64() else _TAKES[str]
+    notation = field.notation
+    if notation is not None and ((notation.epoch and kind in _NUMBERS) or (notation.zone and kind == "local_timestamp")):
+        return True
     return kind in _TAKES.get(field.type, by_value)
 
 
 def builder(event: type[Event], *, texts: bool) -> Callable[[Mapping[str, Any]], Any]:
-    """`built` for one event type; without `texts` no value is the text of a time."""
-    if texts and time_fields(event):
+    """`built` for one event type; without `texts` no value is the text of a time or decimal."""
+    if texts and value_readers(event):
         return partial(built, event)
 
     def build(values: Mapping[str, Any]) -> Any:
         try:
-            return msgspec.convert(values, event)
+            return msgspec.convert(values_by_attribute(event, values), event)
         except msgspec.ValidationError as error:
             raise misfit(error) from error
 
@@ -77,6 +84,6 @@ def builder(event: type[Event], *, texts: bool) -> Callable[[Mapping[str, Any]],
 def built(event: type[Event], values: Mapping[str, Any]) -> Any:
     """The event with these values by key; raises Reject if the event type refuses them."""
     try:
-        return msgspec.convert(cut_by_name(event, values), event)
+        return msgspec.convert(values_by_attribute(event, values_by_name(event, values)), event)
     except msgspec.ValidationError as error:
         raise misfit(error) from error

@@ -3,13 +3,13 @@
 | field         | text                                                     |
 | ------------- | -------------------------------------------------------- |
 | bool          | true, false, 1, 0, in any case                           |
-| int           | a JSON integer: no sign but -, no leading zeros          |
-| float         | a JSON number                                            |
-| Decimal       | what Python's Decimal reads                              |
+| int           | a number without a fraction: 5, +05, 5.0, 5e3            |
+| float         | a number, as fields.numbers has it                       |
+| Decimal       | a number, all its digits                                 |
 | str           | the text, empty or not                                   |
 | bytes         | base64                                                   |
 | date          | 2026-11-01                                               |
-| datetime      | RFC 3339 with a zone                                     |
+| datetime      | ISO 8601 with a zone, or as time_notation says           |
 | UUID          | as Python's UUID prints it, with or without hyphens      |
 | Enum, Literal | one of the values, written as their type is              |
 
@@ -19,9 +19,8 @@ Lists and structs have no text. A text that the format treats as empty is null i
 it.
 """
 
-import re
 from collections.abc import Callable
-from datetime import datetime
+from decimal import Decimal
 from functools import partial
 from typing import Any
 
@@ -31,13 +30,19 @@ import pyarrow as pa
 from tandem.views.errors import DefinitionError
 from tandem.views.source.event import Event, Field
 from tandem.views.source.fields.named_fields import named_fields
+from tandem.views.source.fields.numbers import decimal_of_text, float_of_text, integer_of_text
 from tandem.views.source.fields.reasons import Reject, misfit
-from tandem.views.source.fields.times import cut
+from tandem.views.source.fields.time_reader import is_time, time_reader
 
 Read = Callable[[str], Any]
 
-_INT = re.compile(r"-?(?:0|[1-9][0-9]*)", re.ASCII)
-_FLOAT = re.compile(r"-?(?:0|[1-9][0-9]*)(?:\.[0-9]+)?(?:[eE][+-]?[0-9]+)?", re.ASCII)
+_TRUTH = {"true": True, "1": True, "false": False, "0": False}
+_NUMBERS: dict[Any, Read] = {
+    pa.int64(): integer_of_text,
+    pa.float64(): float_of_text,
+    pa.bool_(): lambda text: _TRUTH.get(text.lower(), text),
+    Decimal: decimal_of_text,
+}
 _DETAIL_CHARACTERS = 40
 
 
@@ -85,30 +90,18 @@ def reader(field: Field, read: Read | None = None, *, empty: tuple[str, ...] = (
 def _by_type(field: Field) -> Read:
     if field.type is str:
         return str
-    if field.type is datetime:
-        return _time(field)
-    # Without `strict`, msgspec reads numbers in texts. Types that JSON writes as strings do not need it.
-    lax = partial(msgspec.convert, type=field.type, strict=False)
-    numbers = {pa.int64(): _INT, pa.float64(): _FLOAT}.get(field.arrow)
-    convert = lax if numbers or field.arrow == pa.bool_() else partial(msgspec.convert, type=field.type)
+    if is_time(field):
+        return time_reader(field)
+    number = _NUMBERS.get(Decimal if field.type is Decimal else field.arrow)
+    convert = partial(msgspec.convert, type=field.type)
 
     def value(text: str) -> Any:
         try:
-            if numbers is None or numbers.fullmatch(text):
-                return convert(text)
+            return convert(text if number is None else number(text))
         except msgspec.ValidationError as error:
             raise Reject(misfit(error).reason, f"field {field.key}: {error}: {_start(text)}") from error
-        raise Reject("invalid_value", f"field {field.key}: not a number: {_start(text)}")
-
-    return value
-
-
-def _time(field: Field) -> Read:
-    def value(text: str) -> Any:
-        try:
-            return msgspec.convert(cut(text), datetime)
-        except msgspec.ValidationError as error:
-            raise Reject(misfit(error).reason, f"field {field.key}: {error}: {_start(text)}") from error
+        except Reject as reject:
+            raise Reject(reject.reason, f"field {field.key}: {reject.detail}: {_start(text)}") from reject
 
     return value
 

@@ -8,6 +8,7 @@ the value before fastavro reads it.
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
+from decimal import Decimal
 from itertools import count
 from typing import Any, Final
 
@@ -35,8 +36,8 @@ _ANNOTATED: Final[dict[str, Kind | None]] = {
     "int-date": "date",
     "long-timestamp-millis": "timestamp",
     "long-timestamp-micros": "timestamp",
-    "long-local-timestamp-millis": None,
-    "long-local-timestamp-micros": None,
+    "long-local-timestamp-millis": "local_timestamp",
+    "long-local-timestamp-micros": "local_timestamp",
     "int-time-millis": None,
     "long-time-micros": None,
     "bytes-exact-decimal": "decimal",
@@ -106,7 +107,7 @@ class Projector:
             raise DefinitionError(
                 f"{place}: {self.which} has this field as {written}, which is not what {field.arrow} is read from"
             )
-        self.texts = self.texts or (kind == "string" and field.type is datetime)
+        self.texts = self.texts or field.notation is not None or (kind == "string" and field.type in (datetime, Decimal))
         if "name" in read:
             return {**read, "name": self._name()}
         return read if "logicalType" in read else avro_type["type"]  # fastavro reads a type by its name faster

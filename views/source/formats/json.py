@@ -8,13 +8,15 @@ msgspec refuses trailing characters, wrong types, NaN, missing fields and number
 * Nesting has a fixed bound. msgspec's own bound depends on the depth of the caller's stack, so that one record could be an event
   in one process and a reject in another.
 
-A decimal in a string is read by Python's Decimal.
+A decimal in a string is a number as fields.numbers has it. An integer may be written as 5.0 or 1e3.
 """
 
 import re
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from datetime import datetime
+from decimal import Decimal
+from itertools import chain
 from json import loads
 from typing import Any, Final
 
@@ -22,8 +24,12 @@ import msgspec
 
 from tandem.views.definition_text import call
 from tandem.views.source.event import Event, Field, event_fields
+from tandem.views.source.fields.aliases import json_decode
+from tandem.views.source.fields.numbers import places_of_odd_decimals
 from tandem.views.source.fields.reasons import Reject, misfit
-from tandem.views.source.fields.times import cut_in_json, places_of_further_digits, time_fields
+from tandem.views.source.fields.rfc3339 import places_of_further_digits
+from tandem.views.source.fields.time_reader import is_time
+from tandem.views.source.fields.times import cut_in_json, value_readers, values_in_json
 from tandem.views.source.format import Listed, Parse, Searched
 
 MAX_DEPTH = 128
@@ -35,7 +41,8 @@ _ESCAPE = re.compile(
 )
 """Any escape; the group has that of a lone surrogate."""
 _MARKS: Final = ((b"?", rb"\ue000"), (b"!", rb"\ue001"))
-_PLAIN_KEY = re.compile(r"[A-Za-z0-9_.$-]+", re.ASCII)
+_PLAIN_KEY = re.compile(r'[^"/\\\x00-\x1f\x7f-\x9f]+')
+"""A key that JSON writes in one way, unless it writes `\\u`."""
 
 
 @dataclass(frozen=True)
@@ -45,14 +52,24 @@ class Json:
     def parser(self, event: type[Event]) -> Parse:
         """A function from one value to one event; unknown fields are ignored, whatever their values."""
         fields = event_fields(event)
-        decode = msgspec.json.Decoder(event).decode
+        decode = json_decode(event)
         keys, colons = frozenset(_keys(fields)), _colons(fields)
-        plain = strict(decode, keys, colons)
-        if not time_fields(event):
+        read, cut = values_in_json(event), cut_in_json(event)
+        any_form = strict(lambda value: decode(read(value)), keys, _colons(fields, in_time=0))
+        if any(map(_has_notation, fields)):
+            return any_form
+        # Nearly all times and numbers are written as msgspec reads them, in passing; other forms cost a second look.
+        plain = strict(decode, keys, colons, otherwise=any_form)
+        if not value_readers(event):
             return plain
-        cut = cut_in_json(event)
-        times = strict(lambda value: decode(cut(value)), keys, colons)
-        return Searched(times, plain, places_of_further_digits)
+        times = strict(lambda value: decode(cut(value)), keys, colons, otherwise=any_form)
+        if not any(map(_has_decimals, fields)):
+            return Searched(times, plain, places_of_further_digits)
+
+        def parse(value: bytes) -> Any:
+            return times(value) if next(places_of_odd_decimals(value), None) is None else any_form(value)
+
+        return Searched(parse, plain, lambda values: chain(places_of_further_digits(values), places_of_odd_decimals(values)))
 
     def listed(self, event: type[Event]) -> Listed:
         """Values that are an array of such objects, each of which is read as if it were alone."""
@@ -85,13 +102,14 @@ def json() -> Json:
     return JSON
 
 
-def strict(decode: Callable[[bytes], Any], keys: frozenset[str], colons: int) -> Parse:
+def strict(decode: Callable[[bytes], Any], keys: frozenset[str], colons: int, otherwise: Parse | None = None) -> Parse:
     """The `decode` of msgspec with further checks: UTF-8, a bound of depth, no declared key of `keys` twice.
 
     A value with damaged texts is decoded twice, with different characters in their place. It has an event if both are equal: then
     no field takes them.
 
-    `colons` is the least number of colons in an accepted value: a value with exactly as many has no repeated key.
+    `colons` is the least number of colons in an accepted value: a value with exactly as many has no repeated key. `otherwise`
+    reads values that have an invalid one in a field, such as a time or number in another form.
     """
     plain = all(_PLAIN_KEY.fullmatch(key) for key in keys)
     written = [f'"{key}"'.encode() for key in sorted(keys)]
@@ -108,6 +126,8 @@ def strict(decode: Callable[[bytes], Any], keys: frozenset[str], colons: int) ->
             if not plain or (value.count(b":") > colons and may_repeat(value)):
                 _check_repeats(value, keys)
         except Reject as reject:
+            if reject.reason in ("invalid_value", "wrong_type") and otherwise is not None:
+                return otherwise(value)
             if reject.reason not in ("utf8", "json"):
                 raise
             return parse_damaged(value, reject)
@@ -170,14 +190,33 @@ def _inner(field: Field) -> Sequence[Field]:
     return field.fields or (_inner(field.items) if field.items else ())
 
 
-def _colons(fields: Sequence[Field]) -> int:
-    """The least number of colons in an accepted value: one for a required key, two in a time of day."""
+def _has_decimals(field: Field) -> bool:
+    return (
+        field.type is Decimal
+        or any(map(_has_decimals, _inner(field)))
+        or (field.items is not None and _has_decimals(field.items))
+    )
+
+
+def _has_notation(field: Field) -> bool:
+    """Whether annotations say how a field's times are written, or those in it."""
+    return (
+        (field.notation is not None and is_time(field)) or any(map(_has_notation, _inner(field))) or _has_notation_in_items(field)
+    )
+
+
+def _has_notation_in_items(field: Field) -> bool:
+    return field.items is not None and _has_notation(field.items)
+
+
+def _colons(fields: Sequence[Field], in_time: int = 2) -> int:
+    """The least number of colons in an accepted value: one for a required key, `in_time` in a time of day."""
     count = 0
     for field in fields:
         if field.required:
             count += 1
             if not field.optional:
-                count += 2 if field.type is datetime else _colons(field.fields)
+                count += in_time if field.type is datetime else _colons(field.fields, in_time)
     return count
 
 

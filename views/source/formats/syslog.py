@@ -43,6 +43,7 @@ from tandem.views.source.event import TIMESTAMP, Event, Field
 from tandem.views.source.fields.named_fields import built
 from tandem.views.source.fields.reasons import Reject
 from tandem.views.source.fields.text_values import check_text, text_fields, with_damage
+from tandem.views.source.fields.time_reader import refuse_notation
 from tandem.views.source.format import Listed, Parse
 from tandem.views.source.formats import syslog_3164
 from tandem.views.source.formats.syslog_3164 import Year
@@ -179,6 +180,8 @@ def _check_field(field: Field, place: str) -> None:
     if field.key not in _TYPES:
         if field.required:
             raise DefinitionError(f"{place}: a syslog message has no such field; fields: {listed(field.key, _TYPES)}")
+    elif field.notation is not None:
+        refuse_notation(field, place, "a syslog message")
     elif field.arrow != _TYPES[field.key]:
         raise DefinitionError(f"{place}: a syslog message gives this field as {_TYPES[field.key]}, not {field.arrow}")
 

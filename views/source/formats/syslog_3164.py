@@ -16,10 +16,8 @@ import re
 from datetime import UTC, date, datetime, time, timedelta
 from typing import Final, Literal
 
-import msgspec
-
+from tandem.views.source.fields import time_reader
 from tandem.views.source.fields.reasons import Reject
-from tandem.views.source.fields.times import cut
 from tandem.views.time_zone import time_zone
 
 Year = Literal["nearest"] | int
@@ -71,9 +69,9 @@ def time_of(match: re.Match[str], zone: str, year: Year, timestamp: datetime | N
 def iso_time(text: str) -> datetime:
     """A time of RFC 3339; raises Reject."""
     try:
-        return msgspec.convert(cut(text), datetime)
-    except msgspec.ValidationError as error:
-        raise Reject("invalid_value", f"time {text!r} does not exist") from error
+        return time_reader.iso_time(text)
+    except Reject as reject:
+        raise Reject(reject.reason, f"time {text!r}: {reject.detail}") from reject
 
 
 def _instant(match: re.Match[str], year: int, zone: str) -> datetime:

@@ -19,13 +19,12 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Any, Final, Literal
 
-import msgspec
 import pyarrow as pa
 
 from tandem.views.definition_text import call
 from tandem.views.source.event import TIMESTAMP, Event
 from tandem.views.source.fields.reasons import Reject
-from tandem.views.source.fields.times import cut
+from tandem.views.source.fields.time_reader import iso_time
 from tandem.views.source.format import Listed, Parse
 from tandem.views.source.formats.access_logs.log_lines import Slot, line_parser
 from tandem.views.source.formats.access_logs.log_slots import DIGITS, LIST_SEPARATOR, WORD, lines_of
@@ -61,9 +60,9 @@ _NAME: Final = re.compile(r"\w+")
 
 def _time(text: str) -> datetime:
     try:
-        return msgspec.convert(cut(text), datetime)
-    except msgspec.ValidationError as error:
-        raise Reject("invalid_value", f"time {text[:40]!r}: {error}") from error
+        return iso_time(text)
+    except Reject as reject:
+        raise Reject(reject.reason, f"time {text[:40]!r}: {reject.detail}") from reject
 
 
 def _utc(text: str) -> datetime:

@@ -162,7 +162,7 @@ def _reader(field: Field, slot: Slot) -> Read | None:
     """The function from a logged text to the field's value; None if the text is the value."""
     if field.items is not None:
         return _list_reader(field, slot)
-    read = slot.read if slot.read is not None and field.arrow == slot.type else None
+    read = slot.read if slot.read is not None and field.arrow == slot.type and field.notation is None else None
     if read is not None and slot.zero is not None and not field.optional:
         empty, zero, digits = slot.empty, slot.zero, read
         return lambda text: zero if text in empty else digits(text)

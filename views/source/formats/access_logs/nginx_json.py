@@ -33,8 +33,11 @@ from tandem.views.definition_text import call
 from tandem.views.errors import DefinitionError
 from tandem.views.source.event import Event, Field
 from tandem.views.source.fields.named_fields import built
+from tandem.views.source.fields.numbers import integer_of
 from tandem.views.source.fields.reasons import Reject, misfit
 from tandem.views.source.fields.text_values import reader, text_fields
+from tandem.views.source.fields.time_reader import is_time, time_reader
+from tandem.views.source.fields.times import json_number
 from tandem.views.source.format import Parse
 from tandem.views.source.formats.access_logs.nginx_values import EMPTY, NO_STATUS, TIMES
 from tandem.views.source.formats.json import strict
@@ -58,7 +61,10 @@ class NginxJson(EventOfLine):
         variables = [(field.key, _reader(field, f"{event.__name__}.{field.name}")) for field in fields]
         line = msgspec.defstruct(
             "Line",
-            [(f"_{index}", Unread if field.type is Decimal else Logged, msgspec.UNSET) for index, field in enumerate(fields)],
+            [
+                (f"_{index}", Unread if field.type is Decimal or _has_notation(field) else Logged, msgspec.UNSET)
+                for index, field in enumerate(fields)
+            ],
             rename={f"_{index}": field.key for index, field in enumerate(fields)},
             forbid_unknown_fields=event.__struct_config__.forbid_unknown_fields,
         )
@@ -86,9 +92,14 @@ def nginx_json() -> NginxJson:
     return NginxJson()
 
 
+def _has_notation(field: Field) -> bool:
+    return field.notation is not None and is_time(field)
+
+
 def _reader(field: Field, place: str) -> Callable[[str | float], Any]:
     read = None
-    if field.type is datetime:
+    number_time = time_reader(field) if _has_notation(field) else None
+    if number_time is None and field.type is datetime:
         if field.key not in TIMES:
             raise DefinitionError(f"{place}: nginx logs no time {field.key!r}; times: {', '.join(TIMES)}")
         read = TIMES[field.key]
@@ -97,12 +108,17 @@ def _reader(field: Field, place: str) -> Callable[[str | float], Any]:
 
     def value(logged: str | float | msgspec.Raw) -> Any:
         if isinstance(logged, msgspec.Raw):
-            logged = _decimal(bytes(logged), field.key)
+            written = bytes(logged)
+            if number_time is not None and (number := json_number(written)) is not None:
+                return number_time(number)
+            logged = _decimal(written, field.key)
         if isinstance(logged, str):
             return 0 if logged == NO_STATUS and is_status else of_text(logged)
         if read is not None:
             return read(str(logged))
         try:
+            if isinstance(logged, float) and logged.is_integer() and field.arrow == pa.int64():
+                return msgspec.convert(integer_of(logged), field.type)
             return msgspec.convert(logged, field.type)
         except msgspec.ValidationError as error:
             raise Reject(misfit(error).reason, f"field {field.key}: {error}") from error

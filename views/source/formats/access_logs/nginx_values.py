@@ -5,12 +5,10 @@ from datetime import datetime
 from decimal import Decimal
 from typing import Final
 
-import msgspec
-
 from tandem.views.instant import time_of
 from tandem.views.source.fields.reasons import Reject
 from tandem.views.source.fields.text_values import Read
-from tandem.views.source.fields.times import cut
+from tandem.views.source.fields.time_reader import iso_time
 from tandem.views.source.formats.access_logs.clf_time import CLF_TIME, clf_time
 
 EMPTY: Final = ("", "-")
@@ -24,9 +22,9 @@ _SECONDS: Final = re.compile(r"[0-9]{1,11}(?:\.[0-9]{1,9})?", re.ASCII)
 
 def _iso8601(text: str) -> datetime:
     try:
-        return msgspec.convert(cut(text), datetime)
-    except msgspec.ValidationError as error:
-        raise Reject("invalid_value", f"time_iso8601 {text[:40]!r}: {error}") from error
+        return iso_time(text)
+    except Reject as reject:
+        raise Reject(reject.reason, f"time_iso8601 {text[:40]!r}: {reject.detail}") from reject
 
 
 def _local(text: str) -> datetime:
