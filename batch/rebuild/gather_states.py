@@ -25,7 +25,6 @@ class StateFiles:
         compared: files of states that are compared with it.
         pairs: the sides to compare with each other.
         in_log_order: the windows of a view depend on the order of the log.
-        sees_positions: an answer of a view depends on which of several equal duplicates is counted.
     """
 
     tables: Mapping[str, Location] = field(hash=False)
@@ -34,7 +33,6 @@ class StateFiles:
     compared: tuple[fold.StatesFile | fold.Commits, ...]
     pairs: tuple[fold.Pair, ...]
     in_log_order: bool
-    sees_positions: bool
 
     @property
     def merged_rows(self) -> int:
@@ -51,7 +49,6 @@ def gather_states(tables: Tables, targets: Mapping[str, ViewTarget], comparison:
         compared=tuple(_compared(tables, targets, comparison)),
         pairs=comparison.pairs,
         in_log_order=any(target.in_log_order for target in targets.values()),
-        sees_positions=any(target.sees_positions for target in targets.values()),
     )
 
 

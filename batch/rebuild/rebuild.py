@@ -15,7 +15,17 @@ from tandem.views.errors import TandemError
 
 
 class Displaced(TandemError, code="counted-event-displaced"):
-    """A new duplicate precedes, in the order of the log, an event that is counted already."""
+    """A new duplicate precedes, in the order of the log, an event that is counted already.
+
+    Args:
+        views: the views whose states below the start are affected.
+        duplicates: what the search found, for a rebuild of the other views.
+    """
+
+    def __init__(self, message: str, views: frozenset[str] = frozenset(), duplicates: RepeatedHashes | None = None) -> None:
+        super().__init__(message)
+        self.views = views
+        self.duplicates = duplicates
 
 
 def rebuild(
@@ -26,6 +36,7 @@ def rebuild(
     *,
     version: int | None,
     scratch: Location,
+    searched: RepeatedHashes | None = None,
 ) -> BatchViews:
     """Write the files of each view's batch version; they join the view's table only when they are committed.
 
@@ -37,13 +48,14 @@ def rebuild(
         comparison: the states to compare the folded ones with.
         version: the batch version to write; None compares only, and writes nothing.
         scratch: where tasks leave files for each other.
+        searched: the duplicates in the range, if they were searched for in this run already.
     """
     files = gather_events(batch, log, comparison.end(log.cut), scratch)
     states = gather_states(batch.tables, targets, comparison)
-    found = find_duplicates(batch, files, scratch)
-    refuse_displaced(found, states)
-    folded = fold_events(batch, files, states, found, version=version, scratch=scratch)
-    return account(files, states, found, folded)
+    repeated = find_duplicates(batch, files, scratch) if searched is None else searched
+    refuse_displaced(repeated, targets)
+    folded = fold_events(batch, files, states, repeated, version=version, scratch=scratch)
+    return account(files, states, repeated, folded)
 
 
 def find_duplicates(batch: BatchRun, files: EventFiles, scratch: Location) -> RepeatedHashes:
@@ -73,12 +85,19 @@ def find_duplicates(batch: BatchRun, files: EventFiles, scratch: Location) -> Re
     )
 
 
-def refuse_displaced(found: RepeatedHashes, states: StateFiles) -> None:
-    """Raise Displaced if counting the duplicates that were found would change what was counted below the start."""
-    if found.contested or (found.displaced and states.sees_positions):
+def refuse_displaced(found: RepeatedHashes, targets: Mapping[str, ViewTarget]) -> None:
+    """Raise Displaced if counting the duplicates that were found would change what was counted below the start.
+
+    Equal duplicates change only views that see positions; duplicates with other contents may change every view.
+    """
+    if not found.displaced:
+        return
+    if views := frozenset(name for name, target in targets.items() if found.contested or target.sees_positions):
         raise Displaced(
             f"{found.displaced} counted events have earlier duplicates in another partition of the log, {found.contested} of "
-            "them with other contents"
+            "them with other contents",
+            views,
+            found,
         )
 
 

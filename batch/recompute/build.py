@@ -10,6 +10,7 @@ from datetime import datetime
 import pyarrow as pa
 from deltalake import DeltaTable
 
+from tandem.batch.fold.duplicates import RepeatedHashes
 from tandem.batch.fold.fold import VERSION
 from tandem.batch.rebuild.account import BatchViews
 from tandem.batch.rebuild.inputs import Comparison, EarlierStates, LogRange, ViewTarget
@@ -131,7 +132,7 @@ def build_all(batch: BatchRun, version: NewVersion, steps: Iterable[RecomputeSte
                     batch.say(f"{step.source}: nothing archived since the published cut")
                 else:
                     _refuse_late_gaps(batch.tables, version, step)
-                    built.append(_build(batch, version, step, live=live))
+                    built += _build(batch, version, step, live=live)
         return built
     finally:
         scratch.clear(batch.tables)
@@ -143,11 +144,13 @@ def _refuse_late_gaps(tables: Tables, version: NewVersion, step: RecomputeStep) 
     refuse_unaccepted(list(touching(late, step.source, step.start, step.cut)), ())
 
 
-def _build(batch: BatchRun, version: NewVersion, step: RecomputeStep, *, live: bool) -> Built:
+def _build(
+    batch: BatchRun, version: NewVersion, step: RecomputeStep, *, live: bool, searched: RepeatedHashes | None = None
+) -> list[Built]:
     """Rebuild the step's views up to the cut, and compare them with what was served if the release is live.
 
-    A full step is done instead of one whose events would change what is counted below its start, and all measures are folded
-    instead of new ones that count other events.
+    A full step comes after one whose events would change what some views count below its start, for these views alone. All
+    measures are folded instead of new ones that count other events. `searched` are the duplicates in the step's range, if known.
     """
     began = time.monotonic()
     assert step.cut is not None  # `with_cuts` has taken the cut
@@ -160,15 +163,21 @@ def _build(batch: BatchRun, version: NewVersion, step: RecomputeStep, *, live: b
         _table(batch.tables, version, name)  # before its files, so that `maintain` finds and fences what a killed run leaves
     comparison = Comparison(against if isinstance(against, EarlierStates) else None)
     try:
-        views = rebuild(batch, log, targets, comparison, version=version.number, scratch=scratch.scratch(batch.tables))
+        place = scratch.scratch(batch.tables)
+        views = rebuild(batch, log, targets, comparison, version=version.number, scratch=place, searched=searched)
     except Displaced as displaced:
         if step.kind == "full":
             raise
-        batch.say(f"{step.source}: {displaced}; folding all events below the cut")
-        whole = replace(step, kind="full", start=LOG_START, views=dict.fromkeys(step.views, ()))
-        return _build(batch, version, whole, live=live)
-    if others := other_events(version.base, step, views):
-        batch.say(f"{step.source}: other events count for {', '.join(others)} than before; folding all measures")
+        affected = [name for name in step.views if name in displaced.views]
+        batch.say(f"{step.source}: {displaced}; folding all events below the cut into {', '.join(affected)}")
+        others = {name: parts for name, parts in step.views.items() if name not in displaced.views}
+        added = replace(step, views=others)
+        built = _build(batch, version, added, live=live, searched=displaced.duplicates) if others else []
+        # Last: a full step counts the source's events from the start on, and `candidate` takes the last count.
+        whole = replace(step, kind="full", start=LOG_START, views=dict.fromkeys(affected, ()))
+        return [*built, *_build(batch, version, whole, live=live)]
+    if unlike := other_events(version.base, step, views):
+        batch.say(f"{step.source}: other events count for {', '.join(unlike)} than before; folding all measures")
         return _build(batch, version, replace(step, gained={}), live=live)
     seconds = time.monotonic() - began
     RunRates(batch.tables).record(ahead.took(seconds, at=batch.now()))
@@ -177,7 +186,7 @@ def _build(batch: BatchRun, version: NewVersion, step: RecomputeStep, *, live: b
         log.source.name, step.kind, log.start, log.cut, tuple(targets), views.counts.events, seconds, ahead, written, step.windows
     )
     kept = {name: parts[: len(parts) - len(targets[name].merged)] for name, parts in step.views.items()}
-    return Built(done, kept, views, against)
+    return [Built(done, kept, views, against)]
 
 
 def _targets(version: NewVersion, step: RecomputeStep, added: int) -> dict[str, ViewTarget]:

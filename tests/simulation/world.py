@@ -586,6 +586,7 @@ def _rebuild(
     *,
     version: int | None,
     scratch: object,
+    searched: object = None,
 ) -> BatchViews:
     """In place of Spark's job that folds: the events table's rows, added to the states of the parts that are merged."""
     tables, name = run.tables, log.source.name

@@ -2,6 +2,7 @@
 
 import json
 import random
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
@@ -106,6 +107,15 @@ def test_the_same_rows_and_the_same_counts(shop: Shop, seed: int) -> None:
     assert (again.done, again.publication) == ((), whole.publication)
 
 
+ORDERED = ("latest", "sevens")
+"""The views whose answers depend on which of equal duplicates is counted."""
+
+
+def work(run: recompute.RecomputeResult) -> list[tuple[str, tuple[str, ...], int]]:
+    """What each step folded: the kind, the views, and how many events."""
+    return [(done.kind, tuple(sorted(done.views)), done.events) for done in run.done]
+
+
 def test_an_earlier_duplicate_with_other_content_makes_the_run_full(shop: Shop) -> None:
     """In partition 0 the log has it before the one in partition 1 that is counted already."""
     shop.define(VIEWS)
@@ -117,7 +127,8 @@ def test_an_earlier_duplicate_with_other_content_makes_the_run_full(shop: Shop) 
     shop.sell({0: [json.dumps(sale).encode()], 1: []})
     archive.run(shop.run("archive"), shop.project)
     same = recompute.run(shop.run("recompute"), shop.project)
-    assert [done.kind for done in same.done] == ["full"]  # `sevens` and its like look at positions
+    unordered = tuple(view for view in same.publication.views if view not in ORDERED)
+    assert work(same) == [("incremental", unordered, 0), ("full", ORDERED, 1)]
 
     shop.sell({0: [json.dumps(sale | {"id": "b"}).encode()], 1: []})
     shop.sell({0: [json.dumps({**sale, "id": "c", "cents": 5}).encode()], 1: [json.dumps({**sale, "id": "c"}).encode()]})
@@ -126,6 +137,44 @@ def test_an_earlier_duplicate_with_other_content_makes_the_run_full(shop: Shop) 
     assert [done.kind for done in last.done] == ["incremental"]
     assert [row["cents"] for row in answers(shop)["per_hour"]] == [205]
     assert (last.publication.counts["sales"].duplicates, last.publication.counts["sales"].conflicts) == (2, 1)
+
+    shop.sell({0: [json.dumps(sale | {"id": "b", "cents": 6}).encode()], 1: [json.dumps(sale | {"id": "d"}).encode()]})
+    archive.run(shop.run("archive"), shop.project)
+    assert [done.kind for done in recompute.run(shop.run("recompute"), shop.project).done] == ["incremental"]
+    shop.sell({0: [json.dumps(sale | {"id": "d", "cents": 8}).encode()], 1: []})
+    archive.run(shop.run("archive"), shop.project)
+    other = recompute.run(shop.run("recompute"), shop.project)
+    assert work(other) == [("full", tuple(other.publication.views), 4)]
+
+
+def test_old_records_that_are_sent_again_are_folded_only_into_views_that_see_their_order(shop: Shop) -> None:
+    """They arrive in any partition, so some come before the events that are counted."""
+    shop.define(VIEWS)
+    log = records(11, 400)
+    shop.sell(log)
+    archive.run(shop.run("archive"), shop.project)
+    first = recompute.run(shop.run("recompute"), shop.project).publication
+    sales = [value for values in log.values() for value in values if value is not None and b'"shop": "shop' in value]
+    again = random.Random(3).sample(sales, k=100)
+    fresh = records(12, 30)
+    sent = {0: [*again[:50], *fresh[0]], 1: [*again[50:], *fresh[1]]}
+    shop.sell(sent)
+    archive.run(shop.run("archive"), shop.project)
+    heard: list[str] = []
+
+    run = recompute.run(replace(shop.run("recompute"), say=heard.append), shop.project)
+
+    unordered = tuple(view for view in run.publication.views if view not in ORDERED)
+    whole, new = run.publication.counts["sales"].events, run.publication.counts["sales"].events - first.counts["sales"].events
+    assert work(run) == [("incremental", unordered, new), ("full", ORDERED, whole)]
+    assert 0 < new < whole / 10
+    assert [text for text in heard if "folding all events below the cut into sevens, latest" in text]
+    found = answers(shop)
+    kept = recompute.run(shop.run("recompute"), shop.project, RecomputeRequest(keep_cut=True)).publication
+    assert answers(shop) == found
+    assert counted(run.publication) == counted(kept)
+    assert (run.publication.cuts, run.publication.maxima) == (kept.cuts, kept.maxima)
+    assert all(audit.figures is None or audit.figures.cause != "unexplained" for audit in run.audits)
 
 
 def test_only_the_named_windows_are_rebuilt(shop: Shop) -> None:
