@@ -21,6 +21,7 @@ import typer
 from tandem.cli.command import exit_codes
 from tandem.cli.command.call import AlreadyLogged, Call, Output, resolve_project
 from tandem.cli.command.error_sentence import foreseen, worded
+from tandem.cli.command.signals import Interrupted
 from tandem.cli.command.text_tables import console
 from tandem.cli.registry import COMMANDS, OF_CHECKOUT, USAGE
 from tandem.infra.folders import CHECKOUT, ROOT
@@ -67,8 +68,12 @@ def run(arguments: list[str]) -> int:
         context = getattr(error, "ctx", None)
         usage = f"{context.get_usage()}\n" if context else ""
         return _fail(error.format_message(), error.exit_code, USAGE_INVALID, as_json=as_json, before=usage)
-    except (typer.Abort, KeyboardInterrupt):
-        return exit_codes.INTERRUPTED
+    except Interrupted as error:
+        return _fail(str(error), exit_codes.INTERRUPTED, error.code, as_json=as_json)
+    except (typer.Abort, KeyboardInterrupt) as error:
+        if isinstance(error, typer.Abort) and not isinstance(error.__cause__, KeyboardInterrupt):
+            return exit_codes.INTERRUPTED  # a question was answered by no
+        return _fail("interrupted", exit_codes.INTERRUPTED, Interrupted.code, as_json=as_json)
     except BrokenPipeError:
         # The reader of our output has closed it; the interpreter must not write again at exit.
         with contextlib.suppress(OSError):

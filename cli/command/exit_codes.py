@@ -15,7 +15,8 @@ ALWAYS: Final[Mapping[int, str]] = {
     "(docs/errors.md). The command can be run again: it continues from the last completed step. A state folder of another format "
     "is a failure of every command that opens it.",
     USAGE: "Usage error: an unknown command, option or value. Correct the command line before the next try.",
-    INTERRUPTED: "Interrupted by Ctrl-C.",
+    INTERRUPTED: "Interrupted by Ctrl-C. The processes that the command started have ended; the sentence on stderr says what "
+    "stands, and how to continue.",
 }
 """Codes of every command."""
 
@@ -24,6 +25,7 @@ OWN: Final[Mapping[str, Mapping[int, str]]] = {
     "demo": {1: "Also: a check of `--once` failed."},
     "test": {1: "Also: lint, types, import directions or a test failed."},
     "doctor": {1: "Also: a check has the outcome `fail`."},
+    "try": {1: "Also: nothing of the file can be decoded."},
     "verify": {1: "Also: an unexplained difference."},
     "status": {3: "A part is dead, stuck or given up."},
     "query": {3: "With `--wait`: answers did not count the records in time."},

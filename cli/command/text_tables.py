@@ -40,6 +40,16 @@ def listing(rows: Sequence[Row], *, total: int | None = None, below: Sequence[st
     return _table(shown, lines) if terminal else "\n".join([*aligned(shown), *lines])
 
 
+def below_lines(lines: Sequence[str], rows: "RenderableType") -> "RenderableType":
+    """A listing below lines of text."""
+    if isinstance(rows, str):
+        return "\n".join([*lines, rows])
+    from rich.console import Group  # noqa: PLC0415 - only a terminal shows a table, and rich takes time to import
+    from rich.text import Text  # noqa: PLC0415 - see above
+
+    return Group(*map(Text, lines), rows)
+
+
 def cell(value: Any) -> str:
     """A value as one line without control characters: a key may contain some, and a terminal would execute them."""
     if value is None:

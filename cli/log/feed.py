@@ -1,8 +1,8 @@
 """`tandem feed`: the lines of a file, or of standard input, as records of a source's topic."""
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, nullcontext
-from dataclasses import dataclass, field
+from dataclasses import replace
 from pathlib import Path
 from threading import Event
 from typing import Annotated, Any
@@ -14,18 +14,22 @@ from tandem.cli.command.call import Call, Output
 from tandem.cli.command.published_definitions import definitions
 from tandem.cli.command.published_definitions import source as source_of
 from tandem.cli.command.published_definitions import topic as topic_of
-from tandem.cli.command.signals import stopping
+from tandem.cli.command.signals import DeferredInterrupt, Interrupted, defer_interrupt, stopping
 from tandem.cli.command.uncounted import WITHIN_S, Wait, Within, counted_output, wait_until_counted
-from tandem.cli.records.bundles import BundledValue, Bundles, UnclosedQuote
-from tandem.cli.records.lines import lines
-from tandem.cli.records.record_keys import PIECE
+from tandem.cli.log.sending import RecordSending
+from tandem.cli.records.bundles import Bundles, UnclosedQuote
+from tandem.cli.records.file_values import FORCED, FileValues, file_values
+from tandem.cli.records.folder_files import folder_files, partition_folders
+from tandem.cli.records.input_stream import can_be_read_twice
+from tandem.cli.records.parquet_values import SUFFIXES
+from tandem.cli.records.reject_groups import RejectGroups, by_reason, sample_sentence
 from tandem.cli.records.tail import followed
 from tandem.infra import kafka
 from tandem.infra.kafka import broker
 from tandem.ledger.delta.addresses import Tables
 from tandem.ledger.log.positions import Position
+from tandem.views.counted import counted
 from tandem.views.errors import TandemError
-from tandem.views.project.partition_key import record_keys
 from tandem.views.source.source import Source
 
 _SHOWN_EVERY = 1000
@@ -35,12 +39,22 @@ def run(
     call: Call,
     *,
     file: Annotated[
-        Path, typer.Argument(metavar="FILE", help="The file to send. Unpacked if its name ends in .gz; - is standard input.")
+        Path,
+        typer.Argument(
+            metavar="FILE",
+            help="The file to send, or a folder of files. Unpacked if its name ends in .gz or .zst; - is standard input.",
+        ),
     ],
     source: Annotated[str, typer.Option(help="The source whose topic receives the records.")],
     topic: Annotated[str | None, typer.Option(help="The topic, if the source has several.")] = None,
     follow: Annotated[
         bool, typer.Option("--follow", help="Continue with appended lines, across file rotations, until interrupted.")
+    ] = False,
+    allow_rejects: Annotated[
+        bool,
+        typer.Option(
+            "--allow-rejects", help="Send FILE even if most of its first records cannot be decoded, or it is not a text."
+        ),
     ] = False,
     wait: Wait = False,
     within: Within = WITHIN_S,
@@ -56,113 +70,189 @@ def run(
     * If the source has a key, each line is decoded to compute its key, in batches of up to a thousand lines; a line that
       cannot be decoded is sent without a key. Otherwise the source's decoder reads the lines later.
 
+    * If the source's decoder is JSON, a file may also be an array of values, or have values of several lines; and the rows of a
+      file whose name ends in .parquet become JSON objects (docs/formats.md).
+    * Of a folder all files are sent, by name, except those whose names begin with a dot or underscore.
+
+    The command first decodes up to a thousand records from the file's first megabyte. If more than half of them are rejects, it
+    sends nothing; if a few are, it prints an example. It also refuses files that are not text by their first bytes.
+
     The command succeeds only if all replicas acknowledged every record. It needs the broker, not the speed layer. With --wait
     it returns once answers count these records, whatever else is sent; `uncounted` is the number that they do not count yet.
+    With --wait it also decodes all records, and `rejected` is the number that go to quarantine.
     """
-    if follow and (str(file) == "-" or file.suffix == ".gz"):
-        raise typer.BadParameter("--follow cannot read standard input or a .gz file")
+    if follow and (str(file) == "-" or file.suffix in (".gz", ".zst", *SUFFIXES)):
+        raise typer.BadParameter("--follow cannot read standard input, nor a .gz, .zst or Parquet file")
     settings = call.settings()
     to = source_of(definitions(call, Tables.of(settings)), source)
     to_topic = topic_of(to, topic)
-    if str(file) != "-":
-        _refuse_no_file(file, follow=follow)
+    files = _files(call, file, follow=follow)
     address = broker.address(settings)
     connection = kafka.connect(address)
     found = kafka.topic(connection, to_topic)
+    rejects = RejectGroups() if wait else None
+    counts: dict[str, int] = {}
     with (
         stopping() if follow else nullcontext(Event()) as stop,
+        nullcontext(DeferredInterrupt()) if follow else defer_interrupt() as interrupt,
         kafka.Sender(address) as sender,
-        _shown(call, file, follow=follow) as show,
+        _shown(call, files, follow=follow) as show,
     ):
-        waiting = _Waiting(to, found.name, file, sender, show)
-
-        def restart(why: str) -> None:
-            waiting.restart()
-            call.say(why)
-
+        sending = RecordSending(to, found.name, str(file), sender, show, rejects)
+        if len(files) > 1:
+            for each in files:
+                with file_values(to, each, any_bytes=allow_rejects, remedy=FORCED) as values:
+                    _check(call, to, values, allow_rejects=allow_rejects)
         try:
-            for line in followed(file, stop, idle=waiting.flush, restarted=restart) if follow else lines(file):
-                waiting.add(line)
-            waiting.flush()
-            sender.finish()
-            if not follow:
-                waiting.bundles.end()
-        except UnclosedQuote as error:
-            waiting.flush()
-            sender.finish()
-            raise TandemError(f"{error}; {sender.acknowledged} records before it were sent", code="file-unusable") from None
+            for each in files:
+                if interrupt.requested:
+                    break
+                with _source_values(to, each, interrupt, follow=follow, any_bytes=allow_rejects) as values:
+                    if values is not None and len(files) == 1:
+                        _check(call, to, values, allow_rejects=allow_rejects)
+                    if follow:
+                        _follow(call, sending, each, stop)
+                    elif values is not None:
+                        before = sending.sent
+                        _send_file(sending, values, interrupt)
+                        counts[str(each)] = sending.sent - before
+            sending.finish()
+        except KeyboardInterrupt:
+            raise _interruption(sending) from None
+        if interrupt.requested:
+            raise _interruption(sending)
     positions = Position.of({(found.id, partition): offset for (_, partition), offset in sender.positions.items()})
     document: dict[str, Any] = {"source": source, "sent": sender.acknowledged, "positions": positions.to_json()}
     shown = f"sent {sender.acknowledged} records to {source}; all acknowledged"
-    if not wait:
-        return Output(document, shown)
-    late = wait_until_counted(settings, {source: positions}, seconds=within, of=sender.acknowledged)
-    return counted_output(call, document, shown, late)
-
-
-@dataclass
-class _Waiting:
-    """Lines that are not sent yet, because they share a record, or because their keys are computed together."""
-
-    source: Source
-    topic: str
-    file: Path
-    sender: kafka.Sender
-    show: Callable[[int, int], None]
-    bundles: Bundles = field(init=False)
-    values: list[BundledValue] = field(default_factory=list)
-    sent: int = 0
-
-    def __post_init__(self) -> None:
-        self.bundles = Bundles.of(self.source, str(self.file))
-
-    def add(self, line: bytes) -> None:
-        """Add the line, and send all waiting lines if there are enough."""
-        self.values += self.bundles.add(line)
-        if self.values and (self.source.key is None or len(self.values) >= PIECE):
-            self._send()
-
-    def flush(self) -> None:
-        """Send all waiting lines, and check for acknowledgements and errors."""
-        self.values += self.bundles.rest()
-        self._send()
-
-    def restart(self) -> None:
-        """Send all lines of a file that ended, also an open row; lines are counted from 1 again."""
-        self.values += self.bundles.cut_row()
-        self.flush()
-        self.bundles.seen = 0
-
-    def _send(self) -> None:
-        for key, one in zip(record_keys(self.source, [one.value for one in self.values]), self.values, strict=True):
-            self.sent += 1
-            try:
-                self.sender.send(self.topic, one.value, key)
-            except kafka.NotSent as error:
-                raise kafka.NotSent(f"line {one.line} of {self.file}: {error}") from None
-            self.show(self.sent, one.size)
-        self.values.clear()
-        self.sender.poll()
-
-
-def _refuse_no_file(file: Path, *, follow: bool) -> None:
-    """Pipes and devices are read as files are; to follow a file waits for it."""
     if file.is_dir():
-        raise TandemError(f"cannot read {file}: it is a folder; name a file, or - for standard input", code="file-unusable")
-    if not follow and not file.exists():
-        raise TandemError(f"cannot read {file}: the file does not exist", code="file-unusable")
+        document["files"] = [{"file": name, "sent": number} for name, number in counts.items()]
+        shown = "\n".join([*(f"{name}: {counted(number, 'record')}" for name, number in counts.items()), shown])
+    if rejects is None:
+        return Output(document, shown)
+    try:
+        late = wait_until_counted(settings, {source: positions}, seconds=within, of=sender.acknowledged)
+    except KeyboardInterrupt:
+        raise Interrupted(f"interrupted; {shown}, and are counted soon if the speed layer runs: see `tandem status`") from None
+    output = counted_output(call, document | {"rejected": rejects.total, "reasons": rejects.reasons}, shown, late)
+    return replace(output, shown=f"{output.shown}{_reject_sentence(rejects)}")
 
 
 @contextmanager
-def _shown(call: Call, file: Path, *, follow: bool) -> Iterator[Any]:
-    """A progress bar on a terminal; it shows how much is left only for a plain file."""
-    known = str(file) != "-" and not follow and file.suffix != ".gz" and file.is_file()
+def _source_values(
+    source: Source, file: Path, interrupt: DeferredInterrupt, *, follow: bool, any_bytes: bool
+) -> Iterator[FileValues | None]:
+    """The file's values; None for a file to follow that does not exist yet."""
+    if follow and not file.exists():
+        yield None
+        return
+    interrupt.waiting = True  # a pipe may send its first bytes late
+    with file_values(source, file, any_bytes=any_bytes, remedy=FORCED) as values:
+        interrupt.waiting = False
+        yield values
+
+
+def _interruption(sending: RecordSending) -> Interrupted:
+    """The error after Ctrl-C, once all records that were sent are acknowledged. Raises NotSent."""
+    sending.finish()
+    if not sending.last:
+        return Interrupted("interrupted; nothing was sent")
+    return Interrupted(
+        f"interrupted; {counted(sending.sender.acknowledged, 'record')} sent, and acknowledged; the last begins at "
+        f"{sending.unit} {sending.last} of {sending.file}: send what follows it, since records that are sent again may count "
+        "twice"
+    )
+
+
+def _reject_sentence(rejects: RejectGroups) -> str:
+    """How many records are rejects, and an example."""
+    if not rejects.total:
+        return "; none is rejected"
+    return f"; {rejects.total} rejected: {by_reason(rejects.reasons)}, such as {rejects.largest(1)[0]}"
+
+
+def _check(call: Call, source: Source, values: FileValues, *, allow_rejects: bool) -> None:
+    """Say which of the first values cannot be decoded. Raises TandemError if that is most of them, unless they are allowed."""
+    if not allow_rejects and (doubt := sample_sentence(source, values.sample(), values.name, values.unit)):
+        call.say(f"tandem: {doubt}")
+
+
+def _send_file(sending: RecordSending, values: FileValues, interrupt: DeferredInterrupt) -> None:
+    """Send all values of a file, or those until Ctrl-C.
+
+    Raises TandemError where the file cannot be read on, with the number of records sent before.
+    """
+    sending.file, sending.unit = values.name, values.unit
+    try:
+        remaining = iter(values)
+        while not interrupt.requested:
+            interrupt.waiting = True
+            value = next(remaining, None)
+            interrupt.waiting = False
+            if value is None:
+                break
+            sending.add(value)
+    except kafka.NotSent:
+        raise
+    except TandemError as error:
+        raise _early_end(sending, error) from None
+    sending.flush()
+
+
+def _early_end(sending: RecordSending, error: TandemError) -> TandemError:
+    """The error of a file that cannot be read on, once all records before that place are acknowledged."""
+    sending.finish()
+    return TandemError(f"{error}; {sending.sender.acknowledged} records before it were sent", code="file-unusable")
+
+
+def _follow(call: Call, sending: RecordSending, file: Path, stop: Event) -> None:
+    """Send the lines of a file that grows, until `stop` is set."""
+    bundles = Bundles.of(sending.source, str(file))
+
+    def flush() -> None:
+        sending.extend(bundles.rest())
+        sending.flush()
+
+    def restart(why: str) -> None:
+        sending.extend(bundles.cut_row())
+        flush()
+        bundles.seen = 0  # lines are counted from 1 again
+        call.say(why)
+
+    try:
+        for line in followed(file, stop, idle=flush, restarted=restart):
+            sending.extend(bundles.add(line))
+    except UnclosedQuote as error:
+        flush()
+        raise _early_end(sending, error) from None
+    flush()
+
+
+def _files(call: Call, file: Path, *, follow: bool) -> list[Path]:
+    """The files to send. Pipes and devices are read as files are; to follow a file waits for it. Raises TandemError."""
+    if str(file) != "-" and not follow and not file.exists():
+        raise TandemError(f"cannot read {file}: the file does not exist", code="file-unusable")
+    if not file.is_dir():
+        return [file]
+    if follow:
+        raise TandemError(f"cannot follow {file}: it is a folder; name a file", code="file-unusable")
+    files = folder_files(file)
+    if names := partition_folders(file, files):
+        call.say(
+            f"tandem: values in names of folders, such as {names[0]}, are not in the rows of their files, so they are not sent"
+        )
+    return files
+
+
+@contextmanager
+def _shown(call: Call, files: Sequence[Path], *, follow: bool) -> Iterator[Any]:
+    """A progress bar on a terminal; it shows how much is left only for plain files, whose size is that of their lines."""
+    known = not follow and all(can_be_read_twice(file) and file.suffix not in (".gz", ".zst", *SUFFIXES) for file in files)
     columns = [BarColumn(), TimeRemainingColumn()] if known else [TimeElapsedColumn()]
     console = call.console()
     with Progress(
         TextColumn("{task.fields[sent]:>12,} records"), *columns, console=console, disable=not console.is_terminal
     ) as bar:
-        task = bar.add_task("feed", total=file.stat().st_size if known else None, sent=0)
+        task = bar.add_task("feed", total=sum(file.stat().st_size for file in files) if known else None, sent=0)
         pending = 0
 
         def show(number: int, size: int) -> None:

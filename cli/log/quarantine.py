@@ -4,20 +4,24 @@ import re
 from collections.abc import Callable, Iterator, Mapping
 from typing import Annotated, Any, Final
 
+import pyarrow as pa
 import typer
 
 from tandem.cli.command.call import Call, Output
-from tandem.cli.command.text_tables import cell, listing
+from tandem.cli.command.text_tables import below_lines, cell, listing
 from tandem.cli.records.redecode import At, RetriedReject, decode_again
 from tandem.ledger.delta.addresses import Tables
 from tandem.ledger.log.archive_runs import ArchiveLedger
 from tandem.ledger.publish.publications import Publications
 from tandem.ledger.publish.releases import Releases
-from tandem.serving.status.quarantine import rejects
+from tandem.serving.status.quarantine import After, reject_totals, rejects
+from tandem.views.counted import counted
 from tandem.views.errors import TandemError, listed
 from tandem.views.fingerprint.fingerprint import decoder_fingerprint
 from tandem.views.instant import utc_text
+from tandem.views.source.source import REJECTS_SCHEMA
 
+_PAGE: Final = 20
 _RETRIED: Final = 100
 _MOST: Final = 1000
 _AT: Final = re.compile(r"(?P<topic>[^/]+)/(?P<partition>\d{1,9}):(?P<offset>\d{1,18})(?:#(?P<index>\d{1,7}))?", re.ASCII)
@@ -28,7 +32,10 @@ def run(
     *,
     source: Annotated[str | None, typer.Option(metavar="NAME", help="Only records of this source.")] = None,
     reason: Annotated[str | None, typer.Option(metavar="REASON", help="Only records with this reason.")] = None,
-    limit: Annotated[int | None, typer.Option(min=0, metavar="N", help="Only the newest N.")] = None,
+    limit: Annotated[int | None, typer.Option(min=0, metavar="N", help="At most N records; 20 without --retry.")] = None,
+    after: Annotated[
+        str | None, typer.Option(metavar="CURSOR", help="Older records: the cursor that the previous page ends with.")
+    ] = None,
     retry: Annotated[
         bool, typer.Option("--retry", help="Decode them again with the project folder's definitions, and show the results.")
     ] = False,
@@ -37,7 +44,9 @@ def run(
         typer.Option(metavar="TOPIC_ID/PARTITION:OFFSET[#INDEX]", help="With --retry: this record, or event; may be repeated."),
     ] = None,
 ) -> Output:
-    """List the records that could not be decoded, newest first, with reasons. `tandem archive` puts them into quarantine.
+    """Sum up the records that could not be decoded by source and reason, then list them, newest first, page by page.
+
+    `tandem archive` puts them into quarantine. `first_bytes` of a record that begins with a CSV header are those after it.
 
     Where a record holds a list, each event that could not be decoded is listed by itself, with its index after the offset.
 
@@ -50,19 +59,57 @@ def run(
     decoders = _decoders(call, tables)
     if source is not None and source not in decoders:
         raise TandemError(f"no source {source!r}; sources: {listed(source, decoders)}", code="source-unknown")
+    if retry and after is not None:
+        raise TandemError("--retry and --after cannot be combined; name records with --at", code="usage-invalid")
     if retry:
         return _retried(call, decoders, source, at or [], lambda name: _newest(tables, name, decoders[name], reason, limit))
     if at:
         raise TandemError("--at needs --retry: it names records to decode again", code="usage-invalid")
     chosen = decoders if source is None else {source: decoders[source]}
-    found = [
-        (name, reject) for name, decoder in chosen.items() for reject in rejects(tables, name, decoder, reason=reason).to_pylist()
+    totals = [(name, total) for name, decoder in chosen.items() for total in reject_totals(tables, name, decoder, reason=reason)]
+    found, cursor = _page(
+        tables, chosen, reason, _PAGE if limit is None else limit, None if after is None else After.parse(after)
+    )
+    rows = [_row(name, reject) for name, reject in found]
+    total = sum(each.records for _, each in totals)
+    document = {
+        "summary": [
+            {"source": name, "reason": each.reason, "records": each.records, "newest": utc_text(each.newest)}
+            for name, each in totals
+        ],
+        "rejects": rows,
+        "total": total,
+        "next": cursor,
+    }
+    if not total:
+        return Output(document, "nothing in quarantine; `tandem archive` puts records there")
+    above = [f"{name}: {counted(each.records, 'record')} {each.reason}, newest {utc_text(each.newest)}" for name, each in totals]
+    below = [f"older records: --after {cursor}"] if cursor else []
+    return Output(document, below_lines(above, listing([_flat(row) for row in rows], total=total, below=below)))
+
+
+def _page(
+    tables: Tables, decoders: Mapping[str, str], reason: str | None, limit: int, after: After | None
+) -> tuple[list[tuple[str, dict[str, Any]]], str | None]:
+    """At most `limit` rejects of all sources, and the cursor of the next page. One record of two sources is on one page."""
+    rows = [
+        (name, reject)
+        for name, decoder in decoders.items()
+        for reject in rejects(tables, name, decoder, reason=reason, after=after, limit=limit + 1).to_pylist()
     ]
-    found.sort(key=lambda each: each[1]["timestamp"], reverse=True)
-    rows = [_row(name, reject) for name, reject in found[:limit]]
-    below = [] if found else ["nothing in quarantine; `tandem archive` puts records there"]
-    total = None if limit is None else len(found)
-    return Output({"rejects": rows, "total": len(found)}, listing([_flat(row) for row in rows], total=total, below=below))
+    rows.sort(key=lambda row: (row[1]["topic_id"], row[1]["partition"], -row[1]["offset"]))
+    rows.sort(key=lambda row: row[1]["timestamp"], reverse=True)
+    end = limit
+    while 0 < end < len(rows) and _place_of(rows[end][1]) == _place_of(rows[end - 1][1]):
+        end += 1
+    page = rows[:end]
+    if not page or end >= len(rows):
+        return page, None
+    return page, str(After.of(pa.Table.from_pylist([page[-1][1]], REJECTS_SCHEMA)))
+
+
+def _place_of(reject: Mapping[str, Any]) -> At:
+    return reject["topic_id"], reject["partition"], reject["offset"]
 
 
 def _newest(tables: Tables, source: str, decoder: str, reason: str | None, limit: int | None) -> list[At]:

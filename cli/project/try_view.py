@@ -1,20 +1,25 @@
 """`tandem try`: the answer of a view if a file were its log, with the definitions in the project's folder."""
 
-from collections.abc import Iterable, Iterator
-from dataclasses import dataclass, replace
+from bisect import bisect_left
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from itertools import islice
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated
 
 import pyarrow as pa
 import typer
 
 from tandem.cli.command.call import Call, Output
-from tandem.cli.command.text_tables import cell, listing
-from tandem.cli.records.bundles import BundledValue, Bundles
-from tandem.cli.records.lines import lines
-from tandem.ledger.log.counts import add
+from tandem.cli.command.exit_codes import DONE, FAILED
+from tandem.cli.command.text_tables import listing
+from tandem.cli.records.bundles import BundledValue
+from tandem.cli.records.file_values import file_values
+from tandem.cli.records.folder_files import folder_files
+from tandem.cli.records.reject_groups import RejectGroup, RejectGroups, by_reason
+from tandem.views.counted import counted
+from tandem.views.decode.file import layout
 from tandem.views.decode.sample_records import as_records
 from tandem.views.errors import TandemError, listed
 from tandem.views.exactness import Exactness, of_measures
@@ -25,7 +30,7 @@ from tandem.views.source.event_maxima import maxima_of
 from tandem.views.source.log_order import event_rejects
 from tandem.views.source.offset_ranges import Ranges
 from tandem.views.source.record_filter import ByHeader
-from tandem.views.source.source import rejects_schema
+from tandem.views.source.source import Source
 from tandem.views.source.watermark import newest, watermark
 from tandem.views.view import View
 
@@ -41,42 +46,36 @@ class Trial:
     * `records`: the number of records: one per line, unless the source's format puts several lines into one.
     * `decoded`: records that became events or duplicates.
     * `others`: records of other sources.
-    * `quarantined`: all other records, and events of lists that are rejected alone, by reason; `rejected_events` are the latter.
-    * `rejects`: the first of these, as in the quarantine table; an offset is the number of a record's first line, from 0 on.
+    * `rejects`: all other records, and events of lists that are rejected alone; `rejected_events` are the latter.
     """
 
     partial: Partial
     watermark: int | None
-    lines: int
     records: int
     events: int
     duplicates: int
-    quarantined: dict[str, int]
-    rejects: pa.Table
+    rejects: RejectGroups
     others: int
     rejected_events: int = 0
 
     @property
     def decoded(self) -> int:
         """The records that are events or lists of events."""
-        return self.records - self.others - sum(self.quarantined.values()) + self.rejected_events
+        return self.records - self.others - self.rejects.total + self.rejected_events
 
 
-def trial(view: View, lines: Iterable[bytes], *, at: datetime, file: str = "the file") -> Trial:
-    """Count lines, with their ends, as the layers would count a topic of one partition to which `tandem feed` has sent them.
+def trial(view: View, values: Iterable[BundledValue], *, at: datetime) -> Trial:
+    """Count a file's values as the layers would count a topic of one partition to which `tandem feed` has sent them.
 
-    `at` is used as their append time; `file` is named in errors.
+    `at` is used as their append time.
     """
-    # A line has no headers, so a filter by header is not applied.
-    source = replace(view.source, record_filter=None) if isinstance(view.source.record_filter, ByHeader) else view.source
+    source = without_headers(view.source)
     states, maxima, known = [], [], None
     events = duplicates = others = records = alone = 0
-    bundles = Bundles.of(source, file)
-    quarantined: dict[str, int] = {}
-    rejects = pa.Table.from_batches([], rejects_schema(source))
-    for values in _chunks(bundles.values(lines), max(1, _LINES // bundles.layout.lines)):
-        offsets = [one.line - 1 for one in values]
-        given = as_records(source, [one.value for one in values], topic_id=TOPIC, offsets=offsets, at=at)
+    rejects = RejectGroups()
+    for chunk in _chunks(iter(values), max(1, _LINES // layout(source).lines)):
+        offsets = [one.line - 1 for one in chunk]
+        given = as_records(source, [one.value for one in chunk], topic_id=TOPIC, offsets=offsets, at=at)
         decoded = decode(source, given)
         kept = deduplicate(source, decoded.events, known)
         prepared, ranges = prepare(source, kept.events), Ranges.of({(TOPIC, 0): (offsets[0], offsets[-1] + 1)})
@@ -85,15 +84,19 @@ def trial(view: View, lines: Iterable[bytes], *, at: datetime, file: str = "the 
         if identity := identity_columns(source):
             seen = kept.events.select(identity)
             known = seen if known is None else pa.concat_tables([known, seen])
-        records += len(values)
+        records += len(chunk)
         events += kept.events.num_rows
         duplicates += kept.duplicates
         others += decoded.others
         alone += event_rejects(decoded.rejects).events
-        quarantined = add(quarantined, _by_reason(decoded.rejects))
-        rejects = pa.concat_tables([rejects, decoded.rejects]).slice(0, SHOWN_REJECTS)
+        rejects.add(decoded.rejects)
     reached = watermark(newest(maxima), source.idle)
-    return Trial(merge(view, states), reached, bundles.seen, records, events, duplicates, quarantined, rejects, others, alone)
+    return Trial(merge(view, states), reached, records, events, duplicates, rejects, others, alone)
+
+
+def without_headers(source: Source) -> Source:
+    """The source as it reads values of a file, which have no headers: a filter by header is not applied."""
+    return replace(source, record_filter=None) if isinstance(source.record_filter, ByHeader) else source
 
 
 def _chunks(values: Iterator[BundledValue], size: int) -> Iterator[list[BundledValue]]:
@@ -101,66 +104,84 @@ def _chunks(values: Iterator[BundledValue], size: int) -> Iterator[list[BundledV
         yield chunk
 
 
-def _by_reason(rejects: pa.Table) -> dict[str, int]:
-    counts = rejects.group_by("reason").aggregate([([], "count_all")])
-    return dict(zip(counts["reason"].to_pylist(), counts["count_all"].to_pylist(), strict=True))
-
-
 def run(
     call: Call,
     view: Annotated[str, typer.Argument(help="The view's name.")],
     file: Annotated[
         Path,
-        typer.Argument(
-            help="A file of records, as `tandem feed` reads it. Unpacked if its name ends in .gz; - is standard input."
-        ),
+        typer.Argument(help="A file of records or a folder of such files, as `tandem feed` reads it; - is standard input."),
     ],
 ) -> Output:
-    """Answer a view from a file's lines, and show the lines that cannot be decoded. Java, Kafka and tables are not needed."""
+    """Answer a view from a file's lines, and show the lines that cannot be decoded. Java, Kafka and tables are not needed.
+
+    Equal rejects are one line, with their number. The exit code is 1 if no line of the file can be decoded.
+    """
     views = call.definitions().views
     if view not in views:
         raise TandemError(f"no view {view!r}; views: {listed(view, views)}", code="view-unknown")
-    tried = trial(views[view], lines(file), at=datetime.now(UTC), file=str(file))
+    source = without_headers(views[view].source)
+    read = _FilesRead(source, folder_files(file) if file.is_dir() else [file])
+    tried = trial(views[view], read.values(), at=datetime.now(UTC))
     rows = to_rows(views[view], present(views[view], tried.partial, tried.watermark))
+    groups = [read.place(group) for group in tried.rejects.largest(SHOWN_REJECTS)]
     exactness = Exactness(columns=of_measures(views[view]))
-    rejects = [_reject(reject) for reject in tried.rejects.to_pylist()]
     document = {
         "view": view,
         "rows": rows,
-        "lines": tried.lines,
+        "lines": read.lines,
         "records": tried.records,
         "decoded": tried.decoded,
         "events": tried.events,
         "duplicates": tried.duplicates,
-        "quarantined": tried.quarantined,
+        "quarantined": tried.rejects.reasons,
         "others": tried.others,
         "rejected": dict(tried.partial.rejected),
         "exactness": exactness.to_json(),
-        "rejects": rejects,
+        "rejects": [group.to_json() for group in groups],
     }
-    return Output(document, listing(rows, below=list(_below(tried, rejects))))
+    code = FAILED if tried.rejects.total and not tried.decoded else DONE
+    return Output(document, listing(rows, below=list(_below(tried, groups, read))), code)
 
 
-def _reject(reject: dict[str, Any]) -> dict[str, Any]:
-    return {
-        "line": reject["offset"] + 1,
-        "index": reject.get("index"),
-        "reason": reject["reason"],
-        "detail": reject["detail"],
-        "first_bytes": (reject["first_bytes"] or b"").decode("utf-8", "backslashreplace"),
-    }
+@dataclass
+class _FilesRead:
+    """The values of several files as of one; `starts` has for each file the number of lines, or rows, before it."""
+
+    source: Source
+    files: Sequence[Path]
+    lines: int = 0
+    starts: list[int] = field(default_factory=list)
+    units: list[str] = field(default_factory=list)
+
+    def values(self) -> Iterator[BundledValue]:
+        """The values of all files, one after another."""
+        for file in self.files:
+            with file_values(self.source, file) as values:
+                self.starts.append(self.lines)
+                self.units.append(values.unit)
+                for value in values:
+                    yield replace(value, line=self.lines + value.line) if self.lines else value
+                self.lines += values.lines
+
+    def place(self, group: RejectGroup) -> RejectGroup:
+        """The group with the first reject's place in its file."""
+        number = bisect_left(self.starts, group.line) - 1
+        name = str(self.files[number]) if len(self.files) > 1 else ""
+        return replace(group, line=group.line - self.starts[number], unit=self.units[number], file=name)
 
 
-def _below(tried: Trial, rejects: list[dict[str, Any]]) -> Iterator[str]:
+def _below(tried: Trial, groups: Sequence[RejectGroup], read: _FilesRead) -> Iterator[str]:
     """The outcome of the lines, for a person."""
-    quarantined = sum(tried.quarantined.values())
+    rejects = tried.rejects
     copies = f" ({tried.duplicates} of them duplicates)" if tried.duplicates else ""
     others = f", {tried.others} of other sources" if tried.others else ""
-    yield f"{tried.lines} lines: {tried.events + tried.duplicates} events{copies}, {quarantined} to quarantine{others}"
+    unit = read.units[0] if len(set(read.units)) == 1 else "line"
+    files = f" of {counted(len(read.files), 'file')}" if len(read.files) > 1 else ""
+    yield f"{read.lines} {unit}s{files}: {tried.events + tried.duplicates} events{copies}, {rejects.total} to quarantine{others}"
     if tried.partial.rejected:
-        yield "rejected by this view: " + ", ".join(f"{count} {reason}" for reason, count in tried.partial.rejected.items())
-    for reject in rejects:
-        event = "" if reject["index"] is None else f", event {reject['index']}"
-        yield f"  line {reject['line']}{event}: {reject['reason']}: {cell(reject['detail'])}: {cell(reject['first_bytes'][:80])}"
-    if quarantined > SHOWN_REJECTS:
-        yield f"  and {quarantined - SHOWN_REJECTS} more"
+        yield f"rejected by this view: {by_reason(tried.partial.rejected)}"
+    yield from (f"  {group}" for group in groups)
+    if left := rejects.total - sum(group.count for group in groups):
+        yield f"  and {left} more"
+    if rejects.total and not tried.decoded:
+        yield "nothing of the file can be decoded"

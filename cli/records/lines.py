@@ -1,12 +1,10 @@
 """A file as lines, with their ends, blank lines too."""
 
-import gzip
-import sys
-import zlib
 from collections.abc import Iterator
 from pathlib import Path
 from typing import BinaryIO, Final
 
+from tandem.cli.records.input_stream import input_stream
 from tandem.views.errors import TandemError
 
 LONGEST: Final = 64 << 20
@@ -16,29 +14,33 @@ LONGEST: Final = 64 << 20
 def lines(file: Path) -> Iterator[bytes]:
     """The lines of a file, unpacked if its name ends in .gz, or of standard input for `-`.
 
+    Raises TandemError if the file cannot be read, its compression is broken, or a line is too long.
+    """
+    with input_stream(file) as stream:
+        yield from stream_lines(stream, str(file))
+
+
+def stream_lines(stream: BinaryIO, file: str) -> Iterator[bytes]:
+    """The lines of a stream; errors name the file.
+
     A line ends with a line feed; the last one need not. NUL bytes before a line are left out: a log that was truncated while its
-    writer went on has a hole. Raises TandemError if the file cannot be read, its compression is broken, or a line is too long.
+    writer went on has a hole. Raises TandemError if a line is too long.
     """
     number = 1
-    try:
-        with _opened(file) as stream:
-            while line := stream.readline(LONGEST):
-                if line[0] == 0:
-                    if not (line := line.lstrip(b"\0")):
-                        continue
-                    if not line.endswith(b"\n"):
-                        line += stream.readline(LONGEST)
-                ended = line.endswith(b"\n")
-                if not ended and len(line) >= LONGEST:
-                    raise too_long(number, file)
-                yield line
-                number += ended
-    except (OSError, EOFError, zlib.error) as error:
-        reason = error.strerror if isinstance(error, OSError) and error.strerror else str(error)
-        raise TandemError(f"cannot read {file}: {reason}", code="file-unusable") from error
+    while line := stream.readline(LONGEST):
+        if line[0] == 0:
+            if not (line := line.lstrip(b"\0")):
+                continue
+            if not line.endswith(b"\n"):
+                line += stream.readline(LONGEST)
+        ended = line.endswith(b"\n")
+        if not ended and len(line) >= LONGEST:
+            raise too_long(number, file)
+        yield line
+        number += ended
 
 
-def too_long(number: int, file: Path) -> TandemError:
+def too_long(number: int, file: Path | str) -> TandemError:
     """The error for a line of more than LONGEST bytes."""
     return TandemError(
         f"line {number} of {file} has more than {LONGEST >> 20} MiB: it is not a file of lines", code="file-unusable"
@@ -48,9 +50,3 @@ def too_long(number: int, file: Path) -> TandemError:
 def without_end(line: bytes) -> bytes:
     """The line without its line feed, and without a carriage return before that."""
     return line.removesuffix(b"\n").removesuffix(b"\r") if line.endswith(b"\n") else line
-
-
-def _opened(file: Path) -> BinaryIO | gzip.GzipFile:
-    if str(file) == "-":
-        return sys.stdin.buffer
-    return gzip.open(file, "rb") if file.suffix == ".gz" else file.open("rb")

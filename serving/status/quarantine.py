@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from datetime import datetime
 from typing import Final, Self
 
 import pyarrow as pa
@@ -77,6 +78,27 @@ class After:
         """Per row, whether it comes after this cursor's event among those of its record."""
         index = pa.scalar(-1 if self.index is None else self.index, indexes.type)
         return pc.less(pc.fill_null(indexes, -1), index)
+
+
+@dataclass(frozen=True)
+class RejectTotal:
+    """The number of rejected records with a reason, and when the newest of them was appended."""
+
+    reason: str
+    records: int
+    newest: datetime
+
+
+def reject_totals(tables: Tables, source: str, decoder: str, *, reason: str | None = None) -> list[RejectTotal]:
+    """The rejects of a source under a decoder's fingerprint, by reason, the most frequent first. Raises Unreadable."""
+    totals: dict[str, RejectTotal] = {}
+    for rows in _pieces(tables, source, decoder):
+        groups = rows.group_by("reason").aggregate([([], "count_all"), ("timestamp", "max")])
+        for name, count, newest in zip(*(groups[column].to_pylist() for column in groups.column_names), strict=True):
+            before = totals.get(name, RejectTotal(name, 0, newest))
+            totals[name] = RejectTotal(name, before.records + count, max(before.newest, newest))
+    chosen = [total for total in totals.values() if reason in (None, total.reason)]
+    return sorted(chosen, key=lambda total: (-total.records, total.reason))
 
 
 def rejects(

@@ -9,6 +9,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from tandem.views.arrow.python_values import array, scalar
+from tandem.views.decode.file import without_header
 from tandem.views.decode.idempotency import with_keys
 from tandem.views.decode.listed_events import Readings, list_events, rejects_by_event
 from tandem.views.decode.shared_topic import own_rows
@@ -317,7 +318,7 @@ def _rejects(source: Source, batch: pa.RecordBatch, rejected: _Rejected) -> pa.T
     bad = batch.take(array([row for row, _ in places], pa.int64()))
     told = [rejected.records[row] if index is None else rejected.events[row, index] for row, index in places]
     samples = [
-        (value or b"") if index is None else rejected.readings[row].sample(index)
+        without_header(source, value or b"") if index is None else rejected.readings[row].sample(index)
         for (row, index), value in zip(places, bad.column("value").to_pylist(), strict=True)
     ]
     columns = [

@@ -50,3 +50,17 @@ def layout(source: Source) -> FileLayout:
     return FileLayout(
         decoder.header, lines, decoder.delimiter.encode(), quotes=decoder.quote is not None, escapes=decoder.escape is not None
     )
+
+
+def without_header(source: Source, value: bytes) -> bytes:
+    """What a value holds after the header that each record of the source repeats; the value if there is none, or nothing else."""
+    form = layout(source)
+    if not form.header:
+        return value
+    end, inside = 0, False
+    for line in value.splitlines(keepends=True):
+        end += len(line)
+        inside = form.row_is_open(line, inside=inside)
+        if not inside:
+            break
+    return value[end:] or value

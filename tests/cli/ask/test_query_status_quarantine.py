@@ -146,7 +146,7 @@ def test_commands_before_the_first_publication_explain_what_to_do(tmp_path: Path
     assert found["publication"] is None
     assert found["sources"]["hits"]["decoded"] == 0
     assert main(["quarantine", "--project", str(tmp_path), "--json"]) == 0
-    assert json.loads(capsys.readouterr().out) == {"rejects": [], "total": 0}
+    assert json.loads(capsys.readouterr().out) == {"summary": [], "rejects": [], "total": 0, "next": None}
 
 
 def test_a_view_without_events_has_no_rows_and_no_error(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -203,7 +203,9 @@ def test_quarantine_lists_position_reason_detail_and_first_bytes(world: World, c
         "reason": "utf8",
     }
     assert reject["first_bytes"] == "{broken \x1b[31m\\xff"
-    (_, line) = shown(world, capsys, "quarantine")
+    assert found["summary"] == [{"source": "hits", "reason": "utf8", "records": 1, "newest": reject["timestamp"]}]
+    summary, _, line = shown(world, capsys, "quarantine")
+    assert summary == f"hits: 1 record utf8, newest {reject['timestamp']}"
     assert "T/0:30" in line
     assert "\x1b" not in line  # a terminal must not obey what a record says
 

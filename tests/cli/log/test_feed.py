@@ -10,9 +10,12 @@ import subprocess
 import sys
 import time
 from collections.abc import Iterator
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
+import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 
 from tandem.cli.__main__ import main
@@ -21,6 +24,9 @@ from tandem.infra.settings import Settings
 from tests.stack import PYTHONPATH, consumed, delete_topic, environ, kafka_toml
 
 pytestmark = pytest.mark.broker
+
+FORCED = "--allow-rejects"
+"""Of files that are not events: what is sent is byte for byte what the file has."""
 
 DEFINITIONS = """
 from datetime import datetime
@@ -55,9 +61,9 @@ def feed(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], pr
         monkeypatch.delenv(name)
     monkeypatch.chdir(project)
 
-    def run(file: str, *, given: bytes = b"", source: str = "lines") -> tuple[int, dict[str, Any], str]:
+    def run(file: str, *options: str, given: bytes = b"", source: str = "lines") -> tuple[int, dict[str, Any], str]:
         monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(given)))
-        code = main(["feed", file, "--source", source, "--json"])
+        code = main(["feed", file, "--source", source, "--json", *options])
         shown = capsys.readouterr()
         return code, json.loads(shown.out), shown.err
 
@@ -79,7 +85,7 @@ def test_each_line_without_its_end_is_a_record_also_a_blank_one(feed, project: P
     (project / "plain.txt").write_bytes(data)
     (project / "packed.gz").write_bytes(gzip.compress(data))
     for file, given in (("plain.txt", b""), ("packed.gz", b""), ("-", data)):
-        code, document, errors = feed(file, given=given)
+        code, document, errors = feed(file, FORCED, given=given)
         assert (code, errors) == (0, "")
         assert (document["source"], document["sent"]) == ("lines", 6)
     expected = [b'{"at": 1}', b"", b"\xff\x00 not text", b"  ", b"", b'"last, without an end"']
@@ -87,7 +93,7 @@ def test_each_line_without_its_end_is_a_record_also_a_blank_one(feed, project: P
 
 
 def test_positions_are_those_after_the_sent_records(feed, project: Path, broker: kafka.BrokerConnection) -> None:
-    code, document, _ = feed("-", given=b"line\n" * 5000)
+    code, document, _ = feed("-", FORCED, given=b"line\n" * 5000)
     ends = kafka.ends(broker, [kafka.topic(broker, project.name)])
     told = {(topic, int(number)): offset for topic, of in document["positions"].items() for number, offset in of.items()}
     assert (code, document["sent"]) == (0, 5000)
@@ -120,7 +126,7 @@ def test_an_empty_file_succeeds(feed) -> None:
 
 
 def test_a_record_that_kafka_refuses_fails_the_command(feed) -> None:
-    code, document, errors = feed("-", given=b"fine\n" + b"x" * 2_000_000 + b"\n")
+    code, document, errors = feed("-", FORCED, given=b"fine\n" + b"x" * 2_000_000 + b"\n")
     assert code == 1
     assert document["error"].startswith("line 2 of -: ")
     assert "too large; 1 were acknowledged; the record has 2000000 bytes" in document["error"]
@@ -129,7 +135,8 @@ def test_a_record_that_kafka_refuses_fails_the_command(feed) -> None:
 
 def test_a_refused_feed_is_one_sentence(feed, project: Path, broker: kafka.BrokerConnection) -> None:
     assert feed("no-such-file")[1]["error"] == "cannot read no-such-file: the file does not exist"
-    assert feed(".")[1]["error"].startswith("cannot read .: it is a folder")
+    (project / "empty").mkdir()
+    assert feed("empty")[1]["error"].startswith("folder empty has no files")
     (project / "broken.gz").write_bytes(gzip.compress(b"line\n" * 100)[:-10])
     code, document, _ = feed("broken.gz")
     assert (code, document["error"].startswith("cannot read broken.gz: ")) == (1, True)
@@ -153,6 +160,7 @@ def test_following_continues_across_a_rotation_until_stopped(project: Path, brok
         "--source",
         "lines",
         "--follow",
+        FORCED,
         "--json",
         "--project",
         str(project),
@@ -185,12 +193,81 @@ def test_a_csv_file_with_a_header_is_sent_with_its_header(feed, project: Path, b
         definitions.replace('"at")', '"at", decoder=csv(header=True), max_events_per_record=2)')
     )
     (project / "export.csv").write_bytes(b'at,x\r\n1,a\r\n2,"b\r\nb"\r\n\r\n3,c\r\n')
-    code, document, errors = feed("export.csv")
+    code, document, errors = feed("export.csv", FORCED)
     assert (code, document["sent"], errors) == (0, 2, "")
     sent = [b'at,x\n1,a\n2,"b\r\nb"', b"at,x\n3,c"]
     assert sorted(values(broker, project.name)) == sent
     (project / "broken.csv").write_bytes(b'at,x\n1,a\n2,"b\n3,c\n')
-    code, document, _ = feed("broken.csv")
+    code, document, _ = feed("broken.csv", FORCED)
     assert (code, document["error"].partition(": ")[0]) == (1, "line 3 of broken.csv")
     assert document["error"].endswith("; 1 records before it were sent")
     assert sorted(values(broker, project.name)) == [b"at,x\n1,a", *sent]
+
+
+def test_a_file_of_rejects_is_refused_before_anything_is_sent(feed, project: Path, broker: kafka.BrokerConnection) -> None:
+    """By what its first records are, also from a pipe; told so, feed sends it."""
+    good, bad = b'{"at": "2026-11-01T00:00:00Z"}\n', b"id,at\n"
+    (project / "wrong.csv").write_bytes(bad * 600 + good * 500)
+    for file, given in (("wrong.csv", b""), ("-", bad * 600 + good * 500)):
+        code, document, errors = feed(file, given=given)
+        assert (code, document["code"]) == (1, "file-unusable")
+        expected = f"600 of the first 1000 records of {file} cannot be decoded, such as line 1: json: "
+        assert document["error"].startswith(expected)
+        assert document["error"].endswith("or send all with --allow-rejects")
+        assert errors.startswith("tandem: ")
+    (project / "packed").write_bytes(gzip.compress(good))
+    assert "by its first bytes it is gzip" in feed("packed")[1]["error"]
+    assert values(broker, project.name) == []
+    assert feed("packed", FORCED)[:2][0] == 0
+    assert feed("wrong.csv", FORCED)[1]["sent"] == 1100
+
+
+def test_a_few_rejects_are_sent_and_named(feed, project: Path, broker: kafka.BrokerConnection) -> None:
+    good, bad = b'{"at": "2026-11-01T00:00:00Z"}\n', b'{"at": "noon"}\n'
+    code, document, errors = feed("-", given=good * 9 + bad)
+    assert (code, document["sent"], "rejected" in document) == (0, 10, False)
+    assert errors.startswith("tandem: 1 of the first 10 records of - cannot be decoded, such as line 10: ")
+
+
+def test_with_wait_feed_counts_the_rejects_of_all_records(feed, project: Path) -> None:
+    """Also of those after the sample, and where nobody counts the records in time."""
+    good, bad = b'{"at": "2026-11-01T00:00:00Z"}\n', b'{"at": "noon"}\n'
+    code, document, _ = feed("-", "--wait", "--within", "0.2", given=good * 1200 + bad * 700 + good + b"\n")
+    assert (code, document["sent"], document["rejected"]) == (3, 1902, 701)
+    assert document["reasons"] == {"wrong_type": 700, "empty": 1} or document["reasons"]["empty"] == 1
+
+
+def test_a_folder_is_sent_file_by_file_whatever_each_is(feed, project: Path, broker: kafka.BrokerConnection) -> None:
+    """Each is named once; nothing is sent if one of them is refused."""
+    folder = project / "export"
+    (folder / "day=2026-11-01").mkdir(parents=True)
+    event = '{"at": "2026-11-01T00:00:0%dZ"}'
+    (folder / "a.json").write_text(f"[{event % 1},\n{event % 2}]")
+    (folder / "b.jsonl.gz").write_bytes(gzip.compress(f"{event % 3}\n".encode()))
+    at = pa.array([datetime(2026, 11, 1, 0, 0, 4, tzinfo=UTC)], pa.timestamp("us", "UTC"))
+    pq.write_table(pa.table({"at": at}), folder / "day=2026-11-01" / "part-0.parquet")
+    (folder / "_SUCCESS").touch()
+    code, document, errors = feed("export")
+    assert (code, document["sent"]) == (0, 4)
+    assert document["files"] == [
+        {"file": "export/a.json", "sent": 2},
+        {"file": "export/b.jsonl.gz", "sent": 1},
+        {"file": "export/day=2026-11-01/part-0.parquet", "sent": 1},
+    ]
+    assert errors.startswith("tandem: values in names of folders, such as day=2026-11-01, are not in the rows")
+    expected = [(event % number).encode() for number in (1, 2, 3)] + [b'{"at":"2026-11-01T00:00:04.000000Z"}']
+    assert sorted(values(broker, project.name)) == sorted(expected)
+
+    (folder / "c.json").write_text("[1,\n2]")
+    assert feed("export")[1]["error"].startswith("2 of the first 2 records of export/c.json cannot be decoded, such as line 1: ")
+    assert len(values(broker, project.name)) == 4
+    (folder / "_delta_log").mkdir()
+    assert feed("export")[1]["error"].startswith("export is a Delta table")
+
+
+def test_a_broken_array_is_sent_up_to_the_place(feed, project: Path, broker: kafka.BrokerConnection) -> None:
+    (project / "a.json").write_text('[{"at": "2026-11-01T00:00:00Z"},\n{"at"}]')
+    code, document, _ = feed("a.json")
+    assert (code, document["error"].partition(": ")[0]) == (1, "line 2 of a.json")
+    assert document["error"].endswith("; 1 records before it were sent")
+    assert values(broker, project.name) == [b'{"at": "2026-11-01T00:00:00Z"}']

@@ -152,8 +152,9 @@ def test_a_record_stays_below_the_brokers_limit() -> None:
 def test_try_reads_a_file_as_feed_sends_it() -> None:
     source = replace(HEADER, max_events_per_record=2)
     lines = [b"n,at", *(b"%d,2026-11-01T00:00:00Z" % n for n in range(5)), b"x,2026-11-01T00:00:00Z"]
-    tried = trial(View(source, measures={"n": count()}), lines, at=datetime(2026, 11, 1, tzinfo=UTC))
-    assert (tried.lines, tried.records, tried.decoded, tried.events, tried.quarantined) == (7, 3, 3, 5, {"invalid_value": 1})
-    assert tried.rejects["offset"].to_pylist() == [5]
-    assert tried.rejects["index"].to_pylist() == [1]
-    assert tried.rejects["detail"].to_pylist() == ["field n: not a number: 'x'"]
+    bundles = Bundles.of(source)
+    tried = trial(View(source, measures={"n": count()}), bundles.values(lines), at=datetime(2026, 11, 1, tzinfo=UTC))
+    assert (bundles.seen, tried.records, tried.decoded, tried.events) == (7, 3, 3, 5)
+    assert tried.rejects.reasons == {"invalid_value": 1}
+    (group,) = tried.rejects.groups.values()
+    assert (group.line, group.index, group.detail, group.count) == (6, 1, "field n: not a number: 'x'", 1)

@@ -2,10 +2,13 @@
 
 import gzip
 import io
+import os
 import sys
 from collections.abc import Iterator
 from pathlib import Path
+from threading import Thread
 
+import pyarrow as pa
 import pytest
 
 from tandem.cli.records import lines as reading
@@ -49,6 +52,29 @@ def test_a_packed_file_is_unpacked(tmp_path: Path) -> None:
     file = tmp_path / "lines.gz"
     file.write_bytes(gzip.compress(CONTENT))
     assert list(lines(file)) == LINES
+
+
+def frame(data: bytes) -> bytes:
+    buffer = pa.BufferOutputStream()
+    with pa.CompressedOutputStream(buffer, "zstd") as sink:
+        sink.write(data)
+    return bytes(buffer.getvalue())
+
+
+def test_a_file_of_zstd_frames_is_unpacked(tmp_path: Path) -> None:
+    file = tmp_path / "lines.zst"
+    packed = b"".join(map(frame, (CONTENT, b"\nmore")))
+    file.write_bytes(packed)
+    assert list(lines(file)) == [*LINES, b"more"]
+    file.write_bytes(packed[:-9])
+    with pytest.raises(TandemError, match=f"cannot read {file}: "):
+        list(lines(file))
+    fifo = tmp_path / "pipe.zst"
+    os.mkfifo(fifo)
+    writer = Thread(target=lambda: fifo.write_bytes(packed))
+    writer.start()
+    assert list(lines(fifo)) == [*LINES, b"more"]
+    writer.join()
 
 
 def test_a_dash_is_standard_input(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -160,7 +160,8 @@ def test_a_list_is_what_its_parts_are_alone(name: str, chosen: list[tuple[bool, 
         return
     assert found.events.num_rows == 0
     (reject,) = found.rejects.to_pylist()
-    assert reject["first_bytes"] == joined[:256]
+    rows = joined.partition(b"\n")[2] if name == "csv_header" else joined
+    assert reject["first_bytes"] == (rows or joined)[:256]
     if alone.rejects.num_rows == 1 and 1 <= len(values) <= MOST:
         (wrong,) = alone.rejects.to_pylist()
         assert reject["reason"] == wrong["reason"]

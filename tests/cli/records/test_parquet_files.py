@@ -1,0 +1,146 @@
+"""Rows of a Parquet file are JSON objects without loss, or the file is refused in a sentence."""
+
+import json
+from datetime import UTC, date, datetime, time, timedelta
+from decimal import Decimal
+from pathlib import Path
+from typing import Annotated, Any
+from uuid import UUID
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+from tandem import Event, Scale, Source, csv
+from tandem.cli.records.file_values import file_values
+from tandem.cli.records.parquet_values import parquet_values
+from tandem.views.decode import decode
+from tandem.views.decode.sample_records import as_records
+from tandem.views.errors import TandemError
+
+AT = datetime(2026, 11, 1, 8, 0, 0, 123456, UTC)
+NANOSECONDS = 1793520000_123456789
+UUIDS = [UUID(int=7), None]
+
+
+def uuids() -> pa.Array:
+    return pa.ExtensionArray.from_storage(pa.uuid(), pa.array([one and one.bytes for one in UUIDS], pa.binary(16)))
+
+
+COLUMNS: dict[str, tuple[pa.Array, list[str]]] = {
+    "bool": (pa.array([True, None]), ["true", "null"]),
+    "int64": (pa.array([2**63 - 1, -(2**63)]), ["9223372036854775807", "-9223372036854775808"]),
+    "uint64": (pa.array([2**64 - 1, None], pa.uint64()), ["18446744073709551615", "null"]),
+    "float32": (pa.array([0.5, 0.1], pa.float32()), ["0.5", "0.10000000149011612"]),
+    "float64": (pa.array([0.1, 1e300]), ["0.1", "1e300"]),
+    "text": (pa.array(['ä"\n', ""]), ['"ä\\"\\n"', '""']),
+    "large_text": (pa.array(["a", None], pa.large_string()), ['"a"', "null"]),
+    "dictionary": (pa.array(["a", "b"]).dictionary_encode(), ['"a"', '"b"']),
+    "decimal": (
+        pa.array([Decimal("90071992547409930.30"), Decimal("-0.01")], pa.decimal128(38, 2)),
+        ["90071992547409930.30", "-0.01"],
+    ),
+    "decimal256": (pa.array([Decimal(10**60), None], pa.decimal256(76, 0)), [str(10**60), "null"]),
+    "utc": (pa.array([AT, None], pa.timestamp("us", "UTC")), ['"2026-11-01T08:00:00.123456Z"', "null"]),
+    "zoned": (pa.array([AT, None], pa.timestamp("ms", "Europe/Berlin")), ['"2026-11-01T08:00:00.123Z"', "null"]),
+    "nanoseconds": (
+        pa.array([NANOSECONDS, -1], pa.timestamp("ns", "UTC")),
+        ['"2026-11-01T08:00:00.123456789Z"', '"1969-12-31T23:59:59.999999999Z"'],
+    ),
+    "local": (pa.array([AT.replace(tzinfo=None), None], pa.timestamp("us")), ['"2026-11-01T08:00:00.123456"', "null"]),
+    "date": (pa.array([date(2026, 11, 1), None]), ['"2026-11-01"', "null"]),
+    "time": (pa.array([time(8, 0, 0, 1), None]), ['"08:00:00.000001"', "null"]),
+    "binary": (pa.array([b"\x00\xff", None]), ['"AP8="', "null"]),
+    "fixed": (pa.array([b"ab", b"cd"], pa.binary(2)), ['"YWI="', '"Y2Q="']),
+    "uuid": (uuids(), ['"00000000-0000-0000-0000-000000000007"', "null"]),
+    "list": (pa.array([[1, None], []]), ["[1,null]", "[]"]),
+    "null_list": (pa.array([None, [AT]], pa.list_(pa.timestamp("us", "UTC"))), ["null", '["2026-11-01T08:00:00.123456Z"]']),
+    "fixed_list": (pa.array([None, [1, 2]], pa.list_(pa.int8(), 2)), ["null", "[1,2]"]),
+    "struct": (
+        pa.array([{"d": Decimal("1.50"), "l": ["x"]}, None], pa.struct({"d": pa.decimal128(9, 2), "l": pa.list_(pa.string())})),
+        ['{"d":1.50,"l":["x"]}', "null"],
+    ),
+    "map": (pa.array([[("k", 1.5)], None], pa.map_(pa.string(), pa.float64())), ['{"k":1.5}', "null"]),
+    "nothing": (pa.nulls(2), ["null", "null"]),
+}  # fmt: skip
+
+
+def written(file: Path, **columns: Any) -> Path:
+    pq.write_table(pa.table(columns), file)
+    return file
+
+
+@pytest.mark.parametrize("name", COLUMNS)
+def test_a_type_has_its_json(tmp_path: Path, name: str) -> None:
+    column, expected = COLUMNS[name]
+    rows = list(parquet_values(written(tmp_path / "f.parquet", c=column)))
+    assert [row.value.decode() for row in rows] == [f'{{"c":{text}}}' for text in expected]
+    assert [row.line for row in rows] == [1, 2]
+
+
+def test_all_rows_are_read_in_their_order(tmp_path: Path) -> None:
+    table = pa.table({"n": range(25_000), "l": [[n] if n % 3 else None for n in range(25_000)]})
+    pq.write_table(table, tmp_path / "f.parquet", row_group_size=7_001)
+    found = [json.loads(row.value) for row in parquet_values(tmp_path / "f.parquet")]
+    assert found == table.to_pylist()
+
+
+class Order(Event):
+    at: datetime
+    price: Annotated[Decimal, Scale(2)]
+    raw: bytes
+    tags: list[str]
+    note: str | None
+
+
+ORDERS = Source(topic="orders", event=Order, event_time="at", name="orders")
+
+
+def test_the_json_source_reads_what_the_file_held(tmp_path: Path) -> None:
+    prices = [Decimal("90071992547409930.30"), Decimal("-0.01")]
+    file = written(
+        tmp_path / "f.parquet",
+        at=pa.array([AT, AT + timedelta(days=1)], pa.timestamp("ns", "UTC")),
+        price=pa.array(prices, pa.decimal128(38, 2)),
+        raw=[b"\x00\xff", b""],
+        tags=[["a"], []],
+        note=["ä", None],
+        unread=pa.array([1.5, 2.5]),
+    )
+    with file_values(ORDERS, file) as values:
+        assert (values.unit, len(values.sample())) == ("row", 2)
+        records = as_records(ORDERS, [one.value for one in values], topic_id="T", offsets=[0, 1], at=AT)
+        assert values.lines == 2
+    decoded = decode(ORDERS, records)
+    assert decoded.rejects.num_rows == 0
+    assert decoded.events["price"].to_pylist() == prices
+    assert decoded.events["at"].to_pylist() == [AT, AT + timedelta(days=1)]
+    assert decoded.events["raw"].to_pylist() == [b"\x00\xff", b""]
+    assert decoded.events["note"].to_pylist() == ["ä", None]
+
+
+@pytest.mark.parametrize(
+    ("column", "sentence"),
+    [
+        (pa.array([float("nan")]), "rows 1 to 1: a number is infinite or NaN"),
+        (pa.array([[float("inf")]]), "rows 1 to 1: a number is infinite or NaN"),
+        (pa.array([timedelta(1)]), "has type duration[us], which JSON cannot hold without loss"),
+        (pa.array([[(1, 2)]], pa.map_(pa.int64(), pa.int64())), "is a map with keys of type int64"),
+        (pa.array([[("k", 1), ("k", 2)]], pa.map_(pa.string(), pa.int64())), "a map has a key twice"),
+    ],
+)
+def test_what_json_cannot_hold_is_refused(tmp_path: Path, column: pa.Array, sentence: str) -> None:
+    file = written(tmp_path / "f.parquet", c=column)
+    with pytest.raises(TandemError) as refused:
+        list(parquet_values(file))
+    assert str(refused.value).startswith(f"column 'c' of {file}")
+    assert sentence in str(refused.value)
+
+
+def test_a_file_that_is_not_parquet_and_another_source_are_refused(tmp_path: Path) -> None:
+    (tmp_path / "f.parquet").write_bytes(b'{"a": 1}\n')
+    with pytest.raises(TandemError, match=r"cannot read .*f\.parquet as Parquet: "):
+        list(parquet_values(tmp_path / "f.parquet"))
+    rows = Source(topic="orders", event=Order, event_time="at", decoder=csv(header=True), name="rows")
+    with pytest.raises(TandemError, match="source 'rows' reads csv"), file_values(rows, tmp_path / "f.parquet"):
+        pass
