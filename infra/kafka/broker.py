@@ -18,6 +18,7 @@ import msgspec
 
 from tandem.infra import kafka
 from tandem.infra.files import private_files
+from tandem.infra.files.property_text import escape
 from tandem.infra.java import jars, java_home
 from tandem.infra.kafka import broker_login
 from tandem.infra.logs import log4j
@@ -163,7 +164,7 @@ def _configure(settings: Settings, home: Path, data: Path, ports: _Ports, setup:
         scram=mechanism.lower(),
         own=broker_login.configured(password),
         setup=f'{kafka.jaas("PLAIN", user, setup)[:-1]} user_{user}="{setup}";',
-        data=data,
+        data=escape(str(data)),
         partitions=settings.kafka.partitions,
     )
     path = home / "server.properties"
@@ -205,7 +206,7 @@ def _java(settings: Settings, found: java_home.JavaInstallation, home: Path, env
         found.command,
         f"-Xmx{settings.kafka.memory}",
         "-XX:-UsePerfData",
-        f"-Dlog4j2.configurationFile={home / 'log4j2.properties'}",
+        f"-Dlog4j2.configurationFile={(home / 'log4j2.properties').absolute().as_uri()}",
         "-cp",
         classpath,
     ]

@@ -3,6 +3,7 @@
 from pathlib import Path
 from typing import Final
 
+from tandem.infra.files.property_text import escape
 from tandem.infra.logs.files import LogBounds
 
 # The stack is part of the event, so that a line is an event; without the last setting it would follow the line, too.
@@ -33,4 +34,4 @@ def layout(name: str) -> str:
 
 def rolling(path: Path, bounds: LogBounds) -> str:
     """An appender named `file`: the part's log, with the earlier ones numbered as tandem.infra.logs.files does."""
-    return _ROLLING.format(path=path, bytes=bounds.bytes, kept=bounds.kept) + layout("file")
+    return _ROLLING.format(path=escape(str(path)), bytes=bounds.bytes, kept=bounds.kept) + layout("file")

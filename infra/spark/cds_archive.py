@@ -5,6 +5,7 @@ https://docs.oracle.com/en/java/javase/17/vm/class-data-sharing.html
 """
 
 import os
+import shlex
 import shutil
 import sys
 from collections.abc import Iterator
@@ -44,7 +45,7 @@ def make() -> None:
     folder.mkdir()
     try:
         written = folder / archive.name
-        conf = {"spark.driver.extraJavaOptions": f"-XX:ArchiveClassesAtExit={written}"}
+        conf = {"spark.driver.extraJavaOptions": shlex.quote(f"-XX:ArchiveClassesAtExit={written}")}
         session = get_or_create_session(settings.load(folder, {}), "classes", environ=os.environ, conf=conf)
         _use(session, folder)
         gateway: Any = session.sparkContext._gateway  # noqa: SLF001 - the only way to the JVM's process

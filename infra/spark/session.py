@@ -3,6 +3,7 @@
 import logging
 import os
 import re
+import shlex
 import signal
 import sys
 import threading
@@ -130,12 +131,13 @@ def _launch(
 ) -> None:
     private_files.folder(settings.folder)
     told = _log4j(settings, readable=debug)
-    logging_options = f"-Dlog4j2.configurationFile=file:{told} -Dtandem.log={'warn' if debug else 'error'} -XX:-UsePerfData"
+    level = "warn" if debug else "error"
+    logging_options = [f"-Dlog4j2.configurationFile={told.absolute().as_uri()}", f"-Dtandem.log={level}", "-XX:-UsePerfData"]
     given = properties.get("spark.driver.extraJavaOptions", "")
     configured = SparkConf(loadDefaults=False).setAll(list(properties.items()))
     if not cluster.remote(settings):
         configured.setAll(list(worker_sockets.properties(properties).items()))
-    configured.set("spark.driver.extraJavaOptions", " ".join([logging_options, *options, given]).strip())
+    configured.set("spark.driver.extraJavaOptions", f"{shlex.join([*logging_options, *options])} {given}".strip())
     configured.setMaster(settings.spark.master).setAppName(f"tandem {app}")
     _set_environment(settings, found)
     _spare_pandas()

@@ -44,7 +44,8 @@ def run(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]):
 
 @pytest.fixture
 def project(tmp_path: Path, run) -> Iterator[Path]:
-    folder = tmp_path / "project"
+    # A path as people have it: what goes to a JVM, a shell or an address has to be quoted.
+    folder = tmp_path / "a b'é" / "project"
     shutil.copytree(ROOT / "examples" / "access_log", folder, ignore=shutil.ignore_patterns(".tandem", "__pycache__"))
     (folder / "tandem.toml").write_text(
         '[kafka]\nmemory = "256m"\n[spark]\nmaster = "local[2]"\ndriver_memory = "512m"\n'
