@@ -24,8 +24,8 @@ _TOPIC: Final = "file"
 class RejectGroup:
     """Rejects with one reason and detail: their number, and the line and first bytes of the first of them.
 
-    `unit` says what `line` counts; `file` is empty if there is one file only. `index` is that of the event in a list, if it is rejected
-    alone.
+    `unit` says what `line` counts; `file` is empty if there is one file only. `index` is that of the event in a list, if it
+    is rejected alone.
     """
 
     reason: str
@@ -54,7 +54,8 @@ class RejectGroup:
         times = "" if self.count == 1 else f" ({self.count} times)"
         of = f" of {self.file}" if self.file else ""
         event = "" if self.index is None else f", event {self.index}"
-        return f"{self.unit} {self.line}{of}{event}: {self.reason}: {cell(self.detail)}{times}: {cell(self.first_bytes[:_SHOWN_BYTES])}"
+        place = f"{self.unit} {self.line}{of}{event}"
+        return f"{place}: {self.reason}: {cell(self.detail)}{times}: {cell(self.first_bytes[:_SHOWN_BYTES])}"
 
 
 @dataclass
