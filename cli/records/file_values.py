@@ -16,7 +16,7 @@ from tandem.cli.records.lines import stream_lines
 from tandem.cli.records.parquet_values import SUFFIXES, parquet_values
 from tandem.views.decode.file import layout
 from tandem.views.errors import TandemError
-from tandem.views.source.format import Format
+from tandem.views.source.format import RecordFormat
 from tandem.views.source.formats.json import Json
 from tandem.views.source.source import Source
 
@@ -145,7 +145,7 @@ def _array(items: list[BundledValue]) -> BundledValue:
 
 def _refuse_other_format(source: Source, file: Path) -> None:
     """A function may read JSON; of the formats only JSON does."""
-    if isinstance(source.decoder, Format) and not isinstance(source.decoder, Json):
+    if isinstance(source.decoder, RecordFormat) and not isinstance(source.decoder, Json):
         raise TandemError(
             f"{file}: a row of a Parquet file becomes a JSON object, and source '{source.name}' reads {source.decoder}; "
             "send it to a source whose decoder is json()",
