@@ -19,7 +19,6 @@ from tandem.views.counted import counted
 from tandem.views.errors import TandemError, listed
 from tandem.views.fingerprint.fingerprint import decoder_fingerprint
 from tandem.views.instant import utc_text
-from tandem.views.source.source import REJECTS_SCHEMA
 
 _PAGE: Final = 20
 _RETRIED: Final = 100
@@ -92,24 +91,23 @@ def _page(
     tables: Tables, decoders: Mapping[str, str], reason: str | None, limit: int, after: After | None
 ) -> tuple[list[tuple[str, dict[str, Any]]], str | None]:
     """At most `limit` rejects of all sources, and the cursor of the next page. One record of two sources is on one page."""
-    rows = [
-        (name, reject)
-        for name, decoder in decoders.items()
-        for reject in rejects(tables, name, decoder, reason=reason, after=after, limit=limit + 1).to_pylist()
-    ]
-    rows.sort(key=lambda row: (row[1]["topic_id"], row[1]["partition"], -row[1]["offset"]))
+    pages = {
+        name: rejects(tables, name, decoder, reason=reason, after=after, limit=limit + 1) for name, decoder in decoders.items()
+    }
+    rows = [(name, reject) for name, page in pages.items() for reject in page.to_pylist()]
+    rows.sort(key=lambda row: (*_place_of(row[1])[:2], -row[1]["offset"], -(row[1]["index"] or 0)))
     rows.sort(key=lambda row: row[1]["timestamp"], reverse=True)
     end = limit
     while 0 < end < len(rows) and _place_of(rows[end][1]) == _place_of(rows[end - 1][1]):
         end += 1
-    page = rows[:end]
-    if not page or end >= len(rows):
-        return page, None
-    return page, str(After.of(pa.Table.from_pylist([page[-1][1]], REJECTS_SCHEMA)))
+    last = rows[end - 1 : end] if end else []
+    if not last or end >= len(rows):
+        return rows[:end], None
+    return rows[:end], str(After.of(pa.Table.from_pylist([last[0][1]], pages[last[0][0]].schema)))
 
 
 def _place_of(reject: Mapping[str, Any]) -> At:
-    return reject["topic_id"], reject["partition"], reject["offset"]
+    return reject["topic_id"], reject["partition"], reject["offset"], reject["index"]
 
 
 def _newest(tables: Tables, source: str, decoder: str, reason: str | None, limit: int | None) -> list[At]:
