@@ -1,7 +1,7 @@
 """The one writer of a release's realtime table for one source: claim, append, compact, expire.
 
     TandemError
-    ├── Fenced           another writer has claimed the table since; this one must stop
+    ├── NewerEpoch       another writer has claimed the table since; this one must stop
     └── NotContiguous    the commit does not start where the table ends, for instance behind a bridge
 
 Each commit is conditional on the table version that it was decided on. So a writer that was paused or disconnected commits
@@ -77,8 +77,8 @@ class Writer:
     def append(self, commit: Commit) -> None:
         """Commit a micro-batch. `commit.epoch` is this writer's and `commit.start` its `end`.
 
-        After an error of the storage it looks up whether the commit landed, and returns if it did. Raises Fenced, NotContiguous
-        (continue at its `end`), and Unwritable if the commit did not land.
+        After an error of the storage it looks up whether the commit landed, and returns if it did. Raises NewerEpoch,
+        NotContiguous (continue at its `end`), and Unwritable if the commit did not land.
         """
         if commit.epoch != self.epoch:
             raise NewerEpoch(f"the commit has epoch {commit.epoch}, but the writer has epoch {self.epoch}")
@@ -111,7 +111,7 @@ class Writer:
         """Merge neighbouring commits as `compaction.plan` decides. Returns the number of removed files.
 
         `live` is the release's published cut, `protect` the retained cuts and the archive's end, read after it; the `recent` last
-        commits stay. If a cut is reserved meanwhile, that commit wins, and nothing is compacted this time. Raises Fenced,
+        commits stay. If a cut is reserved meanwhile, that commit wins, and nothing is compacted this time. Raises NewerEpoch,
         Unwritable.
         """
         self._look()
@@ -127,7 +127,7 @@ class Writer:
     def expire(self, cuts: Iterable[Position], *, at: datetime) -> int:
         """Remove the commits below all of these retained cuts of the release. Returns the number of removed files.
 
-        The files stay on the disk for running reads (ledger/delta/vacuum.py). Raises Fenced, Unwritable.
+        The files stay on the disk for running reads (ledger/delta/vacuum.py). Raises NewerEpoch, Unwritable.
         """
         self._look()
         self._refuse_fenced()

@@ -18,8 +18,8 @@ from tandem.batch.archive.archive_lineage import table
 from tandem.batch.recompute import audit as auditing
 from tandem.batch.recompute import plan
 from tandem.batch.recompute.build import Built, NewVersion, StepResult, build_all, candidate, commit, version_number
-from tandem.batch.recompute.cut import with_cuts
 from tandem.batch.recompute.plan import RecomputeRequest, RecomputeStep
+from tandem.batch.recompute.wait_for_cut import with_cuts
 from tandem.batch.runtime.session import BatchRun
 from tandem.infra.lineage import data_set
 from tandem.infra.lineage.data_set import DataSets, DerivedColumns

@@ -1,15 +1,15 @@
-"""Delete files of Delta tables from the disk. No other module does.
+"""Delete files of Delta tables from the disk. Only dropped tables go elsewhere (batch/runtime/scratch.py).
 
 Who may delete
     Only the owner of a table, which is its one writer: the speed layer for a realtime table, fenced by the epoch
-    (speed/micro_batch/maintenance.py), and `tandem maintain` for all other tables, under the locks of archive and recompute
-    (batch/maintain).
+    (speed/micro_batch/maintenance.py), and `tandem maintain` for all other tables and for realtime tables of releases that
+    are gone, under the locks of archive and recompute (batch/maintain).
 
 In what order
     First a commit removes a file from its table, because no retained publication needs it (ledger/publish/standing.py:
     `Followed.retained`) or other files hold its rows. Hours later `vacuum` deletes it from the disk, so that a reader of an
-    older version can finish. A whole table is dropped by one rename: its folder moves to the scratch folder
-    (batch/runtime/scratch.py).
+    older version can finish. A whole table is dropped by one rename: its folder moves to the scratch folder. An object store
+    renames nothing, so there its files are deleted one after another (batch/runtime/scratch.py).
 
 What may no longer be committed
     A deletion is not a commit: whoever was paused between its list of files and their deletion cannot be refused. So the list is

@@ -1,30 +1,20 @@
 """Fold one micro-batch on the driver: run the tasks, drop duplicates across tasks, merge the shares of the tasks."""
 
-from collections.abc import Iterable
-from dataclasses import dataclass, field
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from datetime import datetime
+from functools import partial
 from typing import TYPE_CHECKING, Final
 
 import numpy as np
 
-from tandem.speed.dedup.keys import KnownWords
-
-if TYPE_CHECKING:
-    from pyspark.core.broadcast import Broadcast
-    from pyspark.sql import DataFrame
-
-    from tandem.speed.dedup.keys import Words
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import replace
-from datetime import datetime
-from functools import partial
-from typing import TYPE_CHECKING
-
 from tandem.infra.spark.versions import compared
 from tandem.ledger.log.counts import Counts, add
 from tandem.ledger.log.last_records import LastRecord, LastRecords, newest_of
+from tandem.speed.dedup.across_tasks import find_duplicates
 from tandem.speed.dedup.dedup_window import DedupWindow
-from tandem.speed.dedup.duplicates import find_duplicates
 from tandem.speed.dedup.identities import Identities
+from tandem.speed.dedup.keys import KnownWords
 from tandem.speed.micro_batch.task import SCHEMA, Share, Task, fold, partial_of, shares, without
 from tandem.views.arrow.arrays import from_ipc, to_ipc
 from tandem.views.errors import TandemError
@@ -35,7 +25,10 @@ from tandem.views.source.watermark import Maxima, newest
 from tandem.views.view import View
 
 if TYPE_CHECKING:
+    from pyspark.core.broadcast import Broadcast
     from pyspark.sql import DataFrame
+
+    from tandem.speed.dedup.keys import Words
 
 
 _WITH_TASKS: Final = 8192

@@ -80,8 +80,9 @@ class UncommittedLog:
     def extend(self, records: DataFrame, end: Position, *, still_there: Callable[[], Position | None]) -> Commit:
         """Fold the records from the state's end to `end`, check the log with `still_there`, and commit.
 
-        `still_there` returns the end of the log, None if it does not poll it. Raises Fenced, NotContiguous (the writer is then at
-        the table's new end), Unwritable, Torn, what `still_there` raises and what Spark raises; then nothing is committed.
+        `still_there` returns the end of the log, None if it does not poll it. Raises NewerEpoch, NotContiguous
+        (the writer is then at the table's new end), Unwritable, Torn, what `still_there` raises and what Spark raises; then
+        nothing is committed.
         """
         live, name = self.live, self.source.name
         state = replace(

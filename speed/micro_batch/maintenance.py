@@ -28,7 +28,7 @@ def tend(
 ) -> int:
     """Compact neighbouring commits and expire those below all retained cuts. Returns the number of removed files.
 
-    `views` are the source's by fingerprint. Raises Fenced, Unwritable, Unreadable.
+    `views` are the source's by fingerprint. Raises NewerEpoch, Unwritable, Unreadable.
     """
     # The live cut first: a cut that is published meanwhile is then still protected as a reserved one.
     live = cut_of(tables, release.number, source)

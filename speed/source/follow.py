@@ -94,7 +94,7 @@ class Follow:
         self._followed = Followed(StandingReleases(self.around.tables), self.around.settings.keep.release_days)
 
     def begin(self) -> None:
-        """Read what Kafka no longer has from the archive, then start the query. Raises OffsetsLost, LogChanged, Fenced."""
+        """Read what Kafka no longer has from the archive, then start the query. Raises OffsetsLost, LogChanged, NewerEpoch."""
         around, tail = self.around, self.tail
         while True:
             commits = Follower(around.tables, self.release.number, self.source.name).poll()

@@ -25,8 +25,8 @@ import tandem.batch.archive.decode
 import tandem.batch.archive.decode_runs
 import tandem.batch.maintain.maintain
 import tandem.batch.recompute.build
-import tandem.batch.recompute.cut
 import tandem.batch.recompute.recompute
+import tandem.batch.recompute.wait_for_cut
 import tandem.batch.release.apply
 import tandem.batch.runtime.scratch
 import tandem.batch.runtime.table_locks
@@ -360,8 +360,10 @@ def surroundings() -> Iterator[None]:
         patch.setattr(tandem.batch.archive.archive, "file_ranges", _spans)
         patch.setattr(tandem.ledger.files.file_ranges, "file_ranges", _spans)
         patch.setattr(tandem.batch.archive.decode_runs, "cut", lambda _, covered, rows: covered)
-        patch.setattr(tandem.batch.recompute.cut, "_STILL_S", 0.2)
-        patch.setattr(tandem.batch.recompute.recompute, "with_cuts", partial(tandem.batch.recompute.cut.with_cuts, sleep=sleep))
+        patch.setattr(tandem.batch.recompute.wait_for_cut, "_STILL_S", 0.2)
+        patch.setattr(
+            tandem.batch.recompute.recompute, "with_cuts", partial(tandem.batch.recompute.wait_for_cut.with_cuts, sleep=sleep)
+        )
         patch.setattr(tandem.batch.recompute.build, "rebuild", _rebuild)
         # How long runs take is no part of a schedule.
         patch.setattr(tandem.batch.recompute.build, "estimate", SimpleNamespace(RAW=None, expected=_expected))

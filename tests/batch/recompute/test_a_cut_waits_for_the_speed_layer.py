@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from tandem.batch.recompute.cut import take_cut
+from tandem.batch.recompute.wait_for_cut import take_cut
 from tandem.infra.settings import Settings
 from tandem.ledger.delta.addresses import Tables
 from tandem.ledger.log.positions import LOG_START, Position
@@ -64,7 +64,7 @@ def test_a_speed_layer_that_does_not_advance_is_bridged_after_three_seconds(tabl
 def test_a_speed_layer_that_is_too_slow_is_bridged_after_half_a_minute(
     tables: Tables, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("tandem.batch.recompute.cut._PATIENCE_S", 1.0)
+    monkeypatch.setattr("tandem.batch.recompute.wait_for_cut._PATIENCE_S", 1.0)
     writer = claim(tables)
     commit_each(writer, at(1, 5))
     waits = Waits(writer, 400)

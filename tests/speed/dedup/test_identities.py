@@ -10,8 +10,8 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
+from tandem.speed.dedup.across_tasks import find_duplicates
 from tandem.speed.dedup.dedup_window import DedupWindow
-from tandem.speed.dedup.duplicates import find_duplicates
 from tandem.speed.dedup.identities import Identities, identified, identities, is_at, values
 from tandem.speed.dedup.keys import KEY, Keys
 from tandem.views.kernel.deduplicate import deduplicate
