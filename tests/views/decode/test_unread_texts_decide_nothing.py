@@ -83,7 +83,8 @@ def written(value: bytes, read: bytes, unread: bytes) -> bytes:
 @pytest.mark.parametrize(("name", "damage"), CASES)
 def test_a_damaged_text_decides_only_where_it_is_read(name: str, damage: bytes, many: int | None) -> None:
     decoder, event, time, value, header = FORMATS[name]
-    source = Source(topic="t", event=event, event_time=time, decoder=decoder, max_events_per_record=many)
+    lists: Any = {} if many is None else {"max_events_per_record": many, "on_bad_event": "record"}
+    source = Source(topic="t", event=event, event_time=time, decoder=decoder, **lists)
 
     def outcome(read: bytes, unread: bytes) -> Any:
         record = written(value, read, unread)
