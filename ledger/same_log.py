@@ -10,7 +10,8 @@ from tandem.ledger.files.scan import scan
 from tandem.ledger.files.splits import Slice
 from tandem.ledger.log.archive_runs import ArchiveLedger
 from tandem.ledger.log.fetch_checks import LogChanged
-from tandem.ledger.log.last_records import LastRecord, LastRecords, hash_of, last_of, newest_of
+from tandem.ledger.log.last_of_records import last_of
+from tandem.ledger.log.last_records import LastRecord, LastRecords, hash_of, newest_of
 from tandem.ledger.realtime.commits import Commit
 from tandem.views.source.offset_ranges import Interval, Offsets, Partition, Ranges
 from tandem.views.source.source import Source

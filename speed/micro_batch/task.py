@@ -13,7 +13,7 @@ import msgspec
 import pyarrow as pa
 
 from tandem.infra.spark.header_texts import with_headers
-from tandem.ledger.log.last_records import last_of
+from tandem.ledger.log.last_of_records import last_of
 from tandem.speed.dedup.identities import NO_SECRET, NOTHING_KNOWN, Drops, identified, identities, is_at
 from tandem.speed.dedup.keys import KnownWords
 from tandem.views.arrow.arrays import from_ipc, to_ipc

@@ -32,6 +32,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from datetime import date, datetime
 from functools import partial
+from operator import itemgetter
 from typing import Any, ClassVar, Final
 
 import msgspec
@@ -156,7 +157,7 @@ class Syslog:
             messages = _messages(value) if value[:1].isdigit() else value.removesuffix(b"\n").split(b"\n")
             return [(message, *record) for message in messages]
 
-        return Listed(split, lambda part: parse(*part))
+        return Listed(split, lambda part: parse(*part), shown=itemgetter(0))
 
     def __str__(self) -> str:
         year = None if self.year == "nearest" else self.year
