@@ -1,7 +1,7 @@
 """Whether a topic still has the records that were read of it, before anything is read on."""
 
 from collections.abc import Callable, Collection, Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Protocol
 
 from tandem.ledger.delta.addresses import Tables
@@ -35,7 +35,7 @@ class PresentRecord(Protocol):
 class PresentLog:
     """The log now: the names of its topics by id, its first offsets, and the records at some offsets, None without a record."""
 
-    names: Mapping[str, str]
+    names: Mapping[str, str] = field(hash=False)
     starts: Callable[[], Offsets]
     records_at: Callable[[Offsets], Mapping[Partition, PresentRecord | None]]
 
