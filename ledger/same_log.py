@@ -36,8 +36,8 @@ class PresentLog:
     """The log now: the names of its topics by id, its first offsets, and the records at some offsets, None without a record."""
 
     names: Mapping[str, str] = field(hash=False)
-    starts: Callable[[], Offsets]
-    records_at: Callable[[Offsets], Mapping[Partition, PresentRecord | None]]
+    starts: Callable[[], Offsets] = field(hash=False)
+    records_at: Callable[[Offsets], Mapping[Partition, PresentRecord | None]] = field(hash=False)
 
 
 def refuse_cut_log(tables: Tables, source: Source, log: PresentLog, commits: Iterable[Commit] = ()) -> None:

@@ -259,6 +259,6 @@ class Leaving(Event):
 def test_what_an_event_of_a_list_raises_is_told_with_its_place() -> None:
     values = [b'[{"at": "2026-11-01T00:00:00Z", "n": 1}, {"at": "2026-11-01T00:00:00Z", "n": %d}]' % n for n in (1, 2)]
     found = decoded(Source(topic="t", event=Leaving, event_time="at", max_events_per_record=2), *values)
-    assert found.events["_index"].to_pylist() == [0, 1]
+    assert found.events["_index"].to_pylist() == [0, 1, 0]
     (row,) = found.rejects.to_pylist()
-    assert (row["reason"], row["detail"]) == ("refused", "event 1: SystemExit: a type leaves")
+    assert (row["offset"], row["index"], row["reason"], row["detail"]) == (1, 1, "refused", "SystemExit: a type leaves")

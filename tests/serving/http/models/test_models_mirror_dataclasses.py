@@ -98,7 +98,9 @@ MIRRORS: Final = (
         status.EventFieldDocument,
         event.Field,
         {"kind": "arrow", "null": "optional"},
-        unshown=frozenset({"type", "default", "factory", "constraints", "items", "fields", "annotation"}),
+        unshown=frozenset(
+            {"type", "default", "factory", "constraints", "items", "fields", "annotation", "encode_name", "notation"}
+        ),
         hidden=frozenset({"unit", "doc"}),  # an empty text is null
         as_={"kind": str},
     ),
