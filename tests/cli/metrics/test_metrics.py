@@ -55,6 +55,7 @@ def test_every_metric_equals_the_log(world: World, capsys: pytest.CaptureFixture
         ("hits", "decoded", ""): 40,
         ("hits", "other_source", ""): 0,
         ("hits", "quarantined", "utf8"): 1,
+        ("hits", "skipped", ""): 0,
     }
     assert found["tandem_archived_records_total"] == {("hits",): 31}
     nothing = ("late_events_total", "duplicate_events_total", "conflicting_events_total")
