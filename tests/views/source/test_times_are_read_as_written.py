@@ -5,6 +5,7 @@
 import json as plain
 from collections.abc import Callable
 from datetime import UTC, date, datetime, timedelta, timezone
+from decimal import Decimal
 from fractions import Fraction
 from io import BytesIO
 from typing import Annotated, Any
@@ -142,8 +143,10 @@ NEAR = st.decimals(min_value=-(10**15), max_value=10**15, places=9)
 @example(-62_135_596_800)
 @example(253_402_300_799)
 @example(253_402_300_800)
+@example(-966_726_325_431_000_000)
 def test_a_number_since_1970_is_the_microsecond_that_it_is_in(unit: str, number: Any) -> None:
     expected = time_of(Fraction(number) * 10**6 / UNITS[unit])
+    number = Decimal(number)  # of an int, a format gives the digits of a double
     text = format(number, "f")
     assert of_text(EPOCHS[unit], text) == expected
     assert outcome(json(), EPOCHS[unit], f'{{"at":{text}}}'.encode()) == expected
