@@ -55,9 +55,16 @@ class Applied:
 
 
 def run(
-    batch: BatchRun, working_tree: Callable[[], Project], terms: Terms, *, sleep: Callable[[float], None] = time.sleep
+    batch: BatchRun,
+    working_tree: Callable[[], Project],
+    terms: Terms,
+    *,
+    why: str = "",
+    sleep: Callable[[float], None] = time.sleep,
 ) -> Applied:
     """Build the working tree as a release and make it ready. If nothing is published yet, the working tree is published.
+
+    `why` is recorded with the release, and is the reason of its promotion unless that has its own.
 
     Waits for another run that holds the lock, and until the release's realtime views have caught up. Raises TandemError if
 
@@ -77,12 +84,14 @@ def run(
     change, number = plan.change, plan.change.after.number
     for replaced in plan.retired:
         if (state := batch.standing.state_of(replaced)) is not None:
-            why = f"release {number} replaces it"
-            batch.standing.record("retired", replace(state, by=batch.by, at=batch.now(), why=why))
+            reason = f"release {number} replaces it"
+            batch.standing.record("retired", replace(state, by=batch.by, at=batch.now(), why=reason))
     diff, written = ReleaseDiffs(tables).of_release(number), 0
     if not plan.ready:
-        state, written = _build(batch, plan)
+        state, written = _build(batch, plan, why)
         diff = _compare(batch, plan, state)
+    elif why and (ready := batch.standing.state_of(number)) is not None:
+        batch.standing.record("built", replace(ready, kind="apply", why=why), after=ready)
     lags = _caught_up(batch, number, terms.max_lag, sleep)
     return Applied(live, number, change.status, diff, lags, written)
 
@@ -102,7 +111,7 @@ def _stored(batch: BatchRun, live: Publication, wanted: Project, terms: Terms) -
     return plan
 
 
-def _build(batch: BatchRun, plan: ReleasePlan) -> tuple[Publication, int]:
+def _build(batch: BatchRun, plan: ReleasePlan, why: str) -> tuple[Publication, int]:
     """Build the views that the live release does not have at its cut. Returns the release's state, and the written bytes.
 
     If the run is killed, the next run starts over. Waits for the lock of archive runs if it decodes the archive. Raises
@@ -111,7 +120,8 @@ def _build(batch: BatchRun, plan: ReleasePlan) -> tuple[Publication, int]:
     change, tables = plan.change, batch.tables
     for source, cut in plan.cuts.items():
         cuts.begin(tables, change.after.number, source, cut, by=batch.by, at=batch.now())
-    batch.standing.record("applied", plan.base)  # from now on the speed layer follows the release from these cuts
+    # From now on the speed layer follows the release from these cuts.
+    batch.standing.record("applied", replace(plan.base, why=why))
     for undecoded in plan.undecoded:
         batch.hold("archive")
         decode_archived(batch, change.after, undecoded)

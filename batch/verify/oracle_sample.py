@@ -1,12 +1,18 @@
 """Compare published answers of a few keys with the plain oracle over the events of these keys.
 
+Of a key with too many events, some windows are compared instead, if event time bounds them.
+
 No Spark: the driver scans the published states for keys, then the events below the cut for their events, in bounded pieces, and
 keeps only what belongs to the sampled keys. Keys are drawn in the order of the MD5 of the publication's number and the key:
 always the same keys for one publication, different ones for the next.
 """
 
+from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from datetime import datetime
+from hashlib import md5
+from heapq import nsmallest
 from typing import Any, Final
 
 import numpy as np
@@ -34,6 +40,7 @@ from tandem.views.kernel import kernel
 from tandem.views.kernel.kernel import Partial
 from tandem.views.kernel.rows import written
 from tandem.views.oracle import Firsts
+from tandem.views.source.event import TIMESTAMP
 from tandem.views.source.offset_ranges import Ranges
 from tandem.views.source.source import Source, events_schema, position_columns
 from tandem.views.source.value_types import normalised
@@ -42,24 +49,31 @@ from tandem.views.sql.engine import quoted
 from tandem.views.sql.syntax import enclosed
 from tandem.views.verify.compare import MeasureDifference, plus
 from tandem.views.view import View, answer_schema, bind, state_schema
-from tandem.views.windows import Hopping
+from tandem.views.windows import WINDOW_COLUMNS, Hopping
 
 MOST_EVENTS: Final = 20_000
 """The most events of a key, because the oracle keeps them all in memory: duplicates too, once for each of their windows."""
+
+_WINDOWS: Final = 10
+"""The most windows of a key that stand for a key with too many events."""
 
 _SCAN_ROWS: Final = 1 << 17
 _ROWS: Final = "_sampled_rows"
 _OTHERS: Final = "_sampled_others"
 _ROW: Final = "_row"
 _KEY: Final = "_key"
+_PART: Final = "_part"
+_AT: Final = "_at"
+_PARTS: Final = "_sampled_parts"
+_BOUNDS: Final = pa.schema([(_KEY, pa.int64()), (_PART, pa.int64()), ("_from", TIMESTAMP), ("_until", TIMESTAMP)])
 
 
 @dataclass(frozen=True)
 class Sampled:
     """How the published answers of a number of `keys` of a view differ from the plain oracle's, measure by measure.
 
-    `too_large` are drawn keys with more than MOST_EVENTS events, which were not compared. `left_out` are the measures that the
-    oracle does not compute.
+    `windows` is the number of windows that were compared of keys with more than MOST_EVENTS events; `too_large` are those keys of
+    which none was compared. `left_out` are the measures that the oracle does not compute.
     """
 
     view: str
@@ -67,6 +81,7 @@ class Sampled:
     too_large: tuple[Mapping[str, Any], ...] = field(hash=False)
     left_out: tuple[str, ...]
     compared: tuple[ReplayComparison, ...]
+    windows: int = 0
 
     @property
     def answers(self) -> int:
@@ -79,14 +94,22 @@ class Sampled:
         return sum(one.figures.differ for one in self.compared)
 
 
+@dataclass(frozen=True)
+class _Part:
+    """What is compared at once: a key whole, or one of its windows. The key is its number among the drawn ones."""
+
+    key: int
+    window: tuple[datetime, datetime] | None = None
+
+
 @dataclass
 class _Drawn:
-    """The drawn keys of a view, their published answers, and the events of each; None for a key with too many."""
+    """The drawn keys of a view, their published answers, and the events of each part; None for a part with too many."""
 
     view: View
     keys: pa.Table
     published: pa.Table
-    events: dict[int, list[pa.Table] | None]
+    events: dict[_Part, list[pa.Table] | None]
 
 
 @dataclass(frozen=True)
@@ -109,13 +132,56 @@ def sampled(
     """Compare published answers of at most this many keys of each of the source's views with the oracle. Raises Unreadable."""
     log = _log(tables, live, release, source)
     drawn = [_drawn(tables, live, view, keys) for view in views.values()]
-    needed = {*position_columns(source), *oracle.identity_columns(source)}.union(*map(columns, views.values()))
+    _scan_log(log, source, drawn)
+    narrowed = [_windows_of_large_keys(view, live.number) for view in drawn]
+    _scan_log(log, source, [view for view in narrowed if view.events])
+    for whole, windows in zip(drawn, narrowed, strict=True):
+        whole.events |= _together(windows.events)
+    first = _firsts(log, source, [some for view in drawn for events in view.events.values() for some in events or ()])
+    return tuple(_against_oracle(view, log, first) for view in drawn)
+
+
+def _scan_log(log: _SampledLog, source: Source, drawn: Sequence[_Drawn]) -> None:
+    """Keep the events of all parts."""
+    if not drawn:
+        return
+    views = [each.view for each in drawn]
+    needed = {*position_columns(source), *oracle.identity_columns(source), source.time_column}.union(*map(columns, views))
     for events in log.read(needed):
         prepared = kernel.prepare(source, events, log.generations).events
-        for one in drawn:
-            _hold(one, events, prepared)
-    first = _firsts(log, source, [some for one in drawn for held in one.events.values() for some in held or ()])
-    return tuple(_against_oracle(one, log, first) for one in drawn)
+        for each in drawn:
+            _hold(each, events, prepared)
+
+
+def _windows_of_large_keys(drawn: _Drawn, publication: int) -> _Drawn:
+    """Some windows of each key with too many events, drawn as keys are; no part if event time does not bound the windows."""
+    placement = bind(drawn.view).placement
+    parts: list[_Part] = []
+    if placement.timing.bounded and not placement.in_order:
+        for part, events in drawn.events.items():
+            if events is None:
+                answers = drawn.published.filter(pc.field(_KEY) == part.key)
+                windows = set(zip(*(answers[name].to_pylist() for name in WINDOW_COLUMNS), strict=True))
+                parts += [
+                    _Part(part.key, window) for window in nsmallest(_WINDOWS, windows, lambda each: _rank(publication, each))
+                ]
+    return replace(drawn, events={part: [] for part in parts})
+
+
+def _rank(publication: int, window: tuple[datetime, datetime]) -> tuple[str, tuple[datetime, datetime]]:
+    return md5(f"{publication}/{window[0]}".encode(), usedforsecurity=False).hexdigest(), window
+
+
+def _together(events: Mapping[_Part, list[pa.Table] | None]) -> dict[_Part, list[pa.Table] | None]:
+    """The windows of each key that have at most MOST_EVENTS events together."""
+    sizes: Counter[int] = Counter()
+    kept: dict[_Part, list[pa.Table] | None] = {}
+    for part, some in events.items():
+        if some is not None:
+            sizes[part.key] += sum(map(len, some))
+            if sizes[part.key] <= MOST_EVENTS:
+                kept[part] = some
+    return kept
 
 
 def draw(view: View, states: Iterable[pa.Table], keys: int, publication: int) -> pa.Table:
@@ -154,7 +220,7 @@ def _drawn(tables: Tables, live: Publication, view: View, keys: int) -> _Drawn:
     answers = kernel.present(view, Partial(kernel.merge_states(view, of_keys)))
     found = _matching(answers.select(list(view.keys)), named, chosen)  # DuckDB cannot read every answer: totals have 76 digits
     published = answers.take(found[_ROW]).append_column(_KEY, found[_KEY])
-    return _Drawn(view, chosen, published, {number: [] for number in range(chosen.num_rows)})
+    return _Drawn(view, chosen, published, {_Part(number): [] for number in range(chosen.num_rows)})
 
 
 def _published(tables: Tables, live: Publication, view: View, names: Sequence[str]) -> Iterator[pa.Table]:
@@ -176,16 +242,37 @@ def _hold(drawn: _Drawn, events: pa.Table, prepared: pa.Table) -> None:
     if not found.num_rows:
         return
     # `prepare` may return several rows for an event, or none; duplicates and counts are about events.
-    rows = prepared.select(place).take(found[_ROW]).append_column(_KEY, found[_KEY])
-    sql = f"SELECT DISTINCT {_ROW}, {_KEY} FROM {_ROWS} JOIN {_OTHERS} USING ({', '.join(place)}) ORDER BY {_ROW}"
-    matched = engine.query(sql, {_ROWS: _numbered(events.select(place)), _OTHERS: rows})
+    rows = prepared.select([*place, *({view.source.time_column} - {*place})]).take(found[_ROW]).append_column(_KEY, found[_KEY])
+    rows = rows.append_column(_AT, rows[view.source.time_column])
+    sql = (
+        f"SELECT DISTINCT {_ROW}, {_PART} FROM {_ROWS} JOIN {_OTHERS} USING ({', '.join(place)}) "
+        f"JOIN {_PARTS} USING ({_KEY}) WHERE _from IS NULL OR (_from <= {_AT} AND {_AT} < _until) ORDER BY {_ROW}"
+    )
+    parts = list(drawn.events)
+    tables = {_ROWS: _numbered(events.select(place)), _OTHERS: rows.select([*place, _KEY, _AT]), _PARTS: _bounds(view, parts)}
+    matched = engine.query(sql, tables)
     needed = sorted({*place, *oracle.identity_columns(view.source), *columns(view)})
-    for key in pc.unique(matched[_KEY]).to_pylist():
-        held = drawn.events[key]
+    for number in pc.unique(matched[_PART]).to_pylist():
+        held = drawn.events[parts[number]]
         if held is not None:
-            held.append(events.select(needed).take(matched.filter(pc.field(_KEY) == key)[_ROW]))
+            held.append(events.select(needed).take(matched.filter(pc.field(_PART) == number)[_ROW]))
             if sum(map(len, held)) * _windows_of_an_event(view) > MOST_EVENTS:
-                drawn.events[key] = None
+                drawn.events[parts[number]] = None
+
+
+def _bounds(view: View, parts: Sequence[_Part]) -> pa.Table:
+    """The part of the log in event time that each part reads: for a session also the gap before it, where nothing may be."""
+    before = bind(view).placement.timing.grace
+    rows = [
+        {
+            _KEY: part.key,
+            _PART: number,
+            "_from": None if part.window is None else part.window[0] - before,
+            "_until": None if part.window is None else part.window[1],
+        }
+        for number, part in enumerate(parts)
+    ]
+    return pa.Table.from_pylist(rows, _BOUNDS)
 
 
 def _windows_of_an_event(view: View) -> int:
@@ -211,23 +298,44 @@ def _firsts(log: _SampledLog, source: Source, held: Sequence[pa.Table]) -> First
 def _against_oracle(drawn: _Drawn, log: _SampledLog, first: Firsts) -> Sampled:
     view, source = drawn.view, drawn.view.source
     values = list(zip(*(drawn.keys[name].to_pylist() for name in view.keys), strict=True)) if view.keys else [()]
-    parts: list[tuple[MeasureDifference, ...]] = []
-    for number, held in drawn.events.items():
+    parts: dict[_Part, tuple[MeasureDifference, ...]] = {}
+    for part, held in drawn.events.items():
         if held is None:
             continue
         events = pa.concat_tables(held) if held else events_schema(source).empty_table()
         counted = oracle.counted(source, events, first, log.generations)
         groups, _ = oracle.grouped(view, kernel.prepare(source, counted, log.generations).events)
-        own = {group: rows for group, rows in groups.items() if group[: len(view.keys)] == values[number]}
-        parts.append(oracle.compare(view, drawn.published.filter(pc.field(_KEY) == number), own))
-    differences = [plus(*measure) for measure in zip(*parts, strict=True)]
+        own = {group: rows for group, rows in groups.items() if _is_of(view, part, values[part.key], group)}
+        parts[part] = oracle.compare(view, _answers_of(drawn, part), own)
+    differences = [plus(*measure) for measure in zip(*parts.values(), strict=True)]
+    compared = {part.key for part in parts}
     return Sampled(
         view.name,
-        len(parts),
-        tuple(_shown(drawn, number) for number, held in drawn.events.items() if held is None),
+        len(compared),
+        tuple(_shown(drawn, part.key) for part in drawn.events if part.window is None and part.key not in compared),
         oracle.left_out(view),
         tuple(_compared(view, one) for one in differences),
+        sum(part.window is not None for part in parts),
     )
+
+
+def _answers_of(drawn: _Drawn, part: _Part) -> pa.Table:
+    published = drawn.published.filter(pc.field(_KEY) == part.key)
+    if part.window is None:
+        return published
+    return published.filter(
+        [part.window == row for row in zip(*(published[name].to_pylist() for name in WINDOW_COLUMNS), strict=True)]
+    )
+
+
+def _is_of(view: View, part: _Part, key: tuple[Any, ...], group: tuple[Any, ...]) -> bool:
+    """Whether a group of the oracle's is of this part: of a session all that overlap it, for it may be one of several."""
+    if group[: len(key)] != key or part.window is None:
+        return group[: len(key)] == key
+    start, end = group[len(key) : len(key) + 2]
+    if bind(view).placement.timing.grace:
+        return bool(start < part.window[1] and part.window[0] < end)
+    return bool((start, end) == part.window)
 
 
 def _compared(view: View, one: MeasureDifference) -> ReplayComparison:

@@ -198,6 +198,7 @@ def _document(one: _Verified) -> dict[str, Any]:
             {
                 "view": each.view,
                 "keys": each.keys,
+                "windows": each.windows,
                 "answers": each.answers,
                 "differ": each.differ,
                 "too_large": list(each.too_large),
@@ -262,17 +263,36 @@ def _lines(one: _Verified) -> Iterator[str]:
     )
     yield from (f"{one.source}: {line}" for each in one.sampled for line in _sampled(each))
     measures = {(each.view, each.measure): each.figures.rows for each in one.agreement.compared}
-    told = (
-        "batch, speed and the published answers agree" if one.layers_agree else "batch, speed and the published answers DISAGREE"
-    )
-    yield f"{one.source}: {told}, in {counted(sum(measures.values()), 'answer')} of {counted(len(measures), 'measure')}"
+    answers = sum(measures.values())
+    if not one.layers_agree:
+        result = "batch, speed and the published answers DISAGREE"
+    elif answers:
+        result = "batch, speed and the published answers agree"
+    else:
+        yield f"{one.source}: nothing to compare: neither batch, speed nor the published views have an answer"
+        return
+    yield f"{one.source}: {result}, in {counted(answers, 'answer')} of {counted(len(measures), 'measure')}"
 
 
 def _sampled(one: Sampled) -> Iterator[str]:
-    differ = f"{one.differ} DIFFER" if one.differ else "none differs"
-    yield f"{counted(one.keys, 'key')} of {one.view} compared with the oracle: of {counted(one.answers, 'answer')} {differ}"
+    if not one.answers:
+        yield f"nothing of {one.view} to compare with the oracle: {_nothing(one)}"
+    else:
+        differ = f"{one.differ} DIFFER" if one.differ else "none differs"
+        windows = f", large ones in {counted(one.windows, 'window')}" if one.windows else ""
+        yield (
+            f"{counted(one.keys, 'key')} of {one.view} compared with the oracle{windows}: "
+            f"of {counted(one.answers, 'answer')} {differ}"
+        )
     if one.too_large:
         named = "; ".join(cell(key) or "the only one" for key in one.too_large)
         yield f"keys of {one.view} with too many events for the oracle, more than {MOST_EVENTS}: {named}"
     if one.left_out:
         yield f"measures of {one.view} that the oracle cannot evaluate: {', '.join(one.left_out)}"
+
+
+def _nothing(sampled: Sampled) -> str:
+    """Why no answer of a view was compared."""
+    if sampled.keys and sampled.left_out and not sampled.compared:
+        return "it evaluates none of the measures"
+    return "every drawn key has too many events" if sampled.too_large else "it has no answers"

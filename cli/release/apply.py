@@ -44,7 +44,7 @@ def run(
     # Serving and the speed layer run meanwhile and have precedence. Spark and its workers inherit this priority.
     os.nice(_NICENESS)
     with batch_run(call, "apply", by=who(call, "apply")) as batch:
-        done = apply.run(batch, call.publishable, terms)
+        done = apply.run(batch, call.publishable, terms, why=why)
     document = _document(done)
     text = list(lines(done))
     if done.release is not None and auto_promote:

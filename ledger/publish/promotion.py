@@ -4,7 +4,7 @@ TandemError
 └── NotReady     the release is not ready, or its batch views or realtime rows are gone
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from datetime import datetime
 
@@ -40,8 +40,9 @@ def promote(
 ) -> Publication:
     """Make a ready release live, all of its views at once; without a number, the newest ready one after the live release.
 
-    Readers switch as soon as its realtime views have reached their position. Raises NotReady if it is not ready, or its realtime
-    views are more than `max_lag` offsets of a source behind the live ones, and NotPublishable.
+    Readers switch as soon as its realtime views have reached their position. Without a `why`, the reason is that of `apply`, if
+    the release was never live. Raises NotReady if it is not ready, or its realtime views are more than `max_lag` offsets of a
+    source behind the live ones, and NotPublishable.
     """
 
     def following(live: Publication | None) -> Publication:
@@ -54,7 +55,7 @@ def promote(
                     f"the realtime views of release {state.release} are {offsets} offsets of source {source!r} behind the live "
                     f"ones, more than {max_lag}; wait for the speed layer, or see `tandem status`"
                 )
-        return replace(_held(standing, state, "promote", by=by, at=at), why=why)
+        return replace(_held(standing, state, "promote", by=by, at=at), why=why or _reason_of_apply(standing, state.release))
 
     return _published(standing, following)
 
@@ -80,7 +81,7 @@ def chosen(standing: StandingReleases, release: int | None, *, days: float, at: 
         raise NotReady(f"release {number} is live already")
     one = standing.newest(number)
     stage = "not kept up to date" if one is None else "being built" if one.stage == "applied" else one.stage
-    why = f" ({one.state.why})" if one is not None and one.state.why else ""
+    why = f" ({one.state.why})" if one is not None and one.over and one.state.why else ""
     raise NotReady(f"release {number} is {stage}{why}; ready: {', '.join(map(str, sorted(found))) or 'none'}")
 
 
@@ -88,6 +89,7 @@ def rollback(
     standing: StandingReleases,
     number: int | None,
     *,
+    release: int | None = None,
     days: float,
     keep: int,
     since: datetime,
@@ -95,26 +97,23 @@ def rollback(
     at: datetime,
     why: str = "",
 ) -> Publication:
-    """Make an earlier publication live again; without a number, the one before the live one.
+    """Make an earlier publication live again: by its number, or the newest one of a release.
 
-    A publication of the live release comes back as it was; of another release, the newest state of that release goes live.
-    Recomputes publish nothing until `resume` or a promotion. Raises NotReady if the publication is no longer retained (`keep`,
-    `since`: see publications.retained) or its release no longer kept up to date (`days`: see Followed), and NotPublishable if
-    answers would go back in time.
+    Without both it undoes the newest change of the release, however many recomputes came after it; where no other release was
+    live, it undoes the live publication. A publication of the live release comes back as it was; of another release, the newest
+    state of that release goes live. Recomputes publish nothing until `resume` or a promotion.
+
+    Raises NotReady if the publication is no longer retained (`keep`, `since`: see publications.retained) or its release no longer
+    kept up to date (`days`: see Followed), and NotPublishable if answers would go back in time.
     """
 
     def following(live: Publication | None) -> Publication:
         every = standing.publications.history()
         if live is None:
             raise NotReady("nothing is published yet")
-        if number is None and live.kind in ("rollback", "resume"):
-            raise NotReady(f"publication {live.number} is a rollback; name the publication to roll back to, see `tandem history`")
-        wanted = live.parent if number is None else number
-        back = next((each for each in every if each.number == wanted and each.number < live.number), None)
-        if back is None:
-            raise NotReady(f"no publication {wanted} before the live publication {live.number}; see `tandem history`")
+        back = _earlier(every, live, number, release)
         # A publication that the policy does not retain may be deleted at any moment, though its files still exist.
-        kept = back.release != live.release or back in retained(every, keep=keep, since=since)
+        kept, wanted = back.release != live.release or back in retained(every, keep=keep, since=since), back.number
         if back.release != live.release:
             back = _held(standing, _kept_up(standing, back.release, days, at), "rollback", by=by, at=at)
         if not kept or not whole(standing.tables, [back]):
@@ -124,6 +123,48 @@ def rollback(
         return replace(back, kind="rollback", by=by, at=at, why=why)
 
     return _published(standing, following)
+
+
+def publications_since(history: Sequence[Publication], back: Publication) -> list[Publication]:
+    """The publications that a rollback undid, oldest first: those after the newest one of its state, or of its release."""
+    before = [each for each in history if each.number < back.number]
+    same = [
+        each
+        for each in before
+        if each.release == back.release and (before[-1].release != back.release or _answers(each) == _answers(back))
+    ]
+    return [each for each in before if not same or each.number > same[-1].number]
+
+
+def _answers(publication: Publication) -> tuple[object, object]:
+    return publication.cuts, publication.views
+
+
+def _earlier(every: Sequence[Publication], live: Publication, number: int | None, release: int | None) -> Publication:
+    """The publication to go back to. Raises NotReady."""
+    before = [each for each in every if each.number < live.number]
+    if release == live.release:
+        raise NotReady(f"release {release} is live already; `tandem rollback N` goes back to a publication, see `tandem history`")
+    if release is not None:
+        back = next((each for each in reversed(before) if each.release == release), None)
+        if back is None:
+            raise NotReady(f"release {release} was never live; see `tandem history`")
+        return back
+    if number is None and live.kind in ("rollback", "resume"):
+        raise NotReady(f"publication {live.number} is a rollback; name the publication to roll back to, see `tandem history`")
+    if number is None:
+        back = next((each for each in reversed(before) if each.release != live.release), None)
+        change = next((each for each in every if back is not None and each.number > back.number), live)
+        if back is not None and change.kind == "rollback":
+            raise NotReady(
+                f"the newest change of the release, publication {change.number}, is a rollback; name the publication or the "
+                "release to roll back to, see `tandem history`"
+            )
+        number = live.parent if back is None else back.number
+    back = next((each for each in before if each.number == number), None)
+    if back is None:
+        raise NotReady(f"no publication {number} before the live publication {live.number}; see `tandem history`")
+    return back
 
 
 def resume(standing: StandingReleases, *, by: str, at: datetime, why: str = "") -> Publication:
@@ -150,6 +191,14 @@ def retire(standing: StandingReleases, release: int, *, by: str, at: datetime, w
     return standing.record("retired", replace(state, by=by, at=at, why=why), after=state)
 
 
+def _reason_of_apply(standing: StandingReleases, release: int) -> str:
+    """The reason of the `apply` that built a release, or named it again, since it was live; empty if none gave a reason."""
+    since = _last_live(standing, release)
+    rows = [row for row in standing.records() if row.state.release == release and row.state.parent > since]
+    reasons = (row.state.why for row in reversed(rows) if row.state.kind == "apply" and not row.over)
+    return next(filter(None, reasons), "")
+
+
 def _last_live(standing: StandingReleases, release: int) -> int:
     return max((each.number for each in standing.publications.history() if each.release == release), default=0)
 
@@ -158,7 +207,8 @@ def _kept_up(standing: StandingReleases, release: int, days: float, at: datetime
     found = next((state for state in Followed(standing, days).states(at) if state.release == release), None)
     if found is None:
         raise NotReady(
-            f"release {release} is no longer kept up to date, so its answers would go back in time; apply its definitions again"
+            f"release {release} is no longer kept up to date, so its answers would go back in time; apply its definitions "
+            "again, or name a publication of the live release to roll back to, see `tandem history`"
         )
     return found
 

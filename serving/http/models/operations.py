@@ -248,14 +248,16 @@ class PromoteDocument(_Options):
 
 
 class RollbackDocument(_Options):
-    """Options of `rollback`; by default to the publication before the live one."""
+    """Options of `rollback`, to a publication or a release; by default it undoes the newest change of the release."""
 
     publication: Number | None = None
+    release: Number | None = None
     why: Why = ""
 
     def words(self) -> list[str]:
         """As Plan.words."""
-        return [*([] if self.publication is None else [str(self.publication)]), *_given(why=self.why or None)]
+        options = _given(release=self.release, why=self.why or None)
+        return [*([] if self.publication is None else [str(self.publication)]), *options]
 
 
 class RetireDocument(_Options):

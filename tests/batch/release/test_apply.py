@@ -51,9 +51,9 @@ RENAMED = (
 """A view under another name, and whatever else means nothing: formatting, order, texts."""
 
 
-def applied(shop: Shop, definitions: str, terms: Terms | None = None) -> Applied:
+def applied(shop: Shop, definitions: str, terms: Terms | None = None, *, why: str = "") -> Applied:
     shop.define(definitions)
-    return apply.run(shop.run("apply"), shop.project, terms or Terms(max_lag=0))
+    return apply.run(shop.run("apply"), shop.project, terms or Terms(max_lag=0), why=why)
 
 
 def folded_again(shop: Shop, view: str) -> Publication:
@@ -193,6 +193,20 @@ def test_a_release_is_promoted_rolled_back_resumed_and_retired(shop: Shop) -> No
     assert StandingReleases(shop.tables).newest(1) is not None
     assert live(shop).counts["sales"].events == truth(every).events
     assert counted(shop) == refunds(every, -10)
+
+
+@pytest.mark.parametrize("again", ["", "larger refunds alone"])
+def test_history_has_the_reason_of_an_apply_that_is_promoted_later(shop: Shop, again: str) -> None:
+    """A recompute in between moves the release's cut, and an apply of what is ready may give another reason."""
+    shop.sell(records(51, 60))
+    archive.run(shop.run("archive"), shop.project)
+    recomputed(shop)
+    applied(shop, CHANGED, why="larger refunds")
+    shop.sell(records(52, 20))
+    archive.run(shop.run("archive"), shop.project)
+    recomputed(shop)
+    assert applied(shop, CHANGED, why=again).written == 0
+    assert promoted(shop).why == (again or "larger refunds")
 
 
 def test_a_changed_decoder_reads_the_archive_again(shop: Shop) -> None:

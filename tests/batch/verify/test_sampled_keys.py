@@ -263,15 +263,54 @@ def test_a_duplicate_counts_at_its_first_position(tmp_path: Path) -> None:
 
 
 def test_a_key_with_too_many_events_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Of each shop there are ten and more; in hops each event is in four windows."""
+    """It has one answer over all time, or windows in the order of the log: no part of its events decides any of them."""
     monkeypatch.setattr(oracle_sample, "MOST_EVENTS", 15)
-    found = Published(tmp_path, log(*SALES), "per_hour", "whole", "hops").sampled()
+    found = Published(tmp_path, log(*SALES), "whole", "tens").sampled()
 
-    assert sorted(key["shop"] for key in found["per_hour"].too_large) == ["BERGEN", "OSLO"]
-    assert found["per_hour"].keys == 1
-    assert (found["hops"].keys, len(found["hops"].too_large)) == (0, 4)
-    assert found["whole"].too_large == ({},)
-    assert (found["whole"].keys, found["whole"].answers, found["whole"].differ) == (0, 0, 0)
+    for one in found.values():
+        assert one.too_large == ({},)
+        assert (one.keys, one.windows, one.answers, one.differ) == (0, 0, 0, 0)
+
+
+def test_windows_stand_for_a_key_with_too_many_events(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Of each shop there are ten events and more; in hops each event is in four windows."""
+    monkeypatch.setattr(oracle_sample, "MOST_EVENTS", 13)
+    published = Published(tmp_path, log(*SALES), "per_hour", "hops", "visits")
+    found = published.sampled()
+
+    assert not any(one.too_large for one in found.values())
+    assert {name: (one.keys, one.windows > 2) for name, one in found.items()} == {
+        "per_hour": (3, True),
+        "hops": (4, True),
+        "visits": (8, True),
+    }
+    assert {name: one.differ for name, one in found.items()} == dict.fromkeys(found, 0)
+    assert all(one.answers >= one.windows for one in found.values())
+
+    def changed(states: pa.Table) -> pa.Table:
+        return pa.Table.from_pylist([row | {"cents": row["cents"] + 1} for row in states.to_pylist()], states.schema)
+
+    published.change("per_hour", changed)
+    again = published.sampled()["per_hour"]
+    assert {each.measure for each in again.compared if each.figures.differ} == {"cents"}
+
+
+def test_a_session_that_is_published_in_two_halves_differs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The window of each half cuts off what the other has."""
+    monkeypatch.setattr(oracle_sample, "MOST_EVENTS", 5)
+    one_visit = [sale(str(n), 9 * n, "oslo", 3) for n in range(6)]
+    published = Published(tmp_path, log(("Z", 0, one_visit)), "visits")
+    assert published.sampled()["visits"].answers == 0  # the one session has too many events
+
+    def halves(states: pa.Table) -> pa.Table:
+        (row,) = states.to_pylist()
+        middle = row["window_start"] + timedelta(minutes=28)
+        rows = [row | {"window_end": middle}, row | {"window_start": middle}]
+        return pa.Table.from_pylist(rows, states.schema)
+
+    published.change("visits", halves)
+    found = published.sampled()["visits"]
+    assert (found.windows, found.differ > 0) == (1, True)
 
 
 def test_prepared_rows_are_compared(tmp_path: Path) -> None:

@@ -10,9 +10,11 @@ from pyspark.sql import SparkSession
 from tandem.batch.archive import archive
 from tandem.batch.recompute import recompute
 from tandem.batch.verify.oracle_sample import Sampled
+from tandem.batch.verify.replay_compare import ReplayComparison
 from tandem.cli.__main__ import main
 from tandem.cli.batch import verify
 from tandem.infra import kafka
+from tandem.ledger.publish.audits import AuditFigures
 from tandem.ledger.publish.publications import Publications
 from tests.batch.shop import Shop, records, together, truth
 from tests.stack import new_topic
@@ -29,13 +31,30 @@ def test_verify_needs_views_or_all(tmp_path: Path, capsys: pytest.CaptureFixture
     assert "nothing is published yet" in capsys.readouterr().err
 
 
+def sampled(
+    keys: int, *large: dict[str, str | None], rows: int = 0, left_out: tuple[str, ...] = (), windows: int = 0
+) -> list[str]:
+    """The lines about a sample of a view."""
+    figures = AuditFigures(rows, 0, 0, 0.0, 0.0, 0.0, 0.0, None, ())
+    compared = (ReplayComparison("sales", "n", ("published", "oracle"), figures),) if rows else ()
+    return list(verify._sampled(Sampled("sales", keys, large, left_out, compared, windows)))
+
+
 def test_the_text_names_the_sampled_keys() -> None:
-    (line,) = verify._sampled(Sampled("sales", 4, (), (), ()))
-    assert line == "4 keys of sales compared with the oracle: of 0 answers none differs"
-    _, large, left_out = verify._sampled(Sampled("sales", 0, ({"shop": None}, {"shop": "a"}), ("own", "of_own"), ()))
+    assert sampled(4, rows=9) == ["4 keys of sales compared with the oracle: of 9 answers none differs"]
+    (windows,) = sampled(4, rows=9, windows=12)
+    assert windows == "4 keys of sales compared with the oracle, large ones in 12 windows: of 9 answers none differs"
+    _, large, left_out = sampled(1, {"shop": None}, {"shop": "a"}, rows=1, left_out=("own", "of_own"))
     assert large == "keys of sales with too many events for the oracle, more than 20000: shop=NULL; shop=a"
-    assert list(verify._sampled(Sampled("sales", 0, ({},), (), ())))[1].endswith(": the only one")
     assert left_out == "measures of sales that the oracle cannot evaluate: own, of_own"
+
+
+def test_no_comparison_is_no_success() -> None:
+    told = "nothing of sales to compare with the oracle: "
+    assert sampled(0) == [f"{told}it has no answers"]
+    assert sampled(0, {})[0] == f"{told}every drawn key has too many events"
+    assert sampled(0, {})[1].endswith(": the only one")
+    assert sampled(3, left_out=("own",))[0] == f"{told}it evaluates none of the measures"
 
 
 @pytest.mark.broker

@@ -95,7 +95,12 @@ def test_rollback_resume_and_retire_work(world: World, capsys: pytest.CaptureFix
     world.writer = Writer.claim(world.tables, 2, SOURCE, by="test", at=NOON)
     world.trigger(position(30))
     assert run(world, capsys, "promote", "2")[0] == 0
-    assert run(world, capsys, "rollback", "--why", "wrong")[1] == {"publication": 4, "release": 1, "kind": "rollback"}
+    assert run(world, capsys, "rollback", "--why", "wrong")[1] == {
+        "publication": 4,
+        "release": 1,
+        "kind": "rollback",
+        "undoes": [{"publication": 3, "release": 2, "kind": "promote"}],
+    }
     assert counted(world, capsys) == (30, 4)
     code, _, err = run(world, capsys, "rollback")
     assert (code, "is a rollback; name the publication to roll back to" in err) == (1, True)
@@ -104,6 +109,14 @@ def test_rollback_resume_and_retire_work(world: World, capsys: pytest.CaptureFix
     assert (code, "publishing is not paused" in err) == (1, True)
     code, _, err = run(world, capsys, "retire", "1")
     assert (code, "release 1 is live" in err) == (1, True)
+    code, _, err = run(world, capsys, "rollback", "2", "--release", "2")
+    assert (code, "name a publication or a release to roll back to, not both" in err) == (1, True)
+    assert main(["rollback", "--release", "2", "--project", str(world.folder)]) == 0
+    assert (
+        "release 2 is live again, which undoes publication 4 (rollback, release 1) and 1 later publication;"
+        in capsys.readouterr().out
+    )
+    assert run(world, capsys, "rollback", "--release", "1")[0] == 0
     assert run(world, capsys, "retire", "2", "--why", "no use")[1] == {"release": 2, "stage": "retired"}
     code, _, err = run(world, capsys, "promote", "2")
     assert (code, "release 2 is retired (no use); ready: none" in err) == (1, True)

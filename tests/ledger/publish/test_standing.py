@@ -39,8 +39,25 @@ def promote(tables: Tables, release: int | None = None, *, max_lag: int = 0, whe
     return promotion.promote(StandingReleases(tables), release, days=DAYS, max_lag=max_lag, by="test", at=when, why="because")
 
 
-def rollback(tables: Tables, number: int | None = None, *, when: datetime = AT, keep: int = 9) -> Publication:
-    return promotion.rollback(StandingReleases(tables), number, days=DAYS, keep=keep, since=when, by="test", at=when)
+def rollback(
+    tables: Tables, number: int | None = None, *, release: int | None = None, when: datetime = AT, keep: int = 9
+) -> Publication:
+    standing = StandingReleases(tables)
+    return promotion.rollback(standing, number, release=release, days=DAYS, keep=keep, since=when, by="test", at=when)
+
+
+def since(tables: Tables, back: Publication) -> list[int]:
+    """The numbers of the publications that a rollback undid."""
+    return [each.number for each in promotion.publications_since(Publications(tables).history(), back)]
+
+
+def recompute_to(tables: Tables, cut: Position) -> int:
+    """Publish the live release at another cut; the number of the publication."""
+    live = Publications(tables).latest()
+    assert live is not None
+    after = Publications(tables).publish(lambda _: replace(live, kind="recompute", cuts={SOURCE: cut}))
+    assert after is not None
+    return after.number
 
 
 def followed(tables: Tables, when: datetime = AT) -> list[int]:
@@ -154,6 +171,58 @@ def test_a_publication_of_the_same_release_comes_back_as_it_was(tables: Tables, 
         promotion.resume(StandingReleases(tables), by="test", at=AT)
     # What follows may take the cut that was gone back from.
     assert publish_cut(tables, at(9, 9)).number == 6
+
+
+def test_a_rollback_undoes_the_newest_change_of_the_release(tables: Tables, writer: Writer) -> None:
+    """However many recomputes came after it: the one before the live publication would be of the same release."""
+    applied(tables, 2)
+    commit_each(claim(tables, 2), at(9, 9))
+    assert (promote(tables).number, recompute_to(tables, at(5, 5)), recompute_to(tables, at(9, 9))) == (3, 4, 5)
+    back = rollback(tables)
+    assert (back.number, back.release, since(tables, back)) == (6, 1, [3, 4, 5])
+    promotion.resume(StandingReleases(tables), by="test", at=AT)
+    recompute_to(tables, at(9, 9))
+    with pytest.raises(NotReady, match="the newest change of the release, publication 6, is a rollback; name the publication or"):
+        rollback(tables)
+    again = rollback(tables, release=2)
+    assert (again.release, again.kind, since(tables, again)) == (2, "rollback", [6, 7, 8])
+    inside = rollback(tables, 4)
+    assert (inside.release, inside.cut(SOURCE), since(tables, inside)) == (2, at(5, 5), [5, 6, 7, 8, 9])
+
+
+@pytest.mark.parametrize(
+    ("release", "problem"),
+    [(1, "release 1 is live already; `tandem rollback N` goes back to a publication"), (2, "release 2 was never live")],
+)
+def test_a_rollback_to_a_release_needs_one_that_was_live(tables: Tables, writer: Writer, release: int, problem: str) -> None:
+    applied(tables, 2)
+    with pytest.raises(NotReady, match=problem):
+        rollback(tables, release=release)
+
+
+def test_a_rollback_within_a_release_names_what_it_undoes(tables: Tables, writer: Writer) -> None:
+    for _ in range(3):
+        publish_cut(tables, at(9, 9))
+    back = rollback(tables, 2)
+    assert (back.cut(SOURCE), since(tables, back)) == (at(5, 5), [3, 4, 5])
+
+
+def test_the_reason_of_an_apply_is_that_of_its_promotion(tables: Tables, writer: Writer) -> None:
+    """A recompute that moves the release's cut in between loses it no more than a restart; the promotion's own reason wins."""
+    standing = StandingReleases(tables)
+    state = applied(tables, 2, stage="applied").state
+    standing.record("built", replace(state, why="fewer bots"))
+    standing.record("built", replace(state, why="", kind="recompute"))
+    commit_each(claim(tables, 2), at(9, 9))
+
+    def promoted(release: int, why: str = "") -> str:
+        return promotion.promote(standing, release, days=DAYS, max_lag=9, by="test", at=AT, why=why).why
+
+    assert promoted(2) == "fewer bots"
+    promotion.rollback(standing, None, days=DAYS, keep=9, since=AT, by="test", at=AT, why="bots again")
+    assert promoted(2) == ""
+    applied(tables, 3)
+    assert promoted(3, "at last") == "at last"
 
 
 def test_no_rollback_crosses_a_range_without_commits(tables: Tables, writer: Writer) -> None:

@@ -87,6 +87,8 @@ async def test_promotions_and_rollbacks_name_the_token(served: Served) -> None:
         assert (run["state"], run["by"], run["document"]["publication"]) == ("done", "token:desk", 3)
         assert (await done(client, "rollback", publication=2, why="wrong"))["document"]["kind"] == "rollback"
         assert (await done(client, "resume"))["document"]["kind"] == "resume"
+        assert (await done(client, "rollback", release=2))["document"]["release"] == 2
+        assert (await done(client, "rollback", release=1))["document"]["release"] == 1
         assert (await done(client, "retire", release=2))["document"] == {"release": 2, "stage": "retired"}
         run = await done(client, "retire", release=2)
         assert (run["state"], run["document"]["error"]) == ("failed", "release 2 is already retired")
@@ -95,6 +97,7 @@ async def test_promotions_and_rollbacks_name_the_token(served: Served) -> None:
         ("promote", "promote (token:desk)", "--debug; $(touch x) --json"),
         ("rollback", "rollback (token:desk)", "wrong"),
         ("resume", "resume (token:desk)", ""),
+        *[("rollback", "rollback (token:desk)", "")] * 2,
     ]
     assert not list(world.folder.glob("x"))
 
