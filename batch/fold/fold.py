@@ -36,6 +36,7 @@ from tandem.views.project import project
 from tandem.views.source.ahead import not_ahead, off_calendar
 from tandem.views.source.event import TIMESTAMP
 from tandem.views.source.event_maxima import maxima_of, newest_append
+from tandem.views.source.fields.rounded import rounded_schema, rounded_total
 from tandem.views.source.log_order import further
 from tandem.views.source.offset_ranges import EMPTY, Partition, Ranges
 from tandem.views.source.source import Source, events_schema, position_columns
@@ -143,6 +144,7 @@ class TaskCounts:
         further: events, duplicates included, that are not the first of their record.
         ahead: events, duplicates included, that are ahead of their record's timestamp.
         off_calendar: events, duplicates included, whose record's timestamp lies outside the calendar.
+        rounded: values of events, duplicates included, that were rounded to the scale of their field.
         newest: the newest append time of the events, in microseconds since 1970.
         rejected: by view and reason.
         maxima: the partitions' newest times.
@@ -153,6 +155,7 @@ class TaskCounts:
     further: int
     ahead: int
     off_calendar: int
+    rounded: int
     newest: int | None
     rejected: Mapping[str, Mapping[str, int]] = field(hash=False)
     maxima: Maxima = field(hash=False)
@@ -236,15 +239,17 @@ def _fold_slice(job: FoldJob, part: Slice, side: Side) -> Iterator[tuple[int, _F
     needed = {*(column for view in views.values() for column in columns(view)), _APPEND_TIME, source.time_column}
     needed |= set() if _only_partition(part.ranges) else {EVENTS.topic, EVENTS.partition}
     needed |= set(position_columns(source)) if dropped.places or source.max_events_per_record else set()
+    needed |= set(rounded_schema(source.event).names)
     read = events_schema(source).names if job.suspects else sorted(needed)
     accumulators = {name: Accumulator(view) for name, view in views.items()}
-    count, further_events, ahead_events, off_calendar_events = 0, 0, 0, 0
+    count, further_events, ahead_events, off_calendar_events, rounded_values = 0, 0, 0, 0, 0
     stamps, maxima = list[int](), list[Maxima]()
     rows = _SCAN_ROWS if source.prepare is None else _PREPARED_ROWS
     for scanned in scan(job.events, part, EVENTS, read, rows=rows, made=apart.made):
         further_events += further(scanned)
         ahead_events += int(kernel.ahead(source, scanned).sum())
         off_calendar_events += off_calendar(scanned)
+        rounded_values += rounded_total(scanned)
         events, suspects = apart.split(dropped.keep(scanned), sorted(needed))
         yield from to_all(suspects, job.buckets)
         count += events.num_rows
@@ -267,6 +272,7 @@ def _fold_slice(job: FoldJob, part: Slice, side: Side) -> Iterator[tuple[int, _F
             further_events,
             ahead_events,
             off_calendar_events,
+            rounded_values,
             max(stamps, default=None),
             rejected,
             newest(maxima),
@@ -381,7 +387,7 @@ def _count_suspects(
     if bucket == _COUNTING:
         events = decided.events
         newest_times = maxima_of(source, events)
-        yield TaskCounts(EMPTY, events.num_rows, 0, 0, 0, newest_append(events), rejected, newest_times)
+        yield TaskCounts(EMPTY, events.num_rows, 0, 0, 0, 0, newest_append(events), rejected, newest_times)
         yield Decided(decided.duplicates, decided.conflicts)
 
 

@@ -66,6 +66,7 @@ def _counts(files: EventFiles, found: RepeatedHashes, folded: fold.FoldResult) -
         rejected_events=files.events.quarantined.alone.events,
         ahead=sum(part.ahead for part in counted),
         off_calendar=sum(part.off_calendar for part in counted),
+        rounded=sum(part.rounded for part in counted),
     )
     offsets = files.archived.covered.length
     source = files.log.source

@@ -205,6 +205,13 @@ FAMILIES: Final = (
         samples.of_sources(lambda source: source["off_calendar"]),
     ),
     Family(
+        "tandem_rounded_values_total",
+        "counter",
+        _SOURCE,
+        "Values of events, duplicates included, that were rounded to the `Scale` of their field.",
+        samples.of_sources(lambda source: source["rounded"]),
+    ),
+    Family(
         "tandem_duplicate_events_total",
         "counter",
         _SOURCE,

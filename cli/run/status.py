@@ -53,6 +53,7 @@ def run(call: Call) -> Output:
       timestamp. They count, but do not move the watermark.
     * `off_calendar`: number of events, duplicates included, whose record's timestamp lies before 1582-10-15 or after the year
       9999, as nanoseconds for milliseconds do. They count, with the nearest time as `_append_time`.
+    * `rounded`: number of values of events, duplicates included, that were rounded to the `Scale` of their field.
     * `repaired`: duplicates, older than the dedup window, that the last recompute removed from the answers; null if unknown.
     * `watermark`: the watermark of merged answers.
     * `positions`: where merged answers stand.
@@ -180,6 +181,7 @@ def _source(
         "late": answered.late,
         "ahead": answered.ahead,
         "off_calendar": answered.off_calendar,
+        "rounded": answered.rounded,
         "duplicates": answered.duplicates,
         "conflicts": answered.conflicts,
         "repaired": repaired,
@@ -237,6 +239,7 @@ def _shown(document: dict[str, Any]) -> str:
                 if any(each["off_calendar"] for each in document["sources"].values())
                 else {}
             ),
+            **({"rounded": source["rounded"]} if any(each["rounded"] for each in document["sources"].values()) else {}),
             "duplicates": source["duplicates"],
             "archived": source["archived"],
             "log end": _total(source["log_end"]),

@@ -18,6 +18,7 @@ class Counts:
         late: events behind their partition's newest event time by more than the lateness.
         ahead: events ahead of their record's timestamp (tandem.views.source.ahead), with duplicates, so that both layers agree.
         off_calendar: events whose record has a timestamp before 1582-10-15 or after the year 9999, with duplicates.
+        rounded: values of events, duplicates included, that were rounded to the scale of their field.
         duplicates: events dropped by identity.
         conflicts: duplicates with a content that none of their identity had before (tandem.views.kernel.deduplicate).
         others: records of other sources in the same topics.
@@ -38,6 +39,7 @@ class Counts:
     off_calendar: int = 0
     rejected_events: int = 0
     skipped: int = 0
+    rounded: int = 0
 
     @property
     def records(self) -> int:
@@ -74,6 +76,7 @@ class Counts:
             "off_calendar": self.off_calendar,
             "rejected_events": self.rejected_events,
             "skipped": self.skipped,
+            "rounded": self.rounded,
         }
 
     @classmethod
@@ -100,6 +103,7 @@ def plus(*several: Counts) -> Counts:
         off_calendar=sum(counts.off_calendar for counts in several),
         rejected_events=sum(counts.rejected_events for counts in several),
         skipped=sum(counts.skipped for counts in several),
+        rounded=sum(counts.rounded for counts in several),
     )
 
 

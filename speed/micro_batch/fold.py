@@ -173,6 +173,7 @@ def _counts(found: Sequence[Share], ranges: Ranges) -> Counts:
         others=sum(share.others for share in found),
         further=sum(share.further for share in found),
         off_calendar=sum(share.off_calendar for share in found),
+        rounded=sum(share.rounded for share in found),
         rejected_events=sum(share.rejected_events for share in found),
         skipped=sum(share.skipped for share in found),
     )

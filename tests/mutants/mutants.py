@@ -842,6 +842,20 @@ def _vacuum(tables: Tables, address: str, settings: Settings) -> Freed:
         "test_a_renewal_counts_from_before_it_is_put",
     ),
     Mutant(
+        "amounts-rounded-half-up",
+        "amounts with half a cent are rounded up instead of to the even cent, which adds up over many sales",
+        "Context(precision, ROUND_HALF_EVEN,",
+        'Context(precision, "ROUND_HALF_UP",',
+        "test_a_double_is_its_shortest_decimal_rounded_in_every_format",
+    ),
+    Mutant(
+        "rounding-is-content",
+        "a copy of an event whose amounts have other digits, rounded to the same cents, counts as a conflict",
+        "*METADATA_SCHEMA.names, ROUNDED})",
+        "*METADATA_SCHEMA.names})",
+        "test_a_copy_with_other_digits_that_round_alike_is_no_conflict",
+    ),
+    Mutant(
         "lease-of-a-copied-lock-file",
         "a process with a copy of a state folder takes the lease of the process that runs with the original",
         "{status.st_dev}:{status.st_ino}",

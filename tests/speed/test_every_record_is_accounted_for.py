@@ -16,11 +16,11 @@ PLANNED = Ranges.of({("T", 0): (3, 7), ("T", 1): (0, 2), ("U", 0): (5, 6)})
 Place = tuple[tuple[str, int], int]
 PLACES: list[Place] = [(partition, at) for partition, intervals in PLANNED.intervals for ends in intervals for at in range(*ends)]
 EMPTY = Share([], 0, {}, 0, 0, 0, 0, 0, {}, [], None, {}, {}, b"")
-NUMBERS = ("events", "duplicates", "others", "further", "late", "ahead", "off_calendar")
+NUMBERS = ("events", "duplicates", "others", "further", "late", "ahead", "off_calendar", "rounded")
 TASKS = st.lists(st.lists(st.sampled_from(PLACES), unique=True), max_size=4)
 
 
-@given(TASKS, st.lists(st.integers(0, 3), min_size=28, max_size=28))
+@given(TASKS, st.lists(st.integers(0, 3), min_size=32, max_size=32))
 def test_counts_of_tasks_add_up_and_unread_offsets_are_holes(tasks: list[list[Place]], drawn: list[int]) -> None:
     once: set[Place] = set()
     shares, numbers = [], iter(drawn)

@@ -6,7 +6,7 @@ pandas is installed, which a command that decodes ten lines would spend on nothi
 
 import sys
 from collections.abc import Sequence
-from decimal import MAX_EMAX, MIN_EMIN, Context, Decimal, Inexact, InvalidOperation
+from decimal import MAX_EMAX, MIN_EMIN, ROUND_HALF_EVEN, Context, Decimal, DecimalException, Inexact, InvalidOperation
 from functools import cache
 from importlib.abc import MetaPathFinder
 from threading import get_ident
@@ -33,17 +33,25 @@ def exact_decimal(value: Decimal, arrow: pa.Decimal128Type) -> Decimal:
     Every decimal from outside passes here before Arrow sees it. Arrow looks up the power of ten for a negative exponent
     without a bound: it made 0 of 1E-77, and 1E-99999999 ended the process.
     """
+    return _quantized(value, *_scaled(arrow.precision, arrow.scale, (InvalidOperation, Inexact)))
+
+
+def rounded_decimal(value: Decimal, arrow: pa.Decimal128Type) -> Decimal:
+    """The value with the type's scale, half to even; raises ArithmeticError if it is too large or not finite."""
+    return _quantized(value, *_scaled(arrow.precision, arrow.scale, (InvalidOperation,)))
+
+
+def _quantized(value: Decimal, scale: Decimal, arithmetic: Context) -> Decimal:
     if not value.is_finite():
         raise InvalidOperation(f"{value} is not finite")
-    scale, exact = _scaled(arrow.precision, arrow.scale)
-    return value.quantize(scale, context=exact)
+    return value.quantize(scale, context=arithmetic)
 
 
 @cache
-def _scaled(precision: int, scale: int) -> tuple[Decimal, Context]:
-    """A number with the scale, and the arithmetic in which a digit more than the type holds is an error."""
-    exact = Context(prec=precision, Emin=MIN_EMIN, Emax=MAX_EMAX, traps=[InvalidOperation, Inexact])
-    return Decimal((0, (1,), -scale)), exact
+def _scaled(precision: int, scale: int, traps: tuple[type[DecimalException], ...]) -> tuple[Decimal, Context]:
+    """A number with the scale, and the arithmetic in which what the type does not hold is an error."""
+    arithmetic = Context(precision, ROUND_HALF_EVEN, Emin=MIN_EMIN, Emax=MAX_EMAX, traps=list(traps))
+    return Decimal((0, (1,), -scale)), arithmetic
 
 
 class _NoPandas(MetaPathFinder):

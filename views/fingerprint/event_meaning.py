@@ -79,7 +79,7 @@ def _type(field: Field) -> list[Any]:
         return ["choice", sorted(repr(member.value) for member in field.type)]
     if values := get_args(field.type):
         return ["choice", sorted(repr(value) for value in values)]
-    return [field.type.__name__, str(field.arrow)]
+    return [field.type.__name__, str(field.arrow), *([field.rounding] if field.rounding else [])]
 
 
 def _written_type(field: Field) -> str:
@@ -90,7 +90,7 @@ def _written_type(field: Field) -> str:
     elif kind == "choice":
         kind = f"one of {', '.join(values[0])}"
     elif pa.types.is_decimal(field.arrow):
-        kind = f"Decimal of {field.arrow.scale} digits"
+        kind = f"Decimal of {field.arrow.scale} digits" + (f", rounded {field.rounding}" if field.rounding else "")
     elif field.fields:
         kind = field.type.__name__
     return f"{kind} | None" if field.optional else kind

@@ -181,6 +181,8 @@ def _takes(old: Field, new: Field) -> bool:
     if before is not None and _is_open(old):
         return False
     kind = old.type if before is None else type(next(iter(before)))
+    if old.rounding is not None and new.rounding != old.rounding:
+        return False  # what was rounded would be a reject
     return (kind is new.type and old.arrow == new.arrow) or (kind is int and new.type is float)
 
 
@@ -223,7 +225,7 @@ def _written(field: Field) -> str:
     elif choices := _choices(field):
         text = f"one of {', '.join(map(repr, sorted(choices)))}"
     elif field.type is Decimal:
-        text = f"Decimal with Scale({field.arrow.scale})"
+        text = f"Decimal with Scale({field.arrow.scale}{f', rounding={field.rounding!r}' if field.rounding else ''})"
     else:
         text = field.type.__name__
     return f"{text} or null" if field.optional else text

@@ -8,11 +8,12 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from tandem.views.source.fields.rounded import ROUNDED
 from tandem.views.source.log_order import log_order
 from tandem.views.source.source import APPEND_TIME, IDEMPOTENCY_KEY, INDEX, METADATA_SCHEMA, POSITION_SCHEMA, Source
 from tandem.views.sql.engine import query, quoted
 
-_AROUND = frozenset({*POSITION_SCHEMA.names, INDEX, *METADATA_SCHEMA.names})
+_AROUND = frozenset({*POSITION_SCHEMA.names, INDEX, *METADATA_SCHEMA.names, ROUNDED})
 
 _RANK, _GROUP = "_rank", "_group"  # no field's name starts with an underscore
 _COPIES = "_copies"

@@ -61,13 +61,26 @@ class Event(msgspec.Struct, frozen=True):
     """
 
 
+Rounding = Literal["half_even"]
+"""How a Decimal field takes digits beyond its scale: to the nearest, and from the middle to the even digit."""
+
+
 @dataclass(frozen=True)
 class Scale:
-    """The number of digits after the point of a Decimal field, 0 to 38: `Annotated[Decimal, Scale(2)]`."""
+    """The number of digits after the point of a Decimal field, 0 to 38: `Annotated[Decimal, Scale(2)]`.
+
+    * Without `rounding` a value with further digits is a reject.
+    * With "half_even" it is rounded, and counted as rounded; the field takes doubles, too, by the shortest decimal that is read
+      as each.
+    """
 
     digits: int
+    rounding: Rounding | None = None
 
     def __post_init__(self) -> None:
+        """Raises DefinitionError for a scale that no column has, or another way to round."""
+        if self.rounding not in (None, *get_args(Rounding)):
+            raise DefinitionError(f'Scale({self.digits}, rounding={self.rounding!r}): a decimal is rounded by "half_even" or not')
         if not 0 <= self.digits <= DECIMAL_DIGITS:
             raise DefinitionError(f"Scale({self.digits}): a decimal has 0 to {DECIMAL_DIGITS} digits after the point")
 
@@ -109,6 +122,7 @@ class Field:
     * `constraints`: those of msgspec.Meta.
     * `items`: describes a list's elements; `fields`: a struct's fields.
     * `notation`: how times are written, None unless annotations say so.
+    * `rounding`: that of Scale.
     * `unit`: that of Unit; `doc`: the description of msgspec.Meta; both are empty if absent.
     """
 
@@ -127,6 +141,7 @@ class Field:
     doc: str = ""
     annotation: Any = None
     notation: Notation | None = None
+    rounding: Rounding | None = None
     encode_name: str = ""
 
 
@@ -214,7 +229,7 @@ def _described(annotation: Any, place: str, outer: tuple[type, ...]) -> Field:
             raise DefinitionError(f"{place}: a Decimal declares its scale, for example Annotated[Decimal, Scale(2)]")
         raise DefinitionError(f"{place}: Scale belongs to a Decimal, not to {_name(bare)}")
     if scale is not None:
-        return replace(described, arrow=pa.decimal128(DECIMAL_DIGITS, scale.digits))
+        return replace(described, arrow=pa.decimal128(DECIMAL_DIGITS, scale.digits), rounding=scale.rounding)
     if get_origin(bare) is list:
         items = _described(get_args(bare)[0], f"{place}[]", outer)
         if items.key:

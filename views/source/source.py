@@ -14,6 +14,7 @@ from tandem.views.errors import DefinitionError, listed
 from tandem.views.source.decoder import Decoder, check_decoder, defined_by_name, record_parameters
 from tandem.views.source.event import TIMESTAMP, Event, event_fields, event_schema
 from tandem.views.source.fields.event_time import EVENT_TIME_COLUMN, time_path
+from tandem.views.source.fields.rounded import rounded_schema
 from tandem.views.source.formats.json import JSON
 from tandem.views.source.record_filter import RecordFilter, check_record_filter, record_filter_parameters
 from tandem.views.source.schema_version import Version
@@ -278,8 +279,9 @@ def _check_prepare(function: Prepare) -> None:
 
 
 def events_schema(source: Source) -> pa.Schema:
-    """The columns of the source's events: position in the log, the source's metadata columns, the event's fields."""
-    return pa.schema([*position_schema(source), *metadata_schema(source), *time_schema(source), *event_schema(source.event)])
+    """The columns of the source's events: position in the log, the columns that Tandem adds, the event's fields."""
+    own = (position_schema(source), metadata_schema(source), time_schema(source), rounded_schema(source.event))
+    return pa.schema([*(field for schema in own for field in schema), *event_schema(source.event)])
 
 
 def time_schema(source: Source) -> pa.Schema:

@@ -3,6 +3,7 @@
 import json
 import shutil
 from pathlib import Path
+from re import sub
 
 import pyarrow.parquet as pq
 import pytest
@@ -179,6 +180,26 @@ def test_skipped_tombstones_account_for_their_offsets(shop: Shop, shared: bool) 
         counts = live.counts["sales"]
         assert (counts.skipped, counts.others, counts.holes) == (tombstones, done.counts.others, 0)
         assert (counts.quarantined, counts.records) == (done.counts.quarantined, done.counts.records)
+
+
+def test_rounded_amounts_are_counted_by_archive_and_recompute(shop: Shop) -> None:
+    """Copies included, as the speed layer counts them; an event that the archive has twice is rounded twice."""
+    exact = DEFINITIONS.replace(
+        "import datetime", "import datetime\nfrom decimal import Decimal\nfrom typing import Annotated", 1
+    )
+    shop.define(
+        exact.replace("Source,", "Scale, Source,", 1).replace("cents: int", 'cents: Annotated[Decimal, Scale(0, "half_even")]')
+    )
+    log = {
+        number: [value if value is None else sub(rb'"cents": ?(-?[0-9]+)', rb'"cents":\1.5', value) for value in values]
+        for number, values in records(31, 200).items()
+    }
+    shop.sell(log)
+    archive.run(shop.run("archive"), shop.project)
+    for raw in (False, True):
+        live = recompute.run(shop.run("recompute"), shop.project, RecomputeRequest(mode="full", raw=raw)).publication
+        counts = live.counts["sales"]
+        assert counts.rounded == counts.events + counts.duplicates > counts.duplicates > 0
 
 
 def test_the_cut_is_a_boundary_of_the_speed_layer(shop: Shop) -> None:

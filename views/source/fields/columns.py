@@ -15,7 +15,7 @@ from uuid import UUID
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from tandem.views.arrow.python_values import array, exact_decimal, scalar
+from tandem.views.arrow.python_values import array, exact_decimal, rounded_decimal, scalar
 from tandem.views.source.event import Field
 from tandem.views.source.fields.reasons import Reject
 
@@ -80,7 +80,7 @@ def _convert_present(field: Field) -> Convert | None:
     if field.type is datetime:
         return lambda value: _zoned(field, value)
     if field.type is Decimal:
-        return lambda value: _all_digits(field, value)
+        return lambda value: _in_scale(field, value)
     if field.type is UUID:
         return str
     if isinstance(field.type, type) and issubclass(field.type, enum.Enum):
@@ -112,11 +112,12 @@ def _finite(field: Field, value: float) -> float:
     return value + 0.0
 
 
-def _all_digits(field: Field, value: Decimal | int) -> Decimal | int:
+def _in_scale(field: Field, value: Any) -> Any:
+    """The decimal with the digits of its column: all that it has, or rounded if the field says so."""
     if not isinstance(value, Decimal):  # in an event of a user's test: Arrow takes only integers
         return value
     try:
-        return exact_decimal(value, field.arrow)
+        return exact_decimal(value, field.arrow) if field.rounding is None else rounded_decimal(value, field.arrow)
     except ArithmeticError:
         digits = f"{field.arrow.precision} digits, {field.arrow.scale} of them after the point"
         raise Reject("out_of_range", f"field {field.name} is not a finite decimal of {digits}") from None

@@ -5,7 +5,7 @@
 | bool             | boolean                                                                    |
 | int              | integer                                                                    |
 | float            | float, integer                                                             |
-| Decimal          | decimal, string                                                            |
+| Decimal          | decimal, string; with a rounding float and integer                         |
 | str              | string, enum (its symbol)                                                  |
 | bytes            | bytes                                                                      |
 | date             | date, string                                                               |
@@ -62,6 +62,8 @@ def takes(field: Field, kind: Kind | None) -> bool:
     """Whether a field that is neither list nor struct takes values of this kind; no field takes the kind None."""
     by_value = _TAKES[int] if field.arrow == pa.int64() else _TAKES[str]
     notation = field.notation
+    if field.rounding is not None and kind in _NUMBERS:
+        return True
     if notation is not None and ((notation.epoch and kind in _NUMBERS) or (notation.zone and kind == "local_timestamp")):
         return True
     return kind in _TAKES.get(field.type, by_value)

@@ -1,0 +1,52 @@
+"""How many values of an event were rounded to the scale of their field; see Scale."""
+
+from collections.abc import Sequence
+from decimal import Decimal
+from typing import Any, Final
+
+import msgspec
+import pyarrow as pa
+
+from tandem.views.arrow.python_values import array, rounded_decimal
+from tandem.views.source.event import Event, Field, event_fields
+
+ROUNDED: Final = "_rounded"
+"""The column with the number of an event's values that were rounded, of an event type with a field that rounds."""
+
+
+def rounded_schema(event: type[Event]) -> pa.Schema:
+    """The column ROUNDED, if a field of the event type rounds."""
+    return pa.schema([(ROUNDED, pa.int32())] if rounds(event_fields(event)) else [])
+
+
+def rounds(fields: Sequence[Field]) -> bool:
+    """Whether a field rounds, at any depth."""
+    return any(
+        field.rounding is not None or rounds(field.fields) or (field.items is not None and rounds((field.items,)))
+        for field in fields
+    )
+
+
+def rounded_counts(fields: Sequence[Field], structs: Sequence[msgspec.Struct]) -> pa.Array:
+    """For each struct, whose values fit their columns, the number of its values that were rounded."""
+    rounding = [field for field in fields if rounds((field,))]
+    return array([_in_struct(rounding, struct) for struct in structs], pa.int32())
+
+
+def rounded_total(events: pa.Table) -> int:
+    """How many values of these events were rounded."""
+    return sum(events[ROUNDED].to_pylist()) if ROUNDED in events.column_names else 0
+
+
+def _in_struct(rounding: Sequence[Field], struct: msgspec.Struct) -> int:
+    return sum(_in_value(field, getattr(struct, field.name)) for field in rounding)
+
+
+def _in_value(field: Field, value: Any) -> int:
+    if value is None:
+        return 0
+    if field.items is not None:
+        return sum(_in_value(field.items, item) for item in value)
+    if field.fields:
+        return _in_struct([inner for inner in field.fields if rounds((inner,))], value)
+    return int(isinstance(value, Decimal) and rounded_decimal(value, field.arrow) != value)
