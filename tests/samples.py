@@ -30,6 +30,7 @@ class Sample(Event):
     b: bytes | None = None
     day: date | None = None
     t: datetime | None = None
+    m: dict[str, int | None] | None = None
 
 
 SAMPLES = Source(topic="samples", event=Sample, event_time="at", name="samples")
@@ -63,6 +64,11 @@ decimals = (st.integers(-(10**38) + 1, 10**38 - 1) | st.integers(-500, 500) | _n
 texts = st.sampled_from(["", "a", "a\0", "a\0b", "A", "ä", "a\u0308", "🙂", " ", "'", '"'])
 bytestrings = st.sampled_from([b"", b"\0", b"a", b"\xff", b"\xff\xfe", "🙂".encode(), b"a\0b"])
 
+maps = st.dictionaries(st.sampled_from(["a", "b", "", "ä"]), st.none() | integers, max_size=3).map(
+    lambda m: dict(sorted(m.items()))
+)
+"""With their keys in the order that a decoder gives them."""
+
 rows = st.fixed_dictionaries(
     {
         "at": times,
@@ -75,6 +81,7 @@ rows = st.fixed_dictionaries(
         "b": st.none() | bytestrings,
         "day": st.none() | st.dates(),
         "t": st.none() | st.datetimes(timezones=st.just(UTC)),
+        "m": st.none() | maps,
     }
 )
 

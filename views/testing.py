@@ -16,7 +16,7 @@ from tandem.views.source.event import Event, event_fields
 from tandem.views.source.event_maxima import maxima_of
 from tandem.views.source.fields.columns import column
 from tandem.views.source.fields.event_time import EVENT_TIME_COLUMN, instants, time_path
-from tandem.views.source.fields.rounded import ROUNDED, rounded_counts, rounds
+from tandem.views.source.fields.rounded import ROUNDED, roundings_by_event, rounds
 from tandem.views.source.offset_ranges import EMPTY
 from tandem.views.source.source import IDEMPOTENCY_KEY, INDEX, Source, metadata_schema, position_schema
 from tandem.views.source.watermark import watermark
@@ -63,7 +63,7 @@ def events_table(source: Source, events: Sequence[Event]) -> pa.Table:
         keys = [own_place(topic, 0, offset) for offset in range(len(events))] if name == IDEMPOTENCY_KEY else nowhere
         table = table.append_column(name, array(keys, type_))
     if rounds(fields):
-        table = table.append_column(ROUNDED, rounded_counts(fields, events))
+        table = table.append_column(ROUNDED, roundings_by_event(fields, events))
     for field in fields:
         table = table.append_column(field.name, column(field, [getattr(event, field.name) for event in events]))
     if source.time_column == EVENT_TIME_COLUMN:

@@ -36,7 +36,7 @@ from tandem.views.project import project
 from tandem.views.source.ahead import not_ahead, off_calendar
 from tandem.views.source.event import TIMESTAMP
 from tandem.views.source.event_maxima import maxima_of, newest_append
-from tandem.views.source.fields.rounded import rounded_schema, rounded_total
+from tandem.views.source.fields.rounded import roundings_schema, total_roundings
 from tandem.views.source.log_order import further
 from tandem.views.source.offset_ranges import EMPTY, Partition, Ranges
 from tandem.views.source.source import Source, events_schema, position_columns
@@ -239,7 +239,7 @@ def _fold_slice(job: FoldJob, part: Slice, side: Side) -> Iterator[tuple[int, _F
     needed = {*(column for view in views.values() for column in columns(view)), _APPEND_TIME, source.time_column}
     needed |= set() if _only_partition(part.ranges) else {EVENTS.topic, EVENTS.partition}
     needed |= set(position_columns(source)) if dropped.places or source.max_events_per_record else set()
-    needed |= set(rounded_schema(source.event).names)
+    needed |= set(roundings_schema(source.event).names)
     read = events_schema(source).names if job.suspects else sorted(needed)
     accumulators = {name: Accumulator(view) for name, view in views.items()}
     count, further_events, ahead_events, off_calendar_events, rounded_values = 0, 0, 0, 0, 0
@@ -249,7 +249,7 @@ def _fold_slice(job: FoldJob, part: Slice, side: Side) -> Iterator[tuple[int, _F
         further_events += further(scanned)
         ahead_events += int(kernel.ahead(source, scanned).sum())
         off_calendar_events += off_calendar(scanned)
-        rounded_values += rounded_total(scanned)
+        rounded_values += total_roundings(scanned)
         events, suspects = apart.split(dropped.keep(scanned), sorted(needed))
         yield from to_all(suspects, job.buckets)
         count += events.num_rows

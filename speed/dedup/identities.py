@@ -154,7 +154,7 @@ def joined(tables: Sequence[pa.Table]) -> pa.Table:
 
 
 def _comparable(value: str, kind: pa.DataType) -> str:
-    """SQL for the value that DuckDB hashes: for lists and structs a text, because different ones may have equal hashes."""
+    """SQL for the value that DuckDB hashes: for lists, maps and structs a text, because different ones may have equal hashes."""
     return _text(value, kind) if pa.types.is_nested(kind) else value
 
 
@@ -168,6 +168,8 @@ def _text(value: str, kind: pa.DataType, depth: int = 0) -> str:
         item = f"item{depth}"
         texts = f"list_transform({value}, lambda {item}: {_text(item, kind.value_type, depth + 1)})"
         return f"CAST(to_json({texts}) AS VARCHAR)"
+    if pa.types.is_map(kind):
+        return _text(f"map_entries({value})", pa.list_(pa.struct([("key", pa.string()), ("value", kind.item_type)])), depth)
     if pa.types.is_struct(kind):
         texts = _array(_text(f"struct_extract({value}, '{field.name}')", field.type, depth) for field in kind)
         return f"CASE WHEN {value} IS NOT NULL THEN {texts} END"

@@ -21,7 +21,7 @@ from tandem.views.kernel.kernel import Partial, after_final, ahead, decode, late
 from tandem.views.project.project import load_files
 from tandem.views.source.ahead import off_calendar
 from tandem.views.source.event_maxima import maxima_of, newest_append
-from tandem.views.source.fields.rounded import rounded_total
+from tandem.views.source.fields.rounded import total_roundings
 from tandem.views.source.log_order import event_rejects, further
 from tandem.views.source.offset_ranges import EMPTY, Partition
 from tandem.views.source.source import Source
@@ -140,7 +140,7 @@ def share_of(task: Task, records: pa.Table) -> Share:
         skipped=decoded.skipped,
         ahead=int(ahead(source, decoded.events).sum()),
         off_calendar=off_calendar(decoded.events),
-        rounded=rounded_total(decoded.events),
+        rounded=total_roundings(decoded.events),
         last=[(place, each.offset, each.hash) for place, each in last_of(records).items()],
         identities=to_ipc(identities(source, found)),
         handed_back=to_ipc(events) if task.hand_back and events.nbytes <= task.hand_back else None,

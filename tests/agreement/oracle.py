@@ -306,6 +306,8 @@ FILTERS = (
     Said("10 // i > 2", known("i", lambda i: quotient(10, i) > 2)),
     Said("d IS NOT NULL -- and a comment", lambda e: e["d"] is not None),
     Said("CAST(digits AS INTEGER) > 0", known("digits", lambda text: parsed(text) > 0)),
+    Said("map_contains(m, 'b')", known("m", lambda m: "b" in m)),
+    Said("m['ä'] > 0", known("m", lambda m: None if m.get("ä") is None else m["ä"] > 0)),
 )
 
 
@@ -382,6 +384,9 @@ KEYS = (
     Said("CASE WHEN i > 0 THEN 'more' ELSE s END", lambda e: "more" if e["i"] is not None and e["i"] > 0 else e["s"]),
     Said("date_trunc('hour', \"at\")", lambda e: e["at"].replace(minute=0, second=0, microsecond=0)),
     Said("CAST(NULL AS VARCHAR)", lambda e: None),
+    Said("m['a']", known("m", lambda m: m.get("a"))),
+    Said("array_to_string(map_keys(m), '+')", known("m", "+".join)),
+    Said("cardinality(m)", known("m", len)),
 )
 
 
@@ -413,6 +418,8 @@ def pairs(found: list[Any]) -> list[dict[str, Any]]:
 
 MEASURES = {
     "n": Asked(count(), lambda e: 1, len),
+    "total_of_a_key": Asked(total("m['a']"), known("m", lambda m: m.get("a")), added),
+    "keys_of_maps": Asked(count_distinct("array_to_string(map_keys(m), '+')", limit=3), known("m", "+".join), at_most(3)),
     "total_i": Asked(total("i"), field("i"), added),
     "total_near_limit": Asked(total(NEAR_LIMIT.sql), NEAR_LIMIT.value, added),
     "total_huge": Asked(total(HUGE_I.sql), HUGE_I.value, added),

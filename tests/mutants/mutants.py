@@ -856,6 +856,20 @@ def _vacuum(tables: Tables, address: str, settings: Settings) -> Freed:
         "test_a_copy_with_other_digits_that_round_alike_is_no_conflict",
     ),
     Mutant(
+        "maps-as-they-were-written",
+        "a copy of an event whose map has its entries in another order counts as a conflict",
+        "return lambda value: sorted(value.items(), key=_key_of_pair)",
+        "return lambda value: list(value.items())",
+        "test_the_order_of_keys_decides_nothing",
+    ),
+    Mutant(
+        "last-of-a-repeated-key",
+        "of a key that a map of Avro has twice one value is chosen without a word",
+        "if len(read) < len(value):",
+        "if len(read) > len(value):",
+        "test_a_key_that_avro_has_twice_rejects_the_record",
+    ),
+    Mutant(
         "lease-of-a-copied-lock-file",
         "a process with a copy of a state folder takes the lease of the process that runs with the original",
         "{status.st_dev}:{status.st_ino}",

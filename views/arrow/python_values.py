@@ -33,15 +33,15 @@ def exact_decimal(value: Decimal, arrow: pa.Decimal128Type) -> Decimal:
     Every decimal from outside passes here before Arrow sees it. Arrow looks up the power of ten for a negative exponent
     without a bound: it made 0 of 1E-77, and 1E-99999999 ended the process.
     """
-    return _quantized(value, *_scaled(arrow.precision, arrow.scale, (InvalidOperation, Inexact)))
+    return _quantize(value, *_scaled(arrow.precision, arrow.scale, (InvalidOperation, Inexact)))
 
 
-def rounded_decimal(value: Decimal, arrow: pa.Decimal128Type) -> Decimal:
+def round_decimal(value: Decimal, arrow: pa.Decimal128Type) -> Decimal:
     """The value with the type's scale, half to even; raises ArithmeticError if it is too large or not finite."""
-    return _quantized(value, *_scaled(arrow.precision, arrow.scale, (InvalidOperation,)))
+    return _quantize(value, *_scaled(arrow.precision, arrow.scale, (InvalidOperation,)))
 
 
-def _quantized(value: Decimal, scale: Decimal, arithmetic: Context) -> Decimal:
+def _quantize(value: Decimal, scale: Decimal, arithmetic: Context) -> Decimal:
     if not value.is_finite():
         raise InvalidOperation(f"{value} is not finite")
     return value.quantize(scale, context=arithmetic)

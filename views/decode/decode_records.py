@@ -20,7 +20,7 @@ from tandem.views.source.event import Field, event_fields
 from tandem.views.source.fields.columns import column, misfits
 from tandem.views.source.fields.event_time import EVENT_TIME_COLUMN, instants, time_path
 from tandem.views.source.fields.reasons import Reject, within
-from tandem.views.source.fields.rounded import ROUNDED, rounded_counts, rounds
+from tandem.views.source.fields.rounded import ROUNDED, roundings_by_event, rounds
 from tandem.views.source.record_filter import record_filter_parameters
 from tandem.views.source.source import (
     APPEND_TIME,
@@ -239,7 +239,7 @@ def _typed(fields: Sequence[Field], found: _Found, rejected: dict[int, Reject]) 
                     misfit.setdefault(found.rows[number], found.told(number, reject))
         if not misfit:
             if rounds(fields):
-                columns[ROUNDED] = rounded_counts(fields, found.structs)
+                columns[ROUNDED] = roundings_by_event(fields, found.structs)
             return pa.RecordBatch.from_arrays(list(columns.values()), names=list(columns))
         rejected.update(misfit)
         found = found.without(misfit)

@@ -14,7 +14,7 @@ from tandem.views.errors import said_by
 from tandem.views.source.event import Field, event_fields
 from tandem.views.source.fields.columns import column, misfits
 from tandem.views.source.fields.reasons import Reject
-from tandem.views.source.fields.rounded import ROUNDED, rounded_counts, rounds
+from tandem.views.source.fields.rounded import ROUNDED, roundings_by_event, rounds
 from tandem.views.source.schema_version import Version
 from tandem.views.source.source import INDEX, Source
 
@@ -124,7 +124,7 @@ def _columns(fields: Sequence[Field], readings: Mapping[int, ListReading], row: 
                 wrong = misfits(field, values) | wrong
         if not wrong:
             if rounds(fields):
-                columns[ROUNDED] = rounded_counts(fields, structs)
+                columns[ROUNDED] = roundings_by_event(fields, structs)
             return pa.RecordBatch.from_arrays(list(columns.values()), names=list(columns))
         for number, reject in wrong.items():
             at, index = places[number]

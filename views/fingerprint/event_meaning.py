@@ -41,7 +41,7 @@ def _struct(name: str, struct: type[msgspec.Struct], fields: tuple[Field, ...], 
 
 
 def _field(field: Field, name: str) -> Meaning:
-    """A field, or what a list holds."""
+    """A field, or what a list or map holds."""
     default = field.default._value_ if isinstance(field.default, enum.Enum) else field.default
     value = {
         "name": field.name,
@@ -70,9 +70,9 @@ def _field(field: Field, name: str) -> Meaning:
 
 
 def _type(field: Field) -> list[Any]:
-    """The type without the items of a list and the fields of a struct, which are parts of their own."""
+    """The type without the items of a list or map and the fields of a struct, which are parts of their own."""
     if field.items is not None:
-        return ["list"]
+        return ["map" if field.type is dict else "list"]
     if field.fields:
         return ["struct"]
     if isinstance(field.type, type) and issubclass(field.type, enum.Enum):
@@ -86,7 +86,7 @@ def _written_type(field: Field) -> str:
     """The type as an event type declares it; an enum by its values."""
     kind, *values = _type(field)
     if field.items is not None:
-        kind = f"list[{_written_type(field.items)}]"
+        kind = f"{'dict[str, ' if field.type is dict else 'list['}{_written_type(field.items)}]"
     elif kind == "choice":
         kind = f"one of {', '.join(values[0])}"
     elif pa.types.is_decimal(field.arrow):

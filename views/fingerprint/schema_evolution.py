@@ -146,10 +146,10 @@ def _field(old: Field | None, new: Field | None, place: str) -> Iterator[str]:
 
 
 def _value(old: Field, new: Field, place: str) -> Iterator[str]:
-    """What a field or an element of a list may hold."""
+    """What a field, an element of a list or a value of a map may hold."""
     if old.optional and not new.optional:
         yield f"{place} may no longer be null"
-    if old.items is not None and new.items is not None:
+    if old.items is not None and new.items is not None and old.type is new.type:
         yield from _value(old.items, new.items, f"{place}[]")
     elif old.fields and new.fields:
         yield from _struct(old.type, old.fields, new.type, new.fields, place)
@@ -221,7 +221,7 @@ def _implied(name: str, value: Any, old: dict[str, Any]) -> bool:
 def _written(field: Field) -> str:
     """A type as a person would write it."""
     if field.items is not None:
-        text = f"list[{_written(field.items)}]"
+        text = f"{'dict[str, ' if field.type is dict else 'list['}{_written(field.items)}]"
     elif choices := _choices(field):
         text = f"one of {', '.join(map(repr, sorted(choices)))}"
     elif field.type is Decimal:

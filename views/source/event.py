@@ -13,6 +13,7 @@
 | UUID                        | string                          | string, lower case with hyphens         |
 | Enum, Literal               | one of the values               | string or int64, as its values are      |
 | list[T]                     | array                           | list                                    |
+| dict[str, T]                | object of any keys              | map from string, in the order of keys   |
 | msgspec.Struct, Event       | object                          | struct                                  |
 | Optional[T]                 | null, or absent with a default  | the same column, null                   |
 """
@@ -49,7 +50,7 @@ _SCALARS: dict[type, pa.DataType] = {
 _CONSTRAINTS = ("gt", "ge", "lt", "le", "multiple_of", "pattern", "min_length", "max_length", "tz")
 SUPPORTED = (
     "bool, int, float, Annotated[Decimal, Scale(n)], str, bytes, date, datetime, UUID, Enum, Literal, Optional, list, "
-    "msgspec.Struct"
+    "dict[str, ...], msgspec.Struct"
 )
 
 
@@ -120,7 +121,7 @@ class Field:
     * `type`: the bare Python type, without Annotated and Optional; `annotation`: the whole annotation.
     * `default`, `factory`: NODEFAULT if absent.
     * `constraints`: those of msgspec.Meta.
-    * `items`: describes a list's elements; `fields`: a struct's fields.
+    * `items`: describes a list's elements, or the values of a map, whose type is dict; `fields`: a struct's fields.
     * `notation`: how times are written, None unless annotations say so.
     * `rounding`: that of Scale.
     * `unit`: that of Unit; `doc`: the description of msgspec.Meta; both are empty if absent.
@@ -235,6 +236,16 @@ def _described(annotation: Any, place: str, outer: tuple[type, ...]) -> Field:
         if items.key:
             raise DefinitionError(f"{place}[]: Name({items.key!r}) belongs to a field, not to what a list holds")
         return replace(described, type=list, arrow=pa.list_(items.arrow), items=items)
+    if get_origin(bare) is dict:
+        keys, values = get_args(bare)
+        if keys is not str:
+            raise DefinitionError(f"{place}: the keys of a map are texts, as in dict[str, int]; got {_name(bare)}")
+        items = _described(values, f"{place}[]", outer)
+        if items.key:
+            raise DefinitionError(f"{place}[]: Name({items.key!r}) belongs to a field, not to what a map holds")
+        return replace(described, type=dict, arrow=pa.map_(pa.string(), items.arrow), items=items)
+    if bare is dict:
+        raise DefinitionError(f"{place}: a map declares what it holds, for example dict[str, str]")
     if bare is list:
         raise DefinitionError(f"{place}: a list declares what it holds, for example list[str]")
     if get_origin(bare) is Literal:

@@ -27,9 +27,11 @@ from tandem.views.errors import DefinitionError, said_by
 from tandem.views.source.event import TIMESTAMP
 from tandem.views.source.log_order import with_generation
 from tandem.views.source.source import Prepare, Source, events_schema, position_schema
-from tandem.views.source.value_types import kind_of
+from tandem.views.source.value_types import field_kind
 
-_TYPES: Final = "bool, int64, float64, string, binary, date32, timestamp('us', 'UTC'), decimal128, and lists and structs of them"
+_TYPES: Final = (
+    "bool, int64, float64, string, binary, date32, timestamp('us', 'UTC'), decimal128, lists, maps and structs of them"
+)
 _CALENDAR: Final = {
     pa.date32(): (date.min, date.max),
     TIMESTAMP: (datetime.min.replace(tzinfo=UTC), datetime.max.replace(tzinfo=UTC)),
@@ -105,7 +107,7 @@ def _check_column(name: str, field: pa.Field, given: pa.Schema, event_time: str)
         wanted = given.field(field.name).type
         if field.type != wanted:
             raise DefinitionError(f"{name} returns column {field.name!r} as {field.type}; expected type {wanted}")
-    elif kind_of(field.type) is None:
+    elif field_kind(field.type) is None:
         raise DefinitionError(f"{name} returns column {field.name!r} as {field.type}; cast it to one of {_TYPES}")
 
 

@@ -14,7 +14,7 @@ from tandem.views.errors import DefinitionError, listed
 from tandem.views.source.decoder import Decoder, check_decoder, defined_by_name, record_parameters
 from tandem.views.source.event import TIMESTAMP, Event, event_fields, event_schema
 from tandem.views.source.fields.event_time import EVENT_TIME_COLUMN, time_path
-from tandem.views.source.fields.rounded import rounded_schema
+from tandem.views.source.fields.rounded import roundings_schema
 from tandem.views.source.formats.json import JSON
 from tandem.views.source.record_filter import RecordFilter, check_record_filter, record_filter_parameters
 from tandem.views.source.schema_version import Version
@@ -280,8 +280,8 @@ def _check_prepare(function: Prepare) -> None:
 
 def events_schema(source: Source) -> pa.Schema:
     """The columns of the source's events: position in the log, the columns that Tandem adds, the event's fields."""
-    own = (position_schema(source), metadata_schema(source), time_schema(source), rounded_schema(source.event))
-    return pa.schema([*(field for schema in own for field in schema), *event_schema(source.event)])
+    around = (position_schema(source), metadata_schema(source), time_schema(source), roundings_schema(source.event))
+    return pa.schema([*(field for schema in around for field in schema), *event_schema(source.event)])
 
 
 def time_schema(source: Source) -> pa.Schema:

@@ -69,6 +69,7 @@ _INSTEAD: Final = {
     ),
     "interval": "make it a number, for example epoch(...)",
     "time": "make it a text, for example strftime(...)",
+    "map": "take the value of a key, m['key'], or join its keys: array_to_string(map_keys(m), ',')",
     "list": "take one element, or join them: array_to_string(...)",
     "struct": "take one of its fields",
     "null": "a bare NULL has no type: write CAST(NULL AS ...)",
@@ -86,6 +87,17 @@ def kind_of(arrow: pa.DataType) -> Kind | Literal["list", "struct"] | None:
     if pa.types.is_decimal128(arrow):
         return "decimal"
     return next((value.kind for value in _TYPES.values() if value.arrow == arrow), None)
+
+
+def field_kind(arrow: pa.DataType) -> Kind | Literal["list", "map", "struct"] | None:
+    """The meaning of the type of an event's field, which may be a map, as no answer is; None for an unknown type."""
+    if pa.types.is_map(arrow):
+        return "map" if arrow.key_type == pa.string() and field_kind(arrow.item_type) else None
+    if pa.types.is_list(arrow):
+        return "list" if field_kind(arrow.value_type) else None
+    if pa.types.is_struct(arrow):
+        return "struct" if arrow.num_fields and all(field_kind(field.type) for field in arrow) else None
+    return kind_of(arrow)
 
 
 def answer_field(name: str, value: ValueType) -> pa.Field:

@@ -73,6 +73,8 @@ def _values(field: Field) -> st.SearchStrategy[Any]:
 def _present(field: Field, limits: dict[str, Any]) -> st.SearchStrategy[Any]:
     if field.items is not None:
         least, most = _sizes(limits)
+        if field.type is dict:
+            return st.dictionaries(st.text(max_size=_LONGEST), _values(field.items), min_size=least, max_size=most)
         return st.lists(_values(field.items), min_size=least, max_size=most)
     if field.fields:
         struct: type[msgspec.Struct] = field.type

@@ -44,7 +44,7 @@ from tandem.views.source.decoder import decoder_name
 from tandem.views.source.event import Field, event_fields
 from tandem.views.source.record_filter import ByHeader
 from tandem.views.source.source import IDEMPOTENCY_KEY, Source
-from tandem.views.source.value_types import kind_of
+from tandem.views.source.value_types import field_kind
 from tandem.views.view import View, answer_schema
 
 
@@ -199,7 +199,7 @@ def _field(field: Field) -> EventFieldDocument:
     return EventFieldDocument(
         name=field.name,
         key=field.key,
-        kind=str(kind_of(field.arrow)),
+        kind=str(field_kind(field.arrow)),
         required=field.required,
         null=field.optional,
         unit=field.unit or None,

@@ -2,7 +2,9 @@
 
 import json
 import shutil
+from collections import defaultdict
 from pathlib import Path
+from random import Random
 from re import sub
 
 import pyarrow.parquet as pq
@@ -200,6 +202,33 @@ def test_rounded_amounts_are_counted_by_archive_and_recompute(shop: Shop) -> Non
         live = recompute.run(shop.run("recompute"), shop.project, RecomputeRequest(mode="full", raw=raw)).publication
         counts = live.counts["sales"]
         assert counts.rounded == counts.events + counts.duplicates > counts.duplicates > 0
+
+
+def test_maps_are_archived_and_folded_as_they_were_sent(shop: Shop) -> None:
+    """Through the table of events and without it; copies with another order of entries are no conflicts."""
+    definitions = DEFINITIONS.replace("    cents: int", "    cents: int\n    tags: dict[str, int | None]")
+    shop.define(
+        definitions.replace('{"shop": "shop"}', """{"shop": "tags['shop']"}""").replace(
+            '"cents": total("cents")', '"cents": total("tags[\'cents\']")'
+        )
+    )
+    dice = Random(7)
+    log: dict[int, list[bytes | None]] = {0: [], 1: []}
+    expected: dict[int | None, list[int]] = defaultdict(list)
+    for number in range(200):
+        tags = {"shop": dice.choice([1, 2, None]), "cents": dice.randrange(100)} | ({"x": None} if number % 2 else {})
+        sale = {"id": str(number), "at": "2026-03-01T00:00:00Z", "shop": "s", "cents": 1}
+        log[number % 2].append(json.dumps(sale | {"tags": tags}).encode())
+        log[0].append(json.dumps(sale | {"tags": dict(reversed(tags.items()))}).encode())
+        expected[tags["shop"]].append(tags["cents"])
+    shop.sell(log)
+    archive.run(shop.run("archive"), shop.project)
+    for raw in (False, True):
+        live = recompute.run(shop.run("recompute"), shop.project, RecomputeRequest(mode="full", raw=raw)).publication
+        counts = live.counts["sales"]
+        assert (counts.events, counts.duplicates, counts.conflicts, counts.rejects) == (200, 200, 0, 0)
+        found = {row["shop"]: (row["n"], row["cents"]) for row in answers(shop, live, "per_hour")}
+        assert found == {key: (len(cents), sum(cents)) for key, cents in expected.items()}
 
 
 def test_the_cut_is_a_boundary_of_the_speed_layer(shop: Shop) -> None:

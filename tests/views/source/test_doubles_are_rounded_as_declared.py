@@ -29,7 +29,7 @@ from tandem.views.kernel.deduplicate import deduplicate
 from tandem.views.source.event import event_fields
 from tandem.views.source.fields.columns import column
 from tandem.views.source.fields.reasons import Reject
-from tandem.views.source.fields.rounded import ROUNDED, rounded_counts
+from tandem.views.source.fields.rounded import ROUNDED, roundings_by_event
 from tandem.views.source.source import APPEND_TIME, events_schema
 from tandem.views.testing import answer
 from tests.views.logged import decoded
@@ -105,7 +105,7 @@ def read(decoder: Any, value: bytes) -> tuple[Decimal, int]:
     """The amount of one value, and how many were rounded. Raises Reject."""
     sale = parser(Sale, decoder)(value)
     (field,) = event_fields(Sale)
-    return column(field, [sale.n])[0].as_py(), rounded_counts((field,), [sale])[0].as_py()
+    return column(field, [sale.n])[0].as_py(), roundings_by_event((field,), [sale])[0].as_py()
 
 
 @pytest.mark.parametrize("name", FORMATS)

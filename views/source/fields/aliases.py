@@ -47,6 +47,8 @@ def _by_attribute(fields: tuple[Field, ...], values: Values) -> Values:
 def _value(field: Field, value: Any) -> Any:
     if isinstance(value, list) and field.items is not None:
         return [_value(field.items, item) for item in value]
+    if isinstance(value, dict) and field.items is not None:
+        return {key: _value(field.items, item) for key, item in value.items()}
     return _by_attribute(field.fields, value) if isinstance(value, dict) and field.fields else value
 
 
@@ -72,6 +74,8 @@ def _mirror_type(annotation: Any) -> Any:
         return Annotated[(_mirror_type(inner[0]), *inner[1:])]
     if get_origin(annotation) is list:
         return list[_mirror_type(inner[0])]  # type: ignore[misc]  # computed
+    if get_origin(annotation) is dict:
+        return dict[str, _mirror_type(inner[1])]  # type: ignore[misc]  # computed
     if isinstance(annotation, type) and issubclass(annotation, msgspec.Struct):
         return _mirror(annotation)
     if inner and any(isinstance(part, type) and part is type(None) for part in inner):

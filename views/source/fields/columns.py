@@ -15,7 +15,7 @@ from uuid import UUID
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from tandem.views.arrow.python_values import array, exact_decimal, rounded_decimal, scalar
+from tandem.views.arrow.python_values import array, exact_decimal, round_decimal, scalar
 from tandem.views.source.event import Field
 from tandem.views.source.fields.reasons import Reject
 
@@ -86,7 +86,7 @@ def _convert_present(field: Field) -> Convert | None:
     if isinstance(field.type, type) and issubclass(field.type, enum.Enum):
         return attrgetter("_value_")
     if field.items is not None:
-        return _convert_list(field.items)
+        return _convert_map(field.items) if field.type is dict else _convert_list(field.items)
     if field.fields:
         return _convert_struct(field.fields)
     return None
@@ -95,6 +95,18 @@ def _convert_present(field: Field) -> Convert | None:
 def _convert_list(items: Field) -> Convert | None:
     convert = _convert(items)
     return None if convert is None else lambda values: [convert(value) for value in values]
+
+
+def _convert_map(values: Field) -> Convert:
+    """The pairs of a map in the order of their keys, so that equal maps are equal columns."""
+    convert = _convert(values)
+    if convert is None:
+        return lambda value: sorted(value.items(), key=_key_of_pair)
+    return lambda value: [(key, convert(value[key])) for key in sorted(value)]
+
+
+def _key_of_pair(pair: tuple[str, Any]) -> str:
+    return pair[0]
 
 
 def _convert_struct(fields: Sequence[Field]) -> Convert:
@@ -117,7 +129,7 @@ def _in_scale(field: Field, value: Any) -> Any:
     if not isinstance(value, Decimal):  # in an event of a user's test: Arrow takes only integers
         return value
     try:
-        return exact_decimal(value, field.arrow) if field.rounding is None else rounded_decimal(value, field.arrow)
+        return exact_decimal(value, field.arrow) if field.rounding is None else round_decimal(value, field.arrow)
     except ArithmeticError:
         digits = f"{field.arrow.precision} digits, {field.arrow.scale} of them after the point"
         raise Reject("out_of_range", f"field {field.name} is not a finite decimal of {digits}") from None

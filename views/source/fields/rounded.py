@@ -7,14 +7,14 @@ from typing import Any, Final
 import msgspec
 import pyarrow as pa
 
-from tandem.views.arrow.python_values import array, rounded_decimal
+from tandem.views.arrow.python_values import array, round_decimal
 from tandem.views.source.event import Event, Field, event_fields
 
 ROUNDED: Final = "_rounded"
 """The column with the number of an event's values that were rounded, of an event type with a field that rounds."""
 
 
-def rounded_schema(event: type[Event]) -> pa.Schema:
+def roundings_schema(event: type[Event]) -> pa.Schema:
     """The column ROUNDED, if a field of the event type rounds."""
     return pa.schema([(ROUNDED, pa.int32())] if rounds(event_fields(event)) else [])
 
@@ -27,13 +27,13 @@ def rounds(fields: Sequence[Field]) -> bool:
     )
 
 
-def rounded_counts(fields: Sequence[Field], structs: Sequence[msgspec.Struct]) -> pa.Array:
+def roundings_by_event(fields: Sequence[Field], structs: Sequence[msgspec.Struct]) -> pa.Array:
     """For each struct, whose values fit their columns, the number of its values that were rounded."""
     rounding = [field for field in fields if rounds((field,))]
     return array([_in_struct(rounding, struct) for struct in structs], pa.int32())
 
 
-def rounded_total(events: pa.Table) -> int:
+def total_roundings(events: pa.Table) -> int:
     """How many values of these events were rounded."""
     return sum(events[ROUNDED].to_pylist()) if ROUNDED in events.column_names else 0
 
@@ -46,7 +46,7 @@ def _in_value(field: Field, value: Any) -> int:
     if value is None:
         return 0
     if field.items is not None:
-        return sum(_in_value(field.items, item) for item in value)
+        return sum(_in_value(field.items, item) for item in (value.values() if field.type is dict else value))
     if field.fields:
         return _in_struct([inner for inner in field.fields if rounds((inner,))], value)
-    return int(isinstance(value, Decimal) and rounded_decimal(value, field.arrow) != value)
+    return int(isinstance(value, Decimal) and round_decimal(value, field.arrow) != value)

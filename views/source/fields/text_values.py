@@ -15,8 +15,8 @@
 
 A byte that is not UTF-8 rejects a value only in a text that a field takes.
 
-Lists and structs have no text. A text that the format treats as empty is null in an Optional field; elsewhere only a str takes
-it.
+Lists, maps and structs have no text. A text that the format treats as empty is null in an Optional field; elsewhere only a str
+takes it.
 """
 
 from collections.abc import Callable
@@ -64,7 +64,7 @@ def text_fields(event: type[Event], what: str) -> tuple[Field, ...]:
     fields = named_fields(event, what)
     for field in fields:
         if field.items is not None or field.fields:
-            raise DefinitionError(f"{event.__name__}.{field.name}: {what} has texts, which are not lists or structs")
+            raise DefinitionError(f"{event.__name__}.{field.name}: {what} has texts, which are not lists, maps or structs")
     return fields
 
 

@@ -66,6 +66,8 @@ def _unless_of_another_type(rewrite: Rewrite, value: bytes) -> bytes:
 def _written_times(event: type[Event]) -> re.Pattern[bytes] | None:
     """A pattern of every time of a value without escapes; None if a key alone does not tell that its text is a time."""
     times, others = set[str](), set[str]()
+    if has_maps(event_fields(event)):
+        return None  # any key may be one of a map, whose text is a time or not
     left = list(event_fields(event))
     while left:
         field = left.pop()
@@ -79,6 +81,13 @@ def _written_times(event: type[Event]) -> re.Pattern[bytes] | None:
         return None
     keys = b"|".join(re.escape(key.encode()) for key in sorted(times))
     return re.compile(rb'"(?:' + keys + rb')"[ \t\r\n]*:[ \t\r\n]*"[^".]*\.[0-9]{6}([0-9]+)')
+
+
+def has_maps(fields: Sequence[Field]) -> bool:
+    """Whether a field is a map, at any depth."""
+    return any(
+        field.type is dict or has_maps(field.fields) or (field.items is not None and has_maps((field.items,))) for field in fields
+    )
 
 
 def _innermost(field: Field) -> Field:
@@ -127,7 +136,8 @@ def _member(field: Field, leaf: Leaf) -> Rewrite | None:
         return leaf(field)
     if field.items is not None:
         item = _member(field.items, leaf)
-        inner: Rewrite | None = None if item is None else partial(_items, item)
+        each = _entries if field.type is dict else _items
+        inner: Rewrite | None = None if item is None else partial(each, item)
     else:
         inner = _struct(field.type, field.fields, leaf) if field.fields else None
     if inner is None:
@@ -141,6 +151,13 @@ def _items(item: Rewrite, value: bytes) -> bytes:
     after = list(map(item, before))
     same = all(map(is_, before, after))
     return value if same else msgspec.json.encode(list(map(msgspec.Raw, after)))
+
+
+def _entries(item: Rewrite, value: bytes) -> bytes:
+    before = {key: bytes(raw) for key, raw in _OBJECT.decode(value).items()}
+    after = {key: item(raw) for key, raw in before.items()}
+    same = all(map(is_, before.values(), after.values()))
+    return value if same else msgspec.json.encode({key: msgspec.Raw(raw) for key, raw in after.items()})
 
 
 def _cut_leaf(field: Field) -> Rewrite | None:
@@ -208,7 +225,9 @@ def values_by_name(event: type[Event], values: Mapping[str, Any]) -> Mapping[str
 
 
 def _has_reader(field: Field) -> bool:
-    """Whether a field has values that are read here: times, and decimals in texts."""
+    """Whether a field has values that are read here: times, decimals in texts, and maps in pairs."""
+    if field.type is dict:
+        return True
     if field.items is not None:
         return _has_reader(field.items)
     return is_time(field) or field.type is Decimal or any(map(_has_reader, field.fields))
@@ -236,9 +255,25 @@ def _by_value(field: Field) -> ReadTime:
         return partial(text_decimal, field.key)
     if field.items is not None:
         item = _by_value(field.items)
+        if field.type is dict:
+            return partial(_map, field.key, item)
         return lambda value: list(map(item, value)) if isinstance(value, list) else value
     inner = _readers(field.fields)
     return lambda value: _times_of_fields(inner, value) if isinstance(value, dict) else value
+
+
+def _map(key: str, item: ReadTime, value: Any) -> Any:
+    """The map of a dict, or of pairs with fields key and value as Avro's decoder reads them. Raises Reject."""
+    if isinstance(value, dict):
+        return {name: item(inner) for name, inner in value.items()}
+    if not isinstance(value, list):
+        return value
+    read = {pair["key"]: item(pair["value"]) for pair in value}
+    if len(read) < len(value):
+        names = [pair["key"] for pair in value]
+        repeated = next(name for name in names if names.count(name) > 1)
+        raise Reject("repeated_key", f"field {key}: key {repeated[:_DETAIL_CHARACTERS]!r} occurs {names.count(repeated)} times")
+    return read
 
 
 def _times_of_fields(readers: Readers, values: Mapping[str, Any]) -> Mapping[str, Any]:

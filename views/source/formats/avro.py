@@ -9,7 +9,8 @@ The event type takes the fields that it needs by name (its JSON key, where that 
 
 * An array is a list, a record a struct, a union with null an Optional.
 * A field that a schema lacks has the event type's default, so one event type reads the records of all its schemas.
-* Maps, times of day and times without zone fit no field; the schema may contain them.
+* A map is a dict; a key that it has twice rejects the record.
+* Times of day and times without zone fit no field; the schema may contain them.
 * A field that the event type does not take is skipped by its physical type, so it decides nothing: the schema may be recursive
   there, and have invalid defaults and logical types.
 

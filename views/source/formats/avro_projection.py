@@ -56,7 +56,7 @@ class _Unbounded(Exception):
 class Projector:
     """Builds the projection of one schema; `names` are its named types, `which` names it in errors.
 
-    `texts` is whether a time among the fields so far is written as a string.
+    `texts` is whether a field so far has values that values_by_name reads: a time in a string, a map.
     """
 
     names: Mapping[str, Any]
@@ -93,12 +93,20 @@ class Projector:
                 for branch in schema
             ]
         avro_type = resolved(schema, self.names)
-        if field.items is not None and avro_type["type"] == "array":
+        if field.items is not None and field.type is list and avro_type["type"] == "array":
             if takes_no_bytes(avro_type["items"], self.names):
                 raise DefinitionError(
                     f"{place}: {self.which} has items of zero bytes, of which a short value may hold any number"
                 )
             return {"type": "array", "items": self._field(field.items, avro_type["items"], f"{place}[]")}
+        if field.items is not None and field.type is dict and avro_type["type"] == "map":
+            self.texts = True
+            pair = [
+                {"name": "key", "type": "string"},
+                {"name": "value", "type": self._field(field.items, avro_type["values"], f"{place}[]")},
+            ]
+            # Pairs have the same bytes, and show a key that occurs twice.
+            return {"type": "array", "items": {"type": "record", "name": self._name(), "fields": pair}}
         if field.fields and avro_type["type"] == "record":
             return self.record(field.fields, avro_type, place)
         read, kind = _leaf(avro_type)

@@ -4,7 +4,7 @@
 msgspec refuses trailing characters, wrong types, NaN, missing fields and numbers that no double holds. This module adds:
 
 * A text that a field takes must be UTF-8. Elsewhere a byte that is not UTF-8, or the escape of a lone surrogate, decides nothing.
-* A declared key may occur only once in an object.
+* A declared key may occur only once in an object, and any key in a map.
 * Nesting has a fixed bound. msgspec's own bound depends on the depth of the caller's stack, so that one record could be an event
   in one process and a reject in another.
 
@@ -17,7 +17,6 @@ from dataclasses import dataclass
 from datetime import datetime
 from decimal import Decimal
 from itertools import chain
-from json import loads
 from typing import Any, Final
 
 import msgspec
@@ -29,8 +28,9 @@ from tandem.views.source.fields.numbers import places_of_odd_decimals
 from tandem.views.source.fields.reasons import Reject, misfit
 from tandem.views.source.fields.rfc3339 import places_of_further_digits
 from tandem.views.source.fields.time_reader import is_time
-from tandem.views.source.fields.times import cut_in_json, value_readers, values_in_json
+from tandem.views.source.fields.times import cut_in_json, has_maps, value_readers, values_in_json
 from tandem.views.source.format import Listed, Parse, Searched
+from tandem.views.source.formats.repeated_keys import check_keys, check_maps
 
 MAX_DEPTH = 128
 
@@ -55,14 +55,15 @@ class Json:
         decode = json_decode(event)
         keys, colons = frozenset(_keys(fields)), _colons(fields)
         read, cut = values_in_json(event), cut_in_json(event)
-        any_form = strict(lambda value: decode(read(value)), keys, _colons(fields, in_time=0))
+        maps = event if has_maps(fields) else None
+        any_form = strict(lambda value: decode(read(value)), keys, _colons(fields, in_time=0), maps=maps)
         if any(map(_has_notation, fields)):
             return any_form
         # Nearly all times and numbers are written as msgspec reads them, in passing; other forms cost a second look.
-        plain = strict(decode, keys, colons, otherwise=any_form)
+        plain = strict(decode, keys, colons, otherwise=any_form, maps=maps)
         if not value_readers(event):
             return plain
-        times = strict(lambda value: decode(cut(value)), keys, colons, otherwise=any_form)
+        times = strict(lambda value: decode(cut(value)), keys, colons, otherwise=any_form, maps=maps)
         if not any(map(_has_decimals, fields)):
             return Searched(times, plain, places_of_further_digits)
 
@@ -102,14 +103,22 @@ def json() -> Json:
     return JSON
 
 
-def strict(decode: Callable[[bytes], Any], keys: frozenset[str], colons: int, otherwise: Parse | None = None) -> Parse:
+def strict(
+    decode: Callable[[bytes], Any],
+    keys: frozenset[str],
+    colons: int,
+    otherwise: Parse | None = None,
+    *,
+    maps: type[Event] | None = None,
+) -> Parse:
     """The `decode` of msgspec with further checks: UTF-8, a bound of depth, no declared key of `keys` twice.
 
     A value with damaged texts is decoded twice, with different characters in their place. It has an event if both are equal: then
     no field takes them.
 
     `colons` is the least number of colons in an accepted value: a value with exactly as many has no repeated key. `otherwise`
-    reads values that have an invalid one in a field, such as a time or number in another form.
+    reads values that have an invalid one in a field, such as a time or number in another form. `maps` is the event type if it has
+    maps, whose keys must not be repeated either.
     """
     plain = all(_PLAIN_KEY.fullmatch(key) for key in keys)
     written = [f'"{key}"'.encode() for key in sorted(keys)]
@@ -123,8 +132,10 @@ def strict(decode: Callable[[bytes], Any], keys: frozenset[str], colons: int, ot
     def parse(value: bytes) -> Any:
         try:
             parsed = _decoded(decode, value)
-            if not plain or (value.count(b":") > colons and may_repeat(value)):
-                _check_repeats(value, keys)
+            if maps is not None:
+                check_maps(value, keys, maps)
+            elif not plain or (value.count(b":") > colons and may_repeat(value)):
+                check_keys(value, keys)
         except Reject as reject:
             if reject.reason in ("invalid_value", "wrong_type") and otherwise is not None:
                 return otherwise(value)
@@ -218,19 +229,6 @@ def _colons(fields: Sequence[Field], in_time: int = 2) -> int:
             if not field.optional:
                 count += in_time if field.type is datetime else _colons(field.fields, in_time)
     return count
-
-
-def _check_repeats(value: bytes, keys: frozenset[str]) -> None:
-    """Refuse a declared key that occurs twice in one object, at any depth."""
-
-    def pairs(items: list[tuple[str, Any]]) -> None:
-        names = [name for name, _ in items if name in keys]
-        if len(names) > len(set(names)):
-            name = next(name for name in names if names.count(name) > 1)
-            raise Reject("repeated_key", f"key {name!r} occurs {names.count(name)} times in one object")
-
-    # Numbers stay text: parsing an ignored integer of ten thousand digits would cost time.
-    loads(value, object_pairs_hook=pairs, parse_int=str, parse_float=str)
 
 
 def _check_depth(value: bytes) -> None:

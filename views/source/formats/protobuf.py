@@ -12,7 +12,7 @@ gives the descriptor, which the project holds as a constant.
 * A field whose absence can be seen (`optional`, in a oneof, a message) has the event type's default if it is absent, or is null
   in an Optional field. Without either, the record is rejected.
 * Any other field that was not sent has its type's zero, as the format defines.
-* Maps fit no field, and fields that the descriptor does not have are ignored.
+* A map with string keys is a dict. Fields that the descriptor does not have are ignored.
 """
 
 import base64

@@ -103,10 +103,25 @@ def _message(fields: tuple[Field, ...], described: Descriptor, place: str) -> Re
 def _value(field: Field, sent: FieldDescriptor, place: str) -> Read:
     if not sent.is_repeated:
         return _single(field, sent, place)
-    if field.items is None:
+    if field.items is None or (field.type is dict) != _is_map(sent):
         raise _misfit(field, sent, place)
+    if field.type is dict:
+        return _map(field.items, sent, place)
     item = _single(field.items, sent, f"{place}[]")
     return lambda items: [item(one) for one in items]
+
+
+def _is_map(sent: FieldDescriptor) -> bool:
+    return sent.message_type is not None and bool(sent.message_type.GetOptions().map_entry)
+
+
+def _map(values: Field, sent: FieldDescriptor, place: str) -> Read:
+    """The function from a map to a dict; of a key that was sent twice, the last value counts, as the format defines."""
+    entry = sent.message_type.fields_by_name
+    if _kind(entry["key"]) != "string":
+        raise DefinitionError(f"{place}: field {sent.full_name} has keys that are {_kind(entry['key'])}; a map's keys are texts")
+    value = _single(values, entry["value"], f"{place}[]")
+    return lambda entries: {key: value(entries[key]) for key in entries}
 
 
 def _single(field: Field, sent: FieldDescriptor, place: str) -> Read:

@@ -149,7 +149,9 @@ def _name(field: Field, layout: LineLayout, names: Sequence[str], event: str) ->
     slot = same[0] if same else Slot(name, "", several=None)
     if slot.only and field.arrow != slot.type:
         raise DefinitionError(f"{place}: {layout.what} gives this field as {slot.type}, not {field.arrow}")
-    if field.fields or (field.items is not None and (slot.several is None or field.items.fields or field.items.items)):
+    if field.fields or (
+        field.items is not None and (field.type is dict or slot.several is None or field.items.fields or field.items.items)
+    ):
         raise DefinitionError(f"{place}: {layout.what} has one text for this field, which is not of type {field.arrow}")
     return name
 
