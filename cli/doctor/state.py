@@ -16,7 +16,9 @@ from tandem.ledger.publish.diffs import ReleaseDiffs
 from tandem.ledger.publish.publications import Publication, Publications
 from tandem.ledger.publish.releases import Releases
 from tandem.ledger.publish.standing import Followed, StandingReleases
+from tandem.serving.read.reader import Reader
 from tandem.serving.status.part_signs import part_states
+from tandem.serving.status.rejected_tails import archive_tail, tail_of_rejects
 from tandem.speed.process import checkpoints
 from tandem.views.counted import counted
 
@@ -35,6 +37,11 @@ STILL: Final = FailedCheck(
     "fail",
     "a part runs without progress, or its supervisor has given up on it",
     "`tandem status` shows since when, why and how to fix it; `tandem down`, then `tandem up` restarts it",
+)
+SILENT: Final = FailedCheck(
+    "fail",
+    "more than half of the newest records of a source are rejected: most often its producer has changed the schema or the format",
+    "see `tandem quarantine --source {source}`; correct the producer, or the definitions, then run `tandem plan`",
 )
 BAD_RECORD: Final = FailedCheck("warn", "the record of a process cannot be read", "`tandem down`, then `tandem up`")
 UNFINISHED_RUN: Final = FailedCheck("warn", "an archive run is incomplete, or an import is not decoded yet", "`tandem archive`")
@@ -136,6 +143,17 @@ def _gaps(subject: Subject) -> Iterator[Finding]:
     yield from unless(found, "every recorded loss is accepted" if accepted else "no recorded losses")
 
 
+def _rejects(subject: Subject) -> Iterator[Finding]:
+    silent: list[Finding] = []
+    snapshot = None if Publications(subject.tables).latest() is None else Reader(subject.tables).snapshot()
+    decoders = {} if snapshot is None else Releases(subject.tables).load(snapshot.publication.release).sources
+    for name, decoder in decoders.items():
+        assert snapshot is not None  # else there are no decoders
+        if rejects := tail_of_rejects(snapshot.tails[name], archive_tail(subject.tables, name, decoder)):
+            silent.append(SILENT.found(rejects.warning(name), source=name))
+    yield from unless(silent, "the newest records of every source decode")
+
+
 def _apply(subject: Subject) -> Iterator[Finding]:
     if _held(subject, "views"):
         yield ok("a batch run is active")
@@ -200,6 +218,7 @@ CHECKS: Final = (
     ),
     Check("runs", _runs, _UNREADABLE, (UNFINISHED_RUN, UNFINISHED_IMPORT), needs=("state",)),
     Check("gaps", _gaps, _UNREADABLE, (GAP,), needs=("state",)),
+    Check("rejects", _rejects, _UNREADABLE, (SILENT,), needs=("state",)),
     Check("apply", _apply, _UNREADABLE, (UNFINISHED_APPLY,), needs=("state",)),
     Check(
         "leftovers",

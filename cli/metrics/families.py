@@ -177,6 +177,13 @@ FAMILIES: Final = (
         samples.records,
     ),
     Family(
+        "tandem_source_rejected",
+        "gauge",
+        _SOURCE,
+        "1 while more than half of the source's newest records are rejected, 0 while they decode.",
+        samples.of_sources(lambda source: source["rejected"] is not None),
+    ),
+    Family(
         "tandem_archived_records_total",
         "counter",
         _SOURCE,

@@ -14,8 +14,12 @@ from tandem.cli.command.actor import who
 from tandem.cli.command.batch_run import batch_run
 from tandem.cli.command.call import Call, Output
 from tandem.cli.command.options import AcceptGap, AcceptShorterHistory
+from tandem.cli.records.readable_rejects import ReadableRejects, readable_rejects
 from tandem.cli.release.promote import Gate, MaxLag, Why, promoted
+from tandem.ledger.delta.addresses import Tables
+from tandem.ledger.publish.releases import Releases
 from tandem.views.counted import counted
+from tandem.views.project import project
 
 EXAMPLES: Final = 3
 _NICENESS: Final = 10
@@ -45,8 +49,10 @@ def run(
     os.nice(_NICENESS)
     with batch_run(call, "apply", by=who(call, "apply")) as batch:
         done = apply.run(batch, call.publishable, terms, why=why)
-    document = _document(done)
-    text = list(lines(done))
+    tables = Tables.of(call.settings())
+    rejects = _readable(tables, done)
+    document = _document(done) | {"rejects": {name: each.to_json() for name, each in rejects.items()}}
+    text = [*lines(done), *(f"  {each.sentence(name)}" for name, each in rejects.items())]
     if done.release is not None and auto_promote:
         live = promoted(call, done.release, conditions, max_lag=max_lag, why=why)
         document |= {"promoted": True, "publication": live.number}
@@ -56,6 +62,15 @@ def run(
             gates.refuse_shut(conditions, done.diff)
         text.append("the live release still answers; `tandem promote` makes the new release live, `tandem retire` discards it")
     return Output(document, "\n".join(text))
+
+
+def _readable(tables: Tables, done: Applied) -> Mapping[str, ReadableRejects]:
+    """The rejects of each source that the new release decodes differently."""
+    if done.release is None:
+        return {}
+    releases = Releases(tables)
+    after = releases.load(done.release)
+    return readable_rejects(tables, releases.load(done.live.release), project.load_files(after.files), after.sources)
 
 
 def _document(done: Applied) -> dict[str, Any]:

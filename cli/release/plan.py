@@ -9,6 +9,7 @@ from tandem.batch.release.release_plan import ReleasePlan, Terms, plan_release
 from tandem.cli.command.call import Call, Output
 from tandem.cli.command.drift import since_published
 from tandem.cli.command.options import AcceptGap, AcceptShorterHistory
+from tandem.cli.records.readable_rejects import ReadableRejects, readable_rejects
 from tandem.ledger.delta.addresses import Tables
 from tandem.ledger.log.archive_runs import ArchiveLedger
 from tandem.ledger.publish.publications import Publication
@@ -37,6 +38,8 @@ def run(
     * `additive`: a new view or measure
     * `breaking`: a number gets another meaning, or is removed
     * `source`: records decode into other events
+
+    For a source that decodes differently, it decodes the newest 10000 rejects again, and prints how many become readable.
 
     The command writes and computes nothing. Its exit code is:
 
@@ -68,8 +71,17 @@ def _document(call: Call, live: Publication | None, changes: DefinitionChanges, 
         "views": {view.name: _view(view, plan) for view in changes.views},
         "apply": None if plan is None else steps(plan),
         "estimates": {} if plan is None else {name: work.to_json() for name, work in _ahead(call, plan)},
+        "rejects": {name: each.to_json() for name, each in _readable(call, plan).items()},
         "files": list(changes.files),
     }
+
+
+def _readable(call: Call, plan: ReleasePlan | None) -> Mapping[str, ReadableRejects]:
+    """The rejects of each source with another decoder."""
+    if plan is None:
+        return {}
+    change = plan.change
+    return readable_rejects(Tables.of(call.settings()), change.before, change.new, change.after.sources)
 
 
 def steps(plan: ReleasePlan) -> dict[str, Any]:
@@ -159,6 +171,7 @@ def _lines(document: Mapping[str, Any]) -> Iterator[str]:
     for name, one in document["estimates"].items():
         about = "no estimate yet" if one["seconds"] is None else f"estimated {duration(one['seconds'])}"
         yield f"  source {name}: about {counted(one['rows'], 'row')} to read, {size(one['bytes'])}; {about}"
+    yield from (f"  {ReadableRejects(**each).sentence(name)}" for name, each in document["rejects"].items())
     planned = document["apply"]
     if planned is not None and planned["retires"]:
         yield f"release {planned['release']} replaces {', '.join(map(str, planned['retires']))}, which never went live"

@@ -23,6 +23,7 @@ from tandem.serving.read.snapshot import RealtimeTail, Snapshot, provenance_of
 from tandem.serving.read.snapshot_follower import UNPUBLISHED
 from tandem.serving.status.part_signs import part_states
 from tandem.serving.status.part_state import BROKER, PartState
+from tandem.serving.status.rejected_tails import ArchiveTail, archive_tail, tail_of_rejects
 from tandem.serving.status.releases import standing_releases
 from tandem.serving.status.sources import ArchivePosition, LogEnd, archived, gap_document, log_ends, standing, unarchived
 from tandem.speed import progress
@@ -35,7 +36,9 @@ _MOMENT_S: Final = 2
 
 
 def run(call: Call) -> Output:
-    """Show the running parts, and the progress of each source and view. Exits with 3 if a part is dead, stuck or given up.
+    """Show the running parts, and the progress of each source and view. Exits with 3 if a part is red or a source silent.
+
+    A part is red if it is dead, stuck or given up; a source is silent if more than half of its newest records are rejected.
 
     The document of `--json` has, for the parts:
 
@@ -65,6 +68,9 @@ def run(call: Call) -> Output:
     * `open_transactions`: where committed records end at a transaction that is open: `topic`, `topic_id`, `partition`, the
       `offset` where it begins, the number of `offsets` that wait from there on, `since` when, its `transactional_id`, and a
       `warning` after a minute. Neither `log_end` nor `lag` counts these offsets; null while the broker does not answer.
+    * `rejected`: set if more than half of the source's newest records are rejects, and the exit code is 3: how many `records`
+      decided, `rejects` by reason, `since` which position, the likely `cause` in words, a `sample` that the quarantine has, and
+      the `warning` that sums this up. It is null again as soon as the newest records decode.
     * `hot`: the hot tail (`serving.hot`) of a server on this machine, null without one: how many offsets it counts `ahead` of
       the commits, why it stands `aside` if so, the `views_aside` with what each needs, the number of `compared` views and of
       `mismatched` rows, which must be 0, and its `bytes` of memory.
@@ -96,7 +102,8 @@ def run(call: Call) -> Output:
 
 
 def _code(found: Mapping[str, Any]) -> int:
-    return UNHEALTHY if any(part["red"] for part in found["parts"]) else 0
+    silent = any(source["rejected"] for source in found["sources"].values())
+    return UNHEALTHY if silent or any(part["red"] for part in found["parts"]) else 0
 
 
 def document(call: Call, settings: Settings, tables: Tables, reader: Reader | None, *, now: datetime) -> dict[str, Any]:
@@ -123,6 +130,7 @@ def document(call: Call, settings: Settings, tables: Tables, reader: Reader | No
             | times
             | losses[name]
             | hot[name]
+            | {"rejected": None}
             for name, end in ends.items()
         }
         return {**found, "publication": None, "release": None, "sources": sources, "views": {}, "standing": []}
@@ -146,6 +154,7 @@ def document(call: Call, settings: Settings, tables: Tables, reader: Reader | No
         | {"age_s": age(snapshot.newest(name), now=now), "watermark": written(snapshot.watermark(name))}
         | losses[name]
         | hot[name]
+        | {"rejected": _rejects_of(name, snapshot.tails[name], archive_tail(tables, name, decoders[name]))}
         for name, end in ends.items()
     }
     views = {name: _view(snapshot, view, ends[view.source.name]) for name, view in project.views.items()}
@@ -210,6 +219,12 @@ def _hot(settings: Settings, release: int | None, sources: Iterable[str]) -> dic
     return {name: {"hot": None if one is None else one.to_json()} for name, one in found.items()}
 
 
+def _rejects_of(source: str, tail: RealtimeTail, archive: ArchiveTail) -> dict[str, Any] | None:
+    """The rejects of a source that has fallen silent."""
+    rejects = tail_of_rejects(tail, archive)
+    return None if rejects is None else rejects.to_json(source)
+
+
 def _view(snapshot: Snapshot, view: View, end: LogEnd) -> dict[str, Any]:
     live, tail = snapshot.publication.views[view.name], snapshot.tails[view.source.name]
     return {
@@ -263,6 +278,7 @@ def _shown(document: dict[str, Any]) -> str:
         for name, view in document["views"].items()
     ]
     problems = [part["sentence"] for part in document["parts"] if part["red"]]
+    problems += [source["rejected"]["warning"] for source in document["sources"].values() if source["rejected"]]
     problems += [
         f"{name}: {source[kind]}"
         for name, source in document["sources"].items()

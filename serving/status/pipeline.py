@@ -14,6 +14,7 @@ from tandem.ledger.hot.report import HotTailState, hot_tails
 from tandem.ledger.log.retention import UntilLoss
 from tandem.ledger.publish.publications import Publication
 from tandem.ledger.publish.releases import Releases
+from tandem.serving.status.rejected_tails import ArchiveTail, archive_tail
 from tandem.serving.status.releases import StandingRelease, standing_releases
 from tandem.serving.status.sources import ArchivePosition, LogEnd, archived, log_ends, unarchived
 from tandem.views.errors import said_by
@@ -84,9 +85,10 @@ class PipelineLog:
 
 @dataclass(frozen=True)
 class StoredTables:
-    """By source the state of the archive, and the releases beside the live one."""
+    """By source the state of the archive and its newest records, and the releases beside the live one."""
 
     archives: Mapping[str, ArchivePosition]
+    newest: Mapping[str, ArchiveTail]
     standing: tuple[StandingRelease, ...]
 
 
@@ -126,8 +128,9 @@ class Pipeline:
     def _read(self, live: Publication) -> StoredTables:
         found = Releases(self.tables).load(live.release).sources
         archives = {name: archived(self.tables, name, decoder) for name, decoder in found.items()}
+        newest = {name: archive_tail(self.tables, name, decoder) for name, decoder in found.items()}
         return StoredTables(
-            archives, tuple(standing_releases(self.tables, live, days=self.settings.keep.release_days, now=self.now()))
+            archives, newest, tuple(standing_releases(self.tables, live, days=self.settings.keep.release_days, now=self.now()))
         )
 
 

@@ -86,6 +86,27 @@ class LogStateDocument(BaseModel):
     )
 
 
+class RejectSampleDocument(BaseModel):
+    """A reject, with its place."""
+
+    position: str
+    reason: str
+    detail: str
+
+
+class RejectedTailDocument(BaseModel):
+    """A source of whose newest `records` more than half are rejected."""
+
+    records: int
+    rejects: dict[str, int] = Field(description="By reason.")
+    since: Place = Field(description="At or near which the rejects begin.")
+    cause: str = Field(description="The likely cause.")
+    sample: RejectSampleDocument | None = Field(
+        description="One reject; null until the archive has put one into quarantine, and for restricted callers."
+    )
+    warning: str
+
+
 class ArchiveStateDocument(BaseModel):
     """The archive of a source: all records below `end`."""
 
@@ -129,8 +150,8 @@ class HotTailDocument(BaseModel):
 class SourceStateDocument(BaseModel):
     """The position of a source; `until_loss` is null if the broker does not answer.
 
-    `hot` is null without a hot tail. Positions, counts, `log`, `archive`, `until_loss` and `hot` are null for tokens restricted
-    to rows; of gaps they get the names.
+    `hot` is null without a hot tail. Positions, counts, `log`, `archive`, `rejected`, `until_loss` and `hot` are null for tokens
+    restricted to rows; of gaps they get the names.
     """
 
     cut: Place | None
@@ -144,6 +165,9 @@ class SourceStateDocument(BaseModel):
     problem: str | None
     log: LogStateDocument | None
     archive: ArchiveStateDocument | None
+    rejected: RejectedTailDocument | None = Field(
+        description="Set while more than half of the source's newest records are rejected; null while they decode."
+    )
     until_loss: UntilLossStateDocument | None
     hot: HotTailDocument | None
     gaps: list[GapStateDocument]

@@ -17,6 +17,7 @@ from tandem.serving.http.models.status import (
     LogStateDocument,
     OpenTransactionDocument,
     PartDocument,
+    RejectedTailDocument,
     SourceDescribedDocument,
     SourceStateDocument,
     StandingReleaseDocument,
@@ -28,10 +29,11 @@ from tandem.serving.http.models.status import (
 from tandem.serving.http.protocol.problem import WITHHELD
 from tandem.serving.http.queries.permitted import open_to, read_of
 from tandem.serving.read.provenance import written
-from tandem.serving.read.snapshot import Snapshot
+from tandem.serving.read.snapshot import RealtimeTail, Snapshot
 from tandem.serving.status.open_transactions import BlockedPartition
 from tandem.serving.status.part_state import PartState
 from tandem.serving.status.pipeline import PipelineLog, StoredTables
+from tandem.serving.status.rejected_tails import ArchiveTail, tail_of_rejects
 from tandem.serving.status.sources import gap_document
 from tandem.views.exactness import of_measures
 from tandem.views.instant import utc_text
@@ -109,6 +111,7 @@ def source_state(
             open_transactions=[_open_transaction(each, now=now, restricted=restricted) for each in end.blocked],
         ),
         archive=None if archive is None else ArchiveStateDocument(end=archive.end.to_json(), records=archive.records),
+        rejected=_rejects_of(name, tail, stored, restricted=restricted),
         until_loss=None if left is None else UntilLossStateDocument.model_validate(left.to_json()),
         hot=None if hot is None else HotTailDocument.model_validate(hot.to_json()),
         gaps=[GapStateDocument.model_validate(gap_document(gap, accepted=done)) for gap, done in snapshot.gaps_of(name).items()],
@@ -118,6 +121,14 @@ def source_state(
 def _open_transaction(blocked: BlockedPartition, *, now: datetime, restricted: bool) -> OpenTransactionDocument:
     hidden = {"transactional_id": None} if restricted else {}
     return OpenTransactionDocument(**blocked.to_json() | hidden, warning=None if restricted else blocked.warning(now))
+
+
+def _rejects_of(source: str, tail: RealtimeTail, stored: StoredTables, *, restricted: bool) -> RejectedTailDocument | None:
+    """The rejects of a source that has fallen silent; a `restricted` caller gets no sample, which quotes a record."""
+    rejects = tail_of_rejects(tail, stored.newest.get(source, ArchiveTail()))
+    if rejects is None:
+        return None
+    return RejectedTailDocument.model_validate((replace(rejects, sample=None) if restricted else rejects).to_json(source))
 
 
 def bound_source_state(name: str, snapshot: Snapshot) -> SourceStateDocument:
@@ -133,6 +144,7 @@ def bound_source_state(name: str, snapshot: Snapshot) -> SourceStateDocument:
         problem=WITHHELD if tail.problem else None,
         log=None,
         archive=None,
+        rejected=None,
         until_loss=None,
         hot=None,
         gaps=[

@@ -101,7 +101,7 @@ function source(name) {
     const gaps = state.gaps.map((gap) => gap.warning);
     const held = (state.log?.open_transactions ?? []).map((one) => one.warning);
     const differs = state.hot?.mismatched ? `${counted(state.hot.mismatched, "row")} of the hot tail differed from the commits that followed.` : null;
-    const wrong = [state.problem, differs, ...gaps, ...held, state.behind_bridge ? "A batch run advanced past events that the speed layer had not processed." : null].filter(Boolean);
+    const wrong = [state.problem, state.rejected?.warning, differs, ...gaps, ...held, state.behind_bridge ? "A batch run advanced past events that the speed layer had not processed." : null].filter(Boolean);
     const unknown = state.log?.problem ?? null;
     const now = [...wrong, unknown].join("\n");
     if (now === said) return;

@@ -1,5 +1,6 @@
 """An applied release answers by its definitions, shares unchanged views, and is promoted, rolled back and retired."""
 
+import json
 from collections.abc import Mapping
 from dataclasses import replace
 from datetime import UTC, datetime
@@ -23,7 +24,7 @@ from tandem.ledger.publish.standing import StandingReleases
 from tandem.serving.read.outcome import given
 from tandem.serving.read.reader import Reader
 from tandem.views.errors import DefinitionError
-from tests.batch.shop import DEFINITIONS, Log, Shop, answers, assert_true, records, together, truth
+from tests.batch.shop import DEFINITIONS, MALFORMED, Log, Shop, answers, assert_true, records, together, truth
 
 CHANGED = DEFINITIONS.replace("cents < 0", "cents < -10").replace('"usual": mean("cents")', '"usual": mean("cents + 1")')
 """Other refunds, and in every hour another mean; what else there is stays."""
@@ -232,6 +233,32 @@ def test_a_changed_decoder_reads_the_archive_again(shop: Shop) -> None:
     reader.refresh()
     found = {(row["shop"], row["window_start"]): row["cents"] for row in given(reader.answer("per_hour")).rows()}
     assert found == {key: total + 3 * n for key, (n, total, *_) in truth(both).per_hour.items()}
+
+
+def test_rejects_that_become_readable_count_once(shop: Shop) -> None:
+    """One is the first of its identity: the event that counted in its place becomes a duplicate."""
+    first, second = records(53, 60), records(54, 30)
+    (one, two, *_) = (value for value in first[0] if value and value not in MALFORMED)
+    without = [
+        json.dumps({name: value for name, value in json.loads(sale).items() if name != "cents"}).encode() for sale in (one, two)
+    ]
+    alone = without[1].replace(b'"id": "', b'"id": "alone-')
+    first = {0: [without[0], *first[0]], 1: [*first[1], alone]}
+    shop.sell(first)
+    archive.run(shop.run("archive"), shop.project)
+    before = recomputed(shop)
+    assert before.counts["sales"].quarantined["missing_field"] == 2
+    applied(shop, DEFINITIONS.replace("    shop: str\n    cents: int\n", "    shop: str\n    cents: int = 5\n"))
+    shop.sell(second)
+    archive.run(shop.run("archive"), shop.project)
+    recomputed(shop)
+    readable = {partition: [with_cents(value) for value in values] for partition, values in together(first, second).items()}
+    assert_true(shop, promoted(shop), readable)
+
+
+def with_cents(value: bytes | None) -> bytes | None:
+    """A sale as the definitions with a default read it."""
+    return value if not value or value in MALFORMED else json.dumps({"cents": 5, **json.loads(value)}).encode()
 
 
 def test_definitions_of_the_same_meaning_write_no_view_data(shop: Shop) -> None:

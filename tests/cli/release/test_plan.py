@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 
 from tandem.cli.__main__ import main
+from tandem.cli.records import readable_rejects
 from tandem.ledger.publish.publications import Publications
 from tandem.ledger.publish.rates import Rate, RunRates
 from tandem.ledger.publish.releases import Releases
@@ -175,3 +176,24 @@ def test_the_plan_estimates_the_work(tmp_path: Path, capsys: pytest.CaptureFixtu
     assert (document["estimates"]["hits"]["rows"], document["estimates"]["hits"]["seconds"]) == (41, 205.0)
     _, document, _ = planned(capsys, tmp_path, DEFINITIONS)
     assert document["estimates"] == {}
+
+
+def test_a_plan_counts_the_rejects_that_become_readable(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The new definitions decode them: those of a producer that left out a field, and not what is no JSON."""
+    world = World(tmp_path)
+    without = [hit("/a", n).replace(b'"bytes"', b'"size"') for n in range(7)]
+    world.append(0, *(hit("/a", n) for n in range(20)), b"no hit", *without, b"nor this")
+    world.trigger()
+    world.recompute(position(29))
+    world.file_in_archive()
+    assert planned(capsys, tmp_path, DEFINITIONS)[1]["rejects"] == {}
+    optional = DEFINITIONS.replace(
+        "    bytes: int\n    price: Annotated[Decimal, Scale(2)]", "    price: Annotated[Decimal, Scale(2)]\n    bytes: int = 0"
+    )
+    code, document, shown = planned(capsys, tmp_path, optional)
+    assert (code, document["rejects"]) == (3, {"hits": {"rejects": 9, "tried": 9, "readable": 7, "reasons": {"json": 2}}})
+    assert "source hits: of 9 rejects 7 become readable; still rejected: 2 json" in shown
+    monkeypatch.setattr(readable_rejects, "MOST", 4)
+    assert "source hits: of the newest 4 of 9 rejects 3 become readable" in planned(capsys, tmp_path, optional)[2]

@@ -137,6 +137,8 @@ ALONE: Final = {
     "ViewsDocument": "a list",
     "ViewDescribedDocument": "of a view, its answer's schema and a state",
     "OpenTransactionDocument": "of the JSON document of a blocked partition, with its warning",
+    "RejectedTailDocument": "of the JSON document of a source's rejects, with cause and warning",
+    "RejectSampleDocument": "of the JSON document of a sample, with its position as one text",
     "SourceStateDocument": "of a snapshot and what else is known of a source",
     "StatusDocument": "of all states",
     "StatementDocument": "a request",
