@@ -19,11 +19,11 @@ from typing import Annotated, Any, Final
 import typer
 
 from tandem.cli.command import exit_codes
-from tandem.cli.command.call import AlreadyLogged, Call, Output, resolve_project
+from tandem.cli.command.call import DEFAULT_PROJECT, AlreadyLogged, Call, Output, resolve_project
 from tandem.cli.command.error_sentence import foreseen, worded
 from tandem.cli.command.signals import Interrupted
 from tandem.cli.command.text_tables import console
-from tandem.cli.registry import COMMANDS, OF_CHECKOUT, USAGE
+from tandem.cli.registry import COMMANDS, EXAMPLE_OF, OF_CHECKOUT, USAGE
 from tandem.infra.folders import CHECKOUT, ROOT
 from tandem.views.errors import TandemError, nearest_first
 
@@ -41,7 +41,7 @@ _SHARED = {
         typer.Option(
             metavar="DIR",
             help="The project's folder. Default: $TANDEM_PROJECT, else the current folder if it contains tandem.toml, else "
-            "examples/web.",
+            "examples/web, of `demo` examples/demo.",
         ),
     ],
     "json": Annotated[bool, typer.Option("--json", help="Print one JSON document.")],
@@ -127,16 +127,18 @@ def application(name: str, *, environ: Mapping[str, str], cwd: Path) -> typer.Ty
     """Import a command and return its typer application."""
     run = importlib.import_module(COMMANDS[name].module).run
     app = typer.Typer(add_completion=False, pretty_exceptions_enable=False, rich_markup_mode=None)
-    app.command(name, context_settings={"help_option_names": ["-h", "--help"]})(_bound(run, environ, cwd))
+    app.command(name, context_settings={"help_option_names": ["-h", "--help"]})(
+        _bound(run, environ, cwd, EXAMPLE_OF.get(name, DEFAULT_PROJECT))
+    )
     return app
 
 
-def _bound(run: Callable[..., Any], environ: Mapping[str, str], cwd: Path) -> Callable[..., Any]:
+def _bound(run: Callable[..., Any], environ: Mapping[str, str], cwd: Path, example: Path) -> Callable[..., Any]:
     """Return the function with the shared options in place of its first parameter."""
 
     def bound(**given: Any) -> Any:
         project, as_json, debug = (given.pop(name) for name in _SHARED)
-        return run(Call(resolve_project(project, environ, cwd), as_json, debug, environ), **given)
+        return run(Call(resolve_project(project, environ, cwd, example), as_json, debug, environ), **given)
 
     own = list(inspect.signature(run, eval_str=True).parameters.values())[1:]
     shared = [

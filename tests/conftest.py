@@ -60,7 +60,7 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption(
         "--part", choices=["computing", "other"], help="Run only the tests that do nothing but compute, or all others."
     )
-    parser.addoption("--screenshots", metavar="DIR", help="Leave pictures of the web page there (tests/serving/page).")
+    parser.addoption("--screenshots", metavar="DIR", help="Leave pictures of the web page and of the demo there.")
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:

@@ -82,13 +82,13 @@ class Call:
         return Console(stderr=True)
 
 
-def resolve_project(given: Path | None, environ: Mapping[str, str], cwd: Path) -> Path:
-    """Return the project's folder: the option, else TANDEM_PROJECT, else the current folder if a project, else an example."""
+def resolve_project(given: Path | None, environ: Mapping[str, str], cwd: Path, example: Path = DEFAULT_PROJECT) -> Path:
+    """Return the project's folder: the option, else TANDEM_PROJECT, else the current folder if a project, else the example."""
     if given is not None:
         return (cwd / given.expanduser()).resolve()
     if named := environ.get("TANDEM_PROJECT"):
         return (cwd / Path(named).expanduser()).resolve()
-    return cwd if (cwd / settings_of_project.FILE).is_file() else DEFAULT_PROJECT
+    return cwd if (cwd / settings_of_project.FILE).is_file() else example
 
 
 def revision(folder: Path) -> str:

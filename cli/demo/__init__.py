@@ -3,6 +3,7 @@
 import time
 from dataclasses import replace
 from datetime import UTC, datetime
+from pathlib import Path
 from typing import Annotated, Any, Literal
 
 import typer
@@ -12,9 +13,10 @@ from tandem.cli.command.signals import interrupted
 from tandem.cli.demo import live, scheduler
 from tandem.cli.demo.once import AIRFLOW_S, UP_S, Play, SentRecord, base, figures, play
 from tandem.cli.demo.scheduler import Scheduler
-from tandem.cli.demo.stage import Stage, staged
+from tandem.cli.demo.stage import staged
 from tandem.cli.demo.watcher import Watcher
 from tandem.cli.log import generate
+from tandem.infra.folders import CHECKOUT, ROOT
 from tandem.views.errors import TandemError
 
 
@@ -57,7 +59,7 @@ def run(
     console = call.console()
     if not once and (call.json or not console.is_terminal):
         raise TandemError("`tandem demo` needs a terminal; without one use `tandem demo --once`", code="usage-invalid")
-    source = generate.load(call.project).source
+    generator = generate.load(call.project)
     start = time.monotonic()
 
     def say(text: str) -> None:
@@ -73,13 +75,17 @@ def run(
             # The first use installs Airflow.
             stage.up(*(["--airflow"] if with_airflow else []), seconds=AIRFLOW_S if with_airflow else UP_S)
         runs = Scheduler(stage.call.settings()) if with_airflow else None
-        watcher = Watcher(stage.call.settings(), stage.call.definitions(), source)
+        watcher = Watcher(stage.call.settings(), stage.call.definitions(), generator.sources)
         if once:
             play(Play(stage, watcher, events, rate, base(datetime.now(UTC)), record, say, runs))
             say("stopping all parts")
         else:
-            _watch(stage, watcher, call, rate, runs)
-            return Output({}, "stopped")
+            try:
+                live.show(stage, watcher, console, rate, generator=generator, runs=runs)
+            except KeyboardInterrupt:
+                call.say("stopping all parts")
+    if not once:
+        return Output({}, _to_try_next())
     checks = [check.to_json() for check in record.checks]
     document = {"events": events, "checks": checks, "figures": figures(record, events, time.monotonic() - start)}
     if stage.cluster is not None:
@@ -91,11 +97,16 @@ def run(
     return Output(document, _sentences(document), 0 if passed else 1)
 
 
-def _watch(stage: Stage, watcher: Watcher, call: Call, rate: float, runs: Scheduler | None) -> None:
-    try:
-        live.show(stage, watcher, call.console(), rate, runs)
-    except KeyboardInterrupt:
-        call.say("stopping all parts")
+def _to_try_next() -> str:
+    """What a person may type after the demo, in the folder where the demo was started."""
+    tandem = "./tandem" if CHECKOUT and Path.cwd() == ROOT else "tandem"
+    steps = {
+        f"{tandem} demo --once": "compare every exact answer with the expected one",
+        f"{tandem} init my_shop": "make a small project: definitions, settings, sample events",
+        f"{tandem} try sales my_shop/orders.jsonl --project my_shop": "answer its view from a file",
+        f"{tandem} up --project my_shop": "run it; then feed, query, recompute as in the README",
+    }
+    return "\n".join(["All parts are stopped. Try next:", *(f"  {step}\n      {why}" for step, why in steps.items())])
 
 
 def _sentences(document: dict[str, Any]) -> str:

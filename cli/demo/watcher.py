@@ -1,9 +1,11 @@
 """The demo's observations: the position of each layer in the log, and the answers of the merged reader."""
 
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from typing import Any
 
+from tandem.cli.records.record_keys import SourceSample, keyed
 from tandem.infra import kafka
 from tandem.infra.kafka import broker
 from tandem.infra.settings import Settings
@@ -14,7 +16,6 @@ from tandem.serving.read.outcome import Absent, Value, given
 from tandem.serving.read.provenance import Layer, age
 from tandem.serving.read.reader import Reader
 from tandem.serving.read.snapshot import RealtimeTail, Snapshot
-from tandem.views.fingerprint.fingerprint import decoder_fingerprint
 from tandem.views.project.project import Project
 
 
@@ -48,44 +49,63 @@ class Look:
 
 @dataclass
 class Watcher:
-    """Observes one source of a project from outside: as a client of its broker and a reader of its tables."""
+    """Observes sources of a project from outside: as a client of its broker and a reader of its tables.
+
+    Positions are those of all these sources together: vectors of their partitions.
+    """
 
     settings: Settings
     project: Project
-    source: str
+    sources: Sequence[str]
     reader: Reader = field(init=False)
 
     def __post_init__(self) -> None:
         self.reader = Reader(Tables.of(self.settings))
         self._tables = self.reader.tables
-        self._topics = self.project.sources[self.source].topics
-        self._decoder = decoder_fingerprint(self.project.sources[self.source])
+        self._topics = tuple(topic for name in self.sources for topic in self.project.sources[name].topics)
         self._connection = kafka.connect(broker.address(self.settings))
-        self.views = {name: view for name, view in self.project.views.items() if view.source.name == self.source}
+        self.views = {name: view for name, view in self.project.views.items() if view.source.name in self.sources}
 
     def log_end(self) -> Position:
-        """The end of the source's topics."""
+        """The end of the sources' topics."""
         return Position.of(kafka.ends(self._connection, kafka.topics(self._connection, self._topics)))
+
+    def anything(self) -> bool:
+        """Whether the log has records."""
+        return bool(sum(self.log_end().values()))
+
+    def append(self, sample: SourceSample) -> Position:
+        """Append a sample to the first topic of its source; the end of the log after it."""
+        (key, value, _, source) = next(keyed(self.project.sources, [sample]))
+        with kafka.Sender(self._connection.address) as sender:
+            sender.send(self.project.sources[source].topics[0], value, key)
+        return self.log_end()
 
     def look(self) -> Look | None:
         """Pin the newest snapshot and return all positions; None until the view can be answered."""
         snapshot = self.reader.refresh()
-        if not isinstance(snapshot, Snapshot) or not isinstance(tail := snapshot.tails.get(self.source), RealtimeTail):
+        if not isinstance(snapshot, Snapshot):
+            return None
+        tails = [tail for name in self.sources if isinstance(tail := snapshot.tails.get(name), RealtimeTail)]
+        if len(tails) < len(self.sources):
             return None
         return Look(
             at=datetime.now(UTC),
             log_end=self.log_end(),
-            archived=ArchiveLedger(self._tables, self.source).archived(),
-            cut=tail.cut,
-            realtime=tail.end,
+            archived=_together(ArchiveLedger(self._tables, name).archived() for name in self.sources),
+            cut=_together(tail.cut for tail in tails),
+            realtime=_together(tail.end for tail in tails),
             publication=snapshot.publication.number,
-            newest=_newest(snapshot, self.source),
+            newest=_newest(snapshot, self.sources),
         )
 
     def realtime(self) -> Position | None:
         """The position of the answers at the newest snapshot; None while there is none."""
         snapshot = self.reader.refresh()
-        return snapshot.positions.get(self.source) if isinstance(snapshot, Snapshot) else None
+        if not isinstance(snapshot, Snapshot):
+            return None
+        positions = [snapshot.positions.get(name) for name in self.sources]
+        return None if None in positions else _together(position for position in positions if position is not None)
 
     def answer(self, view: str, layer: Layer = "merged", limit: int | None = None) -> Value | Absent:
         """A view's answer at the pinned snapshot. Raises ReadFailed."""
@@ -96,7 +116,13 @@ class Watcher:
         return {view: self.answer(view).rows() for view in self.views}
 
 
-def _newest(snapshot: Snapshot, source: str) -> datetime | None:
-    tail = snapshot.tails.get(source)
-    times = [snapshot.publication.newest.get(source), tail.newest if isinstance(tail, RealtimeTail) else None]
+def _together(positions: Iterable[Position]) -> Position:
+    """One position of all partitions: topics of different sources have different ids."""
+    return Position.of({place: offset for position in positions for place, offset in position.items()})
+
+
+def _newest(snapshot: Snapshot, sources: Sequence[str]) -> datetime | None:
+    tails = [snapshot.tails.get(source) for source in sources]
+    times = [snapshot.publication.newest.get(source) for source in sources]
+    times += [tail.newest for tail in tails if isinstance(tail, RealtimeTail)]
     return max((time for time in times if time is not None), default=None)

@@ -2,21 +2,22 @@
 
 A project's `generator.py` defines
 
-* `SOURCE`: the source whose records it generates,
-* `generate(seed, n, base=...)`: samples of key, value and facts,
+* `SOURCE`: the source whose records it generates, or `SOURCES`: the names of several,
+* `generate(seed, n, base=...)`: samples of key, value and facts; of several sources also the source's name,
 * `Truth`: sums up the facts to the expected answers of every view.
 
 The command sends the samples and writes the expected answers to a file: `{view: rows as query prints them, exact measures only}`.
 If the source has a key, it replaces the keys of the samples.
 
-Windows that follow the order of the log differ by partition, so a `Truth` may ask for the topic's id and number of partitions.
-The partition of a record is known before it is sent: `kafka.Sender` chooses it by the key, and keeps the order.
+Windows that follow the order of the log differ by partition, so the `Truth` of one source may ask for the topic's id and for its
+number of partitions. The partition of a record is known before it is sent: `kafka.Sender` chooses it by the key, and keeps the
+order.
 """
 
 import inspect
 import sys
 import time
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from itertools import islice
@@ -32,7 +33,7 @@ from tandem.cli.command.published_definitions import topic as topic_of
 from tandem.cli.command.signals import stopping
 from tandem.cli.command.uncounted import WITHIN_S, Wait, Within, counted_output, wait_until_counted
 from tandem.cli.records import expected_answers
-from tandem.cli.records.record_keys import Sample, keyed
+from tandem.cli.records.record_keys import Sample, SourceSample, keyed
 from tandem.infra import folders, kafka
 from tandem.infra.kafka import broker
 from tandem.ledger.log.positions import Position
@@ -75,28 +76,31 @@ def run(
     `uncounted` is the number that they do not count yet.
     """
     generator = load(call.project)
-    sources = call.definitions().sources
-    if generator.source not in sources:
-        known = listed(generator.source, sources)
-        raise NoGenerator(f"{call.project / FILE}: unknown source {generator.source!r} in SOURCE; sources: {known}")
-    source = sources[generator.source]
-    to, start = topic_of(source, topic), _time(base)
+    definitions = call.definitions().sources
+    for name in generator.sources:
+        if name not in definitions:
+            known = listed(name, definitions)
+            raise NoGenerator(f"{call.project / FILE}: unknown source {name!r} in SOURCE; sources: {known}")
+    if topic is not None and len(generator.sources) > 1:
+        raise TandemError(f"--topic cannot be combined with a generator of several sources: {', '.join(generator.sources)}")
+    sources = {name: definitions[name] for name in generator.sources}
+    names, start = {name: topic_of(source, topic) for name, source in sources.items()}, _time(base)
     settings = call.settings()
     address = broker.address(settings)
     connection = kafka.connect(address)
-    found = kafka.topic(connection, to)
-    counted = empty_truth(generator, found.id, found.partitions) if truth is not None else None
+    topics = {name: kafka.topic(connection, to) for name, to in names.items()}
+    counted = empty_truth(generator, [(found.id, found.partitions) for found in topics.values()]) if truth is not None else None
     with stopping() as stop, kafka.Sender(address) as sender:
         driven = drive(
-            keyed(source, samples(generator, seed, events, start, duplicates)),
+            keyed(sources, samples(generator, seed, events, start, duplicates)),
             counted,
-            lambda value, key: sender.send(to, value, key),
+            lambda value, key, name: sender.send(names[name], value, key),
             skip=skip,
             rate=rate,
             stop=stop,
         )
     document = {
-        "source": generator.source,
+        "sources": list(sources),
         "seed": seed,
         "base": utc_text(start),
         "skipped": skip,
@@ -105,11 +109,12 @@ def run(
     }
     if truth is not None and counted is not None:
         expected_answers.write(truth, document | {"views": counted.manifest()})
-    said = f"{sender.acknowledged} events acknowledged on topic {to}, {driven.malformed} of them malformed"
+    to = ("topic " if len(names) == 1 else "topics ") + ", ".join(names.values())
+    said = f"{sender.acknowledged} events acknowledged on {to}, {driven.malformed} of them malformed"
     if not wait:
         return Output(document, said)
-    reached = Position.of({(found.id, partition): offset for (_, partition), offset in sender.positions.items()})
-    late = wait_until_counted(settings, {source.name: reached}, seconds=within, of=sender.acknowledged)
+    reached = {name: _end(sender, found) for name, found in topics.items()}
+    late = wait_until_counted(settings, reached, seconds=within, of=sender.acknowledged)
     return counted_output(call, document, said, late)
 
 
@@ -129,13 +134,13 @@ class Truth(Protocol):
 
 @dataclass(frozen=True)
 class Generator:
-    """A project's generator.py: the source's name, its samples, and a `Truth` without facts.
+    """A project's generator.py: the names of its sources, its samples, and a `Truth` without facts.
 
-    `Truth` may have the parameters `topic_id` and `partitions`, the topic's id and its number of partitions.
+    The `Truth` of one source may have the parameters `topic_id` and `partitions`, the topic's id and its number of partitions.
     """
 
-    source: str
-    generate: Callable[..., Iterator[Sample]]
+    sources: tuple[str, ...]
+    generate: Callable[..., Iterator[Any]]
     truth: Callable[..., Truth]
 
 
@@ -161,10 +166,12 @@ def load(project: Path) -> Generator:
         python_code.run(file.read_bytes(), str(file), module)
     except Exception as error:
         raise NoGenerator(f"{file} cannot be loaded: {said_by(error)}") from error
-    missing = [name for name in ("SOURCE", "generate", "Truth") if not hasattr(module, name)]
+    several = "SOURCES" if hasattr(module, "SOURCES") else "SOURCE"
+    missing = [name for name in (several, "generate", "Truth") if not hasattr(module, name)]
     if missing:
         raise NoGenerator(f"{file} does not define {', '.join(missing)}; a generator defines SOURCE, generate and Truth")
-    return Generator(module.SOURCE, module.generate, module.Truth)
+    sources = tuple(module.SOURCES) if several == "SOURCES" else (module.SOURCE,)
+    return Generator(sources, module.generate, module.Truth)
 
 
 def _provide_examples() -> None:
@@ -175,24 +182,34 @@ def _provide_examples() -> None:
         sys.modules[package.__name__] = package
 
 
-def empty_truth(generator: Generator, topic_id: str, partitions: int) -> Truth:
-    """A topic's `Truth` without facts. Raises NoGenerator if it has an unknown parameter."""
-    known = {"topic_id": topic_id, "partitions": partitions}
+def empty_truth(generator: Generator, topics: Sequence[tuple[str, int]]) -> Truth:
+    """A `Truth` without facts, for topics of these ids and numbers of partitions, one for each source.
+
+    Raises NoGenerator if it has an unknown parameter, or asks for the topic of several sources.
+    """
+    parameters = ("topic_id", "partitions")
     wanted = [*inspect.signature(generator.truth).parameters]
-    if unknown := [name for name in wanted if name not in known]:
-        raise NoGenerator(f"unknown parameter {unknown[0]!r} of Truth in {FILE}; parameters: {', '.join(known)}")
-    return generator.truth(**{name: known[name] for name in wanted})
+    if unknown := [name for name in wanted if name not in parameters]:
+        raise NoGenerator(f"unknown parameter {unknown[0]!r} of Truth in {FILE}; parameters: {', '.join(parameters)}")
+    if wanted and len(topics) > 1:
+        raise NoGenerator(f"parameter {wanted[0]!r} of Truth in {FILE} needs one source; sources: {', '.join(generator.sources)}")
+    values = dict(zip(parameters, topics[0], strict=True)) if wanted else {}
+    return generator.truth(**{name: values[name] for name in wanted})
 
 
-def samples(generator: Generator, seed: int, events: int | None, base: datetime, duplicates: float) -> Iterator[Sample]:
+def samples(generator: Generator, seed: int, events: int | None, base: datetime, duplicates: float) -> Iterator[SourceSample]:
     """The first samples of a seed; without a number, an endless sequence."""
-    return generator.generate(seed, sys.maxsize if events is None else events, base=base, duplicates=duplicates)
+    generated = generator.generate(seed, sys.maxsize if events is None else events, base=base, duplicates=duplicates)
+    if len(generator.sources) > 1:
+        return generated
+    (source,) = generator.sources
+    return ((*sample, source) for sample in generated)
 
 
 def drive(
-    given: Iterable[Sample],
+    given: Iterable[Sample | SourceSample],
     truth: Truth | None,
-    send: Callable[[bytes, bytes | None], None],
+    send: Callable[..., object],
     *,
     skip: int = 0,
     rate: float | None = None,
@@ -201,26 +218,33 @@ def drive(
 ) -> Driven:
     """Send the samples, `rate` per second or as fast as the broker accepts them, until they end or `stop` is set.
 
-    An earlier run has sent the first `skip`: they count in the expected answers and are not sent again.
+    `send` takes value, key, and the source's name if samples have it. An earlier run has sent the first `skip`: they count in the
+    expected answers and are not sent again.
     """
     remaining = iter(given)
-    for _, _, facts in islice(remaining, skip):
+    for _, _, facts, *_ in islice(remaining, skip):
         if truth is not None and facts is not None:
             truth.add(facts)
     sent = malformed = 0
     start = clock()
-    for key, value, facts in remaining:
+    for key, value, facts, *source in remaining:
         while rate is not None and sent >= (clock() - start) * rate and not stop.wait(_TICK_S):
             pass
         if stop.is_set():
             break
-        send(value, key)
+        send(value, key, *source)
         sent += 1
         if facts is None:
             malformed += 1
         elif truth is not None:
             truth.add(facts)
     return Driven(sent, malformed)
+
+
+def _end(sender: kafka.Sender, topic: kafka.Topic) -> Position:
+    """The end of a topic after what was sent to it."""
+    places = sender.positions.items()
+    return Position.of({(topic.id, partition): offset for (name, partition), offset in places if name == topic.name})
 
 
 def _time(text: str) -> datetime:

@@ -1,6 +1,6 @@
 """Records with the keys of their source."""
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from itertools import islice
 from typing import Any, Final
 
@@ -11,17 +11,24 @@ PIECE: Final = 1000
 """The number of keys that are computed at once: fewer would cost as much."""
 
 Sample = tuple[bytes | None, bytes, Any]
+SourceSample = tuple[bytes | None, bytes, Any, str]
+"""Key, value and facts, and the source to which they belong."""
 
 
-def keyed(source: Source, samples: Iterable[Sample]) -> Iterator[Sample]:
-    """Samples of key, value and facts with the source's keys in place of their own; unchanged if the source has no key.
+def keyed(sources: Mapping[str, Source], samples: Iterable[SourceSample]) -> Iterator[SourceSample]:
+    """Samples with their source's keys in place of their own; unchanged if the source has no key.
 
-    A batch of samples is read ahead.
+    If a source has a key, a batch of samples is read ahead.
     """
-    if source.key is None:
+    keys_of = {name: source for name, source in sources.items() if source.key is not None}
+    if not keys_of:
         yield from samples
         return
     remaining = iter(samples)
     while piece := list(islice(remaining, PIECE)):
-        keys = record_keys(source, [value for _, value, _ in piece])
-        yield from ((key, value, facts) for key, (_, value, facts) in zip(keys, piece, strict=True))
+        keys = {
+            name: iter(record_keys(source, [value for _, value, _, of in piece if of == name]))
+            for name, source in keys_of.items()
+        }
+        for key, value, facts, of in piece:
+            yield (next(keys[of]) if of in keys else key), value, facts, of

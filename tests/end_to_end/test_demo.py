@@ -13,6 +13,7 @@ from pathlib import Path
 import psutil
 import pytest
 
+from tests.cli.demo.terminal import frames, opened, sums, words
 from tests.stack import environ
 
 pytestmark = pytest.mark.broker
@@ -168,3 +169,38 @@ def test_a_cluster_needs_tables_in_a_bucket() -> None:
     done = subprocess.run(words, env=environ(), cwd=ROOT, capture_output=True, text=True, timeout=60, check=False)
     assert done.returncode == 1
     assert "`tandem demo --cluster` needs `--storage s3`" in done.stderr
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(900)
+def test_a_terminal_shows_sums_what_was_counted_right_and_what_to_try(tmp_path: Path) -> None:
+    person, program = opened()
+    state, words_of_command = tmp_path / "state", command(project="demo")
+    child = subprocess.Popen(
+        words_of_command, env=environ() | {"TANDEM_STATE": str(state), "TERM": "xterm-256color"}, cwd=tmp_path,
+        stdin=program, stdout=program, stderr=program, start_new_session=True,
+    )  # fmt: skip
+    os.close(program)
+    shown, deadline = "", time.monotonic() + 600
+    while not (screens := frames(shown)) or not complete(screens[-1]):
+        assert time.monotonic() < deadline, shown[-4_000:]
+        shown += os.read(person, 1 << 16).decode("utf-8", "replace")
+    child.send_signal(signal.SIGINT)
+    ending = ""
+    with suppress(OSError):  # EIO: the demo has ended
+        while piece := os.read(person, 1 << 16):
+            ending += piece.decode().replace("\r", "")
+    assert child.wait(60) == 0
+    assert screens[0][1] == "next      batch 1 runs as soon as the log has records"
+    for lines in screens:
+        if sums(lines):
+            words(lines)
+    tried = ending.rpartition("stopping all parts\n")[2]
+    assert tried.startswith("All parts are stopped. Try next:\n  tandem demo --once\n")
+    assert_nothing_is_left(state)
+
+
+def complete(lines: list[str]) -> bool:
+    """Whether a screen has answers of both layers, and a duplicate that was counted right."""
+    rows = sums(lines)
+    return bool(rows) and all(row[0] and row[1] for row in rows.values()) and "duplicate the same event again: still 1" in lines

@@ -1,7 +1,9 @@
 """An example's generator keeps its promises: reproducible, shaped as documented, its expected answers equal the kernel's."""
 
 from collections import Counter
+from collections.abc import Iterable
 from datetime import UTC, datetime
+from functools import cache
 from importlib import import_module
 from itertools import islice
 from pathlib import Path
@@ -14,25 +16,44 @@ import pytest
 from examples.traffic import BURST_EVERY, BURST_FROM, BURST_LENGTH, DAY, MINUTE, SECOND, event_times, zipf
 from examples.truth import place_of
 from tandem.cli.log.generate import empty_truth
-from tandem.cli.log.generate import load as load_generator
+from tandem.cli.log.generate import load as load_generator_anew
+from tandem.cli.log.generate import samples as samples_of
 from tandem.views import oracle
 from tandem.views.decode import decode
 from tandem.views.kernel.kernel import deduplicate, merge, partial, prepare, present
 from tandem.views.kernel.rows import to_rows
-from tandem.views.project.project import Project, load
+from tandem.views.project.project import load
 from tandem.views.source.offset_ranges import EMPTY, Ranges
-from tandem.views.source.source import RECORDS_SCHEMA
-from tandem.views.view import approximations
+from tandem.views.source.source import RECORDS_SCHEMA, Source
+from tandem.views.view import View, approximations
 
 EXAMPLES = Path(__file__).parents[2] / "examples"
 BASE = datetime(2026, 11, 1, 8, tzinfo=UTC)
 TOPIC, PARTITIONS = "t", 3
 
-pytestmark = pytest.mark.parametrize("name", ["web", "access_log", "cards", "sensors", "words"])
+pytestmark = pytest.mark.parametrize("name", ["web", "demo", "access_log", "cards", "sensors", "words"])
 
 
 def generator(name: str) -> Any:
     return import_module(f"examples.{name}.generator")
+
+
+load_generator = cache(load_generator_anew)
+
+
+def generated(name: str, number: int, seed: int = 5, *, duplicates: float = 0.0) -> dict[str, list[Any]]:
+    """The first samples of a seed by their source, each as key, value and facts."""
+    samples = samples_of(load_generator(EXAMPLES / name), seed, number, BASE, duplicates)
+    found: dict[str, list[Any]] = {source: [] for source in load(EXAMPLES / name).sources}
+    for *sample, source in samples:
+        found[source].append(sample)
+    return found
+
+
+def breaks_of(name: str) -> dict[str, Any]:
+    """The breaks of each source; a generator of several has them by source."""
+    breaks, sources = generator(name).BREAKS, load(EXAMPLES / name).sources
+    return breaks if isinstance(breaks, dict) else dict.fromkeys(sources, breaks)
 
 
 def records(samples: list[tuple[bytes | None, bytes]]) -> pa.Table:
@@ -47,14 +68,14 @@ def records(samples: list[tuple[bytes | None, bytes]]) -> pa.Table:
     return pa.table(dict(zip(RECORDS_SCHEMA.names, columns, strict=True)), schema=RECORDS_SCHEMA)
 
 
-def answers(project: Project, samples: list[tuple[bytes | None, bytes]]) -> tuple[dict[str, list[dict[str, Any]]], Counter[str]]:
-    """Every view's rows for these keys and values, and how many of them were refused, by reason."""
-    (source,) = project.sources.values()
+def answers(source: Source, views: Iterable[View], samples: list[Any]) -> tuple[dict[str, list[dict[str, Any]]], Counter[str]]:
+    """The rows of views of a source for the keys and values of samples, and how many of them were refused, by reason."""
+    samples = [(key, value) for key, value, *_ in samples]
     decoded = decode(source, records(samples))
     events = prepare(source, deduplicate(source, decoded.events).events).events
     ranges = Ranges.of({(TOPIC, partition): (0, len(samples)) for partition in range(PARTITIONS)})
     return (
-        {name: to_rows(view, present(view, partial(view, events, ranges))) for name, view in project.views.items()},
+        {view.name: to_rows(view, present(view, partial(view, events, ranges))) for view in views if view.source == source},
         Counter(decoded.rejects.column("reason").to_pylist()),
     )
 
@@ -76,52 +97,56 @@ def test_more_samples_start_with_the_same_ones(name: str) -> None:
 
 
 def test_malformed_samples_are_few_of_many_kinds_and_all_refused(name: str) -> None:
-    module = generator(name)
-    samples = list(module.generate(5, 12_000, base=BASE))
-    malformed = [value for _, value, facts in samples if facts is None]
-    assert 0.001 < len(malformed) / len(samples) < 0.003
-    assert len(module.BREAKS) >= 10
-    good = next(value for _, value, facts in samples if facts)
-    assert len({brk(good) for brk in module.BREAKS} - {good}) == len(module.BREAKS), "a break breaks nothing"
-    _, rejects = answers(load(EXAMPLES / name), [(None, brk(good)) for brk in module.BREAKS])
-    assert sum(rejects.values()) == len(module.BREAKS)
+    samples, breaks = generated(name, 12_000), breaks_of(name)
+    malformed = [value for each in samples.values() for _, value, facts in each if facts is None]
+    assert 0.001 < len(malformed) / sum(map(len, samples.values())) < 0.003
+    assert sum(map(len, breaks.values())) >= 10
+    for of, source in load(EXAMPLES / name).sources.items():
+        good = next(value for _, value, facts in samples[of] if facts)
+        broken = [brk(good) for brk in breaks[of]]
+        assert len({*broken} - {good}) == len(broken), "a break breaks nothing"
+        _, rejects = answers(source, (), [(None, value) for value in broken])
+        assert sum(rejects.values()) == len(broken), of
 
 
 @pytest.mark.parametrize("duplicates", [0.0, 0.05])
 def test_the_expected_answers_equal_the_kernels(name: str, duplicates: float) -> None:
-    project, module = load(EXAMPLES / name), generator(name)
-    samples = list(module.generate(5, 8_000, base=BASE, duplicates=duplicates))
-    truth = empty_truth(load_generator(EXAMPLES / name), TOPIC, PARTITIONS)
-    for _, _, facts in samples:
-        if facts is not None:
-            truth.add(facts)
-    found, rejects = answers(project, [(key, value) for key, value, _ in samples])
-    assert sum(rejects.values()) == sum(facts is None for _, _, facts in samples)
+    project, samples = load(EXAMPLES / name), generated(name, 8_000, duplicates=duplicates)
+    truth = empty_truth(load_generator(EXAMPLES / name), [(TOPIC, PARTITIONS)] * len(samples))
+    for each in samples.values():
+        for _, _, facts in each:
+            if facts is not None:
+                truth.add(facts)
+    answered: dict[str, list[dict[str, Any]]] = {}
+    for of, source in project.sources.items():
+        of_source, rejects = answers(source, project.views.values(), samples[of])
+        assert sum(rejects.values()) == sum(facts is None for _, _, facts in samples[of])
+        answered |= of_source
     manifest = truth.manifest()
     assert set(manifest) == set(project.views), "every view has a truth"
     for view, rows in manifest.items():
         left_out = {"window_state", *approximations(project.views[view])}
         exact = project.views[view].measures.keys() - left_out
         assert rows, view
-        shown = [{k: v for k, v in row.items() if k not in left_out} for row in found[view]]
+        shown = [{k: v for k, v in row.items() if k not in left_out} for row in answered[view]]
         assert keyed(shown, exact) == keyed(rows, exact), view
 
 
 def test_the_plain_oracle_equals_the_kernel(name: str) -> None:
     project = load(EXAMPLES / name)
-    (source,) = project.sources.values()
-    samples = [(key, value) for key, value, _ in generator(name).generate(5, 1_200, base=BASE, duplicates=0.05)]
-    decoded = decode(source, records(samples)).events
-    first = oracle.first_places(source, [decoded], ()) if source.identity else {}
-    counted = oracle.counted(source, decoded, first, ())
-    assert counted == deduplicate(source, decoded).events
-    events = prepare(source, counted).events
-    for view in project.views.values():
-        parts = [partial(view, events.slice(start, 400), EMPTY) for start in range(0, events.num_rows, 400)]
-        groups, _ = oracle.grouped(view, events)
-        found = oracle.compare(view, present(view, merge(view, parts)), groups)
-        assert {one.measure for one in found} == view.measures.keys() - set(oracle.left_out(view))
-        assert {(one.rows, one.differ) for one in found} == {(len(groups), 0)}, view.name
+    for of, samples in generated(name, 1_200, duplicates=0.05).items():
+        source = project.sources[of]
+        decoded = decode(source, records([(key, value) for key, value, _ in samples])).events
+        first = oracle.first_places(source, [decoded], ()) if source.identity else {}
+        counted = oracle.counted(source, decoded, first, ())
+        assert counted == deduplicate(source, decoded).events
+        events = prepare(source, counted).events
+        for view in (view for view in project.views.values() if view.source == source):
+            parts = [partial(view, events.slice(start, 400), EMPTY) for start in range(0, events.num_rows, 400)]
+            groups, _ = oracle.grouped(view, events)
+            found = oracle.compare(view, present(view, merge(view, parts)), groups)
+            assert {one.measure for one in found} == view.measures.keys() - set(oracle.left_out(view))
+            assert {(one.rows, one.differ) for one in found} == {(len(groups), 0)}, view.name
 
 
 def test_event_times_are_late_as_documented_and_have_bursts(name: str) -> None:

@@ -40,7 +40,7 @@ from tests.speed.sales import answered, commits, folded, per_minute, project_fil
 
 @dataclass
 class Layer:
-    """A speed layer of one release, and the log that it follows."""
+    """A speed layer of one release, for one source, and the log that it follows."""
 
     broker: MemoryBroker
     topic: MemoryTopic
@@ -49,6 +49,7 @@ class Layer:
     stopping: bool = False
     _follow: Follow | None = None
     clock: datetime = field(default_factory=lambda: datetime.now(UTC))
+    source: str = "sales"
 
     @property
     def tables(self) -> Tables:
@@ -99,7 +100,8 @@ class Layer:
             stopping=lambda: self.stopping,
             recorder=nothing,  # type: ignore[arg-type]
         )
-        self._follow = follow(around, release, definitions.sources["sales"], definitions.views, live)
+        views = {name: view for name, view in definitions.views.items() if view.source.name == self.source}
+        self._follow = follow(around, release, definitions.sources[self.source], views, live)
 
     def restart(self) -> None:
         self.follow.stop()

@@ -55,11 +55,43 @@ class Number(Record):
 
 def test_a_sources_key_replaces_the_generators() -> None:
     values = [b'{"at":"2026-11-01T00:00:00Z","n":%d}' % (i % 7) if i % 10 else b"broken" for i in range(2_500)]
-    given = [(b"own", value, i) for i, value in enumerate(values)]
+    given = [(b"own", value, i, "s") for i, value in enumerate(values)]
     plain = Source(topic="t", event=Number, event_time="at")
-    assert list(keyed(plain, given)) == given
-    found = list(keyed(replace(plain, key="n"), given))
-    assert found == [(b"%d" % (i % 7) if i % 10 else None, value, i) for i, value in enumerate(values)]
+    assert list(keyed({"s": plain}, given)) == given
+    found = list(keyed({"s": replace(plain, key="n")}, given))
+    assert found == [(b"%d" % (i % 7) if i % 10 else None, value, i, "s") for i, value in enumerate(values)]
+
+
+def test_samples_of_several_sources_go_each_to_its_own_with_its_key() -> None:
+    plain = Source(topic="a", event=Number, event_time="at")
+    sources = {"a": plain, "b": replace(plain, topic="b", key="n")}
+    values = [b'{"at":"2026-11-01T00:00:00Z","n":%d}' % i for i in range(2_500)]
+    mixed = [(b"own", value, i, "ab"[i % 3 == 0]) for i, value in enumerate(values)]
+    sent: list[tuple[bytes, bytes | None, str]] = []
+    truth = Tally()
+    driven = drive(keyed(sources, mixed), truth, lambda *record: sent.append(record), skip=100, stop=Event())
+    assert driven == Driven(2_400, 0)
+    assert sent == [(value, b"own" if i % 3 else b"%d" % i, "ab"[i % 3 == 0]) for i, value in enumerate(values)][100:]
+    assert len(truth.facts) == 2_500
+
+
+def test_a_generator_of_several_sources_names_them(tmp_path: Path) -> None:
+    code = (
+        "SOURCES = ('a', 'b')\nTruth = dict\ndef generate(seed, n, base, duplicates):\n    yield from [(None, b'1', 1, 'b')] * n"
+    )
+    (tmp_path / "generator.py").write_text(code)
+    generator = load(tmp_path)
+    assert generator.sources == ("a", "b")
+    assert list(samples(generator, 1, 2, BASE, 0.0)) == [(None, b"1", 1, "b")] * 2
+    assert [source for *_, source in samples(load(WEB), 1, 2, BASE, 0.0)] == ["requests"] * 2
+
+
+def test_a_truth_of_several_sources_has_no_topic_to_ask_for() -> None:
+    def asking(topic_id: str) -> Tally:
+        raise AssertionError(topic_id)
+
+    with pytest.raises(NoGenerator, match=r"parameter 'topic_id' of Truth in .* needs one source; sources: a, b"):
+        empty_truth(Generator(("a", "b"), numbers, asking), [("x", 1), ("y", 1)])
 
 
 def test_skipped_samples_count_in_the_expected_answers_and_are_not_sent() -> None:
@@ -81,7 +113,7 @@ def test_the_rate_is_kept_and_a_stop_writes_the_expected_answers() -> None:
 
 def test_the_examples_generators_load_and_an_endless_run_starts_like_a_short_one() -> None:
     generator = load(WEB)
-    assert generator.source == "requests"
+    assert generator.sources == ("requests",)
     endless = samples(generator, 1, None, BASE, 0.0)
     assert [next(endless) for _ in range(50)] == list(samples(generator, 1, 50, BASE, 0.0))
 
@@ -95,12 +127,12 @@ def test_a_truth_gets_the_topic_parameters_that_it_names() -> None:
         def __init__(self, partition: int) -> None:
             self.asked = partition
 
-    asking = empty_truth(Generator("s", numbers, Asking), "id", 3)
+    asking = empty_truth(Generator(("s",), numbers, Asking), [("id", 3)])
     assert isinstance(asking, Asking)
     assert asking.asked == ("id", 3)
-    assert isinstance(empty_truth(Generator("s", numbers, Tally), "id", 3), Tally)
+    assert isinstance(empty_truth(Generator(("s",), numbers, Tally), [("id", 3)]), Tally)
     with pytest.raises(NoGenerator, match=r"unknown parameter 'partition' of Truth in .*; parameters: topic_id, partitions"):
-        empty_truth(Generator("s", numbers, Wrong), "id", 3)
+        empty_truth(Generator(("s",), numbers, Wrong), [("id", 3)])
 
 
 @pytest.mark.parametrize(
