@@ -4,12 +4,14 @@ import atexit
 import contextlib
 import os
 import sys
+from typing import get_args
 
-from tandem.cli.registry import COMMANDS, OF_CHECKOUT, USAGE
+from tandem.cli.registry import COMMANDS, OF_CHECKOUT, USAGE, Group
 from tandem.infra.folders import CHECKOUT, ROOT
 
 _HELP = ("-h", "--help")
-_MORE = "`tandem COMMAND --help` describes a command, `tandem --version` prints the version."
+_ABOUT = "Exact answers from a log: a batch layer, a speed layer, one merged view of both."
+_MORE = "`tandem COMMAND --help` describes a command.\n`tandem --version` prints the version."
 
 
 def main(arguments: list[str]) -> int:
@@ -39,13 +41,11 @@ def _version() -> str:
 def _help() -> str:
     width = max(map(len, COMMANDS))
     here = {name: entry for name, entry in COMMANDS.items() if CHECKOUT or name not in OF_CHECKOUT}
-    lines = [f"  {name:<{width}}  {entry.summary}" for name, entry in here.items()]
-    about = "Exact answers from a log: a batch layer, a speed layer, and one merged view of both."
-    return (
-        f"{USAGE}\n{about}\n\nCommands:\n"
-        + "\n".join(lines)
-        + "\n\n`tandem COMMAND --help` describes a command, `tandem --version` prints the version.\n"
-    )
+    lines = []
+    for group in get_args(Group):
+        entries = [f"  {name:<{width}}  {entry.summary}" for name, entry in here.items() if entry.group == group]
+        lines += [f"{group.capitalize()}:", *entries, ""] if entries else []
+    return "\n".join([USAGE, _ABOUT, "", *lines, _MORE, ""])
 
 
 def console() -> None:

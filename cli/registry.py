@@ -6,39 +6,63 @@ module is imported only when the command runs, so `check` stays fast and `query`
 """
 
 from collections.abc import Mapping
-from typing import Final, NamedTuple
+from typing import Final, Literal, NamedTuple
+
+from tandem.infra.folders import EXAMPLES
+
+Group = Literal["start", "define", "run", "ask", "change", "operate", "develop"]
+"""The groups of the list of commands, in their order."""
+
+_OF_ROOMS: Final[Mapping[str, Group]] = {
+    "demo": "start",
+    "project": "define",
+    "run": "run",
+    "log": "run",
+    "ask": "ask",
+    "release": "change",
+    "batch": "operate",
+    "doctor": "operate",
+    "metrics": "operate",
+    "dev": "develop",
+}
 
 
 class Entry(NamedTuple):
-    """A command's module, and its line in the list of commands."""
+    """A command's module, and its line in the list of commands; `of` is its group where that is not the group of its room."""
 
     module: str
     summary: str
+    of: Group | None = None
+
+    @property
+    def group(self) -> Group:
+        """The group of the command in the list of commands."""
+        return self.of or _OF_ROOMS[self.module.split(".")[2]]
 
 
 COMMANDS: Mapping[str, Entry] = {
-    "demo": Entry("tandem.cli.demo", "Run the whole platform on this machine; with --once, verify its answers."),
+    "demo": Entry("tandem.cli.demo", "Run the whole platform here; with --once, verify its answers."),
     "test": Entry("tandem.cli.dev.test", "Run lint, types, import directions and the tests."),
     "bench": Entry("tandem.cli.dev.bench", "Measure Tandem beside its peers, and what it costs."),
     "package": Entry("tandem.cli.dev.package", "Build a wheel that installs `tandem` without a checkout."),
-    "init": Entry("tandem.cli.project.init", "Create a working project."),
+    "init": Entry("tandem.cli.project.init", "Create a working project.", "start"),
     "try": Entry("tandem.cli.project.try_view", "Answer a view from a file, without Java or Kafka."),
     "check": Entry("tandem.cli.project.check", "Check definitions and settings."),
     "explain": Entry("tandem.cli.project.explain", "Show how a view is computed, and what it reads and stores."),
-    "doctor": Entry("tandem.cli.doctor", "Check the machine, broker, tables and state, and explain how to fix each problem."),
-    "up": Entry("tandem.cli.run.up", "Start the broker and the speed layer in the background; --airflow and --serve add more."),
+    "doctor": Entry("tandem.cli.doctor", "Check machine, broker, tables and state; say how to fix each."),
+    "up": Entry("tandem.cli.run.up", "Start broker and speed layer; --airflow and --serve add more."),
     "down": Entry("tandem.cli.run.down", "Stop everything that `up` started."),
     "status": Entry("tandem.cli.run.status", "Show processes, positions, lag and cuts."),
     "logs": Entry("tandem.cli.run.logs", "Show the log lines of the project's processes."),
     "metrics": Entry("tandem.cli.metrics", "Print or serve metrics for Prometheus."),
     "generate": Entry("tandem.cli.log.generate", "Generate sample events and record the expected answers."),
     "feed": Entry("tandem.cli.log.feed", "Send the lines of a file, or of standard input, as records."),
-    "quarantine": Entry("tandem.cli.log.quarantine", "List the records that could not be decoded, with reasons."),
-    "archive": Entry("tandem.cli.log.archive", "Copy new records into Delta tables and decode them."),
-    "export": Entry("tandem.cli.log.export", "Write the archive to a folder, for another installation."),
-    "import": Entry("tandem.cli.log.import_archive", "Add an export to the archive."),
-    "replay": Entry("tandem.cli.log.replay", "Rebuild a topic from the archive."),
-    "plan": Entry("tandem.cli.release.plan", "Show how the project's definitions differ from the published ones."),
+    "quarantine": Entry("tandem.cli.log.quarantine", "List the records that could not be decoded, with reasons.", "operate"),
+    "archive": Entry("tandem.cli.log.archive", "Copy new records into Delta tables and decode them.", "operate"),
+    "export": Entry("tandem.cli.log.export", "Write the archive to a folder, for another installation.", "operate"),
+    "import": Entry("tandem.cli.log.import_archive", "Add an export to the archive.", "operate"),
+    "replay": Entry("tandem.cli.log.replay", "Rebuild a topic from the archive.", "operate"),
+    "plan": Entry("tandem.cli.release.plan", "Show how definitions differ from the published ones."),
     "apply": Entry("tandem.cli.release.apply", "Build the project's definitions as a release beside the live one."),
     "promote": Entry("tandem.cli.release.promote", "Make a ready release live."),
     "rollback": Entry("tandem.cli.release.rollback", "Make an earlier publication live again."),
@@ -46,18 +70,21 @@ COMMANDS: Mapping[str, Entry] = {
     "retire": Entry("tandem.cli.release.retire", "Retire a release that is not live."),
     "history": Entry("tandem.cli.release.history", "List the publications: which was live, since when, and why."),
     "recompute": Entry("tandem.cli.batch.recompute", "Fold archived events into batch views and publish them."),
-    "maintain": Entry("tandem.cli.batch.maintain", "Compact tables and delete files that no retained publication uses."),
-    "audit": Entry("tandem.cli.batch.audit", "List how served answers differed from the batch's later results."),
-    "verify": Entry("tandem.cli.batch.verify", "Replay the archive through both paths and compare with the published answers."),
+    "maintain": Entry("tandem.cli.batch.maintain", "Compact tables, and delete files that nothing retained uses."),
+    "audit": Entry("tandem.cli.batch.audit", "List how served answers differed from later batch results."),
+    "verify": Entry("tandem.cli.batch.verify", "Replay the archive through both paths, and compare answers."),
     "speed": Entry("tandem.cli.run.speed", "Run the speed layer in the foreground."),
-    "airflow": Entry("tandem.cli.run.airflow", "Run Airflow's own command line for the project's local Airflow."),
+    "airflow": Entry("tandem.cli.run.airflow", "Run Airflow's own command line for the project's local Airflow.", "operate"),
     "serve": Entry("tandem.cli.run.serve", "Serve answers and accept events over HTTP."),
-    "token": Entry("tandem.cli.run.token", "Create, list and revoke tokens for the server."),
+    "token": Entry("tandem.cli.run.token", "Create, list and revoke tokens for the server.", "operate"),
     "query": Entry("tandem.cli.ask.query", "Query a view."),
     "sql": Entry("tandem.cli.ask.sql", "Query the views in SQL: one statement, or a prompt."),
-    "pyspark": Entry("tandem.cli.ask.pyspark", "Open a PySpark shell, or run a script, over views, events and quarantine."),
+    "pyspark": Entry("tandem.cli.ask.pyspark", "Open a PySpark shell, or run a script, over views and events."),
     "watch": Entry("tandem.cli.ask.watch", "Print a view's rows as they change."),
 }
+
+EXAMPLE_OF: Final = {"demo": EXAMPLES / "demo"}
+"""The project of a command that is called outside a project, where it is another example than that of other commands."""
 
 OF_CHECKOUT: Final = frozenset({"test", "bench", "package"})
 """Commands that a wheel does not include, because they need files of the repository."""

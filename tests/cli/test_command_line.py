@@ -49,6 +49,23 @@ def test_help_lists_every_command(capsys: pytest.CaptureFixture[str]) -> None:
     assert capsys.readouterr().err == shown.out
 
 
+def test_help_has_groups_in_the_order_of_use_and_fits_a_terminal(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["--help"]) == 0
+    lines = capsys.readouterr().out.splitlines()
+    assert max(map(len, lines)) <= 80
+    groups: dict[str, list[str]] = {}
+    for line in lines[lines.index("Start:") :]:
+        if line.endswith(":"):
+            groups[line] = []
+        elif line.startswith("  "):
+            groups[next(reversed(groups))].append(line.split()[0])
+    assert list(groups) == ["Start:", "Define:", "Run:", "Ask:", "Change:", "Operate:", "Develop:"]
+    assert groups["Start:"] == ["demo", "init"]
+    assert groups["Ask:"] == ["query", "sql", "pyspark", "watch"]
+    assert groups["Change:"][:3] == ["plan", "apply", "promote"]
+    assert sorted(name for names in groups.values() for name in names) == sorted(registry.COMMANDS)
+
+
 def test_a_wrong_command_or_option_names_the_nearest(capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["qeury"]) == 2
     shown = capsys.readouterr()
