@@ -21,3 +21,6 @@ from tandem.views.windows.registry import *
 
 # Type checkers read the imports above; they do not read this.
 vars()["__all__"] = sorted(name for name in vars() if not name.startswith("_"))
+
+# The names of SQL for the same functions. `from tandem import *` leaves Python's own sum, min and max alone.
+avg, max, min, sum = mean, maximum, minimum, total  # noqa: A001, F405

@@ -4,6 +4,7 @@ import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property, lru_cache
+from types import FunctionType
 from typing import Any, Final
 
 import pyarrow as pa
@@ -253,6 +254,15 @@ def approximations(view: View) -> dict[str, Approximation]:
     return {m.name: m.aggregate.approximate for m in bind(view).measures if m.aggregate.approximate is not None}
 
 
+def _not_a_measure(value: object) -> str:
+    """Why a value is no measure, and what would be one."""
+    if isinstance(value, FunctionType):
+        return f"the function {value.__name__} is not a measure; call it: {value.__name__}()"
+    # max("n") of Python is the text's last letter.
+    own = "; Python's own sum, min and max are none" if isinstance(value, str) and len(value) == 1 else ""
+    return f"{value!r} is not a measure, such as count() or total('...'){own}"
+
+
 def group_columns(view: View) -> list[str]:
     """The columns that identify a row of an answer: keys and window."""
     return [*view.keys, *(column.name for column in bind(view).placement.columns.answers)]
@@ -288,7 +298,7 @@ def _check_shape(view: View, place: str) -> None:
     for name, measure in view.measures.items():
         custom = isinstance(measure, CustomMeasure)  # whose `inputs` may raise
         if isinstance(measure, type) or not (custom or (hasattr(measure, "inputs") and callable(getattr(measure, "bind", None)))):
-            raise DefinitionError(f"{place}, measure {name!r}: {measure!r} is not a measure, such as count() or total('...')")
+            raise DefinitionError(f"{place}, measure {name!r}: {_not_a_measure(measure)}")
     for name in (*([view.name] if view.name else []), *view.keys, *view.measures):
         if not isinstance(name, str) or not _NAME.fullmatch(name):
             raise DefinitionError(f"{place}: {name!r} is not a name: a letter, then letters, digits and underscores")

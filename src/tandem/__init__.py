@@ -19,6 +19,8 @@ def __getattr__(name: str) -> Any:
     if name == "__all__" or not (name.startswith("_") or importlib.util.find_spec(f"{__name__}.{name}")):
         public = vars(importlib.import_module("tandem.views.public"))
         globals().update({one: public[one] for one in ("__all__", *public["__all__"])})
+        if name in public:  # a second name of something offered, which `import *` leaves out
+            globals()[name] = public[name]
     if name in globals():
         return globals()[name]
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

@@ -3,7 +3,7 @@
 It holds
 
 * `tandem.toml`, which may be empty,
-* `definitions.py`, which ends with the tuples SOURCES and VIEWS,
+* `definitions.py`, which may end with the tuples SOURCES and VIEWS,
 * the modules and packages that it imports.
 
 A release stores the files that the import has reached, and fingerprints hash them; the import reads no other files.
@@ -55,7 +55,7 @@ def load(folder: Path | str) -> Project:
     folder = Path(folder)
     if not folder.is_dir():
         raise TandemError(f"no project at {folder}: the folder does not exist", code="project-missing")
-    for name, what in ((SETTINGS_FILE, "it may be empty"), (DEFINITIONS_FILE, "it holds SOURCES and VIEWS")):
+    for name, what in ((SETTINGS_FILE, "it may be empty"), (DEFINITIONS_FILE, "it holds the sources and views")):
         if not (folder / name).is_file():
             raise TandemError(f"no project at {folder}: it has no {name} ({what})", code="project-missing")
     try:

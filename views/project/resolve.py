@@ -25,6 +25,7 @@ _NAME: Final = re.compile(r"[A-Za-z][A-Za-z0-9_]{0,99}", re.ASCII)
 def named_definitions(loader: ProjectLoader, definitions: ModuleType) -> tuple[list[Source], list[View]]:
     """The sources and views that a project lists, each under its `name` or its variable's, in their order.
 
+    Without SOURCES or VIEWS those that definitions.py has as variables count, in its order, and the sources of its views.
     Raises DefinitionError if a name is missing, taken or not a name, if a view's source is not listed, or if a definition
     does not fit its event type.
     """
@@ -72,7 +73,7 @@ def _variables(loader: ProjectLoader, definitions: ModuleType) -> dict[int, str]
 def _listed(definitions: ModuleType, tuple_name: str, kind: type[Definition], loader: ProjectLoader) -> list[Definition]:
     listed_ones = vars(definitions).get(tuple_name)
     if listed_ones is None:
-        raise DefinitionError(f"{DEFINITIONS}.py: {tuple_name} is missing; end the file with the tuples SOURCES and VIEWS")
+        return _of_variables(definitions, kind)
     place = place_of_variable(loader, tuple_name)
     if not isinstance(listed_ones, Sequence) or isinstance(listed_ones, str):
         hint = " (a tuple of one ends with a comma)" if isinstance(listed_ones, kind) else ""
@@ -81,6 +82,18 @@ def _listed(definitions: ModuleType, tuple_name: str, kind: type[Definition], lo
         if not isinstance(one, kind):
             raise DefinitionError(f"{place}: {tuple_name}[{number}] is {one!r}, not a {kind.__name__}")
     return list(listed_ones)
+
+
+def _of_variables(definitions: ModuleType, kind: type[Definition]) -> list[Definition]:
+    """The sources or views of definitions.py, each once; names that begin with _ are its own affair. Raises DefinitionError."""
+    values: list[Any] = [value for name, value in vars(definitions).items() if not name.startswith("_")]
+    views: Any = vars(definitions).get("VIEWS", values)
+    of_views: list[Any] = [view.source for view in views if isinstance(view, View)] if isinstance(views, Sequence) else []
+    listed_ones: dict[int, Definition] = {id(value): value for value in (*values, *of_views) if isinstance(value, kind)}
+    if not listed_ones:
+        name = kind.__name__
+        raise DefinitionError(f"{DEFINITIONS}.py: no {name}; assign {name}(...) to a variable, as `tandem init` does")
+    return list(listed_ones.values())
 
 
 def _names(definitions: Sequence[Definition], variables: Mapping[int, str], place: Place, kind: str) -> list[str]:

@@ -9,12 +9,14 @@ from typing import Final
 
 from tandem.views import public
 from tandem.views.errors import DefinitionError, listed
+from tandem.views.project.call_forms import builtin_form, calls, right_form
 from tandem.views.project.isolated_import import DEFINITIONS, ProjectLoader
 from tandem.views.project.python_code import parsed
 
 STORED: Final = "<release "
 """How the names of files begin in code that was loaded from stored files."""
 _WRONG_ARGUMENT = re.compile(r"(?:(\w+)\.__init__|(\w+))\(\) got an unexpected keyword argument '(\w+)'")
+_WRONG_CALL = re.compile(r"(?:(\w+)\.__init__|(\w+))\(\) (?:takes|missing) ")
 _WRONG_IMPORT = re.compile(r"cannot import name '(\w+)' from '(views|tandem)'")
 
 
@@ -39,7 +41,8 @@ def explained(loader: ProjectLoader, error: BaseException) -> DefinitionError:
     if not places:
         return DefinitionError(_sentence(loader, error))
     file, line = places[-1]
-    return DefinitionError(f"{file}:{line}{_definition_at(loader, file, line)}: {_sentence(loader, error)}")
+    form = _right_form(loader, error, file, line) if isinstance(error, TypeError) else None
+    return DefinitionError(f"{file}:{line}{_definition_at(loader, file, line)}: {form or _sentence(loader, error)}")
 
 
 def place_in_release(error: BaseException) -> str:
@@ -88,10 +91,22 @@ def _sentence(loader: ProjectLoader, error: BaseException) -> str:
     return f"{type(error).__name__}: {text}"
 
 
+def _right_form(loader: ProjectLoader, error: TypeError, file: str, line: int) -> str | None:
+    """How a call is written that Python refused, if it calls a function of the platform, or sum, min or max of Python."""
+    module = module_of(file)
+    written = [call for statement in _statements(loader, module) for call in calls(statement, line)]
+    if match := _WRONG_CALL.match(str(error)):
+        name = match[1] or match[2]
+        if name in vars(public)["__all__"]:
+            named = (call for call in written if name in (getattr(call.func, "id", ""), getattr(call.func, "attr", "")))
+            return right_form(name, next(named, None))
+    names = vars(loader.modules[module]) if module in loader.modules else {}
+    return next(filter(None, (builtin_form(names, call) for call in written)), None)
+
+
 def _definition_at(loader: ProjectLoader, file: str, line: int) -> str:
     """The source or view that a line defines, as `: view 'page_traffic'`; empty if there is none."""
-    module = file.removesuffix(".py").removesuffix("/__init__").replace("/", ".")
-    for statement in _statements(loader, module):
+    for statement in _statements(loader, module_of(file)):
         if statement.lineno <= line <= (statement.end_lineno or line):
             value = getattr(statement, "value", None)
             called = value.func if isinstance(value, ast.Call) else None
@@ -116,6 +131,11 @@ def _statements(loader: ProjectLoader, module: str) -> Iterator[ast.stmt]:
             waiting += [
                 *reversed([child for child in ast.iter_child_nodes(node) if isinstance(child, ast.stmt | ast.ExceptHandler)])
             ]
+
+
+def module_of(file: str) -> str:
+    """The name of the module in a project's file."""
+    return file.removesuffix(".py").removesuffix("/__init__").replace("/", ".")
 
 
 def _targets(statement: ast.stmt) -> list[str]:

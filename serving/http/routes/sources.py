@@ -18,14 +18,6 @@ from tandem.serving.http.queries.permitted import known, open_to, source_for
 from tandem.serving.http.requests.gate import Gated
 from tandem.serving.http.requests.server import Server, principal_of, server_of
 from tandem.serving.ingest import new_records
-from tandem.serving.ingest.content_encoding import (
-    ENCODINGS,
-    BeyondBound,
-    NotUnpacked,
-    UnknownEncoding,
-    encoding_of,
-    unpack,
-)
 from tandem.serving.ingest.gateway import NoRoom, Room
 from tandem.serving.ingest.new_records import MEDIA, IngestTarget, values
 
@@ -56,8 +48,7 @@ _EVENT: Final = '{"page":"/a","moment":"2026-11-01T12:00:00Z","bytes":512,"price
 _BODY: Final[dict[str, Any]] = {
     "requestBody": {
         "required": True,
-        "description": "One record byte for byte, or one per line. The source's decoder defines the format of a record. "
-        "With `Content-Encoding: gzip` or `zstd` the body is compressed; the limits hold for the unpacked body.",
+        "description": "One record byte for byte, or one per line. The source's decoder defines the format of a record.",
         "content": {
             "application/json": {"schema": {}, "example": msgspec.json.decode(_EVENT)},
             "application/x-ndjson": {"schema": {"type": "string"}, "example": f"{_EVENT}\n{_EVENT}\n"},
@@ -96,23 +87,14 @@ async def events(
     server, who = server_of(request), str(principal_of(request))
     project = server.lane.cache.store.pinned().project
     to = source_for(project, source, open_to(project, principal_of(request)))
-    media, encoding = _media(request), _encoding(request)
-    most = server.settings.body_kb << 10
+    media = _media(request)
     try:
         target = new_records.target(to, topic=topic, kind=kind, idempotency_key=idempotency_key)
     except new_records.CannotMean as error:
         raise Problem(400, str(error)) from error
     try:
-        with server.gateway.room(who, _announced(request, most, encoding)) as room:
-            body = await request.body()
-            plain = await server.gateway.work(room.by, lambda: unpack(body, encoding, most))
-            return await _written(server, room, target, plain, media)
-    except NotUnpacked as error:
-        server.metrics.ingest.refused("undecodable")
-        raise Problem(400, str(error)) from error
-    except BeyondBound as error:
-        server.metrics.ingest.refused("too_large")
-        raise Problem(413, str(error)) from error
+        with server.gateway.room(who, _announced(request, server.settings.body_kb << 10)) as room:
+            return await _written(server, room, target, await request.body(), media)
     except NoRoom as full:
         server.metrics.ingest.refused("no_room")
         said = f"the limit of this token's unacknowledged events is reached; nothing is written; try again in {full.again} s"
@@ -153,21 +135,16 @@ def _media(request: Request) -> str:
     media = request.headers.get("content-type", "").partition(";")[0].strip().lower()
     if media not in MEDIA:
         raise Problem(415, f"unsupported Content-Type {media!r}; send {', '.join(MEDIA[:-1])} or {MEDIA[-1]}")
+    encoding = request.headers.get("content-encoding", "identity").strip().lower()
+    if encoding != "identity":
+        raise Problem(415, f"unsupported Content-Encoding {encoding!r}; send the body without encoding")
     return media
 
 
-def _encoding(request: Request) -> str:
-    """The content encoding of the body. Raises Problem 415, with the encodings that are supported."""
-    try:
-        return encoding_of(", ".join(request.headers.getlist("content-encoding")))
-    except UnknownEncoding as error:
-        raise Problem(415, str(error), headers={"Accept-Encoding": ", ".join(ENCODINGS)}) from error
-
-
-def _announced(request: Request, most: int, encoding: str) -> int:
-    """The announced number of bytes of the body, at most the limit; the limit, if only unpacking shows the number."""
+def _announced(request: Request, most: int) -> int:
+    """The announced number of bytes of the body, at most the limit."""
     length = request.headers.get("content-length", "")
-    return min(int(length), most) if length.isdecimal() and encoding == "identity" else most
+    return min(int(length), most) if length.isdecimal() else most
 
 
 def _refuse_number(records: int, most: int) -> None:

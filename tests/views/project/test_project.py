@@ -10,6 +10,7 @@ from types import ModuleType
 import pytest
 
 from tandem.views.errors import TandemError
+from tandem.views.fingerprint.fingerprint import fingerprint
 from tandem.views.project.project import Project, load, load_files
 from tests.stack import PYTHONPATH
 from tests.views.logged import decoded
@@ -191,7 +192,29 @@ WRONG = [
         r"^definitions.py:15: view 'page_traffic': its source is not in SOURCES; sources: none",
     ),
     ("SOURCES = (requests,)", "SOURCES = (page_traffic,)", r"^definitions.py:22: SOURCES\[0\] is View.*not a Source"),
-    ("SOURCES = (requests,)", "SOURCE = (requests,)", r"^definitions.py: SOURCES is missing"),
+    ("tumbling(minutes=1)", 'tumbling("1h")', r"page_traffic': tumbling takes parts of a length by name: tumbling\(hours=1\)$"),
+    ("tumbling(minutes=1)", 'tumbling("1h 30 min")', r"tumbling\(hours=1, minutes=30\)$"),
+    ("tumbling(minutes=1)", "tumbling(60)", r"tumbling is called as tumbling\(\*, days=0, hours=0, minutes=0, seconds=0\)$"),
+    (
+        "tumbling(minutes=1)",
+        '__import__("tandem").session("5m")',
+        r"session takes parts of a length by name: session\(minutes=5\)$",
+    ),
+    (
+        "tumbling(minutes=1)",
+        '__import__("tandem").calendar("day")',
+        r"^definitions.py:18: view 'page_traffic': calendar is called as calendar\(unit, \*, zone\)$",
+    ),
+    ("count(),", 'count("size"),', r"takes no expression: count\(\) .*, count\(filter='size IS NOT NULL'\) those .*\('size'\)"),
+    ("count(),", 'count("*"),', r"^definitions.py:\d+: view 'page_traffic': count takes no expression: count\(\)$"),
+    ('total("size")', 'sum("size")', r"sum is Python's own here; write total\('size'\), or import sum from tandem$"),
+    (
+        'total("size")',
+        'max("size")',
+        r"measure 'bytes': 'z' is not a measure, such as .*; Python's own sum, min and max are none$",
+    ),
+    ('total("size")', "total()", r"total is called as total\(expression, \*, filter=None\)$"),
+    ('total("size")', "count", r"measure 'bytes': the function count is not a measure; call it: count\(\)$"),
     (
         "VIEWS = (page_traffic,)",
         "VIEWS = (page_traffic, page_traffic)",
@@ -238,6 +261,34 @@ def test_a_wrong_definition_is_one_sentence_with_its_place(old: str, new: str, s
     with pytest.raises(TandemError, match=says) as caught:
         load_files({"definitions.py": text})
     assert "\n" not in str(caught.value)
+
+
+def test_without_sources_and_views_those_of_the_file_count() -> None:
+    """In its order, also those that it imports, and the sources of its views; what begins with _ is the file's own."""
+    text = DEFINITIONS.replace("SOURCES = (requests,)", "_draft = View(requests, measures={'n': count()})")
+    found = load_files({"definitions.py": text.replace("VIEWS = (page_traffic,)", "").encode()})
+    listed_ones = load_files({"definitions.py": DEFINITIONS.encode()})
+    assert (list(found.sources), list(found.views)) == (list(listed_ones.sources), list(listed_ones.views))
+    assert {name: fingerprint(view) for name, view in found.views.items()} == {
+        name: fingerprint(view) for name, view in listed_ones.views.items()
+    }
+    shop = DEFINITIONS.replace("SOURCES = (requests,)", "").replace("VIEWS = (page_traffic,)", "")
+    imported = load_files(files(definitions__py="from shop import page_traffic", shop__py=shop))
+    assert (list(imported.sources), list(imported.views)) == (["requests"], ["page_traffic"])
+
+
+@pytest.mark.parametrize(("text", "kind"), [("", "Source"), (DEFINITIONS.split("page_traffic = ", maxsplit=1)[0], "View")])
+def test_without_any_source_or_view_the_file_is_refused(text: str, kind: str) -> None:
+    with pytest.raises(TandemError, match=rf"^definitions.py: no {kind}; assign {kind}\(\.\.\.\) to a variable"):
+        load_files({"definitions.py": text.encode()})
+
+
+def test_the_names_of_sql_are_the_same_functions() -> None:
+    import tandem  # noqa: PLC0415  as definitions do
+
+    same = {"sum": "total", "min": "minimum", "max": "maximum", "avg": "mean"}
+    assert all(getattr(tandem, name) is getattr(tandem, own) for name, own in same.items())
+    assert not set(same) & set(tandem.__all__), "`import *` must leave Python's own alone"
 
 
 def test_an_error_below_names_the_line_that_raised() -> None:
