@@ -33,10 +33,14 @@ SOURCES, VIEWS = (hits,), (everything,)
 """
 
 
+NAMES_OF_SQL = {"avg", "max", "min", "sum"}
+
+
 def test_tandem_offers_what_definitions_use() -> None:
-    offered = tandem.__all__
-    assert offered == sorted(name for name in vars(public) if not name.startswith("_"))
-    assert all(getattr(tandem, name) is getattr(public, name) for name in offered)
+    offered, names = tandem.__all__, sorted(name for name in vars(public) if not name.startswith("_"))
+    assert sorted({*offered, *NAMES_OF_SQL}) == names
+    assert not NAMES_OF_SQL & {*offered}, "`import *` leaves Python's own alone"
+    assert all(getattr(tandem, name) is getattr(public, name) for name in names)
     for module in (tandem.client, tandem.testing):
         assert all(getattr(module, name) for name in module.__all__)
 

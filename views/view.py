@@ -255,12 +255,12 @@ def approximations(view: View) -> dict[str, Approximation]:
 
 
 def _not_a_measure(value: object) -> str:
-    """Why a value is no measure, and what would be one."""
+    """Why a value is not a measure, and what would be one."""
     if isinstance(value, FunctionType):
         return f"the function {value.__name__} is not a measure; call it: {value.__name__}()"
     # max("n") of Python is the text's last letter.
-    own = "; Python's own sum, min and max are none" if isinstance(value, str) and len(value) == 1 else ""
-    return f"{value!r} is not a measure, such as count() or total('...'){own}"
+    hint = "; Python's own sum, min and max are none" if isinstance(value, str) and len(value) == 1 else ""
+    return f"{value!r} is not a measure, such as count() or total('...'){hint}"
 
 
 def group_columns(view: View) -> list[str]:

@@ -29,8 +29,8 @@ def screen(scene: Scene | None, activity: Activity, per_second: float, notes: Se
 
 
 def _parts(scene: Scene | None, activity: Activity, per_second: float, notes: Sequence[str]) -> Iterator[RenderableType]:
-    yield _labelled("now", activity.now)
-    yield _labelled("next", activity.next)
+    yield _with_label("now", activity.now)
+    yield _with_label("next", activity.next)
     if scene is not None:
         yield Text()
         yield from _tables(scene.values)
@@ -38,11 +38,11 @@ def _parts(scene: Scene | None, activity: Activity, per_second: float, notes: Se
             yield from map(Text, _words(scene, per_second))
     if notes:
         yield Text()
-        yield from (_labelled(*note.split(" ", 1)) for note in notes)
+        yield from (_with_label(*note.split(" ", 1)) for note in notes)
     yield Text("\nCtrl-C stops all parts of this demo", style="dim")
 
 
-def _labelled(label: str, text: str) -> RenderableType:
+def _with_label(label: str, text: str) -> RenderableType:
     line = Table.grid(padding=(0, 1))
     line.add_column(width=9, style="bold")
     line.add_column()

@@ -89,7 +89,9 @@ def run(
     address = broker.address(settings)
     connection = kafka.connect(address)
     topics = {name: kafka.topic(connection, to) for name, to in names.items()}
-    counted = empty_truth(generator, [(found.id, found.partitions) for found in topics.values()]) if truth is not None else None
+    counted = (
+        empty_truth(generator, [(topic_.id, topic_.partitions) for topic_ in topics.values()]) if truth is not None else None
+    )
     with stopping() as stop, kafka.Sender(address) as sender:
         driven = drive(
             keyed(sources, samples(generator, seed, events, start, duplicates)),
@@ -113,7 +115,7 @@ def run(
     said = f"{sender.acknowledged} events acknowledged on {to}, {driven.malformed} of them malformed"
     if not wait:
         return Output(document, said)
-    reached = {name: _end(sender, found) for name, found in topics.items()}
+    reached = {name: _end(sender, topics[name]) for name in topics}
     late = wait_until_counted(settings, reached, seconds=within, of=sender.acknowledged)
     return counted_output(call, document, said, late)
 

@@ -41,7 +41,7 @@ def make() -> None:
     Set-up calls it, in one process at a time. Raises TandemError, and what Spark raises; then no archive exists.
     """
     archive = java_home.class_archive(java_home.find(os.environ), os.environ)
-    refuse_escaped([Path(pyspark.__file__).parent, archive])
+    refuse_escapes([Path(pyspark.__file__).parent, archive])
     folder = archive.with_name("classes.new")
     shutil.rmtree(folder, ignore_errors=True)  # of a set-up that was killed
     for old in archive.parent.glob(java_home.CLASS_ARCHIVES):
@@ -64,7 +64,7 @@ def make() -> None:
         shutil.rmtree(folder, ignore_errors=True)
 
 
-def refuse_escaped(paths: Iterable[Path]) -> None:
+def refuse_escapes(paths: Iterable[Path]) -> None:
     """Raise TandemError for jars in a folder whose path has an escape in a URL: Java archives none of their classes.
 
     Java 17 and 21 compare the class path with the URL of each class, where a space is `%20`.

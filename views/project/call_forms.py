@@ -38,8 +38,8 @@ def builtin_form(names: Mapping[str, Any], call: ast.Call) -> str | None:
     if name not in _BUILTINS or names.get(name, getattr(builtins, name)) is not getattr(builtins, name):
         return None
     text = _first_text(call)
-    own = getattr(public, name).__name__
-    return None if text is None else f"{name} is Python's own here; write {own}({text!r}), or import {name} from tandem"
+    measure = getattr(public, name).__name__
+    return None if text is None else f"{name} is Python's own here; write {measure}({text!r}), or import {name} from tandem"
 
 
 def calls(statement: ast.AST, line: int) -> Iterator[ast.Call]:
@@ -55,11 +55,11 @@ def _first_text(call: ast.Call | None) -> str | None:
 
 
 def _parts(text: str) -> str:
-    """`1h 30m` as `hours=1, minutes=30`; empty if it is no length."""
-    found = _SPAN.findall(text)
-    if not found or _SPAN.sub("", text):
+    """`1h 30m` as `hours=1, minutes=30`; empty if it is not a length."""
+    spans = _SPAN.findall(text)
+    if not spans or _SPAN.sub("", text):
         return ""
-    return ", ".join(f"{_PARTS[unit.lower()]}={number}" for number, unit in found)
+    return ", ".join(f"{_PARTS[unit.lower()]}={number}" for number, unit in spans)
 
 
 def _parameters(function: Any) -> str:
