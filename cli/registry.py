@@ -48,6 +48,7 @@ COMMANDS: Mapping[str, Entry] = {
     "init": Entry("tandem.cli.project.init", "Create a working project.", "start"),
     "try": Entry("tandem.cli.project.try_view", "Answer a view from a file, without Java or Kafka."),
     "check": Entry("tandem.cli.project.check", "Check definitions and settings."),
+    "views": Entry("tandem.cli.project.list_views", "List sources and views: keys, windows, measures, exactness."),
     "explain": Entry("tandem.cli.project.explain", "Show how a view is computed, and what it reads and stores."),
     "doctor": Entry("tandem.cli.doctor", "Check machine, broker, tables and state; say how to fix each."),
     "up": Entry("tandem.cli.run.up", "Start broker and speed layer; --airflow and --serve add more."),

@@ -1,0 +1,55 @@
+"""`tandem views`: the sources and views of a project, in a few lines each."""
+
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from tandem.cli.command.call import Call, Output
+from tandem.views.exactness import of_measures
+from tandem.views.source.source import Source
+from tandem.views.view import View
+
+
+def run(call: Call) -> Output:
+    """List the project's sources and views: keys, windows, measures, and how exact each measure is.
+
+    It reads definitions alone. `tandem check` shows all of a definition, `tandem explain` how a view is computed, and
+    `SHOW TABLES` in `tandem sql` what is published.
+    """
+    project = call.definitions()
+    document = {
+        "sources": {name: _source(source) for name, source in project.sources.items()},
+        "views": {name: _view(view) for name, view in project.views.items()},
+    }
+    return Output(document, "\n".join(_lines(document)))
+
+
+def _source(source: Source) -> dict[str, Any]:
+    return {"topics": list(source.topics), "decoder": str(source.decoder), "identity": list(source.identity)}
+
+
+def _view(view: View) -> dict[str, Any]:
+    reasons = of_measures(view)
+    return {
+        "source": view.source.name,
+        "doc": view.doc,
+        "keys": list(view.keys),
+        "window": str(view.window),
+        "measures": {name: reasons[name][0].says if name in reasons else "exact" for name in view.measures},
+    }
+
+
+def _lines(document: Mapping[str, Mapping[str, Any]]) -> Iterator[str]:
+    for name, source in document["sources"].items():
+        identity = f"identity {', '.join(source['identity'])}" if source["identity"] else "every record counts"
+        yield f"source {name}: topic {', '.join(source['topics'])}, {identity}"
+    for name, view in document["views"].items():
+        yield ""
+        yield f"view {name} of {view['source']}: {view['window']}"
+        if view["doc"]:
+            yield f"  {view['doc']}"
+        if view["keys"]:
+            yield f"  by {', '.join(view['keys'])}"
+        labels: dict[str, list[str]] = {}
+        for measure, label in view["measures"].items():
+            labels.setdefault(label, []).append(measure)
+        yield from (f"  {', '.join(measures)}: {label}" for label, measures in labels.items())
