@@ -27,6 +27,7 @@ from tandem.batch.runtime.session import BatchRun, Lock
 from tandem.infra import kafka
 from tandem.infra.kafka import Address, Record, Topic, broker
 from tandem.infra.kafka.bulk_reader import LogMoved, ReadRecords
+from tandem.infra.spark.header_texts import with_texts
 from tandem.ledger.delta import delta_tables, leases
 from tandem.ledger.delta.addresses import Tables
 from tandem.ledger.delta.leases import Owner
@@ -213,7 +214,7 @@ class MemoryBroker:
         found = [rows for topic in topics for rows in self.topics[topic.name].fetched(topic, ranges).values()]
         task = _sent(partial(copy_records, work, typed=typed))
         batches = [pa.RecordBatch.from_pylist(rows, RECORDS_SCHEMA) for rows in ([], *found)]
-        done = [row for batch in batches for row in task(iter([batch]))]
+        done = [row for batch in batches for row in task(iter([with_texts(batch)]))]
         return total(pa.Table.from_batches(done, pa.schema([("copied", pa.binary())])), typed=typed)
 
 
@@ -234,7 +235,7 @@ class Frame:
 
     def mapInArrow(self, work: Callable[[Iterator[pa.RecordBatch]], Iterable[pa.RecordBatch]], _: str) -> Any:  # noqa: N802
         each = _sent(work)
-        found = [batch for table in self.tasks for batch in each(iter(table.to_batches()))]
+        found = [batch for table in self.tasks for batch in each(map(with_texts, table.to_batches()))]
         schema = pa.schema([("share", pa.binary())])
         return SimpleNamespace(toArrow=lambda: pa.Table.from_batches(found, schema))
 

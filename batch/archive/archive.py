@@ -220,11 +220,12 @@ def _copy(batch: BatchRun, log: _ArchivedLog, run: ArchiveRun, typed: TypedTable
         }
     )
     batch.say(f"{name}: copying {there.length} offsets")
-    copied = _copied(batch, log, topics, there, typed.work)
+    copied = _copied(batch, log, topics, there, typed.work.with_schemas(batch.schemas_of(log.source)))
     refuse_torn(copied, there)
     lease = tables.lease(tables.archive(name))
     delta_commits.add_files(handle, copied.files, lease=lease, transaction=(APP_ID, run.number))
-    return copied.decoded
+    # With new schemas the records are decoded from the archive: copying waits for no registry.
+    return None if copied.decoded is None or copied.decoded.missing else copied.decoded
 
 
 def _copied(batch: BatchRun, log: _ArchivedLog, topics: Sequence[kafka.Topic], there: Ranges, work: Decoding) -> Copied:

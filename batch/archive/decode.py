@@ -7,7 +7,7 @@ to no table before a commit: `archive` commits them; a recompute from raw record
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import datetime
 from functools import partial
 
@@ -21,8 +21,11 @@ from tandem.ledger.files.file_ranges import EVENTS, RECORDS, FileRange
 from tandem.ledger.files.identity_hashes import IdentityHash
 from tandem.ledger.files.scan import scan
 from tandem.ledger.files.splits import Slice
+from tandem.ledger.log.registry_schemas import RegistrySchemas
+from tandem.views.decode.schema_ids import missing_schemas
 from tandem.views.kernel import kernel
 from tandem.views.project import project
+from tandem.views.source.formats.schema_registry import SchemaKey
 from tandem.views.source.log_order import NONE_REJECTED, RejectedEvents, event_rejects, further
 from tandem.views.source.source import APPEND_TIME, Source, events_schema, record_columns, rejects_schema
 
@@ -37,13 +40,18 @@ class Decoding:
     events: Location
     quarantine: Location
 
+    def with_schemas(self, schemas: RegistrySchemas) -> "Decoding":
+        """The same with the schemas of registries that are known."""
+        return replace(self, definitions=schemas.attach(self.definitions))
+
 
 @dataclass(frozen=True)
 class DecodeResult:
     """The outcome of some records: `events` and `rejects` are files, `quarantined` counts the rejects by reason.
 
     `further` are the events that are not the first of their record, `alone` the rejects that are an event of a list, `others`
-    the records of other sources, `skipped` the tombstones that the source skips.
+    the records of other sources, `skipped` the tombstones that the source skips. `missing` are schemas that the records name and
+    the tasks did not have; then nothing of the outcome counts.
     """
 
     records: int
@@ -54,6 +62,7 @@ class DecodeResult:
     others: int = 0
     alone: RejectedEvents = NONE_REJECTED
     skipped: int = 0
+    missing: frozenset[SchemaKey] = frozenset()
 
     @property
     def event_rows(self) -> int:
@@ -70,9 +79,16 @@ class DecodeResult:
         return [_span(file) for file in self.events]
 
 
-def decode(session: SparkSession, work: Decoding, slices: Sequence[Slice]) -> DecodeResult:
-    """Decode the slices of the archive, one task each. Raises spark_jobs.TaskFailed."""
-    return total(spark_jobs.each(session, partial(_decode_slice, work), slices))
+def decode(session: SparkSession, work: Decoding, slices: Sequence[Slice], schemas: RegistrySchemas) -> DecodeResult:
+    """Decode the slices of the archive, one task each. New schemas are fetched, and the tasks run again.
+
+    Raises spark_jobs.TaskFailed, RegistryAway.
+    """
+    result = total(spark_jobs.each(session, partial(_decode_slice, work.with_schemas(schemas)), slices))
+    if result.missing:
+        schemas.fetch(sorted(result.missing))
+        result = total(spark_jobs.each(session, partial(_decode_slice, work.with_schemas(schemas)), slices))
+    return result
 
 
 def bounded(source: Source) -> tuple[str, ...]:
@@ -93,6 +109,7 @@ class DecodedFiles:
     others: int = 0
     alone: RejectedEvents = NONE_REJECTED
     skipped: int = 0
+    missing: set[SchemaKey] = field(default_factory=set)
     reasons: Counter[str] = field(default_factory=Counter)
 
     @property
@@ -111,6 +128,7 @@ class DecodedFiles:
         self.others += decoded.others
         self.skipped += decoded.skipped
         self.reasons.update(decoded.rejects["reason"].to_pylist())
+        self.missing.update(missing_schemas(self.source, records))
 
     @property
     def decoded(self) -> DecodeResult:
@@ -124,6 +142,7 @@ class DecodedFiles:
             self.others,
             self.alone,
             self.skipped,
+            frozenset(self.missing),
         )
 
 
@@ -150,6 +169,7 @@ def total(done: Sequence[DecodeResult]) -> DecodeResult:
         others=sum(one.others for one in done),
         skipped=sum(part.skipped for part in done),
         alone=sum((one.alone for one in done), NONE_REJECTED),
+        missing=frozenset(key for part in done for key in part.missing),
     )
 
 

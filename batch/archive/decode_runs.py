@@ -73,7 +73,7 @@ def decode_run(batch: BatchRun, typed: TypedTables, run: ArchiveRun, decoded: De
     """Commit the decoded files of the run to the tables that lack the run, and record the counts.
 
     Without `decoded` the records are read from the archive, which is a Spark job. Raises TandemError: TaskFailed, Unclosed,
-    Conflict, Unwritable.
+    Conflict, Unwritable, RegistryAway.
     """
     # The handles are older than what is decoded, so a commit fails if another process has committed meanwhile.
     events, quarantine = typed.create()
@@ -81,7 +81,8 @@ def decode_run(batch: BatchRun, typed: TypedTables, run: ArchiveRun, decoded: De
     if decoded is None:
         files = table_ranges(batch.tables, typed.work.archive.address, RECORDS)
         rows = even_rows(rows_within(files, covered), batch.parallelism, least=_FEW_ROWS, most=_SLICE_ROWS)
-        decoded = decode.decode(batch.session, typed.work, cut(files, covered, rows=rows))
+        schemas = batch.schemas_of(typed.source)
+        decoded = decode.decode(batch.session, typed.work, cut(files, covered, rows=rows), schemas)
     holes = covered.length - decoded.records
     counts = Counts(
         decoded.event_rows,

@@ -162,7 +162,7 @@ def gather_events(batch: BatchRun, log: LogRange, end: Position, scratch: Locati
         archive = log_table(tables, tables.archive(name), RECORDS)
         work = Decoding(log.release.files, name, archive.place, scratch, scratch)
         rows = even_rows(rows_within(archive.files, archived.covered), batch.parallelism, least=FEW_ROWS, most=_DECODE_ROWS)
-        decoded = decode(batch.session, work, cut(archive.files, archived.covered, rows=rows))
+        decoded = decode(batch.session, work, cut(archive.files, archived.covered, rows=rows), batch.schemas_of(log.source))
         rejects = Quarantined(dict(sorted(decoded.quarantined.items())), decoded.alone)
         events = Events(scratch, tuple(decoded.event_ranges()), rejects, decoded.records, decoded.skipped)
     else:

@@ -17,9 +17,12 @@ from tandem.infra.spark.session import get_or_create_session
 from tandem.ledger.delta.addresses import Tables
 from tandem.ledger.delta.fence import LeaseLost
 from tandem.ledger.delta.leases import Lease
+from tandem.ledger.log.registry_schemas import RegistrySchemas
 from tandem.ledger.publish.releases import Releases
 from tandem.ledger.publish.standing import StandingReleases
+from tandem.views.decode.schema_ids import needs_registry
 from tandem.views.errors import TandemError
+from tandem.views.source.source import Source
 
 Lock = Literal["archive", "views"]
 """Which tables a run writes: those of the log or of the views. A run that takes both locks takes that of the views first."""
@@ -57,6 +60,16 @@ class BatchRun:
     def releases(self) -> Releases:
         """The stored releases, read through a journal that the run opens once."""
         return Releases(self.tables)
+
+    def schemas_of(self, source: Source) -> RegistrySchemas:
+        """The schemas of registries, with those that are stored if the source reads any. Raises Unreadable."""
+        if needs_registry(source):
+            self._schemas.load()
+        return self._schemas
+
+    @cached_property
+    def _schemas(self) -> RegistrySchemas:
+        return RegistrySchemas(self.settings.registry, self.tables, self.now)
 
     @property
     def session(self) -> SparkSession:

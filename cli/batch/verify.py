@@ -21,6 +21,7 @@ from tandem.cli.command.call import Call, Output
 from tandem.cli.command.text_tables import aligned, cell
 from tandem.ledger.log.counts import NOTHING, Counts
 from tandem.ledger.log.positions import Position
+from tandem.ledger.log.registry_schemas import of_source
 from tandem.ledger.publish.publications import Publication
 from tandem.ledger.publish.releases import Release
 from tandem.speed.source import archive_replay
@@ -152,6 +153,7 @@ def _verify(
         identities_mb=batch.settings.speed.identities_mb,
         by=batch.by,
         now=batch.now,
+        schemas=of_source(source, batch.settings, batch.tables, batch.now),
     )
     batch.say(f"{source.name}: folding the archive as a recompute does, and comparing")
     agreement = replay_compare.agreement(batch, live, release, source, views, replayed=into, counted=replayed.counts)

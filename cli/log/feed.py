@@ -28,6 +28,7 @@ from tandem.infra import kafka
 from tandem.infra.kafka import broker
 from tandem.ledger.delta.addresses import Tables
 from tandem.ledger.log.positions import Position
+from tandem.ledger.log.registry_schemas import RegistrySchemas
 from tandem.views.counted import counted
 from tandem.views.errors import TandemError
 from tandem.views.source.source import Source
@@ -98,18 +99,21 @@ def run(
         kafka.Sender(address) as sender,
         _shown(call, files, follow=follow) as show,
     ):
-        sending = RecordSending(to, found.name, str(file), sender, show, rejects)
+        # What `feed` fetches decides nothing: the layers ask for themselves.
+        schemas = RegistrySchemas(settings.registry, Tables.of(settings), stores=False)
+        schemas.load()
+        sending = RecordSending(to, found.name, str(file), sender, show, rejects, schemas=schemas)
         if len(files) > 1:
             for each in files:
                 with file_values(to, each, any_bytes=allow_rejects, remedy=FORCED) as values:
-                    _check(call, to, values, allow_rejects=allow_rejects)
+                    _check(call, to, values, schemas, allow_rejects=allow_rejects)
         try:
             for each in files:
                 if interrupt.requested:
                     break
                 with _source_values(to, each, interrupt, follow=follow, any_bytes=allow_rejects) as values:
                     if values is not None and len(files) == 1:
-                        _check(call, to, values, allow_rejects=allow_rejects)
+                        _check(call, to, values, schemas, allow_rejects=allow_rejects)
                     if follow:
                         _follow(call, sending, each, stop)
                     elif values is not None:
@@ -170,9 +174,11 @@ def _reject_sentence(rejects: RejectGroups) -> str:
     return f"; {rejects.total} rejected: {by_reason(rejects.reasons)}, such as {rejects.largest(1)[0]}"
 
 
-def _check(call: Call, source: Source, values: FileValues, *, allow_rejects: bool) -> None:
+def _check(call: Call, source: Source, values: FileValues, schemas: RegistrySchemas, *, allow_rejects: bool) -> None:
     """Say which of the first values cannot be decoded. Raises TandemError if that is most of them, unless they are allowed."""
-    if not allow_rejects and (doubt := sample_sentence(source, values.sample(), values.name, values.unit)):
+    if allow_rejects:
+        return
+    if doubt := sample_sentence(source, values.sample(), values.name, values.unit, schemas=schemas):
         call.say(f"tandem: {doubt}")
 
 

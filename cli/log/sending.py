@@ -7,6 +7,7 @@ from tandem.cli.records.bundles import BundledValue
 from tandem.cli.records.record_keys import PIECE
 from tandem.cli.records.reject_groups import RejectGroups, decode_values
 from tandem.infra import kafka
+from tandem.ledger.log.registry_schemas import RegistrySchemas
 from tandem.views.project.partition_key import record_keys
 from tandem.views.source.source import Source
 
@@ -25,6 +26,7 @@ class RecordSending:
     show: Callable[[int, int], None]
     rejects: RejectGroups | None = None
     unit: str = "line"
+    schemas: RegistrySchemas | None = None
     values: list[BundledValue] = field(default_factory=list)
     undecoded: list[BundledValue] = field(default_factory=list)
     sent: int = 0
@@ -44,7 +46,9 @@ class RecordSending:
 
     def flush(self) -> None:
         """Send all waiting values, and check for acknowledgements and errors."""
-        for key, one in zip(record_keys(self.source, [one.value for one in self.values]), self.values, strict=True):
+        values = [one.value for one in self.values]
+        source = self.source if self.schemas is None else self.schemas.ready_for(self.source, values)
+        for key, one in zip(record_keys(source, values), self.values, strict=True):
             self.sent += 1
             try:
                 self.sender.send(self.topic, one.value, key)
@@ -67,5 +71,5 @@ class RecordSending:
             self._decode(self.rejects)
 
     def _decode(self, rejects: RejectGroups) -> None:
-        decode_values(self.source, self.undecoded, rejects)
+        decode_values(self.source, self.undecoded, rejects, self.schemas)
         self.undecoded.clear()

@@ -18,6 +18,7 @@ from tandem.cli.records.bundles import BundledValue
 from tandem.cli.records.file_values import file_values
 from tandem.cli.records.folder_files import folder_files
 from tandem.cli.records.reject_groups import RejectGroup, RejectGroups, by_reason
+from tandem.ledger.log.registry_schemas import RegistrySchemas
 from tandem.views.counted import counted
 from tandem.views.decode.file import layout
 from tandem.views.decode.sample_records import as_records
@@ -64,10 +65,10 @@ class Trial:
         return self.records - self.others - self.rejects.total + self.rejected_events
 
 
-def trial(view: View, values: Iterable[BundledValue], *, at: datetime) -> Trial:
+def trial(view: View, values: Iterable[BundledValue], *, at: datetime, schemas: RegistrySchemas | None = None) -> Trial:
     """Count a file's values as the layers would count a topic of one partition to which `tandem feed` has sent them.
 
-    `at` is used as their append time.
+    `at` is used as their append time. `schemas` are those that values name. Raises RegistryAway.
     """
     source = without_headers(view.source)
     states, maxima, known = [], [], None
@@ -76,7 +77,7 @@ def trial(view: View, values: Iterable[BundledValue], *, at: datetime) -> Trial:
     for chunk in _chunks(iter(values), max(1, _LINES // layout(source).lines)):
         offsets = [one.line - 1 for one in chunk]
         given = as_records(source, [one.value for one in chunk], topic_id=TOPIC, offsets=offsets, at=at)
-        decoded = decode(source, given)
+        decoded = decode(source if schemas is None else schemas.ready(source, given), given)
         kept = deduplicate(source, decoded.events, known)
         prepared, ranges = prepare(source, kept.events), Ranges.of({(TOPIC, 0): (offsets[0], offsets[-1] + 1)})
         states.append(partial(view, prepared.events, ranges, prepared.failed))
@@ -121,7 +122,7 @@ def run(
         raise TandemError(f"no view {view!r}; views: {listed(view, views)}", code="view-unknown")
     source = without_headers(views[view].source)
     read = _FilesRead(source, folder_files(file) if file.is_dir() else [file])
-    tried = trial(views[view], read.values(), at=datetime.now(UTC))
+    tried = trial(views[view], read.values(), at=datetime.now(UTC), schemas=RegistrySchemas(call.settings().registry))
     rows = to_rows(views[view], present(views[view], tried.partial, tried.watermark))
     groups = [read.place(group) for group in tried.rejects.largest(SHOWN_REJECTS)]
     exactness = Exactness(columns=of_measures(views[view]))

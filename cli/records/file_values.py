@@ -15,6 +15,7 @@ from tandem.cli.records.json_values import begins_values, json_values
 from tandem.cli.records.lines import stream_lines
 from tandem.cli.records.parquet_values import SUFFIXES, parquet_values
 from tandem.views.decode.file import layout
+from tandem.views.decode.schema_ids import needs_registry
 from tandem.views.errors import TandemError
 from tandem.views.source.format import RecordFormat
 from tandem.views.source.formats.json import Json
@@ -51,11 +52,16 @@ class LineValues:
         head = first_bytes(self._stream)
         whole_lines = io.BytesIO(head[: head.rfind(b"\n") + 1] or head)
         bundles = Bundles(replace(layout(self._source), lines=1), self.name)
-        return _first(bundles.values(stream_lines(whole_lines, self.name)))
+        return _first(bundles.values(stream_lines(whole_lines, self.name, holes=self._has_holes)))
 
     def __iter__(self) -> Iterator[BundledValue]:
         """The values, once. Raises UnclosedQuote after the values before it, TandemError as `stream_lines` does."""
-        return self._bundles.values(stream_lines(self._stream, self.name))
+        return self._bundles.values(stream_lines(self._stream, self.name, holes=self._has_holes))
+
+    @property
+    def _has_holes(self) -> bool:
+        """Whether NUL bytes before a line are a hole: they begin a value that names its schema in a registry."""
+        return not needs_registry(self._source)
 
 
 @dataclass

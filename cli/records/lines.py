@@ -20,15 +20,15 @@ def lines(file: Path) -> Iterator[bytes]:
         yield from stream_lines(stream, str(file))
 
 
-def stream_lines(stream: BinaryIO, file: str) -> Iterator[bytes]:
+def stream_lines(stream: BinaryIO, file: str, *, holes: bool = True) -> Iterator[bytes]:
     """The lines of a stream; errors name the file.
 
     A line ends with a line feed; the last one need not. NUL bytes before a line are left out: a log that was truncated while its
-    writer went on has a hole. Raises TandemError if a line is too long.
+    writer went on has a hole. Without `holes` they stay, as before the id of a schema. Raises TandemError if a line is too long.
     """
     number = 1
     while line := stream.readline(LONGEST):
-        if line[0] == 0:
+        if holes and line[0] == 0:
             if not (line := line.lstrip(b"\0")):
                 continue
             if not line.endswith(b"\n"):

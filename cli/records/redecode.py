@@ -14,6 +14,7 @@ from tandem.ledger.delta.addresses import Tables
 from tandem.ledger.delta.delta_tables import open_table
 from tandem.ledger.delta.location import Location, opened
 from tandem.ledger.files.file_ranges import EVENTS, RECORDS, file_ranges
+from tandem.ledger.log.registry_schemas import RegistrySchemas
 from tandem.views.kernel.kernel import decode
 from tandem.views.kernel.rows import written
 from tandem.views.source.event import event_schema
@@ -53,8 +54,8 @@ class RetriedReject:
         return dict(Counter(reason for reason, _ in self.rejects.values()))
 
 
-def decode_again(tables: Tables, source: Source, wanted: Iterable[At]) -> RetriedReject:
-    """Decode what the archive has at these places. Raises Unreadable."""
+def decode_again(tables: Tables, source: Source, wanted: Iterable[At], schemas: RegistrySchemas | None = None) -> RetriedReject:
+    """Decode what the archive has at these places. `schemas` are those that records name. Raises Unreadable, RegistryAway."""
     tried = others = 0
     numbers: Counter[At] = Counter()
     events: dict[At, list[dict[str, Any]]] = defaultdict(list)
@@ -63,7 +64,7 @@ def decode_again(tables: Tables, source: Source, wanted: Iterable[At]) -> Retrie
     for topic, partition, offset, index in wanted:
         chosen[topic, partition, offset].add(index)
     for records in _records(tables, source, _by_partition(chosen)):
-        decoded = decode(source, records)
+        decoded = decode(source if schemas is None else schemas.ready(source, records), records)
         tried += sum(len(chosen[place]) for place in _places(records, RECORDS.names))
         others += decoded.others + decoded.skipped
         for place, event in zip(_places(decoded.events, _EVENT_PLACE), _rows(source, decoded.events), strict=True):

@@ -9,6 +9,7 @@ import pyarrow as pa
 
 from tandem.cli.command.text_tables import cell
 from tandem.cli.records.bundles import BundledValue
+from tandem.ledger.log.registry_schemas import RegistrySchemas
 from tandem.views.counted import counted
 from tandem.views.decode.sample_records import as_records
 from tandem.views.errors import TandemError
@@ -93,19 +94,31 @@ def by_reason(reasons: Mapping[str, int]) -> str:
     return ", ".join(f"{count} {reason}" for reason, count in reasons.items())
 
 
-def decode_values(source: Source, values: Sequence[BundledValue], groups: RejectGroups) -> int:
-    """Decode values as the layers would, and add their rejects to the groups. Returns how many belong to other sources."""
+def decode_values(
+    source: Source, values: Sequence[BundledValue], groups: RejectGroups, schemas: RegistrySchemas | None = None
+) -> int:
+    """Decode values as the layers would, and add their rejects to the groups. Returns how many belong to other sources.
+
+    `schemas` are those that values name. Raises RegistryAway.
+    """
     offsets = [value.line - 1 for value in values]
     records = as_records(source, [value.value for value in values], topic_id=_TOPIC, offsets=offsets, at=datetime.now(UTC))
-    decoded = decode(source, records)
+    decoded = decode(source if schemas is None else schemas.ready(source, records), records)
     groups.add(decoded.rejects)
     return decoded.others
 
 
-def sample_sentence(source: Source, sample: Sequence[BundledValue], file: str, unit: str = "line") -> str | None:
+def sample_sentence(
+    source: Source,
+    sample: Sequence[BundledValue],
+    file: str,
+    unit: str = "line",
+    *,
+    schemas: RegistrySchemas | None = None,
+) -> str | None:
     """What of a file's first values cannot be decoded, if anything. Raises TandemError if that is more than half of them."""
     groups = RejectGroups()
-    others = decode_values(source, sample, groups) if sample else 0
+    others = decode_values(source, sample, groups, schemas) if sample else 0
     if not groups.total:
         return None
     first = replace(groups.largest(1)[0], unit=unit)

@@ -13,6 +13,7 @@ from tandem.infra.settings.tables.keep import KeepSettings
 from tandem.infra.settings.tables.lineage import LineageSettings
 from tandem.infra.settings.tables.logs import LogsSettings
 from tandem.infra.settings.tables.oidc import OidcSettings
+from tandem.infra.settings.tables.registry import RegistrySettings
 from tandem.infra.settings.tables.serving import ServingSettings
 from tandem.infra.settings.tables.spark import SparkSettings
 from tandem.infra.settings.tables.speed import SpeedSettings
@@ -32,6 +33,7 @@ __all__ = [
     "LineageSettings",
     "LogsSettings",
     "OidcSettings",
+    "RegistrySettings",
     "ServingSettings",
     "Settings",
     "SettingsError",

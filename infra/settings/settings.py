@@ -12,6 +12,7 @@ from tandem.infra.settings.tables.kafka import KafkaSettings
 from tandem.infra.settings.tables.keep import KeepSettings
 from tandem.infra.settings.tables.lineage import LineageSettings
 from tandem.infra.settings.tables.logs import LogsSettings
+from tandem.infra.settings.tables.registry import RegistrySettings
 from tandem.infra.settings.tables.serving import ServingSettings
 from tandem.infra.settings.tables.spark import SparkSettings
 from tandem.infra.settings.tables.speed import SpeedSettings
@@ -25,6 +26,7 @@ class Settings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     state: Annotated[str, Meta(description="Folder of all state, relative to the project's folder.")] = ".tandem"
     storage: StorageSettings = StorageSettings()
     kafka: KafkaSettings = KafkaSettings()
+    registry: RegistrySettings = RegistrySettings()
     spark: SparkSettings = SparkSettings()
     speed: SpeedSettings = SpeedSettings()
     supervisor: SupervisorSettings = SupervisorSettings()

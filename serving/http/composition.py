@@ -13,6 +13,7 @@ from tandem.infra.settings import Settings
 from tandem.infra.settings import secrets as secrets_of
 from tandem.ledger.delta.addresses import Tables
 from tandem.ledger.hot.feed import HotFeed
+from tandem.ledger.log.registry_schemas import RegistrySchemas
 from tandem.serving.access.fair_pool import FairPool
 from tandem.serving.access.limits import Failures, PrincipalLimits, Shares
 from tandem.serving.access.oidc import IdentityProviders, Oidc, provider
@@ -87,7 +88,7 @@ def of_project(
         ),
         runs=Runs(tandem, now, log, hidden),
         redecode=Redecode(tandem, hidden),
-        gateway=Gateway(settings, metrics.ingest, clock),
+        gateway=Gateway(settings, metrics.ingest, clock, RegistrySchemas(settings.registry, tables, now)),
         failures=Failures(serving.failed_logins / _MINUTE_S, serving.failed_logins, clock),
         limits=PrincipalLimits(serving.rate, serving.burst, serving.concurrent, clock),
         streams=Shares(serving.streams, serving.concurrent_streams),

@@ -4,6 +4,7 @@ import asyncio
 from collections.abc import AsyncIterator, Callable, Iterator, Sequence
 from contextlib import asynccontextmanager, contextmanager
 from dataclasses import dataclass, field, replace
+from datetime import datetime
 from functools import partial
 from math import ceil
 from typing import Final, Literal, TypeVar
@@ -13,11 +14,14 @@ from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram
 from tandem.infra import kafka
 from tandem.infra.kafka import Appended, Outcome, Record, broker
 from tandem.infra.settings import Settings
+from tandem.ledger.log.registry_schemas import RegistrySchemas
 from tandem.serving.access.fair_pool import FairPool
 from tandem.serving.access.limits import Shares
+from tandem.serving.ingest.new_records import IngestTarget, missing_of
 from tandem.serving.status.pipeline import TtlCache
+from tandem.views.decode.schema_ids import needs_registry
 
-Refusal = Literal["undecodable", "too_large", "no_room", "no_broker"]
+Refusal = Literal["undecodable", "too_large", "no_room", "no_broker", "no_registry"]
 """Why nothing of a request was written."""
 
 _BUCKETS: Final = (0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0)
@@ -99,12 +103,13 @@ class Gateway:
     """Accepts at most `serving.ingest_mb` at a time, while it is `open`; for one event loop.
 
     Principals share these bytes (see Shares) and take turns in the thread that decodes bodies, so none keeps another one out.
-    `clock` returns monotonic seconds.
+    `clock` returns monotonic seconds. `schemas` are those that values name.
     """
 
     settings: Settings
     figures: IngestMetrics
     clock: Callable[[], float]
+    schemas: RegistrySchemas | None = None
     _shares: Shares = field(init=False, repr=False)
     _rooms: dict[Room, None] = field(default_factory=dict, init=False, repr=False)
     _topics: dict[str, TtlCache[kafka.Topic]] = field(default_factory=dict, init=False, repr=False)
@@ -145,6 +150,19 @@ class Gateway:
     async def work(self, by: str, function: Callable[[], T]) -> T:
         """The result of a function in the one thread that decodes bodies, once it is the principal's turn. Raises its errors."""
         return await self._works.run(by, function)
+
+    async def ready(self, by: str, target: IngestTarget, values: Sequence[bytes], *, at: datetime) -> IngestTarget:
+        """The target with all schemas that values name, of at least one. New ones are fetched, not in the thread that decodes.
+
+        Raises RegistryAway.
+        """
+        if self.schemas is None or not needs_registry(target.source):
+            return target
+        bound = replace(target, source=self.schemas.bind(target.source))
+        if not (missing := await self.work(by, lambda: missing_of(bound, values, at=at))):
+            return bound
+        await asyncio.to_thread(self.schemas.fetch, missing)
+        return replace(target, source=self.schemas.bind(target.source))
 
     async def topic(self, name: str) -> kafka.Topic:
         """The topic as it is now, or was a second ago. Raises NoBroker, NoTopic."""

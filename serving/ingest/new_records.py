@@ -9,9 +9,11 @@ from tandem.infra.kafka import MOST_BYTES, Record
 from tandem.views.decode import decode
 from tandem.views.decode.idempotency import is_key
 from tandem.views.decode.sample_records import as_records
+from tandem.views.decode.schema_ids import missing_schemas, needs_registry
 from tandem.views.errors import TandemError, listed
 from tandem.views.project.partition_key import record_keys
 from tandem.views.source.event import event_fields
+from tandem.views.source.formats.schema_registry import SchemaKey
 from tandem.views.source.record_filter import ByHeader, record_filter_name
 from tandem.views.source.source import IDEMPOTENCY_HEADER, IDEMPOTENCY_KEY, REJECTED_INDEX, Source
 
@@ -147,6 +149,13 @@ def _key(source: Source, key: str | None) -> dict[str, bytes]:
             f"Idempotency-Key has {len(key)} characters; expected 1 to {_MOST_KEY} visible ASCII characters, such as a UUID"
         )
     return {IDEMPOTENCY_HEADER: key.encode()}
+
+
+def missing_of(to: IngestTarget, values: Sequence[bytes], *, at: datetime) -> list[SchemaKey]:
+    """The schemas of registries that values name, of at least one, and that the source does not have yet."""
+    if not needs_registry(to.source):
+        return []
+    return missing_schemas(to.source, as_records(to.source, values, topic_id=to.topic, offsets=range(len(values)), at=at))
 
 
 def records_of(to: IngestTarget, values: Sequence[bytes], *, at: datetime) -> list[Record]:

@@ -22,6 +22,7 @@ from tandem.ledger.log.archive_runs import ArchiveLedger
 from tandem.ledger.log.counts import plus
 from tandem.ledger.log.fetch_checks import LogChanged
 from tandem.ledger.log.positions import Position, upper
+from tandem.ledger.log.registry_schemas import of_source
 from tandem.ledger.publish.publications import Publication, Publications
 from tandem.ledger.publish.releases import Release
 from tandem.ledger.realtime.commits import Commit
@@ -119,6 +120,7 @@ class HotFollower:
 
     def __post_init__(self) -> None:
         self._heavy = HeavyViews(self.clock)
+        self._schemas = of_source(self.source, self.settings, self.tables, self.now)
         self._watch()
 
     def _watch(self) -> None:
@@ -154,7 +156,7 @@ class HotFollower:
             by="hot",
         )
         views = {fingerprints[name]: view for name, view in self.views.items()}
-        self.tail = HotTail(task, self.source, views, state, self.settings.serving.hot_mb << 20)
+        self.tail = HotTail(task, self.source, views, state, self.settings.serving.hot_mb << 20, schemas=self._schemas)
         self._covered = self._broker_asked = self.clock()
         self._publish(HotChange(base))
 
@@ -343,7 +345,7 @@ class HotFollower:
             if read.records.num_rows:
                 below, above = split(read.records, base)
                 self._wait(above)
-                events = decode(source, below).events
+                events = decode(source if self._schemas is None else self._schemas.ready(source, below), below).events
                 if window.span and events.num_rows:
                     found = identities(source, identified(source, events, task.generations, secret=task.secret))
                     window = window.with_identities(values(found), numbered(found, stretches, first=0))

@@ -79,7 +79,9 @@ class HeavyViews:
         if not tail.segments:
             return {}
         began = self.clock()
-        events = decode(tail.source, tail.segments[-1].records).events
+        records = tail.segments[-1].records
+        source = tail.source if tail.schemas is None else tail.schemas.ready(tail.source, records)
+        events = decode(source, records).events
         prepared = prepare(tail.source, events, tail.task.generations)
         costs: dict[str | None, float] = {None: self.clock() - began}
         for fingerprint, view in tail.views.items():

@@ -20,6 +20,7 @@ import pyarrow.compute as pc
 
 from tandem.ledger.log.counts import Counts, plus
 from tandem.ledger.log.positions import Position
+from tandem.ledger.log.registry_schemas import RegistrySchemas
 from tandem.ledger.realtime.commits import Commit
 from tandem.ledger.realtime.compaction import FANOUT, merged, plan
 from tandem.speed.dedup.identities import Identities
@@ -96,6 +97,7 @@ class HotTail:
         fanout: how many neighbouring segments of a level become one.
         left_out: fingerprints of the views that new segments do not have. Segments that have them keep them, so answers of
             these views stay where they are until commits have passed them.
+        schemas: those of the source's registries, if its records name schemas.
     """
 
     task: Task
@@ -105,6 +107,7 @@ class HotTail:
     most: int | None = None
     fanout: int = FANOUT
     left_out: frozenset[str] = frozenset()
+    schemas: RegistrySchemas | None = field(default=None, repr=False)
     at_end: FollowerState = field(init=False)
     segments: tuple[Segment, ...] = field(default=(), init=False)
     _bytes: int = field(default=0, init=False)
@@ -243,7 +246,7 @@ class HotTail:
         def run(task: Task) -> list[Share]:
             return [share_of(task, records)] if records.num_rows else []
 
-        folded = fold_shares(run, task, views, state.ranges_to(end), state.dedup_window)
+        folded = fold_shares(run, task, views, state.ranges_to(end), state.dedup_window, schemas=self.schemas)
         after, commit = step(state, folded, end, at=at)
         return Segment(records, commit, folded.identities), after
 

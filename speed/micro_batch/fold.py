@@ -11,6 +11,7 @@ import numpy as np
 from tandem.infra.spark.versions import compared
 from tandem.ledger.log.counts import Counts, add
 from tandem.ledger.log.last_records import LastRecord, LastRecords, newest_of
+from tandem.ledger.log.registry_schemas import RegistrySchemas
 from tandem.speed.dedup.across_tasks import find_duplicates
 from tandem.speed.dedup.dedup_window import DedupWindow
 from tandem.speed.dedup.identities import Identities
@@ -104,6 +105,7 @@ def fold_records(
     dedup_window: DedupWindow,
     *,
     workers: Workers,
+    schemas: RegistrySchemas | None = None,
 ) -> MicroBatchResult:
     """Fold the records of exactly these ranges: one Spark job, or two if several tasks read the same identity.
 
@@ -114,17 +116,28 @@ def fold_records(
     lies outside the ranges, DefinitionError, and what Spark raises.
     """
     most = HANDED_BACK_BYTES // max(1, len(ranges.intervals)) if workers.hand_back else 0
-    folded = fold_shares(partial(_run, records, workers), replace(task, hand_back=most), views, ranges, dedup_window)
+    run = partial(_run, records, workers)
+    folded = fold_shares(run, replace(task, hand_back=most), views, ranges, dedup_window, schemas=schemas)
     workers.hand_back = folded.across
     return folded
 
 
 def fold_shares(
-    run: Callable[[Task], Sequence[Share]], task: Task, views: Mapping[str, View], ranges: Ranges, dedup_window: DedupWindow
+    run: Callable[[Task], Sequence[Share]],
+    task: Task,
+    views: Mapping[str, View],
+    ranges: Ranges,
+    dedup_window: DedupWindow,
+    *,
+    schemas: RegistrySchemas | None = None,
 ) -> MicroBatchResult:
-    """The same for the shares that `run` returns for a task: one of each part of the records, always the same parts."""
+    """The same for the shares that `run` returns for a task: one of each part of the records, always the same parts.
+
+    With `schemas`, tasks get those of the source's registries. New ones are fetched here, and the tasks run again. Raises
+    RegistryAway.
+    """
     task = replace(task, known=dedup_window.known)
-    found = run(task)
+    task, found = _with_all_schemas(run, task, schemas)
     judged = find_duplicates([from_ipc(share.identities) for share in found], dedup_window, task.generations)
     again = replace(task, drops=judged.drops, admitted=judged.admitted)
     if judged.admitted or (judged.drops and any(share.handed_back is None for share in found)):
@@ -142,6 +155,21 @@ def fold_shares(
         across=bool(judged.drops),
         last_records=newest_of({place: LastRecord(offset, text)} for share in found for place, offset, text in share.last),
     )
+
+
+def _with_all_schemas(
+    run: Callable[[Task], Sequence[Share]], task: Task, schemas: RegistrySchemas | None
+) -> tuple[Task, Sequence[Share]]:
+    """The task with all schemas that its records name, and its shares."""
+    if schemas is None:
+        return task, run(task)
+    task = replace(task, files=schemas.attach(task.files))
+    shares = run(task)
+    if missing := {key for share in shares for key in share.missing}:
+        schemas.fetch(sorted(missing))
+        task = replace(task, files=schemas.attach(task.files))
+        shares = run(task)
+    return task, shares
 
 
 def _run(records: "DataFrame", workers: Workers, task: Task) -> list[Share]:

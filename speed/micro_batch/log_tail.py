@@ -9,6 +9,7 @@ from typing import Final, NamedTuple
 from pyspark.sql import DataFrame
 
 from tandem.ledger.log.positions import Position
+from tandem.ledger.log.registry_schemas import RegistrySchemas
 from tandem.ledger.publish.publications import Publication
 from tandem.ledger.realtime.commits import Commit
 from tandem.ledger.realtime_writer import Writer
@@ -64,6 +65,7 @@ class UncommittedLog:
         views: the source's views by fingerprint.
         live: a publication of the release; a newer one may replace it at any time.
         now: the clock. Only its times, and the ends of the log at them, decide how long an identity is kept.
+        schemas: those of the source's registries, if its records name schemas.
         state: what is known of the log below its end, which is the table's, or below it after another run has bridged the log.
     """
 
@@ -76,6 +78,7 @@ class UncommittedLog:
     state: FollowerState
     ends: PolledEnds = field(default_factory=PolledEnds, repr=False)
     workers: Workers = field(default_factory=Workers, repr=False)
+    schemas: RegistrySchemas | None = field(default=None, repr=False)
 
     def extend(self, records: DataFrame, end: Position, *, still_there: Callable[[], Position | None]) -> Commit:
         """Fold the records from the state's end to `end`, check the log with `still_there`, and commit.
@@ -91,7 +94,13 @@ class UncommittedLog:
             watermark=later(self.state.watermark, live.watermarks.get(name)),
         )
         folded = fold_records(
-            records, state.labelling(self.task), self.views, state.ranges_to(end), state.dedup_window, workers=self.workers
+            records,
+            state.labelling(self.task),
+            self.views,
+            state.ranges_to(end),
+            state.dedup_window,
+            workers=self.workers,
+            schemas=self.schemas,
         )
         asked = self.now()
         there = still_there()

@@ -17,11 +17,13 @@ from tandem.ledger.log.last_of_records import last_of
 from tandem.speed.dedup.identities import NO_SECRET, NOTHING_KNOWN, Drops, identified, identities, is_at
 from tandem.speed.dedup.keys import KnownWords
 from tandem.views.arrow.arrays import from_ipc, to_ipc
+from tandem.views.decode.schema_ids import missing_schemas
 from tandem.views.kernel.kernel import Partial, after_final, ahead, decode, late, partial, prepare
 from tandem.views.project.project import load_files
 from tandem.views.source.ahead import off_calendar
 from tandem.views.source.event_maxima import maxima_of, newest_append
 from tandem.views.source.fields.rounded import total_roundings
+from tandem.views.source.formats.schema_registry import SchemaKey
 from tandem.views.source.log_order import event_rejects, further
 from tandem.views.source.offset_ranges import EMPTY, Partition
 from tandem.views.source.source import Source
@@ -82,6 +84,7 @@ class Share(msgspec.Struct, frozen=True):
         identities: an Arrow IPC stream.
         last: the offset and hash of the last record of each partition.
         handed_back: the folded events as an Arrow IPC stream; None if the task does not hand them back.
+        missing: the schemas that the records name and the task does not have; then nothing of the share counts.
     """
 
     records: list[tuple[Partition, int, int, int]]
@@ -100,6 +103,7 @@ class Share(msgspec.Struct, frozen=True):
     identities: bytes
     handed_back: bytes | None = None
     off_calendar: int = 0
+    missing: list[SchemaKey] = []
     last: list[tuple[Partition, int, str]] = []
     rejected_events: int = 0
     skipped: int = 0
@@ -141,6 +145,7 @@ def share_of(task: Task, records: pa.Table) -> Share:
         ahead=int(ahead(source, decoded.events).sum()),
         off_calendar=off_calendar(decoded.events),
         rounded=total_roundings(decoded.events),
+        missing=missing_schemas(source, records),
         last=[(place, each.offset, each.hash) for place, each in last_of(records).items()],
         identities=to_ipc(identities(source, found)),
         handed_back=to_ipc(events) if task.hand_back and events.nbytes <= task.hand_back else None,

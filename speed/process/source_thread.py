@@ -14,6 +14,7 @@ from tandem.infra.logs.telling import bound
 from tandem.ledger.delta import delta_tables
 from tandem.ledger.log.archive_runs import ArchiveLedger
 from tandem.ledger.log.positions import ranges
+from tandem.ledger.log.registry_client import RegistryAway
 from tandem.ledger.publish.publications import Publication
 from tandem.ledger.publish.releases import Release
 from tandem.ledger.realtime.commit_files import SCHEMA
@@ -37,6 +38,7 @@ _LOOK_S: Final = 0.2
 _POOL: Final = "spark.scheduler.pool"
 _PAUSE_S: Final = 0.5
 _LONGEST_PAUSE_S: Final = 15.0
+_REGISTRY_PAUSE_S: Final = 5.0
 
 
 @dataclass(frozen=True)
@@ -49,7 +51,7 @@ class Wait:
     stop: Event
 
     def through(self, step: Callable[[], _T]) -> _T | None:
-        """Call `step` until the broker answers, and return its result; None if `stop` is set before.
+        """Call `step` until broker and schema registry answer, and return its result; None if `stop` is set before.
 
         Raises NoBroker after `speed.broker_wait_s`, BrokerRefused at once, and what else the step raises.
         """
@@ -58,9 +60,19 @@ class Wait:
                 found = step()
             except kafka.NoBroker as error:
                 self.until_there(error)
+            except RegistryAway as error:
+                self.for_registry(error)
             else:
                 return found
         return None
+
+    def for_registry(self, error: RegistryAway) -> None:
+        """Wait before the next try, or until `stop` is set. Nothing is lost: the records stay in the log."""
+        since = self.around.now().isoformat(timespec="seconds")
+        self.around.warn(f"source '{self.source.name}': {error}; asking again in {_REGISTRY_PAUSE_S:g} s")
+        self.around.recorder.waits(WaitingSource(self.release, self.source.name, since, str(error)))
+        self.stop.wait(_REGISTRY_PAUSE_S)
+        self.around.recorder.goes_on(self.release, self.source.name)
 
     def until_there(self, error: kafka.NoBroker) -> None:
         """Return when the broker answers for the source's topics again, or `stop` is set.
@@ -169,6 +181,9 @@ class Worker:
                         self._follow.check()
                     except kafka.NoBroker as error:
                         wait.until_there(error)
+                        wait.through(self._follow.begin)
+                    except RegistryAway as error:
+                        wait.for_registry(error)
                         wait.through(self._follow.begin)
                     if told is not None:
                         told.running()

@@ -12,6 +12,7 @@ from tandem.ledger.delta.addresses import Tables
 from tandem.ledger.log.archive_runs import ArchiveLedger
 from tandem.ledger.log.counts import NOTHING, Counts, add, plus
 from tandem.ledger.log.positions import Position, ranges
+from tandem.ledger.log.registry_schemas import RegistrySchemas
 from tandem.ledger.publish.publications import Publication
 from tandem.ledger.publish.releases import Release
 from tandem.ledger.realtime_writer import Writer
@@ -49,6 +50,7 @@ def replay(
     identities_mb: int,
     by: str,
     now: Callable[[], datetime],
+    schemas: RegistrySchemas | None = None,
 ) -> ReplayedArchive:
     """Fold the archive from its start to `end` as the speed layer folds the log, and commit to a realtime table under `into`.
 
@@ -70,6 +72,7 @@ def replay(
         # The log has no events before its start.
         live=replace(live, maxima={}, watermarks={}),
         now=now,
+        schemas=schemas,
         state=FollowerState(window, end=writer.end, firsts=firsts, epoch=writer.epoch, by=by, idle=source.idle),
     )
     batches, counts = 0, NOTHING

@@ -22,6 +22,8 @@ from tandem.ledger.hot.report import healthy, pause
 from tandem.ledger.log.archive_runs import ArchiveLedger
 from tandem.ledger.log.fetch_checks import LogChanged
 from tandem.ledger.log.positions import Position, distance, ranges
+from tandem.ledger.log.registry_client import RegistryAway
+from tandem.ledger.log.registry_schemas import of_source
 from tandem.ledger.publish.publications import Publication
 from tandem.ledger.publish.releases import Release
 from tandem.ledger.publish.standing import Followed, StandingReleases
@@ -101,6 +103,9 @@ class Follow:
             begun = beginning(around.tables, self.source, tail.writer.end, around.connection, at=tail.now(), commits=commits)
             tail.state = replace(tail.state, firsts=begun.firsts)
             tail.task = replace(tail.task, generations=ArchiveLedger(around.tables, self.source.name).generations())
+            if tail.schemas is not None:
+                tail.schemas.load()
+                tail.task = replace(tail.task, files=tail.schemas.attach(self.release.files))
             if tail.state.end != tail.writer.end:
                 self._recall(begun)
             try:
@@ -122,11 +127,13 @@ class Follow:
     def check(self) -> None:
         """Restart the query if it ended for a reason that allows a restart; else raise the reason in a sentence.
 
-        Raises NoBroker if a later `begin` may succeed, BrokerRefused if it cannot.
+        Raises NoBroker and RegistryAway if a later `begin` may succeed, BrokerRefused if it cannot.
         """
         if self._streaming is None or self._query is None or self._streaming.isActive:
             return
         error = self._query.error or self._streaming.exception() or TandemError("the query stopped unexpectedly")
+        if isinstance(error, RegistryAway):
+            raise error
         if not isinstance(error, TandemError):
             fault = self._log_fault(self._query.log)
             if fault is None and broker_away(error):
@@ -238,6 +245,7 @@ def follow(around: Surroundings, release: Release, source: Source, views: Mappin
         writer=writer,
         live=live,
         now=around.now,
+        schemas=of_source(source, around.settings, around.tables, around.now),
         state=FollowerState(
             unseen(source, around.settings.speed.identities_mb), epoch=writer.epoch, by=around.by, idle=source.idle
         ),

@@ -94,7 +94,9 @@ def _events(table: pa.Table) -> list[Found]:
     ]
 
 
-def _fold(run: Any, task: object, views: Mapping[str, object], covered: Ranges, window: DedupWindow) -> MicroBatchResult:
+def _fold(
+    run: Any, task: object, views: Mapping[str, object], covered: Ranges, window: DedupWindow, **_: object
+) -> MicroBatchResult:
     found = [event for table in run(task) for event in _events(table)]
     records: Any = SimpleNamespace(within=lambda _: found)
     return fold_records(records, task, views, covered, window)

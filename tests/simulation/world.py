@@ -54,7 +54,7 @@ from tandem.batch.runtime import delta_commits
 from tandem.batch.runtime.parquet_writer import Written
 from tandem.batch.runtime.spark_jobs import TaskFailed
 from tandem.infra.kafka import Address, NoTopic, Topic
-from tandem.infra.settings import BatchSettings, KeepSettings, LineageSettings, SpeedSettings, StorageSettings
+from tandem.infra.settings import BatchSettings, KeepSettings, LineageSettings, RegistrySettings, SpeedSettings, StorageSettings
 from tandem.ledger.delta import delta_tables, leases
 from tandem.ledger.delta.addresses import Tables
 from tandem.ledger.delta.leases import Lease, Owner
@@ -64,6 +64,7 @@ from tandem.ledger.files.file_ranges import RECORDS, FileRange
 from tandem.ledger.log.archived_range import archived_range
 from tandem.ledger.log.counts import Counts
 from tandem.ledger.log.positions import Position, ranges
+from tandem.ledger.log.registry_schemas import RegistrySchemas
 from tandem.ledger.publish.batch_parts import files_of, starting_within, still_live
 from tandem.ledger.publish.releases import Releases
 from tandem.ledger.publish.standing import StandingReleases
@@ -237,6 +238,10 @@ class Run:
     @cached_property
     def tables(self) -> Tables:
         return replace(self.world.tables, leases=self.leases)
+
+    def schemas_of(self, _: object) -> RegistrySchemas:
+        """No source of a simulation reads a registry."""
+        return RegistrySchemas(RegistrySettings())
 
     @cached_property
     def standing(self) -> StandingReleases:
@@ -516,7 +521,7 @@ def _spans(handle: Any, columns: object, time: str = "") -> list[FileRange]:
     return found
 
 
-def _decode(session: object, work: Decoding, covered: Ranges) -> DecodeResult:
+def _decode(session: object, work: Decoding, covered: Ranges, _: object) -> DecodeResult:
     """In place of Spark's job that decodes the archive."""
     return _typed(work, [dict(row) for row in stored(work.archive.address) if inside(row, covered)])
 

@@ -48,6 +48,7 @@ def fold_here(
     dedup_window: DedupWindow,
     *,
     workers: object,
+    schemas: None,
 ) -> MicroBatchResult:
     """A micro-batch as `fold_records` folds it, with a task for each partition, without Spark."""
     some = [table for table in records if table.num_rows]

@@ -12,20 +12,24 @@ A release stores the files that the import has reached, and fingerprints hash th
 import hashlib
 import threading
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import lru_cache
 from pathlib import Path
 from typing import Final
 
+from tandem.views.decode.schema_ids import load_schemas, with_schemas
 from tandem.views.errors import TandemError
 from tandem.views.project.isolated_import import DEFINITIONS, ProjectLoader, import_definitions
 from tandem.views.project.resolve import named_definitions
 from tandem.views.project.source_location import STORED, check_imports, explained
+from tandem.views.source.formats.schema_registry import FetchedSchemas
 from tandem.views.source.source import Source
 from tandem.views.view import View
 
 SETTINGS_FILE = "tandem.toml"
 DEFINITIONS_FILE = f"{DEFINITIONS}.py"
+SCHEMAS_FILE: Final = "registry-schemas.json"
+"""The name under which stored files also have the schemas that were fetched from registries, on their way to tasks."""
 
 _LOADING: Final = threading.RLock()
 
@@ -75,7 +79,15 @@ def load_files(files: Mapping[str, bytes]) -> Project:
 @lru_cache(maxsize=32)
 def _load_stored(files: tuple[tuple[str, bytes], ...]) -> Project:
     digest = hashlib.sha256(repr(files).encode()).hexdigest()
-    return _loaded(dict(files), f"{STORED}{digest[:12]}>", None)
+    project = _loaded({path: content for path, content in files if path != SCHEMAS_FILE}, f"{STORED}{digest[:12]}>", None)
+    schemas = dict(files).get(SCHEMAS_FILE)
+    return project if schemas is None else _with_schemas(project, load_schemas(schemas))
+
+
+def _with_schemas(project: Project, schemas: FetchedSchemas) -> Project:
+    sources = {name: with_schemas(source, schemas) for name, source in project.sources.items()}
+    views = {name: replace(view, source=sources[view.source.name]) for name, view in project.views.items()}
+    return replace(project, sources=sources, views=views)
 
 
 def _python_files(folder: Path, prefix: str = "") -> dict[str, bytes]:

@@ -9,6 +9,7 @@ from fastapi import APIRouter, Header, Query, Request
 
 from tandem.infra.kafka import Appended, NoBroker, NoTopic, Outcome, Topic
 from tandem.ledger.log.positions import Position
+from tandem.ledger.log.registry_client import RegistryAway
 from tandem.serving.http.models.openapi import problems
 from tandem.serving.http.models.status import AppendedDocument, SentDocument, SourceDescribedDocument, SourcesDocument
 from tandem.serving.http.protocol.parameters import Source
@@ -18,6 +19,14 @@ from tandem.serving.http.queries.permitted import known, open_to, source_for
 from tandem.serving.http.requests.gate import Gated
 from tandem.serving.http.requests.server import Server, principal_of, server_of
 from tandem.serving.ingest import new_records
+from tandem.serving.ingest.content_encoding import (
+    ENCODINGS,
+    BeyondBound,
+    NotUnpacked,
+    UnknownEncoding,
+    encoding_of,
+    unpack,
+)
 from tandem.serving.ingest.gateway import NoRoom, Room
 from tandem.serving.ingest.new_records import MEDIA, IngestTarget, values
 
@@ -48,7 +57,8 @@ _EVENT: Final = '{"page":"/a","moment":"2026-11-01T12:00:00Z","bytes":512,"price
 _BODY: Final[dict[str, Any]] = {
     "requestBody": {
         "required": True,
-        "description": "One record byte for byte, or one per line. The source's decoder defines the format of a record.",
+        "description": "One record byte for byte, or one per line. The source's decoder defines the format of a record. "
+        "With `Content-Encoding: gzip` or `zstd` the body is compressed; the limits hold for the unpacked body.",
         "content": {
             "application/json": {"schema": {}, "example": msgspec.json.decode(_EVENT)},
             "application/x-ndjson": {"schema": {"type": "string"}, "example": f"{_EVENT}\n{_EVENT}\n"},
@@ -87,25 +97,35 @@ async def events(
     server, who = server_of(request), str(principal_of(request))
     project = server.lane.cache.store.pinned().project
     to = source_for(project, source, open_to(project, principal_of(request)))
-    media = _media(request)
+    media, encoding = _media(request), _encoding(request)
+    most = server.settings.body_kb << 10
     try:
         target = new_records.target(to, topic=topic, kind=kind, idempotency_key=idempotency_key)
     except new_records.CannotMean as error:
         raise Problem(400, str(error)) from error
     try:
-        with server.gateway.room(who, _announced(request, server.settings.body_kb << 10)) as room:
-            return await _written(server, room, target, await request.body(), media)
+        with server.gateway.room(who, _most_bytes(request, most, encoding)) as room:
+            body = await request.body()
+            plain = await server.gateway.work(room.by, lambda: unpack(body, encoding, most))
+            return await _write(server, room, target, plain, media)
+    except NotUnpacked as error:
+        server.metrics.ingest.refused("undecodable")
+        raise Problem(400, str(error)) from error
+    except BeyondBound as error:
+        server.metrics.ingest.refused("too_large")
+        raise Problem(413, str(error)) from error
     except NoRoom as full:
         server.metrics.ingest.refused("no_room")
         said = f"the limit of this token's unacknowledged events is reached; nothing is written; try again in {full.again} s"
         raise Problem(429, said, headers={"Retry-After": str(full.again)}) from full
 
 
-async def _written(server: Server, room: Room, target: IngestTarget, body: bytes, media: str) -> SentDocument:
+async def _write(server: Server, room: Room, target: IngestTarget, body: bytes, media: str) -> SentDocument:
     at = server.now()
     try:
         given = await server.gateway.work(room.by, lambda: values(body, media))
         _refuse_number(len(given), server.settings.max_rows)
+        target = await server.gateway.ready(room.by, target, given, at=at)
         records = await server.gateway.work(room.by, lambda: new_records.records_of(target, given, at=at))
         topic = await server.gateway.topic(target.topic)
         outcomes = await server.gateway.append(room, topic.name, records)
@@ -118,6 +138,9 @@ async def _written(server: Server, room: Room, target: IngestTarget, body: bytes
         raise Problem(413, str(error)) from error
     except (NoBroker, NoTopic) as error:
         server.metrics.ingest.refused("no_broker")
+        raise Problem(503, f"{error}; nothing is written") from error
+    except RegistryAway as error:
+        server.metrics.ingest.refused("no_registry")
         raise Problem(503, f"{error}; nothing is written") from error
     places = [_place(topic, one) for one in outcomes if isinstance(one, Appended)]
     if len(places) < len(outcomes):
@@ -135,16 +158,21 @@ def _media(request: Request) -> str:
     media = request.headers.get("content-type", "").partition(";")[0].strip().lower()
     if media not in MEDIA:
         raise Problem(415, f"unsupported Content-Type {media!r}; send {', '.join(MEDIA[:-1])} or {MEDIA[-1]}")
-    encoding = request.headers.get("content-encoding", "identity").strip().lower()
-    if encoding != "identity":
-        raise Problem(415, f"unsupported Content-Encoding {encoding!r}; send the body without encoding")
     return media
 
 
-def _announced(request: Request, most: int) -> int:
-    """The announced number of bytes of the body, at most the limit."""
+def _encoding(request: Request) -> str:
+    """The content encoding of the body. Raises Problem 415, with the encodings that are supported."""
+    try:
+        return encoding_of(", ".join(request.headers.getlist("content-encoding")))
+    except UnknownEncoding as error:
+        raise Problem(415, str(error), headers={"Accept-Encoding": ", ".join(ENCODINGS)}) from error
+
+
+def _most_bytes(request: Request, most: int, encoding: str) -> int:
+    """The announced number of bytes of the body, at most the limit; the limit, if only unpacking shows the number."""
     length = request.headers.get("content-length", "")
-    return min(int(length), most) if length.isdecimal() else most
+    return min(int(length), most) if length.isdecimal() and encoding == "identity" else most
 
 
 def _refuse_number(records: int, most: int) -> None:

@@ -2,8 +2,10 @@
 `max_events_per_record`, one value is one array of records.
 
 * `avro(schema=...)` reads values that are the record alone.
-* `avro(schemas={7: ...})` reads the values of producers with a schema registry: a zero byte, the schema's id in four bytes
-  (big-endian), the record. Tandem calls no registry: a record of another id is quarantined until the project has its schema.
+* `avro(registry="http://...")` reads the values of producers with a schema registry, and fetches the schemas from it
+  (schema_registry.py).
+* `avro(schemas={7: ...})` reads such values without the registry: a zero byte, the schema's id in four bytes (big-endian), the
+  record. A record of another id is quarantined until the project has its schema.
 
 The event type takes the fields that it needs by name (its JSON key, where that differs), as in named_fields:
 
@@ -19,15 +21,16 @@ fastavro reads the values. It decides about bytes that no writer of the schema w
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import Any, Final
+from typing import Any, ClassVar, Final
 
 from tandem.views.definition_text import call
 from tandem.views.errors import DefinitionError
 from tandem.views.source.event import Event
-from tandem.views.source.fields.named_fields import builder
+from tandem.views.source.fields.named_fields import builder, named_fields
 from tandem.views.source.fields.reasons import Reject
 from tandem.views.source.format import Listed, Parse
 from tandem.views.source.formats.avro_skip import build_item, item_text
+from tandem.views.source.formats.schema_registry import FromRegistry, Kind, SchemaFrame, check_address
 
 Schema = str | Mapping[str, Any]
 
@@ -76,15 +79,42 @@ class Avro:
         return call("avro", schemas=dict(self.schemas))
 
 
-def avro(*, schema: Schema | None = None, schemas: Mapping[int, Schema] | None = None) -> Avro:
-    """Decode Avro: values of one `schema`, or values that begin with the id of their schema in a registry, one of `schemas`.
+@dataclass(frozen=True)
+class AvroFromRegistry(FromRegistry):
+    """The decoder of Avro with schemas of a registry."""
 
-    A schema is a JSON text or the parsed JSON. It is a record, or with `max_events_per_record` an array of a record.
+    kind: ClassVar[Kind] = "AVRO"
+
+    def format_of(self, text: str, frame: SchemaFrame) -> Avro:
+        """The decoder of one schema."""
+        from tandem.views.source.formats.avro_records import canonical  # noqa: PLC0415 - few projects need fastavro
+
+        return Avro(canonical(text, f"schema {frame.id}"))
+
+    def check(self, event: type[Event]) -> None:
+        """Raise DefinitionError if no record could give the event type's fields."""
+        named_fields(event, "an Avro record")
+
+    def __str__(self) -> str:
+        return call("avro", registry=self.registry)
+
+
+def avro(
+    *, schema: Schema | None = None, schemas: Mapping[int, Schema] | None = None, registry: str | None = None
+) -> Avro | AvroFromRegistry:
+    """Decode Avro: values of one `schema`, or values that name their schema by its id in a registry.
+
+    These are the schemas of the `registry` at an address, or `schemas`. A schema is a JSON text or the parsed JSON. It is a
+    record, or with `max_events_per_record` an array of a record.
     """
     from tandem.views.source.formats.avro_records import canonical  # noqa: PLC0415 - few projects need fastavro
 
-    if (schema is None) == (schemas is None):
-        raise DefinitionError("avro: give either schema=..., or schemas={id: ...} for values that begin with a schema's id")
+    if [schema, schemas, registry].count(None) != 2:
+        raise DefinitionError(
+            "avro: give either schema=..., or registry='http://...' or schemas={id: ...} for values that begin with a schema's id"
+        )
+    if registry is not None:
+        return AvroFromRegistry(check_address("avro", registry))
     if schema is not None:
         return Avro(canonical(schema, "the schema"))
     assert schemas is not None

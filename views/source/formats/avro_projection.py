@@ -15,8 +15,7 @@ from typing import Any, Final
 from tandem.views.errors import DefinitionError, listed
 from tandem.views.source.event import Field
 from tandem.views.source.fields.named_fields import Kind, takes
-from tandem.views.source.formats.avro_schema import resolved
-from tandem.views.source.formats.avro_skip import after, block, branch_of, number, takes_no_bytes
+from tandem.views.source.formats.avro_skip import after, block, branch_of, number, resolved, takes_no_bytes
 
 _KINDS: Final[dict[str, Kind]] = {
     "boolean": "boolean",

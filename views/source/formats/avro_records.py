@@ -15,8 +15,7 @@ from tandem.views.source.event import Event
 from tandem.views.source.fields.named_fields import named_fields
 from tandem.views.source.fields.reasons import Reject
 from tandem.views.source.formats.avro_projection import EXACT_DECIMAL, Projector, closed, has_holes, valid_decimal, without_holes
-from tandem.views.source.formats.avro_schema import resolved
-from tandem.views.source.formats.avro_skip import BrokenItem, check_numbers, each_item, takes_no_bytes
+from tandem.views.source.formats.avro_skip import BrokenItem, check_numbers, each_item, resolved, takes_no_bytes
 
 _DECIMAL_BITS: Final = 4096
 _DECIMALS: Final = Context(prec=1300)

@@ -13,7 +13,6 @@ from typing import Any, Final
 
 from tandem.views.source.fields.reasons import Reject
 from tandem.views.source.format import as_text
-from tandem.views.source.formats.avro_schema import resolved
 
 _LONG: Final = re.compile(rb"[\x80-\xff]{9}[\x02-\xff]")
 """Bytes that occur in every number of more than 64 bits; texts of other alphabets contain them too."""
@@ -28,6 +27,14 @@ class _Items:
     schema: Any
     keys: bool
     left: int = 0
+
+
+def resolved(schema: Any, names: Mapping[str, Any]) -> Mapping[str, Any]:
+    """The definition of a name in a parsed schema; for a primitive type, a definition with its name."""
+    if isinstance(schema, str):
+        schema = names.get(schema, {"type": schema})
+    found: Mapping[str, Any] = schema
+    return found
 
 
 def check_numbers(schema: Any, names: Mapping[str, Any], value: bytes) -> None:

@@ -17,7 +17,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from decimal import Decimal
 from itertools import chain
-from typing import Any, Final
+from typing import Any, ClassVar, Final
 
 import msgspec
 
@@ -31,6 +31,7 @@ from tandem.views.source.fields.time_reader import is_time
 from tandem.views.source.fields.times import cut_in_json, has_maps, value_readers, values_in_json
 from tandem.views.source.format import Listed, Parse, Searched
 from tandem.views.source.formats.repeated_keys import check_keys, check_maps
+from tandem.views.source.formats.schema_registry import FromRegistry, Kind, SchemaFrame, check_address
 
 MAX_DEPTH = 128
 
@@ -98,9 +99,30 @@ class Json:
 JSON: Final = Json()
 
 
-def json() -> Json:
-    """Decode strict JSON: one value is one object of the event type; with `max_events_per_record`, an array of such objects."""
-    return JSON
+@dataclass(frozen=True)
+class JsonFromRegistry(FromRegistry):
+    """The decoder of JSON after the id of its schema in a registry. The event type alone says what a value is."""
+
+    kind: ClassVar[Kind] = "JSON"
+
+    def format_of(self, text: str, frame: SchemaFrame) -> Json:  # noqa: ARG002  a JSON Schema is not needed to read a value
+        """The decoder of every schema."""
+        return JSON
+
+    def check(self, event: type[Event]) -> None:
+        """Raise DefinitionError as the decoder of JSON does."""
+        JSON.parser(event)
+
+    def __str__(self) -> str:
+        return call("json", registry=self.registry)
+
+
+def json(registry: str | None = None) -> Json | JsonFromRegistry:
+    """Decode strict JSON: one value is one object of the event type; with `max_events_per_record`, an array of such objects.
+
+    With the address of a schema `registry`, values begin with the id of their schema, or a header has it.
+    """
+    return JSON if registry is None else JsonFromRegistry(check_address("json", registry))
 
 
 def strict(

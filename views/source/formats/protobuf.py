@@ -3,7 +3,8 @@
 
     protoc --include_imports --descriptor_set_out=orders.bin orders.proto && base64 -w 0 orders.bin
 
-gives the descriptor, which the project holds as a constant.
+gives the descriptor, which the project holds as a constant. `protobuf(registry="http://...")` reads the values of producers with
+a schema registry, and fetches descriptors from it (schema_registry.py).
 
 * The event type takes what it needs by the names of the fields (its JSON key, where that differs), as in
   tandem.views.source.fields.named_fields.
@@ -19,13 +20,15 @@ import base64
 import binascii
 import re
 from dataclasses import dataclass
-from typing import Final
+from typing import ClassVar, Final
 
 from tandem.views.definition_text import call
 from tandem.views.errors import DefinitionError
 from tandem.views.source.event import Event
+from tandem.views.source.fields.named_fields import named_fields
 from tandem.views.source.fields.reasons import Reject
 from tandem.views.source.format import Listed, Parse
+from tandem.views.source.formats.schema_registry import FromRegistry, Kind, SchemaFrame, check_address
 
 _LENGTH: Final = re.compile(rb"[\x80-\xff]{0,4}[\x00-\x7f]")
 
@@ -51,19 +54,66 @@ class Protobuf:
         return call("protobuf", descriptor=self.descriptor, message=self.message)
 
 
-def protobuf(*, descriptor: bytes | str, message: str) -> Protobuf:
+@dataclass(frozen=True)
+class ProtobufFromRegistry(FromRegistry):
+    """The decoder of messages with schemas of a registry.
+
+    With `message` any other type of message is rejected. With `descriptor`, which needs `message`, the registry only has to have
+    the id: some registries return schemas as text alone.
+    """
+
+    kind: ClassVar[Kind] = "PROTOBUF"
+
+    message: str | None = None
+    descriptor: bytes | None = None
+
+    def format_of(self, text: str, frame: SchemaFrame) -> Protobuf:
+        """The decoder of one message type of a schema."""
+        from tandem.views.source.formats.protobuf_messages import message_at  # noqa: PLC0415 - few projects need protobuf
+
+        if self.descriptor is not None:
+            assert self.message is not None  # `protobuf` has checked it
+            return Protobuf(self.descriptor, self.message)
+        if not text:
+            raise DefinitionError("the registry returns it as text only; give descriptor=... and message=... beside registry=...")
+        descriptor = base64.b64decode(text)
+        name = message_at(descriptor, frame.message)
+        if self.message not in (None, name):
+            raise Reject("schema", f"a {name} of schema {frame.id}; the source reads {self.message}")
+        return Protobuf(descriptor, name)
+
+    def check(self, event: type[Event]) -> None:
+        """Raise DefinitionError if no message could give the event type's fields."""
+        named_fields(event, "a message")
+        if self.descriptor is not None and self.message is not None:
+            Protobuf(self.descriptor, self.message).parser(event)
+
+    def __str__(self) -> str:
+        return call("protobuf", registry=self.registry, message=self.message, descriptor=self.descriptor)
+
+
+def protobuf(
+    *, descriptor: bytes | str | None = None, message: str | None = None, registry: str | None = None
+) -> Protobuf | ProtobufFromRegistry:
     """Decode Protocol Buffers: `descriptor` is a serialized FileDescriptorSet with all imports, as bytes or base64.
 
-    `message` is the full name of the messages' type, such as "shop.Order". Raises DefinitionError.
+    `message` is the full name of the messages' type, such as "shop.Order". With the address of a schema `registry`, values begin
+    with the id of their schema and the place of their type, or a header has both; then `descriptor`, and without it `message`,
+    may be left out. Raises DefinitionError.
     """
-    if not isinstance(message, str):
+    if not isinstance(message, str) and (registry is None or descriptor is not None or message is not None):
         raise DefinitionError(f"protobuf: message {message!r} is not the full name of a message's type, such as 'shop.Order'")
-    if not isinstance(descriptor, bytes | str):
+    if not isinstance(descriptor, bytes | str) and (registry is None or descriptor is not None):
         raise DefinitionError(f"protobuf: descriptor {descriptor!r} is not a FileDescriptorSet as bytes or base64")
     try:
-        return Protobuf(base64.b64decode(descriptor, validate=True) if isinstance(descriptor, str) else descriptor, message)
+        content = base64.b64decode(descriptor, validate=True) if isinstance(descriptor, str) else descriptor
     except (binascii.Error, ValueError) as error:
         raise DefinitionError(f"protobuf: the descriptor is not base64: {error}") from error
+    if registry is not None:
+        return ProtobufFromRegistry(check_address("protobuf", registry), message, content)
+    assert content is not None
+    assert message is not None
+    return Protobuf(content, message)
 
 
 def _delimited(value: bytes) -> list[bytes]:

@@ -1,6 +1,6 @@
 """What the decoder of Protocol Buffers needs Google's protobuf for: the described message type, and events from its messages."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from datetime import datetime, timedelta
 from typing import Any, Final
 
@@ -54,6 +54,21 @@ def parser(event: type[Event], descriptor: bytes, name: str) -> Parse:
         return built(event, read(parsed))
 
     return parse
+
+
+def message_at(descriptor: bytes, place: Sequence[int]) -> str:
+    """The full name of a message type of the last file: its number, then those in it. Raises DefinitionError, Reject."""
+    try:
+        file = FileDescriptorSet.FromString(descriptor).file[-1]
+    except (DecodeError, IndexError) as error:
+        raise DefinitionError(f"not a FileDescriptorSet: {error}") from error
+    names, types = [file.package] if file.package else [], file.message_type
+    for number in place:
+        if not 0 <= number < len(types):
+            raise Reject("schema", f"the schema has no message {'.'.join(map(str, place))}, counted from 0")
+        names.append(types[number].name)
+        types = types[number].nested_type
+    return ".".join(names)
 
 
 def _described(descriptor: bytes, message: str) -> Any:

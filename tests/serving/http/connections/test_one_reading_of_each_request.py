@@ -121,7 +121,7 @@ LOOKUP = "POST /views/per_page/lookup"
         (LOOKUP, (JSON,), b'{"keys": [{"page": NaN}]}', 400),
         (LOOKUP, (JSON,), b'{"keys": [{"page": ' + b"9" * 100_000 + b"}]}", 400),
         ("POST /sources/hits/events", (JSON,), b'{"moment": ' + b"[" * 200_000, 422),
-        ("POST /sources/hits/events", (JSON, "Content-Encoding: gzip"), gzip.compress(bytes(10**7), mtime=0), 415),
+        ("POST /sources/hits/events", (JSON, "Content-Encoding: gzip"), gzip.compress(bytes(10**7), mtime=0), 413),
         ("POST /sources/hits/events", ("Content-Type: application/x-ndjson",), b"\n" * 10**6, 400),
     ],
     ids=lambda given: str(given)[:40],

@@ -1,8 +1,11 @@
 """Accepted events are in the log, byte for byte, when the answer arrives; refused ones are not there at all."""
 
+import gzip
 import json
-from collections.abc import Iterator
+from collections.abc import AsyncIterator, Iterator
+from typing import Any
 
+import pyarrow as pa
 import pytest
 
 from examples.truth import murmur2
@@ -16,6 +19,21 @@ from tests.serving.world import NOON, hit
 from tests.stack import shared_kafka
 
 pytestmark = pytest.mark.broker
+
+
+def compressed(body: bytes, encoding: str) -> bytes:
+    """A member of gzip, or a frame of zstd."""
+    if encoding != "zstd":
+        return gzip.compress(body, mtime=0)
+    packed: bytes = pa.Codec("zstd").compress(body, asbytes=True)
+    return packed
+
+
+async def chunked(body: bytes) -> AsyncIterator[bytes]:
+    """The body in two chunks, so that no header announces its length."""
+    yield body[:20]
+    yield body[20:]
+
 
 KEY = {"Idempotency-Key": "0b6d3f5e-8f5c-4a55-9d0c-2f1a3c9f7c11"}
 
@@ -162,7 +180,7 @@ def test_an_invalid_request_is_one_sentence(asker: Asker, log: Log) -> None:
     assert "unsupported Content-Type 'text/html'; send application/json, " in refused(
         415, "/sources/hits/events", Content_Type="text/html"
     )
-    assert "Content-Encoding 'gzip'" in refused(415, "/sources/hits/events", Content_Encoding="gzip")
+    assert "Content-Encoding 'br'" in refused(415, "/sources/hits/events", Content_Encoding="br")
     assert "the body has no record" in refused(400, "/sources/hits/events", b"\n\n", Content_Type="text/plain")
     assert "the request has 10001 records" in refused(400, "/sources/hits/events", b"x\n" * 10_001, Content_Type="text/plain")
     assert "unknown parameter 'topc'" in refused(400, "/sources/hits/events?topc=x")
@@ -177,6 +195,47 @@ def test_an_invalid_request_is_one_sentence(asker: Asker, log: Log) -> None:
     assert "record 0 has 1000" in refused(413, "/sources/hits/events", large)
     assert "the limit is 1048576" in refused(413, "/sources/hits/events", b" " * (1025 << 10))
     assert "no source 'hots'; sources: hits" in refused(404, "/sources/hots/events")
+    assert log.ends() == before
+
+
+@pytest.mark.parametrize("encoding", ["gzip", "X-Gzip", "zstd"])
+def test_a_compressed_body_is_the_body(asker: Asker, log: Log, encoding: str) -> None:
+    """Also of several members, and with its length unknown."""
+    values = [hit(f"/{encoding}/{n}", n) for n in range(100)]
+    halves = [b"".join(value + b"\n" for value in half) for half in (values[:50], values[50:])]
+    body = b"".join(compressed(half, encoding.lower()) for half in halves)
+    for content in (body, chunked(body)):
+        headers = {"Content-Type": "application/x-ndjson", "Content-Encoding": encoding}
+        answer = asker.post("/sources/hits/events", content=content, headers=headers)
+        assert answer.status_code == 200, answer.text
+        records = log.records("hits")
+        assert [records[one["partition"], one["offset"]].value for one in answer.json()["records"]] == values
+
+
+@pytest.mark.parametrize("encoding", ["gzip", "zstd"])
+def test_an_invalid_compressed_body_writes_nothing(asker: Asker, log: Log, encoding: str) -> None:
+    before = log.ends()
+
+    def refused(status: int, body: bytes, encoding: str | bytes = encoding) -> dict[str, Any]:
+        headers = {"Content-Type": "text/plain", "Content-Encoding": encoding}
+        answer = asker.post("/sources/hits/events", content=body, headers=headers)
+        assert answer.status_code == status, answer.text
+        if status == 415:
+            assert answer.headers["accept-encoding"] == "gzip, zstd"
+        found: dict[str, Any] = answer.json()
+        return found
+
+    whole = compressed(hit("/a", 1), encoding)
+    for wrong in (whole[:-1], whole[:9], whole[:2], whole + whole[:-1], whole + b"x", hit("/a", 1)):
+        told = refused(400, wrong)
+        assert told["code"] == "body-encoding-invalid", wrong
+        assert f"the body is not complete, valid {encoding}: " in told["detail"]
+    assert f"the body has no bytes, which is not {encoding}" in refused(400, b"")["detail"]
+    other = "zstd" if encoding == "gzip" else "gzip"
+    for unknown in ("br", "deflate", f"{encoding}, {encoding}", f"{encoding}, {other}", b"\xe9"):
+        assert refused(415, whole, unknown)["code"] == "body-encoding-unsupported"
+    assert refused(413, compressed(b" " * (1 << 20 | 1), encoding))["code"] == "unpacked-body-too-large"
+    assert "the body has no record" in refused(400, compressed(b" " * (1 << 20), encoding))["detail"]
     assert log.ends() == before
 
 

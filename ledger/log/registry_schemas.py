@@ -1,0 +1,129 @@
+"""The schemas that the log's records name, fetched from registries once and kept with the tables.
+
+An id never changes its meaning, and neither does an answer here: an id that the registry did not have when a record first
+named it stays without schema, so that all layers decode the record alike, now and in every recompute. After the first fetch no
+registry is needed.
+"""
+
+import time
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from typing import Final
+
+import pyarrow as pa
+
+from tandem.infra.settings import RegistrySettings, Settings
+from tandem.ledger.delta.addresses import Tables
+from tandem.ledger.delta.journal import Journal, JournalSnapshot, Row
+from tandem.ledger.log.registry_client import RegistryClient
+from tandem.views.decode.sample_records import as_records
+from tandem.views.decode.schema_ids import dump_schemas, load_schemas, missing_schemas, needs_registry, with_schemas
+from tandem.views.project.project import SCHEMAS_FILE
+from tandem.views.source.formats.schema_registry import FetchedSchema, FetchedSchemas, SchemaKey
+from tandem.views.source.source import Source
+
+SCHEMA: Final = pa.schema([("at", pa.timestamp("us", "UTC")), ("schemas", pa.string())])
+"""`schemas` is what `dump_schemas` writes."""
+_AGAIN_S: Final = 1.0
+"""A registry of several servers may not have a new schema on all of them yet: ids that it does not have are asked for twice."""
+
+
+@dataclass
+class RegistrySchemas:
+    """The fetched schemas of a project. Those that are fetched are added to the tables, unless there are none or not `stores`.
+
+    For any thread.
+    """
+
+    settings: RegistrySettings
+    tables: Tables | None = None
+    now: Callable[[], datetime] = lambda: datetime.now(UTC)
+    sleep: Callable[[float], None] = time.sleep
+    stores: bool = True
+    _known: dict[SchemaKey, FetchedSchema] = field(default_factory=dict, init=False, repr=False)
+    _content: bytes | None = field(default=None, init=False, repr=False)
+    _journal: Journal | None = field(default=None, init=False, repr=False)
+
+    def __post_init__(self) -> None:
+        if self.tables is not None:
+            self._journal = Journal(self.tables, self.tables.control("schemas"), SCHEMA)
+
+    def attach(self, files: Mapping[str, bytes]) -> Mapping[str, bytes]:
+        """A release's files for tasks, with the schemas that are known here."""
+        if not self._known:
+            return files
+        if self._content is None:
+            self._content = dump_schemas(self._known)
+        return {**files, SCHEMAS_FILE: self._content}
+
+    def load(self) -> None:
+        """Read what is stored, also by other processes. Raises Unreadable."""
+        if self._journal is not None:
+            self._add(_schemas_of(self._journal.read()))
+
+    def fetch(self, missing: Iterable[SchemaKey]) -> None:
+        """Fetch what neither memory nor the journal has, and add it to both. Raises RegistryAway, Unreadable, Unwritable."""
+        self.load()
+        wanted = [key for key in missing if key not in self._known]
+        if not wanted:
+            return
+        client = RegistryClient(self.settings)
+        answers = {key: client.fetch(key) for key in wanted}
+        if absent := [key for key, answer in answers.items() if not answer.kind]:
+            self.sleep(_AGAIN_S)
+            answers |= {key: client.fetch(key) for key in absent}
+        if self._journal is None or not self.stores:
+            self._add(answers)
+            return
+
+        def derive(snapshot: JournalSnapshot) -> Row | None:
+            stored = _schemas_of(snapshot)  # another process may have asked meanwhile: the first answer counts
+            new = {key: answer for key, answer in answers.items() if key not in stored}
+            return {"at": self.now(), "schemas": dump_schemas(new).decode()} if new else None
+
+        self._journal.add(derive)
+        self.load()
+
+    def ready(self, source: Source, records: pa.Table) -> Source:
+        """The source with all schemas that these records name. Raises RegistryAway, Unreadable, Unwritable."""
+        if not needs_registry(source):
+            return source
+        source = self.bind(source)
+        if missing := missing_schemas(source, records):
+            self.fetch(missing)
+            source = self.bind(source)
+        return source
+
+    def ready_for(self, source: Source, values: Sequence[bytes]) -> Source:
+        """The same for values that are not in the log. Raises RegistryAway, Unreadable, Unwritable."""
+        if not values or not needs_registry(source):
+            return source
+        return self.ready(source, as_records(source, values, topic_id="", offsets=range(len(values)), at=self.now()))
+
+    def bind(self, source: Source) -> Source:
+        """The source with the schemas that are known here."""
+        return with_schemas(source, self._known)
+
+    def _add(self, schemas: FetchedSchemas) -> None:
+        if schemas.keys() - self._known.keys():
+            self._known, self._content = {**schemas, **self._known}, None
+
+
+def of_source(source: Source, settings: Settings, tables: Tables, now: Callable[[], datetime]) -> RegistrySchemas | None:
+    """The schemas of a project's tables, with those that are stored; None for a source that reads no registry.
+
+    Raises Unreadable.
+    """
+    if not needs_registry(source):
+        return None
+    schemas = RegistrySchemas(settings.registry, tables, now)
+    schemas.load()
+    return schemas
+
+
+def _schemas_of(snapshot: JournalSnapshot) -> dict[SchemaKey, FetchedSchema]:
+    schemas: dict[SchemaKey, FetchedSchema] = {}
+    for row in snapshot.rows():
+        schemas = load_schemas(row["schemas"].encode()) | schemas
+    return schemas
