@@ -1,9 +1,9 @@
-"""`tandem init`: create a new, working project as a starting point."""
+"""`tandem init`: create a new, working project as a starting point, for sample events or for a file of one's own."""
 
 import shlex
-import shutil
+from collections.abc import Mapping
 from pathlib import Path
-from typing import Annotated, Final
+from typing import Annotated, Any, Final
 
 import typer
 
@@ -12,16 +12,48 @@ from tandem.infra.folders import TYPED
 from tandem.views.errors import TandemError
 
 TEMPLATE: Final = Path(__file__).parent / "template"
+_FOR_A_FILE: Final = ("tandem.toml", "conftest.py")
+"""The files of the template that a project for a file has, too."""
 
 
 def run(
     call: Call,
     directory: Annotated[Path, typer.Argument(metavar="DIR", help="The project's folder, created if absent.")],
+    *,
+    from_: Annotated[
+        Path | None,
+        typer.Option(
+            "--from",
+            metavar="FILE",
+            help="Write the definitions for this file: CSV, JSON lines, a JSON array, GeoJSON, Parquet, or the log of a server. "
+            "Comments in them say what was guessed.",
+        ),
+    ] = None,
+    zone: Annotated[
+        str | None,
+        typer.Option(metavar="NAME", help="With --from: the zone of times without one, such as Europe/Oslo; UTC by default."),
+    ] = None,
 ) -> Output:
     """Create a small project: definitions, settings, a test of the definitions, and sample events, a few of them invalid."""
-    del call
-    files = sorted(path for path in TEMPLATE.iterdir() if path.is_file())
-    taken = [file.name for file in files if (directory / file.name).exists()]
+    if from_ is None:
+        if zone is not None:
+            raise TandemError("--zone belongs to --from", code="usage-invalid")
+        files: Mapping[str, bytes] = {path.name: path.read_bytes() for path in sorted(TEMPLATE.iterdir()) if path.is_file()}
+        write_project(directory, files)
+        return Output({"project": str(directory.resolve()), "files": [*files]}, _next(directory, files, "sales", "orders.jsonl"))
+    from tandem.cli.project.infer.project_for_file import project_for_file  # noqa: PLC0415 - DuckDB and Arrow take time to import
+
+    call.say(f"reading {from_}")
+    begun = project_for_file(from_, zone)
+    files = {**{name: (TEMPLATE / name).read_bytes() for name in _FOR_A_FILE}, **begun.files}
+    write_project(directory, files)
+    document: dict[str, Any] = {"project": str(directory.resolve()), "files": [*files], **begun.to_json()}
+    return Output(document, "\n".join([begun.summary(), _next(directory, files, begun.view, str(from_), begun.source)]))
+
+
+def write_project(directory: Path, files: Mapping[str, bytes]) -> None:
+    """Write the files of a new project. Raises TandemError if one of them is there, or the folder cannot be written."""
+    taken = [name for name in files if (directory / name).exists()]
     if taken:
         raise TandemError(
             f"{directory} already has {', '.join(taken)}, and init does not overwrite files; name a new folder",
@@ -29,24 +61,23 @@ def run(
         )
     try:
         directory.mkdir(parents=True, exist_ok=True)
-        for file in files:
-            shutil.copyfile(file, directory / file.name)
+        for name, data in files.items():
+            (directory / name).write_bytes(data)
     except OSError as error:
         raise TandemError(f"cannot write a project to {directory}: {error.strerror}", code="file-unusable") from error
-    return Output(
-        {"project": str(directory.resolve()), "files": [file.name for file in files]}, _next(shlex.quote(str(directory)), files)
-    )
 
 
-def _next(directory: str, files: list[Path]) -> str:
+def _next(directory: Path, files: Mapping[str, bytes], view: str, events: str, source: str = "orders") -> str:
     """The next steps."""
+    project = shlex.quote(str(directory))
+    file = shlex.quote(events if events not in files else f"{directory}/{events}")
     return "\n".join(
         [
-            f"wrote {', '.join(file.name for file in files)} to {directory}; next:",
-            f"  {TYPED} check --project {directory}",
-            f"  {TYPED} try sales {directory}/orders.jsonl --project {directory}",
-            f"  {TYPED} up --project {directory}",
-            f"  {TYPED} feed {directory}/orders.jsonl --source orders --project {directory}",
-            f"  {TYPED} query sales --project {directory}",
+            f"wrote {', '.join(files)} to {project}; next:",
+            f"  {TYPED} check --project {project}",
+            f"  {TYPED} try {view} {file} --project {project}",
+            f"  {TYPED} up --project {project}",
+            f"  {TYPED} feed {file} --source {source} --project {project}",
+            f"  {TYPED} query {view} --project {project}",
         ]
     )

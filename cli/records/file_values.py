@@ -1,22 +1,23 @@
 """A file as the values of records, by what the file is and by its source's format."""
 
 import io
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field, replace
 from itertools import islice
 from pathlib import Path
-from typing import Final
+from typing import BinaryIO, Final
 
 from tandem.cli.records.binary_kinds import refuse_binary
 from tandem.cli.records.bundles import BundledValue, Bundles
 from tandem.cli.records.input_stream import first_bytes, input_stream
-from tandem.cli.records.json_values import begins_values, json_values
+from tandem.cli.records.json_values import begins_collection, begins_values, feature_values, json_values
 from tandem.cli.records.lines import stream_lines
 from tandem.cli.records.parquet_values import SUFFIXES, parquet_values
 from tandem.views.decode.file import layout
 from tandem.views.decode.schema_ids import needs_registry
 from tandem.views.errors import TandemError
+from tandem.views.source.event import event_fields
 from tandem.views.source.format import RecordFormat
 from tandem.views.source.formats.json import Json
 from tandem.views.source.source import Source
@@ -117,7 +118,8 @@ def file_values(source: Source, file: Path, *, any_bytes: bool = False, remedy: 
     """Open a file, or standard input for `-`, to read its values.
 
     With `any_bytes` its lines are the values, whatever it is. Otherwise Parquet is recognised by the file's name, and for a JSON
-    source an array of values, and values of several lines, by its first bytes.
+    source an array of values, the features of GeoJSON, and values of several lines, by its first bytes. A FeatureCollection is a
+    value where the event type takes `features`.
 
     Raises TandemError if it cannot be read, or is not text by its first bytes; `remedy` ends that sentence.
     """
@@ -130,11 +132,18 @@ def file_values(source: Source, file: Path, *, any_bytes: bool = False, remedy: 
         if not any_bytes:
             refuse_binary(head, str(file), remedy)
         arrays = source.max_events_per_record is not None
-        if isinstance(source.decoder, Json) and not any_bytes and begins_values(head, arrays=arrays):
-            sample = _first(json_values(io.BytesIO(head), str(file)))
-            yield ObjectValues(str(file), "line", source, json_values(stream, str(file)), sample)
+        read = None if any_bytes or not isinstance(source.decoder, Json) else _json_reader(source, head, arrays=arrays)
+        if read is not None:
+            yield ObjectValues(str(file), "line", source, read(stream, str(file)), _first(read(io.BytesIO(head), str(file))))
         else:
             yield LineValues(str(file), source, stream)
+
+
+def _json_reader(source: Source, head: bytes, *, arrays: bool) -> Callable[[BinaryIO, str], Iterator[BundledValue]] | None:
+    """How a file that begins with these bytes is read; None if its lines are its values."""
+    if begins_collection(head) and all(field.key != "features" for field in event_fields(source.event)):
+        return feature_values
+    return json_values if begins_values(head, arrays=arrays) else None
 
 
 def _first(values: Iterator[BundledValue]) -> list[BundledValue]:

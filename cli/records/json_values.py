@@ -1,4 +1,4 @@
-"""A file of JSON values that are not a line each: an array of values, or values over several lines, as `jq` prints them."""
+"""A file of JSON values that are not a line each: an array of values, the features of GeoJSON, or values over several lines."""
 
 import json
 from collections.abc import Iterator
@@ -31,8 +31,60 @@ def begins_values(head: bytes, *, arrays: bool) -> bool:
     return text[:1] == "{" and not _is_value(line) and _end(text) is not None
 
 
+def begins_collection(head: bytes) -> bool:
+    """Whether a file that begins with these bytes is one FeatureCollection of GeoJSON, by its members up to its type.
+
+    A file of which each line is a collection is none.
+    """
+    text = head.decode("latin-1").removeprefix(_MARK).lstrip(_SPACE)
+    line, _, rest = text.partition("\n")
+    if _is_value(line) and rest.strip(_SPACE):
+        return False
+    at = 0
+    try:
+        while text[at] in "{,":
+            name, at = _PARSER.raw_decode(text, _after_space(text, at + 1))
+            value, at = _PARSER.raw_decode(text, _after_space(text, _after_space(text, at) + 1))
+            if name == "type":
+                return bool(value == "FeatureCollection")
+            at = _after_space(text, at)
+    except (IndexError, json.JSONDecodeError, RecursionError):
+        pass
+    return False
+
+
+def feature_values(stream: BinaryIO, file: str) -> Iterator[BundledValue]:
+    """The features of a FeatureCollection, byte for byte, as `json_values` gives values; what else it holds is left out.
+
+    Raises TandemError after the features before a place that is not JSON.
+    """
+    text = _Text(stream, file)
+    text.skip(_MARK)
+    separator = "{"
+    while text.next_mark() == separator:
+        text.skip(separator)
+        separator = ","
+        if text.next_mark() != '"':
+            raise text.error("expected the name of a member")
+        name = text.value().value
+        if text.next_mark() != ":":
+            raise text.error("expected ':' after the name of a member")
+        text.skip(":")
+        if text.next_mark() == "[" and name == b'"features"':
+            yield from _items(text)
+        else:
+            text.value()
+    if text.next_mark() != "}":
+        raise text.error("the FeatureCollection has no end")
+    text.skip("}")
+    if text.next_mark() is not None:
+        raise text.error("something follows the FeatureCollection")
+
+
 def json_values(stream: BinaryIO, file: str) -> Iterator[BundledValue]:
-    """The values of the file, byte for byte, with the number of the line in which each begins; an array's items are values.
+    """The values of the file, byte for byte, with the number of the line in which each begins.
+
+    The items of an array are values.
 
     Raises TandemError after the values before a place that is not JSON.
     """
@@ -59,6 +111,23 @@ def json_values(stream: BinaryIO, file: str) -> Iterator[BundledValue]:
         after_item = False
     if in_array:
         raise text.error("the array has no end")
+
+
+def _items(text: "_Text") -> Iterator[BundledValue]:
+    """The items of an array."""
+    text.skip("[")
+    mark = text.next_mark()
+    while mark != "]":
+        yield text.value()
+        mark = text.next_mark()
+        if mark == ",":
+            text.skip(",")
+            text.next_mark()
+        elif mark is None:
+            raise text.error("the array has no end")
+        elif mark != "]":
+            raise text.error("expected ',' or ']' after an item")
+    text.skip("]")
 
 
 @dataclass
@@ -129,6 +198,12 @@ class _Text:
         self._ended = not piece
         self._rest, self._at = self._rest[self._at :] + piece.decode("latin-1"), 0
         return bool(piece)
+
+
+def _after_space(text: str, at: int) -> int:
+    while text[at] in _SPACE:
+        at += 1
+    return at
 
 
 def _is_value(line: str) -> bool:

@@ -53,6 +53,49 @@ def test_each_value_is_a_record_byte_for_byte(tmp_path: Path, data: bytes, expec
     assert [(value.line, value.value) for value in values(tmp_path, data)] == expected
 
 
+COLLECTION = b'{"crs": {"a": [1]}, "type" : "FeatureCollection",\n"features": [ {"a": 1},\n {"a": [2, "]"]} ] , "bbox": [1, 2]}\n'
+
+
+class Whole(Event):
+    at: datetime
+    features: list[int]
+
+
+WHOLE = Source(topic="lines", event=Whole, event_time="at", name="lines")
+
+
+@pytest.mark.parametrize("chunk", [1, 7, 1 << 20])
+def test_each_feature_of_geojson_is_a_record_byte_for_byte(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, chunk: int) -> None:
+    monkeypatch.setattr(reading, "_CHUNK", chunk)
+    expected = [(2, b'{"a": 1}'), (3, b'{"a": [2, "]"]}')]
+    assert [(value.line, value.value) for value in values(tmp_path, COLLECTION)] == expected
+    assert values(tmp_path, b'{"type": "FeatureCollection", "features": []}') == []
+    # Two collections, a line each, are two values; so is one that the event type reads.
+    line = COLLECTION.replace(b"\n", b"")
+    assert [value.value for value in values(tmp_path, line + b"\n" + line)] == [line, line]
+    assert [value.value for value in values(tmp_path, COLLECTION, WHOLE)] == [COLLECTION.strip()]
+
+
+@pytest.mark.parametrize(
+    ("data", "sentence"),
+    [
+        (COLLECTION.replace(b"[2,", b"[2;"), "line 3 of export.json: this is not a JSON value"),
+        (COLLECTION.replace(b",\n {", b"\n {"), "line 3 of export.json: expected ',' or ']' after an item"),
+        (COLLECTION.replace(b"}\n", b""), "line 3 of export.json: the FeatureCollection has no end"),
+        (COLLECTION + b"{}", "line 4 of export.json: something follows the FeatureCollection"),
+        (COLLECTION.replace(b', "bbox":', b', "bbox"'), "line 3 of export.json: expected ':' after the name of a member"),
+        (COLLECTION.replace(b', "bbox"', b', bbox"'), "line 3 of export.json: expected the name of a member"),
+        (COLLECTION[: COLLECTION.index(b"]} ]")], "line 3 of export.json: this is not a JSON value"),
+    ],
+)
+def test_a_broken_collection_gives_the_features_before_the_place(data: bytes, sentence: str) -> None:
+    features = reading.feature_values(io.BytesIO(data), "export.json")
+    assert next(features).value == b'{"a": 1}'
+    with pytest.raises(TandemError) as refused:
+        list(features)
+    assert str(refused.value).startswith(sentence)
+
+
 def test_where_a_value_is_a_list_items_are_put_together(tmp_path: Path) -> None:
     data = b'[\n{"a": 1},\n{"a": 2},\n{"a": 3}]'
     assert [value.value for value in values(tmp_path, data, LISTS)] == [b'[{"a": 1},{"a": 2}]', b'[{"a": 3}]']

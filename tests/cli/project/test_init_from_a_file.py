@@ -1,0 +1,239 @@
+"""`init --from FILE` writes definitions with which every row of the file is an event, as it is written there."""
+
+import csv
+import io
+import json
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import UTC, date, datetime, timedelta
+from decimal import Decimal
+from pathlib import Path
+from typing import Any
+
+import msgspec
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from tandem.cli.__main__ import main
+from tandem.cli.project.infer.file_sample import NULLS
+from tandem.cli.project.infer.project_for_file import project_for_file
+from tandem.cli.records.file_values import file_values
+from tandem.views.decode.value_parsers import parser
+from tandem.views.project.project import load_files
+from tandem.views.source.event import event_fields
+from tests.documented import File, steps
+
+TEXTS = st.text(st.characters(codec="utf-8", exclude_categories=("C", "Zl", "Zp")), min_size=1, max_size=12)
+COLUMNS = {
+    "text": TEXTS,
+    "int": st.integers(-(2**63), 2**63 - 1),
+    "float": st.floats(allow_nan=False, allow_infinity=False),
+    "money": st.decimals(-(10**9), 10**9, places=2),
+    "truth": st.booleans(),
+    "day": st.dates(date(2001, 1, 1), date(2099, 1, 1)),
+    "moment": st.datetimes(datetime(2001, 1, 1), datetime(2099, 1, 1), timezones=st.just(UTC)),  # noqa: DTZ001  hypothesis adds it
+}
+NAMES = st.text("abcXYZ_ 1é-.", min_size=1, max_size=8).filter(lambda name: name.strip())
+
+
+@dataclass(frozen=True)
+class Rows:
+    """A table: kinds by column, and the rows, of which `at` is the time."""
+
+    kinds: dict[str, str]
+    rows: list[dict[str, Any]]
+
+
+@st.composite
+def tables(draw: st.DrawFn) -> Rows:
+    names = draw(st.lists(NAMES, min_size=1, max_size=4, unique_by=str.casefold).filter(lambda names: "at" not in names))
+    kinds = {"at": "moment", **{name: draw(st.sampled_from(sorted(COLUMNS))) for name in names}}
+    count = draw(st.integers(3, 8))
+    rows = [{name: draw(COLUMNS[kind]) for name, kind in kinds.items()} for _ in range(count)]
+    for name in names:
+        if draw(st.booleans()):
+            rows[draw(st.integers(1, count - 1))][name] = None
+    return Rows(kinds, rows)
+
+
+def plain(value: Any) -> Any:
+    """A value as JSON and CSV write it."""
+    match value:
+        case datetime():
+            return value.isoformat().replace("+00:00", "Z")
+        case date():
+            return value.isoformat()
+        case Decimal():
+            return str(value)
+        case bool():
+            return "true" if value else "false"
+        case _:
+            return value
+
+
+def write_json(rows: Sequence[dict[str, Any]], file: Path) -> None:
+    lines = [{name: value if isinstance(value, bool) else plain(value) for name, value in row.items()} for row in rows]
+    file.write_text("".join(json.dumps(line) + "\n" for line in lines), "utf-8")
+
+
+def write_csv(rows: Sequence[dict[str, Any]], file: Path) -> None:
+    text = io.StringIO(newline="")
+    writer = csv.DictWriter(text, [*rows[0]])
+    writer.writeheader()
+    writer.writerows({name: plain(value) for name, value in row.items()} for row in rows)
+    file.write_text(text.getvalue(), "utf-8", newline="")
+
+
+def write_parquet(rows: Sequence[dict[str, Any]], file: Path) -> None:
+    pq.write_table(pa.Table.from_pylist([*rows]), file)
+
+
+def decoded(file: Path) -> list[dict[str, Any]]:
+    """The events of a file by the definitions that are begun for it, by the keys of the file."""
+    begun = project_for_file(file, None)
+    source = load_files({**begun.files, "tandem.toml": b""}).sources[begun.source]
+    parse = parser(source.event, source.decoder)
+    keys = {field.name: field.key for field in event_fields(source.event)}
+    assert begun.tried.rejects.total == 0
+    with file_values(source, file) as values:
+        events = [msgspec.structs.asdict(parse(value.value)) for value in values]
+    return [{keys[name]: value for name, value in event.items()} for event in events]
+
+
+@pytest.mark.parametrize(("suffix", "write"), [("jsonl", write_json), ("csv", write_csv), ("parquet", write_parquet)])
+@settings(max_examples=20)
+@given(table=tables())
+def test_every_row_is_the_event_that_is_written_there(
+    tmp_path_factory: pytest.TempPathFactory, suffix: str, write: Any, table: Rows
+) -> None:
+    file = tmp_path_factory.mktemp("rows") / f"rows.{suffix}"
+    write(table.rows, file)
+    events = decoded(file)
+    assert len(events) == len(table.rows)
+    for row, event in zip(table.rows, events, strict=True):
+        assert event["at"] == row["at"]
+        for name in table.kinds:
+            if name in event:
+                assert_equal(row[name], event[name])
+            else:
+                assert all(other[name] is None for other in table.rows)
+
+
+def assert_equal(written: Any, read: Any) -> None:
+    """The value that was written is the value that was read, whatever its type is."""
+    if isinstance(written, float):
+        assert math.isclose(written, float(read), rel_tol=1e-15)
+    elif isinstance(written, date) and not isinstance(written, datetime) and isinstance(read, datetime):
+        assert read == datetime(written.year, written.month, written.day, tzinfo=UTC)
+    elif isinstance(read, str) and not isinstance(written, str):
+        assert read == plain(written)
+    elif isinstance(written, str) and not isinstance(read, str):
+        assert written in NULLS if read is None else Decimal(written) == Decimal(read)
+    else:
+        assert read == written or (written is None and read == "")
+
+
+OF_ITS_OWN_FORMAT = {"access.log", "proxy.log", "auth.log"}
+"""Files that only the server's configuration, or a declared year, explains."""
+PAGE = [
+    step
+    for step in steps("your-files.md")
+    if isinstance(step, File) and not step.name.endswith(".py") and step.name not in OF_ITS_OWN_FORMAT
+]
+
+
+@pytest.mark.parametrize("file", PAGE, ids=lambda file: file.name)
+def test_a_file_of_the_page_is_read_by_definitions_begun_for_it(tmp_path: Path, file: File) -> None:
+    file.write(tmp_path)
+    begun = project_for_file(tmp_path / file.name, None)
+    comments = sum(line.startswith("#") for line in file.text.splitlines())
+    assert begun.tried.rejects.total == comments
+    assert begun.tried.events == begun.tried.records - comments > 0
+
+
+def init(capsys: pytest.CaptureFixture[str], *arguments: str) -> tuple[int, str, str]:
+    code = main(["init", *arguments])
+    out, err = capsys.readouterr()
+    return code, out, err
+
+
+def test_the_project_checks_and_its_files_say_what_was_guessed(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    file = tmp_path / "City Trips.csv"
+    rows = [f"{number},{number % 3:05d},2013-03-0{1 + number % 9} 10:00,{number}.50,NA" for number in range(1, 30)]
+    file.write_text("\n".join(["trip_id,zip,pickup time,fare amount,note", *rows]))
+    folder = tmp_path / "trips"
+    code, out, err = init(capsys, str(folder), "--from", str(file), "--zone", "America/New_York")
+    assert code == 0, err
+    assert "of 29 rows 29 are events, 0 go to quarantine" in out
+    text = (folder / "definitions.py").read_text()
+    assert 'pickup_time: Annotated[datetime, Zone("America/New_York"), Name("pickup time")]' in text
+    assert 'fare_amount: Annotated[Decimal, Scale(2), Name("fare amount")]' in text
+    assert "# Digits with leading zeros are a code.\n    zip: str" in text
+    assert 'identity=("trip_id",)' in text
+    assert main(["check", "--project", str(folder), "--json"]) == 0
+    capsys.readouterr()
+    assert main(["try", "city_trips_by_zip", str(file), "--project", str(folder), "--json"]) == 0
+    rows_of_view = json.loads(capsys.readouterr().out)["rows"]
+    assert sum(row["city_trips"] for row in rows_of_view) == 29
+    assert rows_of_view[0]["window_start"] == "2013-03-01T00:00:00Z"
+
+
+def test_structs_lists_and_features_of_geojson(tmp_path: Path) -> None:
+    start = datetime(2026, 11, 1, tzinfo=UTC)
+    features = [
+        {
+            "type": "Feature",
+            "id": f"q{number}",
+            "properties": {"time": int((start + timedelta(minutes=number)).timestamp() * 1000), "mag": 0.5 + number, "net": "nc"},
+            "geometry": {"type": "Point", "coordinates": [1.5, 2, number]},
+        }
+        for number in range(5)
+    ]
+    file = tmp_path / "quakes.geojson"
+    file.write_text(json.dumps({"type": "FeatureCollection", "features": features, "bbox": [0, 1]}))
+    text = project_for_file(file, None).files["definitions.py"].decode()
+    assert 'event_time="properties.time"' in text
+    assert 'time: Annotated[datetime, Epoch("ms")]' in text
+    assert "coordinates: list[float]" in text
+    assert [event["id"] for event in decoded(file)] == [f"q{number}" for number in range(5)]
+
+
+@pytest.mark.parametrize(
+    ("name", "data", "sentence"),
+    [
+        ("a.csv", b"a,b\n1,2\n3,4\n", "no column is a time, which every event has; columns: a, b"),
+        ("a.csv", b"", "has no lines"),
+        ("a.csv", b"at,b\n", "has a header and no rows"),
+        ("a.csv", b"# by us\nat,city,n\n2026-11-01T00:00:00Z,oslo,3\n2026-11-01T00:01:00Z,rome,2\n", "the rows begin in line 2"),
+        ("a.jsonl", b"[1, 2]\n", "no line and no value of the file is a JSON object"),
+        ("a.csv", b"SQLite format 3\0" + b"\0" * 100, "SQLite"),
+        (
+            "a.log",
+            b'10.0.0.1 [01/Nov/2026:08:00:01 +0000] "GET / HTTP/1.1" 200 5 0.01\n' * 3,
+            'needs its own format: apache(format="',
+        ),
+        ("a.parquet", b"PAR1", "cannot read"),
+    ],
+)
+def test_what_cannot_be_begun_is_one_sentence(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], name: str, data: bytes, sentence: str
+) -> None:
+    (tmp_path / name).write_bytes(data)
+    code, _, err = init(capsys, str(tmp_path / "project"), "--from", str(tmp_path / name))
+    assert code == 1
+    assert sentence in err
+    assert not (tmp_path / "project").exists()
+
+
+def test_options_that_do_not_fit(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert init(capsys, str(tmp_path / "p"), "--zone", "Europe/Oslo")[0] == 1
+    (tmp_path / "a.jsonl").write_text('{"at": "2026-11-01T00:00:00Z"}\n')
+    code, _, err = init(capsys, str(tmp_path / "p"), "--from", str(tmp_path / "a.jsonl"), "--zone", "Europe/Olso")
+    assert (code, "Europe/Olso" in err) == (1, True)
+    assert init(capsys, str(tmp_path / "p"), "--from", str(tmp_path))[0] == 1
+    assert init(capsys, str(tmp_path / "p"), "--from", str(tmp_path / "a.jsonl"))[0] == 0
+    assert "already has" in init(capsys, str(tmp_path / "p"), "--from", str(tmp_path / "a.jsonl"))[2]
