@@ -177,7 +177,7 @@ def _text_columns(
 ) -> tuple[dict[str, FieldType], list[str]]:
     """The types of columns of texts, and the texts that stand for a missing value in one of them.
 
-    `null` is missing in every column, the other `words` only in those whose other texts are no texts.
+    `null` is missing in every column, the other `words` only in columns of numbers, times or truth values.
     """
     columns: dict[str, FieldType] = {}
     nulls: dict[str, None] = {}

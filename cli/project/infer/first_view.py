@@ -90,7 +90,7 @@ def _columns(members: Mapping[str, FieldType], path: tuple[str, ...]) -> Iterato
 
 
 def _rank(column: Column) -> tuple[bool, bool, int, int]:
-    """A time of all rows before one that some lack, a time before a date, then by its name."""
+    """A time of all rows before a time that some rows lack, a time before a date, then by its name."""
     name = column.path[-1].lower()
     place = _TIME_NAMES.index(name) if name in _TIME_NAMES else len(_TIME_NAMES)
     return column.type.missing or column.type.absent, column.type.kind == "date", place, len(column.path)

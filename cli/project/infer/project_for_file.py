@@ -73,7 +73,7 @@ def project_for_file(file: Path, zone: str | None) -> ProjectForFile:
 
 
 def _events(project: Project, name: str, file: Path) -> list[Any]:
-    """Two events of the file that are no duplicates of each other; one, if there are no two."""
+    """Two events of the file with different identities; one, if there are no two."""
     source = project.sources[name]
     with file_values(source, file) as values:
         some = [value.value for value in islice(values, _TEST_VALUES)]
