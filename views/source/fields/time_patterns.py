@@ -18,6 +18,7 @@ _DAYS: Final = "monday tuesday wednesday thursday friday saturday sunday".split(
 _SHORT: Final = 3
 _PIVOT: Final = 69
 _HALF_DAY: Final = 12
+_GROUP: Final = re.compile(r"(?<!\\)\((?!\?[^P])(?:\?P<\w+>)?")
 _FULL: Final = {"Y": 4, "j": 3}
 _TEXTS: Final = {
     "b": "|".join(name[:_SHORT] for name in _MONTHS),
@@ -35,7 +36,7 @@ _TEXTS: Final = {
 @lru_cache(maxsize=256)
 def pattern_reader(format_: Format, zone: Zone | None, *, dates: bool) -> Callable[[str], datetime | date]:
     """The function from a text of the pattern to its instant, or to its date; it raises Reject."""
-    pattern = re.compile("".join(_expression(piece, whole=whole) for piece, whole in format_.parts()), re.ASCII | re.IGNORECASE)
+    pattern = re.compile(_with_groups(format_), re.ASCII | re.IGNORECASE)
 
     def instant_or_date(text: str) -> datetime | date:
         match = pattern.fullmatch(text)
@@ -50,6 +51,15 @@ def pattern_reader(format_: Format, zone: Zone | None, *, dates: bool) -> Callab
         return instant(clock, offset, zone)
 
     return instant_or_date
+
+
+def expression(format_: Format) -> str:
+    """The regular expression, without groups, of a format's texts; ASCII."""
+    return f"(?i:{_GROUP.sub('(?:', _with_groups(format_))})"
+
+
+def _with_groups(format_: Format) -> str:
+    return "".join(_expression(piece, whole=whole) for piece, whole in format_.parts())
 
 
 def _expression(piece: str, *, whole: bool) -> str:

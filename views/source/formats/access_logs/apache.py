@@ -11,6 +11,9 @@ The format is that of the server's configuration, whose `\"` may stay, or a name
 | `%a`, `%{c}a`, `%A` | `client`, `peer`, `local_address` | text | addresses                                       |
 | `%l`, `%u`          | `ident`, `user`     | text     | its RFC 1413 identity, the authenticated user              |
 | `%t`                | `time`              | datetime | when the request arrived, `[17/May/2015:10:05:03 +0000]`   |
+| `%{sec}t`, `%{msec}t`, `%{usec}t` | `time` | datetime | numbers since 1970                                     |
+| `%{%Y-%m-%dT%T%z}t` | `time`            | datetime | its pattern; `%{%F %T}t.%{usec_frac}t %{%z}t` write one time |
+| `%{end:...}t`       | `end_time`          | datetime | when the answer ended                                      |
 | `%r`                | `request`           | text     | the request's first line                                   |
 | `%m`, `%U`, `%q`, `%H` | `method`, `path`, `query`, `protocol` | text | its parts. `%r` gives them, too: `path` with the query |
 | `%s`, `%>s`         | `status`            | int      | the status                                                 |
@@ -44,6 +47,7 @@ from tandem.views.definition_text import call
 from tandem.views.errors import DefinitionError, listed
 from tandem.views.source.event import TIMESTAMP, Event
 from tandem.views.source.format import Parse
+from tandem.views.source.formats.access_logs.apache_time import time_slot
 from tandem.views.source.formats.access_logs.clf_time import CLF_TIME, clf_time
 from tandem.views.source.formats.access_logs.log_escapes import unescape_apache
 from tandem.views.source.formats.access_logs.log_lines import REQUEST, LineLayout, Slot, integer, line_parser
@@ -113,10 +117,25 @@ def format_tokens(format_: str, what: str) -> Iterator[str | Slot]:
     """The literal texts and slots of a LogFormat; raises DefinitionError that names `what` for an unknown directive."""
     text = _ESCAPE.sub(lambda match: _CONTROLS.get(match[1], match[1]), format_)
     place = 0
+    times: list[str] = []
     for match in _DIRECTIVE.finditer(text):
-        yield from _literal(text[place : match.start()], what)
-        yield from _directive(match[1] or "", match[2], what)
+        literal = _literal(text[place : match.start()], what)
         place = match.end()
+        if match[2] == "t" and match[1] and (not times or _goes_on(times[-1], match[1])):
+            # Several directives, such as seconds and their fraction, write one time.
+            yield from () if times else literal
+            times += [literal[0], match[1]] if times else [match[1]]
+            continue
+        if times:
+            yield time_slot(times, what)
+            times = []
+        yield from literal
+        if match[2] == "t" and match[1]:
+            times = [match[1]]
+        else:
+            yield from _directive(match[1] or "", match[2], what)
+    if times:
+        yield time_slot(times, what)
     yield from _literal(text[place:], what)
 
 
@@ -128,6 +147,11 @@ def _layout(format_: str) -> LineLayout:
         raise DefinitionError(f"apache: unknown format {format_!r}; named formats: {listed(format_, FORMATS)}")
     what = f"the log format {format_!r}"
     return lines_of(what, format_tokens(FORMATS.get(format_, format_), what), request=REQUEST_PARTS)
+
+
+def _goes_on(before: str, argument: str) -> bool:
+    """Whether a directive of time is a part of the time before it: both of the begin, or both of the end, of the request."""
+    return before.startswith("end:") == argument.startswith("end:")
 
 
 def _literal(text: str, what: str) -> tuple[str]:

@@ -7,6 +7,7 @@ possessive wherever the next literal ends a value, so that no crafted line makes
 import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
+from datetime import date, datetime
 from typing import Any, Final
 
 import pyarrow as pa
@@ -16,7 +17,9 @@ from tandem.views.source.event import Event, Field
 from tandem.views.source.fields.named_fields import builder, named_fields
 from tandem.views.source.fields.reasons import Reject
 from tandem.views.source.fields.text_values import Read, check_text, reader, with_damage
+from tandem.views.source.fields.time_patterns import pattern_reader
 from tandem.views.source.format import Parse
+from tandem.views.source.time_notation import Format
 
 REQUEST: Final = "request"
 """The slot with the request's first line, which has the three further values of REQUEST_LINE."""
@@ -35,6 +38,7 @@ class Slot:
     * `pattern`: its regular expression, without groups.
     * `type` and `read`: the column for which `read` turns the text into a value; with `only`, no other column takes it.
     * `empty`: the texts that stand for a missing value; `zero`: what a required field of `type` then is, None for a reject.
+    * `format`: how its time is written, where the server's configuration says so; a field's own Format stands for it.
     * `unescape`: from the logged text to the text, for other columns.
     * `several`: what separates the values of a list.
     """
@@ -46,6 +50,7 @@ class Slot:
     only: bool = False
     empty: tuple[str, ...] = ("-",)
     zero: Any = None
+    format: Format | None = None
     unescape: Callable[[str], str] | None = None
     several: re.Pattern[str] | None = None
 
@@ -164,6 +169,8 @@ def _reader(field: Field, slot: Slot) -> Read | None:
     """The function from a logged text to the field's value; None if the text is the value."""
     if field.items is not None:
         return _list_reader(field, slot)
+    if slot.format is not None and field.type in (datetime, date) and not (field.notation and field.notation.format):
+        return reader(field, _time_reader(field, slot.format), empty=slot.empty)
     read = slot.read if slot.read is not None and field.arrow == slot.type and field.notation is None else None
     if read is not None and slot.zero is not None and not field.optional:
         empty, zero, digits = slot.empty, slot.zero, read
@@ -174,6 +181,17 @@ def _reader(field: Field, slot: Slot) -> Read | None:
     elif read is None and field.type is str and not field.optional:
         return None
     return reader(field, read, empty=slot.empty)
+
+
+def _time_reader(field: Field, format_: Format) -> Read:
+    """The reader of a time in the server's format, in the field's zone if the format has none."""
+    zone = field.notation.zone if field.notation else None
+    if zone is None and field.type is datetime and not {"z", "Z"} & set(format_.directives):
+        raise DefinitionError(
+            f"field {field.key}: the log's times, {format_}, have no zone: annotate the field with Zone, such as "
+            f'Annotated[datetime, Zone("Europe/Berlin")]'
+        )
+    return pattern_reader(format_, zone, dates=field.type is date)
 
 
 def _list_reader(field: Field, slot: Slot) -> Read:
