@@ -50,7 +50,7 @@ def read(format_: str, kind: type[Event], line: str) -> Any:
 )
 def test_times_of_formats_that_servers_have(format_: str, line: str, time: datetime | None) -> None:
     if time is None:
-        with pytest.raises(DefinitionError, match="is no time"):
+        with pytest.raises(DefinitionError, match="is not a whole time"):
             apache(format=format_)
         return
     event = read(format_, Hit, line)
