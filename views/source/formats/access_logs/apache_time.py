@@ -29,7 +29,8 @@ def time_slot(parts: Sequence[str], what: str) -> Slot:
     if (unit := _EPOCHS.get(texts[0])) is not None:
         fraction = _FRACTIONS.get(texts[2]) if len(texts) == 3 and texts[1] == "." and unit == "s" else None
         if len(texts) > 1 and fraction is None:
-            raise DefinitionError(f"{what}: {_source_text(parts)} is not a whole time: a fraction goes with %{{sec}}t, after a point")
+            text = _source_text(parts)
+            raise DefinitionError(f"{what}: {text} is not a whole time: a fraction goes with %{{sec}}t, after a point")
         pattern = DIGITS if fraction is None else rf"\d++\.{fraction}"
         return Slot(name, pattern, TIMESTAMP, partial(_since_1970, unit=unit), only=True)
     pattern = "".join(_strftime(text) if number % 2 == 0 else text.replace("%", "%%") for number, text in enumerate(texts))
