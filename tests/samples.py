@@ -43,6 +43,8 @@ class Numbered(Sample):
 
 
 COPIED = Source(topic="copied", event=Numbered, event_time="at", identity=("id",), name="copied")
+RETRIED = Source(topic="retried", event=Numbered, event_time="at", identity=("id",), identity_spans="any_time", name="retried")
+"""Copies have times of their own."""
 GENERATIONS = ("topic", "anew")
 """The topic's, the oldest first."""
 

@@ -1,9 +1,9 @@
 """Find the positions of duplicate events, exactly, over all history, in bounded memory.
 
-1. Hashes. Duplicates have equal 64-bit hashes of identity and event time, which the files of the events have
-   (`ledger/files/identity_hashes.py`). Only hashes are compared, eight bytes an event. If no hash occurs twice, no event is a
-   duplicate: equal identities have equal hashes. The driver reads and sorts up to 16 million hashes of files, or up to 4 million
-   that tasks compute; more are shuffled into buckets that sort them.
+1. Hashes. Duplicates have equal 64-bit hashes of identity and event time (of identity alone, if it spans any time), which the
+   files of the events have (`ledger/files/identity_hashes.py`). Only hashes are compared, eight bytes an event. If no hash
+   occurs twice, no event is a duplicate: equal identities have equal hashes. The driver reads and sorts up to 16 million
+   hashes of files, or up to 4 million that tasks compute; more are shuffled into buckets that sort them.
 2. Suspects. The few events whose hash occurs twice are shuffled whole, by hash, and the kernel's `deduplicate` decides among
    them. It also separates different events whose hashes are equal by chance.
 

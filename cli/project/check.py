@@ -76,6 +76,7 @@ def _source(source: Source) -> dict[str, Any]:
         "docs": {field.name: field.doc for field in event_fields(source.event) if field.doc},
         "event_time": source.event_time,
         "identity": list(source.identity),
+        "identity_spans": source.identity_spans if source.identity else None,
         "key": source.key,
         "max_events_per_record": source.max_events_per_record,
         "on_bad_event": source.on_bad_event if source.max_events_per_record is not None else None,
@@ -124,7 +125,8 @@ def _lines(document: Mapping[str, Any]) -> Iterator[str]:
     """The document for a person."""
     yield f"project {document['project']} is valid"
     for name, source in document["sources"].items():
-        identity = f"identity {', '.join(source['identity'])}" if source["identity"] else "every record counts"
+        spans = "at any event time" if source["identity_spans"] == "any_time" else "at equal event times"
+        identity = f"identity {', '.join(source['identity'])} {spans}" if source["identity"] else "every record counts"
         yield f"\nsource {name}: topic {source['topic']}, decoder {source['decoder']}, time {source['event_time']}, {identity}"
         if source["record_filter"]:
             yield f"  of its topic only {source['record_filter']}"

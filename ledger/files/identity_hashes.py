@@ -34,7 +34,7 @@ class IdentityHash:
 
     @classmethod
     def of_source(cls, source: Source) -> "IdentityHash | None":
-        """The column with the hash of identity and event time; None for a source without identity."""
+        """The column with the hash of `identity_columns`; None for a source without identity."""
         columns = identity_columns(source)
         return cls(tuple(columns)) if columns else None
 

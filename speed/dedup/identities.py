@@ -69,7 +69,7 @@ class Identified:
 def keys_of(source: Source, events: pa.Table, secret: bytes = NO_SECRET) -> Keys:
     """The key of each event of a source with an identity.
 
-    * Two words are a digest of identity and event time: SipHash-2-4 of 128 bits. Two identities with one digest cannot be found
+    * Two words are a digest of `identity_columns`: SipHash-2-4 of 128 bits. Two identities with one digest cannot be found
       without the secret, not even on purpose.
     * One word is DuckDB's hash of all other fields. Two contents of one identity have the same word once in 2^64; then a conflict
       is not counted.

@@ -13,7 +13,7 @@ from tandem.views.source.source import Source
 from tandem.views.view import View
 from tests.agreement.oracle import FILTERS, KEYS, MEASURES, Asked, Said, oracle
 from tests.agreement.windows import WINDOWS, Cut
-from tests.samples import COPIED, SAMPLES, placed, rows
+from tests.samples import SAMPLES, placed, rows, times
 
 PARTITIONS = (("topic", 0), ("topic", 1), ("anew", 0))
 
@@ -58,9 +58,12 @@ class Drawn:
 def logs(draw: st.DrawFn, source: Source = SAMPLES) -> Log:
     """Events in all partitions; of a source with an identity there are copies, in any of them and as often as may be."""
     events = st.lists(rows, max_size=15)
-    if source is COPIED:
+    if source.identity:
         known = [{**row, "id": number} for number, row in enumerate(draw(st.lists(rows, min_size=1, max_size=15)))]
         events = st.lists(st.sampled_from(known), max_size=15)
+    if not source.identity_has_time and source.identity:
+        moved = st.tuples(st.sampled_from(known), times).map(lambda both: {**both[0], "at": both[1]})
+        events = st.lists(st.sampled_from(known) | moved, max_size=15)
     return {partition: placed(draw(events), partition=partition) for partition in PARTITIONS}
 
 
@@ -95,7 +98,7 @@ def drawn(
 
 def counting(source: Source, log: Log, vectors: Sequence[Vector]) -> Log:
     """The events that count: of copies the first in the log, where what a later vector reads came later."""
-    if source is SAMPLES:
+    if not source.identity:
         return log
     seen: set[int] = set()
     found: Log = {partition: [] for partition in log}

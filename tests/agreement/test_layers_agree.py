@@ -18,7 +18,7 @@ from tandem.views.view import View, group_columns
 from tests.agreement.drawn import EVERY, FEW, Log, Vector, counting, drawn, logs
 from tests.agreement.oracle import plain
 from tests.agreement.windows import WINDOWS
-from tests.samples import COPIED, GENERATIONS, SAMPLES, just, table
+from tests.samples import COPIED, GENERATIONS, RETRIED, SAMPLES, just, table
 
 
 @pytest.mark.parametrize("kind", WINDOWS)
@@ -26,6 +26,13 @@ from tests.samples import COPIED, GENERATIONS, SAMPLES, just, table
 @given(st.data())
 def test_any_cut_and_micro_batches_count_the_whole_log_without_duplicates(kind: str, data: st.DataObject) -> None:
     agree(kind, COPIED, EVERY, data)
+
+
+@pytest.mark.parametrize("kind", WINDOWS)
+@just(100, quick=8)
+@given(st.data())
+def test_copies_with_times_of_their_own_count_once_in_the_window_of_the_first(kind: str, data: st.DataObject) -> None:
+    agree(kind, RETRIED, EVERY, data)
 
 
 @pytest.mark.parametrize("kind", WINDOWS)
@@ -50,7 +57,7 @@ def agree(kind: str, source: Source, measures: st.SearchStrategy[list[str]], dat
     assert answered(view, batch) == answers
 
     below, triggers = vector(nothing, cut), splits(data, cut, end)
-    if source is COPIED:
+    if source.identity:
         answers, rejected = said.oracle(counting(source, log, [below, *triggers]))
     batch = merge(view, data.draw(st.permutations(folds(view, log, [below], splits(data, nothing, cut)))))
     if data.draw(st.booleans(), label="settled"):

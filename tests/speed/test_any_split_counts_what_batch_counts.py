@@ -25,8 +25,10 @@ from tandem.views.source.source import RECORDS_SCHEMA
 from tests.speed.sales import START, project_files, sale
 
 FILES = project_files()
-PROJECT = load_files(FILES)
-SALES, VIEW = PROJECT.sources["sales"], PROJECT.views["per_shop"]
+EVER = FILES | {
+    "definitions.py": FILES["definitions.py"].replace(b'identity=("id",)', b'identity=("id",), identity_spans="any_time"')
+}
+SALES = load_files(FILES).sources["sales"]
 COLUMNS = ("topic_id", "partition", "offset", "timestamp", "value")
 SCHEMA = pa.schema([RECORDS_SCHEMA.field(name) for name in COLUMNS])
 
@@ -82,6 +84,13 @@ def test_within_the_dedup_window_any_split_counts_the_same(
 
 
 @given(logs(), st.integers(0, 5), st.sampled_from([0, 1, 2]), FOLDING)
+def test_copies_with_times_of_their_own_are_duplicates_where_the_identity_spans_any_time(
+    log: list[list[list[bytes]]], cut: int, restart: int, hand_back: int
+) -> None:
+    counts_the_same(log, cut, restart, None, hand_back, files=EVER)
+
+
+@given(logs(), st.integers(0, 5), st.sampled_from([0, 1, 2]), FOLDING)
 def test_a_hash_collision_is_not_a_duplicate(log: list[list[list[bytes]]], cut: int, restart: int, hand_back: int) -> None:
     """The same where the first words of different identities are equal: all of the digest tells them apart."""
     with colliding():
@@ -89,10 +98,19 @@ def test_a_hash_collision_is_not_a_duplicate(log: list[list[list[bytes]]], cut: 
 
 
 def counts_the_same(
-    log: list[list[list[bytes]]], cut: int, restart: int, behind: int | None, hand_back: int, *, colliding: bool = False
+    log: list[list[list[bytes]]],
+    cut: int,
+    restart: int,
+    behind: int | None,
+    hand_back: int,
+    *,
+    colliding: bool = False,
+    files: dict[str, bytes] = FILES,
 ) -> None:
+    project = load_files(files)
+    source, view = project.sources["sales"], project.views["per_shop"]
     watermark = None if behind is None else int(START.timestamp() + behind) * 1_000_000
-    task = Task(FILES, "sales", {"per_shop": "f"}, watermark=watermark, hand_back=hand_back)
+    task = Task(files, "sales", {"per_shop": "f"}, watermark=watermark, hand_back=hand_back)
     dedup_window, ends, counted, states, before = DedupWindow(600_000_000), [0] * PARTITIONS, Counter[str](), [], []
     for number, chunks in enumerate(log):
         if number == restart:
@@ -106,7 +124,7 @@ def counts_the_same(
             jobs.append(task)
             return [share_of(task, part) for part in tasks(tables, cut)]
 
-        folded = fold_shares(run, task, {"f": VIEW}, ranges, dedup_window)
+        folded = fold_shares(run, task, {"f": view}, ranges, dedup_window)
         if not colliding:
             expected = {1} if not folded.across or hand_back > SOME else {1, 2} if hand_back else {2}
             assert len(jobs) in expected
@@ -116,9 +134,9 @@ def counts_the_same(
         ends = [end + len(values) for end, values in zip(ends, chunks, strict=True)]
         before += tables
 
-    whole = deduplicate(SALES, decode(SALES, pa.concat_tables(before)).events)
+    whole = deduplicate(source, decode(source, pa.concat_tables(before)).events)
     assert counted == Counter(events=whole.events.num_rows, duplicates=whole.duplicates, conflicts=whole.conflicts)
-    answered = present(VIEW, merge(VIEW, states)).to_pylist()
+    answered = present(view, merge(view, states)).to_pylist()
     assert sum(row["n"] for row in answered) == whole.events.num_rows
 
 
@@ -126,6 +144,7 @@ def again(task: Task, tables: Sequence[pa.Table]) -> DedupWindow:
     """What a layer that starts loads of the log so far."""
     dedup_window = DedupWindow(600_000_000)
     for table in tables:
-        found = identified(SALES, decode(SALES, table).events, task.generations)
-        dedup_window = dedup_window.extended(values(identities(SALES, found)), at=0, caught_up=0)
+        source = task.definitions()[0]
+        found = identified(source, decode(source, table).events, task.generations)
+        dedup_window = dedup_window.extended(values(identities(source, found)), at=0, caught_up=0)
     return dedup_window

@@ -20,7 +20,7 @@ from tandem.views.fingerprint.meaning import Meaning, digest, version_of
 from tandem.views.source.decoder import Decoder, decoder_name
 from tandem.views.source.record_filter import RecordFilter, record_filter_name, record_filter_value
 from tandem.views.source.schema_version import Version
-from tandem.views.source.source import Source, metadata_schema
+from tandem.views.source.source import APPEND_TIME, Source, metadata_schema
 from tandem.views.view import View, bind
 
 DECODE_VERSION: Final = 5
@@ -108,6 +108,7 @@ def source_meaning(source: Source) -> Meaning:
         parts={
             "decoder": decoder_meaning(source),
             "identity": Meaning("identity", identity, _listed(identity)),
+            **_identity_spans(source),
             "prepare": _function("prepare", source.prepare)
             if isinstance(source.prepare, FunctionType)
             else Meaning("prepare", None, "none"),
@@ -183,6 +184,13 @@ def _measure(name: str, measure: Any, inputs: list[str], notes: Mapping[str, str
 def _function(name: str, function: FunctionType) -> Meaning:
     """A function of the project, with the code that it reaches."""
     return Meaning(name, function.__qualname__, f"function {function.__qualname__}", code_of_function(function))
+
+
+def _identity_spans(source: Source) -> dict[str, Meaning]:
+    """A part for sources whose duplicates have any event time. Others mean what they meant before this could be chosen."""
+    if source.identity_spans == "event_time" or source.event_time == APPEND_TIME:
+        return {}
+    return {"identity_spans": Meaning("identity_spans", "any_time", "duplicates of any event time")}
 
 
 def _on_bad_event(source: Source) -> dict[str, Meaning]:

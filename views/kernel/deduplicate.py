@@ -10,7 +10,7 @@ import pyarrow.compute as pc
 
 from tandem.views.source.fields.rounded import ROUNDED
 from tandem.views.source.log_order import log_order
-from tandem.views.source.source import APPEND_TIME, IDEMPOTENCY_KEY, INDEX, METADATA_SCHEMA, POSITION_SCHEMA, Source
+from tandem.views.source.source import IDEMPOTENCY_KEY, INDEX, METADATA_SCHEMA, POSITION_SCHEMA, Source
 from tandem.views.sql.engine import query, quoted
 
 _AROUND = frozenset({*POSITION_SCHEMA.names, INDEX, *METADATA_SCHEMA.names, ROUNDED})
@@ -36,19 +36,22 @@ class Deduplicated:
 
 
 def identity_columns(source: Source) -> list[str]:
-    """The columns in which duplicates are equal: identity and event time; none for a source without identity.
+    """The columns in which duplicates are equal: identity, and event time unless the identity spans any time.
 
-    Duplicates may have different append times. All events of one record share its idempotency key, so `_index` distinguishes
-    them.
+    None for a source without identity. Duplicates may have different append times. All events of one record share its idempotency
+    key, so `_index` distinguishes them.
     """
-    columns = dict.fromkeys((*source.identity, source.time_column)) if source.identity else {}
+    columns = dict.fromkeys((*source.identity, *((source.time_column,) if source.identity_has_time else ())))
     if source.max_events_per_record is not None and IDEMPOTENCY_KEY in source.identity:
         columns[INDEX] = None
-    return [name for name in columns if name != APPEND_TIME]
+    return [*columns]
 
 
 def content_columns(source: Source, events: pa.Table) -> list[str]:
-    """The columns in which duplicates may differ: neither position nor metadata nor identity."""
+    """The columns in which duplicates may differ: neither position nor metadata nor identity.
+
+    The event time of an identity that spans any time is one: which duplicate counts then decides the window.
+    """
     identity = identity_columns(source)
     return [name for name in events.column_names if name not in identity and name not in _AROUND]
 
@@ -56,7 +59,7 @@ def content_columns(source: Source, events: pa.Table) -> list[str]:
 def deduplicate(
     source: Source, events: pa.Table, known: pa.Table | None = None, *, generations: Sequence[str] = ()
 ) -> Deduplicated:
-    """Keep the first of each identity and event time in the order of the log, whatever the order of the rows.
+    """Keep the first of each identity (see `identity_columns`) in the order of the log, whatever the order of the rows.
 
     * The order is by topic, partition, offset and index; `generations` are the ids of topics, the oldest first (see
       tandem.views.source.log_order).

@@ -1,4 +1,7 @@
-"""Which copies of an event count: of equal identity and event time the first in the order of the log."""
+"""Which copies of an event count: of equal identity the first in the order of the log.
+
+Their event times are equal, too, unless the source's identity spans any time.
+"""
 
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
@@ -21,7 +24,9 @@ def identity_columns(source: Source) -> list[str]:
         return []
     # A key is its record's: the events of a list share it.
     index = (INDEX,) if source.max_events_per_record is not None and IDEMPOTENCY_KEY in source.identity else ()
-    return [name for name in dict.fromkeys((*source.identity, source.time_column, *index)) if name != APPEND_TIME]
+    time = () if source.identity_spans == "any_time" else (source.time_column,)
+    columns = dict.fromkeys((*source.identity, *time, *index))
+    return [name for name in columns if name != APPEND_TIME]
 
 
 def first_places(source: Source, events: Iterable[pa.Table], generations: Sequence[str]) -> Firsts:

@@ -82,6 +82,9 @@ BadEvent = Literal["event", "record"]
 Tombstones = Literal["skip", "event", "reject"]
 """What a tombstone is, a record without a value: nothing, what a function of the project makes of it, or a reject."""
 
+IdentitySpan = Literal["event_time", "any_time"]
+"""What duplicates have in common besides their identity: their event time, or nothing."""
+
 PLAUSIBLE: Final = (datetime(2000, 1, 1, tzinfo=UTC), datetime(2100, 1, 1, tzinfo=UTC))
 """The event times that a source takes unless it declares others: most times beyond are of a clock or unit that is wrong."""
 
@@ -141,6 +144,9 @@ class Source:
     * `identity`: the fields that tell an event from its duplicates. Without fields every record counts. `_idempotency_key`
       among them is the record's header idempotency-key, 1 to 255 visible ASCII characters, by which a retried request is
       recognized; a record without the header is a duplicate of none.
+    * `identity_spans`: with "event_time", events of one identity are duplicates only if their event times are equal, too. With
+      "any_time" they are duplicates whatever their times, for producers that give a retry a new time: the first in log order
+      counts, over all history. An id that is used again is then a duplicate, however much later.
     * `dedup_window`: the speed layer drops duplicates of events that the log received at most this much earlier. Batch drops
       all duplicates, so `dedup_window` decides how soon an answer is right, not what it means.
 
@@ -175,6 +181,7 @@ class Source:
     on_bad_event: BadEvent = "event"
     compacted: bool = False
     tombstones: Tombstones | None = None
+    identity_spans: IdentitySpan = "event_time"
     name: str = ""
 
     def __post_init__(self) -> None:
@@ -218,6 +225,11 @@ class Source:
         return self.tombstones or ("skip" if self.compacted else "reject")
 
     @property
+    def identity_has_time(self) -> bool:
+        """Whether duplicates have equal event times: not with "any_time", nor if the log gives each record its own time."""
+        return bool(self.identity) and self.identity_spans == "event_time" and self.event_time != APPEND_TIME
+
+    @property
     def each_event_alone(self) -> bool:
         """Whether a record holds a list, of which each event is decoded or rejected by itself."""
         return self.max_events_per_record is not None and self.on_bad_event == "event"
@@ -250,6 +262,10 @@ class Source:
                 raise DefinitionError(
                     f"identity: no field {name!r} in {self.event.__name__}; fields: {listed(str(name), fields)}"
                 )
+        if self.identity_spans not in get_args(IdentitySpan):
+            raise DefinitionError(f"identity_spans {self.identity_spans!r} is not one of: {', '.join(get_args(IdentitySpan))}")
+        if self.identity_spans == "any_time" and not self.identity:
+            raise DefinitionError('identity_spans="any_time" needs an identity: without one every record counts')
         if self.event_time != APPEND_TIME:
             time_path(self.event, self.event_time)
         for field in (fields[name] for name in self.identity if name != IDEMPOTENCY_KEY):

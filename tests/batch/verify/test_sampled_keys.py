@@ -82,6 +82,7 @@ def words(sales):
 
 
 sales = Source(topic="sales", event=Sale, event_time="at", identity=("id",))
+again = Source(topic="again", event=Sale, event_time="at", identity=("id",), identity_spans="any_time")
 notes = Source(topic="notes", event=Sale, event_time="at", identity=("id",), prepare=words)
 per_hour = View(sales, keys={"shop": "upper(shop)"}, window=tumbling(hours=1), measures={
     "n": count(), "cents": total("cents"), "price": total("price"), "usual": mean("cents"), "ids": collect_set("id"),
@@ -94,8 +95,9 @@ whole = View(sales, measures={"n": count()})
 hops = View(sales, keys={"shop": "shop"}, window=hopping(timedelta(hours=2), every=timedelta(hours=0.5)),
     measures={"n": count()})
 per_word = View(notes, keys={"word": "word"}, measures={"n": count(), "cents": total("cents")})
-SOURCES = (sales, notes)
-VIEWS = (per_hour, nowhere, visits, tens, whole, hops, per_word)
+once = View(again, keys={"shop": "shop"}, window=tumbling(hours=1), measures={"n": count(), "cents": total("cents")})
+SOURCES = (sales, notes, again)
+VIEWS = (once, per_hour, nowhere, visits, tens, whole, hops, per_word)
 """
 FILES = {"tandem.toml": b"", "definitions.py": DEFINITIONS.encode()}
 PROJECT = project.load_files(FILES)
@@ -260,6 +262,19 @@ def test_a_duplicate_counts_at_its_first_position(tmp_path: Path) -> None:
     (example,) = next(each.figures.examples for each in found.compared if each.measure == "cents")
     assert example["row"]["shop"] == "OSLO"
     assert example["served"] == example["found"] + 999
+
+
+def test_a_retry_with_another_time_is_a_duplicate_where_the_identity_spans_any_time(tmp_path: Path) -> None:
+    """The first is in another window and of another key, far back in the log."""
+    retries = [sale("1", 0, "oslo", 5), sale("2", 1, "oslo", 7), *(sale(f"b{n}", n, "oslo", 1) for n in range(30))]
+    retries += [sale("1", 200, "bergen", 5), sale("2", 300, "oslo", 7), sale("3", 300, "oslo", 9)]
+    events = log(("Z", 0, retries), source="again")
+    published = Published(tmp_path / "right", events, "once")
+    assert published.counted.num_rows == len(retries) - 2
+    found = published.sampled()["once"]
+    assert (found.keys, found.answers, found.differ) == (1, 4, 0)
+    wrong = Published(tmp_path / "wrong", events, "once", counted=events).sampled()["once"]
+    assert wrong.differ == 4  # a window of Bergen that there is not, and a sale too many in Oslo's
 
 
 def test_a_key_with_too_many_events_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

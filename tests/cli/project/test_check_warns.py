@@ -39,3 +39,22 @@ def test_a_window_in_log_order_needs_its_keys_in_one_partition(tmp_path: Path, c
         shown = capsys.readouterr().out
         assert ("  warning: its windows" in shown) == warned
         assert ("  key of its records: sensor" in shown) == bool(key)
+
+
+@pytest.mark.parametrize(
+    ("parameters", "spans", "shown"),
+    [
+        ("", None, "every record counts"),
+        (', identity=("sensor",)', "event_time", "identity sensor at equal event times"),
+        (', identity=("sensor",), identity_spans="any_time"', "any_time", "identity sensor at any event time"),
+    ],
+)
+def test_check_prints_which_events_are_duplicates(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], parameters: str, spans: str | None, shown: str
+) -> None:
+    (tmp_path / "tandem.toml").touch()
+    (tmp_path / "definitions.py").write_text(DEFINITIONS.replace("KEY", parameters))
+    assert main(["check", "--project", str(tmp_path), "--json"]) == 0
+    assert json.loads(capsys.readouterr().out)["sources"]["readings"]["identity_spans"] == spans
+    assert main(["check", "--project", str(tmp_path)]) == 0
+    assert shown in capsys.readouterr().out

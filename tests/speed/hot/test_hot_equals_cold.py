@@ -50,6 +50,7 @@ class Sale(Event):
 
 sales = Source(topic="sales", event=Sale, event_time="at", identity=("id",), idle=timedelta.max)
 bare = Source(topic="sales", event=Sale, event_time="at", idle=timedelta.max)
+ever = Source(topic="sales", event=Sale, event_time="at", identity=("id",), identity_spans="any_time", idle=timedelta.max)
 
 n = {"n": count(), "sum": total("amount")}
 more = {**n, "mean": mean("amount"), "most": maximum("amount"), "ids": count_distinct("id", limit=9),
@@ -70,8 +71,10 @@ def views_of(source):
 
 minutes, shops, hops, visits, pairs, lasts = views_of(sales)
 all_minutes, all_shops, all_hops, all_visits, all_pairs, all_lasts = views_of(bare)
-SOURCES = (sales, bare)
-VIEWS = (minutes, shops, hops, visits, pairs, lasts, all_minutes, all_shops, all_hops, all_visits, all_pairs, all_lasts)
+ever_minutes, ever_shops, ever_hops, ever_visits, ever_pairs, ever_lasts = views_of(ever)
+SOURCES = (sales, bare, ever)
+VIEWS = (minutes, shops, hops, visits, pairs, lasts, all_minutes, all_shops, all_hops, all_visits, all_pairs, all_lasts,
+         ever_minutes, ever_shops, ever_hops, ever_visits, ever_pairs, ever_lasts)
 """
 FILES = {"definitions.py": DEFINITIONS.encode(), "tandem.toml": b""}
 PROJECT = load_files(FILES)
@@ -96,11 +99,11 @@ rounds = st.tuples(moves, st.lists(leave_out, max_size=2), st.integers(1, 3)).ma
 steps = st.lists(rounds, min_size=1, max_size=3).map(lambda several: [step for one in several for step in one])
 
 
-def sale(number: int) -> bytes:
-    """One record; its content follows from its number, so duplicates differ in their positions alone."""
+def sale(number: int, *, again: int = 0) -> bytes:
+    """One record; its content follows from its number, so duplicates differ in their positions, and in time if sent `again`."""
     if number == 5:
         return b"no sale"
-    at = START + timedelta(seconds=number * 47 % 400)
+    at = START + timedelta(seconds=(number * 47 + again * 61) % 400)
     return json.dumps({"id": number, "at": at.isoformat(), "shop": "ab"[number % 2], "amount": number * 3 % 5}).encode()
 
 
@@ -127,7 +130,7 @@ class Played:
 
     def __post_init__(self) -> None:
         self.of = PROJECT.sources[self.source]
-        prefix = "" if self.source == "sales" else "all_"
+        prefix = {"sales": "", "bare": "all_", "ever": "ever_"}[self.source]
         # In which partition the copy lies that counts matters to windows in the order of the log.
         names = [f"{prefix}{kind}" for kind in self.kinds if not self.around or kind not in IN_ORDER]
         self.views = {name: PROJECT.views[name] for name in names}
@@ -166,7 +169,8 @@ class Played:
     def append(self, numbers: Sequence[tuple[int, int]]) -> None:
         """Without identity, or if duplicates stay in their partition, the number decides the partition."""
         for number, partition in numbers:
-            self.log[partition if self.around else number % PARTITIONS].append(sale(number))
+            there = self.log[partition if self.around else number % PARTITIONS]
+            there.append(sale(number, again=len(there) if self.source == "ever" else 0))
 
     def commit(self, shares: Sequence[int]) -> None:
         """One micro-batch of the speed layer, of some quarters of what each partition has."""
@@ -288,7 +292,7 @@ class Played:
     def least(self, end: Position) -> int:
         """The least of the newest times of all partitions that have an event below a position; 0 if none has."""
         events = decode(self.of, pa.concat_tables(self.records(LOG_START, end))).events
-        return watermark(maxima_of(self.of, events), self.of.idle) or 0
+        return watermark(maxima_of(self.of, deduplicate(self.of, events, generations=("T",)).events), self.of.idle) or 0
 
 
 def continued(commits: Sequence[Commit], covered: Covered) -> Sequence[Commit] | None:
@@ -302,7 +306,7 @@ def continued(commits: Sequence[Commit], covered: Covered) -> Sequence[Commit] |
 @share(30)
 @given(
     steps,
-    st.sampled_from([("sales", False), ("sales", True), ("bare", False)]),
+    st.sampled_from([("sales", False), ("sales", True), ("bare", False), ("ever", False)]),
     st.sampled_from([("minutes", "pairs"), ("shops", "hops"), ("visits", "lasts")]),
     st.sampled_from([2, 3, 8]),
 )

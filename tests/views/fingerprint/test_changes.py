@@ -151,8 +151,9 @@ def test_what_decoder_and_prepare_both_reach_is_told_once_with_the_worst(tmp_pat
 
 def test_every_parameter_of_a_source_counts_or_is_a_label(before: Project) -> None:
     """Whoever adds one decides: it is a part of the meaning, under its name, or it is listed among the labels."""
-    # `on_bad_event` counts where a record holds a list, `tombstones` where it is not the default.
-    meaning = source_meaning(dataclasses.replace(before.sources["orders"], max_events_per_record=2, tombstones="skip"))
+    # `on_bad_event` counts where a record holds a list, `tombstones` and `identity_spans` where they are not the default.
+    orders = dataclasses.replace(before.sources["orders"], max_events_per_record=2, tombstones="skip")
+    meaning = source_meaning(dataclasses.replace(orders, identity=("id",), identity_spans="any_time"))
     counted = {"name", *meaning.parts, *meaning.parts["decoder"].parts}
     parameters = {field.name for field in dataclasses.fields(Source)}
     assert parameters == (counted & parameters) | set(LABELS)

@@ -1,12 +1,14 @@
 """Duplicates: one event of each identity and event time, the first in the log, however the rows arrive."""
 
 from collections.abc import Sequence
+from dataclasses import replace
 from datetime import UTC, date, datetime, timedelta
 from decimal import Decimal
 from typing import Annotated, Any, NamedTuple
 from uuid import UUID
 
 import pyarrow as pa
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -29,6 +31,8 @@ class Sale(Event):
 
 
 SALES = Source(topic="sales", event=Sale, event_time="at", identity=("shop", "number"))
+EVER = replace(SALES, identity_spans="any_time")
+BOTH = pytest.mark.parametrize("source", [SALES, EVER], ids=["event_time", "any_time"])
 
 
 class Copy(NamedTuple):
@@ -82,21 +86,26 @@ COPIES = st.lists(
 )
 
 
-def expected(copies: Sequence[Copy], known: set[Any]) -> tuple[set[Any], int, int]:
+def key_of(source: Source, copy: Copy) -> tuple[Any, ...]:
+    """What duplicates have in common."""
+    return (copy.shop, copy.number) if source is EVER else (copy.shop, copy.number, copy.second)
+
+
+def expected(source: Source, copies: Sequence[Copy], known: set[Any]) -> tuple[set[Any], int, int]:
     """Plain Python's word on the matter: positions kept, duplicates, conflicts."""
     kept: dict[Any, Copy] = {}
     contents: set[Any] = set()
     duplicates = conflicts = 0
     for copy in sorted(copies):
-        key = (copy.shop, copy.number, copy.second)
+        key = key_of(source, copy)
         if key in known:
             duplicates += 1
         elif key in kept:
             duplicates += 1
-            conflicts += (key, copy[6:]) not in contents
+            conflicts += (key, copy[5:]) not in contents
         else:
             kept[key] = copy
-        contents.add((key, copy[6:]))
+        contents.add((key, copy[5:]))
     return {copy[:3] for copy in kept.values()}, duplicates, conflicts
 
 
@@ -106,25 +115,29 @@ def positions(events: pa.Table) -> list[tuple[int, int, int]]:
     return [(int(row["_topic_id"][-1]), row["_partition"], row["_offset"]) for row in rows]
 
 
+@BOTH
 @given(COPIES, COPIES.map(lambda copies: copies[:3]), st.randoms())
-def test_the_first_in_the_log_wins_whatever_the_order(copies: list[Copy], before: list[Copy], random: Any) -> None:
+def test_the_first_in_the_log_wins_whatever_the_order(
+    source: Source, copies: list[Copy], before: list[Copy], random: Any
+) -> None:
     """Any order of the rows keeps the same events and counts the same duplicates and conflicts as plain Python."""
     random.shuffle(copies)
-    known = {(copy.shop, copy.number, copy.second) for copy in before}
-    result = deduplicate(SALES, table(copies), table(before).select(identity_columns(SALES)))
-    kept, duplicates, conflicts = expected(copies, known)
+    known = {key_of(source, copy) for copy in before}
+    result = deduplicate(source, table(copies), table(before).select(identity_columns(source)))
+    kept, duplicates, conflicts = expected(source, copies, known)
     assert positions(result.events) == [copy[:3] for copy in copies if copy[:3] in kept]
     assert (result.duplicates, result.conflicts) == (duplicates, conflicts)
-    assert deduplicate(SALES, table(copies), None) == deduplicate(SALES, table(copies), table([]))
+    assert deduplicate(source, table(copies), None) == deduplicate(source, table(copies), table([]))
 
 
+@BOTH
 @given(COPIES, st.randoms())
-def test_conflicts_are_the_contents_that_were_dropped_in_whatever_order(copies: list[Copy], random: Any) -> None:
+def test_conflicts_are_the_contents_that_were_dropped_in_whatever_order(source: Source, copies: list[Copy], random: Any) -> None:
     """Their number does not hang on which copy is first in the log, as a micro-batch cannot know that."""
     places = [copy[:3] for copy in copies]
     random.shuffle(places)
     moved = [Copy._make((*place, *copy[3:])) for place, copy in zip(places, copies, strict=True)]
-    whole, other = deduplicate(SALES, table(copies)), deduplicate(SALES, table(moved))
+    whole, other = deduplicate(source, table(copies)), deduplicate(source, table(moved))
     assert (whole.duplicates, whole.conflicts) == (other.duplicates, other.conflicts)
 
 

@@ -43,6 +43,8 @@ GOOD: dict[str, Any] = {"topic": "clicks", "event": Click, "event_time": "at", "
         ({"event_time": "id"}, "not a datetime"),
         ({"identity": ("ids",)}, "identity: no field 'ids' in Click; fields: id, "),
         ({"identity": "id"}, "'id' is not a tuple"),
+        ({"identity_spans": "ever"}, "identity_spans 'ever' is not one of: event_time, any_time"),
+        ({"identity": (), "identity_spans": "any_time"}, 'identity_spans="any_time" needs an identity'),
         ({"identity": ["id"]}, "is not a tuple"),
         ({"compacted": 1}, "compacted 1 is neither True nor False"),
         ({"identity": ("user",)}, "'user' of Click cannot identify events"),
