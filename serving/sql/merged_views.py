@@ -1,12 +1,13 @@
 """The views of a store as the tables that statements read: each is built once per snapshot, then shared by all statements."""
 
+import re
 import threading
 from collections.abc import AsyncIterator, Collection, Mapping, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field, replace
 from datetime import datetime
 from functools import partial
-from typing import Any
+from typing import Any, Final
 
 import pyarrow as pa
 
@@ -27,6 +28,7 @@ from tandem.views.exactness import together
 from tandem.views.kernel.present import present_arranged
 from tandem.views.view import View, answer_schema, bind
 
+_SHOW_TABLES: Final = re.compile(r"\s*SHOW\s+TABLES\s*;?\s*", re.IGNORECASE)
 SKETCHES = frozenset({"hll", "kll", "theta"})
 """Sketch states that functions of statements accept."""
 
@@ -132,10 +134,21 @@ class MergedViews:
 
 
 def ask(sandbox: Sandbox, views: MergedViews, statement: str, *, readable: Collection[str] | None = None) -> MergedRows:
-    """The rows of a statement over the `readable` views; all views if that is None. Raises Refused."""
+    """The rows of a statement over the `readable` views; all views if that is None. `SHOW TABLES` lists them. Raises Refused."""
     readers = _Readable(views, readable)
+    if _SHOW_TABLES.fullmatch(statement):
+        names = readers.names()
+        return MergedRows(_table_of_views([views.views()[name] for name in names]), {})
     table = sandbox.run(statement, readers)
     return MergedRows(table, readers.read, readers.snapshot)
+
+
+def _table_of_views(views: Sequence[View]) -> pa.Table:
+    """A row for each view: its name, source, keys and window."""
+    rows = [(view.name, view.source.name, ", ".join(view.keys), str(view.window)) for view in views]
+    columns = list(zip(*rows, strict=True)) or [()] * 4
+    titles = ("name", "source", "keys", "window")
+    return pa.table({title: pa.array(column, pa.string()) for title, column in zip(titles, columns, strict=True)})
 
 
 @dataclass

@@ -63,6 +63,19 @@ def test_a_statement_has_three_formats(world: World, capsys: pytest.CaptureFixtu
     assert (found["_provenance"]["publication"], found["_provenance"]["exactness"]["label"]) == (2, "exact")
 
 
+def test_tables_are_shown_and_described(world: World, sandbox: Sandbox, capsys: pytest.CaptureFixture[str]) -> None:
+    project = ["--project", str(world.folder)]
+    assert main(["sql", "show tables;", "--json", *project]) == 0
+    found = json.loads(capsys.readouterr().out)
+    assert found["columns"] == ["name", "source", "keys", "window"]
+    rows = {row["name"]: row for row in found["rows"]}
+    assert list(rows) == list(world.project.views)
+    assert rows["per_page"]["keys"] == "page"
+    assert main(["sql", "DESCRIBE per_page", "--format", "csv", *project]) == 0
+    assert capsys.readouterr().out.splitlines()[1].startswith("page,VARCHAR")
+    assert "per_page,hits,page," in told(world, sandbox, capsys, "SHOW TABLES;")
+
+
 @pytest.mark.parametrize("statement", ["FROM nowhere", "SELEC", "DROP TABLE ever", "SELECT 1; SELECT 2", ""])
 def test_a_refused_statement_is_one_sentence(world: World, capsys: pytest.CaptureFixture[str], statement: str) -> None:
     assert main(["sql", statement, "--project", str(world.folder)]) == 1

@@ -124,6 +124,8 @@ def test_functions_over_states_equal_the_presented_values(sandbox: Sandbox, tmp_
 def test_only_readable_views_are_visible(sandbox: Sandbox, tmp_path: Path) -> None:
     views = MergedViews(Store(forty_hits(tmp_path).tables, 1))
     assert to_rows(ask(sandbox, views, "SELECT n FROM ever", readable={"ever"}).table) == [{"n": 39}]
+    assert [row["name"] for row in to_rows(ask(sandbox, views, "SHOW TABLES", readable={"ever"}).table)] == ["ever"]
+    assert to_rows(ask(sandbox, views, " show tables ; ", readable=()).table) == []
     for name in ("per_page", "nowhere"):
         with pytest.raises(StatementRefused, match=f"^no view '{name}'; views: ever$"):
             ask(sandbox, views, f"FROM {name}", readable={"ever"})
