@@ -57,7 +57,7 @@ def counted(rows: list[dict[str, Any]]) -> dict[tuple[str, str], tuple[int, str]
 def demonstrated(installed: Copy) -> None:
     document = json.loads(installed.run("tandem", "demo", "--once", "--json", seconds=900))
     assert [(check["name"], check["differ"]) for check in document["checks"]] == [("tail", 0), ("batch", 0), ("restart", 0)]
-    assert (installed.home / ".local" / "state" / "tandem" / "demo" / "web").is_dir()
+    assert (installed.home / ".local" / "state" / "tandem" / "demo" / "demo").is_dir()
 
 
 @pytest.mark.slow

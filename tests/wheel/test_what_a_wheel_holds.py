@@ -23,6 +23,7 @@ NEEDED = (
     "tandem/views/py.typed",
     "tandem/dags/recompute.py",
     "tandem/dags/tandem_dags/command.py",
+    "tandem/examples/demo/generator.py",
     "tandem/examples/web/definitions.py",
 )
 
