@@ -8,6 +8,7 @@ from tandem.views.source.event import Event as Event
 from tandem.views.source.event import Name as Name
 from tandem.views.source.event import Scale as Scale
 from tandem.views.source.event import Unit as Unit
+from tandem.views.source.format import entries as entries
 from tandem.views.source.formats.registry import *
 from tandem.views.source.record_filter import by_field as by_field
 from tandem.views.source.record_filter import by_header as by_header

@@ -79,6 +79,7 @@ def _source(source: Source) -> dict[str, Any]:
         "identity_spans": source.identity_spans if source.identity else None,
         "key": source.key,
         "max_events_per_record": source.max_events_per_record,
+        "unnest": None if source.unnest is None else str(source.unnest),
         "on_bad_event": source.on_bad_event if source.max_events_per_record is not None else None,
         "compacted": source.compacted,
         "tombstones": source.tombstone_rule,
@@ -134,6 +135,8 @@ def _lines(document: Mapping[str, Any]) -> Iterator[str]:
             yield f"  earlier versions of {source['event']}: {', '.join(source['versions'])}"
         if source["max_events_per_record"] is not None:
             alone = "a bad event is rejected alone" if source["on_bad_event"] == "event" else "a bad event rejects its record"
+            if source["unnest"] is not None:
+                yield f"  each item of {source['unnest']} is an event"
             yield f"  a value has 1 to {source['max_events_per_record']} events; {alone}"
         if source["key"] is not None:
             yield f"  key of its records: {source['key']}"

@@ -90,6 +90,8 @@ class ObjectValues:
     @property
     def _most(self) -> int | None:
         """The most events of a value, if it is a list; one for a source with a key, because a record has one key."""
+        if self._source.unnest is not None:
+            return None
         return self._source.max_events_per_record and (1 if self._source.key is not None else self._source.max_events_per_record)
 
     def _count(self) -> Iterator[BundledValue]:
@@ -131,7 +133,7 @@ def file_values(source: Source, file: Path, *, any_bytes: bool = False, remedy: 
         head = first_bytes(stream)
         if not any_bytes:
             refuse_binary(head, str(file), remedy)
-        arrays = source.max_events_per_record is not None
+        arrays = source.max_events_per_record is not None and source.unnest is None
         read = None if any_bytes or not isinstance(source.decoder, Json) else _json_reader(source, head, arrays=arrays)
         if read is not None:
             yield ObjectValues(str(file), "line", source, read(stream, str(file)), _first(read(io.BytesIO(head), str(file))))

@@ -870,6 +870,20 @@ def _vacuum(tables: Tables, address: str, settings: Settings) -> Freed:
         "test_a_key_that_avro_has_twice_rejects_the_record",
     ),
     Mutant(
+        "items-are-copies-of-each-other",
+        "of a record's items only the first counts, because the others have its identity",
+        "return self.unnest is not None or IDEMPOTENCY_KEY in self.identity",
+        "return IDEMPOTENCY_KEY in self.identity",
+        "test_the_items_of_a_record_are_no_duplicates_and_a_copy_of_it_is",
+    ),
+    Mutant(
+        "first-list-of-a-repeated-field",
+        "of a record that has its list twice one is unnested without a word",
+        """if any(value.count(f'"{key}"'.encode()) > 1 for key in keys)""",
+        """if any(value.count(f'"{key}"'.encode()) > 2 for key in keys)""",
+        "test_a_record_without_a_list_is_rejected_whole",
+    ),
+    Mutant(
         "lease-of-a-copied-lock-file",
         "a process with a copy of a state folder takes the lease of the process that runs with the original",
         "{status.st_dev}:{status.st_ino}",

@@ -15,28 +15,49 @@ from tandem.views.source.decoder import Decoder, record_parameters
 from tandem.views.source.event import Event, event_fields
 from tandem.views.source.fields.columns import unfit
 from tandem.views.source.fields.reasons import Reject, refusal
-from tandem.views.source.format import Parse, RecordFormat, Searched
+from tandem.views.source.format import Listed, NestedFormat, Parse, RecordFormat, Searched, Unnest
 from tandem.views.source.source import Source
 
 
-def parser(event: type[Event], decoder: Decoder, many: int | None = None, *, each: bool = False) -> Parse:
+def parser(
+    event: type[Event], decoder: Decoder, many: int | None = None, *, each: bool = False, unnest: Unnest | None = None
+) -> Parse:
     """The decoder for an event type, or for lists of at most `many` events.
 
-    A list is read as a list of its events, or with `each` as a ListReading. Raises DefinitionError if decoder and event type do
-    not fit.
+    A list is read as a list of its events, or with `each` as a ListReading. With `unnest` the list is in that field. Raises
+    DefinitionError if decoder and event type do not fit.
     """
-    return _made(event, cast("Hashable", decoder), many, each)  # frozen dataclasses and functions are
+    return _made(event, cast("Hashable", decoder), many, each, unnest)  # frozen dataclasses and functions are
 
 
 @lru_cache(maxsize=256)
-def _made(event: type[Event], decoder: Decoder, many: int | None, each: bool) -> Parse:  # noqa: FBT001  lru_cache keys
+def _made(
+    event: type[Event],
+    decoder: Decoder,
+    many: int | None,
+    each: bool,  # noqa: FBT001  lru_cache keys
+    unnest: Unnest | None,
+) -> Parse:
     for field in event_fields(event):
         if field.default is not msgspec.NODEFAULT and (reject := unfit(field, field.default)):
             raise DefinitionError(f"{event.__name__}.{field.name}: default {field.default!r}: {reject.detail}")
     if many is not None:
-        several = decoder.listed(event) if isinstance(decoder, RecordFormat) else function.listed(event, decoder)
+        if unnest is not None:
+            several = _unnest(event, decoder, unnest)
+        else:
+            several = decoder.listed(event) if isinstance(decoder, RecordFormat) else function.listed(event, decoder)
         return one_by_one(several, many) if each else whole(several, many)
     return decoder.parser(event) if isinstance(decoder, RecordFormat) else function.parser(event, decoder)
+
+
+def _unnest(event: type[Event], decoder: Decoder, unnest: Unnest) -> Listed:
+    if not isinstance(decoder, RecordFormat):
+        raise DefinitionError(f"unnest: the function {decoder.__name__} returns the list of events itself; leave unnest out")
+    if not isinstance(decoder, NestedFormat):
+        raise DefinitionError(
+            f"unnest: {decoder} cannot unnest; json(), avro(schema=...) and protobuf(descriptor=...) can, without a registry"
+        )
+    return decoder.unnest(event, unnest)
 
 
 def parse_values(
@@ -47,7 +68,7 @@ def parse_values(
     It reads a struct; with `max_events_per_record` a list of structs, or a ListReading where each event has its own outcome.
     """
     read = ("value", *record_parameters(decoder))
-    parse = parser(event, decoder, source.max_events_per_record, each=source.each_event_alone)
+    parse = parser(event, decoder, source.max_events_per_record, each=source.each_event_alone, unnest=source.unnest)
     parsers = parse.for_values(batch.column("value")) if isinstance(parse, Searched) else repeat(parse)
     # A tombstone is for a function only; a platform's decoder, of an older version, reads bytes.
     tombstones = source.tombstone_rule == "event" and not isinstance(decoder, RecordFormat)

@@ -69,8 +69,8 @@ def decoder_meaning(source: Source) -> Meaning:
 
     Parts: the event type with the code that it reaches in the project; the decoder (a function with the code that it
     reaches); the same of earlier versions, with their upgrades; the record filter; the event-time field; the most events per
-    record, and whether each is rejected alone; what a tombstone is; metadata columns; the plausible range. Not the topic: the
-    log names its topics by their ids.
+    record, whether each is rejected alone, and which field is unnested; what a tombstone is; metadata columns; the plausible
+    range. Not the topic: the log names its topics by their ids.
     """
     metadata, plausible = sorted(metadata_schema(source).names), [bound.astimezone(UTC).isoformat() for bound in source.plausible]
     return Meaning(
@@ -86,6 +86,7 @@ def decoder_meaning(source: Source) -> Meaning:
                 "one event a value" if source.max_events_per_record is None else f"{source.max_events_per_record} events a value",
             ),
             **_on_bad_event(source),
+            **_unnest(source),
             **_tombstones(source),
             "metadata": Meaning("metadata", metadata, _listed(metadata)),
             "plausible": Meaning("plausible", plausible, " to ".join(plausible)),
@@ -196,6 +197,11 @@ def _identity_spans(source: Source) -> dict[str, Meaning]:
 def _on_bad_event(source: Source) -> dict[str, Meaning]:
     """A part for sources whose events are rejected alone. Others mean what they meant before this could be chosen."""
     return {"on_bad_event": Meaning("on_bad_event", "event", "each event of a list alone")} if source.each_event_alone else {}
+
+
+def _unnest(source: Source) -> dict[str, Meaning]:
+    """A part for sources that unnest a field."""
+    return {"unnest": Meaning("unnest", repr(source.unnest), str(source.unnest))} if source.unnest is not None else {}
 
 
 def _tombstones(source: Source) -> dict[str, Meaning]:

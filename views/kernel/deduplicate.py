@@ -10,7 +10,7 @@ import pyarrow.compute as pc
 
 from tandem.views.source.fields.rounded import ROUNDED
 from tandem.views.source.log_order import log_order
-from tandem.views.source.source import IDEMPOTENCY_KEY, INDEX, METADATA_SCHEMA, POSITION_SCHEMA, Source
+from tandem.views.source.source import INDEX, METADATA_SCHEMA, POSITION_SCHEMA, Source
 from tandem.views.sql.engine import query, quoted
 
 _AROUND = frozenset({*POSITION_SCHEMA.names, INDEX, *METADATA_SCHEMA.names, ROUNDED})
@@ -39,10 +39,10 @@ def identity_columns(source: Source) -> list[str]:
     """The columns in which duplicates are equal: identity, and event time unless the identity spans any time.
 
     None for a source without identity. Duplicates may have different append times. All events of one record share its idempotency
-    key, so `_index` distinguishes them.
+    key, and with `unnest` its other fields, so `_index` distinguishes them.
     """
     columns = dict.fromkeys((*source.identity, *((source.time_column,) if source.identity_has_time else ())))
-    if source.max_events_per_record is not None and IDEMPOTENCY_KEY in source.identity:
+    if source.index_identifies:
         columns[INDEX] = None
     return [*columns]
 

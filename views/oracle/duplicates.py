@@ -22,8 +22,9 @@ def identity_columns(source: Source) -> list[str]:
     """What copies have in common; nothing of a source without identity, whose every event counts."""
     if not source.identity:
         return []
-    # A key is its record's: the events of a list share it.
-    index = (INDEX,) if source.max_events_per_record is not None and IDEMPOTENCY_KEY in source.identity else ()
+    # A key is its record's: the events of a list share it. The items of a record share all its fields.
+    shared = IDEMPOTENCY_KEY in source.identity or source.unnest is not None
+    index = (INDEX,) if source.max_events_per_record is not None and shared else ()
     time = () if source.identity_spans == "any_time" else (source.time_column,)
     columns = dict.fromkeys((*source.identity, *time, *index))
     return [name for name in columns if name != APPEND_TIME]

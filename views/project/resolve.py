@@ -40,9 +40,11 @@ def named_definitions(loader: ProjectLoader, definitions: ModuleType) -> tuple[l
     named = {id(source): replace(source, name=name) for source, name in zip(sources, names, strict=True)}
     for source in sources:
         with _placed(f"{place(source)}: source {named[id(source)].name!r}"):
-            parser(source.event, source.decoder, source.max_events_per_record, each=source.each_event_alone)
-            for version in source.versions:
-                parser(version.event, version.decoder, source.max_events_per_record, each=source.each_event_alone)
+            for event, decoder in (
+                (source.event, source.decoder),
+                *((version.event, version.decoder) for version in source.versions),
+            ):
+                parser(event, decoder, source.max_events_per_record, each=source.each_event_alone, unnest=source.unnest)
             prepared_schema(source)
             bind_key(source)
 

@@ -8,6 +8,7 @@ from typing import Any, Protocol, runtime_checkable
 import numpy as np
 import pyarrow as pa
 
+from tandem.views.definition_text import call
 from tandem.views.source.event import Event
 
 Parse = Callable[..., Any]
@@ -74,6 +75,36 @@ class RecordFormat(Protocol):
 
     def listed(self, event: type[Event]) -> Listed:
         """Build the parser of values that hold several events. Raises DefinitionError, also for a format without lists."""
+
+
+@dataclass(frozen=True)
+class Entries:
+    """The field of a source's `unnest` whose records hold a map: each entry is an event, with a struct of `key` and `value`."""
+
+    field: str
+
+    def __str__(self) -> str:
+        return call("entries", self.field)
+
+
+def entries(field: str) -> Entries:
+    """`Source(unnest=entries("tags"))`: the records hold a map in this field, and each of its entries is an event."""
+    return Entries(field)
+
+
+Unnest = str | Entries
+"""The field whose records hold a list, each item of which is an event; or a map, by its entries."""
+
+
+@runtime_checkable
+class NestedFormat(Protocol):
+    """A format whose values can hold lists and maps."""
+
+    def unnest(self, event: type[Event], place: Unnest) -> Listed:
+        """Build the parser of values that hold a list or map in the place of a field of the event type, and so several events.
+
+        Raises DefinitionError if format and event type do not fit.
+        """
 
 
 @runtime_checkable

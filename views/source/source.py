@@ -14,7 +14,9 @@ from tandem.views.errors import DefinitionError, listed
 from tandem.views.source.decoder import Decoder, check_decoder, defined_by_name, record_parameters
 from tandem.views.source.event import TIMESTAMP, Event, event_fields, event_schema
 from tandem.views.source.fields.event_time import EVENT_TIME_COLUMN, time_path
+from tandem.views.source.fields.named_fields import fields_to_unnest
 from tandem.views.source.fields.rounded import roundings_schema
+from tandem.views.source.format import Unnest
 from tandem.views.source.formats.json import JSON
 from tandem.views.source.record_filter import RecordFilter, check_record_filter, record_filter_parameters
 from tandem.views.source.schema_version import Version
@@ -128,6 +130,11 @@ class Source:
     * `on_bad_event`: where an event of a list does not decode. With "event" that event alone goes to quarantine, with its index,
       and the others count. With "record" they all count or the record goes to quarantine. A value that is no such list, or of
       more than n events, goes to quarantine whole.
+    * `unnest`: each value is one record, and each item of the list in this field is an event. The event type has the field with
+      the type of an item: with `items: Item` and `unnest="items"` the records have a list of items. With `entries("tags")` they
+      have a map, and the field is a struct of `key: str` and `value`. All other fields are those of the record. A list without
+      items, or of more than `max_events_per_record`, which is declared too, rejects the record. The items of one record differ
+      in `_index`, which is a part of the identity.
     * `metadata`: what else of the record an event holds: `_key` (bytes), `_headers` (a list of structs of key and value) and
       `_idempotency_key` (text; without the header it is the record's own place, such as `at TOPIC ID/0/31`). Views use them
       like `_topic_id`, `_partition`, `_offset` and `_append_time`, which every event has.
@@ -179,6 +186,7 @@ class Source:
     record_filter: RecordFilter | None = None
     max_events_per_record: int | None = None
     on_bad_event: BadEvent = "event"
+    unnest: Unnest | None = None
     compacted: bool = False
     tombstones: Tombstones | None = None
     identity_spans: IdentitySpan = "event_time"
@@ -212,6 +220,7 @@ class Source:
         if self.prepare is not None:
             _check_prepare(self.prepare)
         self._check_fields()
+        self._check_unnest()
         self._check_times()
 
     @property
@@ -233,6 +242,13 @@ class Source:
     def each_event_alone(self) -> bool:
         """Whether a record holds a list, of which each event is decoded or rejected by itself."""
         return self.max_events_per_record is not None and self.on_bad_event == "event"
+
+    @property
+    def index_identifies(self) -> bool:
+        """Whether events of one record that are equal in all fields of the identity differ by their `_index`."""
+        if not self.identity or self.max_events_per_record is None:
+            return False
+        return self.unnest is not None or IDEMPOTENCY_KEY in self.identity
 
     @property
     def time_column(self) -> str:
@@ -275,6 +291,17 @@ class Source:
                     f"identity: field {field.name!r} of {self.event.__name__} cannot identify events; an identity needs fields "
                     f"that are always present, of the types {_IDENTITY_TYPES}"
                 )
+
+    def _check_unnest(self) -> None:
+        if self.unnest is None:
+            return
+        if not isinstance(self.unnest, Unnest):
+            raise DefinitionError(f'unnest {self.unnest!r} is neither the name of a field, such as "items", nor entries("tags")')
+        if self.max_events_per_record is None:
+            raise DefinitionError(
+                f"unnest={str(self.unnest)!r} makes several events of a record; say how many at most: max_events_per_record=100"
+            )
+        fields_to_unnest(self.event, self.unnest)
 
     def _check_times(self) -> None:
         bounds = self.plausible if isinstance(self.plausible, tuple) else ()

@@ -53,7 +53,8 @@ def operations(text: str) -> Iterator[str]:
         if node["class"] == "CAST" and node["child"]["class"] != "CONSTANT":
             yield _CASTS.get(node["type_expr"]["type_name"].casefold(), "CAST")
         elif node["type"] == "ARRAY_EXTRACT":
-            yield "[]"
+            if not _is_text(node["children"][1]):  # the value of a map's key is the same everywhere
+                yield "[]"
         elif node["class"] == "FUNCTION" and (name := _function(node)) is not None:
             yield name
 
@@ -68,6 +69,10 @@ def _function(node: Node) -> str | None:
     if name in ("date_part", "datepart") and arguments[0]["class"] == "CONSTANT":
         return name if str(arguments[0]["literal"].get("text", "")).casefold() in _PARTS else None
     return name
+
+
+def _is_text(node: Node) -> bool:
+    return bool(node["class"] == "CONSTANT" and node["literal"].get("kind") == "STRING")
 
 
 def _may_contain(node: Node, text: str) -> bool:

@@ -110,6 +110,7 @@ def test_every_difference_has_an_example_that_shows_it(name: str) -> None:
         ("extract(year FROM t)", []),
         ("extract(dow FROM t)", ["date_part"]),
         ("s[1]", ["[]"]),
+        ("m['a']", []),
         ("i ** 2", ["^"]),
         ("concat(s, 'x')", ["concat"]),
     ],

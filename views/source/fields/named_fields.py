@@ -17,20 +17,23 @@ A string for another type of field is read as the json decoder reads it.
 """
 
 from collections.abc import Callable, Mapping
+from dataclasses import replace
 from datetime import date, datetime
 from decimal import Decimal
 from functools import partial
+from operator import itemgetter
 from typing import Any, Final, Literal
 from uuid import UUID
 
 import msgspec
 import pyarrow as pa
 
-from tandem.views.errors import DefinitionError
+from tandem.views.errors import DefinitionError, listed
 from tandem.views.source.event import Event, Field, event_fields
 from tandem.views.source.fields.aliases import values_by_attribute
-from tandem.views.source.fields.reasons import misfit
+from tandem.views.source.fields.reasons import Reject, misfit
 from tandem.views.source.fields.times import value_readers, values_by_name
+from tandem.views.source.format import Entries, Unnest
 
 Kind = Literal[
     "boolean", "integer", "float", "string", "enum", "bytes", "date", "timestamp", "local_timestamp", "decimal", "uuid"
@@ -56,6 +59,48 @@ def named_fields(event: type[Event], what: str) -> tuple[Field, ...]:
     if config.array_like or config.tag is not None:
         raise DefinitionError(f"{event.__name__}: {what} has fields with names, and neither array_like nor tag")
     return event_fields(event)
+
+
+def fields_to_unnest(event: type[Event], place: Unnest) -> tuple[tuple[Field, ...], Field]:
+    """The fields of the records whose items or entries are the events, and among them the list or map.
+
+    Raises DefinitionError if the event type has no such field, or for entries no struct of a text `key` and a `value`.
+    """
+    fields = event_fields(event)
+    name = place.field if isinstance(place, Entries) else place
+    item = next((field for field in fields if field.name == name), None)
+    if item is None:
+        raise DefinitionError(
+            f"unnest: no field {name!r} in {event.__name__}; fields: {listed(str(name), [field.name for field in fields])}"
+        )
+    if isinstance(place, str):
+        several = replace(item, type=list, arrow=pa.list_(item.arrow), items=item, fields=(), optional=True)
+    else:
+        parts = {field.key: field for field in item.fields}
+        if parts.keys() != {"key", "value"} or parts["key"].type is not str:
+            raise DefinitionError(
+                f"unnest: an entry of a map is a struct of `key: str` and `value`; {event.__name__}.{name} is not one"
+            )
+        values = parts["value"]
+        several = replace(item, type=dict, arrow=pa.map_(pa.string(), values.arrow), items=values, fields=(), optional=True)
+    return tuple(several if field is item else field for field in fields), several
+
+
+def item_values(values: Mapping[str, Any], field: Field) -> list[Mapping[str, Any]]:
+    """The values by key of each event of a record: `field` holds the list, or the map, in the order of its keys.
+
+    Raises Reject if the field is missing, or a map has a key twice.
+    """
+    if field.key not in values:
+        raise Reject("missing_field", f"field {field.key} is missing")
+    items: Any = values[field.key] or ()
+    if isinstance(items, Mapping):
+        items = [{"key": key, "value": value} for key, value in items.items()]
+    if field.type is dict:
+        if len({pair["key"] for pair in items}) < len(items):
+            raise Reject("repeated_key", f"field {field.key}: a key of the map occurs twice")
+        items = sorted(items, key=itemgetter("key"))
+    return [{**values, field.key: item} for item in items]
 
 
 def takes(field: Field, kind: Kind | None) -> bool:

@@ -25,10 +25,10 @@ from typing import Any, ClassVar, Final
 
 from tandem.views.definition_text import call
 from tandem.views.errors import DefinitionError
-from tandem.views.source.event import Event
-from tandem.views.source.fields.named_fields import builder, named_fields
+from tandem.views.source.event import Event, Field
+from tandem.views.source.fields.named_fields import builder, fields_to_unnest, item_values, named_fields
 from tandem.views.source.fields.reasons import Reject
-from tandem.views.source.format import Listed, Parse
+from tandem.views.source.format import Listed, Parse, Unnest
 from tandem.views.source.formats.avro_skip import build_item, item_text
 from tandem.views.source.formats.schema_registry import FromRegistry, Kind, SchemaFrame, check_address
 
@@ -53,14 +53,24 @@ class Avro:
         read, build = self._reader(event, listed=True)
         return Listed(read, build_item(build), item_text)
 
-    def _reader(self, event: type[Event], *, listed: bool) -> tuple[Callable[[bytes], Any], Callable[[Any], Any]]:
+    def unnest(self, event: type[Event], place: Unnest) -> Listed:
+        """Values that are a record with an array or map in the place of a field."""
+        fields, several = fields_to_unnest(event, place)
+        read, build = self._reader(event, listed=False, fields=fields)
+        return Listed(lambda value: item_values(read(value), several), build)
+
+    def _reader(
+        self, event: type[Event], *, listed: bool, fields: tuple[Field, ...] = ()
+    ) -> tuple[Callable[[bytes], Any], Callable[[Any], Any]]:
         """The function from one value to the values of a record by name, or to a list of those; then the one to the event."""
         from tandem.views.source.formats.avro_records import reader  # noqa: PLC0415 - few projects need fastavro
 
         if isinstance(self.schemas, str):
-            read_one, texts = reader(event, self.schemas, "the schema", listed=listed)
+            read_one, texts = reader(event, self.schemas, "the schema", listed=listed, fields=fields)
             return read_one, builder(event, texts=texts)
-        both = {number: reader(event, schema, f"schema {number}", listed=listed) for number, schema in self.schemas}
+        both = {
+            number: reader(event, schema, f"schema {number}", listed=listed, fields=fields) for number, schema in self.schemas
+        }
         readers = {number: read_one for number, (read_one, _) in both.items()}
 
         def read(value: bytes) -> Any:

@@ -11,7 +11,7 @@ from fastavro import parse_schema, schemaless_reader
 from fastavro.read import LOGICAL_READERS
 
 from tandem.views.errors import DefinitionError
-from tandem.views.source.event import Event
+from tandem.views.source.event import Event, Field
 from tandem.views.source.fields.named_fields import named_fields
 from tandem.views.source.fields.reasons import Reject
 from tandem.views.source.formats.avro_projection import EXACT_DECIMAL, Projector, closed, has_holes, valid_decimal, without_holes
@@ -76,11 +76,13 @@ def _holds_itself(schema: Any, names: Mapping[str, Any], outer: tuple[str, ...])
     return one["name"] in outer or any(_holds_itself(part["type"], names, (*outer, one["name"])) for part in one["fields"])
 
 
-def reader(event: type[Event], schema: str, which: str, *, listed: bool) -> tuple[Callable[[bytes], Any], bool]:
+def reader(
+    event: type[Event], schema: str, which: str, *, listed: bool, fields: tuple[Field, ...] = ()
+) -> tuple[Callable[[bytes], Any], bool]:
     """A function from one value to a record's values by name, or to a list of those; and whether times may be texts.
 
-    `which` names the schema in errors. Raises DefinitionError if the schema does not give the fields of the event type, or is an
-    array unless `listed`.
+    `which` names the schema in errors; `fields` are those to read, if they are not the event type's. Raises DefinitionError if
+    the schema does not give the fields, or is an array unless `listed`.
     """
     for written in ("bytes", "fixed"):
         LOGICAL_READERS.setdefault(f"{written}-{EXACT_DECIMAL}", _exact_decimal)
@@ -98,7 +100,7 @@ def reader(event: type[Event], schema: str, which: str, *, listed: bool) -> tupl
     if listed and takes_no_bytes(record, names):
         raise DefinitionError(f"avro: {which} has items of zero bytes, of which a short value may hold any number")
     projector = Projector(names, which)
-    projected: Any = projector.record(named_fields(event, "an Avro record"), record, event.__name__)
+    projected: Any = projector.record(fields or named_fields(event, "an Avro record"), record, event.__name__)
     read = _value_reader(projected, names)
     if not listed:
         return read, projector.texts

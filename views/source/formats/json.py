@@ -16,6 +16,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from decimal import Decimal
+from functools import partial
 from itertools import chain
 from typing import Any, ClassVar, Final
 
@@ -24,13 +25,14 @@ import msgspec
 from tandem.views.definition_text import call
 from tandem.views.source.event import Event, Field, event_fields
 from tandem.views.source.fields.aliases import json_decode
+from tandem.views.source.fields.named_fields import fields_to_unnest, named_fields
 from tandem.views.source.fields.numbers import places_of_odd_decimals
 from tandem.views.source.fields.reasons import Reject, misfit
 from tandem.views.source.fields.rfc3339 import places_of_further_digits
 from tandem.views.source.fields.time_reader import is_time
 from tandem.views.source.fields.times import cut_in_json, has_maps, value_readers, values_in_json
-from tandem.views.source.format import Listed, Parse, Searched
-from tandem.views.source.formats.repeated_keys import check_keys, check_maps
+from tandem.views.source.format import Listed, Parse, Searched, Unnest
+from tandem.views.source.formats.repeated_keys import check_keys, check_maps, check_object
 from tandem.views.source.formats.schema_registry import FromRegistry, Kind, SchemaFrame, check_address
 
 MAX_DEPTH = 128
@@ -42,6 +44,8 @@ _ESCAPE = re.compile(
 )
 """Any escape; the group has that of a lone surrogate."""
 _MARKS: Final = ((b"?", rb"\ue000"), (b"!", rb"\ue001"))
+_MEMBERS: Final = msgspec.json.Decoder(dict[str, msgspec.Raw])
+_ITEMS: Final = msgspec.json.Decoder(list[msgspec.Raw])
 _PLAIN_KEY = re.compile(r'[^"/\\\x00-\x1f\x7f-\x9f]+')
 """A key that JSON writes in one way, unless it writes `\\u`."""
 
@@ -92,6 +96,12 @@ class Json:
 
         return Listed(split, self.parser(event))
 
+    def unnest(self, event: type[Event], place: Unnest) -> Listed:
+        """Values that are an object with an array or object in the place of a field; each event is read as if it were alone."""
+        named_fields(event, "a value that is unnested")
+        fields, several = fields_to_unnest(event, place)
+        return Listed(partial(_unnest, frozenset(field.key for field in fields), several), self.parser(event))
+
     def __str__(self) -> str:
         return call("json")
 
@@ -123,6 +133,25 @@ def json(registry: str | None = None) -> Json | JsonFromRegistry:
     With the address of a schema `registry`, values begin with the id of their schema, or a header has it.
     """
     return JSON if registry is None else JsonFromRegistry(check_address("json", registry))
+
+
+def _unnest(keys: frozenset[str], several: Field, value: bytes) -> list[bytes]:
+    """An object for each item of the field that holds an array, or each entry of an object. Raises Reject."""
+    members = _decoded(_MEMBERS.decode, value)
+    if any(value.count(f'"{key}"'.encode()) > 1 for key in keys) or b"\\u" in value:
+        check_keys(value, keys)
+    if several.key not in members:
+        raise Reject("missing_field", f"field {several.key} is missing")
+    raw = bytes(members[several.key])
+    if raw == b"null":
+        return []
+    if several.type is dict:
+        pairs = _decoded(_MEMBERS.decode, raw)
+        check_object(raw, several.key)
+        items = [msgspec.Raw(msgspec.json.encode({"key": key, "value": item})) for key, item in sorted(pairs.items())]
+    else:
+        items = _decoded(_ITEMS.decode, raw)
+    return [msgspec.json.encode({**members, several.key: item}) for item in items]
 
 
 def strict(

@@ -27,7 +27,7 @@ from tandem.views.errors import DefinitionError
 from tandem.views.source.event import Event
 from tandem.views.source.fields.named_fields import named_fields
 from tandem.views.source.fields.reasons import Reject
-from tandem.views.source.format import Listed, Parse
+from tandem.views.source.format import Listed, Parse, Unnest
 from tandem.views.source.formats.schema_registry import FromRegistry, Kind, SchemaFrame, check_address
 
 _LENGTH: Final = re.compile(rb"[\x80-\xff]{0,4}[\x00-\x7f]")
@@ -49,6 +49,12 @@ class Protobuf:
     def listed(self, event: type[Event]) -> Listed:
         """Values that are messages one after another, each after its length; raises DefinitionError as `parser` does."""
         return Listed(_delimited, self.parser(event))
+
+    def unnest(self, event: type[Event], place: Unnest) -> Listed:
+        """Values that are a message with a repeated field or map in the place of a field."""
+        from tandem.views.source.formats.protobuf_messages import unnest  # noqa: PLC0415 - few projects need protobuf
+
+        return unnest(event, place, self.descriptor, self.message)
 
     def __str__(self) -> str:
         return call("protobuf", descriptor=self.descriptor, message=self.message)

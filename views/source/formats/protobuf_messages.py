@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Sequence
 from datetime import datetime, timedelta
+from functools import partial
 from typing import Any, Final
 
 from google.protobuf.descriptor import Descriptor, FieldDescriptor
@@ -13,9 +14,9 @@ from google.protobuf.message_factory import GetMessageClass
 from tandem.views.errors import DefinitionError, listed
 from tandem.views.instant import EPOCH
 from tandem.views.source.event import Event, Field
-from tandem.views.source.fields.named_fields import Kind, built, named_fields, takes
+from tandem.views.source.fields.named_fields import Kind, built, fields_to_unnest, item_values, named_fields, takes
 from tandem.views.source.fields.reasons import Reject
-from tandem.views.source.format import Parse
+from tandem.views.source.format import Listed, Parse, Unnest
 
 Read = Callable[[Any], Any]
 
@@ -42,16 +43,31 @@ def parser(event: type[Event], descriptor: bytes, name: str) -> Parse:
 
     Raises DefinitionError for an invalid descriptor, an unknown type, or if messages lack what the event type needs.
     """
+    read = _reader(named_fields(event, "a message"), descriptor, name, event.__name__)
+    return lambda value: built(event, read(value))
+
+
+def unnest(event: type[Event], place: Unnest, descriptor: bytes, name: str) -> Listed:
+    """Messages of the named type with a repeated field or map, of which each item is an event. Raises as `parser` does."""
+    named_fields(event, "a message")
+    fields, several = fields_to_unnest(event, place)
+    read = _reader(fields, descriptor, name, event.__name__)
+    return Listed(lambda value: item_values(read(value), several), partial(built, event))
+
+
+def _reader(fields: tuple[Field, ...], descriptor: bytes, name: str, place: str) -> Callable[[bytes], dict[str, Any]]:
+    """The function from one value to its message's values of these fields, by key."""
     described = _described(descriptor, name)
-    read = _message(named_fields(event, "a message"), described, event.__name__)
+    read = _message(fields, described, place)
     message = GetMessageClass(described)
 
-    def parse(value: bytes) -> Any:
+    def parse(value: bytes) -> dict[str, Any]:
         try:
             parsed = message.FromString(value)
         except DecodeError as error:
             raise Reject("format", f"not a {name}: {error}") from error
-        return built(event, read(parsed))
+        values: dict[str, Any] = read(parsed)
+        return values
 
     return parse
 

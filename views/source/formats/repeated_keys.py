@@ -34,6 +34,13 @@ def check_maps(value: bytes, keys: frozenset[str], event: type[Event]) -> None:
         _check_struct(event, event_fields(event), parsed)
 
 
+def check_object(value: bytes, name: str) -> None:
+    """Refuse a key that occurs twice in the map that this object is, of the field `name`."""
+    parsed, _ = _parse(value, frozenset())
+    if isinstance(parsed, _Repeating):
+        raise _refusal(parsed.repeated, parsed.times, f"the map {name}")
+
+
 def _parse(value: bytes, keys: frozenset[str]) -> tuple[Any, bool]:
     """The value, and whether it has an object in which another key is repeated. Raises Reject."""
     repeats = []

@@ -99,7 +99,7 @@ MIRRORS: Final = (
         event.Field,
         {"kind": "arrow", "null": "optional"},
         unshown=frozenset(
-            {"type", "default", "factory", "constraints", "items", "fields", "annotation", "encode_name", "notation"}
+            {"type", "default", "factory", "constraints", "items", "fields", "annotation", "encode_name", "rounding", "notation"}
         ),
         hidden=frozenset({"unit", "doc"}),  # an empty text is null
         as_={"kind": str},
