@@ -174,7 +174,7 @@ WRONG = [
         r"^definitions.py:13: source 'requests': Request.id: the combined",
     ),
     ("    size: int", "    size: int = 'one'", r"^definitions.py:13: source 'requests': Request.size: default 'one'"),
-    ("    size: int", "    size: dict", r"^definitions.py:13: source 'requests': Request.size: type dict is not supported"),
+    ("    size: int", "    size: dict", r"^definitions.py:13: source 'requests': Request.size: a map declares what it holds"),
     ("    size: int", "    size: 'Sise'", r"^definitions.py:13: source 'requests': Request: name 'Sise' is not defined"),
     (
         "tumbling(minutes=1)",
