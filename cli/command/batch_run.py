@@ -19,7 +19,8 @@ from tandem.views.errors import TandemError
 def batch_run(call: Call, command: str, *, by: str | None = None, copies: bool = False) -> Iterator[BatchRun]:
     """A run of the project. Its commits name `by`, by default the command; stderr shows the progress of its Spark tasks.
 
-    Ctrl-C ends it and all that it started, Spark's JVM too. Then it raises Interrupted, which says what stands.
+    Ctrl-C ends the run and every process that it started, Spark's JVM too. The run then raises Interrupted: its sentence says
+    what was kept or published.
 
     `copies` as in BatchRun. The log file has the command's name, because a user's name may not be a valid file name.
     """

@@ -16,7 +16,7 @@ ALWAYS: Final[Mapping[int, str]] = {
     "is a failure of every command that opens it.",
     USAGE: "Usage error: an unknown command, option or value. Correct the command line before the next try.",
     INTERRUPTED: "Interrupted by Ctrl-C. The processes that the command started have ended; the sentence on stderr says what "
-    "stands, and how to continue.",
+    "was kept or published, and how to continue.",
 }
 """Codes of every command."""
 

@@ -4,7 +4,8 @@ import sys
 from collections.abc import Iterator
 from typing import Final
 
-from tandem.views.sql.dialects import DIFFERENCES, POSTGRES, SPARK, DialectExample
+from tandem.views.sql.dialect_difference import POSTGRES, SPARK, DialectExample
+from tandem.views.sql.dialects import DIFFERENCES
 from tandem.views.sql.spark_names import SPARK_AGGREGATES, SPARK_NAMES
 
 _HEAD: Final = f"""\

@@ -49,7 +49,7 @@ KINDS: Final = (
 
 
 def refuse_binary(head: bytes, file: str, remedy: str = "") -> None:
-    """Raise TandemError, which says what to do, if a file that begins with these bytes is of one of the kinds."""
+    """Raise TandemError if the first bytes of a file are those of a binary kind; the error says what to do instead."""
     for kind in KINDS:
         if kind.has(head):
             raise TandemError(

@@ -25,8 +25,8 @@ _TOPIC: Final = "file"
 class RejectGroup:
     """Rejects with one reason and detail: their number, and the line and first bytes of the first of them.
 
-    `unit` says what `line` counts; `file` is empty if there is one file only. `index` is that of the event in a list, if it
-    is rejected alone.
+    `unit` names what `line` counts: lines, rows or records. `file` is empty if there is one file only. `index` is the place of
+    the event in its record's list, if the event is rejected alone.
     """
 
     reason: str

@@ -31,7 +31,7 @@ _HELD: Final = 4
 class After:
     """A cursor in the order of rejects: it selects those after it. `at` are microseconds since 1970.
 
-    `index` is that of the event that is rejected alone; None for a whole record.
+    `index` is the place of an event in its record's list, if the event is rejected alone; None for a whole record.
     """
 
     at: int

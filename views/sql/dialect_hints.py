@@ -4,7 +4,8 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Final
 
-from tandem.views.sql.dialects import DIFFERENCES, ERROR, NONE, POSTGRES, SPARK, DialectDifference
+from tandem.views.sql.dialect_difference import ERROR, NONE, POSTGRES, SPARK, DialectDifference
+from tandem.views.sql.dialects import DIFFERENCES
 from tandem.views.sql.syntax import Node, nodes, parse
 
 _INTEGERS: Final = frozenset(

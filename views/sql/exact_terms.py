@@ -19,7 +19,7 @@ import pyarrow as pa
 from tandem.views.errors import DefinitionError
 from tandem.views.source.value_types import ValueType
 from tandem.views.sql import engine
-from tandem.views.sql.syntax import Node, around, nodes
+from tandem.views.sql.syntax import Node, around, has_lambda, node_columns, nodes
 
 TermKind = Literal["boolean", "integer", "decimal", "fraction", "null", "other"]
 
@@ -301,7 +301,7 @@ class _Compiler:
     def _computes_doubles(self, tree: Node, schema: pa.Schema) -> bool:
         """Whether a part that is more than a column is a double."""
         for node in nodes(tree):
-            if node["class"] in ("FUNCTION", "OPERATOR", "CAST", "CASE") and _has_column(node) and not _in_lambda(node):
+            if node["class"] in ("FUNCTION", "OPERATOR", "CAST", "CASE") and node_columns(node) and not has_lambda(node):
                 try:
                     type_ = self.sql_type(_text(node), schema)
                 except DefinitionError:
@@ -376,19 +376,6 @@ def _mixes_scales(tree: Node, schema: pa.Schema) -> bool:
         ):
             return True
     return False
-
-
-def node_columns(tree: Any) -> list[Node]:
-    """The columns that a tree reads."""
-    return [node for node in nodes(tree) if node["class"] == "COLUMN_REF"]
-
-
-def _has_column(tree: Any) -> bool:
-    return bool(node_columns(tree))
-
-
-def _in_lambda(tree: Any) -> bool:
-    return any(node["class"] == "LAMBDA" for node in nodes(tree))
 
 
 def _column(name: str) -> Node:

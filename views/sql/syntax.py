@@ -53,6 +53,16 @@ def nodes(tree: Any) -> Iterator[Node]:
             yield from nodes(value)
 
 
+def node_columns(tree: Any) -> list[Node]:
+    """The columns that a tree reads."""
+    return [node for node in nodes(tree) if node["class"] == "COLUMN_REF"]
+
+
+def has_lambda(tree: Any) -> bool:
+    """Whether a lambda is among the nodes of a tree."""
+    return any(node["class"] == "LAMBDA" for node in nodes(tree))
+
+
 @lru_cache(maxsize=1024)
 def _select(text: str) -> Node:
     """The parsed SELECT of the text, without the places of its words. Raises DefinitionError if it does not parse."""

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from tandem.views.sql.dialects import ERROR, NONE
+from tandem.views.sql.dialect_difference import ERROR, NONE
 
 _BINARIES = sorted(Path("/usr/lib/postgresql").glob("*/bin"))
 needs_postgres = pytest.mark.skipif(not _BINARIES, reason="no PostgreSQL server is installed: Debian's package is `postgresql`")

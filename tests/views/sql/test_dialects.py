@@ -12,8 +12,9 @@ from tandem.views.errors import DefinitionError
 from tandem.views.measures import registry
 from tandem.views.sql import engine
 from tandem.views.sql.allowed_functions import why_refused
+from tandem.views.sql.dialect_difference import ERROR, NONE, POSTGRES, DialectExample
 from tandem.views.sql.dialect_hints import hint, operations
-from tandem.views.sql.dialects import DIFFERENCES, ERROR, NONE, POSTGRES, DialectExample
+from tandem.views.sql.dialects import DIFFERENCES
 from tandem.views.sql.expressions import bind_expression
 from tandem.views.sql.spark_names import SPARK_AGGREGATES, SPARK_NAMES
 from tests.views.sql.postgres import Postgres, needs_postgres, postgres
