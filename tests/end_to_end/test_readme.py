@@ -1,4 +1,4 @@
-"""The README's commands, run in their order, in a folder with nothing else."""
+"""The commands of README and docs/run.md, run in their order, in a folder with nothing else."""
 
 import os
 import re
@@ -14,7 +14,8 @@ from tests.stack import environ
 
 README = (ROOT / "README.md").read_text("utf-8")
 # Lines that a newcomer types: in blocks of shell, or indented. CI itself runs the demo and the tests.
-COMMANDS = [line.strip() for line in README.splitlines() if re.match(r"(    )?\./tandem ", line)]
+PAGES = (README, (ROOT / "docs/run.md").read_text("utf-8"))
+COMMANDS = [line.strip() for page in PAGES for line in page.splitlines() if re.match(r"(    )?\./tandem ", line)]
 OTHERS = ("./tandem demo", "./tandem test", "./tandem bench")
 
 

@@ -116,8 +116,8 @@ def test_the_demo_is_exact(installed: Copy) -> None:
 @pytest.mark.slow
 @pytest.mark.timeout(3000)
 def test_uv_gives_the_command(open_folder: Path) -> None:
-    """`uv tool install .`, as the README has it: packages by the bounds of pyproject.toml, and the command beside them."""
-    assert "`uv tool install .`" in (ROOT / "README.md").read_text("utf-8")
+    """`uv tool install .`, as docs/install.md has it: packages by the bounds of pyproject.toml, and the command beside them."""
+    assert "`uv tool install .`" in (ROOT / "docs/install.md").read_text("utf-8")
     installed = copy.tool_installed(open_folder / "tool")
     (found,) = (installed.folder / "share" / "uv" / "tools").glob("*/lib/python*/site-packages/tandem/cli")
     assert not found.is_relative_to(ROOT)
@@ -132,8 +132,8 @@ def test_uv_gives_the_command(open_folder: Path) -> None:
 @pytest.mark.broker
 @pytest.mark.timeout(3000)
 def test_all_of_it_from_an_empty_home(open_folder: Path) -> None:
-    """`pip install .`, as the README has it: packages by the bounds of pyproject.toml, and jars that are fetched at first use."""
-    assert "\n      pip install .\n" in (ROOT / "README.md").read_text("utf-8")
+    """`pip install .`, as docs/install.md has it: packages by the bounds of pyproject.toml, and jars that are fetched at first use."""
+    assert "\n      pip install .\n" in (ROOT / "docs/install.md").read_text("utf-8")
     installed = copy.installed(None, open_folder / "whole", cache=None)
     read_only(installed)
     before = installed.files()

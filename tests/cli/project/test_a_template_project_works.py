@@ -14,7 +14,7 @@ from tandem.cli.__main__ import main
 from tests.stack import PYTHONPATH
 
 ROOT = Path(__file__).resolve().parents[3]
-README = (ROOT / "README.md").read_text("utf-8")
+PAGE = (ROOT / "docs/definitions.md").read_text("utf-8")
 
 
 @pytest.fixture(scope="module")
@@ -94,7 +94,7 @@ def test_a_mistake_is_one_sentence_with_its_place(shop: Path, capsys: pytest.Cap
 
 
 def test_its_own_tests_pass_by_the_readmes_command(shop: Path) -> None:
-    (typed,) = re.findall(r"`(cd my_shop && PYTHONPATH=[^`]*)`", README)
+    (typed,) = re.findall(r"`(cd my_shop && PYTHONPATH=[^`]*)`", PAGE)
     (shop.parent / "my_shop").symlink_to(shop)
     for beside in (".venv", "src"):
         (shop.parent / beside).symlink_to(ROOT / beside)
