@@ -116,7 +116,7 @@ def test_the_demo_is_exact(installed: Copy) -> None:
 @pytest.mark.slow
 @pytest.mark.timeout(3000)
 def test_uv_gives_the_command(open_folder: Path) -> None:
-    """`uv tool install .`, as docs/install.md has it: packages by the bounds of pyproject.toml, and the command beside them."""
+    """`uv tool install .`, as docs/install.md says: packages within the bounds of pyproject.toml, and the command beside them."""
     assert "`uv tool install .`" in (ROOT / "docs/install.md").read_text("utf-8")
     installed = copy.tool_installed(open_folder / "tool")
     (found,) = (installed.folder / "share" / "uv" / "tools").glob("*/lib/python*/site-packages/tandem/cli")
@@ -132,7 +132,7 @@ def test_uv_gives_the_command(open_folder: Path) -> None:
 @pytest.mark.broker
 @pytest.mark.timeout(3000)
 def test_all_of_it_from_an_empty_home(open_folder: Path) -> None:
-    """`pip install .`, as docs/install.md has it: packages by the bounds of pyproject.toml, and jars that are fetched at first use."""
+    """`pip install .`, as docs/install.md says: packages within the bounds of pyproject.toml, jars fetched at first use."""
     assert "\n      pip install .\n" in (ROOT / "docs/install.md").read_text("utf-8")
     installed = copy.installed(None, open_folder / "whole", cache=None)
     read_only(installed)
