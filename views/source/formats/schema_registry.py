@@ -117,6 +117,7 @@ def _zigzag(content: bytes, at: int) -> tuple[int, int]:
 
 
 _MOST_READERS: Final = 1000
+_EXAMPLE: Final = "'http://127.0.0.1:8081'"
 
 
 class _ListedPart(NamedTuple):
@@ -177,23 +178,25 @@ class FromRegistry:
         """The function from a value and its headers to what `build` makes for its schema, and the value without frame."""
         schemas, message = dict(self.schemas), self.kind == "PROTOBUF"
         readers: dict[tuple[str, tuple[int, ...]], Any] = {}
-        refused: dict[str, tuple[Reason, str]] = {}
+        refused: dict[tuple[str, tuple[int, ...]], tuple[Reason, str]] = {}
 
         def find(value: bytes, headers: Any) -> tuple[Any, bytes]:
             frame = frame_of(value, headers, message=message)
-            reader = readers.get((frame.id, frame.message))
+            place = frame.id, frame.message
+            reader = readers.get(place)
             if reader is None:
-                if frame.id in refused:
-                    raise Reject(*refused[frame.id])
+                if place in refused:
+                    raise Reject(*refused[place])
+                if len(readers) + len(refused) >= _MOST_READERS:
+                    readers.clear()
+                    refused.clear()
                 try:
                     reader = build(self.format_of(self._text(schemas, frame), frame))
                 except DefinitionError as error:
                     reason: Reason = "schema"
-                    refused[frame.id] = reason, f"schema {frame.id}: {error}"
-                    raise Reject(*refused[frame.id]) from error
-                if len(readers) >= _MOST_READERS:
-                    readers.clear()
-                readers[frame.id, frame.message] = reader
+                    refused[place] = reason, f"schema {frame.id}: {error}"
+                    raise Reject(*refused[place]) from error
+                readers[place] = reader
             return reader, value[frame.start :]
 
         return find
@@ -210,18 +213,23 @@ class FromRegistry:
 
 
 def check_address(function: str, registry: str) -> str:
-    """The address of a registry. Raises DefinitionError unless it is one of HTTP without a login, which is a secret."""
-    what = f"{function}: registry {registry!r}"
+    """The address of a registry. Raises DefinitionError unless it is one of HTTP without a login."""
+    if fault := address_fault(registry) if isinstance(registry, str) else f"{registry!r} is not an address, such as {_EXAMPLE}":
+        raise DefinitionError(f"{function}: registry {fault}")
+    return registry
+
+
+def address_fault(address: str) -> str:
+    """Why this is not an address of HTTP without a login, which is a secret that is not printed; empty if it is one."""
+    # Of an invalid address nobody can say where a login ends, so nothing of it is printed once it has an @.
+    if "@" in address:
+        return (
+            "has a login in its address; give it as settings `registry.username` and TANDEM_REGISTRY_PASSWORD, and write any "
+            "other @ as %40"
+        )
     try:
-        parts = urlsplit(registry if isinstance(registry, str) else "")
+        parts = urlsplit(address)
         valid = parts.scheme in ("http", "https") and bool(parts.hostname) and (parts.port is None or parts.port > 0)
     except ValueError:
         valid = False
-    if not valid:
-        raise DefinitionError(f"{what} is not an address, such as 'http://127.0.0.1:8081'")
-    if parts.username is not None or parts.password is not None:
-        raise DefinitionError(
-            f"{function}: registry at {parts.hostname!r} has a login in its address; give it as settings `registry.username` and "
-            "TANDEM_REGISTRY_PASSWORD"
-        )
-    return registry
+    return "" if valid else f"{address!r} is not an address, such as {_EXAMPLE}"

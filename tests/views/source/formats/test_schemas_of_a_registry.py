@@ -97,6 +97,28 @@ def test_messages_are_chosen_by_their_place() -> None:
     assert outcomes(source, [written("shop.Refund", "by header")], [header]) == ["by header"]
 
 
+def test_a_message_type_that_cannot_be_read_rejects_no_other_of_its_schema() -> None:
+    """Whichever the first record is of."""
+    file = FileDescriptorProto(name="order.proto", package="shop", syntax="proto3")
+    for message, names in (("Note", ("at",)), ("Order", ("at", "name"))):
+        described = file.message_type.add(name=message)
+        for number, name in enumerate(names, 1):
+            described.field.add(
+                name=name, number=number, label=FieldDescriptorProto.LABEL_OPTIONAL, type=FieldDescriptorProto.TYPE_STRING
+            )
+    pool = DescriptorPool()
+    pool.AddSerializedFile(file.SerializeToString())
+    content = base64.b64encode(FileDescriptorSet(file=[file]).SerializeToString()).decode()
+    source = Source(topic="t", event=Item, event_time="at", decoder=protobuf(registry=HOME))
+    source = with_schemas(source, {SchemaKey(HOME, "PROTOBUF", "7"): FetchedSchema("PROTOBUF", content)})
+    order = GetMessageClass(pool.FindMessageTypeByName("shop.Order"))(at="2026-11-01T00:00:00Z", name="an order")
+    note, order = b"\0\0\0\0\x07\0", b"\0\0\0\0\x07\x02\x02" + order.SerializeToString()
+    bad, *good = outcomes(source, [note, order, order])
+    assert (bad.startswith("schema 7: "), good) == (True, ["an order"] * 2)
+    good, bad = outcomes(source, [order, note])
+    assert (bad.startswith("schema 7: "), good) == (True, "an order")
+
+
 def test_frames() -> None:
     headers = [
         {"key": "__value_schema_id", "value": b""},
@@ -153,6 +175,10 @@ def test_fetched_schemas_are_no_part_of_a_fingerprint_and_the_registry_is() -> N
         (8081, "is not an address"),
         ("http://[", "is not an address"),
         ("https://ann:secret@there", "has a login in its address; give it as settings `registry.username`"),
+        ("https://ann:se#secret@there", "has a login in its address"),
+        ("https://ann:80#secret@there", "has a login in its address"),
+        ("ftp://ann:secret@there", "has a login in its address"),
+        ("https://secret@[", "has a login in its address"),
     ],
 )
 def test_a_registry_is_an_address_without_a_login(registry: Any, said: str) -> None:
