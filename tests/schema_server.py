@@ -49,15 +49,17 @@ class SchemaServer:
             return self.down, {"error_code": 50001, "message": "down"}
         if self.login and login != f"Basic {base64.b64encode(self.login.encode()).decode()}":
             return 401, {"error_code": 40101, "message": "Unauthorized"}
+        code = 40403
         match unquote(parts.path).strip("/").split("/"):
             case ["schemas", "ids" | "guids", key]:
                 found = self.schemas.get(key)
             case ["subjects", subject, "versions", version]:
                 found = self.schemas.get(f"{subject}/{version}")
+                code = 40402 if any(key.startswith(f"{subject}/") for key in self.schemas) else 40401
             case _:
                 return 404, {"error_code": 404, "message": "HTTP 404 Not Found"}
         if found is None:
-            return 404, {"error_code": 40403, "message": "Schema not found"}
+            return 404, {"error_code": code, "message": "not found"}
         serialized = parts.query == "format=serialized" and not self.text_only
         schema = found["schema"] if serialized or found.get("schemaType") != "PROTOBUF" else found["text"]
         return 200, {**{name: value for name, value in found.items() if name != "text"}, "schema": schema}

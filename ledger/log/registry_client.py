@@ -6,6 +6,7 @@ import ssl
 import urllib.request
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from http.client import HTTPException
 from typing import Any, Final
 from urllib.error import HTTPError
@@ -28,11 +29,13 @@ from google.protobuf.message import DecodeError
 
 from tandem.infra.settings.tables.registry import RegistrySettings
 from tandem.views.errors import TandemError
-from tandem.views.source.formats.schema_registry import FetchedSchema, SchemaKey
+from tandem.views.source.formats.schema_registry import FetchedSchema, SchemaKey, address_fault
 
 _LARGEST: Final = 16 << 20
 _NO_SCHEMA: Final = 40403
-"""The code with which a registry says that it has no schema of an id. Any other 404 is a wrong address."""
+"""The code with which a registry says that it has no schema of an id. Any other 404 of an id is a wrong address."""
+_NO_VERSION: Final = (40401, 40402, _NO_SCHEMA)
+"""The codes with which a registry says that it has no such subject, or no such version of it."""
 _MOST_REFERENCES: Final = 1000
 _FORMATS: Final = {"PROTOBUF": "?format=serialized"}
 _WELL_KNOWN: Final = {
@@ -96,7 +99,7 @@ class RegistryClient:
                 begun.add(name)
                 subject, version = quote(str(reference["subject"]), safe=""), int(reference["version"])
                 path = f"/subjects/{subject}/versions/{version}{_FORMATS.get(key.kind, '')}"
-                part = self._ask(key.registry, path)
+                part = self._ask(key.registry, path, absent=_NO_VERSION)
                 if part is None:
                     raise RegistryAway(
                         f"{key.registry} does not have version {version} of {reference['subject']!r}, to which "
@@ -108,34 +111,45 @@ class RegistryClient:
         add(answer.get("references") or ())
         return texts
 
-    def _ask(self, registry: str, path: str) -> dict[str, Any] | None:
-        """The document at a path of the API; None if the registry says that it has no such schema."""
+    def _ask(self, registry: str, path: str, absent: Sequence[int] = (_NO_SCHEMA,)) -> dict[str, Any] | None:
+        """The document at a path of the API; None if the registry says that it has none, with one of the codes `absent`."""
+        if self.settings.url and (fault := address_fault(self.settings.url)):
+            raise RegistryAway(f"the setting `registry.url` {fault}")
         address = (self.settings.url or registry).partition("#")[0].rstrip("/")
         headers = {"Accept": "application/vnd.schemaregistry.v1+json", **self._login()}
         request = urllib.request.Request(f"{address}{path}", headers=headers)  # noqa: S310 - checked: http or https
         try:
-            with self._opener().open(request, timeout=self.settings.timeout_s) as answer:
+            with self._opener.open(request, timeout=self.settings.timeout_s) as answer:
                 content = answer.read(_LARGEST + 1)
             if len(content) > _LARGEST:
                 raise RegistryAway(f"the schema registry {address} returned more than {_LARGEST >> 20} MiB for {path}")
-            document = json.loads(content)
         except HTTPError as error:
-            if error.code == 404 and _code_of(error) == _NO_SCHEMA:
+            if error.code == 404 and _code_of(error) in absent:
                 return None
             raise RegistryAway(f"the schema registry {address} answered {error.code} for {path}{_advice(error.code)}") from error
-        except (OSError, HTTPException, ValueError) as error:
+        except (OSError, HTTPException) as error:
             raise RegistryAway(f"the schema registry {address} cannot be asked: {getattr(error, 'reason', error)}") from error
+        except ValueError:
+            # The error quotes the header, which is a secret.
+            raise RegistryAway(
+                f"the schema registry {address} cannot be asked: its address or login has a character that HTTP does not allow"
+            ) from None
+        try:
+            document = json.loads(content)
+        except ValueError:
+            document = None
         if not isinstance(document, dict) or not isinstance(document.get("schema"), str):
             raise RegistryAway(f"the schema registry {address} returned something else than a schema for {path}")
         return document
 
+    @cached_property
     def _opener(self) -> urllib.request.OpenerDirector:
         context = ssl.create_default_context(cafile=self.settings.ca_file or None)
         return urllib.request.build_opener(_NoRedirect, urllib.request.HTTPSHandler(context=context))
 
     def _login(self) -> dict[str, str]:
-        if self.settings.token:
-            return {"Authorization": f"Bearer {self.settings.token}"}
+        if token := self.settings.token.strip():
+            return {"Authorization": f"Bearer {token}"}
         if self.settings.username or self.settings.password:
             both = base64.b64encode(f"{self.settings.username}:{self.settings.password}".encode()).decode()
             return {"Authorization": f"Basic {both}"}

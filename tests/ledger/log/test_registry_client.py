@@ -107,6 +107,10 @@ def test_only_the_registrys_own_word_says_that_there_is_no_schema(server: Schema
     with pytest.raises(RegistryAway, match="does not have version 3 of 'a b', to which schema 9 refers"):
         fetch(server, "9")
     assert server.asked[-1] == "/subjects/a%20b/versions/3"
+    server.add("a b/2", MONEY)
+    assert server.answer("/subjects/a%20b/versions/3", None)[1]["error_code"] == 40402
+    with pytest.raises(RegistryAway, match="does not have version 3 of 'a b', to which schema 9 refers"):
+        fetch(server, "9")
 
 
 def test_the_login_is_sent_and_not_to_another_address(server: SchemaServer) -> None:
@@ -131,3 +135,19 @@ def test_a_registry_that_is_not_there_is_an_error(server: SchemaServer) -> None:
     server.down = 200
     with pytest.raises(RegistryAway, match="returned something else than a schema"):
         fetch(server, "1")
+
+
+@pytest.mark.parametrize("url", ["file:///etc/passwd?", "https://ann:secret@there", "https://ann:se#secret@there", "there:8081"])
+def test_the_address_in_the_settings_is_one_of_http_without_a_login(server: SchemaServer, url: str) -> None:
+    with pytest.raises(RegistryAway, match=r"^the setting `registry\.url` ") as refused:
+        fetch(server, "1", url=url)
+    assert "secret" not in str(refused.value)
+
+
+def test_no_error_quotes_the_token(server: SchemaServer) -> None:
+    server.add(1, MONEY)
+    assert fetch(server, "1", token="secret\n").kind == "AVRO"
+    for token in ("sec\nret", "secret\u20ac"):
+        with pytest.raises(RegistryAway, match="its address or login has a character that HTTP does not") as refused:
+            fetch(server, "1", token=token)
+        assert refused.value.__cause__ is None
