@@ -28,7 +28,7 @@ from tandem.infra import kafka
 from tandem.infra.kafka import broker
 from tandem.ledger.delta.addresses import Tables
 from tandem.ledger.log.positions import Position
-from tandem.ledger.log.registry_schemas import RegistrySchemas
+from tandem.ledger.log.registry_schemas import RegistrySchemas, schemas_in
 from tandem.views.counted import counted
 from tandem.views.errors import TandemError
 from tandem.views.source.source import Source
@@ -99,9 +99,7 @@ def run(
         kafka.Sender(address) as sender,
         _shown(call, files, follow=follow) as show,
     ):
-        # What `feed` fetches decides nothing: the layers ask for themselves.
-        schemas = RegistrySchemas(settings.registry, Tables.of(settings), stores=False)
-        schemas.load()
+        schemas = schemas_in(settings.registry, Tables.of(settings))
         sending = RecordSending(to, found.name, str(file), sender, show, rejects, schemas=schemas)
         if len(files) > 1:
             for each in files:

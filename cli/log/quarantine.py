@@ -12,7 +12,7 @@ from tandem.cli.command.text_tables import below_lines, cell, listing
 from tandem.cli.records.redecode import At, RetriedReject, decode_again
 from tandem.ledger.delta.addresses import Tables
 from tandem.ledger.log.archive_runs import ArchiveLedger
-from tandem.ledger.log.registry_schemas import RegistrySchemas
+from tandem.ledger.log.registry_schemas import schemas_in
 from tandem.ledger.publish.publications import Publications
 from tandem.ledger.publish.releases import Releases
 from tandem.serving.status.quarantine import After, reject_totals, rejects
@@ -135,8 +135,7 @@ def _retried(
         )
     if len(at) > _MOST:
         raise TandemError(f"{len(at)} records are too many to decode again at once; at most {_MOST}", code="usage-invalid")
-    schemas = RegistrySchemas(call.settings().registry, tables, stores=False)
-    schemas.load()
+    schemas = schemas_in(call.settings().registry, tables)
     done = decode_again(tables, defined[name], [_at(text) for text in at] or newest(name), schemas)
     changed = decoder_fingerprint(defined[name]) != decoders[name]
     names = ArchiveLedger(tables, name).topic_names()

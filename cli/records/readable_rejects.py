@@ -5,8 +5,10 @@ from dataclasses import dataclass, field
 from typing import Any, Final
 
 from tandem.cli.records.redecode import decode_again
+from tandem.infra.settings import RegistrySettings
 from tandem.ledger.delta.addresses import Tables
 from tandem.ledger.log.archive_runs import ArchiveLedger
+from tandem.ledger.log.registry_schemas import schemas_in
 from tandem.ledger.publish.releases import Release
 from tandem.serving.status.quarantine import rejects
 from tandem.views.counted import counted
@@ -59,5 +61,7 @@ def _of_source(tables: Tables, source: Source, decoder: str) -> ReadableRejects:
         return ReadableRejects(0, 0, 0, {})
     newest = rejects(tables, source.name, decoder, limit=MOST)
     columns = (newest[name].to_pylist() for name in ("topic_id", "partition", "offset", "index"))
+    # The stored schemas alone: neither `plan` nor `apply` asks a registry for an estimate.
+    source = schemas_in(RegistrySettings(), tables).bind(source)
     done = decode_again(tables, source, zip(*columns, strict=True))
     return ReadableRejects(total, done.tried, len(done.numbers), done.reasons)

@@ -2,13 +2,14 @@
 
 An id never changes its meaning, and neither does an answer here: an id that the registry did not have when a record first
 named it stays without schema, so that all layers decode the record alike, now and in every recompute. After the first fetch no
-registry is needed.
+registry is needed. Only records of the log decide that: a value that is not in the log yet leaves nothing.
 """
 
 import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
+from threading import Lock
 from typing import Final
 
 import pyarrow as pa
@@ -27,6 +28,8 @@ SCHEMA: Final = pa.schema([("at", pa.timestamp("us", "UTC")), ("schemas", pa.str
 """`schemas` is what `dump_schemas` writes."""
 _AGAIN_S: Final = 1.0
 """A registry of several servers may not have a new schema on all of them yet: ids that it does not have are asked for twice."""
+_ROUND: Final = 100
+"""The most ids that are asked for before their answers are stored: values of another format may look like any number of ids."""
 
 
 @dataclass
@@ -44,6 +47,7 @@ class RegistrySchemas:
     _known: dict[SchemaKey, FetchedSchema] = field(default_factory=dict, init=False, repr=False)
     _content: bytes | None = field(default=None, init=False, repr=False)
     _journal: Journal | None = field(default=None, init=False, repr=False)
+    _lock: Lock = field(default_factory=Lock, init=False, repr=False)
 
     def __post_init__(self) -> None:
         if self.tables is not None:
@@ -51,11 +55,12 @@ class RegistrySchemas:
 
     def attach(self, files: Mapping[str, bytes]) -> Mapping[str, bytes]:
         """A release's files for tasks, with the schemas that are known here."""
-        if not self._known:
-            return files
-        if self._content is None:
-            self._content = dump_schemas(self._known)
-        return {**files, SCHEMAS_FILE: self._content}
+        with self._lock:
+            if not self._known:
+                return files
+            if self._content is None:
+                self._content = dump_schemas(self._known)
+            return {**files, SCHEMAS_FILE: self._content}
 
     def load(self) -> None:
         """Read what is stored, also by other processes. Raises Unreadable."""
@@ -66,13 +71,30 @@ class RegistrySchemas:
         """Fetch what neither memory nor the journal has, and add it to both. Raises RegistryAway, Unreadable, Unwritable."""
         self.load()
         wanted = [key for key in missing if key not in self._known]
-        if not wanted:
-            return
+        for start in range(0, len(wanted), _ROUND):
+            self._keep(self._ask(wanted[start : start + _ROUND]))
+
+    def peek(self, source: Source, missing: Iterable[SchemaKey]) -> Source:
+        """The source with these schemas besides, for values that may never be in the log. Raises RegistryAway, Unreadable.
+
+        Nothing is stored, and that an id has no schema is not remembered.
+        """
+        self.load()
+        answers = self._ask([key for key in missing if key not in self._known])
+        self._add({key: answer for key, answer in answers.items() if answer.kind})
+        return with_schemas(source, {**answers, **self._known})
+
+    def _ask(self, wanted: Sequence[SchemaKey]) -> dict[SchemaKey, FetchedSchema]:
+        """The registries' answers. Raises RegistryAway."""
         client = RegistryClient(self.settings)
         answers = {key: client.fetch(key) for key in wanted}
         if absent := [key for key, answer in answers.items() if not answer.kind]:
             self.sleep(_AGAIN_S)
             answers |= {key: client.fetch(key) for key in absent}
+        return answers
+
+    def _keep(self, answers: FetchedSchemas) -> None:
+        """Add answers to memory and journal. Raises Unreadable, Unwritable."""
         if self._journal is None or not self.stores:
             self._add(answers)
             return
@@ -106,8 +128,9 @@ class RegistrySchemas:
         return with_schemas(source, self._known)
 
     def _add(self, schemas: FetchedSchemas) -> None:
-        if schemas.keys() - self._known.keys():
-            self._known, self._content = {**schemas, **self._known}, None
+        with self._lock:
+            if schemas.keys() - self._known.keys():
+                self._known, self._content = {**schemas, **self._known}, None
 
 
 def of_source(source: Source, settings: Settings, tables: Tables, now: Callable[[], datetime]) -> RegistrySchemas | None:
@@ -122,8 +145,18 @@ def of_source(source: Source, settings: Settings, tables: Tables, now: Callable[
     return schemas
 
 
+def schemas_in(settings: RegistrySettings, tables: Tables) -> RegistrySchemas:
+    """The schemas that are stored, for a command: what it fetches decides nothing, since the layers ask for themselves.
+
+    Raises Unreadable.
+    """
+    schemas = RegistrySchemas(settings, tables, stores=False)
+    schemas.load()
+    return schemas
+
+
 def _schemas_of(snapshot: JournalSnapshot) -> dict[SchemaKey, FetchedSchema]:
     schemas: dict[SchemaKey, FetchedSchema] = {}
-    for row in snapshot.rows():
-        schemas = load_schemas(row["schemas"].encode()) | schemas
+    for row in reversed(snapshot.rows()):  # of two answers the first counts
+        schemas.update(load_schemas(row["schemas"].encode()))
     return schemas

@@ -154,15 +154,15 @@ class Gateway:
     async def ready(self, by: str, target: IngestTarget, values: Sequence[bytes], *, at: datetime) -> IngestTarget:
         """The target with all schemas that values name, of at least one. New ones are fetched, not in the thread that decodes.
 
-        Raises RegistryAway.
+        The request may be refused, so nothing is stored for it: the layers ask once the values are in the log. Raises
+        RegistryAway.
         """
         if self.schemas is None or not needs_registry(target.source):
             return target
         bound = replace(target, source=self.schemas.bind(target.source))
         if not (missing := await self.work(by, lambda: missing_of(bound, values, at=at))):
             return bound
-        await asyncio.to_thread(self.schemas.fetch, missing)
-        return replace(target, source=self.schemas.bind(target.source))
+        return replace(target, source=await asyncio.to_thread(self.schemas.peek, target.source, missing))
 
     async def topic(self, name: str) -> kafka.Topic:
         """The topic as it is now, or was a second ago. Raises NoBroker, NoTopic."""

@@ -9,9 +9,13 @@ import pytest
 
 from tandem.cli.__main__ import main
 from tandem.cli.records import readable_rejects
+from tandem.infra.settings import RegistrySettings
+from tandem.ledger.log.registry_schemas import RegistrySchemas
 from tandem.ledger.publish.publications import Publications
 from tandem.ledger.publish.rates import Rate, RunRates
 from tandem.ledger.publish.releases import Releases
+from tandem.views.source.formats.schema_registry import SchemaKey
+from tests.schema_server import schema_server
 from tests.serving.world import DEFINITIONS, NOON, World, hit, position
 
 PRICE = "    price: Annotated[Decimal, Scale(2)]\n"
@@ -197,3 +201,30 @@ def test_a_plan_counts_the_rejects_that_become_readable(
     assert "source hits: of 9 rejects 7 become readable; still rejected: 2 json" in shown
     monkeypatch.setattr(readable_rejects, "MOST", 4)
     assert "source hits: of the newest 4 of 9 rejects 3 become readable" in planned(capsys, tmp_path, optional)[2]
+
+
+def test_a_plan_decodes_rejects_by_the_schemas_that_are_stored(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """And asks no registry, which may be away."""
+    with schema_server() as server:
+        server.add(7, {"type": "object"}, kind="JSON")
+        server.add(8, {"type": "object"}, kind="JSON")
+        decoder = f'event_time="moment", decoder=json(registry="{server.address}")'
+        text = DEFINITIONS.replace('event_time="moment"', decoder).replace("import Event", "import json, Event")
+        world = World(tmp_path, definitions=text)
+        frame, without = b"\0\0\0\0\x07", hit("/a", 1).replace(b'"bytes"', b'"size"')
+        world.append(0, *[frame + without] * 5, b"\0\0\0\0\x08" + without, b"no frame")
+        world.trigger()
+        world.recompute(position(7))
+        world.file_in_archive()
+        RegistrySchemas(RegistrySettings(), world.tables).fetch([SchemaKey(server.address, "JSON", "7")])
+        asked = len(server.asked)
+        optional = text.replace(
+            "    bytes: int\n    price: Annotated[Decimal, Scale(2)]",
+            "    price: Annotated[Decimal, Scale(2)]\n    bytes: int = 0",
+        )
+        document = planned(capsys, tmp_path, optional)[1]
+    reasons = {"schema": 1, "format": 1}
+    assert (document["rejects"], len(server.asked)) == (
+        {"hits": {"rejects": 7, "tried": 7, "readable": 5, "reasons": reasons}},
+        asked,
+    )
