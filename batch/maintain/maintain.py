@@ -139,6 +139,7 @@ def _journals(tables: Tables, needed: list[Release], settings: Settings) -> Iter
         ("audits",),
         ("rates",),
         ("tokens",),
+        ("schemas",),
         *dict.fromkeys((kind, source) for source, _ in decoders for kind in ("runs", "topics", "firsts", "checked")),
         *(("summaries", *pair) for pair in decoders),
         *(("leases", name) for name in tables.leases),

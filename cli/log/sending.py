@@ -47,7 +47,9 @@ class RecordSending:
     def flush(self) -> None:
         """Send all waiting values, and check for acknowledgements and errors."""
         values = [one.value for one in self.values]
-        source = self.source if self.schemas is None else self.schemas.ready_for(self.source, values)
+        source = self.source
+        if self.schemas is not None and source.key is not None:  # without a key nothing is decoded here
+            source = self.schemas.ready_for(source, values)
         for key, one in zip(record_keys(source, values), self.values, strict=True):
             self.sent += 1
             try:

@@ -23,11 +23,13 @@ from tandem.batch.runtime.parquet_writer import TableFile
 from tandem.infra.settings import BatchSettings, KeepSettings, Settings
 from tandem.ledger import cuts
 from tandem.ledger.delta import delta_tables
+from tandem.ledger.delta.journal import Journal
 from tandem.ledger.delta.locks import LockTimeout
 from tandem.ledger.files.file_ranges import EVENTS, RECORDS, PositionColumns, file_ranges
 from tandem.ledger.log.archive_runs import APP_ID, ArchiveLedger
 from tandem.ledger.log.counts import Counts
 from tandem.ledger.log.positions import LOG_START
+from tandem.ledger.log.registry_schemas import SCHEMA
 from tandem.ledger.publish import promotion
 from tandem.ledger.publish.publications import Publications
 from tandem.ledger.publish.releases import Releases
@@ -231,6 +233,7 @@ def test_files_that_are_being_read_stay_for_file_hours(world: World) -> None:
 
 def test_old_files_of_every_journal_are_deleted(world: World) -> None:
     control = Path(world.tables.root) / "control"
+    Journal(world.tables, world.tables.control("schemas"), SCHEMA).add(lambda _: {"at": NOON, "schemas": "[]"})
     journals = {str(log.parent.relative_to(world.tables.root)) for log in control.rglob("_delta_log")}
     assert journals <= {table.table for table in kept_up(world).tables}
 

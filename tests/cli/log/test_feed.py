@@ -21,6 +21,7 @@ import pytest
 from tandem.cli.__main__ import main
 from tandem.infra import kafka
 from tandem.infra.settings import Settings
+from tests.schema_server import schema_server
 from tests.stack import PYTHONPATH, consumed, delete_topic, environ, kafka_toml
 
 pytestmark = pytest.mark.broker
@@ -271,3 +272,18 @@ def test_a_broken_array_is_sent_up_to_the_place(feed, project: Path, broker: kaf
     assert (code, document["error"].partition(": ")[0]) == (1, "line 2 of a.json")
     assert document["error"].endswith("; 1 records before it were sent")
     assert values(broker, project.name) == [b'{"at": "2026-11-01T00:00:00Z"}']
+
+
+def test_a_source_without_key_asks_no_registry_while_it_sends(project: Path, feed: Any) -> None:
+    """Nothing but its check of the first records needs a schema."""
+    definitions = project / "definitions.py"
+    with schema_server() as server:
+        server.down = 503
+        decoder = f'event_time="at", decoder=json(registry="{server.address}")'
+        text = definitions.read_text().replace('event_time="at"', decoder).replace("View, count", "View, count, json")
+        definitions.write_text(text)
+        code, document, _ = feed("-", FORCED, given=b'\0\0\0\0\x07{"at":"2026-11-01T00:00:00Z"}\n' * 3)
+        assert (code, document["sent"], server.asked) == (0, 3, [])
+        code, document, _ = feed("-", given=b'\0\0\0\0\x07{"at":"2026-11-01T00:00:00Z"}\n' * 3)
+        assert code == 1
+        assert "answered 503 for /schemas/ids/7" in json.dumps(document)
