@@ -12,7 +12,7 @@ import pytest
 
 from tandem.infra.folders import ROOT
 from tandem.views.project import project
-from tandem.views.source.formats.csv import _rows
+from tandem.views.source.formats.csv import rows_with_quotes
 
 THREADS = 8
 DEFINITIONS = """
@@ -115,7 +115,7 @@ def test_what_is_no_row_of_csv_does_not_hang_on_other_threads() -> None:
 
     def read() -> int:
         began.wait()
-        return sum(len(_rows(value, ";")[0][1]) for _ in range(100))
+        return sum(len(rows_with_quotes(value, ";")[0][1]) for _ in range(100))
 
     switch = sys.getswitchinterval()
     sys.setswitchinterval(1e-6)

@@ -1,12 +1,9 @@
 """The rows of a file, and the decoder that reads them: CSV, JSON, Parquet, or the log of a server."""
 
-import csv
-import io
 import json
 import re
 import tempfile
 from collections.abc import Iterable, Mapping, Sequence
-from contextlib import suppress
 from dataclasses import replace
 from decimal import Decimal
 from itertools import islice
@@ -26,6 +23,9 @@ from tandem.cli.records.json_values import begins_collection, begins_values, fea
 from tandem.cli.records.lines import stream_lines
 from tandem.cli.records.parquet_values import SUFFIXES, parquet_values
 from tandem.views.errors import TandemError
+from tandem.views.source.fields.reasons import Reject
+from tandem.views.source.formats.csv import quote_is_open, rows_with_quotes
+from tandem.views.source.formats.row_escapes import rows_without_quotes
 
 NULLS: Final = ("", "NA", "N/A", "n/a", "NULL", "null", "None", "none", "NaN", "nan", "-", "--", "?", ".", "\\N", "#N/A")
 """Texts that stand for a missing value, where the other texts of their column are numbers, times or truth values."""
@@ -116,20 +116,21 @@ def _annotation(of: pa.DataType) -> str:
 
 
 def _csv(file: Path, lines: Sequence[bytes], zone: str | None) -> FileSample:
-    data = b"".join(lines)
-    delimiter, header, skip = _dialect(file, data)
+    delimiter, header, skip = _dialect(file, b"".join(lines))
     if skip:
         raise TandemError(
             f"{file}: the rows begin in line {skip + 1}; remove the lines before, so that the file begins with a header or a row",
             code="file-unusable",
         )
-    text = data.decode("utf-8-sig", errors="surrogateescape")
+    text = _closed(lines, delimiter).decode("utf-8-sig", errors="surrogateescape")
     rows, plain_quotes = _rows(text, delimiter)
     has_escapes = delimiter == "\t" and (plain_quotes or '"' not in text) and bool(_ESCAPE.search(text))
     names = rows.pop(0) if header else [f"column_{number}" for number in range(1, len(rows[0]) + 1)]
-    if not rows:
-        raise TandemError(f"{file} has a header and no rows, so nothing says what its columns hold", code="file-unusable")
     whole = [dict(zip(names, row, strict=True)) for row in rows if len(row) == len(names)]
+    if not whole:
+        raise TandemError(
+            f"{file} has a header and no row with as many texts, so nothing says what its columns hold", code="file-unusable"
+        )
     columns, nulls = _text_columns(whole, zone, NULLS, "\\N" if has_escapes else "")
     parts = ["header=True" if header else f"columns={_tuple(names)}"]
     if has_escapes:
@@ -165,11 +166,19 @@ def _dialect(file: Path, data: bytes) -> tuple[str, bool, int]:
 
 def _rows(text: str, delimiter: str) -> tuple[list[list[str]], bool]:
     """The rows without empty ones, and whether quotes are ordinary characters: somewhere one begins a text and ends inside."""
-    for quotes in (csv.QUOTE_MINIMAL, csv.QUOTE_NONE):
-        with suppress(csv.Error):
-            rows = csv.reader(io.StringIO(text, newline=""), delimiter=delimiter, quoting=quotes, strict=True)
-            return [row for row in rows if row], quotes == csv.QUOTE_NONE
-    return [], False
+    try:
+        return [row for row in rows_with_quotes(text, delimiter) if row], False
+    except Reject:
+        return [row for row in rows_without_quotes(text, delimiter, None) if row], True
+
+
+def _closed(lines: Sequence[bytes], delimiter: str) -> bytes:
+    """The lines up to the last that ends a row: the sample of a large file may end inside of one."""
+    end, inside = 0, False
+    for number, line in enumerate(lines, start=1):
+        inside = quote_is_open(line, delimiter.encode(), inside=inside)
+        end = end if inside else number
+    return b"".join(lines[:end] or lines)
 
 
 def _text_columns(

@@ -8,10 +8,10 @@ from tandem.cli.project.infer.field_type import FieldType
 
 @dataclass(frozen=True)
 class FileSample:
-    """What a file holds: the call of its decoder, its columns, and a few rows as values of the event's fields.
+    """What a file holds: the call of its decoder, and the types of its columns.
 
     * `decoder`: empty for the default, json().
-    * `nested`: whether a value may hold structs and lists. `rows` are the number of rows that were read.
+    * `rows`: the number of rows that were read.
     * `repeats`: the columns of which equal values are only in rows that are equal as a whole: what may identify an event.
     * `note`: what a person should know of the file as a whole.
     """

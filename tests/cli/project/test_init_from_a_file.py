@@ -19,6 +19,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tandem.cli.__main__ import main
+from tandem.cli.project.infer import file_sample
 from tandem.cli.project.infer.file_sample import NULLS
 from tandem.cli.project.infer.project_for_file import project_for_file
 from tandem.cli.records.file_values import file_values
@@ -182,6 +183,23 @@ def test_the_project_checks_and_its_files_say_what_was_guessed(tmp_path: Path, c
     assert rows_of_view[0]["window_start"] == "2013-03-01T00:00:00Z"
 
 
+def test_long_texts_and_line_breaks_in_quotes_are_texts(tmp_path: Path) -> None:
+    file = tmp_path / "shapes.csv"
+    shape = "POLYGON((" + "1 2, " * 40_000 + "))"
+    write_csv([{"at": f"2026-11-01T00:00:0{second}Z", "note": "a\nb", "shape": shape} for second in range(3)], file)
+    assert [(event["note"], len(event["shape"])) for event in decoded(file)] == [("a\nb", len(shape))] * 3
+    assert "quote=None" not in project_for_file(file, None).files["definitions.py"].decode()
+
+
+def test_a_sample_that_ends_inside_a_row_leaves_it_out(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(file_sample, "_MOST_ROWS", 6)
+    file = tmp_path / "notes.csv"
+    write_csv([{"at": f"2026-11-01T00:00:0{second}Z", "note": "one\ntwo"} for second in range(9)], file)
+    begun = project_for_file(file, None)
+    assert "quote=None" not in begun.files["definitions.py"].decode()
+    assert (begun.tried.events, begun.tried.rejects.total) == (9, 0)
+
+
 def test_structs_lists_and_features_of_geojson(tmp_path: Path) -> None:
     start = datetime(2026, 11, 1, tzinfo=UTC)
     features = [
@@ -207,7 +225,7 @@ def test_structs_lists_and_features_of_geojson(tmp_path: Path) -> None:
     [
         ("a.csv", b"a,b\n1,2\n3,4\n", "no column is a time, which every event has; columns: a, b"),
         ("a.csv", b"", "has no lines"),
-        ("a.csv", b"at,b\n", "has a header and no rows"),
+        ("a.csv", b"at,b\n", "has a header and no row with as many texts"),
         ("a.csv", b"# by us\nat,city,n\n2026-11-01T00:00:00Z,oslo,3\n2026-11-01T00:01:00Z,rome,2\n", "the rows begin in line 2"),
         ("a.jsonl", b"[1, 2]\n", "no line and no value of the file is a JSON object"),
         ("a.csv", b"SQLite format 3\0" + b"\0" * 100, "SQLite"),

@@ -17,7 +17,7 @@ from hypothesis import strategies as st
 from tandem import Event, Scale, Source, csv
 from tandem.views.decode import decode
 from tandem.views.errors import DefinitionError
-from tandem.views.source.formats.csv import _rows
+from tandem.views.source.formats.csv import rows_with_quotes
 from tests.views.logged import decoded, reason, records
 
 
@@ -303,4 +303,4 @@ def test_rows_are_those_of_pythons_csv_module(text: str, delimiter: str) -> None
         expected = list(rows.reader(io.StringIO(text, newline=""), delimiter=delimiter, strict=True))
     except rows.Error:
         return
-    assert _rows(text, delimiter) == expected
+    assert rows_with_quotes(text, delimiter) == expected
