@@ -291,16 +291,17 @@ def _rejects(tables: Tables, address: str, end: Position) -> pa.Table:
                     )
                     for (topic, partition), (low, high) in wanted.items()
                 ]
-    return pa.concat_tables(pieces) if pieces else _NO_REJECTS
+    # Not `empty_table`, which imports pandas.
+    return pa.concat_tables(pieces) if pieces else pa.Table.from_batches([], _REJECTS)
 
 
-_NO_REJECTS: Final = pa.table(
-    {
-        "topic_id": pa.array([], pa.string()),
-        "partition": pa.array([], pa.int32()),
-        "offset": pa.array([], pa.int64()),
-        "timestamp": pa.array([], pa.timestamp("us", "UTC")),
-        "reason": pa.array([], pa.string()),
-        "detail": pa.array([], pa.string()),
-    }
+_REJECTS: Final = pa.schema(
+    [
+        ("topic_id", pa.string()),
+        ("partition", pa.int32()),
+        ("offset", pa.int64()),
+        ("timestamp", pa.timestamp("us", "UTC")),
+        ("reason", pa.string()),
+        ("detail", pa.string()),
+    ]
 )

@@ -144,7 +144,7 @@ class OwnWindow(AllTime):
         ({"window": 60}, "60 is not a window of Tandem, such as tumbling(minutes=1) or all_time(); a project cannot define"),
         ({"window": OwnWindow()}, "window: OwnWindow() is not a window of Tandem"),
         ({"measures": {}}, "has no measures"),
-        ({"measures": {"n": count}}, "is not a measure, such as count()"),
+        ({"measures": {"n": count}}, "the function count is not a measure; call it: count()"),
         ({"measures": {"n": "count"}}, "is not a measure"),
         ({"keys": {"n": "path"}}, "the name 'n' is already used;"),
         ({"keys": {"N": "path"}}, "the name 'n' is already used, as 'N';"),

@@ -1,6 +1,7 @@
 """What is said of sources and views as wholes, and that no parameter of a definition can be forgotten."""
 
 import dataclasses
+from datetime import datetime
 from pathlib import Path
 from typing import Any
 
@@ -18,6 +19,7 @@ from tandem.views.fingerprint.fingerprint import LABELS, _measure, source_meanin
 from tandem.views.measures.custom import CustomMeasure
 from tandem.views.measures.derived import Derived
 from tandem.views.project.project import Project, load, load_files
+from tandem.views.source.event import Event
 from tandem.views.source.source import Source
 from tandem.views.view import View
 from tests.views.edited import edited
@@ -149,12 +151,18 @@ def test_what_decoder_and_prepare_both_reach_is_told_once_with_the_worst(tmp_pat
     )
 
 
+class Item(Event):
+    at: datetime
+    size: int
+
+
 def test_every_parameter_of_a_source_counts_or_is_a_label(before: Project) -> None:
     """Whoever adds one decides: it is a part of the meaning, under its name, or it is listed among the labels."""
-    # `on_bad_event` counts where a record holds a list, `tombstones` and `identity_spans` where they are not the default.
+    # `on_bad_event` counts where a record holds a list; `tombstones`, `identity_spans` and `unnest` unless at their defaults.
     orders = dataclasses.replace(before.sources["orders"], max_events_per_record=2, tombstones="skip")
     meaning = source_meaning(dataclasses.replace(orders, identity=("id",), identity_spans="any_time"))
-    counted = {"name", *meaning.parts, *meaning.parts["decoder"].parts}
+    unnested = source_meaning(Source(topic="items", event=Item, event_time="at", unnest="size", max_events_per_record=2))
+    counted = {"name", *meaning.parts, *meaning.parts["decoder"].parts, *unnested.parts["decoder"].parts}
     parameters = {field.name for field in dataclasses.fields(Source)}
     assert parameters == (counted & parameters) | set(LABELS)
     assert not counted & set(LABELS)
