@@ -62,6 +62,23 @@ class Listed:
     shown: Callable[[Any], bytes] = as_text
 
 
+@dataclass(frozen=True)
+class Unnested(Sequence[Any]):
+    """The parts of a value that is unnested: `build` makes one of each item, when it is read.
+
+    A value may have more items than a source takes, and each part repeats the rest of the value.
+    """
+
+    items: Sequence[Any]
+    build: Callable[[Any], Any]
+
+    def __len__(self) -> int:
+        return len(self.items)
+
+    def __getitem__(self, index: Any) -> Any:
+        return self.build(self.items[index])
+
+
 @runtime_checkable
 class RecordFormat(Protocol):
     """A decoder as an object: a frozen dataclass, whose class and fields are its whole meaning.

@@ -1,6 +1,7 @@
 """A list or map of a record, one event for each item: the oracle is Python's own reading of the record."""
 
 import json as plain
+import tracemalloc
 from dataclasses import replace
 from datetime import UTC, datetime
 from io import BytesIO
@@ -171,6 +172,47 @@ def test_a_record_without_a_list_is_rejected_whole(value: bytes, why: str) -> No
     assert outcome.events.num_rows == 0
     assert outcome.rejects["reason"].to_pylist() == [why]
     assert outcome.rejects["index"].to_pylist() == [None]
+
+
+@pytest.mark.parametrize(("name", "items"), [("json", 2_000), ("avro", 250_000)])
+@pytest.mark.parametrize("rule", ["event", "record"])
+def test_a_record_of_too_many_items_costs_little_memory(name: str, items: int, rule: Literal["event", "record"]) -> None:
+    """The rest of the record is repeated for no item before they are counted, and what no field takes never."""
+    decoder, write = FORMATS[name]
+    source = replace(LINES, decoder=decoder, on_bad_event=rule)
+    note = {} if name == "avro" else {"note": "x" * 100_000}
+    value = write({**order(1, [None] * items), **note})
+    few = write({**order(2, [None] * MOST), **note})
+    decoded(source, few)  # what is imported and kept for the next records does not count
+    tracemalloc.start()
+    try:
+        outcome = decoded(source, value, few)
+        _, peak = tracemalloc.get_traced_memory()
+    finally:
+        tracemalloc.stop()
+    (reject,) = outcome.rejects.to_pylist()
+    assert (reject["reason"], reject["detail"]) == ("length", f"{items} events in one value; it holds 1 to {MOST}")
+    assert outcome.events["_index"].to_pylist() == list(range(MOST))
+    assert peak < 20_000_000
+
+
+def test_an_event_type_that_forbids_other_members_refuses_them() -> None:
+    class Closed(Event, forbid_unknown_fields=True):
+        at: datetime
+        words: str
+
+    source = Source(topic="t", event=Closed, event_time="at", unnest="words", max_events_per_record=9)
+    outcome = decoded(
+        source, b'{"at":"2026-11-01T00:00:00Z","words":["a"]}', b'{"at":"2026-11-01T00:00:00Z","words":["a"],"x":1}'
+    )
+    assert outcome.events["words"].to_pylist() == ["a"]
+    assert ["`x`" in detail for detail in outcome.rejects["detail"].to_pylist()] == [True]
+
+
+def test_a_rejected_item_is_shown_with_what_fields_take() -> None:
+    source = Source(topic="t", event=Text, event_time="at", unnest="words", max_events_per_record=9)
+    outcome = decoded(source, b'{"note":"long","at":"2026-11-01T00:00Z","words":["a",1]}')
+    assert outcome.rejects["first_bytes"].to_pylist() == [b'{"at":"2026-11-01T00:00Z","words":1}']
 
 
 def test_a_key_that_a_map_has_twice_rejects_the_record() -> None:

@@ -33,7 +33,7 @@ from tandem.views.source.event import Event, Field, event_fields
 from tandem.views.source.fields.aliases import values_by_attribute
 from tandem.views.source.fields.reasons import Reject, misfit
 from tandem.views.source.fields.times import value_readers, values_by_name
-from tandem.views.source.format import Entries, Unnest
+from tandem.views.source.format import Entries, Unnest, Unnested
 
 Kind = Literal[
     "boolean", "integer", "float", "string", "enum", "bytes", "date", "timestamp", "local_timestamp", "decimal", "uuid"
@@ -86,7 +86,7 @@ def fields_to_unnest(event: type[Event], place: Unnest) -> tuple[tuple[Field, ..
     return tuple(several if field is item else field for field in fields), several
 
 
-def item_values(values: Mapping[str, Any], field: Field) -> list[Mapping[str, Any]]:
+def item_values(values: Mapping[str, Any], field: Field) -> Unnested:
     """The values by key of each event of a record: `field` holds the list, or the map, in the order of its keys.
 
     Raises Reject if the field is missing, or a map has a key twice.
@@ -100,7 +100,7 @@ def item_values(values: Mapping[str, Any], field: Field) -> list[Mapping[str, An
         if len({pair["key"] for pair in items}) < len(items):
             raise Reject("repeated_key", f"field {field.key}: a key of the map occurs twice")
         items = sorted(items, key=itemgetter("key"))
-    return [{**values, field.key: item} for item in items]
+    return Unnested(items, lambda item: {**values, field.key: item})
 
 
 def takes(field: Field, kind: Kind | None) -> bool:

@@ -12,7 +12,7 @@ A decimal in a string is a number as fields.numbers has it. An integer may be wr
 """
 
 import re
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from decimal import Decimal
@@ -31,7 +31,7 @@ from tandem.views.source.fields.reasons import Reject, misfit
 from tandem.views.source.fields.rfc3339 import places_of_further_digits
 from tandem.views.source.fields.time_reader import is_time
 from tandem.views.source.fields.times import cut_in_json, has_maps, value_readers, values_in_json
-from tandem.views.source.format import Listed, Parse, Searched, Unnest
+from tandem.views.source.format import Listed, Parse, Searched, Unnest, Unnested
 from tandem.views.source.formats.repeated_keys import check_keys, check_maps, check_object
 from tandem.views.source.formats.schema_registry import FromRegistry, Kind, SchemaFrame, check_address
 
@@ -100,7 +100,9 @@ class Json:
         """Values that are an object with an array or object in the place of a field; each event is read as if it were alone."""
         named_fields(event, "a value that is unnested")
         fields, several = fields_to_unnest(event, place)
-        return Listed(partial(_unnest, frozenset(field.key for field in fields), several), self.parser(event))
+        keys = frozenset(field.key for field in fields)
+        closed = event.__struct_config__.forbid_unknown_fields
+        return Listed(partial(_unnest, keys, several, closed), self.parser(event))
 
     def __str__(self) -> str:
         return call("json")
@@ -135,23 +137,29 @@ def json(registry: str | None = None) -> Json | JsonFromRegistry:
     return JSON if registry is None else JsonFromRegistry(check_address("json", registry))
 
 
-def _unnest(keys: frozenset[str], several: Field, value: bytes) -> list[bytes]:
-    """An object for each item of the field that holds an array, or each entry of an object. Raises Reject."""
+def _unnest(keys: frozenset[str], several: Field, closed: bool, value: bytes) -> Unnested:  # noqa: FBT001  partial gives it
+    """An object for each item of the field that holds an array, or each entry of an object. Raises Reject.
+
+    Members that no field takes are left out, unless the event type is `closed` to them and refuses each event.
+    """
     members = _decoded(_MEMBERS.decode, value)
     if any(value.count(f'"{key}"'.encode()) > 1 for key in keys) or b"\\u" in value:
         check_keys(value, keys)
     if several.key not in members:
         raise Reject("missing_field", f"field {several.key} is missing")
     raw = bytes(members[several.key])
+    shared = {key: member for key, member in members.items() if closed or key in keys}
     if raw == b"null":
-        return []
-    if several.type is dict:
-        pairs = _decoded(_MEMBERS.decode, raw)
-        check_object(raw, several.key)
-        items = [msgspec.Raw(msgspec.json.encode({"key": key, "value": item})) for key, item in sorted(pairs.items())]
-    else:
-        items = _decoded(_ITEMS.decode, raw)
-    return [msgspec.json.encode({**members, several.key: item}) for item in items]
+        return Unnested((), partial(_with_item, shared, several.key))
+    if several.type is not dict:
+        return Unnested(_decoded(_ITEMS.decode, raw), partial(_with_item, shared, several.key))
+    pairs = _decoded(_MEMBERS.decode, raw)
+    check_object(raw, several.key)
+    return Unnested(sorted(pairs.items()), lambda pair: _with_item(shared, several.key, {"key": pair[0], "value": pair[1]}))
+
+
+def _with_item(members: Mapping[str, msgspec.Raw], key: str, item: Any) -> bytes:
+    return msgspec.json.encode({**members, key: item})
 
 
 def strict(
