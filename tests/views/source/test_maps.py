@@ -28,6 +28,7 @@ from tandem.views.kernel.deduplicate import deduplicate
 from tandem.views.source.event import event_fields
 from tandem.views.source.fields.columns import column
 from tandem.views.source.fields.reasons import Reject
+from tandem.views.source.fields.times import values_by_name
 from tandem.views.testing import answer
 from tandem.views.verify.random_events import events
 from tandem.views.view import state_schema
@@ -214,6 +215,27 @@ def test_a_key_that_avro_has_twice_rejects_the_record() -> None:
     assert reason(source, at + b"\x04" + b"\x02a\x02" + b"\x02b\x04" + b"\x00") == "event"
     assert reason(source, at + b"\x04" + b"\x02a\x02" + b"\x02a\x02" + b"\x00") == "repeated_key"
     assert reason(source, at + b"\x02" + b"\x02a\x02" + b"\x02" + b"\x02a\x02" + b"\x00") == "repeated_key", "of two blocks"
+
+
+def test_of_many_keys_the_first_that_occurs_twice_is_named() -> None:
+    """Keys are counted in one pass: a pass for each key of this record would take an hour."""
+    names = [f"k{number:06}" for number in range(200_000)]
+    twice = [*names, names[-1], names[-2]]
+    in_json = "{" + ",".join(f'"{name}":""' for name in twice) + "}"
+    places = {
+        "unread": b'{"id":1,"at":"2026-11-01T00:00:00Z","tags":{},"more":' + in_json.encode() + b"}",
+        "in a map": visit(in_json),
+        "declared": visit("{}")[:-1] + b"," + in_json.encode()[1:-1] + b',"id":2}',
+    }
+    details = {place: decoded(VISITS, value).rejects["detail"].to_pylist() for place, value in places.items()}
+    assert details == {
+        "unread": [],
+        "in a map": [f"key '{names[-2]}' occurs 2 times in the map tags"],
+        "declared": ["key 'id' occurs 2 times in one object"],
+    }
+    pairs = [{"key": name, "value": "1.5"} for name in twice]
+    with pytest.raises(Reject, match=f"field amounts: key '{names[-2]}' occurs 2 times"):
+        values_by_name(Deep, {"amounts": pairs})
 
 
 def messages() -> tuple[str, Any]:

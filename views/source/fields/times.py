@@ -1,6 +1,7 @@
 """Times and numbers of an event that msgspec does not read as formats write them: in JSON, and in values by name."""
 
 import re
+from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from datetime import datetime
 from decimal import Decimal
@@ -270,9 +271,9 @@ def _map(key: str, item: ReadTime, value: Any) -> Any:
         return value
     read = {pair["key"]: item(pair["value"]) for pair in value}
     if len(read) < len(value):
-        names = [pair["key"] for pair in value]
-        repeated = next(name for name in names if names.count(name) > 1)
-        raise Reject("repeated_key", f"field {key}: key {repeated[:_DETAIL_CHARACTERS]!r} occurs {names.count(repeated)} times")
+        counts = Counter(pair["key"] for pair in value)
+        repeated, times = next((name, times) for name, times in counts.items() if times > 1)
+        raise Reject("repeated_key", f"field {key}: key {repeated[:_DETAIL_CHARACTERS]!r} occurs {times} times")
     return read
 
 

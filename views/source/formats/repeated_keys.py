@@ -3,6 +3,7 @@
 The keys are the fields' of an event type, in any object, and every key of a map.
 """
 
+from collections import Counter
 from collections.abc import Sequence
 from json import loads
 from typing import Any
@@ -49,14 +50,13 @@ def _parse(value: bytes, keys: frozenset[str]) -> tuple[Any, bool]:
         members = dict(items)
         if len(members) == len(items):
             return members
-        names = [name for name, _ in items]
-        repeated = next((name for name in names if name in keys and names.count(name) > 1), None)
-        if repeated is not None:
-            raise _refusal(repeated, names.count(repeated), "one object")
+        several = [(name, times) for name, times in Counter(name for name, _ in items).items() if times > 1]
+        for name, times in several:
+            if name in keys:
+                raise _refusal(name, times, "one object")
         repeats.append(True)
         repeating = _Repeating(members)
-        repeating.repeated = next(name for name in names if names.count(name) > 1)
-        repeating.times = names.count(repeating.repeated)
+        repeating.repeated, repeating.times = several[0]
         return repeating
 
     # Numbers stay text: parsing an ignored integer of ten thousand digits would cost time.
