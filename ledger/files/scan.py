@@ -33,14 +33,22 @@ class DerivedColumn(Protocol):
 
 
 def scan(
-    place: Location, part: Slice, where: PositionColumns, columns: Sequence[str], *, rows: int, made: DerivedColumn | None = None
+    place: Location,
+    part: Slice,
+    where: PositionColumns,
+    columns: Sequence[str],
+    *,
+    rows: int,
+    made: DerivedColumn | None = None,
+    verified: bool = False,
 ) -> Iterator[pa.Table]:
     """Tables of at most `rows` rows with the named columns and `made`, in the order of the files; at most one file is open.
 
-    Memory is bounded by `rows`, by one row group, and by about 64 MB if rows are large. Raises Unreadable.
+    `verified` checks pages against their checksums. Memory is bounded by `rows`, by one row group, and by about 64 MB if rows are
+    large. Raises Unreadable.
     """
     pending: list[pa.Table] = []
-    for piece in _pieces(place, part, where, columns, made):
+    for piece in _pieces(place, part, where, columns, made, verified=verified):
         pending.append(piece)
         if sum(table.num_rows for table in pending) >= rows or sum(table.nbytes for table in pending) >= _MOST_BYTES:
             whole = pa.concat_tables(pending)
@@ -60,11 +68,17 @@ def stored(place: Location, part: Slice, column: str) -> bool:
 
 
 def _pieces(
-    place: Location, part: Slice, where: PositionColumns, columns: Sequence[str], made: DerivedColumn | None
+    place: Location,
+    part: Slice,
+    where: PositionColumns,
+    columns: Sequence[str],
+    made: DerivedColumn | None,
+    *,
+    verified: bool,
 ) -> Iterator[pa.Table]:
     """The rows of the ranges in each row group that may have any."""
     for path in part.files:
-        with opened(place, path) as file:
+        with opened(place, path, verified=verified) as file:
             missing = made is not None and made.name not in file.schema_arrow.names
             read = list(dict.fromkeys((*columns, *_read_for(made, missing=missing))))
             for group in range(file.num_row_groups):

@@ -10,30 +10,33 @@ No record is read again. Commits and runs have counts, and the quarantine has th
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from itertools import takewhile
 from typing import Any, Final
 
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from tandem.ledger.delta.addresses import Tables
-from tandem.ledger.delta.location import opened
 from tandem.ledger.files.file_ranges import RECORDS, log_table
+from tandem.ledger.files.scan import scan
+from tandem.ledger.files.splits import Slice
 from tandem.ledger.log.archive_runs import ArchiveLedger, ArchiveRun
 from tandem.ledger.log.counts import Counts, add
 from tandem.ledger.log.positions import LOG_START, Position
 from tandem.serving.read.snapshot import RealtimeTail
 from tandem.views.counted import counted
-from tandem.views.source.offset_ranges import Partition
+from tandem.views.source.offset_ranges import EMPTY, Partition, Ranges
 
 LEAST: Final = 10
 """The newest records that decide; all, of a source that has fewer."""
 
 LOOK_BACK: Final = 100_000
-"""How many offsets of each partition are searched for the first reject."""
+"""How many offsets are searched for the first reject, of all partitions together."""
 
 _SAMPLED: Final = 1000
 """The newest rejects in which samples are searched."""
+
+_PIECE_ROWS: Final = 1 << 17
+"""The most rejects in memory before those of one record with one reason are one row."""
 
 _CAUSES: Final[Mapping[str, str]] = {
     "missing_field": "the schema has changed: its producer no longer sends a field that the event needs",
@@ -164,8 +167,8 @@ def tail_of_rejects(tail: RealtimeTail, archive: ArchiveTail) -> RejectedTail | 
     if not whole.silent:
         return None
     records = whole.events + sum(whole.rejects.values())
-    following = list(takewhile(lambda at: at[0] < len(newest) or not at[1].well, enumerate(realtime)))
-    start = following[-1][1].start if following else LOG_START
+    following = list(_until_well(realtime, len(newest)))
+    start = following[-1].start if following else LOG_START
     if len(following) < len(realtime) or not _together(_newest(archive.stretches)).silent:
         return RejectedTail(records, whole.rejects, start, None)
     silent = RejectedTail(records, whole.rejects, Position.of({**start, **archive.since}), None)
@@ -197,7 +200,7 @@ def archive_tail(tables: Tables, source: str, decoder: str) -> ArchiveTail:
     stretches = tuple(_end_of(run, each, rejects) for run, each in newest)
     since = {partition: _first(offsets, end.get(partition, 0)) for partition, offsets in places.items()}
     first = {partition: offset for partition, offset in since.items() if offset is not None}
-    return ArchiveTail(end, stretches, first, _samples(rejects))
+    return ArchiveTail(end, stretches, first, _samples(tables, tables.quarantine(source, decoder), rejects))
 
 
 def _stretch(start: Position, counts: Counts) -> LogStretch:
@@ -230,6 +233,14 @@ def _newest(stretches: Iterable[LogStretch]) -> Iterator[LogStretch]:
         records += stretch.events + sum(stretch.rejects.values())
 
 
+def _until_well(stretches: Iterable[LogStretch], deciding: int) -> Iterator[LogStretch]:
+    """The first `deciding` of these stretches, and those that follow up to one that is well."""
+    for number, stretch in enumerate(stretches):
+        if number >= deciding and stretch.well:
+            return
+        yield stretch
+
+
 def _together(stretches: Iterable[LogStretch]) -> LogStretch:
     several = list(stretches)
     return LogStretch(LOG_START, sum(each.events for each in several), add(*(each.rejects for each in several)))
@@ -249,7 +260,11 @@ def _end_of(run: ArchiveRun, counts: Counts, rejects: pa.Table) -> LogStretch:
         inside.append(pc.and_(of_partition, pc.and_(pc.greater_equal(at, start), pc.less(at, end))))
     if offsets >= counts.offsets or not inside:
         return _stretch(run.start, counts)
-    reasons = Counter(reason for mask in inside for reason in rejects.filter(mask)["reason"].to_pylist())
+    reasons = Counter[str]()
+    for mask in inside:
+        there = rejects.filter(mask)
+        for reason, count in zip(there["reason"].to_pylist(), there["count_all"].to_pylist(), strict=True):
+            reasons[reason] += count
     length = _length(counts) * offsets // counts.offsets
     return LogStretch(run.start, max(0, length - reasons.total()), dict(sorted(reasons.items())))
 
@@ -260,39 +275,39 @@ def _first(offsets: Sequence[int], end: int) -> int | None:
     return min((offset for number, offset in newest if 2 * number >= end - offset), default=None)
 
 
-def _samples(rejects: pa.Table) -> dict[str, RejectSample]:
-    """The newest reject of each reason."""
-    order = pc.sort_indices(rejects, sort_keys=[("timestamp", "ascending"), ("offset", "ascending")])
-    newest = {row["reason"]: row for row in rejects.take(order).slice(max(0, rejects.num_rows - _SAMPLED)).to_pylist()}
-    return {
-        reason: RejectSample(row["topic_id"], row["partition"], row["offset"], reason, row["detail"])
-        for reason, row in newest.items()
-    }
+def _samples(tables: Tables, address: str, rejects: pa.Table) -> dict[str, RejectSample]:
+    """The newest reject of each reason, among the newest of all. Only for these the details are read."""
+    order = pc.sort_indices(rejects, sort_keys=[("timestamp_max", "ascending"), ("offset", "ascending")])
+    rows = rejects.take(order.slice(max(0, len(order) - _SAMPLED))).select([*RECORDS.names, "reason"])
+    newest = {reason: tuple(place) for *place, reason in zip(*(column.to_pylist() for column in rows.columns), strict=True)}
+    ranges = EMPTY.union(*(Ranges.of({(topic, number): (offset, offset + 1)}) for topic, number, offset in set(newest.values())))
+    samples = {}
+    for piece in _read(tables, address, ranges, ["reason", "detail"]):
+        for topic, partition, offset, reason, detail in zip(*(column.to_pylist() for column in piece.columns), strict=True):
+            if newest.get(reason) == (topic, partition, offset):
+                samples[reason] = RejectSample(topic, partition, offset, reason, detail)
+    return samples
 
 
 def _rejects(tables: Tables, address: str, end: Position) -> pa.Table:
-    """The rejects of the last LOOK_BACK offsets of each partition: of files and row groups that may have some."""
-    columns = [*RECORDS.names, "timestamp", "reason", "detail"]
-    table = log_table(tables, address, RECORDS)
-    wanted = {partition: (max(0, offset - LOOK_BACK), offset) for partition, offset in end.offsets}
-    pieces = []
-    for file in table.files:
-        if not any(file.overlap(partition, interval) for partition, interval in wanted.items()):
-            continue
-        with opened(table.place, file.path, verified=True) as parquet:
-            for group in range(parquet.num_row_groups):
-                rows = parquet.read_row_group(group, columns)
-                pieces += [
-                    rows.filter(
-                        pc.and_(
-                            pc.and_(pc.equal(rows["topic_id"], topic), pc.equal(rows["partition"], partition)),
-                            pc.and_(pc.greater_equal(rows["offset"], low), pc.less(rows["offset"], high)),
-                        )
-                    )
-                    for (topic, partition), (low, high) in wanted.items()
-                ]
+    """The rejects of the last LOOK_BACK offsets, an equal share of each partition: a row for each reason at an offset."""
+    share = max(LEAST, LOOK_BACK // max(1, len(end.offsets)))
+    ranges = Ranges.of({partition: (max(0, offset - share), offset) for partition, offset in end.offsets})
+    pieces = [
+        piece.group_by([*RECORDS.names, "reason"]).aggregate([([], "count_all"), ("timestamp", "max")])
+        for piece in _read(tables, address, ranges, ["timestamp", "reason"])
+    ]
     # Not `empty_table`, which imports pandas.
-    return pa.concat_tables(pieces) if pieces else pa.Table.from_batches([], _REJECTS)
+    return pa.concat_tables([pa.Table.from_batches([], _REJECTS), *pieces])
+
+
+def _read(tables: Tables, address: str, ranges: Ranges, columns: Sequence[str]) -> Iterator[pa.Table]:
+    """The position of each reject in the ranges, and these columns."""
+    table = log_table(tables, address, RECORDS)
+    pieces = [(partition, interval) for partition, intervals in ranges.intervals for interval in intervals]
+    files = tuple(file.path for file in table.files if any(file.overlap(*piece) for piece in pieces))
+    part = Slice(ranges, files, 0)
+    return scan(table.place, part, RECORDS, [*RECORDS.names, *columns], rows=_PIECE_ROWS, verified=True)
 
 
 _REJECTS: Final = pa.schema(
@@ -300,8 +315,8 @@ _REJECTS: Final = pa.schema(
         ("topic_id", pa.string()),
         ("partition", pa.int32()),
         ("offset", pa.int64()),
-        ("timestamp", pa.timestamp("us", "UTC")),
         ("reason", pa.string()),
-        ("detail", pa.string()),
+        ("count_all", pa.int64()),
+        ("timestamp_max", pa.timestamp("us", "UTC")),
     ]
 )

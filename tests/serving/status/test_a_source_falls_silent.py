@@ -1,20 +1,25 @@
 """A source whose newest records are rejected is red, with position, reason, sample and cause, and well again by itself."""
 
 import json
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
+import pyarrow as pa
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from tandem.cli.__main__ import main
 from tandem.cli.doctor import state as looks
+from tandem.ledger.files.file_ranges import RECORDS
+from tandem.ledger.files.scan import scan
+from tandem.ledger.files.splits import Slice
 from tandem.ledger.log.counts import Counts
 from tandem.ledger.log.positions import LOG_START, Position
 from tandem.ledger.realtime.commits import Commit
 from tandem.serving.read.snapshot import RealtimeTail
+from tandem.serving.status import rejected_tails
 from tandem.serving.status.rejected_tails import LEAST, ArchiveTail, RejectedTail, archive_tail, tail_of_rejects
 from tandem.views.fingerprint.fingerprint import decoder_fingerprint
 from tests.cli.doctor.looked import fine, wrong
@@ -138,6 +143,29 @@ def test_a_few_rejects_among_many_events_open_no_quarantine(tmp_path: Path, monk
     archive = archive_tail(world.tables, SOURCE, decoder)
     assert (archive.since, archive.samples) == ({}, {})
     assert tail_of_rejects(RealtimeTail(LOG_START, LOG_START), archive) is None
+
+
+def test_the_quarantine_is_read_within_a_bound_of_all_partitions(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """An equal share of each partition, without details; then the details of the samples alone."""
+    world = World(tmp_path)
+    world.append(0, *map(renamed, range(60)), b"{")
+    world.append(1, *map(renamed, range(60)))
+    world.file_in_archive()
+    reads = []
+
+    def read(place: Any, part: Slice, where: Any, columns: Sequence[str], **options: Any) -> Iterator[pa.Table]:
+        reads.append((part.ranges.length, set(columns) - set(RECORDS.names)))
+        return scan(place, part, where, columns, **options)
+
+    monkeypatch.setattr(rejected_tails, "LOOK_BACK", 40)
+    monkeypatch.setattr(rejected_tails, "scan", read)
+    archive = archive_tail(world.tables, SOURCE, decoder_fingerprint(world.project.sources[SOURCE]))
+    assert reads == [(40, {"timestamp", "reason"}), (2, {"reason", "detail"})]
+    assert archive.since == {("T", 0): 41, ("T", 1): 40}
+    assert {reason: "bytes" in sample.detail for reason, sample in archive.samples.items()} == {
+        "missing_field": True,
+        "json": False,
+    }
 
 
 def test_one_reject_is_a_source_of_its_own(tmp_path: Path) -> None:
