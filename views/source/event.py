@@ -20,7 +20,7 @@
 
 import enum
 import types
-from collections.abc import Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 from datetime import date, datetime
 from decimal import Decimal
@@ -144,6 +144,14 @@ class Field:
     notation: Notation | None = None
     rounding: Rounding | None = None
     encode_name: str = ""
+
+
+def any_field(fields: Iterable[Field], test: Callable[[Field], bool]) -> bool:
+    """Whether a field passes the test, or one in it, at any depth."""
+    return any(
+        test(field) or any_field(field.fields, test) or (field.items is not None and any_field((field.items,), test))
+        for field in fields
+    )
 
 
 @lru_cache(maxsize=4096)  # a string annotation can be resolved only while its module is imported

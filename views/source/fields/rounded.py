@@ -8,7 +8,7 @@ import msgspec
 import pyarrow as pa
 
 from tandem.views.arrow.python_values import array, round_decimal
-from tandem.views.source.event import Event, Field, event_fields
+from tandem.views.source.event import Event, Field, any_field, event_fields
 
 ROUNDED: Final = "_rounded"
 """The column with the number of an event's values that were rounded, of an event type with a field that rounds."""
@@ -21,10 +21,7 @@ def roundings_schema(event: type[Event]) -> pa.Schema:
 
 def rounds(fields: Sequence[Field]) -> bool:
     """Whether a field rounds, at any depth."""
-    return any(
-        field.rounding is not None or rounds(field.fields) or (field.items is not None and rounds((field.items,)))
-        for field in fields
-    )
+    return any_field(fields, lambda field: field.rounding is not None)
 
 
 def roundings_by_event(fields: Sequence[Field], structs: Sequence[msgspec.Struct]) -> pa.Array:

@@ -12,7 +12,7 @@ from typing import Any, Final
 import msgspec
 import pyarrow as pa
 
-from tandem.views.source.event import Event, Field, event_fields
+from tandem.views.source.event import Event, Field, any_field, event_fields
 from tandem.views.source.fields.numbers import decimal_of_text, integer_of
 from tandem.views.source.fields.reasons import Reject
 from tandem.views.source.fields.rfc3339 import cut, may_have_further_digits
@@ -86,9 +86,7 @@ def _written_times(event: type[Event]) -> re.Pattern[bytes] | None:
 
 def has_maps(fields: Sequence[Field]) -> bool:
     """Whether a field is a map, at any depth."""
-    return any(
-        field.type is dict or has_maps(field.fields) or (field.items is not None and has_maps((field.items,))) for field in fields
-    )
+    return any_field(fields, lambda field: field.type is dict)
 
 
 def _innermost(field: Field) -> Field:
