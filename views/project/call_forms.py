@@ -10,7 +10,8 @@ from typing import Any, Final
 from tandem.views import public
 
 _PARTS: Final = {"d": "days", "h": "hours", "m": "minutes", "s": "seconds"}
-_SPAN: Final = re.compile(r"\s*(\d+)\s*(d|h|m|s)[a-z]*\s*", re.IGNORECASE)
+_UNITS: Final = tuple(_PARTS.values())
+_SPAN: Final = re.compile(r"\s*(\d+)\s*(d(?:ays?)?|h(?:ours?)?|m(?:in(?:ute)?s?)?|s(?:ec(?:ond)?s?)?)(?![a-z])\s*", re.IGNORECASE)
 _BY_PARTS: Final = ("tumbling", "session")
 _BUILTINS: Final = ("sum", "min", "max")
 _ALL: Final = ("*", "")
@@ -27,8 +28,14 @@ def right_form(called: str, call: ast.Call | None) -> str:
             f"count takes no expression: count() counts events, count(filter={f'{text} IS NOT NULL'!r}) those with a value, and "
             f"approx_count_distinct({text!r}) distinct values"
         )
-    if called in _BY_PARTS and text is not None and (parts := _parts(text)):
-        return f"{called} takes parts of a length by name: {called}({parts})"
+    if called in _BY_PARTS and text is not None:
+        units = [unit for unit in _UNITS if unit in signature(function).parameters]
+        parts = _parts(text)
+        if parts and parts.keys() <= set(units):
+            return f"{called} takes parts of a length by name: {called}({_written(parts)})"
+        return f"{called} takes parts of a length by name: {', '.join(units)}; {text!r} is not made of these"
+    if called == "hopping" and text is not None and call is not None:
+        return _hopping(call, text)
     return f"{called} is called as {called}{_parameters(function)}"
 
 
@@ -54,12 +61,23 @@ def _first_text(call: ast.Call | None) -> str | None:
     return None
 
 
-def _parts(text: str) -> str:
-    """`1h 30m` as `hours=1, minutes=30`; empty if it is not a length."""
-    spans = _SPAN.findall(text)
-    if not spans or _SPAN.sub("", text):
-        return ""
-    return ", ".join(f"{_PARTS[unit.lower()]}={number}" for number, unit in spans)
+def _hopping(call: ast.Call, text: str) -> str:
+    """`hopping("1h", every="10m")` with timedeltas; what is not a length is left to the reader."""
+    others = [*call.args[1:], *(keyword.value for keyword in call.keywords if keyword.arg == "every")]
+    every = next((other.value for other in others if isinstance(other, ast.Constant) and isinstance(other.value, str)), "")
+    size, hop = (f"timedelta({_written(parts)})" if (parts := _parts(one)) else "timedelta(...)" for one in (text, every))
+    return f"hopping takes timedeltas: hopping({size}, every={hop})"
+
+
+def _parts(text: str) -> dict[str, int]:
+    """`1h 30m` as hours 1 and minutes 30; empty if it is not a length, or has a unit twice."""
+    spans = [(_PARTS[unit[0].lower()], int(number)) for number, unit in _SPAN.findall(text)]
+    parts = dict(spans)
+    return {} if _SPAN.sub("", text) or len(parts) < len(spans) else parts
+
+
+def _written(parts: Mapping[str, int]) -> str:
+    return ", ".join(f"{unit}={number}" for unit, number in parts.items())
 
 
 def _parameters(function: Any) -> str:

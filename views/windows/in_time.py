@@ -132,7 +132,9 @@ def all_time() -> AllTime:
 
 
 def _check_span(kind: str, what: str, span: timedelta) -> None:
-    if not isinstance(span, timedelta) or not _SHORTEST <= span <= _LONGEST:
+    if not isinstance(span, timedelta):
+        raise DefinitionError(f"a {kind} window's {what} is a timedelta, such as timedelta(minutes=10), not {span!r}")
+    if not _SHORTEST <= span <= _LONGEST:
         raise DefinitionError(
             f"a {kind} window's {what} of {span} is not possible: it is a timedelta of at least 1 second and at most 1000 years"
         )

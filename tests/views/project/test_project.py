@@ -200,6 +200,29 @@ WRONG = [
         '__import__("tandem").session("5m")',
         r"session takes parts of a length by name: session\(minutes=5\)$",
     ),
+    ("tumbling(minutes=1)", 'tumbling("2 Days 3secs")', r"tumbling\(days=2, seconds=3\)$"),
+    *(
+        ("tumbling(minutes=1)", f'tumbling("{text}")', rf"by name: days, hours, minutes, seconds; '{text}' is not made of these$")
+        for text in ("1 month", "500ms", "1 mo", "1 dog", "1hm", "1h 1h", "daily")
+    ),
+    (
+        "tumbling(minutes=1)",
+        '__import__("tandem").session("1 day")',
+        r"session takes parts of a length by name: hours, minutes, seconds; '1 day' is not made of these$",
+    ),
+    *(
+        ("tumbling(minutes=1)", f'__import__("tandem").hopping({written})', rf"hopping takes timedeltas: hopping\({form}\)$")
+        for written, form in (
+            ('"1h"', r"timedelta\(hours=1\), every=timedelta\(\.\.\.\)"),
+            ('"1h", "10 min"', r"timedelta\(hours=1\), every=timedelta\(minutes=10\)"),
+            ('"1 month", "1h"', r"timedelta\(\.\.\.\), every=timedelta\(hours=1\)"),
+        )
+    ),
+    (
+        "tumbling(minutes=1)",
+        '__import__("tandem").hopping("1h", every="10m")',
+        r"page_traffic': a hopping window's size is a timedelta, such as timedelta\(minutes=10\), not '1h'$",
+    ),
     (
         "tumbling(minutes=1)",
         '__import__("tandem").calendar("day")',
