@@ -259,7 +259,7 @@ def _not_a_measure(value: object) -> str:
     if isinstance(value, FunctionType):
         return f"the function {value.__name__} is not a measure; call it: {value.__name__}()"
     # max("n") of Python is the text's last letter.
-    hint = "; Python's own sum, min and max are none" if isinstance(value, str) and len(value) == 1 else ""
+    hint = "; Python's own sum, min and max are not measures" if isinstance(value, str) and len(value) == 1 else ""
     return f"{value!r} is not a measure, such as count() or total('...'){hint}"
 
 

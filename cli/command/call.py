@@ -24,7 +24,8 @@ if TYPE_CHECKING:
 
 DEFAULT_PROJECT = EXAMPLES / "web"
 UNHEALTHY = 3
-"""The exit code of a command that succeeded but found a part dead, stuck or given up, or records not counted in time."""
+"""The exit code of a command that succeeded but found a part dead, stuck or given up, a silent source, or
+records not counted in time."""
 
 
 class AlreadyLogged(TandemError):

@@ -27,7 +27,7 @@ OWN: Final[Mapping[str, Mapping[int, str]]] = {
     "doctor": {1: "Also: a check has the outcome `fail`."},
     "try": {1: "Also: nothing of the file can be decoded."},
     "verify": {1: "Also: an unexplained difference."},
-    "status": {3: "A part is dead, stuck or given up."},
+    "status": {3: "A part is dead, stuck or given up, or most of the newest records of a source are rejected."},
     "query": {3: "With `--wait`: answers did not count the records in time."},
     "feed": {3: "With `--wait`: all records are acknowledged, but answers did not count them in time."},
     "generate": {3: "With `--wait`: all records are acknowledged, but answers did not count them in time."},

@@ -67,7 +67,7 @@ def _tables(values: Sequence[LayeredValue]) -> Iterator[RenderableType]:
     widths = [max(map(len, column)) for column in zip(*((value.place, value.measure) for value in shown), strict=True)]
     yield _table(sums, widths, header=True)
     if others:
-        yield Text("no sums: the states of both layers are merged", style="dim")
+        yield Text("not sums: the states of both layers are merged", style="dim")
         yield _table(others, widths, header=False)
     yield Text()
 

@@ -25,7 +25,7 @@ from tandem_dags.configuration import configuration
 from tandem_dags.progress import ended as ended_hours
 
 STATUS = (0, 3)
-"""The exit codes of `tandem status` with a document: 3 if a part is dead, stuck or given up."""
+"""The exit codes of `tandem status` with a document: 3 if a part is dead, stuck or given up, or a source is silent."""
 
 Announced = Literal["views", "days"]
 

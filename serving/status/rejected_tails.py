@@ -167,7 +167,7 @@ def tail_of_rejects(tail: RealtimeTail, archive: ArchiveTail) -> RejectedTail | 
     if not whole.silent:
         return None
     records = whole.events + sum(whole.rejects.values())
-    following = list(_until_well(realtime, len(newest)))
+    following = list(_take_until_well(realtime, len(newest)))
     start = following[-1].start if following else LOG_START
     if len(following) < len(realtime) or not _together(_newest(archive.stretches)).silent:
         return RejectedTail(records, whole.rejects, start, None)
@@ -233,8 +233,8 @@ def _newest(stretches: Iterable[LogStretch]) -> Iterator[LogStretch]:
         records += stretch.events + sum(stretch.rejects.values())
 
 
-def _until_well(stretches: Iterable[LogStretch], deciding: int) -> Iterator[LogStretch]:
-    """The first `deciding` of these stretches, and those that follow up to one that is well."""
+def _take_until_well(stretches: Iterable[LogStretch], deciding: int) -> Iterator[LogStretch]:
+    """The first `deciding` of these stretches, and those that follow up to a stretch that is well."""
     for number, stretch in enumerate(stretches):
         if number >= deciding and stretch.well:
             return
@@ -282,7 +282,7 @@ def _samples(tables: Tables, address: str, rejects: pa.Table) -> dict[str, Rejec
     newest = {reason: tuple(place) for *place, reason in zip(*(column.to_pylist() for column in rows.columns), strict=True)}
     ranges = EMPTY.union(*(Ranges.of({(topic, number): (offset, offset + 1)}) for topic, number, offset in set(newest.values())))
     samples = {}
-    for piece in _read(tables, address, ranges, ["reason", "detail"]):
+    for piece in _pieces(tables, address, ranges, ["reason", "detail"]):
         for topic, partition, offset, reason, detail in zip(*(column.to_pylist() for column in piece.columns), strict=True):
             if newest.get(reason) == (topic, partition, offset):
                 samples[reason] = RejectSample(topic, partition, offset, reason, detail)
@@ -295,13 +295,13 @@ def _rejects(tables: Tables, address: str, end: Position) -> pa.Table:
     ranges = Ranges.of({partition: (max(0, offset - share), offset) for partition, offset in end.offsets})
     pieces = [
         piece.group_by([*RECORDS.names, "reason"]).aggregate([([], "count_all"), ("timestamp", "max")])
-        for piece in _read(tables, address, ranges, ["timestamp", "reason"])
+        for piece in _pieces(tables, address, ranges, ["timestamp", "reason"])
     ]
     # Not `empty_table`, which imports pandas.
     return pa.concat_tables([pa.Table.from_batches([], _REJECTS), *pieces])
 
 
-def _read(tables: Tables, address: str, ranges: Ranges, columns: Sequence[str]) -> Iterator[pa.Table]:
+def _pieces(tables: Tables, address: str, ranges: Ranges, columns: Sequence[str]) -> Iterator[pa.Table]:
     """The position of each reject in the ranges, and these columns."""
     table = log_table(tables, address, RECORDS)
     pieces = [(partition, interval) for partition, intervals in ranges.intervals for interval in intervals]

@@ -32,10 +32,10 @@ def right_form(called: str, call: ast.Call | None) -> str:
         units = [unit for unit in _UNITS if unit in signature(function).parameters]
         parts = _parts(text)
         if parts and parts.keys() <= set(units):
-            return f"{called} takes parts of a length by name: {called}({_written(parts)})"
+            return f"{called} takes parts of a length by name: {called}({_arguments(parts)})"
         return f"{called} takes parts of a length by name: {', '.join(units)}; {text!r} is not made of these"
     if called == "hopping" and text is not None and call is not None:
-        return _hopping(call, text)
+        return _hopping_form(call, text)
     return f"{called} is called as {called}{_parameters(function)}"
 
 
@@ -61,11 +61,11 @@ def _first_text(call: ast.Call | None) -> str | None:
     return None
 
 
-def _hopping(call: ast.Call, text: str) -> str:
+def _hopping_form(call: ast.Call, text: str) -> str:
     """`hopping("1h", every="10m")` with timedeltas; what is not a length is left to the reader."""
     others = [*call.args[1:], *(keyword.value for keyword in call.keywords if keyword.arg == "every")]
     every = next((other.value for other in others if isinstance(other, ast.Constant) and isinstance(other.value, str)), "")
-    size, hop = (f"timedelta({_written(parts)})" if (parts := _parts(one)) else "timedelta(...)" for one in (text, every))
+    size, hop = (f"timedelta({_arguments(parts)})" if (parts := _parts(length)) else "timedelta(...)" for length in (text, every))
     return f"hopping takes timedeltas: hopping({size}, every={hop})"
 
 
@@ -76,7 +76,7 @@ def _parts(text: str) -> dict[str, int]:
     return {} if _SPAN.sub("", text) or len(parts) < len(spans) else parts
 
 
-def _written(parts: Mapping[str, int]) -> str:
+def _arguments(parts: Mapping[str, int]) -> str:
     return ", ".join(f"{unit}={number}" for unit, number in parts.items())
 
 

@@ -178,7 +178,7 @@ def test_what_is_no_sum_is_below_and_has_no_sign(shop: Shop) -> None:
     shop.drain()
     lines = seen(scene_of(watched(shop)))
     assert [measure for _, measure in sums(lines)] == ["n", "sum", "odd"]
-    at = lines.index("no sums: the states of both layers are merged")
+    at = lines.index("not sums: the states of both layers are merged")
     assert lines[at + 1].split() == ["totals", "mean", "24.50", "64.50", "39.50"]
     assert lines[at + 2].split() == [
         "totals",

@@ -153,12 +153,12 @@ def test_the_quarantine_is_read_within_a_bound_of_all_partitions(tmp_path: Path,
     world.file_in_archive()
     reads = []
 
-    def read(place: Any, part: Slice, where: Any, columns: Sequence[str], **options: Any) -> Iterator[pa.Table]:
+    def count_offsets(place: Any, part: Slice, where: Any, columns: Sequence[str], **options: Any) -> Iterator[pa.Table]:
         reads.append((part.ranges.length, set(columns) - set(RECORDS.names)))
         return scan(place, part, where, columns, **options)
 
     monkeypatch.setattr(rejected_tails, "LOOK_BACK", 40)
-    monkeypatch.setattr(rejected_tails, "scan", read)
+    monkeypatch.setattr(rejected_tails, "scan", count_offsets)
     archive = archive_tail(world.tables, SOURCE, decoder_fingerprint(world.project.sources[SOURCE]))
     assert reads == [(40, {"timestamp", "reason"}), (2, {"reason", "detail"})]
     assert archive.since == {("T", 0): 41, ("T", 1): 40}

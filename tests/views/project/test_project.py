@@ -234,7 +234,7 @@ WRONG = [
     (
         'total("size")',
         'max("size")',
-        r"measure 'bytes': 'z' is not a measure, such as .*; Python's own sum, min and max are none$",
+        r"measure 'bytes': 'z' is not a measure, such as .*; Python's own sum, min and max are not measures$",
     ),
     ('total("size")', "total()", r"total is called as total\(expression, \*, filter=None\)$"),
     ('total("size")', "count", r"measure 'bytes': the function count is not a measure; call it: count\(\)$"),

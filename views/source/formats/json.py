@@ -150,15 +150,15 @@ def _unnest(keys: frozenset[str], several: Field, closed: bool, value: bytes) ->
     raw = bytes(members[several.key])
     shared = {key: member for key, member in members.items() if closed or key in keys}
     if raw == b"null":
-        return Unnested((), partial(_with_item, shared, several.key))
+        return Unnested((), partial(_encode_item, shared, several.key))
     if several.type is not dict:
-        return Unnested(_decoded(_ITEMS.decode, raw), partial(_with_item, shared, several.key))
+        return Unnested(_decoded(_ITEMS.decode, raw), partial(_encode_item, shared, several.key))
     pairs = _decoded(_MEMBERS.decode, raw)
     check_object(raw, several.key)
-    return Unnested(sorted(pairs.items()), lambda pair: _with_item(shared, several.key, {"key": pair[0], "value": pair[1]}))
+    return Unnested(sorted(pairs.items()), lambda pair: _encode_item(shared, several.key, {"key": pair[0], "value": pair[1]}))
 
 
-def _with_item(members: Mapping[str, msgspec.Raw], key: str, item: Any) -> bytes:
+def _encode_item(members: Mapping[str, msgspec.Raw], key: str, item: Any) -> bytes:
     return msgspec.json.encode({**members, key: item})
 
 
