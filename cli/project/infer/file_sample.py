@@ -122,7 +122,7 @@ def _csv(file: Path, lines: Sequence[bytes], zone: str | None) -> FileSample:
             f"{file}: the rows begin in line {skip + 1}; remove the lines before, so that the file begins with a header or a row",
             code="file-unusable",
         )
-    text = _closed(lines, delimiter).decode("utf-8-sig", errors="surrogateescape")
+    text = _whole_rows(lines, delimiter).decode("utf-8-sig", errors="surrogateescape")
     rows, plain_quotes = _rows(text, delimiter)
     has_escapes = delimiter == "\t" and (plain_quotes or '"' not in text) and bool(_ESCAPE.search(text))
     names = rows.pop(0) if header else [f"column_{number}" for number in range(1, len(rows[0]) + 1)]
@@ -172,7 +172,7 @@ def _rows(text: str, delimiter: str) -> tuple[list[list[str]], bool]:
         return [row for row in rows_without_quotes(text, delimiter, None) if row], True
 
 
-def _closed(lines: Sequence[bytes], delimiter: str) -> bytes:
+def _whole_rows(lines: Sequence[bytes], delimiter: str) -> bytes:
     """The lines up to the last that ends a row: the sample of a large file may end inside of one."""
     end, inside = 0, False
     for number, line in enumerate(lines, start=1):
