@@ -19,7 +19,9 @@ from tandem.ledger.log.archive_runs import ArchiveLedger
 from tandem.ledger.log.gaps import Gaps
 from tandem.ledger.log.manifest import Exported, ExportedGap, ExportedRange, ExportedTopic, File, Manifest
 from tandem.ledger.log.positions import LOG_START, Position, ranges
+from tandem.views.decode.schema_ids import dump_schemas
 from tandem.views.errors import TandemError
+from tandem.views.source.formats.schema_registry import FetchedSchemas
 from tandem.views.source.offset_ranges import Interval, Partition, Ranges
 from tandem.views.source.source import RECORDS_SCHEMA
 
@@ -32,8 +34,17 @@ class NotExported(TandemError, code="export-impossible"):
     """The export is not possible."""
 
 
-def run(tables: Tables, sources: Sequence[str], folder: Path, *, say: Callable[[str], None]) -> Manifest:
+def run(
+    tables: Tables,
+    sources: Sequence[str],
+    folder: Path,
+    *,
+    say: Callable[[str], None],
+    schemas: Callable[[], FetchedSchemas] = dict,
+) -> Manifest:
     """Write the archived records of these sources to an empty or absent folder, or replace what a killed export left.
+
+    `schemas` returns those that the records name, with which the other installation decodes them without a registry, and alike.
 
     The export ends with the last run whose gaps are recorded. Archive runs may continue meanwhile. Raises NotExported, also if a
     source has no archived records, and Unreadable.
@@ -44,7 +55,8 @@ def run(tables: Tables, sources: Sequence[str], folder: Path, *, say: Callable[[
             raise NotExported(f"source {source!r} has no archived records; run `tandem archive` first")
     try:
         _make_ready(folder)
-        made = Manifest(1, {source: _export(tables, source, end, folder, say) for source, end in ends.items()})
+        exported = {source: _export(tables, source, end, folder, say) for source, end in ends.items()}
+        made = Manifest(1, exported, _write_schemas(folder, schemas()))
         unfinished = folder / UNFINISHED
         unfinished.write_bytes(manifest.write(made))
         unfinished.rename(folder / manifest.FILE)
@@ -53,6 +65,15 @@ def run(tables: Tables, sources: Sequence[str], folder: Path, *, say: Callable[[
     except OSError as error:
         raise NotExported(f"cannot write to {folder}: {error.strerror or error}") from error
     return made
+
+
+def _write_schemas(folder: Path, schemas: FetchedSchemas) -> str:
+    """Write the schemas beside the manifest, if there are any. Returns the SHA-256."""
+    if not schemas:
+        return ""
+    path = folder / manifest.SCHEMAS
+    path.write_bytes(dump_schemas(schemas))
+    return sha256(path)
 
 
 def _make_ready(folder: Path) -> None:

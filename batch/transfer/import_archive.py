@@ -3,7 +3,7 @@
 1. Verify every file, and compare it with the archived records at the same positions, before anything is written.
 2. Write the files.
 3. Record runs, one for each topic, so that generations stay in order.
-4. Record names and gaps.
+4. Record names and gaps. Schemas of registries were added before: of two answers to one id, this installation's stays.
 5. Make all of a source's records visible in one commit.
 
 If an import is killed, importing the same folder again finishes it; `archive` refuses to run before that.
@@ -15,6 +15,7 @@ from datetime import datetime
 from pathlib import Path
 from typing import Final
 
+import msgspec
 import pyarrow as pa
 import pyarrow.parquet as pq
 
@@ -34,7 +35,10 @@ from tandem.ledger.log.fetch_checks import named
 from tandem.ledger.log.gaps import Gaps
 from tandem.ledger.log.manifest import Exported, ExportedRange, Manifest
 from tandem.ledger.log.positions import Position, upper
+from tandem.ledger.log.registry_schemas import add_schemas
+from tandem.views.decode.schema_ids import load_schemas
 from tandem.views.errors import TandemError
+from tandem.views.source.formats.schema_registry import FetchedSchemas
 from tandem.views.source.offset_ranges import Interval, Offsets, Partition, Ranges
 from tandem.views.source.source import RECORDS_SCHEMA
 
@@ -97,10 +101,12 @@ def run(
             say(f"{name}: verifying {exported.rows} records")
             for stretch in exported.stretches:
                 _verify(folder, stretch)
+        schemas = _verify_schemas(folder, made)
         for name in made.sources:
             # Before the archive is compared: from here on no archive run before this import commits.
             delta_commits.make_table(tables, tables.archive(name), RECORDS_SCHEMA, bounded=BOUNDED)
         found = [_new(tables, folder, name, exported) for name, exported in made.sources.items()]
+        add_schemas(tables, schemas, at=now())
         return [_import(tables, new, now) for new in found]
 
 
@@ -127,6 +133,19 @@ def _verify(folder: Path, stretch: ExportedRange) -> None:
             _verify_rows(opened, stretch, path)
     except (OSError, pa.ArrowException) as error:
         raise NotImported(f"{path} cannot be read: {reason(error)}; nothing was imported") from error
+
+
+def _verify_schemas(folder: Path, made: Manifest) -> FetchedSchemas:
+    """The exported schemas of registries. Raises NotImported unless their file matches the manifest."""
+    if not made.schemas:
+        return {}
+    path = folder / manifest.SCHEMAS
+    try:
+        if path.is_symlink() or sha256(path) != made.schemas:
+            raise NotImported(f"{path} is not the exported file: its SHA-256 differs; nothing was imported")
+        return load_schemas(path.read_bytes())
+    except (OSError, msgspec.DecodeError) as error:
+        raise NotImported(f"{path} cannot be read: {error}; nothing was imported") from error
 
 
 def _verify_rows(opened: pq.ParquetFile, stretch: ExportedRange, path: Path) -> None:

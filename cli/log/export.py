@@ -10,6 +10,9 @@ from tandem.cli.command.call import Call, Output
 from tandem.cli.command.published_definitions import definitions, source
 from tandem.ledger.delta.addresses import Tables
 from tandem.ledger.log.archive_runs import ArchiveLedger
+from tandem.ledger.log.registry_schemas import schemas_in
+from tandem.views.decode.schema_ids import schemas_of
+from tandem.views.source.formats.schema_registry import FetchedSchemas
 
 
 def run(
@@ -20,6 +23,8 @@ def run(
     every: Annotated[bool, typer.Option("--all", help="Export every source that has archived records.")] = False,
 ) -> Output:
     """Write the archive of SOURCE, or of all sources, to DIR: records byte for byte in Parquet files, and a manifest.
+
+    Schemas that the records name, fetched from registries, are in `schemas.json`: an import adds them.
 
     The manifest lists the topics, the covered offsets, gaps, and each file with its SHA-256. The command writes it last: a
     folder without a manifest is not an export, and the command can be run on it again. Archive runs may continue meanwhile.
@@ -35,7 +40,13 @@ def run(
     ]
     if not chosen:
         raise export_archive.NotExported("nothing is archived yet; run `tandem archive` first")
-    made = export_archive.run(tables, list(dict.fromkeys(chosen)), folder, say=call.say)
+
+    def schemas() -> FetchedSchemas:
+        # Read after the end of the export is fixed: whatever is decoded by then has its schemas stored.
+        stored = schemas_in(call.settings().registry, tables)
+        return {key: schema for name in chosen for key, schema in schemas_of(stored.bind(project.sources[name])).items()}
+
+    made = export_archive.run(tables, list(dict.fromkeys(chosen)), folder, say=call.say, schemas=schemas)
     found = {
         name: {
             "topics": [topic.name for topic in one.topics],

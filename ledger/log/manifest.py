@@ -18,6 +18,8 @@ from tandem.views.errors import TandemError
 from tandem.views.source.offset_ranges import Interval, Overlap, Partition, Ranges
 
 FILE: Final = "manifest.json"
+SCHEMAS: Final = "schemas.json"
+"""Beside the manifest: schemas of registries that the records name, as `dump_schemas` writes them."""
 FORMAT: Final = 1
 
 _Count = Annotated[int, Meta(ge=0)]
@@ -86,11 +88,12 @@ class Exported(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
         return Ranges.from_json(self.covered)
 
 
-class Manifest(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """An export: the exported log of each source."""
+class Manifest(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_defaults=True):
+    """An export: the exported log of each source; `schemas` is the SHA-256 of SCHEMAS, empty without that file."""
 
     format: Literal[1]
     sources: dict[str, Exported]
+    schemas: Annotated[str, Meta(pattern="^([0-9a-f]{64})?$")] = ""
 
 
 class _Version(msgspec.Struct):

@@ -51,7 +51,7 @@ class RegistrySchemas:
 
     def __post_init__(self) -> None:
         if self.tables is not None:
-            self._journal = Journal(self.tables, self.tables.control("schemas"), SCHEMA)
+            self._journal = _journal_of(self.tables)
 
     def attach(self, files: Mapping[str, bytes]) -> Mapping[str, bytes]:
         """A release's files for tasks, with the schemas that are known here."""
@@ -99,12 +99,7 @@ class RegistrySchemas:
             self._add(answers)
             return
 
-        def derive(snapshot: JournalSnapshot) -> Row | None:
-            stored = _schemas_of(snapshot)  # another process may have asked meanwhile: the first answer counts
-            new = {key: answer for key, answer in answers.items() if key not in stored}
-            return {"at": self.now(), "schemas": dump_schemas(new).decode()} if new else None
-
-        self._journal.add(derive)
+        _add_row(self._journal, answers, self.now)
         self.load()
 
     def ready(self, source: Source, records: pa.Table) -> Source:
@@ -153,6 +148,25 @@ def schemas_in(settings: RegistrySettings, tables: Tables) -> RegistrySchemas:
     schemas = RegistrySchemas(settings, tables, stores=False)
     schemas.load()
     return schemas
+
+
+def add_schemas(tables: Tables, schemas: FetchedSchemas, *, at: datetime) -> None:
+    """Store schemas of another installation, besides those that are stored. Raises Unreadable, Unwritable."""
+    if schemas:
+        _add_row(_journal_of(tables), schemas, lambda: at)
+
+
+def _journal_of(tables: Tables) -> Journal:
+    return Journal(tables, tables.control("schemas"), SCHEMA)
+
+
+def _add_row(journal: Journal, answers: FetchedSchemas, now: Callable[[], datetime]) -> None:
+    def derive(snapshot: JournalSnapshot) -> Row | None:
+        stored = _schemas_of(snapshot)  # another process may have asked meanwhile: the first answer counts
+        new = {key: answer for key, answer in answers.items() if key not in stored}
+        return {"at": now(), "schemas": dump_schemas(new).decode()} if new else None
+
+    journal.add(derive)
 
 
 def _schemas_of(snapshot: JournalSnapshot) -> dict[SchemaKey, FetchedSchema]:

@@ -58,6 +58,15 @@ def with_schemas(source: Source, schemas: FetchedSchemas) -> Source:
     return replace(source, decoder=ready(source.decoder), versions=versions)
 
 
+def schemas_of(source: Source) -> dict[SchemaKey, FetchedSchema]:
+    """The fetched schemas that the source has."""
+    return {
+        SchemaKey(decoder.registry, decoder.kind, identifier): schema
+        for decoder in _decoders(source)
+        for identifier, schema in decoder.schemas
+    }
+
+
 def dump_schemas(schemas: FetchedSchemas) -> bytes:
     """Schemas as a file, for `load_schemas`."""
     return msgspec.json.encode(sorted(((key, each) for key, each in schemas.items()), key=lambda item: item[0]))
