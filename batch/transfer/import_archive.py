@@ -101,7 +101,7 @@ def run(
             say(f"{name}: verifying {exported.rows} records")
             for stretch in exported.stretches:
                 _verify(folder, stretch)
-        schemas = _verify_schemas(folder, made)
+        schemas = _verify_schemas(folder, made.schemas)
         for name in made.sources:
             # Before the archive is compared: from here on no archive run before this import commits.
             delta_commits.make_table(tables, tables.archive(name), RECORDS_SCHEMA, bounded=BOUNDED)
@@ -135,13 +135,13 @@ def _verify(folder: Path, stretch: ExportedRange) -> None:
         raise NotImported(f"{path} cannot be read: {reason(error)}; nothing was imported") from error
 
 
-def _verify_schemas(folder: Path, made: Manifest) -> FetchedSchemas:
-    """The exported schemas of registries. Raises NotImported unless their file matches the manifest."""
-    if not made.schemas:
+def _verify_schemas(folder: Path, digest: str) -> FetchedSchemas:
+    """The exported schemas of registries. Raises NotImported unless their file has this SHA-256; none if it is empty."""
+    if not digest:
         return {}
     path = folder / manifest.SCHEMAS
     try:
-        if path.is_symlink() or sha256(path) != made.schemas:
+        if path.is_symlink() or sha256(path) != digest:
             raise NotImported(f"{path} is not the exported file: its SHA-256 differs; nothing was imported")
         return load_schemas(path.read_bytes())
     except (OSError, msgspec.DecodeError) as error:
