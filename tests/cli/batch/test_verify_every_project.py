@@ -20,7 +20,7 @@ pytestmark = pytest.mark.broker
 
 
 def test_no_example_is_forgotten() -> None:
-    assert {example.name for example in EXAMPLES} >= {"access_log", "cards", "sensors", "web", "words"}
+    assert {example.name for example in EXAMPLES} >= {"access_log", "cards", "demo", "sensors", "web", "words"}
 
 
 def test_the_project_of_init_verifies(
@@ -46,12 +46,12 @@ def test_every_example_verifies(
 
 
 def at_the_broker(folder: Path, broker: kafka.BrokerConnection) -> None:
-    """Let the project read a new topic of the shared broker."""
+    """Let each source of the project read a new topic of the shared broker."""
     definitions = folder / "definitions.py"
-    text, replaced = re.subn(r'\btopic="\w+"', f'topic="{new_topic(broker).name}"', definitions.read_text())
-    assert replaced == 1
+    text, replaced = re.subn(r'\btopic="\w+"', lambda _: f'topic="{new_topic(broker).name}"', definitions.read_text())
     definitions.write_text(text)
     (folder / "tandem.toml").write_text(f'{kafka_toml(broker)}[spark]\nmaster = "local[2]"\n')
+    assert replaced == len(project.load(folder).sources)
 
 
 def assert_verified(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -60,10 +60,10 @@ def assert_verified(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
     capsys.readouterr()
     assert main(["verify", "--all", "--json", "--project", str(folder)]) == 0
     found = json.loads(capsys.readouterr().out)
-    (source,) = found["sources"].values()
-    sampled = {one["view"]: one for one in source["sampled"]}
+    sources = found["sources"].values()
+    sampled = {one["view"]: one for source in sources for one in source["sampled"]}
     assert found["agree"]
     assert set(sampled) == set(project.load(folder).views)
     assert [name for name, one in sampled.items() if not one["answers"] or one["differ"]] == []
-    for counts in source["counts"].values():
+    for counts in (counts for source in sources for counts in source["counts"].values()):
         assert counts["events"] > 0
