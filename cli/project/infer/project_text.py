@@ -20,6 +20,7 @@ from tandem.cli.project.infer.file_sample import quote
 from tandem.cli.project.infer.first_view import ZONE, FirstView
 from tandem.cli.project.infer.sample import FileSample
 from tandem.views import public
+from tandem.views.project.python_code import parsed
 from tandem.views.source.source import PLAUSIBLE
 from tandem.views.sql import engine
 
@@ -236,7 +237,7 @@ def _sql_words() -> frozenset[str]:
 
 def _imports(body: str) -> str:
     """The imports of the names that a text uses."""
-    used = {node.id for node in ast.walk(ast.parse(body)) if isinstance(node, ast.Name)}
+    used = {node.id for node in ast.walk(parsed(body)) if isinstance(node, ast.Name)}
     modules: dict[str, list[str]] = {}
     for name in sorted(used & _STANDARD.keys()):
         modules.setdefault(_STANDARD[name], []).append(name)
