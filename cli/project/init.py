@@ -26,7 +26,7 @@ def run(
             "--from",
             metavar="FILE",
             help="Write the definitions for this file: CSV, JSON lines, a JSON array, GeoJSON, Parquet, or the log of a server. "
-            "Comments in them say what was guessed.",
+            "Comments in them name each guess.",
         ),
     ] = None,
     zone: Annotated[

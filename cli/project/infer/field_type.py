@@ -81,7 +81,7 @@ _FIXED: Final = 2
 class FieldType:
     """A type, and what its values are.
 
-    * `annotation`: Python text, without Optional; empty if no type fits. `note` says what was guessed.
+    * `annotation`: Python text, without Optional; empty if no type fits. `note` names what init guessed.
     * `missing`: some values are null; `absent`: some objects lack the member.
     * `span`: the first and the last time of a `time` or `date`.
     * `distinct`: the number of different values. `members` are those of a struct, by their keys.

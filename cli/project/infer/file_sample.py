@@ -54,7 +54,7 @@ def sample_of(file: Path, zone: str | None) -> FileSample:
             return _json(file, _first_values(values), zone)
         lines = _first_values(stream_lines(stream, str(file)))
     if not any(line.strip() for line in lines):
-        raise TandemError(f"{file} has no lines, so nothing says what its rows are", code="file-unusable")
+        raise TandemError(f"{file} has no lines from which the columns could be guessed", code="file-unusable")
     return log_sample(lines, zone) or _csv(file, lines, zone)
 
 
@@ -95,7 +95,7 @@ def _object(value: bytes) -> Any:
 def _parquet(file: Path, zone: str | None) -> FileSample:
     objects = [_object(value) for value in _first_values(value.value for value in parquet_values(file))]
     if not objects:
-        raise TandemError(f"{file} has no rows, so nothing says what they hold", code="file-unusable")
+        raise TandemError(f"{file} has no rows from which the columns could be guessed", code="file-unusable")
     columns = members_of(objects, zone)
     for field in pq.read_schema(file):
         if (annotation := _annotation(field.type)) and field.name in columns:
@@ -129,7 +129,7 @@ def _csv(file: Path, lines: Sequence[bytes], zone: str | None) -> FileSample:
     whole = [dict(zip(names, row, strict=True)) for row in rows if len(row) == len(names)]
     if not whole:
         raise TandemError(
-            f"{file} has a header and no row with as many texts, so nothing says what its columns hold", code="file-unusable"
+            f"{file} has a header, and no row with as many texts from which the columns could be guessed", code="file-unusable"
         )
     columns, nulls = _text_columns(whole, zone, NULLS, "\\N" if has_escapes else "")
     parts = ["header=True" if header else f"columns={_tuple(names)}"]

@@ -48,7 +48,7 @@ class ProjectForFile:
         copies = f", {self.tried.duplicates} duplicates" if self.tried.duplicates else ""
         return (
             f"view {self.view} of source {self.source}: of {self.tried.records} rows {self.tried.events} are events{copies}, "
-            f"{self.tried.rejects.total} go to quarantine; the comments in definitions.py say what was guessed"
+            f"{self.tried.rejects.total} go to quarantine; the comments in definitions.py name each guess"
         )
 
 

@@ -84,7 +84,7 @@ def definitions_text(name: str, file: str, sample: FileSample, first: FirstView,
     measures = _measures(source, first, names)
     parts = [*classes.texts, f"{_source(source, event, sample, first, names)}\n\n{_view(view, source, first, measures, names)}"]
     body = "\n\n\n".join(parts).replace(ZONE, zone) + f"\n\nSOURCES = ({source},)\nVIEWS = ({view},)\n"
-    opening = f'"""Sources and views, begun from {file}: comments say what was guessed."""'
+    opening = f'"""Sources and views, begun from {file}: the comments name each guess."""'
     text = f"{opening}\n\n{_imports(body)}\n\n\n{body}"
     return ProjectText(text, source, view, next(iter(measures)), first.identity is not None)
 

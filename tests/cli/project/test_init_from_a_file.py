@@ -225,7 +225,7 @@ def test_structs_lists_and_features_of_geojson(tmp_path: Path) -> None:
     [
         ("a.csv", b"a,b\n1,2\n3,4\n", "no column is a time, which every event has; columns: a, b"),
         ("a.csv", b"", "has no lines"),
-        ("a.csv", b"at,b\n", "has a header and no row with as many texts"),
+        ("a.csv", b"at,b\n", "has a header, and no row with as many texts"),
         ("a.csv", b"# by us\nat,city,n\n2026-11-01T00:00:00Z,oslo,3\n2026-11-01T00:01:00Z,rome,2\n", "the rows begin in line 2"),
         ("a.jsonl", b"[1, 2]\n", "no line and no value of the file is a JSON object"),
         ("a.csv", b"SQLite format 3\0" + b"\0" * 100, "SQLite"),
