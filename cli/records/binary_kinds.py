@@ -49,7 +49,7 @@ KINDS: Final = (
 
 
 def refuse_binary(head: bytes, file: str, remedy: str = "") -> None:
-    """Raise TandemError if the first bytes of a file are those of a binary kind; the error says what to do instead."""
+    """Raise TandemError, with a remedy, if the first bytes of a file are those of a binary kind."""
     for kind in KINDS:
         if kind.has(head):
             raise TandemError(

@@ -11,7 +11,7 @@ _DELTA: Final = "_delta_log"
 def folder_files(path: Path) -> list[Path]:
     """All files below the folder by name, without those that Spark and shells hide: a name begins with a dot or underscore.
 
-    Raises TandemError if there is no file, and for a Delta table, because some of its files may not be current.
+    Raises TandemError if the folder has no file, or is a Delta table, some of whose files may not be current.
     """
     if (path / _DELTA).is_dir():
         raise TandemError(

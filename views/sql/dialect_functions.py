@@ -206,7 +206,7 @@ FUNCTION_DIFFERENCES: Final = (
     ),
     DialectDifference(
         ("ln", "log10", "log2"),
-        "the result is `nan` or infinite where there is no logarithm, and the view rejects the event",
+        "of a number without a logarithm the result is `nan` or infinite, and the view rejects the event",
         (
             DialectExample("ln(0)", "-inf", "NULL", "error"),
             DialectExample("ln(-1)", "nan", "NULL", "error"),
