@@ -16,6 +16,7 @@ import pyarrow as pa
 
 from tandem.serving.http.protocol.media_types import ARROW, JSON, NDJSON
 from tandem.serving.read.provenance import Layer
+from tandem.serving.read.tabular import SHOWN, Tabular, html_table, row_count
 from tandem.views.errors import TandemError
 
 Key = str | int | float | Decimal | bool | bytes | date | datetime | None
@@ -61,7 +62,7 @@ class Refused(TandemError, code="request-refused"):
         self.status, self.retry_after, self.records = status, retry_after, tuple(records)
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class RowsPage:
     """Rows as dicts, with their total and their provenance.
 
@@ -74,6 +75,33 @@ class RowsPage:
     provenance: Mapping[str, Any]
     absent: tuple[int, ...] = ()
     hidden: tuple[int, ...] = ()
+
+    def __repr__(self) -> str:
+        return f"<RowsPage {row_count(len(self.rows))}>"
+
+    def _repr_html_(self) -> str:
+        names = list(self.rows[0]) if self.rows else []
+        shown = [[row.get(name) for name in names] for row in self.rows[:SHOWN]]
+        left_out = f"; the first {SHOWN} are shown" if len(self.rows) > SHOWN else ""
+        return html_table(names, shown, f"{row_count(len(self.rows))}{left_out}")
+
+
+@dataclass(frozen=True, repr=False)
+class ServerAnswer(Tabular):
+    """Rows as a typed table, from one snapshot; `provenance` is the document that says what they count."""
+
+    question: str
+    table: pa.Table
+
+    @property
+    def provenance(self) -> Mapping[str, Any]:
+        """What the rows count."""
+        document: dict[str, Any] = msgspec.json.decode(self.table.schema.metadata[b"provenance"])
+        return document
+
+    def caption(self) -> str:
+        """The question, number of rows, and how exact they are."""
+        return f"{self.question}: {row_count(self.table.num_rows)}; {self.provenance['exactness']['says']}"
 
 
 class RecordPlace(NamedTuple):
@@ -125,6 +153,12 @@ class Client:
         pages = self._pages(view, _parameters(keys, asked), page, ARROW)
         return pa.concat_tables(pa.ipc.open_stream(got.content).read_all() for got in pages)
 
+    def answer(
+        self, view: str, keys: Mapping[str, Key] | None = None, *, page: int = 1000, **asked: Unpack[AnswerOptions]
+    ) -> ServerAnswer:
+        """The rows as an answer that becomes an Arrow, pandas or Polars table, and that a notebook shows."""
+        return ServerAnswer(view, self.arrow(view, keys, page=page, **asked))
+
     def row(
         self, view: str, keys: Mapping[str, Key], *, window: datetime | None = None, min_position: str | None = None
     ) -> dict[str, Any] | None:
@@ -152,6 +186,12 @@ class Client:
         """The rows of one SELECT over the views that the token may read."""
         got = _checked(self.http.post("/sql", params=_from(min_position), json={"statement": statement})).json()
         return RowsPage(got["rows"], got["total"], got["provenance"])
+
+    def sql_answer(self, statement: str, *, min_position: str | None = None) -> ServerAnswer:
+        """The rows of one SELECT as an answer that becomes an Arrow, pandas or Polars table, and that a notebook shows."""
+        headers = {"Accept": ARROW}
+        got = _checked(self.http.post("/sql", params=_from(min_position), json={"statement": statement}, headers=headers)).content
+        return ServerAnswer("SQL", pa.ipc.open_stream(got).read_all())
 
     def sources(self) -> list[dict[str, Any]]:
         """The sources whose views the token may read, or to which it may send events."""

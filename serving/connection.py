@@ -27,10 +27,16 @@ from tandem.serving.read.provenance import Layer
 from tandem.serving.read.reader import Reader
 from tandem.serving.read.selection import ALWAYS, Between, Selection
 from tandem.serving.read.snapshot import Snapshot
+from tandem.serving.sql.limits import MIB, StatementLimits
+from tandem.serving.sql.merged_views import MergedRows, MergedViews, ask
+from tandem.serving.sql.sandbox import Sandbox
 from tandem.serving.view_at import ViewAt
 
 EVERY_S: Final = 0.2
 """Default seconds between two polls of a connection: less than a micro-batch takes."""
+
+SQL_LIMITS: Final = StatementLimits(seconds=60, memory=1024 * MIB, rows=1_000_000, bytes=1024 * MIB)
+"""Limits of a statement in a program: the defaults of `tandem sql`."""
 
 _T = TypeVar("_T")
 
@@ -48,6 +54,8 @@ class Connection:
     _thread: threading.Thread | None = field(default=None, init=False, repr=False)
     _broken: list[BaseException] = field(default_factory=list, init=False, repr=False)
     _asked: tuple[Pinned, dict[str, ViewAt]] | None = field(default=None, init=False, repr=False)
+    _statements: tuple[Sandbox, MergedViews] | None = field(default=None, init=False, repr=False)
+    _lock: threading.Lock = field(default_factory=threading.Lock, init=False, repr=False)
 
     def follow(self, every_s: float) -> Self:
         """Poll every N seconds, until it is closed."""
@@ -94,9 +102,26 @@ class Connection:
             asked[1][name] = view
         return view
 
+    def sql(self, statement: str) -> MergedRows:
+        """The rows of one SELECT in DuckDB's SQL over the views, each a table, all at one snapshot; see docs/sql.md.
+
+        The first statement starts a process, which takes a second or two. Raises StatementRefused.
+        """
+        self.pinned()
+        with self._lock:
+            if self._statements is None:
+                sandbox = Sandbox(SQL_LIMITS)
+                weakref.finalize(self, sandbox.close)
+                self._statements = sandbox, MergedViews(self.store)
+        return ask(*self._statements, statement)
+
     def close(self) -> None:
         """Stop following; views that were read stay usable."""
         self._over.set()
+        with self._lock:
+            if self._statements is not None:
+                self._statements[0].close()
+                self._statements = None
         self.store.close()
         if self._thread is not None:
             self._thread.join()

@@ -15,12 +15,14 @@ from tandem.ledger.delta.errors import Unreadable
 from tandem.serving.access.fair_pool import FairPool
 from tandem.serving.memory.cached_view import CachedView
 from tandem.serving.memory.store import Pinned, Store
-from tandem.serving.read.outcome import Failed, ReadFailed, narrowed
+from tandem.serving.read.outcome import Failed, ReadFailed
 from tandem.serving.read.provenance import Provenance
 from tandem.serving.read.reader import UnknownView
 from tandem.serving.read.snapshot import Snapshot
+from tandem.serving.read.tabular import Tabular, narrowed, row_count
 from tandem.serving.sql.limits import StatementLimits
 from tandem.serving.sql.messages import StatementRefused
+from tandem.serving.sql.result_rows import to_rows
 from tandem.serving.sql.sandbox import Sandbox
 from tandem.serving.sql.shared_tables import SharedTables, share
 from tandem.views.arrow import arrays
@@ -42,13 +44,22 @@ class Table:
     provenance: Provenance
 
 
-@dataclass(frozen=True)
-class MergedRows:
+@dataclass(frozen=True, repr=False)
+class MergedRows(Tabular):
     """The result of a statement; `provenance` is by named view, all at one snapshot: None if no view was read."""
 
     table: pa.Table
     provenance: Mapping[str, Provenance]
     snapshot: Snapshot | None = field(default=None, repr=False)
+
+    def rows(self) -> list[dict[str, Any]]:
+        """The rows as dicts, as `tandem sql --json` prints them."""
+        return to_rows(self.table)
+
+    def caption(self) -> str:
+        """Number of rows, and the publication, views and exactness that they are from."""
+        names = ", ".join(f"{name} ({source.exactness.says})" for name, source in self.provenance.items())
+        return f"SQL: {row_count(self.table.num_rows)}{f'; {names}' if names else ''}"
 
     def told(self, *, now: datetime) -> dict[str, Any]:
         """The `_provenance` of a result."""

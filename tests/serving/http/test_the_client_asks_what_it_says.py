@@ -61,6 +61,21 @@ def test_one_row_and_many_keys_work(client: Client) -> None:
     assert ([row["n"] for row in found.rows], found.absent) == ([1, 10], (1,))
 
 
+def test_an_answer_becomes_tables_and_shows_itself(world: World, client: Client) -> None:
+    whole = Reader(world.tables).answer("per_page")
+    assert isinstance(whole, Value)
+    found = client.answer("per_page", page=7)
+    assert found.to_arrow().equals(whole.table)
+    assert found.to_pandas().equals(whole.to_pandas())
+    assert found.provenance["publication"] == whole.provenance.publication
+    assert repr(found) == f"<ServerAnswer per_page: {len(whole.rows())} rows; {whole.provenance.exactness.says}>"
+    by_sql = client.sql_answer("SELECT sum(bytes) AS bytes FROM per_page")
+    assert by_sql.to_polars()["bytes"].to_list() == [sum(row["bytes"] for row in whole.rows())]
+    assert "<td>/03</td>" in client.rows("per_page", {"page": "/03"})._repr_html_()
+    assert repr(client.rows("per_page", {"page": "/03"})) == "<RowsPage 1 row>"
+    assert client.rows("per_page", {"page": "/none"})._repr_html_().endswith("<p>0 rows</p>")
+
+
 def test_views_are_described(client: Client) -> None:
     assert [view["name"] for view in client.views()] == ["per_page", "ever", "inverse"]
     assert client.view("ever")["where"] == "bytes > 0"
