@@ -1,9 +1,13 @@
-"""`tandem test`: everything that CI checks except the demo: lint, types, the direction of imports, then the tests."""
+"""`tandem test`: everything that CI checks except the demo: lint, types, the direction of imports, then the tests.
+
+Arguments that select tests run these alone.
+"""
 
 import os
 import subprocess
 import sys
 import time
+from collections.abc import Sequence
 from typing import Annotated
 
 import typer
@@ -59,8 +63,8 @@ def run(
         list[str] | None,
         typer.Argument(
             metavar="-- ARGUMENTS",
-            help="Arguments for pytest, such as `-n 0`. With --mutants: files, folders, `--sample N`, `--seed SEED` (see `-- "
-            "--help`).",
+            help="Arguments for pytest, such as `-n 0`; a path of tests or `-k WORDS` runs these tests alone. With --mutants: "
+            "files, folders, `--sample N`, `--seed SEED` (see `-- --help`).",
         ),
     ] = None,
 ) -> Output:
@@ -89,12 +93,13 @@ def run(
         return Output({"campaign": "failed" if code else "held"}, code=code)
     parts = _PARTS if all_ else {"tests": ("-m", _SLOW)}
     further = [*(_LONG if all_ else ()), *(arguments or [])]
-    steps = {
+    whole = {
         "lint": ["-m", "ruff", "check", "--quiet", "."],
         "types": ["-m", "mypy", "--no-error-summary"],
         "imports": ["-c", "import importlinter.cli; importlinter.cli.lint_imports_command()"],
-        **{name: ["-m", "pytest", *_SPREAD, *_SLOWEST, *selection, *further] for name, selection in parts.items()},
     }
+    tests = {name: ["-m", "pytest", *_SPREAD, *_SLOWEST, *selection, *further] for name, selection in parts.items()}
+    steps = tests if select(arguments or ()) else {**whole, **tests}
     codes = {}
     seconds = {}
     for name, command in steps.items():
@@ -111,6 +116,16 @@ def run(
     for name in failed:
         call.say(f"tandem test: {name} failed")
     return Output({"failed": failed, "seconds": seconds}, code=1 if failed else 0)
+
+
+def select(arguments: Sequence[str]) -> bool:
+    """Whether pytest's arguments name some of the tests, by a path below tests/ or by words."""
+    return any(word.startswith("-k") or _is_of_tests(word) for word in arguments)
+
+
+def _is_of_tests(word: str) -> bool:
+    path = (folders.ROOT / word.partition("::")[0]).resolve()
+    return path.is_relative_to(folders.ROOT / "tests") and path.exists()
 
 
 def _program(call: Call, environ: dict[str, str], name: str, arguments: list[str]) -> int:

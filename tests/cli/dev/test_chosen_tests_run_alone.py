@@ -1,0 +1,39 @@
+"""`tandem test -- PATH` runs these tests and neither lint nor types; what only sets pytest runs the whole."""
+
+import json
+import subprocess
+import sys
+
+import pytest
+
+from tandem.cli.dev import test as command
+from tandem.infra.folders import ROOT
+from tests.stack import environ
+
+
+@pytest.mark.parametrize(
+    "words", ["tests/views", "./tests", "tests/test_names.py::test_x", "-n 0 -k tiling", "-ktiling", f"{ROOT}/tests/laws"]
+)
+def test_a_path_of_tests_or_words_select(words: str) -> None:
+    assert command.select(words.split())
+
+
+@pytest.mark.parametrize("words", ["", "-n 0", "--junitxml out.xml", "-x --durations 5", "docs", "--screenshots docs/images"])
+def test_what_only_sets_pytest_does_not_select(words: str) -> None:
+    assert not command.select(words.split())
+
+
+def test_nothing_but_the_chosen_tests_runs() -> None:
+    chosen = ["-n", "0", "tests/infra/test_folders.py"]
+    done = subprocess.run(
+        [sys.executable, "-m", "tandem.cli", "test", "--json", "--", *chosen],
+        env=environ(),
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=300,
+    )
+    assert done.returncode == 0, done.stderr
+    document = json.loads(done.stdout)
+    assert (document["failed"], list(document["seconds"])) == ([], ["tests"])
+    assert "warning" not in done.stderr.lower()
