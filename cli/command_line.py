@@ -19,11 +19,12 @@ from typing import Annotated, Any, Final
 import typer
 
 from tandem.cli.command import exit_codes
-from tandem.cli.command.call import DEFAULT_PROJECT, AlreadyLogged, Call, Output, resolve_project
+from tandem.cli.command.call import AlreadyLogged, Call, Output, resolve_project
 from tandem.cli.command.error_sentence import foreseen, worded
 from tandem.cli.command.signals import Interrupted
 from tandem.cli.command.text_tables import console
-from tandem.cli.registry import COMMANDS, EXAMPLE_OF, OF_CHECKOUT, USAGE
+from tandem.cli.command.typed_command import TypedCommand, command_of, program
+from tandem.cli.registry import COMMANDS, EXAMPLE_OF, OF_CHECKOUT, USAGE, WITHOUT_PROJECT
 from tandem.infra.folders import CHECKOUT, ROOT
 from tandem.views.errors import TandemError, nearest_first
 
@@ -40,8 +41,8 @@ _SHARED = {
         Path | None,
         typer.Option(
             metavar="DIR",
-            help="The project's folder. Default: $TANDEM_PROJECT, else the current folder if it contains tandem.toml, else "
-            "examples/web, of `demo` examples/demo.",
+            help="The project's folder. Default: $TANDEM_PROJECT, else the current folder if it contains tandem.toml; of `demo`, "
+            "else examples/demo.",
         ),
     ],
     "json": Annotated[bool, typer.Option("--json", help="Print one JSON document.")],
@@ -54,26 +55,27 @@ def run(arguments: list[str]) -> int:
     options = arguments[: arguments.index("--")] if "--" in arguments else arguments
     as_json, debug = "--json" in options, "--debug" in options
     name, *rest = arguments
+    typed = command_of(rest, os.environ, without=WITHOUT_PROJECT)
     if name in OF_CHECKOUT and not CHECKOUT:
         sentence = f"`tandem {name}` needs a checkout of Tandem's repository; this copy is installed in {ROOT}"
-        return _fail(sentence, exit_codes.USAGE, USAGE_INVALID, as_json=as_json)
+        return _fail(sentence, exit_codes.USAGE, USAGE_INVALID, as_json=as_json, typed=typed)
     if name not in COMMANDS:
         likely = " or ".join(f"'{command}'" for command in nearest_first(name, COMMANDS)[:2])
         sentence = f"no command '{name}'; did you mean {likely}?"
-        return _fail(sentence, exit_codes.USAGE, USAGE_INVALID, as_json=as_json, before=USAGE)
+        return _fail(sentence, exit_codes.USAGE, USAGE_INVALID, as_json=as_json, typed=typed, before=USAGE)
     try:
         app = application(name, environ=dict(os.environ), cwd=Path.cwd())
-        return _print(name, app(rest, prog_name=f"tandem {name}", standalone_mode=False), as_json=as_json)
+        return _print(name, app(rest, prog_name=f"tandem {name}", standalone_mode=False), as_json=as_json, typed=typed)
     except typer.TyperException as error:
         context = getattr(error, "ctx", None)
         usage = f"{context.get_usage()}\n" if context else ""
-        return _fail(error.format_message(), error.exit_code, USAGE_INVALID, as_json=as_json, before=usage)
+        return _fail(error.format_message(), error.exit_code, USAGE_INVALID, as_json=as_json, typed=typed, before=usage)
     except Interrupted as error:
-        return _fail(str(error), exit_codes.INTERRUPTED, error.code, as_json=as_json)
+        return _fail(str(error), exit_codes.INTERRUPTED, error.code, as_json=as_json, typed=typed)
     except (typer.Abort, KeyboardInterrupt) as error:
         if isinstance(error, typer.Abort) and not isinstance(error.__cause__, KeyboardInterrupt):
             return exit_codes.INTERRUPTED  # a question was answered by no
-        return _fail("interrupted", exit_codes.INTERRUPTED, Interrupted.code, as_json=as_json)
+        return _fail("interrupted", exit_codes.INTERRUPTED, Interrupted.code, as_json=as_json, typed=typed)
     except BrokenPipeError:
         # The reader of our output has closed it; the interpreter must not write again at exit.
         with contextlib.suppress(OSError):
@@ -82,16 +84,16 @@ def run(arguments: list[str]) -> int:
     except AlreadyLogged as error:
         cause = error.__cause__
         code = _code(foreseen(cause) if isinstance(cause, Exception) else error)
-        return _fail(str(error), exit_codes.FAILED, code, as_json=as_json, said=True)
+        return _fail(str(error), exit_codes.FAILED, code, as_json=as_json, typed=typed, said=True)
     except Exception as error:  # noqa: BLE001 - the outermost handler: a sentence instead of a stack
         known = foreseen(error)
         sentence = str(known or f"{worded(error)}{'' if debug else '; --debug shows where'}")
         if debug:
             traceback.print_exc()
-    return _fail(sentence, exit_codes.FAILED, _code(known), as_json=as_json)
+    return _fail(sentence, exit_codes.FAILED, _code(known), as_json=as_json, typed=typed)
 
 
-def _print(name: str, returned: Any, *, as_json: bool) -> int:
+def _print(name: str, returned: Any, *, as_json: bool, typed: TypedCommand) -> int:
     if not isinstance(returned, Output):
         # A command without output, or the exit code of --help.
         return returned if isinstance(returned, int) else exit_codes.DONE
@@ -102,7 +104,8 @@ def _print(name: str, returned: Any, *, as_json: bool) -> int:
         sys.stdout.flush()
     elif isinstance(returned.shown, str):
         # Without rich's console, which would replace emoji codes in rows, and is slow.
-        sys.stdout.write(f"{returned.shown}\n" if returned.shown else "")
+        shown = typed.in_text(returned.shown) if sys.stdout.isatty() else returned.shown
+        sys.stdout.write(f"{shown}\n" if shown else "")
         sys.stdout.flush()
     else:
         console().print(returned.shown)
@@ -114,10 +117,12 @@ def _code(error: TandemError | None) -> str:
     return INTERNAL_ERROR if error is None else error.code
 
 
-def _fail(sentence: str, exit_code: int, code: str, *, as_json: bool, before: str = "", said: bool = False) -> int:
+def _fail(
+    sentence: str, exit_code: int, code: str, *, as_json: bool, typed: TypedCommand, before: str = "", said: bool = False
+) -> int:
     text = sentence.encode("utf-8", "backslashreplace").decode()  # the text may repeat an argument that is not UTF-8
     if not said:
-        sys.stderr.write(f"{before}tandem: {text}\n")
+        sys.stderr.write(f"{before}tandem: {typed.in_text(text) if sys.stderr.isatty() else text}\n")
     if as_json:
         sys.stdout.write(json.dumps({"error": text, "code": code}, ensure_ascii=False) + "\n")
     return exit_code
@@ -127,18 +132,19 @@ def application(name: str, *, environ: Mapping[str, str], cwd: Path) -> typer.Ty
     """Import a command and return its typer application."""
     run = importlib.import_module(COMMANDS[name].module).run
     app = typer.Typer(add_completion=False, pretty_exceptions_enable=False, rich_markup_mode=None)
-    app.command(name, context_settings={"help_option_names": ["-h", "--help"]})(
-        _bound(run, environ, cwd, EXAMPLE_OF.get(name, DEFAULT_PROJECT))
-    )
+    app.command(name, context_settings={"help_option_names": ["-h", "--help"]})(_bound(run, environ, cwd, name))
     return app
 
 
-def _bound(run: Callable[..., Any], environ: Mapping[str, str], cwd: Path, example: Path) -> Callable[..., Any]:
+def _bound(run: Callable[..., Any], environ: Mapping[str, str], cwd: Path, name: str) -> Callable[..., Any]:
     """Return the function with the shared options in place of its first parameter."""
 
     def bound(**given: Any) -> Any:
-        project, as_json, debug = (given.pop(name) for name in _SHARED)
-        return run(Call(resolve_project(project, environ, cwd, example), as_json, debug, environ), **given)
+        project, as_json, debug = (given.pop(shared) for shared in _SHARED)
+        typed = TypedCommand(program(environ), None if project is None else str(project), WITHOUT_PROJECT)
+        example = cwd if name in WITHOUT_PROJECT else EXAMPLE_OF.get(name)
+        folder = resolve_project(project, environ, cwd, example)
+        return run(Call(folder, as_json, debug, environ, typed), **given)
 
     own = list(inspect.signature(run, eval_str=True).parameters.values())[1:]
     shared = [

@@ -85,7 +85,10 @@ COMMANDS: Mapping[str, Entry] = {
 }
 
 EXAMPLE_OF: Final = {"demo": EXAMPLES / "demo"}
-"""The project of a command that is called outside a project, where it is another example than that of other commands."""
+"""The project of a command that does not need to be called in a project."""
+
+WITHOUT_PROJECT: Final = frozenset({"init", "test", "bench", "package"})
+"""Commands that do not use a project."""
 
 OF_CHECKOUT: Final = frozenset({"test", "bench", "package"})
 """Commands that a wheel does not include, because they need files of the repository."""

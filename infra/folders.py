@@ -20,8 +20,6 @@ IMPORTED: Final = ROOT / "src" if CHECKOUT else ROOT.parent
 """The folder from which Python imports the package `tandem`."""
 EXAMPLES: Final = ROOT / "examples"
 DAGS: Final = ROOT / "dags"
-TYPED: Final = "./tandem" if CHECKOUT else "tandem"
-"""The command as a person types it."""
 CACHE_VARIABLE: Final = "TANDEM_CACHE"
 STATE_VARIABLE: Final = "TANDEM_STATE"
 

@@ -5,13 +5,15 @@ Call. It reports progress with `Call.say`, returns an Output, or None if it has 
 cli/command_line.py prints the result and sets the exit code.
 """
 
+import shlex
 import subprocess
 import sys
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
+from tandem.cli.command.typed_command import TypedCommand, program
 from tandem.infra import settings as settings_of_project
 from tandem.infra.folders import EXAMPLES
 from tandem.infra.settings import Settings
@@ -22,10 +24,15 @@ if TYPE_CHECKING:
 
     from tandem.views.project.project import Project
 
-DEFAULT_PROJECT = EXAMPLES / "web"
+_NAMED_PROJECTS: Final = 3
+"""The largest number of projects that an error suggests."""
 UNHEALTHY = 3
 """The exit code of a command that succeeded but found a part dead, stuck or given up, a silent source, or
 records not counted in time."""
+
+
+class NoProject(TandemError, code="project-missing"):
+    """A command was called outside a project, and none was named."""
 
 
 class AlreadyLogged(TandemError):
@@ -43,12 +50,13 @@ class Output:
 
 @dataclass(frozen=True)
 class Call:
-    """One call of a command: the project's folder, the shared options and the environment."""
+    """One call of a command: the project's folder, the shared options, the environment, and how the caller types commands."""
 
     project: Path
     json: bool
     debug: bool
     environ: Mapping[str, str] = field(repr=False)
+    typed: TypedCommand | None = None
 
     def settings(self) -> Settings:
         """Load the project's settings. Raises TandemError if the project does not exist or a setting is invalid."""
@@ -74,6 +82,8 @@ class Call:
 
     def say(self, text: str) -> None:
         """Print one line of progress on stderr."""
+        if self.typed is not None and sys.stderr.isatty():
+            text = self.typed.in_text(text)
         print(text, file=sys.stderr, flush=True)  # noqa: T201 - this is where progress is printed
 
     def console(self) -> "Console":
@@ -83,13 +93,31 @@ class Call:
         return Console(stderr=True)
 
 
-def resolve_project(given: Path | None, environ: Mapping[str, str], cwd: Path, example: Path = DEFAULT_PROJECT) -> Path:
-    """Return the project's folder: the option, else TANDEM_PROJECT, else the current folder if a project, else the example."""
+def resolve_project(given: Path | None, environ: Mapping[str, str], cwd: Path, example: Path | None = None) -> Path:
+    """Return the project's folder: the option, else TANDEM_PROJECT, else the current folder if a project, else the example.
+
+    Raises NoProject if there is none of them; the error names projects in the current folder.
+    """
     if given is not None:
         return (cwd / given.expanduser()).resolve()
     if named := environ.get("TANDEM_PROJECT"):
         return (cwd / Path(named).expanduser()).resolve()
-    return cwd if (cwd / settings_of_project.FILE).is_file() else example
+    if (cwd / settings_of_project.FILE).is_file():
+        return cwd
+    if example is not None:
+        return example
+    below = sorted(file.parent.name for file in cwd.glob(f"*/{settings_of_project.FILE}"))[:_NAMED_PROJECTS]
+    if below:
+        raise NoProject(f"no project here; use {' or '.join(f'--project {shlex.quote(name)}' for name in below)}")
+    raise NoProject(
+        f"no project here; `{program(environ)} init my_shop` makes one, and --project DIR names one elsewhere, such as "
+        f"{shlex.quote(_from(cwd, EXAMPLES / 'web'))}"
+    )
+
+
+def _from(cwd: Path, folder: Path) -> str:
+    """A folder as a person types it there: relative if it is below."""
+    return str(folder.relative_to(cwd)) if folder.is_relative_to(cwd) else str(folder)
 
 
 def revision(folder: Path) -> str:

@@ -3,20 +3,19 @@
 import time
 from dataclasses import replace
 from datetime import UTC, datetime
-from pathlib import Path
 from typing import Annotated, Any, Literal
 
 import typer
 
 from tandem.cli.command.call import Call, Output
 from tandem.cli.command.signals import interrupted
+from tandem.cli.command.typed_command import program
 from tandem.cli.demo import live, scheduler
 from tandem.cli.demo.once import AIRFLOW_S, UP_S, Play, SentRecord, base, figures, play
 from tandem.cli.demo.scheduler import Scheduler
 from tandem.cli.demo.stage import staged
 from tandem.cli.demo.watcher import Watcher
 from tandem.cli.log import generate
-from tandem.infra.folders import CHECKOUT, ROOT
 from tandem.views.errors import TandemError
 
 
@@ -85,7 +84,7 @@ def run(
             except KeyboardInterrupt:
                 call.say("stopping all parts")
     if not once:
-        return Output({}, _to_try_next())
+        return Output({}, _to_try_next(program(call.environ)))
     checks = [check.to_json() for check in record.checks]
     document = {"events": events, "checks": checks, "figures": figures(record, events, time.monotonic() - start)}
     if stage.cluster is not None:
@@ -97,9 +96,8 @@ def run(
     return Output(document, _sentences(document), 0 if passed else 1)
 
 
-def _to_try_next() -> str:
+def _to_try_next(tandem: str) -> str:
     """What a person may type after the demo, in the folder where the demo was started."""
-    tandem = "./tandem" if CHECKOUT and Path.cwd() == ROOT else "tandem"
     steps = {
         f"{tandem} demo --once": "compare every exact answer with the expected one",
         f"{tandem} init my_shop": "make a small project: definitions, settings, sample events",

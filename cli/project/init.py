@@ -8,7 +8,7 @@ from typing import Annotated, Any, Final
 import typer
 
 from tandem.cli.command.call import Call, Output
-from tandem.infra.folders import TYPED
+from tandem.cli.command.typed_command import program
 from tandem.views.errors import TandemError
 
 TEMPLATE: Final = Path(__file__).parent / "template"
@@ -40,7 +40,10 @@ def run(
             raise TandemError("--zone belongs to --from", code="usage-invalid")
         files: Mapping[str, bytes] = {path.name: path.read_bytes() for path in sorted(TEMPLATE.iterdir()) if path.is_file()}
         write_project(directory, files)
-        return Output({"project": str(directory.resolve()), "files": [*files]}, _next(directory, files, "sales", "orders.jsonl"))
+        return Output(
+            {"project": str(directory.resolve()), "files": [*files]},
+            _next(program(call.environ), directory, files, "sales", events="orders.jsonl"),
+        )
     from tandem.cli.project.infer.project_for_file import project_for_file  # noqa: PLC0415 - DuckDB and Arrow take time to import
 
     call.say(f"reading {from_}")
@@ -48,7 +51,12 @@ def run(
     files = {**{name: (TEMPLATE / name).read_bytes() for name in _FOR_A_FILE}, **begun.files}
     write_project(directory, files)
     document: dict[str, Any] = {"project": str(directory.resolve()), "files": [*files], **begun.to_json()}
-    return Output(document, "\n".join([begun.summary(), _next(directory, files, begun.view, str(from_), begun.source)]))
+    return Output(
+        document,
+        "\n".join(
+            [begun.summary(), _next(program(call.environ), directory, files, begun.view, events=str(from_), source=begun.source)]
+        ),
+    )
 
 
 def write_project(directory: Path, files: Mapping[str, bytes]) -> None:
@@ -67,17 +75,17 @@ def write_project(directory: Path, files: Mapping[str, bytes]) -> None:
         raise TandemError(f"cannot write a project to {directory}: {error.strerror}", code="file-unusable") from error
 
 
-def _next(directory: Path, files: Mapping[str, bytes], view: str, events: str, source: str = "orders") -> str:
+def _next(tandem: str, directory: Path, files: Mapping[str, bytes], view: str, *, events: str, source: str = "orders") -> str:
     """The next steps."""
     project = shlex.quote(str(directory))
     file = shlex.quote(events if events not in files else f"{directory}/{events}")
     return "\n".join(
         [
             f"wrote {', '.join(files)} to {project}; next:",
-            f"  {TYPED} check --project {project}",
-            f"  {TYPED} try {view} {file} --project {project}",
-            f"  {TYPED} up --project {project}",
-            f"  {TYPED} feed {file} --source {source} --project {project}",
-            f"  {TYPED} query {view} --project {project}",
+            f"  {tandem} check --project {project}",
+            f"  {tandem} try {view} {file} --project {project}",
+            f"  {tandem} up --project {project}",
+            f"  {tandem} feed {file} --source {source} --project {project}",
+            f"  {tandem} query {view} --project {project}",
         ]
     )

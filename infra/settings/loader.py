@@ -22,9 +22,9 @@ from tandem.views.errors import TandemError, listed
 
 FILE: Final = "tandem.toml"
 # Variables that are not settings of a project: the project to use, the cache folder, set-up's Python and Ivy configuration, the
-# caller's name, and the configuration of DAGs.
+# caller's name, the launcher's path, and the configuration of DAGs.
 OTHER_VARIABLES = frozenset(
-    f"{PREFIX}{name}" for name in ("PROJECT", "CACHE", "PYTHON", "IVY_SETTINGS", "HYPOTHESIS", "AIRFLOW", "WHO")
+    f"{PREFIX}{name}" for name in ("PROJECT", "CACHE", "PYTHON", "IVY_SETTINGS", "HYPOTHESIS", "AIRFLOW", "WHO", "LAUNCHER")
 )
 _CREDENTIAL: Final = re.compile(r"(secret|token|password|(access|account|customer|master)_key|sas)(?!.*(_file|_path|_uri)$)")
 _IN_ADDRESS: Final = re.compile(r"://[^/?#@]*:[^/?#@]*@|[?&]sig=", re.IGNORECASE)

@@ -15,14 +15,16 @@ from py4j.protocol import Py4JNetworkError
 from tandem.bench.serving import published
 from tandem.cli import registry
 from tandem.cli.__main__ import main
-from tandem.cli.command.call import DEFAULT_PROJECT, Call, Output, resolve_project
-from tandem.infra.folders import ROOT
+from tandem.cli.command.call import Call, NoProject, Output, resolve_project
+from tandem.cli.command.typed_command import command_of
+from tandem.infra.folders import EXAMPLES, ROOT
 from tandem.views.errors import DefinitionError, TandemError
 
 
 @pytest.fixture
 def command(monkeypatch: pytest.MonkeyPatch):
-    """Put a function in the place of `status`."""
+    """Put a function in the place of `status`, called for an example."""
+    monkeypatch.setenv("TANDEM_PROJECT", str(EXAMPLES / "web"))
 
     def put(run) -> None:
         module = ModuleType("tandem.cli.run.status")
@@ -153,10 +155,15 @@ def test_any_error_is_one_sentence(
     assert "Traceback" in capsys.readouterr().err
 
 
-def test_the_project_is_the_named_one_else_the_one_here_else_the_first_example(tmp_path: Path) -> None:
+def test_the_project_is_the_named_one_else_the_one_here(tmp_path: Path) -> None:
     here, named = tmp_path / "here", tmp_path / "named"
     here.mkdir()
-    assert resolve_project(None, {}, here) == DEFAULT_PROJECT
+    with pytest.raises(NoProject, match=r"no project here; `\./tandem init my_shop` makes one"):
+        resolve_project(None, {}, here)
+    (here / "my shop").mkdir()
+    (here / "my shop" / "tandem.toml").touch()
+    with pytest.raises(NoProject, match="no project here; use --project 'my shop'"):
+        resolve_project(None, {}, here)
     (here / "tandem.toml").touch()
     assert resolve_project(None, {}, here) == here
     assert resolve_project(None, {"TANDEM_PROJECT": str(named)}, here) == named
@@ -168,6 +175,42 @@ def test_an_absent_project_is_reported(tmp_path: Path, capsys: pytest.CaptureFix
     assert capsys.readouterr().err == f"tandem: no project at {tmp_path / 'nowhere'}: the folder does not exist\n"
 
 
+def test_a_command_outside_a_project_says_how_to_get_one(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.delenv("TANDEM_PROJECT", raising=False)
+    monkeypatch.setenv("TANDEM_LAUNCHER", "../its tree/tandem")
+    assert main(["up", "--json"]) == 1
+    shown = capsys.readouterr()
+    assert shown.err == (
+        "tandem: no project here; `'../its tree/tandem' init my_shop` makes one, and --project DIR names one elsewhere, such as "
+        f"{EXAMPLES / 'web'}\n"
+    )
+    assert json.loads(shown.out)["code"] == "project-missing"
+    assert list(tmp_path.iterdir()) == []
+    assert main(["init", "my shop"]) == 0
+    assert "  '../its tree/tandem' check --project 'my shop'\n" in capsys.readouterr().out
+    assert main(["check"]) == 1
+    assert capsys.readouterr().err == "tandem: no project here; use --project 'my shop'\n"
+
+
+@pytest.mark.parametrize(
+    ("said", "typed"),
+    [
+        ("run `tandem up` to create it", "run `../tandem up --project 'my shop'` to create it"),
+        ("`tandem recompute --accept-gap g-1`", "`../tandem recompute --accept-gap g-1 --project 'my shop'`"),
+        ("`tandem airflow -- dags list`", "`../tandem airflow --project 'my shop' -- dags list`"),
+        ("`tandem init DIR` and `tandem`", "`../tandem init DIR` and `tandem`"),
+        ("`tandem down --project other`, tandem up", "`../tandem down --project other`, tandem up"),
+    ],
+)
+def test_a_command_in_a_sentence_can_be_pasted(said: str, typed: str) -> None:
+    words = ["x", "--project", "first", "--project=my shop", "--", "--project", "of a script"]
+    assert command_of(words, {"TANDEM_LAUNCHER": "../tandem"}, without={"init"}).in_text(said) == typed
+    assert command_of([], {"TANDEM_LAUNCHER": "tandem"}).in_text(said) == said
+
+
 def run_python(script: str) -> "subprocess.CompletedProcess[str]":
     return subprocess.run([sys.executable, "-c", script], cwd=ROOT, capture_output=True, text=True, check=False, timeout=60)
 
@@ -175,7 +218,8 @@ def run_python(script: str) -> "subprocess.CompletedProcess[str]":
 def test_a_closed_pipe_is_not_reported_as_an_error() -> None:
     done = run_python(
         "import os, sys; from tandem.cli.__main__ import main\n"
-        "read, write = os.pipe(); os.close(read); os.dup2(write, 1); sys.exit(main(['check', '--json']))"
+        "read, write = os.pipe(); os.close(read); os.dup2(write, 1); "
+        "sys.exit(main(['check', '--json', '--project', 'examples/web']))"
     )
     assert (done.returncode, done.stderr) == (1, "")
 

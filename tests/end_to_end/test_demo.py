@@ -196,7 +196,7 @@ def test_a_terminal_shows_sums_what_was_counted_right_and_what_to_try(tmp_path: 
         if sums(lines):
             words(lines)
     tried = ending.rpartition("stopping all parts\n")[2]
-    assert tried.startswith("All parts are stopped. Try next:\n  tandem demo --once\n")
+    assert tried.startswith("All parts are stopped. Try next:\n  ./tandem demo --once\n")
     assert_nothing_is_left(state)
 
 

@@ -45,7 +45,7 @@ def test_an_unlisted_code_is_an_internal_error(monkeypatch: pytest.MonkeyPatch, 
     module = ModuleType("tandem.cli.release.history")
     module.run = lambda _call: Output({}, "", 77)  # type: ignore[attr-defined]
     monkeypatch.setitem(sys.modules, module.__name__, module)
-    assert main(["history"]) == exit_codes.FAILED
+    assert main(["history", "--project", "examples/web"]) == exit_codes.FAILED
     assert "exit code 77 of `tandem history` is not listed" in capsys.readouterr().err
 
 
